@@ -1,0 +1,13 @@
+"""The one error a user should ever see: a mistake in their input, told in one line."""
+
+from difflib import get_close_matches
+
+
+class UserError(Exception):
+    """A mistake in a recipe, a command line or a checkpoint; its text is the whole message."""
+
+
+def nearest(word: object, known: list[str]) -> str:
+    """`; nearest valid: "x"` for the closest known word, else the list of them."""
+    match = get_close_matches(str(word), known, n=1, cutoff=0.5)
+    return f'; did you mean "{match[0]}"?' if match else f"; valid: {', '.join(sorted(known))}"
