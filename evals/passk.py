@@ -1,0 +1,124 @@
+"""pass@k and maj@k from n samples an item, with intervals. Pure functions on arrays.
+
+`correct` is (items, samples) of bool, `answers` (items, samples) of str or None (no answer: it never votes).
+Every metric is a ratio of two sums over items and travels as a pair of per-item arrays `numerator`,
+`denominator`, each (items,); a plain mean over items has denominator 1. avg@n is accuracy.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Answers = Sequence[Sequence[str | None]]
+
+
+def pass_at_k(correct: Bools, k: int) -> Floats:
+    """(items,) unbiased chance that at least one of k samples is right: 1 - C(n-c, k) / C(n, k).
+
+    Chen et al. 2021, eq. 1. The ratio of binomials is the chance of k wrong draws in a row, without
+    replacement; as a product of k factors it neither overflows nor misses 0 and 1.
+    Raises ValueError unless 1 <= k <= n.
+    """
+    n = _samples(correct, k)
+    wrong = (~correct).sum(axis=1)[:, None]  # (items, 1)
+    drawn = np.arange(k)  # (k,)
+    return 1.0 - np.prod(np.maximum(wrong - drawn, 0) / (n - drawn), axis=1)
+
+
+def majority_at_k(correct: Bools, answers: Answers, k: int) -> Floats:
+    """(items,) expected accuracy of the majority answer of k samples, over every k-subset of the n samples.
+
+    Exact, not simulated. A tie goes to the answer seen first; in a random order each tied answer is first
+    equally often, so a winner tied with t others counts 1 / (t + 1). An answer is worth the mean correctness
+    of the samples that gave it, and a subset without answers 0: maj@1 = accuracy if no answer means wrong.
+    Raises ValueError unless 1 <= k <= n.
+    """
+    _samples(correct, k)
+    return np.array([_majority(right, said, k) for right, said in zip(correct, answers, strict=True)])
+
+
+def _majority(correct: Bools, answers: Sequence[str | None], k: int) -> float:
+    """One item: the sum over right answers a and counts j of P(a is drawn j times and wins).
+
+    Drawing k of n without replacement is drawing each sample with chance p and conditioning on k in all (any
+    p; k/n keeps the numbers near 1). Counts of different answers are then independent, so their joint law is
+    a product of polynomials in z, whose power is the number of samples drawn. A second variable u marks the
+    rivals that reach j too: the integral of u^t over [0, 1] is the wanted 1 / (t + 1), by Gauss-Legendre.
+    """
+    votes: dict[str, list[bool]] = {}
+    for right, said in zip(correct, answers, strict=True):
+        if said is not None:
+            votes.setdefault(said, []).append(bool(right))
+    n, p, sizes = len(answers), k / len(answers), [len(rights) for rights in votes.values()]
+    nodes, weights = np.polynomial.legendre.leggauss(len(sizes) // 2 + 1)  # exact up to degree len(sizes) + 1
+    u, du = (nodes + 1) / 2, weights / 2  # (nodes,) on [0, 1]
+    total = 0.0
+    for index, rights in enumerate(votes.values()):
+        if not any(rights):
+            continue
+        for j in range(1, min(len(rights), k) + 1):
+            rivals = [size for other, size in enumerate(sizes) if other != index and size >= j]
+            free = n - len(rights) - sum(rivals)  # samples whose answer cannot reach j, or that have none
+            law = np.tile(binom.pmf(np.arange(k - j + 1), free, p), (len(u), 1))  # (nodes, other draws)
+            for size in rivals:
+                law = _times(law, binom.pmf(np.arange(j + 1), size, p), u)
+            total += float(np.mean(rights) * binom.pmf(j, len(rights), p) * (du @ law[:, k - j]))
+    return float(total / binom.pmf(k, n, p))
+
+
+def _times(law: Floats, rival: Floats, u: Floats) -> Floats:
+    """`law` (nodes, draws) times a rival's polynomial (j + 1,), whose last term u marks as a tie."""
+    product, width = np.zeros_like(law), law.shape[1]
+    for drawn, chance in enumerate(rival[:width]):
+        tie = u[:, None] if drawn == len(rival) - 1 else 1.0
+        product[:, drawn:] += law[:, : width - drawn] * chance * tie
+    return product
+
+
+def resamples(items: int, draws: int = 2000, seed: int = 0) -> Floats:
+    """(draws, items) how often each item occurs in each bootstrap resample of the items."""
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(items, np.full(items, 1 / items), size=draws).astype(float)
+
+
+def interval(
+    numerator: Floats, denominator: Floats, resampled: Floats, level: float = 0.95
+) -> tuple[float, float, float]:
+    """(value, low, high) of sum(numerator) / sum(denominator): percentile bootstrap over items.
+
+    A resampled item brings its samples along, so replicates spread by the variance of items and by that of
+    sampling: the first stage of a two-stage sample carries both. Drawing samples again inside an item would
+    count sampling twice and, as repeats hide distinct samples, push pass@k below its own value.
+    All NaN when the denominator is 0 (the length of right answers when none is right).
+    """
+    if not denominator.sum():
+        return np.nan, np.nan, np.nan
+    below = resampled @ denominator  # (draws,)
+    values = (resampled @ numerator)[below > 0] / below[below > 0]
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return float(numerator.sum() / denominator.sum()), float(low), float(high)
+
+
+def variance(correct: Bools) -> dict[str, float]:
+    """The variance of the mean accuracy in its two parts: {"items", "sampling"}; their sum is the whole.
+
+    One-way random effects: an item's samples vary by p(1 - p), items by the spread of p. More samples an item
+    shrink only "sampling". With one sample an item the two cannot be told apart: all is "items".
+    """
+    items, n = correct.shape
+    if items < 2:
+        return {"items": 0.0, "sampling": 0.0}
+    whole = float(correct.mean(axis=1).var(ddof=1)) / items
+    sampling = float(correct.var(axis=1, ddof=1).mean()) / n / items if n > 1 else 0.0
+    return {"items": max(whole - sampling, 0.0), "sampling": sampling}
+
+
+def _samples(correct: Bools, k: int) -> int:
+    n = correct.shape[1]
+    if not 1 <= k <= n:
+        raise ValueError(f"k must be between 1 and the number of samples an item, {n}; got {k}")
+    return n
