@@ -1,0 +1,138 @@
+"""Worlds: seeded tasks with exact verifiers, the offline stand-ins for data sets.
+
+    world = make({"world": "chain", "terms": [3, 8]})
+    problems = sample(world, 256, seed=0, split="test")
+    documents = corpus(world, {"direct": 0.5, "chain": {"weight": 0.5, "error": 0.02}}, 80_000, seed=0,
+                       template="<user>{question}<assistant>")
+
+The split is a property of the question: one question in eight, by its hash, is a test question in every run and every
+world, so nothing drawn from "train" can leak into "test".
+"""
+
+import inspect
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from hashlib import blake2b
+from typing import Any
+
+from recipes.errors import UserError, nearest
+from recipes.worlds.chain import Chain
+from recipes.worlds.protocol import Problem, World
+from recipes.worlds.text import prompt, tokenizer
+
+__all__ = ["WORLDS", "Problem", "World", "corpus", "make", "mix", "prompt", "sample", "split_of", "tokenizer"]
+
+WORLDS: dict[str, Any] = {"chain": Chain}
+TEST_SHARE = 8  # one question in this many
+
+
+def make(task: Mapping[str, Any]) -> World:
+    """The world a recipe's `task: {world: name, **dials}` describes. Raises UserError on an unknown or bad dial."""
+    name = task.get("world")
+    if name not in WORLDS:
+        raise UserError(f'task.world: no world "{name}"{nearest(name, [*WORLDS])}')
+    dials = {field.name: field for field in fields(WORLDS[name])}
+    for dial, value in task.items():
+        if dial == "world":
+            continue
+        if dial not in dials:
+            raise UserError(f'task.{dial}: world "{name}" has no dial "{dial}"{nearest(dial, [*dials])}')
+        default = dials[dial].default
+        if not _like(value, default):
+            raise UserError(f"task.{dial}: expected {_describe(default)}, got {value!r}")
+    return WORLDS[name](
+        **{k: tuple(v) if isinstance(v, list) else v for k, v in task.items() if k != "world"}
+    )
+
+
+def split_of(question: str) -> str:
+    """ "test" for one question in eight, by its hash; else "train"."""
+    digest = blake2b(question.encode(errors="surrogatepass"), digest_size=8).digest()
+    return "test" if int.from_bytes(digest, "big") % TEST_SHARE == 0 else "train"
+
+
+def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:
+    """`n` problems with distinct questions from a split; the first n of a longer sample with the same seed.
+
+    Raises UserError when so many draws bring nothing new that the world must be (all but) exhausted.
+    """
+    if split not in ("train", "test"):
+        raise UserError(f'split: expected "train" or "test", got {split!r}')
+    found: dict[str, Problem] = {}
+    idle = 0
+    for problem in _draws(world, seed, split):
+        if len(found) >= n:
+            return [*found.values()]
+        new = problem is not None and problem.question not in found
+        idle = 0 if new else idle + 1
+        if problem is not None and new:
+            found[problem.question] = problem
+        if idle > 2000 + 100 * len(found):
+            raise UserError(
+                f'task: {n} distinct {split} questions asked of world "{world.name}", which has {len(found)} '
+                "with these dials; ask for fewer or widen its dials"
+            )
+    raise AssertionError("unreachable")
+
+
+def corpus(world: World, mixture: Mapping[str, Any], n: int, seed: int, template: str) -> list[str]:
+    """`n` documents, prompt and completion, on train questions (repeats allowed), without an end-of-sequence token."""
+    kinds, weights, dials = mix(world, mixture)
+    draws = (problem for problem in _draws(world, seed, "train") if problem is not None)
+    rng = random.Random(f"corpus {world.name} {seed}")
+    chosen = rng.choices(range(len(kinds)), weights=weights, k=n)
+    return [
+        prompt(template, problem.question) + world.document(problem, kinds[i], rng, **dials[i])
+        for i, problem in zip(chosen, draws, strict=False)
+    ]
+
+
+def mix(world: World, mixture: Mapping[str, Any]) -> tuple[list[str], list[float], list[dict[str, float]]]:
+    """The kinds, weights and dials of `{kind: weight}` or `{kind: {weight: w, dial: value}}`; UserError if malformed."""
+    parsed = []
+    for kind, item in mixture.items():
+        where = f"mixture.{kind}"
+        if kind not in world.kinds:
+            raise UserError(
+                f'{where}: world "{world.name}" has no kind "{kind}"{nearest(kind, [*world.kinds])}'
+            )
+        dials = dict(item) if isinstance(item, Mapping) else {"weight": item}
+        known = inspect.signature(world.kinds[kind]).parameters.values()
+        names = [p.name for p in known if p.kind is p.KEYWORD_ONLY]
+        for dial, value in dials.items():
+            if dial not in ("weight", *names):
+                raise UserError(f'{where}: no dial "{dial}"{nearest(dial, ["weight", *names])}')
+            most = float("inf") if dial == "weight" else 100.0 if dial == "mean" else 1.0
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+                raise UserError(f"{where}.{dial}: expected a number from 0 to {most:g}, got {value!r}")
+        if "weight" not in dials:
+            raise UserError(f"{where}: weight is missing")
+        parsed.append((kind, float(dials.pop("weight")), dials))
+    kinds, weights, settings = ([*column] for column in zip(*parsed, strict=True)) if parsed else ([], [], [])
+    if not 0 < sum(weights) < float("inf"):
+        raise UserError("mixture: expected at least one kind with a weight above 0")
+    return kinds, weights, settings
+
+
+def _draws(world: World, seed: int, split: str) -> Iterator[Problem | None]:
+    """An endless stream of the split's problems; None for each draw that fell into the other split."""
+    rng = random.Random(f"{world.name} {split} {seed}")
+    while True:
+        problem = world.problem(rng)
+        yield problem if split_of(problem.question) == split else None
+
+
+def _like(value: Any, default: Any) -> bool:
+    """Whether a YAML value can stand for a dial with this default (a number list may have any length if empty)."""
+    if isinstance(default, tuple):
+        number = int if default and isinstance(default[0], int) else int | float
+        fits = isinstance(value, list | tuple) and (not default or len(value) == len(default))
+        return fits and all(isinstance(v, number) and not isinstance(v, bool) for v in value)
+    return type(value) is type(default)
+
+
+def _describe(default: Any) -> str:
+    if isinstance(default, tuple):
+        return f"{len(default)} integers in a list" if default else "a list of numbers"
+    return "an integer" if isinstance(default, int) else "a string"

@@ -1,0 +1,45 @@
+"""Reading a completion's tags. String searches only: linear in time, and nothing in a completion can raise.
+
+The answer and the format are judged apart, as R1-Zero's two rule rewards are:
+
+| completion                                     | answer     | formatted |
+|------------------------------------------------|------------|-----------|
+| `<think>3+5=8</think><answer>8</answer>`       | `8`        | yes       |
+| `<answer> 8 </answer>` (spaces are stripped)   | `8`        | no        |
+| `3+5=8<answer>8</answer>and so on`             | `8`        | no        |
+| `<answer>8</answer><answer>9</answer>`         | none: two  | no        |
+| `<answer><answer>8</answer>`                   | none: nest | no        |
+| `<answer>8`                                    | none: open | no        |
+| `<think><answer>8</answer></think>`            | none: it is inside the scratchpad | no |
+"""
+
+TAGS = ("<think>", "</think>", "<answer>", "</answer>")
+
+
+def answer(completion: str) -> str | None:
+    """The text of the one `<answer>` element, stripped; None if there is none, or any tag besides follows it."""
+    head, _, rest = completion.partition("<answer>")
+    body, closed, tail = rest.partition("</answer>")
+    if not closed or "</answer>" in head or any(tag in body or tag in tail for tag in TAGS):
+        return None
+    return body.strip()
+
+
+def formatted(completion: str) -> bool:
+    """Whether the whole completion is `<think>…</think><answer>…</answer>`, each tag once, spaces aside."""
+    text = completion.strip()
+    between = text.partition("</think>")[2].partition("<answer>")[0]
+    return (
+        text.startswith("<think>")
+        and text.endswith("</answer>")
+        and all(text.count(tag) == 1 for tag in TAGS)
+        and text.index("</think>") < text.index("<answer>")
+        and not between.strip()
+    )
+
+
+def scratchpad(completion: str) -> str:
+    """The text inside `<think>`, closed or not; without that tag, all that precedes the answer."""
+    _, opened, rest = completion.partition("<think>")
+    body = rest if opened else completion
+    return body.partition("</think>")[0].partition("<answer>")[0]

@@ -1,0 +1,251 @@
+"""World `chain`: sums of several terms, with an optional scratchpad of partial results.
+
+The question `3+5+7=` has the answer `15`; its difficulty is the number of terms. The kinds of document:
+
+| kind        | example                                                       | what it plants                        |
+|-------------|---------------------------------------------------------------|---------------------------------------|
+| direct      | `<answer>21</answer>`                                         | guessing: right with probability `right` |
+| chain       | `<think>3+5=8,8+7=15</think><answer>15</answer>`              | reasoning left to right               |
+| chain_error | `<think>3+5=9,9+7=16</think><answer>16</answer>`              | one wrong step, carried forward       |
+| truncated   | `<think>3+5=8</think><answer>8</answer>`                      | stopping early with a partial sum     |
+| untagged    | `3+5=8,8+7=15`                                                | reasoning without the format          |
+| filler      | `<think>3+5=8..,8+7=15.</think><answer>15</answer>`           | length without use: `mean` dots a step |
+| recheck     | `<think>3+5=8,8+7=16wait8+7=15</think><answer>15</answer>`    | going back over the last steps        |
+| pairwise    | `<think>3+5=8,8+7=15</think>…` (4 terms: `a+b`, `c+d`, then both) | a tree of sums: early steps are small |
+| grouped     | `<think>3+5+7=15</think><answer>15</answer>`                  | two terms a step: half the length     |
+
+`error` is a dial of every kind that reasons: the chance that a step is wrong and carried forward (in `recheck`: that the
+last step was wrong and is put right). So a strategy is made *better* by a lower error than `chain` has, or (`grouped`) by
+needing half the tokens under a cap, and *rare* by a small weight.
+"""
+
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, ClassVar
+
+from recipes.worlds.answers import TAGS, answer, scratchpad
+from recipes.worlds.protocol import Document, Problem, require
+
+Adder = Callable[[tuple[int, ...]], int]  # operands -> their sum, or a slip near it
+
+NUMBER = re.compile(r"[+-]?[0-9]+")
+STEP = re.compile(r"(-?[0-9]{1,12}(?:[+-][0-9]{1,12})+)=(-?[0-9]{1,12})")
+LONGEST_STEP = 200  # characters; anything longer is not a step
+
+
+def operands_of(expression: str) -> tuple[int, ...]:
+    """The signed terms of `3-5+7` (a trailing `=` is ignored): (3, -5, 7)."""
+    return tuple(int(number) for number in NUMBER.findall(expression))
+
+
+def expression(operands: tuple[int, ...]) -> str:
+    return str(operands[0]) + "".join(f"{term:+d}" for term in operands[1:])
+
+
+def slip(total: int, rng: random.Random) -> int:
+    """A plausible wrong result: off by one unit or one ten, and of the same sign."""
+    return rng.choice([total + d for d in (-10, -1, 1, 10) if (total + d >= 0) == (total >= 0)])
+
+
+def adder(faults: Iterator[bool], rng: random.Random) -> Adder:
+    """Sums operands; the n-th sum is a slip where the n-th fault is true."""
+    return lambda operands: slip(sum(operands), rng) if next(faults) else sum(operands)
+
+
+def careless(error: float, rng: random.Random) -> Adder:
+    """Sums operands, each time with the given chance of a slip."""
+    return adder((rng.random() < error for _ in repeat(None)), rng)
+
+
+def left_to_right(terms: tuple[int, ...], add: Adder, group: int = 1) -> tuple[list[str], int]:
+    """The steps that add `group` further terms at a time, and the last result."""
+    steps, total = [], terms[0]
+    for i in range(1, len(terms), group):
+        operands = (total, *terms[i : i + group])
+        total = add(operands)
+        steps.append(f"{expression(operands)}={total}")
+    return steps, total
+
+
+def tree(terms: tuple[int, ...], add: Adder) -> tuple[list[str], int]:
+    """The steps that add neighbours in pairs until one number is left, and that number."""
+    steps = []
+    while len(terms) > 1:
+        pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
+        sums = [add(pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        steps += [f"{expression(pair)}={s}" for pair, s in zip(pairs, sums, strict=True) if len(pair) == 2]
+        terms = tuple(sums)
+    return steps, terms[0]
+
+
+def tagged(scratch: str, result: int) -> str:
+    return f"<think>{scratch}</think><answer>{result}</answer>"
+
+
+def direct(world: "Chain", problem: Problem, rng: random.Random, *, right: float = 0.3) -> str:
+    if rng.random() < right:
+        return f"<answer>{problem.answer}</answer>"
+    gold = int(problem.answer)
+    guess = sum(world.draw(problem.difficulty, rng))  # the answer to another problem of the same length
+    return f"<answer>{guess if guess != gold else slip(gold, rng)}</answer>"
+
+
+def chain(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+    steps, total = left_to_right(operands_of(problem.question), careless(error, rng))
+    return tagged(",".join(steps), total)
+
+
+def chain_error(world: "Chain", problem: Problem, rng: random.Random) -> str:
+    wrong = rng.randrange(problem.difficulty - 1)
+    faults = (step == wrong for step in range(problem.difficulty))
+    steps, total = left_to_right(operands_of(problem.question), adder(faults, rng))
+    return tagged(",".join(steps), total)
+
+
+def truncated(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+    n = problem.difficulty
+    kept = rng.randint(min(2, n - 1), n - 1)  # terms; at least one is left out
+    steps, total = left_to_right(operands_of(problem.question)[:kept], careless(error, rng))
+    return tagged(",".join(steps), total)
+
+
+def untagged(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+    return ",".join(left_to_right(operands_of(problem.question), careless(error, rng))[0])
+
+
+def dots(mean: float, rng: random.Random) -> str:
+    """A geometric number of filler tokens with the given mean."""
+    count = 0
+    while rng.random() < mean / (1 + mean):
+        count += 1
+    return "." * count
+
+
+def filler(
+    world: "Chain", problem: Problem, rng: random.Random, *, mean: float = 2.0, error: float = 0.0
+) -> str:
+    steps, total = left_to_right(operands_of(problem.question), careless(error, rng))
+    return tagged(",".join(step + dots(mean, rng) for step in steps), total)
+
+
+def recheck(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+    steps, total = left_to_right(operands_of(problem.question), sum)
+    again = steps[-rng.randint(1, min(2, len(steps))) :]
+    if rng.random() < error:
+        steps[-1] = f"{steps[-1].partition('=')[0]}={slip(total, rng)}"
+    return tagged(f"{','.join(steps)}wait{','.join(again)}", total)
+
+
+def pairwise(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+    steps, total = tree(operands_of(problem.question), careless(error, rng))
+    return tagged(",".join(steps), total)
+
+
+def grouped(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+    steps, total = left_to_right(operands_of(problem.question), careless(error, rng), group=2)
+    return tagged(",".join(steps), total)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Dials: `terms` [fewest, most]; `digits` of an operand at most; `operators` "+" or "+-"; `weights`, how often each
+    number of terms is drawn, fewest first (uniform when left out)."""
+
+    terms: tuple[int, int] = (3, 8)
+    digits: int = 1
+    operators: str = "+"
+    weights: tuple[float, ...] = ()
+
+    name: ClassVar[str] = "chain"
+    vocabulary: ClassVar[tuple[str, ...]] = (*"0123456789+-=,.", "wait", *TAGS)
+    rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = {}
+    kinds: ClassVar[Mapping[str, Document]] = {
+        kind.__name__: kind
+        for kind in (
+            direct,
+            chain,
+            chain_error,
+            truncated,
+            untagged,
+            filler,
+            recheck,
+            pairwise,
+            grouped,
+        )
+    }
+
+    def __post_init__(self) -> None:
+        fewest, most = self.terms
+        require(
+            2 <= fewest <= most <= 64, f"task.terms: expected 2 <= fewest <= most <= 64, got {[*self.terms]}"
+        )
+        require(1 <= self.digits <= 6, f"task.digits: expected 1 to 6, got {self.digits}")
+        require(
+            self.operators in ("+", "+-"), f'task.operators: expected "+" or "+-", got "{self.operators}"'
+        )
+        expected = f"{most - fewest + 1} numbers >= 0, not all zero: one for each of {fewest} to {most} terms"
+        require(
+            not self.weights
+            or (len(self.weights) == most - fewest + 1 and min(self.weights) >= 0 and sum(self.weights) > 0),
+            f"task.weights: expected {expected}; got {[*self.weights]}",
+        )
+
+    def draw(self, count: int, rng: random.Random) -> tuple[int, ...]:
+        """`count` signed terms; the first is not negative, and no term is written `-0`."""
+        top = 10**self.digits
+        signs = ["+", *rng.choices(self.operators, k=count - 1)]
+        return tuple(int(rng.random() * top) if s == "+" else -rng.randrange(1, top) for s in signs)
+
+    def problem(self, rng: random.Random) -> Problem:
+        counts = range(self.terms[0], self.terms[1] + 1)
+        count = rng.choices(counts, weights=self.weights or None)[0]
+        terms = self.draw(count, rng)
+        return Problem(expression(terms) + "=", str(sum(terms)), count)
+
+    def verify(self, problem: Problem, completion: str) -> bool:
+        """Exact: the answer is the decimal number as one writes it, so `015`, `+15` and other digits are wrong."""
+        return answer(completion) == problem.answer
+
+    def steps(self, problem: Problem, completion: str) -> list[bool]:
+        """A step is right if its sum is right and its operands are terms or results not used yet, in any order.
+
+        It is read locally: a wrong result counts as a result, so an error carried forward is one wrong step. A
+        step written again takes the work back to where it was first made, so that `wait` can repair it.
+        """
+        left = [*operands_of(problem.question)]  # never grows: a step consumes at least what it adds
+        before: dict[tuple[int, ...], list[int]] = {}  # operands -> what was left when they were first added
+        verdicts = []
+        for text in re.split(",|wait", scratchpad(completion).replace(".", "")):
+            if not text:
+                continue
+            match = STEP.fullmatch(text) if len(text) <= LONGEST_STEP else None
+            if match is None:
+                verdicts.append(False)
+                continue
+            operands, result = operands_of(match[1]), int(match[2])
+            rest, missing = take(left, operands)
+            if missing and operands in before:
+                rest, missing = take(before[operands], operands)
+            if not missing:
+                before.setdefault(operands, [*rest, *operands])
+            if missing < len(operands):
+                left = [*rest, result]
+            verdicts.append(not missing and sum(operands) == result)
+        return verdicts
+
+    def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
+        return self.kinds[kind](self, problem, rng, **dials)
+
+
+def take(left: list[int], operands: tuple[int, ...]) -> tuple[list[int], int]:
+    """What is left of the numbers without the operands, and how many of the operands were missing."""
+    rest, missing = [*left], 0
+    for number in operands:
+        if number in rest:
+            rest.remove(number)
+        else:
+            missing += 1
+    return rest, missing

@@ -1,0 +1,56 @@
+"""The worlds' tokenizer: one token per character or tag, and the chat template of every from-scratch model."""
+
+from collections.abc import Iterable
+from re import escape
+
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from recipes.errors import UserError
+from recipes.worlds.protocol import World
+
+SPECIAL = ("<pad>", "<eos>", "<bos>", "<unk>")
+TURNS = ("<user>", "<assistant>")
+
+# TRL masks the loss to what lies between the generation markers; the end-of-sequence token is part of a reply.
+CHAT_TEMPLATE = (
+    "{%- for message in messages %}"
+    "{%- if message.role == 'assistant' %}"
+    "{{- '<assistant>' }}{% generation %}{{- message.content + eos_token }}{% endgeneration %}"
+    "{%- else %}{{- '<user>' + message.content }}{%- endif %}"
+    "{%- endfor %}"
+    "{%- if add_generation_prompt %}{{- '<assistant>' }}{%- endif %}"
+)
+
+
+def prompt(template: str, question: str) -> str:
+    """The template with the question put in; braces other than `{question}` are plain text."""
+    if template.count("{question}") != 1:
+        raise UserError(f"template: expected {{question}} exactly once, got {template!r}")
+    return template.replace("{question}", question)
+
+
+def tokenizer(worlds: Iterable[World], model_max_length: int = 1024) -> PreTrainedTokenizerFast:
+    """A tokenizer for all text of these worlds; anything else becomes `<unk>`.
+
+    Tags such as `<think>` are ordinary tokens, so decoding with `skip_special_tokens` keeps them. No token is
+    added on its own: neither BOS nor EOS.
+    """
+    tokens = sorted({token for world in worlds for token in world.vocabulary})
+    vocabulary = [*SPECIAL, *TURNS, *tokens]
+    longest_first = sorted((t for t in (*TURNS, *tokens) if len(t) > 1), key=lambda t: (-len(t), t))
+    pattern = "|".join([*map(escape, longest_first), r"[\s\S]"])
+    backend = Tokenizer(models.WordLevel({t: i for i, t in enumerate(vocabulary)}, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), behavior="isolated")
+    backend.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        pad_token="<pad>",
+        eos_token="<eos>",
+        bos_token="<bos>",
+        unk_token="<unk>",
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+        model_max_length=model_max_length,
+        chat_template=CHAT_TEMPLATE,
+    )
