@@ -1,0 +1,96 @@
+"""The fields of a TRL/transformers config dataclass, read from its source without importing it.
+
+`import trl` takes seconds and Snakemake parses the Snakefile often, so the class is read with `ast`:
+names, types and defaults of its annotated fields, base classes first.
+"""
+
+import ast
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+# Names whose package re-exports them lazily, so that the import statement does not tell the file.
+_HOMES = {"transformers.TrainingArguments": "transformers.training_args.TrainingArguments"}
+_NAMES = {"int": "integer", "float": "number", "bool": "boolean", "str": "string"}
+_NAMES |= {"dict": "object", "list": "array"}
+
+
+@dataclass(frozen=True)
+class Field:
+    types: frozenset[str]  # JSON-schema type names; empty = anything
+    default: str  # its source text
+
+
+@cache
+def fields(config: str) -> dict[str, Field]:
+    """Name -> `Field` of the dataclass `package.module.Class`, its bases' fields included.
+
+    Raises ImportError if the package is not installed or the class is not there.
+    """
+    module, _, name = _HOMES.get(config, config).rpartition(".")
+    tree = ast.parse(_source(module).read_text(encoding="utf-8"))
+    found = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name]
+    if not found:
+        raise ImportError(f"{module} has no class {name}")
+    imported = {
+        alias.asname or alias.name: f"{_absolute(module, node)}.{alias.name}"
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    known: dict[str, Field] = {}
+    for base in reversed(found[0].bases):
+        if isinstance(base, ast.Name) and base.id in imported:
+            known |= fields(imported[base.id])
+    for node in found[0].body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _is_argument(node):
+            known[node.target.id] = Field(frozenset(_types(node.annotation)), _default(node.value))
+    return known
+
+
+def _source(module: str) -> Path:
+    """The file of `module`; only its top package is looked up, for that imports nothing."""
+    top, *rest = module.split(".")
+    spec = find_spec(top)
+    if spec is None or not spec.submodule_search_locations:
+        raise ImportError(f"{top} is not installed")
+    return Path(spec.submodule_search_locations[0], *rest).with_suffix(".py")
+
+
+def _absolute(module: str, node: ast.ImportFrom) -> str:
+    package = module.split(".")[: -node.level] if node.level else []
+    return ".".join([*package, *([node.module] if node.module else [])])
+
+
+def _is_argument(node: ast.AnnAssign) -> bool:
+    """Whether `__init__` takes the field: not a ClassVar, not `field(init=False)`."""
+    keywords = node.value.keywords if isinstance(node.value, ast.Call) else []
+    return "ClassVar" not in ast.unparse(node.annotation) and not any(
+        k.arg == "init" and isinstance(k.value, ast.Constant) and k.value.value is False for k in keywords
+    )
+
+
+def _default(value: ast.expr | None) -> str:
+    if isinstance(value, ast.Call):
+        for keyword in value.keywords:
+            if keyword.arg in ("default", "default_factory"):
+                return ast.unparse(keyword.value)
+    return "" if value is None else ast.unparse(value)
+
+
+def _types(annotation: ast.expr) -> set[str]:
+    """JSON-schema types an annotation admits: `float | None` -> {number, null}; an enum is text."""
+    match annotation:
+        case ast.BinOp(op=ast.BitOr()):
+            return _types(annotation.left) | _types(annotation.right)
+        case ast.Constant(value=None):
+            return {"null"}
+        case ast.Name(id=name):
+            return {_NAMES[name]} if name in _NAMES else {"object"} if name.endswith("Config") else {"string"}
+        case ast.Subscript(value=ast.Name(id="Literal")):
+            return {"boolean"} if ast.unparse(annotation.slice) in ("True", "False") else {"string"}
+        case ast.Subscript(value=value):
+            return _types(value)
+        case _:
+            return set()

@@ -1,0 +1,90 @@
+"""Recipes: what each paper ran, as data.  One paper is one YAML file, read and checked here."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from recipes.errors import UserError
+from recipes.validate import check_layers, check_shape, check_whole
+
+SCHEMA = 1
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    name: str
+    spec: dict[str, Any]
+
+    def arms(self, scale: str) -> list[str]:
+        """The arms that exist at a scale, in the recipe's order: the first is the paper's own."""
+        return [arm for arm, spec in self.spec["arms"].items() if scale in spec.get("scales", [scale])]
+
+
+class _StrictLoader(_Loader):  # type: ignore[misc, valid-type]
+    """Refuses what YAML permits and no reader expects: a key written twice, a key that is not text."""
+
+
+def _mapping(loader: Any, node: Any) -> dict:
+    mapping: dict[str, Any] = {}
+    lines: dict[str, int] = {}
+    for key, value in node.value:
+        name, line = loader.construct_object(key, deep=True), key.start_mark.line + 1
+        if not isinstance(name, str):
+            raise UserError(f"line {line}: {key.value}: YAML reads this key as {name!r}, not text; quote it")
+        if name in mapping:
+            raise UserError(f"line {line}: {name}: written twice (first in line {lines[name]})")
+        mapping[name], lines[name] = loader.construct_object(value, deep=True), line
+    return mapping
+
+
+_StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def load(path: str | Path) -> Recipe:
+    """One recipe, checked as far as it can be alone.  Raises UserError in one line."""
+    path = Path(path)
+    recipe = Recipe(path.stem, _read(path))
+    try:
+        check_shape(recipe.spec)
+        check_layers(recipe.spec)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    return recipe
+
+
+def load_all(folder: str | Path = "recipes") -> dict[str, Recipe]:
+    """Every recipe of a folder by name, each checked at every scale and arm, with those it builds on."""
+    paths = {p.stem: p for p in sorted(Path(folder).glob("*.yaml")) if p.stem != "schema"}
+    recipes = {name: load(path) for name, path in paths.items()}
+    for name, recipe in recipes.items():
+        try:
+            check_whole(recipes, recipe)
+        except UserError as error:
+            raise UserError(f"{paths[name]}: {error}") from None
+    return recipes
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        spec = yaml.load(path.read_text(encoding="utf-8"), _StrictLoader)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise UserError(f"{path}: {place}not YAML: {error.problem}") from None
+    except (yaml.YAMLError, UserError) as error:
+        raise UserError(f"{path}: {str(error).splitlines()[0]}") from None
+    if not isinstance(spec, dict):
+        raise UserError(f"{path}: a recipe is a mapping of keys; this file is {'not' if spec else 'empty'}")
+    version = spec.get("schema")
+    if isinstance(version, int) and version > SCHEMA:
+        raise UserError(
+            f"{path}: schema: written for recipe schema {version}; this Encore reads up to {SCHEMA}: update it"
+        )
+    return spec

@@ -1,0 +1,87 @@
+"""A value against a JSON schema: the first violation in one line, with key path, expectation, nearest key."""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from recipes.errors import UserError, nearest
+
+_WORDS = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
+_WORDS |= {"object": "a mapping", "array": "a list", "null": "null"}
+
+
+@cache
+def schema() -> dict[str, Any]:
+    return yaml.load(
+        Path(__file__).with_name("schema.yaml").read_text(encoding="utf-8"),
+        getattr(yaml, "CSafeLoader", yaml.SafeLoader),
+    )
+
+
+def known(path: str, names: Iterable[str], valid: list[str], what: str, as_key: bool = False) -> None:
+    for name in names:
+        if name not in valid:
+            place = f"{path}.{name}: unknown {what}" if as_key else f'{path}: unknown {what} "{name}"'
+            raise UserError(place + nearest(name, valid))
+
+
+def check(value: Any, rules: dict, path: Iterable[str] = (), where: str = "") -> None:
+    """Raise the first violation of a JSON schema as one line."""
+    errors = Draft202012Validator({"$defs": schema()["$defs"], **rules}).iter_errors(value)
+    if error := next(errors, None):
+        raise UserError(_line(error, list(path)) + where)
+
+
+def _line(error: ValidationError, path: list[str]) -> str:
+    at = _path([*path, *error.absolute_path])
+    prefix = f"{at}: " if at else ""
+    value, expected = error.instance, error.validator_value
+    known = list(error.schema.get("properties", {})) if isinstance(error.schema, dict) else []
+    if error.validator == "additionalProperties":
+        unknown = next(key for key in value if key not in known)
+        return f"{_path([*path, *error.absolute_path, unknown])}: unknown key{nearest(unknown, known)}"
+    if error.validator == "required":
+        return f"{prefix}{next(key for key in expected if key not in value)}: missing"
+    if error.validator == "pattern":
+        return f'{prefix}expected {error.schema["description"]}, got "{value}"'
+    if error.validator == "type":
+        types = [expected] if isinstance(expected, str) else expected
+        wanted = " or ".join(_WORDS[t] for t in types)
+        return f"{prefix}expected {wanted}, got {_shown(value)}{_hint(value, types)}"
+    if error.validator == "enum":
+        return f"{prefix}unknown value {_shown(value)}{nearest(value, [str(e) for e in expected])}"
+    limits = {"minimum": "at least", "maximum": "at most", "exclusiveMinimum": "more than"}
+    if str(error.validator) in limits:
+        return f"{prefix}expected {limits[str(error.validator)]} {expected}, got {_shown(value)}"
+    if error.validator in ("minItems", "minProperties"):
+        return f"{prefix}must not be empty"
+    return prefix + str(error.message).splitlines()[0]
+
+
+def _path(parts: Iterable[str | int]) -> str:
+    return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts).lstrip(".")
+
+
+def _shown(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "nothing", True: "true", False: "false"}[value]
+    if isinstance(value, str):
+        return f'the text "{value}"'
+    return {dict: "a mapping", list: "a list"}.get(type(value), str(value))
+
+
+def _hint(value: Any, types: list[str]) -> str:
+    """YAML 1.1 reads 3e-6 as text: say how the number is written."""
+    number = re.fullmatch(r"([+-]?\d+)(?:\.(\d*))?[eE]([+-]?)(\d+)", str(value))
+    if number is None or not {"number", "integer"} & set(types):
+        return ""
+    whole, fraction, sign, power = number.groups()
+    if "number" not in types:
+        return f"; write {float(value):.0f}"
+    return f"; write {whole}.{fraction or '0'}e{sign or '+'}{power}"

@@ -1,0 +1,231 @@
+"""Checks of a recipe, each mistake told as one `UserError` line: where, what is wrong, what would be right.
+
+Three passes: the shape of the file; each layer of a stage (base, scale, arm) by the stage's kind; and the
+whole: what the layers resolve to at every scale and arm, with the recipes it builds on.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from recipes import graph
+from recipes.errors import UserError
+from recipes.fields import fields
+from recipes.shape import check, known, schema
+
+if TYPE_CHECKING:
+    from recipes.recipe import Recipe
+
+RESERVED_ARMS = ("report", "quickstart")  # folders beside the arms' in results/
+METRICS = ("accuracy", "format_rate", "truncation_rate", "length", "length_correct", "length_incorrect")
+BY_DIFFICULTY = ("accuracy", "length")
+
+
+def check_shape(spec: Mapping) -> None:
+    """The keys and types of everything but the stages."""
+    check(spec, schema())
+    arms, scales = list(spec["arms"]), list(spec["scales"])
+    for arm in arms:
+        if arm in RESERVED_ARMS:
+            raise UserError(f"arms.{arm}: a reserved name; call the arm something else")
+        known(f"arms.{arm}.scales", spec["arms"][arm].get("scales", []), scales, "scale")
+    if arms[0] != "base-recipe":
+        raise UserError(f'arms.{arms[0]}: the first arm must be "base-recipe", the paper\'s own')
+    known("quickstart.arms", spec.get("quickstart", {}).get("arms", []), arms, "arm")
+    claims = [claim["id"] for claim in spec.get("claims", [])]
+    for index, claim in enumerate(spec.get("claims", [])):
+        known(f"claims.{claim['id']}.scales", claim.get("scales", []), scales, "scale")
+        if claim["id"] in claims[:index]:
+            raise UserError(f"claims.{claim['id']}: written twice")
+
+
+def check_layers(spec: Mapping) -> None:
+    """Each layer's keys of each stage, by the stage's kind and its config dataclass."""
+    kinds = schema()["x-kinds"]
+    for name, stage in spec["stages"].items():
+        known(f"stages.{name}.run", [stage["run"]], list(kinds), "stage kind")
+        _check_layer(stage, stage["run"], ["stages", name])
+    for section in ("scales", "arms"):
+        for layer, content in spec[section].items():
+            overlays = content.get("stages", {})
+            known(f"{section}.{layer}.stages", overlays, list(spec["stages"]), "stage", as_key=True)
+            for name, overlay in overlays.items():
+                pruned = _without_nulls(overlay or {})
+                run = pruned.get("run", spec["stages"][name]["run"])
+                known(f"{section}.{layer}.stages.{name}.run", [run], list(kinds), "stage kind")
+                _check_layer(pruned, run, [section, layer, "stages", name])
+
+
+def check_whole(recipes: Mapping[str, "Recipe"], recipe: "Recipe") -> None:
+    """The recipe as it resolves at every scale and arm, then its claims."""
+    for scale in recipe.spec["scales"]:
+        for arm in recipe.arms(scale):
+            where = f" (scale {scale}, arm {arm})"
+            for name in graph.stages(recipe, scale, arm):
+                node = graph.Node(recipe.name, scale, arm, 0, name, "stage")
+                _check_needs(recipes, node, where)
+                _check_stage(graph.overlaid(recipe, scale, arm, "stages")[name], f"stages.{name}", where)
+            _check_evals(recipe, scale, arm, where)
+            for name in graph.stages(recipe, scale, arm):
+                _check_cycle(recipes, graph.Node(recipe.name, scale, arm, 0, name, "stage"), [])
+    for claim in recipe.spec.get("claims", []):
+        for scale in claim.get("scales", recipe.spec["scales"]):
+            for side in ("of", "against"):
+                if side in claim:
+                    _check_place(recipe, scale, f"claims.{claim['id']}", side, claim[side], claim["metric"])
+    for index, row in enumerate(recipe.spec.get("published", [])):
+        _check_published(recipe, f"published[{index}]", row)
+
+
+def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
+    kind = schema()["x-kinds"][run]
+    properties = schema()["x-stage"] | kind["properties"]
+    check(layer, {"type": "object", "additionalProperties": False, "properties": properties}, path)
+    choices = kind.get("choices", {})
+    arguments = {name: _argument(field, choices.get(name)) for name, field in _args(run).items()}
+    check(layer.get("args", {}), {"additionalProperties": False, "properties": arguments}, [*path, "args"])
+
+
+@cache
+def _args(run: str) -> dict:
+    try:
+        return fields(schema()["x-kinds"][run]["config"])
+    except (ImportError, OSError) as error:
+        raise UserError(f"stage kind {run}: its config dataclass cannot be read: {error}") from None
+
+
+def _argument(field: Any, choices: list[str] | None) -> dict:
+    return {"type": sorted(field.types), **({"enum": choices} if choices else {})}
+
+
+def _check_stage(stage: Mapping, path: str, where: str) -> None:
+    """What a stage must have once all layers are laid on each other."""
+    kind = schema()["x-kinds"][stage["run"]]
+    for key in kind["required"]:
+        if key not in stage:
+            raise UserError(f"{path}: {key}: missing{where}")
+    if "task" in stage:
+        _check_task(stage["task"], [*path.split("."), "task"], where)
+    if "policy" in kind["needs"]:
+        has_model, has_policy = "model" in stage, "policy" in stage.get("needs", {})
+        if has_model == has_policy:
+            both = "both are" if has_model else "neither is"
+            raise UserError(f"{path}: it starts from one of needs.policy and model; {both} given{where}")
+        if has_model:
+            source = "model-path" if "path" in stage["model"] else "model-hub"
+            check(stage["model"], _definition(source), [*path.split("."), "model"], where)
+    for names in kind.get("written-out", []):
+        alternatives = [names] if isinstance(names, str) else names
+        if not any(name in stage["args"] for name in alternatives):
+            default = _args(stage["run"])[alternatives[0]].default
+            raise UserError(
+                f"{path}.args: {' or '.join(alternatives)}: missing{where}: it defines the objective, and "
+                f"TRL's default {default} would be used silently; write it out"
+            )
+
+
+def _check_task(task: Mapping, path: list[str], where: str) -> None:
+    check(task, _definition("task-hub" if "hub" in task else "task-world"), path, where)
+    if "world" in task:
+        from recipes.worlds import make
+
+        try:
+            make(dict(task))
+        except UserError as error:
+            raise UserError(f"{'.'.join(path)}: {error}{where}") from None
+
+
+def _check_needs(recipes: Mapping[str, "Recipe"], node: graph.Node, where: str) -> None:
+    stage = graph.overlaid(recipes[node.recipe], node.scale, node.arm, "stages")[node.name]
+    for role, text in stage.get("needs", {}).items():
+        path = f"stages.{node.name}.needs.{role}"
+        recipe, target, arm = graph.reference(node, text)
+        known(path, [recipe], list(recipes), "recipe")
+        known(path, [node.scale], list(recipes[recipe].spec["scales"]), f"scale of recipe {recipe}")
+        arms = recipes[recipe].arms(node.scale)
+        if not arms:
+            raise UserError(f"{path}: recipe {recipe} has no arm at scale {node.scale}{where}")
+        default = node.arm if recipe == node.recipe else arms[0]
+        known(path, [arm or default], arms, f"arm of recipe {recipe} at scale {node.scale}")
+        stages = graph.stages(recipes[recipe], node.scale, arm or default)
+        known(path, [target], stages, f"stage of recipe {recipe}")
+
+
+def _check_cycle(recipes: Mapping[str, "Recipe"], node: graph.Node, above: list[graph.Node]) -> None:
+    if node in above:
+        names = [f"{n.recipe}/{n.name}" for n in [*above[above.index(node) :], node]]
+        raise UserError(f"stages.{above[-1].name}.needs: a cycle: {' needs '.join(names)}")
+    for source in graph.needs(recipes, node).values():
+        _check_needs(recipes, source, "")
+        _check_cycle(recipes, source, [*above, node])
+
+
+def _check_evals(recipe: "Recipe", scale: str, arm: str, where: str) -> None:
+    evals = graph.overlaid(recipe, scale, arm, "evals")
+    stages = graph.overlaid(recipe, scale, arm, "stages")
+    for name, place in evals.get("checkpoints", {}).items():
+        stage, _, role = place.partition(".")
+        known(f"evals.checkpoints.{name}", [stage], list(stages), f"stage{where}")
+        if role:
+            roles = list(stages[stage].get("needs", {}))
+            if {"hub", "path"} & stages[stage].get("model", {}).keys():
+                roles.append("policy")
+            known(f"evals.checkpoints.{name}", [role], roles, f"role of stage {stage}{where}")
+    for name, task in evals.get("tasks", {}).items():
+        path = f"evals.tasks.{name}"
+        known(f"{path}.checkpoints", task.get("checkpoints", []), list(evals["checkpoints"]), "checkpoint")
+        if ("task" in task) == ("lm_eval" in task):
+            raise UserError(f"{path}: one of task and lm_eval says what is asked{where}")
+        for key in [*schema()["x-task"], *(["template", "items"] if "task" in task else [])]:
+            if key not in task:
+                raise UserError(f"{path}: {key}: missing{where}")
+        if "task" in task:
+            _check_task(task["task"], ["evals", "tasks", name, "task"], where)
+        if max(task["k"]) > task["samples"]:
+            raise UserError(f"{path}.k: {max(task['k'])} is more than the {task['samples']} samples{where}")
+
+
+def _check_place(recipe: "Recipe", scale: str, path: str, key: str, place: str, metric: str) -> None:
+    """That `arm/checkpoint` exists at the scale and is measured by the metric."""
+    arm, slash, checkpoint = place.partition("/")
+    if not slash:
+        raise UserError(f'{path}.{key}: expected arm/checkpoint, got "{place}"')
+    if arm in recipe.spec["arms"] and arm not in recipe.arms(scale):
+        valid = ", ".join(recipe.arms(scale))
+        raise UserError(f'{path}.{key}: arm "{arm}" does not exist at scale {scale}; there are: {valid}')
+    known(f"{path}.{key}", [arm], recipe.arms(scale), "arm")
+    known(f"{path}.{key}", [checkpoint], graph.checkpoints(recipe, scale, arm), "checkpoint")
+    node = graph.Node(recipe.name, scale, arm, 0, checkpoint, "eval")
+    tasks = graph.resolve({recipe.name: recipe}, node)["tasks"]
+    task, _, name = metric.partition("/")
+    known(f"{path}.metric", [task], list(tasks), f"task at {place} (scale {scale})")
+    metrics = [*METRICS, *(f"{f}@{k}" for f in ("pass", "maj") for k in tasks[task]["k"])]
+    if not re.fullmatch(rf"({'|'.join(BY_DIFFICULTY)})/difficulty=\d+", name):
+        known(f"{path}.metric", [name], [*metrics, *(f"{m}/difficulty=N" for m in BY_DIFFICULTY)], "metric")
+
+
+def _check_published(recipe: "Recipe", path: str, row: Mapping) -> None:
+    if ("metric" in row) != ("at" in row):
+        raise UserError(f"{path}: metric and at go together")
+    if "at" not in row:
+        return
+    arm = row["at"].partition("/")[0]
+    known(f"{path}.at", [arm], list(recipe.spec["arms"]), "arm")
+    scales = [s for s in recipe.spec["scales"] if arm in recipe.arms(s)]
+    failures = []
+    for scale in scales:  # a published number may have its like at one scale only
+        try:
+            return _check_place(recipe, scale, path, "at", row["at"], row["metric"])
+        except UserError as error:
+            failures.append(error)
+    raise failures[0]
+
+
+def _definition(name: str) -> dict:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _without_nulls(layer: Mapping) -> dict:
+    """An overlay less the keys it deletes."""
+    return {k: _without_nulls(v) if isinstance(v, Mapping) else v for k, v in layer.items() if v is not None}
