@@ -5,8 +5,8 @@
     documents = corpus(world, {"direct": 0.5, "chain": {"weight": 0.5, "error": 0.02}}, 80_000, seed=0,
                        template="<user>{question}<assistant>")
 
-The split is a property of the question: one question in eight, by its hash, is a test question in every run and every
-world, so nothing drawn from "train" can leak into "test".
+The split is a property of the question: one question in eight, by its hash, is a test question in every run
+and every world, so nothing drawn from "train" can leak into "test".
 """
 
 import inspect
@@ -28,19 +28,19 @@ TEST_SHARE = 8  # one question in this many
 
 
 def make(task: Mapping[str, Any]) -> World:
-    """The world a recipe's `task: {world: name, **dials}` describes. Raises UserError on an unknown or bad dial."""
+    """The world that a recipe's `task: {world: name, **dials}` describes. UserError on a bad dial."""
     name = task.get("world")
     if name not in WORLDS:
-        raise UserError(f'task.world: no world "{name}"{nearest(name, [*WORLDS])}')
+        raise UserError(f'world: no world "{name}"{nearest(name, [*WORLDS])}')
     dials = {field.name: field for field in fields(WORLDS[name])}
     for dial, value in task.items():
         if dial == "world":
             continue
         if dial not in dials:
-            raise UserError(f'task.{dial}: world "{name}" has no dial "{dial}"{nearest(dial, [*dials])}')
+            raise UserError(f'{dial}: world "{name}" has no dial "{dial}"{nearest(dial, [*dials])}')
         default = dials[dial].default
         if not _like(value, default):
-            raise UserError(f"task.{dial}: expected {_describe(default)}, got {value!r}")
+            raise UserError(f"{dial}: expected {_describe(default)}, got {value!r}")
     return WORLDS[name](
         **{k: tuple(v) if isinstance(v, list) else v for k, v in task.items() if k != "world"}
     )
@@ -77,7 +77,7 @@ def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:
 
 
 def corpus(world: World, mixture: Mapping[str, Any], n: int, seed: int, template: str) -> list[str]:
-    """`n` documents, prompt and completion, on train questions (repeats allowed), without an end-of-sequence token."""
+    """`n` documents, prompt and completion, on train questions (repeats allowed); no end token is added."""
     kinds, weights, dials = mix(world, mixture)
     draws = (problem for problem in _draws(world, seed, "train") if problem is not None)
     rng = random.Random(f"corpus {world.name} {seed}")
@@ -89,7 +89,7 @@ def corpus(world: World, mixture: Mapping[str, Any], n: int, seed: int, template
 
 
 def mix(world: World, mixture: Mapping[str, Any]) -> tuple[list[str], list[float], list[dict[str, float]]]:
-    """The kinds, weights and dials of `{kind: weight}` or `{kind: {weight: w, dial: value}}`; UserError if malformed."""
+    """The kinds, weights and dials of `{kind: weight}` or `{kind: {weight: w, dial: value}}`, checked."""
     parsed = []
     for kind, item in mixture.items():
         where = f"mixture.{kind}"
@@ -124,7 +124,7 @@ def _draws(world: World, seed: int, split: str) -> Iterator[Problem | None]:
 
 
 def _like(value: Any, default: Any) -> bool:
-    """Whether a YAML value can stand for a dial with this default (a number list may have any length if empty)."""
+    """Whether a YAML value can stand for a dial with this default; an empty one takes any numbers."""
     if isinstance(default, tuple):
         number = int if default and isinstance(default[0], int) else int | float
         fits = isinstance(value, list | tuple) and (not default or len(value) == len(default))

@@ -17,7 +17,7 @@ TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 
 
 def answer(completion: str) -> str | None:
-    """The text of the one `<answer>` element, stripped; None if there is none, or any tag besides follows it."""
+    """The text of the one `<answer>` element, stripped; None without one, or if another tag follows it."""
     head, _, rest = completion.partition("<answer>")
     body, closed, tail = rest.partition("</answer>")
     if not closed or "</answer>" in head or any(tag in body or tag in tail for tag in TAGS):

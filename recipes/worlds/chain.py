@@ -2,21 +2,21 @@
 
 The question `3+5+7=` has the answer `15`; its difficulty is the number of terms. The kinds of document:
 
-| kind        | example                                                       | what it plants                        |
-|-------------|---------------------------------------------------------------|---------------------------------------|
-| direct      | `<answer>21</answer>`                                         | guessing: right with probability `right` |
-| chain       | `<think>3+5=8,8+7=15</think><answer>15</answer>`              | reasoning left to right               |
-| chain_error | `<think>3+5=9,9+7=16</think><answer>16</answer>`              | one wrong step, carried forward       |
-| truncated   | `<think>3+5=8</think><answer>8</answer>`                      | stopping early with a partial sum     |
-| untagged    | `3+5=8,8+7=15`                                                | reasoning without the format          |
-| filler      | `<think>3+5=8..,8+7=15.</think><answer>15</answer>`           | length without use: `mean` dots a step |
-| recheck     | `<think>3+5=8,8+7=16wait8+7=15</think><answer>15</answer>`    | going back over the last steps        |
-| pairwise    | `<think>3+5=8,8+7=15</think>…` (4 terms: `a+b`, `c+d`, then both) | a tree of sums: early steps are small |
-| grouped     | `<think>3+5+7=15</think><answer>15</answer>`                  | two terms a step: half the length     |
+| kind        | example                                                 | what it plants                     |
+|-------------|---------------------------------------------------------|------------------------------------|
+| direct      | `<answer>21</answer>`                                   | guesses, a share `right` is right  |
+| chain       | `<think>3+5=8,8+7=15</think><answer>15</answer>`        | reasoning from left to right       |
+| chain_error | `<think>3+5=9,9+7=16</think><answer>16</answer>`        | one wrong step, carried forward    |
+| truncated   | `<think>3+5=8</think><answer>8</answer>`                | stopping early with a partial sum  |
+| untagged    | `3+5=8,8+7=15`                                          | reasoning without the format       |
+| filler      | `<think>3+5=8..,8+7=15.</think><answer>15</answer>`     | idle length: `mean` dots a step    |
+| recheck     | `<think>3+5=8,8+7=16wait8+7=15</think>…`                | going over the last steps again    |
+| pairwise    | of `3+5+7+2=`: `<think>3+5=8,7+2=9,8+9=17</think>…`     | a tree: the numbers stay small     |
+| grouped     | `<think>3+5+7=15</think><answer>15</answer>`            | two terms a step: half the length  |
 
-`error` is a dial of every kind that reasons: the chance that a step is wrong and carried forward (in `recheck`: that the
-last step was wrong and is put right). So a strategy is made *better* by a lower error than `chain` has, or (`grouped`) by
-needing half the tokens under a cap, and *rare* by a small weight.
+`error` is a dial of every kind that reasons: the chance that a step is wrong and is carried forward (in
+`recheck`: that the last step was wrong and is put right). So a strategy is made *better* by a lower error
+than `chain` has, or (`grouped`) by fitting under a length cap, and *rare* by a small weight.
 """
 
 import random
@@ -151,8 +151,8 @@ def grouped(world: "Chain", problem: Problem, rng: random.Random, *, error: floa
 
 @dataclass(frozen=True)
 class Chain:
-    """Dials: `terms` [fewest, most]; `digits` of an operand at most; `operators` "+" or "+-"; `weights`, how often each
-    number of terms is drawn, fewest first (uniform when left out)."""
+    """Dials: `terms` [fewest, most]; `digits` of an operand at most; `operators` "+" or "+-"; `weights`, how
+    often each number of terms is drawn, fewest first (uniform when left out)."""
 
     terms: tuple[int, int] = (3, 8)
     digits: int = 1
@@ -179,18 +179,14 @@ class Chain:
 
     def __post_init__(self) -> None:
         fewest, most = self.terms
-        require(
-            2 <= fewest <= most <= 64, f"task.terms: expected 2 <= fewest <= most <= 64, got {[*self.terms]}"
-        )
-        require(1 <= self.digits <= 6, f"task.digits: expected 1 to 6, got {self.digits}")
-        require(
-            self.operators in ("+", "+-"), f'task.operators: expected "+" or "+-", got "{self.operators}"'
-        )
+        require(2 <= fewest <= most <= 64, f"terms: expected 2 <= fewest <= most <= 64, got {[*self.terms]}")
+        require(1 <= self.digits <= 6, f"digits: expected 1 to 6, got {self.digits}")
+        require(self.operators in ("+", "+-"), f'operators: expected "+" or "+-", got "{self.operators}"')
         expected = f"{most - fewest + 1} numbers >= 0, not all zero: one for each of {fewest} to {most} terms"
         require(
             not self.weights
             or (len(self.weights) == most - fewest + 1 and min(self.weights) >= 0 and sum(self.weights) > 0),
-            f"task.weights: expected {expected}; got {[*self.weights]}",
+            f"weights: expected {expected}; got {[*self.weights]}",
         )
 
     def draw(self, count: int, rng: random.Random) -> tuple[int, ...]:
@@ -206,14 +202,14 @@ class Chain:
         return Problem(expression(terms) + "=", str(sum(terms)), count)
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Exact: the answer is the decimal number as one writes it, so `015`, `+15` and other digits are wrong."""
+        """Exact: the answer is the number as one writes it, so `015`, `+15` and other scripts are wrong."""
         return answer(completion) == problem.answer
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """A step is right if its sum is right and its operands are terms or results not used yet, in any order.
+        """A step is right if its sum is and its operands are terms or results not used yet, in any order.
 
-        It is read locally: a wrong result counts as a result, so an error carried forward is one wrong step. A
-        step written again takes the work back to where it was first made, so that `wait` can repair it.
+        It is read locally: a wrong result counts as a result, so an error carried forward is one wrong step.
+        A step written again takes the work back to where it was first made, so that `wait` can repair it.
         """
         left = [*operands_of(problem.question)]  # never grows: a step consumes at least what it adds
         before: dict[tuple[int, ...], list[int]] = {}  # operands -> what was left when they were first added

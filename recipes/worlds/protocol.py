@@ -21,7 +21,7 @@ Document = Callable[..., str]  # (world, problem, rng, *, dial=default, ...) -> 
 
 
 class World(Protocol):
-    """A seeded generator of problems with verifiers; its dataclass fields are the dials of a recipe's `task`."""
+    """A seeded generator of problems with verifiers; its fields are the dials of a recipe's `task`."""
 
     name: str
     vocabulary: tuple[str, ...]  # every token the world's text can contain, whatever its dials

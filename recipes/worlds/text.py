@@ -1,18 +1,19 @@
-"""The worlds' tokenizer: one token per character or tag, and the chat template of every from-scratch model."""
+"""The worlds' tokenizer: one token per character or tag, and the chat template of from-scratch models."""
 
 from collections.abc import Iterable
 from re import escape
-
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
+from typing import TYPE_CHECKING
 
 from recipes.errors import UserError
 from recipes.worlds.protocol import World
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
 SPECIAL = ("<pad>", "<eos>", "<bos>", "<unk>")
 TURNS = ("<user>", "<assistant>")
 
-# TRL masks the loss to what lies between the generation markers; the end-of-sequence token is part of a reply.
+# TRL masks the loss to what lies between the generation markers; a reply includes its end token.
 CHAT_TEMPLATE = (
     "{%- for message in messages %}"
     "{%- if message.role == 'assistant' %}"
@@ -30,12 +31,16 @@ def prompt(template: str, question: str) -> str:
     return template.replace("{question}", question)
 
 
-def tokenizer(worlds: Iterable[World], model_max_length: int = 1024) -> PreTrainedTokenizerFast:
+def tokenizer(worlds: Iterable[World], model_max_length: int = 1024) -> "PreTrainedTokenizerFast":
     """A tokenizer for all text of these worlds; anything else becomes `<unk>`.
 
     Tags such as `<think>` are ordinary tokens, so decoding with `skip_special_tokens` keeps them. No token is
     added on its own: neither BOS nor EOS.
     """
+    # here, because a recipe is checked without loading transformers
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
     tokens = sorted({token for world in worlds for token in world.vocabulary})
     vocabulary = [*SPECIAL, *TURNS, *tokens]
     longest_first = sorted((t for t in (*TURNS, *tokens) if len(t) > 1), key=lambda t: (-len(t), t))

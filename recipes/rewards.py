@@ -1,0 +1,108 @@
+"""Reward functions in TRL's signature: `(prompts, completions, completion_ids, **columns) -> list of floats`.
+
+| name     | 1 when, else 0                                                                         |
+|----------|----------------------------------------------------------------------------------------|
+| accuracy | the answer is right: by the world's verifier, or by math-verify for a Hub dataset      |
+| format   | the whole completion is `<think>…</think><answer>…</answer>` (R1-Zero's format reward) |
+| random   | a fair coin says so, whatever the completion (the spurious reward of a control)        |
+
+A world may add its own, such as the partial credit of `sort`. Accuracy and format are apart, as in DeepSeek-R1
+§2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from typing import Any
+
+from recipes.errors import UserError, nearest
+from recipes.math_answers import Comparer, boxed
+from recipes.worlds.answers import answer, formatted
+from recipes.worlds.protocol import Problem, World
+
+Reward = Callable[..., list[float]]
+Score = Callable[[Problem, str], float]
+
+
+def build(names: Iterable[str], world: World | None, seed: int = 0) -> list[Reward]:
+    """The reward functions of these names, in order; without a world, accuracy is math-verify's.
+
+    They read the columns `question`, `answer` and, if there, `difficulty`. Raises UserError on an unknown name.
+    """
+    own = world.rewards if world else {}
+    rewards = []
+    for name in names:
+        if name == "accuracy":
+            rewards.append(scored(name, world.verify if world else math_verifier()))
+        elif name == "format":
+            rewards.append(scored(name, lambda problem, completion: formatted(completion)))
+        elif name == "random":
+            rewards.append(coin(seed))
+        elif name in own:
+            rewards.append(scored(name, own[name]))
+        else:
+            raise UserError(
+                f'rewards: no reward "{name}"{nearest(name, ["accuracy", "format", "random", *own])}'
+            )
+    return rewards
+
+
+def scored(name: str, score: Score) -> Reward:
+    """TRL's reward function from a score of one problem and one completion."""
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        questions, answers = columns["question"], columns["answer"]
+        difficulties = columns.get("difficulty") or [0] * len(completions)
+        return [
+            float(score(Problem(q, a, d), text(c)))
+            for q, a, d, c in zip(questions, answers, difficulties, completions, strict=True)
+        ]
+
+    reward.__name__ = name
+    return reward
+
+
+def coin(seed: int) -> Reward:
+    """A fair coin for each completion, fixed by seed, training step, prompt, completion and its occurrence.
+
+    So a resumed run sees the same rewards and the order in a batch does not matter; and as the step takes part,
+    no completion is rewarded always.
+    """
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        step = getattr(columns.get("trainer_state"), "global_step", 0)
+        seen: Counter[str] = Counter()
+        values = []
+        for prompt, completion in zip(prompts, completions, strict=True):
+            key = repr((seed, step, text(prompt), text(completion)))
+            seen[key] += 1
+            digest = blake2b(f"{key} {seen[key]}".encode(errors="surrogatepass"), digest_size=1).digest()
+            values.append(float(digest[0] & 1))
+        return values
+
+    reward.__name__ = "random"
+    return reward
+
+
+def math_verifier() -> Callable[[Problem, str], bool]:
+    r"""Verifies answers of Hub datasets: the last `\boxed{…}` in the answer tag, or the tag's whole text.
+
+    Without an answer tag the last `\boxed{…}` of the completion counts. Bounded in time, never raises.
+    """
+    equal = Comparer()
+
+    def verify(problem: Problem, completion: str) -> bool:
+        tagged = answer(completion)
+        if tagged is None and "<answer>" in completion:
+            return False
+        given = boxed(completion if tagged is None else tagged)
+        if given is None and (tagged is None or "\\boxed" in tagged):
+            return False
+        return equal(boxed(problem.answer) or problem.answer, given if given is not None else tagged or "")
+
+    return verify
+
+
+def text(turns: Any) -> str:
+    """A prompt's or completion's text: a string as it is, a conversation's messages joined."""
+    return turns if isinstance(turns, str) else "".join(message["content"] or "" for message in turns)
