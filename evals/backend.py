@@ -1,0 +1,50 @@
+"""The model to evaluate, behind lm-eval's interface: `transformers` by default, or vLLM."""
+
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+
+from evals.completion import Report
+from recipes import models
+from recipes.errors import UserError, nearest
+
+BATCH_SIZE = 512  # completions at once; fixed, because what is sampled depends on it
+BACKENDS = ("hf", "vllm")
+
+
+def load(source: models.Source, config: dict[str, Any], report: Report) -> Any:
+    """The lm-eval model of a checkpoint; `report` is told about the completions done. Raises UserError.
+
+    `config` may have `backend` (hf or vllm), `batch_size` (hf) and `backend_args` (vLLM's engine arguments).
+    """
+    backend = config.get("backend", "hf")
+    if backend not in BACKENDS:
+        raise UserError(f'evals.backend: no backend "{backend}"{nearest(backend, [*BACKENDS])}')
+    if backend == "vllm":
+        if find_spec("vllm") is None:
+            raise UserError("evals.backend: vllm is not installed; `pip install -e .[vllm]` or use backend: hf")
+        from evals.vllm_sampler import VLLMSampler
+
+        return VLLMSampler(report, **vllm_arguments(source, config))
+    from evals.sampler import HuggingFaceSampler
+
+    cuda = torch.cuda.is_available()
+    model = models.load(source, dtype="auto" if cuda else torch.float32).to("cuda" if cuda else "cpu")
+    return HuggingFaceSampler(model, models.load_tokenizer(source), config.get("batch_size", BATCH_SIZE), report)
+
+
+def vllm_arguments(source: models.Source, config: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of lm-eval's vLLM model. `auto` would turn a float32 checkpoint into bfloat16 on a CPU."""
+    return {
+        "pretrained": source.place,
+        "revision": source.revision,
+        "tokenizer_revision": source.revision,
+        "trust_remote_code": False,
+        "add_bos_token": False,
+        "dtype": "auto" if torch.cuda.is_available() else "float32",
+        "load_format": "safetensors",
+        "seed": config["seed"],
+        "batch_size": "auto",
+        **config.get("backend_args", {}),
+    }

@@ -1,0 +1,149 @@
+"""Evaluate one checkpoint on all its tasks: one process, one model load.
+
+    python -m evals.evaluate --config '{"tasks": {...}, "seed": 0}' --model results/…/metrics.json \
+        --name r1_zero/cpu/base-recipe/seed0/after --out results/…/after.json --samples results/…/after.samples.jsonl
+
+`--model` may also be `hub:{"hub": "org/name", "revision": "…"}` or `hub:{"path": "folder"}`. stdout has progress
+lines, stderr the log. Exit status: 0 done, 2 a mistake told in one line.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from evals import config as tasks
+from evals.completion import Report
+from recipes.errors import UserError
+from recipes.stages import sentinel
+from recipes.stages.progress import Progress, clock_text
+
+EVERY = 5.0  # seconds between two lines of progress
+
+
+def run(
+    config: dict[str, Any], model: Path | dict[str, Any], name: str, out: Path, samples: Path, progress: Progress
+) -> None:
+    """Write `samples` (a row of JSON an item), then `out`, each whole or not at all. Raises UserError."""
+    todo = tasks.parse(config)
+    if not isinstance(config.get("seed"), int):
+        raise UserError(f"--config: seed: expected an integer, got {config.get('seed')!r}")
+    # imported once the config is known to be good, and the environment is set
+    from evals import backend, harness, metrics
+    from recipes import models
+
+    source = models.locate(model if isinstance(model, dict) else None, model if isinstance(model, Path) else None)
+    lm = backend.load(source, config, lambda done, total: None)
+    rows, results = [], {}
+    for task in todo:
+        lm.report = reporter(progress, task.name)
+        drawn = harness.sample(task, lm, config["seed"])
+        results[task.name] = metrics.summary(drawn, task.k)
+        rows += drawn
+        accuracy = results[task.name]["metrics"]["accuracy"]
+        progress.say(
+            f"{task.name} accuracy {accuracy['value']:.3f} ({accuracy['low']:.3f} to {accuracy['high']:.3f})"
+        )
+    out.unlink(missing_ok=True)  # never beside samples it does not stand for
+    sentinel.write(samples, "".join(json.dumps(row) + "\n" for row in rows))
+    sentinel.write_json(
+        out,
+        {
+            "checkpoint": name.rpartition("/")[2],
+            "digest": source.digest,
+            "seed": config["seed"],
+            "tasks": results,
+        },
+    )
+
+
+def reporter(progress: Progress, task: str, clock: Callable[[], float] = time.monotonic) -> Report:
+    """Prints `heldout 1024/4096 completions 0:12 left` at most every few seconds, and at the end."""
+    began = last = clock()
+
+    def report(done: int, total: int) -> None:
+        nonlocal last
+        now = clock()
+        if done < total and now - last < EVERY:
+            return
+        last = now
+        left = f" {clock_text((now - began) / done * (total - done))} left" if done < total else ""
+        progress.say(f"{task} {done}/{total} completions{left}")
+
+    return report
+
+
+def quiet_environment(config: dict[str, Any], model: Path | dict[str, Any]) -> None:
+    """No telemetry, and no network unless a Hub model or dataset is named. Before Hugging Face is imported."""
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    specs = [spec for spec in config.get("tasks", {}).values() if isinstance(spec, dict)]
+    hub_task = any("lm_eval" in spec or "hub" in (spec.get("task") or {}) for spec in specs)
+    if not hub_task and not (isinstance(model, dict) and "hub" in model):
+        os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Read the command line. Raises UserError for what is no JSON object, or a missing metrics.json."""
+    parser = argparse.ArgumentParser(description="Evaluate one checkpoint on all its tasks.", allow_abbrev=False)
+    parser.add_argument("--config", required=True, help='{"tasks": {name: {...}}, "seed": n} as JSON')
+    parser.add_argument("--model", required=True, help="a stage's metrics.json, or hub:{json}")
+    parser.add_argument("--name", required=True, help="recipe/scale/arm/seedN/checkpoint")
+    parser.add_argument("--out", type=Path, required=True, help="the results, written last")
+    parser.add_argument("--samples", type=Path, required=True, help="every completion, as JSON lines")
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args(arguments)
+    options.config = _object("--config", options.config)
+    if options.model.startswith("hub:"):
+        options.model = _object("--model", options.model.removeprefix("hub:"))
+    else:
+        options.model = Path(options.model)
+        try:
+            sentinel.read(options.model)
+        except FileNotFoundError:
+            raise UserError(f"--model: {options.model} does not exist; run its stage first") from None
+        except ValueError as error:
+            raise UserError(f"--model: {options.model}: not a stage's metrics.json: {error}") from None
+    return options
+
+
+def _object(option: str, text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise UserError(f"{option}: not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise UserError(f"{option}: expected a JSON object, got {text[:40]}")
+    return value
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point; `arguments` defaults to the command line's."""
+    say: Callable[[str], None] = print
+    try:
+        options = parse(arguments)
+        folder, _, checkpoint = options.name.rpartition("/")
+        progress = Progress(f"{folder.removesuffix('/evals')}/eval:{checkpoint}")
+        say = progress.say
+        quiet_environment(options.config, options.model)
+        import torch
+
+        torch.set_num_threads(options.threads)
+        with contextlib.redirect_stdout(sys.stderr):  # lm-eval prints; `progress` keeps the true stdout
+            run(options.config, options.model, options.name, options.out, options.samples, progress)
+        progress.end(f"done: {options.out}")
+    except UserError as error:
+        say(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,125 @@
+"""Run one task of a recipe through lm-eval and keep every sample.
+
+lm-eval's own reduction of `repeats` is not used: without a filter it scores the first sample alone, and the rest
+is lost. Its filters and its `process_results` score each sample as if it were the only one.
+"""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import lm_eval
+import numpy as np
+import torch
+from lm_eval.api.model import LM
+from lm_eval.api.task import Task
+from lm_eval.tasks import TaskManager
+
+from evals.completion import Completion
+from evals.config import EvalTask
+from recipes.errors import UserError, nearest
+from recipes.worlds.answers import answer, formatted
+
+TASKS = Path(__file__).parent / "tasks"
+FEWSHOT_SEED = 1234  # lm-eval's default
+
+Row = dict[str, Any]  # one item, see `sample`
+
+
+def load(task: EvalTask, folder: Path = TASKS) -> Task:
+    """The lm-eval task with this recipe's samples and decoding. Raises UserError for a name it does not know.
+
+    An lm-eval name is looked up among the YAMLs of `folder` first, then in lm-eval's own thousands.
+    """
+    if task.lm_eval is None:
+        metadata: Any = {"spec": task.problems, "items": task.items, "template": task.template}
+        manager, name = TaskManager(include_path=TASKS, include_defaults=False, metadata=metadata), "problems"
+    else:
+        manager, name = TaskManager(include_path=folder, include_defaults=False), task.lm_eval
+        if name not in manager.all_subtasks:
+            manager = TaskManager(include_path=folder)
+        if name not in manager.all_subtasks:
+            raise UserError(
+                f'evals.tasks.{task.name}.lm_eval: lm-eval has no task "{name}"{nearest(name, manager.all_subtasks)}'
+            )
+    loaded = manager.load([name])["tasks"][name]
+    if loaded.OUTPUT_TYPE != "generate_until":
+        raise UserError(f"evals.tasks.{task.name}.lm_eval: {name} scores likelihoods; expected one that generates")
+    loaded.set_config("task", task.name)
+    loaded.set_config("repeats", task.samples)
+    loaded.set_config("generation_kwargs", task.generation(), update=True)
+    if loaded.get_config("num_fewshot") is None:
+        loaded.set_config("num_fewshot", 0)
+    loaded.set_fewshot_seed(FEWSHOT_SEED)
+    return loaded
+
+
+def sample(task: EvalTask, lm: LM, seed: int, folder: Path = TASKS) -> list[Row]:
+    """Draw and score `task.samples` completions of each item; the same seed gives the same completions.
+
+    A row is {"item", "question", "answer", "difficulty", "completions": [..], "correct": [..], "tokens": [..],
+    "truncated": [..], "formatted": [..], "votes": [str | None, ..]}; `difficulty` is None where a task has none.
+    """
+    loaded = load(task, folder)
+    if task.items is not None and task.items > len(loaded.eval_docs):
+        raise UserError(f"evals.tasks.{task.name}.items: {task.items} asked, {task.lm_eval} has {len(loaded.eval_docs)}")
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    # `evaluate`, not `simple_evaluate`: the latter adds a description of the machine that takes seconds
+    lm_eval.evaluate(
+        lm, {"tasks": {task.name: loaded}}, limit=task.items, bootstrap_iters=0, log_samples=False
+    )
+    responses = [instance.resps for instance in loaded.instances]  # (items, samples)
+    rows = [_row(task, item, instance) for item, instance in enumerate(loaded.instances)]
+    for drawn in range(task.samples):
+        for instance, completions in zip(loaded.instances, responses, strict=True):
+            instance.resps = [completions[drawn]]
+        loaded.apply_filters()
+        for instance, row in zip(loaded.instances, rows, strict=True):
+            _score(loaded, instance, row)
+    return rows
+
+
+def _row(task: EvalTask, item: int, instance: Any) -> Row:
+    doc = instance.doc
+    return {
+        "task": task.name,
+        "item": item,
+        "question": doc["question"] if task.problems is not None else instance.args[0],
+        "answer": None,
+        "difficulty": doc.get("difficulty"),
+        **{key: [] for key in ("completions", "correct", "tokens", "truncated", "formatted", "votes")},
+    }
+
+
+def _score(loaded: Task, instance: Any, row: Row) -> None:
+    """Score the one response `instance` holds: the first metric under the task's first filter."""
+    completion: Completion = instance.resps[0]
+    filtered = next(iter(instance.filtered_resps.values()))
+    score = next(iter(loaded.process_results(instance.doc, [filtered]).values()))
+    row["answer"] = str(loaded.doc_to_target(instance.doc))
+    row["completions"].append(str(completion))
+    row["correct"].append(float(score) == 1.0)
+    row["tokens"].append(completion.tokens)
+    row["truncated"].append(completion.truncated)
+    row["formatted"].append(formatted(completion))
+    row["votes"].append(vote(completion, filtered))
+
+
+def vote(completion: str, filtered: Any) -> str | None:
+    """The answer a completion votes for: what the task's filter took out of it, else its tagged or boxed answer."""
+    if isinstance(filtered, str) and filtered != completion:
+        return None if filtered in ("[invalid]", "[none]") else filtered
+    return answer(completion) if (said := boxed(completion)) is None else said
+
+
+def boxed(completion: str) -> str | None:
+    r"""The content of the last `\boxed{…}`, its braces balanced; None if there is none. Linear in the length."""
+    start = completion.rfind(r"\boxed{")
+    depth = 0
+    for i in range(start + len(r"\boxed"), len(completion)) if start >= 0 else ():
+        depth += {"{": 1, "}": -1}.get(completion[i], 0)
+        if not depth:
+            return completion[start + len(r"\boxed{") : i].strip()
+    return None

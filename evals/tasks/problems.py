@@ -1,0 +1,45 @@
+"""The functions problems.yaml names: where its documents come from and how a completion is scored."""
+
+import json
+from functools import cache
+from typing import Any
+
+from datasets import Dataset
+
+from recipes.data import hub_rows
+from recipes.errors import UserError
+from recipes.worlds import Problem, World, make, prompt, sample
+
+ITEMS_SEED = 0  # a benchmark is a fixed set: the same items for every arm, seed and checkpoint
+
+
+def dataset(spec: dict[str, Any], items: int, template: str, **_: Any) -> dict[str, Dataset]:
+    """The first `items` held-out problems of a recipe's `task`, `spec`. Raises UserError if it has fewer."""
+    if "world" in spec:
+        found = [(p.question, p.answer, p.difficulty) for p in sample(make(spec), items, ITEMS_SEED, "test")]
+    else:
+        found = hub_rows(spec)[:items]
+        if len(found) < items:
+            raise UserError(f"items: {items} asked, but {spec['hub']} split {spec['split']} has {len(found)}")
+    rows = [
+        {
+            "question": question,
+            "answer": answer,
+            "difficulty": difficulty,
+            "prompt": prompt(template, question),
+            "spec": json.dumps(spec, sort_keys=True),
+        }
+        for question, answer, difficulty in found
+    ]
+    return {"test": Dataset.from_list(rows)}
+
+
+def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, float]:
+    """Score one completion of one problem."""
+    problem = Problem(doc["question"], doc["answer"], doc["difficulty"])
+    return {"accuracy": float(_world(doc["spec"]).verify(problem, results[0]))}
+
+
+@cache
+def _world(spec: str) -> World:
+    return make(json.loads(spec))

@@ -1,0 +1,43 @@
+"""lm-eval's vLLM model, made to keep each completion's token count and ending. Needs the extra `vllm`."""
+
+from typing import Any
+
+from lm_eval.api.instance import Instance
+from lm_eval.models.utils import postprocess_generated_text
+from lm_eval.models.vllm_causallms import VLLM
+from vllm import SamplingParams
+
+from evals.completion import Completion, Report
+from recipes.errors import UserError
+
+
+class VLLMSampler(VLLM):
+    """Draws completions with vLLM; one lm-eval task per call of `generate_until`, all of it in one batch."""
+
+    def __init__(self, report: Report, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.report = report
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        options, stops, limit = self.modify_gen_kwargs(requests[0].args[1], eos=self.tokenizer.eos_token)
+        prompts = [self.tok_encode(request.args[0], add_special_tokens=False) for request in requests]
+        if (longest := max(map(len, prompts))) + limit > self.max_length:
+            raise UserError(
+                f"max_gen_toks: {limit} and the longest prompt, {longest} tokens, exceed the model's "
+                f"{self.max_length} positions"
+            )
+        outputs = self._model_generate(
+            requests=prompts,
+            generate=True,
+            sampling_params=SamplingParams(max_tokens=limit, stop=stops, **options),
+        )
+        self.report(len(outputs), len(outputs))
+        first = [output.outputs[0] for output in outputs]
+        return [
+            Completion(
+                postprocess_generated_text(each.text, stops, None),
+                tokens=len(each.token_ids),
+                truncated=each.finish_reason == "length",
+            )
+            for each in first
+        ]
