@@ -1,0 +1,139 @@
+"""Models: built from scratch after Qwen3's shape, or loaded from a stage's checkpoint, a folder or the Hub.
+
+Safetensors only, and no code of a checkpoint is ever run.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recipes.errors import UserError, nearest
+from recipes.stages import sentinel
+
+# the recipe's word -> Qwen3Config's; every other key has the same name in both
+SHAPE = {"layers": "num_hidden_layers", "heads": "num_attention_heads", "kv_heads": "num_key_value_heads"}
+SAME = (
+    "hidden_size",
+    "head_dim",
+    "intermediate_size",
+    "max_position_embeddings",
+    "tie_word_embeddings",
+    "initializer_range",
+    "attention_dropout",
+)
+HEAD_DIMS = (32, 64, 128)  # what vLLM's attention kernels serve
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model's weights come from. `digest` names exactly these weights."""
+
+    place: str  # a folder or a Hub name
+    revision: str | None
+    digest: str
+
+
+def build(spec: dict[str, Any], tokenizer: Any, seed: int) -> Any:
+    """A randomly initialised Qwen3-shaped model (grouped-query attention, SwiGLU, RMSNorm, RoPE; embeddings untied).
+
+    `spec`: hidden_size, layers and head_dim, optionally heads, kv_heads, intermediate_size (default 4 x
+    hidden_size) and the others of `SAME`. Raises UserError for an unknown key or a shape that does not fit.
+    """
+    import torch
+    from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
+
+    for key in spec:
+        if key not in SHAPE and key not in SAME:
+            raise UserError(f"model.{key}: unknown key{nearest(key, [*SHAPE, *SAME])}")
+    if missing := [key for key in ("hidden_size", "layers") if key not in spec]:
+        raise UserError(f"model.{missing[0]}: missing")
+    hidden, head_dim = spec["hidden_size"], spec.get("head_dim", 32)
+    if head_dim not in HEAD_DIMS:
+        raise UserError(f"model.head_dim: expected one of {HEAD_DIMS}, got {head_dim}")
+    heads = spec.get("heads", max(1, hidden // head_dim))
+    kv_heads = spec.get("kv_heads", heads)
+    if heads % kv_heads:
+        raise UserError(f"model.kv_heads: {kv_heads} does not divide heads = {heads}")
+    options = {"head_dim": head_dim, "intermediate_size": 4 * hidden, "max_position_embeddings": 512}
+    options |= {"tie_word_embeddings": False} | {SHAPE.get(key, key): value for key, value in spec.items()}
+    options |= {"num_attention_heads": heads, "num_key_value_heads": kv_heads}
+    special = {name: getattr(tokenizer, name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
+    torch.manual_seed(seed)
+    model = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(tokenizer), **options, **special))
+    model.generation_config = GenerationConfig(**special)
+    return model
+
+
+def locate(model: dict[str, Any] | None, metrics_json: Path | None) -> Source:
+    """The policy named by a recipe's `model: {hub|path: …}` or by an upstream stage's metrics.json.
+
+    Raises UserError where neither is there, or where the weights are not those that metrics.json stands for.
+    """
+    if metrics_json is not None:
+        data = sentinel.read(metrics_json)
+        folder = Path(data["model"])
+        if not folder.is_dir():
+            raise UserError(f"{metrics_json}: its model {folder} is missing; run its stage again")
+        if (digest := sentinel.digest(folder)) != data["digest"]:
+            raise UserError(
+                f"{metrics_json}: the weights in {folder} are not the ones it was written for "
+                f"(digest {digest[:19]}…, expected {data['digest'][:19]}…); run its stage again"
+            )
+        return Source(str(folder), None, digest)
+    if model and "path" in model:
+        folder = Path(model["path"])
+        if not folder.is_dir():
+            raise UserError(f"model.path: no folder {folder}")
+        return Source(str(folder), None, sentinel.digest(folder))
+    if model and "hub" in model:
+        return Source(model["hub"], model["revision"], f"hub:{model['hub']}@{model['revision']}")
+    raise UserError("model: this stage has neither an input `policy` nor `model: {hub: …}` or `{path: …}`")
+
+
+def load_tokenizer(source: Source) -> Any:
+    """The tokenizer saved with a model; padded on the left, for generation."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source.place, revision=source.revision or "main")
+    except (OSError, ValueError) as error:
+        raise UserError(f"model {source.place}: cannot load its tokenizer: {_short(error)}") from error
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def load(source: Source, **options: Any) -> Any:
+    """The causal language model of `source`, float32 unless `options` (from_pretrained's) say otherwise."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    options = {"dtype": torch.float32, **options}
+    try:
+        return AutoModelForCausalLM.from_pretrained(
+            source.place,
+            revision=source.revision or "main",
+            use_safetensors=True,
+            trust_remote_code=False,
+            **options,
+        )
+    except (OSError, ValueError) as error:
+        raise UserError(f"model {source.place}: cannot load it: {_short(error)}") from error
+
+
+def save(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Write weights, configuration and tokenizer to `folder`, wholly or not at all."""
+    import shutil
+
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    model.config.use_cache = True  # the trainers turn it off; without it generation is quadratic
+    model.save_pretrained(partial)
+    tokenizer.save_pretrained(partial)
+    shutil.rmtree(folder, ignore_errors=True)
+    partial.replace(folder)
+
+
+def _short(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]

@@ -1,0 +1,134 @@
+"""The command line shared by all stages: `python -m recipes.stages.<kind> --config … --out …/metrics.json`.
+
+stdout carries progress lines only, stderr the log. Exit status: 0 done, 2 a mistake told in one line.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from recipes.errors import UserError
+from recipes.stages import sentinel
+from recipes.stages.lock import only_one
+from recipes.stages.progress import Progress
+
+
+class Run(Protocol):
+    """Train one stage; see `Outcome` keys in `main`."""
+
+    def __call__(
+        self,
+        config: dict[str, Any],
+        inputs: dict[str, Path],
+        seed: int,
+        workdir: Path,
+        out: Path,
+        progress: Progress,
+    ) -> dict[str, Any]: ...
+
+
+def quiet_environment(config: dict[str, Any]) -> None:
+    """Telemetry off, and no network at all unless the stage names a Hub model or dataset.
+
+    Must run before torch and the Hugging Face libraries are imported: they read these once.
+    """
+    names_hub = any("hub" in (config.get(key) or {}) for key in ("model", "task"))
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    if not names_hub:
+        os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Read the command line. Raises UserError for a value that is no JSON object or no role=path."""
+    parser = argparse.ArgumentParser(description="Run one stage of a recipe.", allow_abbrev=False)
+    parser.add_argument("--config", required=True, help="the stage's resolved configuration as JSON")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--input", action="append", default=[], metavar="ROLE=METRICS_JSON")
+    parser.add_argument("--name", required=True, help="recipe/scale/arm/seedN/stage")
+    parser.add_argument("--checkpoints", type=Path, required=True, help="folder of the training state")
+    parser.add_argument("--out", type=Path, required=True, help="metrics.json, written last")
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args(arguments)
+    try:
+        options.config = json.loads(options.config)
+    except ValueError as error:
+        raise UserError(f"--config: not JSON: {error}") from None
+    if not isinstance(options.config, dict):
+        raise UserError("--config: expected a JSON object")
+    pairs = [text.partition("=") for text in options.input]
+    if bad := [role for role, _, path in pairs if not path]:
+        raise UserError(f"--input {bad[0]}: expected ROLE=METRICS_JSON")
+    options.inputs = {role: Path(path) for role, _, path in pairs}
+    return options
+
+
+def already_done(out: Path, record: dict[str, Any]) -> bool:
+    """Whether `out` is a valid sentinel of exactly this work."""
+    if sentinel.stale(out) is not None:
+        return False
+    done = sentinel.read(out)
+    return all(done.get(key) == value for key, value in record.items())
+
+
+def work(kind: str, run: Run, options: argparse.Namespace, progress: Progress) -> None:
+    """Run the stage unless its result is there; write metrics.json last."""
+    record = {
+        "kind": kind,
+        "config": options.config,
+        "seed": options.seed,
+        "inputs": {role: sentinel.read(path)["digest"] for role, path in options.inputs.items()},
+    }
+    with only_one(options.checkpoints, progress.say):
+        if already_done(options.out, record):
+            progress.say(f"nothing to do: {options.out} is there and valid")
+            return
+        import torch
+
+        torch.set_num_threads(options.threads)
+        outcome = run(
+            options.config, options.inputs, options.seed, options.checkpoints, options.out, progress
+        )
+        model = options.checkpoints / "final"
+        sentinel.write_json(options.out.with_name("provenance.json"), outcome["provenance"])
+        sentinel.write_json(
+            options.out,
+            {
+                **record,
+                "upstream": {role: path.as_posix() for role, path in options.inputs.items()},
+                "model": model.as_posix(),
+                "digest": sentinel.digest(model),
+                "files": sentinel.sizes(model),
+                "metrics": outcome["metrics"],
+                "health": outcome["health"],
+            },
+        )
+        outcome["clean"]()
+        progress.end(f"done: {options.out}")
+
+
+def main(kind: str, run: Run, arguments: list[str] | None = None) -> int:
+    """Entry point of a stage module; `arguments` defaults to the command line's."""
+    say: Callable[[str], None] = print
+    try:
+        options = parse(sys.argv[1:] if arguments is None else arguments)
+        progress = Progress(options.name)
+        say = progress.say
+        quiet_environment(options.config)
+        try:
+            work(kind, run, options, progress)
+        except FileNotFoundError as error:
+            if str(error.filename) not in {str(path) for path in options.inputs.values()}:
+                raise
+            raise UserError(f"--input: {error.filename} does not exist; run its stage first") from None
+    except UserError as error:
+        say(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0

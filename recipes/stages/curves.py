@@ -1,0 +1,73 @@
+"""Learning curves and final scalars from a trainer's log history."""
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Row = tuple[int, str, float]  # step, metric, value
+
+TAIL = 0.2  # share of the steps, at the end, over which `last_fifth/` averages
+NOT_MEASURED = {"step", "epoch", "total_flos", "num_input_tokens_seen"}  # bookkeeping of the trainer
+TIMED = {"step_time", "tokens_per_s"}
+
+
+def rows(history: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """One row a step and metric. Summaries that a trainer logs after its last step (`train_…`) are left out."""
+    return [
+        (int(entry["step"]), name, float(value))
+        for entry in history
+        if "train_runtime" not in entry
+        for name, value in entry.items()
+        if name not in NOT_MEASURED and isinstance(value, int | float) and math.isfinite(value)
+    ]
+
+
+def deterministic(curve: Iterable[Row]) -> list[Row]:
+    """Without times, so that a repeated run gives the same bytes."""
+    return [row for row in curve if row[1] not in TIMED]
+
+
+def timing(curve: Iterable[Row], tokens: str = "num_tokens") -> list[Row]:
+    """`step_time` in seconds, and `tokens_per_s` between one logged step and the next."""
+    found: list[Row] = []
+    counted: dict[int, float] = {}
+    seconds: dict[int, float] = {}
+    for step, name, value in curve:
+        if name == "step_time":
+            seconds[step] = value
+        elif name == tokens:
+            counted[step] = value
+    before = 0.0
+    for step in sorted(seconds):
+        found.append((step, "step_time", seconds[step]))
+        now = counted.get(step, before)
+        if now > before and seconds[step] > 0:
+            found.append((step, "tokens_per_s", (now - before) / seconds[step]))
+        before = now
+    return found
+
+
+def text(curve: Iterable[Row]) -> str:
+    """CSV with the columns step, metric, value; floats as Python prints them, so nothing is lost."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["step", "metric", "value"])
+    writer.writerows((step, name, repr(value)) for step, name, value in curve)
+    return out.getvalue()
+
+
+def scalars(curve: list[Row]) -> dict[str, float]:
+    """`last/<metric>`: the last logged value; `last_fifth/<metric>`: the mean over the last fifth of the steps."""
+    if not curve:
+        return {}
+    after = max(step for step, _, _ in curve) * (1 - TAIL)
+    values: dict[str, list[float]] = {}
+    tails: dict[str, list[float]] = {}
+    for step, name, value in curve:
+        values.setdefault(name, []).append(value)
+        if step > after:
+            tails.setdefault(name, []).append(value)
+    last = {f"last/{name}": column[-1] for name, column in values.items()}
+    return last | {f"last_fifth/{name}": sum(column) / len(column) for name, column in tails.items()}

@@ -1,0 +1,120 @@
+"""Stage `grpo`: reinforcement learning of a policy with verifiable rewards, by TRL's GRPOTrainer.
+
+    python -m recipes.stages.grpo --config '{"task": …, "template": …, "rewards": …, "args": …}' \\
+        --input policy=results/…/metrics.json …
+
+Every field of `args` goes to TRL's GRPOConfig as it is.
+"""
+
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from recipes.stages import cli, curves, health, provenance, sentinel
+from recipes.stages.progress import Progress
+
+FORMULA = (
+    "parameters x tokens of prompts and completions x (2 generation + 6 per iteration of forward and backward"
+    " + 2 old log-probabilities, if computed + 2 reference, if beta is not 0)"
+)
+
+
+def run(
+    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
+) -> dict[str, Any]:
+    """Train and save the policy under `workdir`/final; curve.csv and completions.jsonl beside `out`."""
+    import torch
+    from trl import GRPOConfig
+
+    from recipes import data, models, rewards, worlds
+    from recipes.stages.arguments import arguments
+    from recipes.trainers.completions import CompletionsLog
+    from recipes.trainers.fit import clean, fit
+    from recipes.trainers.grpo import GRPO
+    from recipes.trainers.resume import last_checkpoint
+
+    started = provenance.now()
+    # accuracy is always measured, so that curves of arms with other rewards can be compared
+    weights = {"accuracy": 0.0, **config["rewards"]}
+    world = worlds.make(config["task"]) if "world" in config["task"] else None
+    functions = dict(zip(weights, rewards.build(weights, world, seed), strict=True))
+    args = arguments(GRPOConfig, config["args"], {"save_steps": 20}, workdir, seed)
+    args.reward_weights = list(weights.values())
+    source = models.locate(config.get("model"), inputs.get("policy"))
+    tokenizer = models.load_tokenizer(source)
+    model = models.load(source, **(args.model_init_kwargs or {}))
+    args.model_init_kwargs = None  # TRL refuses them with a loaded model
+    prompts = data.prompts(config["task"], config["template"], config.get("problems"), seed)
+    checks = health.stop_at_errors(before(config, inputs, args, model, tokenizer, prompts, functions))
+
+    log = CompletionsLog(workdir / "completions.jsonl")
+    if last_checkpoint(workdir) is None:
+        log.cut(0)
+    trainer = GRPO(
+        model=model,
+        args=args,
+        reward_funcs=list(functions.values()),
+        train_dataset=prompts,
+        processing_class=tokenizer,
+    )
+    trainer.rollouts = log
+    done = fit(trainer, progress)
+    log.flush()
+    models.save(trainer.model, tokenizer, workdir / "final")
+
+    curve = curves.rows(done.history)
+    measured = curves.deterministic(curve)
+    scalars = curves.scalars(measured)
+    sentinel.write(out.with_name("curve.csv"), curves.text(measured))
+    sentinel.write(out.with_name("timing.csv"), curves.text(curves.timing(curve)))
+    shutil.copyfile(log.path, out.with_name("completions.jsonl"))
+    parameters = sum(p.numel() for p in trainer.model.parameters())
+    passes = 2 + 6 * args.num_iterations + 2 * (args.beta != 0)
+    passes += 2 * (args.gradient_accumulation_steps % (args.steps_per_generation * args.num_iterations) != 0)
+    return {
+        "metrics": {**scalars, "parameters": parameters},
+        "health": checks + health.training(measured, scalars),
+        "provenance": provenance.record(
+            started=started,
+            wall_s=done.wall_s,
+            resumed=done.resumed,
+            steps=done.steps,
+            tokens=done.tokens,
+            flops=passes * parameters * done.tokens,
+            formula=FORMULA,
+            threads=torch.get_num_threads(),
+        ),
+        "clean": partial(clean, workdir),
+    }
+
+
+def before(
+    config: dict[str, Any],
+    inputs: dict[str, Path],
+    args: Any,
+    model: Any,
+    tokenizer: Any,
+    prompts: Any,
+    functions: dict[str, Any],
+) -> list[health.Check]:
+    """The health checks that need no training."""
+    rows = prompts.select(range(min(len(prompts), health.CHECKED))).to_list()
+    longest = max(len(ids) for ids in tokenizer(prompts["prompt"][:])["input_ids"])
+    base = sentinel.read(inputs["policy"])["config"].get("template") if "policy" in inputs else None
+    strict = {name: functions[name] for name in ("accuracy", "format") if name in functions}
+    return [
+        health.enough_prompts(len(prompts), args.generation_batch_size // args.num_generations),
+        health.known_tokens(tokenizer, prompts["prompt"][:], "prompt"),
+        health.context(
+            longest, args.max_completion_length, getattr(model.config, "max_position_embeddings", None)
+        ),
+        health.gold(functions["accuracy"], rows),
+        health.garbage(strict, rows),
+        health.same_template(config["template"], base),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(cli.main("grpo", run))

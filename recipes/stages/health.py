@@ -1,0 +1,130 @@
+"""Checks before, during and after training. An error stops the job; a warning goes into metrics.json.
+
+Each check is a dict: check, ok, value, limit, message, severity.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from recipes.errors import UserError
+
+Check = dict[str, Any]
+Reward = Callable[..., list[float | None]]
+
+GARBAGE = ("", " ", "\0", "asdf", "<answer></answer>", "</answer><answer>", "<think>" * 3)
+CHECKED = 64  # problems whose gold answer is scored
+
+# Above a tenth, the cap and not the policy decides how long a completion is.
+TRUNCATION = 0.10
+# Above a half, most of a rollout carries no gradient: the task is too easy, too hard, or the reward is flat.
+ZERO_VARIANCE = 0.50
+# Below a tenth of its start, sampling is all but greedy and nothing new is found any more.
+ENTROPY_LEFT = 0.10
+
+
+def check(name: str, ok: bool, value: float, limit: float, message: str, severity: str) -> Check:
+    return {
+        "check": name,
+        "ok": bool(ok),
+        "value": float(value),
+        "limit": float(limit),
+        "message": message,
+        "severity": severity,
+    }
+
+
+def stop_at_errors(checks: Sequence[Check]) -> list[Check]:
+    """`checks` as they are; UserError naming the first failed one of severity error."""
+    for one in checks:
+        if not one["ok"] and one["severity"] == "error":
+            raise UserError(f"health check {one['check']}: {one['message']}")
+    return list(checks)
+
+
+def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> Check:
+    """The accuracy reward of a completion that states the gold answer is 1."""
+    rows = rows[:CHECKED]
+    completions = [f"<think>{row['answer']}</think><answer>{row['answer']}</answer>" for row in rows]
+    scores = score(reward, rows, completions)
+    wrong = next((i for i, value in enumerate(scores) if value != 1.0), None)
+    message = (
+        f"{len(rows)} gold answers score 1"
+        if wrong is None
+        else f"the gold answer {rows[wrong]['answer']!r} of {rows[wrong]['question']!r} scores {scores[wrong]}, not 1"
+    )
+    share = sum(value == 1.0 for value in scores) / len(scores)
+    return check("gold", wrong is None, share, 1.0, message, "error")
+
+
+def garbage(rewards: Mapping[str, Reward], rows: Sequence[Mapping[str, Any]]) -> Check:
+    """No reward for empty and meaningless completions."""
+    worst, where = 0.0, ""
+    for name, reward in rewards.items():
+        for text in GARBAGE:
+            value = max(v or 0.0 for v in score(reward, rows[:4], [text] * len(rows[:4])))
+            if value > worst:
+                worst, where = value, f"{name} gives {value:g} to the completion {text!r}"
+    return check("garbage", worst == 0, worst, 0.0, where or "empty and garbage completions score 0", "error")
+
+
+def score(reward: Reward, rows: Sequence[Mapping[str, Any]], completions: list[str]) -> list[float | None]:
+    """Call a reward function the way TRL does: keyword arguments, one list per column."""
+    columns = {key: [row[key] for row in rows] for key in rows[0] if key != "prompt"}
+    prompts = [row["prompt"] for row in rows]
+    return reward(prompts=prompts, completions=completions, completion_ids=[[0]] * len(rows), **columns)
+
+
+def known_tokens(tokenizer: Any, texts: Sequence[str], what: str) -> Check:
+    """The tokenizer knows every token of `texts`."""
+    unknown = tokenizer.unk_token_id
+    bad = []
+    if unknown is not None and texts:
+        bad = [t for t, ids in zip(texts, tokenizer(list(texts))["input_ids"], strict=True) if unknown in ids]
+    message = f"the tokenizer knows all of every {what}"
+    if bad:
+        message = (
+            f"the tokenizer does not know a part of the {what} {bad[0]!r}; does the template fit the model?"
+        )
+    return check("known_tokens", not bad, len(bad), 0, message, "error")
+
+
+def context(longest: int, cap: int, limit: int | None) -> Check:
+    """Prompt and completion fit into the model's context."""
+    message = (
+        f"the longest prompt ({longest} tokens) and a completion of {cap} need {longest + cap} positions, "
+    )
+    message += f"the model has {limit}"
+    return check(
+        "context", limit is None or longest + cap <= limit, longest + cap, limit or 0, message, "error"
+    )
+
+
+def enough_prompts(available: int, needed: int) -> Check:
+    """TRL would do no step at all, and say nothing, with fewer prompts than one rollout takes."""
+    message = f"one rollout takes {needed} prompts, there are {available}"
+    return check("enough_prompts", available >= needed, available, needed, message, "error")
+
+
+def same_template(own: str, base: str | None) -> Check:
+    """The policy saw this template in its pretraining, where that is known."""
+    ok = base is None or base == own
+    message = "the policy was trained with this template" if ok else f"the policy was trained with {base!r}"
+    return check("same_template", ok, 0 if ok else 1, 0, message, "warning")
+
+
+def training(curve: Sequence[tuple[int, str, float]], scalars: Mapping[str, float]) -> list[Check]:
+    """Warnings from the learning curve of a policy: truncation, groups without variance, entropy collapse."""
+    found = []
+    for name, key, limit, text in (
+        ("truncation", "completions/clipped_ratio", TRUNCATION, "completions cut at the cap"),
+        ("zero_variance", "frac_reward_zero_std", ZERO_VARIANCE, "groups whose rewards are all the same"),
+    ):
+        if (value := scalars.get(f"last_fifth/{key}")) is not None:
+            message = f"{value:.1%} {text}, in the last fifth of the steps"
+            found.append(check(name, value <= limit, value, limit, message, "warning"))
+    entropies = [value for _, name, value in curve if name == "entropy"]
+    if entropies and entropies[0] > 0:
+        left = scalars["last_fifth/entropy"] / entropies[0]
+        message = f"entropy went from {entropies[0]:.3f} to {scalars['last_fifth/entropy']:.3f} nats a token"
+        found.append(check("entropy", left >= ENTROPY_LEFT, left, ENTROPY_LEFT, message, "warning"))
+    return found

@@ -1,0 +1,78 @@
+"""Stage `pretrain`: a base model from nothing, on a corpus that a world writes.
+
+    python -m recipes.stages.pretrain --config '{"task": …, "template": …, "corpus": …, "model": …, "args": …}' …
+
+Loss on every token, prompt, completion and end of sequence alike, as in the pretraining of a real base model.
+"""
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from recipes.stages import cli, curves, health, provenance, sentinel
+from recipes.stages.progress import Progress
+
+FORMULA = "6 x parameters x trained tokens (forward and backward)"
+
+
+def run(
+    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
+) -> dict[str, Any]:
+    """Train and save the base model under `workdir`/final; curve.csv and timing.csv beside `out`."""
+    import torch
+    from transformers import TrainingArguments
+
+    from recipes import models, worlds
+    from recipes.stages.arguments import arguments
+    from recipes.trainers.fit import clean, fit
+    from recipes.trainers.language_model import LanguageModel, collate
+
+    started = provenance.now()
+    world = worlds.make(config["task"])
+    corpus = config["corpus"]
+    texts = worlds.corpus(world, corpus["mixture"], corpus["documents"], seed, config["template"])
+    tokenizer = worlds.tokenizer([world])
+    model = models.build(config["model"], tokenizer, seed)
+    documents = [{"input_ids": [*ids, tokenizer.eos_token_id]} for ids in tokenizer(texts)["input_ids"]]
+    longest = max(len(document["input_ids"]) for document in documents)
+    checks = health.stop_at_errors(
+        [
+            health.known_tokens(tokenizer, texts[:1000], "document"),
+            health.context(longest, 0, model.config.max_position_embeddings),
+        ]
+    )
+    args = arguments(
+        TrainingArguments, config["args"], {"save_steps": 100, "logging_steps": 10}, workdir, seed
+    )
+    trainer = LanguageModel(
+        model=model,
+        args=args,
+        train_dataset=documents,
+        data_collator=partial(collate, pad=tokenizer.pad_token_id),
+    )
+    done = fit(trainer, progress)
+    models.save(trainer.model, tokenizer, workdir / "final")
+
+    curve = curves.rows(done.history)
+    sentinel.write(out.with_name("curve.csv"), curves.text(curves.deterministic(curve)))
+    parameters = sum(p.numel() for p in trainer.model.parameters())
+    return {
+        "metrics": {**curves.scalars(curves.deterministic(curve)), "parameters": parameters},
+        "health": checks,
+        "provenance": provenance.record(
+            started=started,
+            wall_s=done.wall_s,
+            resumed=done.resumed,
+            steps=done.steps,
+            tokens=done.tokens,
+            flops=6 * parameters * done.tokens,
+            formula=FORMULA,
+            threads=torch.get_num_threads(),
+        ),
+        "clean": partial(clean, workdir),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(cli.main("pretrain", run))

@@ -1,0 +1,84 @@
+"""What a waiting person sees: at most one line in five seconds, the first one early."""
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import TextIO
+
+# our name -> the metric of the trainer, in the order shown
+SHOWN = {
+    "loss": "loss",
+    "reward": "reward",
+    "accuracy": "accuracy",
+    "length": "completions/mean_length",
+}
+EARLY = 1.0  # seconds until the first line
+
+
+def clock_text(seconds: float) -> str:
+    """`0:48`, `12:05`, `3:07:00`."""
+    minutes, second = divmod(max(0, round(seconds)), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minutes}:{second:02}"
+
+
+def rate_text(tokens_per_s: float) -> str:
+    """`870 tok/s`, `9.1k tok/s`."""
+    return f"{tokens_per_s / 1000:.1f}k tok/s" if tokens_per_s >= 1000 else f"{tokens_per_s:.0f} tok/s"
+
+
+class Progress:
+    """Prints `[recipe/scale/arm/seed stage] step k/n …` for one stage."""
+
+    def __init__(
+        self,
+        name: str,
+        stream: TextIO | None = None,
+        every: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        folder, _, stage = name.rpartition("/")
+        self.label = f"{folder} {stage}".strip()
+        self.stream = stream if stream is not None else sys.stdout
+        self.every = every
+        self.clock = clock
+        self.began = self.last = self.clock()
+        self.first_step = 0
+        self.first_tokens = 0.0
+        self.quiet = True  # no step line was printed yet
+        self.seen: dict[str, float] = {}
+
+    def say(self, message: str) -> None:
+        """Print one line now."""
+        print(f"[{self.label}] {message}", file=self.stream, flush=True)
+
+    def start(self, step: int, total: int, tokens: float = 0.0) -> None:
+        """Announce the first step and start the clock of the time left."""
+        self.say(f"{'resuming from' if step else 'starting at'} step {step} of {total}")
+        self.began = self.last = self.clock()
+        self.first_step, self.first_tokens = step, tokens
+
+    def step(self, step: int, total: int, metrics: Mapping[str, float], tokens: float = 0.0) -> None:
+        """Report `metrics` of `step`, unless a line was printed just before."""
+        self.seen.update({k: v for k, v in metrics.items() if isinstance(v, int | float)})
+        now = self.clock()
+        if now - self.last < (min(EARLY, self.every) if self.quiet else self.every):
+            return
+        self.last, self.quiet = now, False
+        spent = max(now - self.began, 1e-9)
+        parts = [f"step {step}/{total}"]
+        # with rewards the loss of a policy gradient says nothing: leave it out
+        hidden = {"loss"} if "reward" in self.seen else set()
+        for label, key in SHOWN.items():
+            if key in self.seen and label not in hidden:
+                value = self.seen[key]
+                parts.append(f"{label} {value:.0f}" if label == "length" else f"{label} {value:.2f}")
+        if tokens > self.first_tokens:
+            parts.append(rate_text((tokens - self.first_tokens) / spent))
+        if step > self.first_step:
+            parts.append(f"{clock_text(spent / (step - self.first_step) * (total - step))} left")
+        self.say(" ".join(parts))
+
+    def end(self, message: str) -> None:
+        """Say how it ended and how long it took."""
+        self.say(f"{message} in {clock_text(self.clock() - self.began)}")

@@ -1,0 +1,79 @@
+"""metrics.json as a sentinel: it is written last, and names the weights it stands for by their digest."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+CHUNK = 1 << 20
+
+
+def digest(folder: Path) -> str:
+    """`sha256:<hex>` over the names and contents of every file in `folder`, so of a whole saved model."""
+    total = hashlib.sha256()
+    for path in sorted(p for p in Path(folder).rglob("*") if p.is_file()):
+        content = hashlib.sha256()
+        with path.open("rb") as file:
+            while block := file.read(CHUNK):
+                content.update(block)
+        total.update(f"{path.relative_to(folder).as_posix()}\0{content.hexdigest()}\n".encode())
+    return f"sha256:{total.hexdigest()}"
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    """File name -> bytes, for every file in `folder`."""
+    files = sorted(p for p in Path(folder).rglob("*") if p.is_file())
+    return {p.relative_to(folder).as_posix(): p.stat().st_size for p in files}
+
+
+def read(metrics_json: Path) -> dict[str, Any]:
+    """The sentinel's content. Raises ValueError where the file is not one (cut short, not JSON, no digest)."""
+    data = json.loads(Path(metrics_json).read_text(encoding="utf-8"))
+    if not isinstance(data, dict) or "digest" not in data or "model" not in data:
+        raise ValueError(f"{metrics_json}: not a stage's metrics.json")
+    return data
+
+
+def stale(metrics_json: Path) -> str | None:
+    """Why `metrics_json` no longer stands for a good checkpoint; None where it does.
+
+    It is stale where its weights are missing or differ from its digest, or where a checkpoint it was trained
+    from has since become another one. A missing input is no reason: results may be kept without their parents.
+    """
+    try:
+        data = read(metrics_json)
+    except FileNotFoundError:
+        return "it does not exist"
+    except ValueError:
+        return "it is not readable"
+    model = Path(data["model"])
+    if not model.is_dir():
+        return f"its model {model} is missing"
+    if sizes(model) != data.get("files") or digest(model) != data["digest"]:
+        return f"its model {model} has changed (digest mismatch)"
+    for role, parent in data.get("upstream", {}).items():
+        try:
+            now = read(Path(parent))["digest"]
+        except (OSError, ValueError):
+            continue
+        if now != data["inputs"].get(role):
+            return f"its input {role} ({parent}) has changed"
+    return None
+
+
+def write(path: Path, text: str) -> None:
+    """Write `text` to `path` so that a reader sees the old file or the whole new one, never a part."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def write_json(path: Path, data: dict[str, Any]) -> None:
+    """`write` of deterministic JSON: sorted keys, no NaN."""
+    write(path, json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + "\n")

@@ -1,0 +1,79 @@
+"""Run a trainer to its last step, from wherever an earlier process left it."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PrinterCallback, TrainerCallback
+from transformers.trainer_callback import TrainerState
+
+from recipes.errors import UserError
+from recipes.stages.progress import Progress
+from recipes.trainers.resume import PARTIAL, STATE, ExactResume, checkpoints, last_checkpoint
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a finished training was."""
+
+    history: list[dict[str, Any]]
+    steps: int
+    tokens: int
+    wall_s: float
+    resumed: int
+
+
+class ShowProgress(TrainerCallback):
+    """Prints a line now and then; starts its clock at the first step of this process."""
+
+    def __init__(self, progress: Progress):
+        self.progress = progress
+        self.started = False
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        if not self.started:
+            self.started = True
+            self.progress.start(state.global_step, state.max_steps, state.num_input_tokens_seen)
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        self.progress.step(state.global_step, state.max_steps, logs or {}, state.num_input_tokens_seen)
+
+
+def fit(trainer: ExactResume, progress: Progress) -> Fit:
+    """Train from the newest complete checkpoint to the end.
+
+    Raises UserError at a non-finite number, a failed save, or where there was nothing to train on.
+    """
+    folder = Path(trainer.args.output_dir)
+    shutil.rmtree(folder / PARTIAL, ignore_errors=True)
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(ShowProgress(progress))
+    newest = last_checkpoint(folder)
+    state = TrainerState.load_from_json(str(newest / "trainer_state.json")) if newest else None
+    if newest and state and state.global_step >= state.max_steps:
+        # transformers would train one step more
+        progress.say(f"all {state.global_step} steps were done before")
+        trainer._load_from_checkpoint(str(newest))
+        trainer.state = state
+        held = torch.load(newest / STATE, map_location="cpu", weights_only=True)
+        trainer.restore_held_state(held)
+        spent = held["spent_s"]
+    else:
+        trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+        spent = trainer.spent_s()
+    state = trainer.state
+    if state.global_step < state.max_steps:
+        raise UserError(
+            f"training ended at step {state.global_step} of {state.max_steps}: no data left for a step"
+        )
+    return Fit(
+        list(state.log_history), state.global_step, state.num_input_tokens_seen, spent, trainer.resumed
+    )
+
+
+def clean(folder: Path) -> None:
+    """Remove the training state, which nothing needs once the stage is done."""
+    for path in [*checkpoints(folder), folder / PARTIAL]:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,138 @@
+"""TRL's GRPOTrainer with exact resume, a record of every completion, and metrics split by correctness.
+
+TRL keeps a rollout in memory for several updates, counts micro-steps, replays the first epoch's order in every
+epoch, and reloads the reference model from its first path: none of it is in its checkpoints, all of it is in ours.
+"""
+
+import math
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+from trl import GRPOTrainer
+from trl.trainer.utils import RepeatSampler
+
+from recipes.trainers.completions import CompletionsLog
+from recipes.trainers.resume import EpochOrder, ExactResume
+
+
+class PromptSampler(EpochOrder, RepeatSampler):
+    """TRL's sampler with an order of its own in each epoch."""
+
+
+class GRPO(ExactResume, GRPOTrainer):
+    """GRPOTrainer, resumable at any step of a rollout; `rollouts` receives every completion."""
+
+    rollouts: CompletionsLog | None = None
+
+    def _get_train_sampler(self, dataset=None):
+        plain = super()._get_train_sampler(dataset)
+        return PromptSampler(
+            data_source=plain.data_source,
+            mini_repeat_count=plain.mini_repeat_count,
+            batch_size=plain.batch_size,
+            repeat_count=plain.repeat_count,
+            shuffle=plain.shuffle,
+            seed=plain.seed,
+        )
+
+    # -- resume ------------------------------------------------------------------------------------------
+
+    def held_state(self) -> dict[str, Any]:
+        synced = self.ref_model is not None and self.args.sync_ref_model
+        return {
+            **super().held_state(),
+            "micro_step": self._step,
+            "rollout": self._buffered_inputs,
+            "unlogged": {name: list(values) for name, values in self._metrics["train"].items()},
+            "reference": self.ref_model.state_dict() if synced else None,
+            "completions_bytes": self.rollouts.flush() if self.rollouts else 0,
+        }
+
+    def restore_held_state(self, state: dict[str, Any]) -> None:
+        super().restore_held_state(state)
+        self._step = state["micro_step"]
+        self._buffered_inputs = self._to_device(state["rollout"])
+        self._metrics["train"].clear()
+        self._metrics["train"].update(state["unlogged"])
+        if state["reference"] is not None:
+            self.ref_model.load_state_dict(state["reference"])
+        if self.rollouts:
+            self.rollouts.cut(state["completions_bytes"])
+
+    def _to_device(self, rollout: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+        device = self.accelerator.device
+        return rollout and [
+            {k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in part.items()}
+            for part in rollout
+        ]
+
+    # -- rollouts ----------------------------------------------------------------------------------------
+
+    def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
+        rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        self.require_scored(rewards)
+        # rows of this process; `rewards` has those of all processes: (batch, functions)
+        start = self.accelerator.process_index * len(prompts)
+        own = rewards[start : start + len(prompts)]
+        totals = (own * self.reward_weights.to(own.device)).nansum(dim=1).tolist()
+        ended = {*self.eos_token_ids, self._tokenizer.pad_token_id}
+        self._rollout_rows = [
+            {
+                "step": self.state.global_step + 1,
+                "prompt": prompt,
+                "completion": completion,
+                **{key: row[key] for key in ("answer", "difficulty") if key in row},
+                "tokens": len(ids),
+                "eos": ids[-1] in ended,
+                "reward": total,
+                "rewards": {
+                    name: None if math.isnan(value) else value
+                    for name, value in zip(self.reward_func_names, values, strict=True)
+                },
+            }
+            for row, prompt, completion, ids, total, values in zip(
+                inputs, prompts, completions, completion_ids_list, totals, own.tolist(), strict=True
+            )
+        ]
+        return rewards
+
+    def _generate_and_score_completions(self, inputs):
+        batch = super()._generate_and_score_completions(inputs)
+        if self.model.training:
+            for row, advantage in zip(self._rollout_rows, batch["advantages"].tolist(), strict=True):
+                row["advantage"] = advantage
+            rows = gather_object(self._rollout_rows)
+            for name, value in by_correctness(rows, self.num_generations).items():
+                self._metrics["train"][name].append(value)
+            if self.rollouts and self.accelerator.is_main_process:
+                self.rollouts.append(rows)
+        return batch
+
+    def require_scored(self, rewards: torch.Tensor) -> None:
+        """Every completion has a reward, and none is infinite. `rewards`: (batch, functions), NaN = not scored."""
+        for name, column in zip(self.reward_func_names, rewards.T, strict=True):
+            if torch.isinf(column).any():
+                self.require_finite(f"reward {name}", float("inf"))
+        if rewards.isnan().all(dim=1).any():
+            self.require_finite("reward", float("nan"))
+
+
+def by_correctness(rows: list[dict[str, Any]], group_size: int) -> dict[str, float]:
+    """Accuracy, length in tokens of right and wrong completions, and shares of one-sided groups of a rollout.
+
+    `rows` holds whole groups, one after another. A length of no completion is NaN, which the log leaves out.
+    """
+    right = [(row["rewards"].get("accuracy") or 0.0) > 0 for row in rows]
+    lengths = {True: [0.0, 0], False: [0.0, 0]}
+    for row, correct in zip(rows, right, strict=True):
+        lengths[correct][0] += row["tokens"]
+        lengths[correct][1] += 1
+    groups = [sum(right[i : i + group_size]) for i in range(0, len(right), group_size)]
+    return {
+        "accuracy": sum(right) / len(right),
+        "length/correct": lengths[True][0] / lengths[True][1] if lengths[True][1] else math.nan,
+        "length/incorrect": lengths[False][0] / lengths[False][1] if lengths[False][1] else math.nan,
+        "groups/all_correct": sum(g == group_size for g in groups) / len(groups),
+        "groups/all_wrong": sum(g == 0 for g in groups) / len(groups),
+    }

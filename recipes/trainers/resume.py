@@ -1,0 +1,185 @@
+"""Exact resume: a run killed at any moment and started again ends with the same bits as one never killed.
+
+transformers' Trainer saves weights, optimizer, scheduler and random states. Missing for exactness are
+(a) a checkpoint that exists wholly or not at all, (b) the loss summed since the last log line,
+(c) a data order that depends on the epoch alone, and (d) what a subclass holds in memory (`held_state`).
+"""
+
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import Trainer
+
+from recipes.errors import UserError
+
+STATE = "resume.pt"
+PARTIAL = "saving"  # a checkpoint is written here and then renamed, so a kill leaves no half of one
+EPOCH_STRIDE = 1_000_003
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """The complete checkpoints of `folder`, oldest first."""
+    found = [p for p in folder.glob("checkpoint-*") if p.name[len("checkpoint-") :].isdigit()]
+    return sorted(
+        (p for p in found if (p / STATE).is_file()), key=lambda p: int(p.name[len("checkpoint-") :])
+    )
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The newest complete checkpoint of `folder`, if any."""
+    return next(reversed(checkpoints(folder)), None)
+
+
+def sync(path: Path) -> None:
+    """Push a file or folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class ExactResume(Trainer):
+    """Mixin for a `Trainer`: atomic checkpoints, exact resume, and a stop at the first non-finite number."""
+
+    saving = False
+    resumed = 0  # times a run was continued from a checkpoint
+    earlier_s = 0.0  # seconds spent before this process
+    began = 0.0
+
+    # -- what a checkpoint holds beside transformers' own state ---------------------------------------
+
+    def held_state(self) -> dict[str, Any]:
+        """Tensors, numbers, strings and containers of them: it is loaded with `weights_only=True`."""
+        return {
+            "summed_loss": self._tr_loss,
+            "last_logged": self._globalstep_last_logged,
+            "spent_s": self.spent_s(),
+            "resumed": self.resumed,
+        }
+
+    def restore_held_state(self, state: dict[str, Any]) -> None:
+        """Undo of `held_state`."""
+        self._tr_loss = state["summed_loss"].to(self.args.device)
+        self._globalstep_last_logged = state["last_logged"]
+        self.earlier_s = state["spent_s"]
+        self.resumed = state["resumed"] + 1
+
+    def spent_s(self) -> float:
+        """Training seconds so far, over all processes that worked on this run."""
+        return self.earlier_s + (time.perf_counter() - self.began)
+
+    # -- saving ----------------------------------------------------------------------------------------
+
+    def _get_output_dir(self, trial):
+        folder = super()._get_output_dir(trial)
+        return os.path.join(folder, PARTIAL) if self.saving else folder
+
+    def create_model_card(self, *args, **kwargs):
+        """Nothing: the card of a checkpoint would only cost time."""
+
+    def _save_checkpoint(self, model, trial):
+        folder = Path(self.args.output_dir)
+        name = f"checkpoint-{self.state.global_step}"
+        partial = folder / PARTIAL / name
+        try:
+            if self.args.should_save:
+                shutil.rmtree(folder / PARTIAL, ignore_errors=True)
+            self.accelerator.wait_for_everyone()
+            self.saving = True
+            super()._save_checkpoint(model, trial)
+            self.accelerator.wait_for_everyone()
+            if self.args.should_save:
+                torch.save(self.held_state(), partial / STATE)
+                for path in [*partial.iterdir(), partial]:
+                    sync(path)
+                partial.replace(folder / name)
+                sync(folder)
+        # safetensors and torch report a full disk as their own kinds of error
+        except Exception as error:
+            if not is_write_error(error):
+                raise
+            shutil.rmtree(folder / PARTIAL, ignore_errors=True)
+            raise UserError(
+                f"cannot save the checkpoint of step {self.state.global_step} in {folder}: {one_line(error)}; "
+                f"last good checkpoint: {last_checkpoint(folder) or 'none'}; make room and run the same command again"
+            ) from error
+        finally:
+            self.saving = False
+        if self.args.should_save:
+            keep = max(self.args.save_total_limit or 1, 1)
+            for old in checkpoints(folder)[:-keep]:
+                shutil.rmtree(old, ignore_errors=True)
+
+    # -- resuming --------------------------------------------------------------------------------------
+
+    def train(self, *args, **kwargs):
+        self.began = time.perf_counter()
+        return super().train(*args, **kwargs)
+
+    def _load_rng_state(self, checkpoint):
+        # The one hook that transformers calls on every resume after all else is set up.
+        super()._load_rng_state(checkpoint)
+        if checkpoint is not None:
+            path = Path(checkpoint) / STATE
+            self.restore_held_state(torch.load(path, map_location="cpu", weights_only=True))
+
+    # -- stop at the first non-finite number --------------------------------------------------------------
+
+    def training_step(self, *args, **kwargs):
+        loss = super().training_step(*args, **kwargs)
+        self.require_finite("loss", loss)
+        return loss
+
+    def _get_grad_norm(self, model, grad_norm=None):
+        # called after the backward pass and before the optimizer's step
+        norm = super()._get_grad_norm(model, grad_norm=grad_norm)
+        self.require_finite("grad_norm", norm)
+        return norm
+
+    def require_finite(self, metric: str, value: torch.Tensor | float) -> None:
+        """Raise UserError unless `value` is finite."""
+        if torch.isfinite(torch.as_tensor(value)).all():
+            return
+        good = last_checkpoint(Path(self.args.output_dir))
+        raise UserError(
+            f"step {self.state.global_step + 1}: {metric} is {float(value)}, training cannot go on; "
+            f"last good checkpoint: {good or 'none'}; a lower learning_rate or max_grad_norm often helps"
+        )
+
+
+def is_write_error(error: BaseException) -> bool:
+    """Whether `error`, or its cause, says that a file could not be written."""
+    if isinstance(error, OSError):
+        return True
+    text = str(error).lower()
+    return any(
+        words in text for words in ("no space left", "file too large", "i/o error", "file write failed")
+    )
+
+
+def one_line(error: BaseException) -> str:
+    """The first line of an error's text."""
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+class EpochOrder:
+    """Mixin for a sampler with `seed` and `generator`: the order of an epoch depends on its number alone.
+
+    Epoch 0 has the order of the sampler it is mixed into.
+    """
+
+    epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __iter__(self):
+        if getattr(self, "generator", None) is not None:
+            self.generator.manual_seed(self.seed + EPOCH_STRIDE * self.epoch)
+        return super().__iter__()
