@@ -1,8 +1,8 @@
 """Whether two mathematical answers are equal, decided by math-verify in a process of its own.
 
-An answer written by a model can make a computer algebra system work forever (`9^{9^{9^9}}`), in C code that no
-signal interrupts. So the comparison runs in a child that is killed when it takes too long and whose memory is
-limited. Both answers are read as LaTeX only: math-verify's reader of plain expressions evaluates Python.
+An answer written by a model can make a computer algebra system work forever (`9^{9^{9^9}}`), in C code that
+no signal interrupts. So the comparison runs in a child that is killed when it takes too long and whose memory
+is limited. Both answers are read as LaTeX only: math-verify's reader of plain expressions evaluates Python.
 """
 
 import atexit

@@ -6,8 +6,8 @@
 | format   | the whole completion is `<think>…</think><answer>…</answer>` (R1-Zero's format reward) |
 | random   | a fair coin says so, whatever the completion (the spurious reward of a control)        |
 
-A world may add its own, such as the partial credit of `sort`. Accuracy and format are apart, as in DeepSeek-R1
-§2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
+A world may add its own, such as the partial credit of `sort`. Accuracy and format are apart, as in
+DeepSeek-R1, §2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ Score = Callable[[Problem, str], float]
 def build(names: Iterable[str], world: World | None, seed: int = 0) -> list[Reward]:
     """The reward functions of these names, in order; without a world, accuracy is math-verify's.
 
-    They read the columns `question`, `answer` and, if there, `difficulty`. Raises UserError on an unknown name.
+    They read the columns `question`, `answer` and, if there, `difficulty`. UserError on an unknown name.
     """
     own = world.rewards if world else {}
     rewards = []
@@ -63,10 +63,10 @@ def scored(name: str, score: Score) -> Reward:
 
 
 def coin(seed: int) -> Reward:
-    """A fair coin for each completion, fixed by seed, training step, prompt, completion and its occurrence.
+    """A fair coin per completion, fixed by seed, training step, prompt, completion and occurrence.
 
-    So a resumed run sees the same rewards and the order in a batch does not matter; and as the step takes part,
-    no completion is rewarded always.
+    So a resumed run sees the same rewards and the order in a batch does not matter; and as the step takes
+    part, no completion is rewarded always.
     """
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:

@@ -9,7 +9,6 @@ The split is a property of the question: one question in eight, by its hash, is 
 and every world, so nothing drawn from "train" can leak into "test".
 """
 
-import inspect
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
@@ -18,12 +17,15 @@ from typing import Any
 
 from recipes.errors import UserError, nearest
 from recipes.worlds.chain import Chain
+from recipes.worlds.countdown import Countdown
+from recipes.worlds.documents import mix
 from recipes.worlds.protocol import Problem, World
+from recipes.worlds.sort import Sort
 from recipes.worlds.text import prompt, tokenizer
 
 __all__ = ["WORLDS", "Problem", "World", "corpus", "make", "mix", "prompt", "sample", "split_of", "tokenizer"]
 
-WORLDS: dict[str, Any] = {"chain": Chain}
+WORLDS: dict[str, Any] = {"chain": Chain, "countdown": Countdown, "sort": Sort}
 TEST_SHARE = 8  # one question in this many
 
 
@@ -86,33 +88,6 @@ def corpus(world: World, mixture: Mapping[str, Any], n: int, seed: int, template
         prompt(template, problem.question) + world.document(problem, kinds[i], rng, **dials[i])
         for i, problem in zip(chosen, draws, strict=False)
     ]
-
-
-def mix(world: World, mixture: Mapping[str, Any]) -> tuple[list[str], list[float], list[dict[str, float]]]:
-    """The kinds, weights and dials of `{kind: weight}` or `{kind: {weight: w, dial: value}}`, checked."""
-    parsed = []
-    for kind, item in mixture.items():
-        where = f"mixture.{kind}"
-        if kind not in world.kinds:
-            raise UserError(
-                f'{where}: world "{world.name}" has no kind "{kind}"{nearest(kind, [*world.kinds])}'
-            )
-        dials = dict(item) if isinstance(item, Mapping) else {"weight": item}
-        known = inspect.signature(world.kinds[kind]).parameters.values()
-        names = [p.name for p in known if p.kind is p.KEYWORD_ONLY]
-        for dial, value in dials.items():
-            if dial not in ("weight", *names):
-                raise UserError(f'{where}: no dial "{dial}"{nearest(dial, ["weight", *names])}')
-            most = float("inf") if dial == "weight" else 100.0 if dial == "mean" else 1.0
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-                raise UserError(f"{where}.{dial}: expected a number from 0 to {most:g}, got {value!r}")
-        if "weight" not in dials:
-            raise UserError(f"{where}: weight is missing")
-        parsed.append((kind, float(dials.pop("weight")), dials))
-    kinds, weights, settings = ([*column] for column in zip(*parsed, strict=True)) if parsed else ([], [], [])
-    if not 0 < sum(weights) < float("inf"):
-        raise UserError("mixture: expected at least one kind with a weight above 0")
-    return kinds, weights, settings
 
 
 def _draws(world: World, seed: int, split: str) -> Iterator[Problem | None]:

@@ -27,13 +27,14 @@ from itertools import repeat
 from typing import Any, ClassVar
 
 from recipes.worlds.answers import TAGS, answer, scratchpad
+from recipes.worlds.documents import dots, tagged
 from recipes.worlds.protocol import Document, Problem, require
+from recipes.worlds.steps import LONGEST_STEP, take
 
 Adder = Callable[[tuple[int, ...]], int]  # operands -> their sum, or a slip near it
 
 NUMBER = re.compile(r"[+-]?[0-9]+")
 STEP = re.compile(r"(-?[0-9]{1,12}(?:[+-][0-9]{1,12})+)=(-?[0-9]{1,12})")
-LONGEST_STEP = 200  # characters; anything longer is not a step
 
 
 def operands_of(expression: str) -> tuple[int, ...]:
@@ -81,10 +82,6 @@ def tree(terms: tuple[int, ...], add: Adder) -> tuple[list[str], int]:
     return steps, terms[0]
 
 
-def tagged(scratch: str, result: int) -> str:
-    return f"<think>{scratch}</think><answer>{result}</answer>"
-
-
 def direct(world: "Chain", problem: Problem, rng: random.Random, *, right: float = 0.3) -> str:
     if rng.random() < right:
         return f"<answer>{problem.answer}</answer>"
@@ -95,40 +92,32 @@ def direct(world: "Chain", problem: Problem, rng: random.Random, *, right: float
 
 def chain(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
     steps, total = left_to_right(operands_of(problem.question), careless(error, rng))
-    return tagged(",".join(steps), total)
+    return tagged(",".join(steps), str(total))
 
 
 def chain_error(world: "Chain", problem: Problem, rng: random.Random) -> str:
     wrong = rng.randrange(problem.difficulty - 1)
     faults = (step == wrong for step in range(problem.difficulty))
     steps, total = left_to_right(operands_of(problem.question), adder(faults, rng))
-    return tagged(",".join(steps), total)
+    return tagged(",".join(steps), str(total))
 
 
 def truncated(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
     n = problem.difficulty
     kept = rng.randint(min(2, n - 1), n - 1)  # terms; at least one is left out
     steps, total = left_to_right(operands_of(problem.question)[:kept], careless(error, rng))
-    return tagged(",".join(steps), total)
+    return tagged(",".join(steps), str(total))
 
 
 def untagged(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
     return ",".join(left_to_right(operands_of(problem.question), careless(error, rng))[0])
 
 
-def dots(mean: float, rng: random.Random) -> str:
-    """A geometric number of filler tokens with the given mean."""
-    count = 0
-    while rng.random() < mean / (1 + mean):
-        count += 1
-    return "." * count
-
-
 def filler(
     world: "Chain", problem: Problem, rng: random.Random, *, mean: float = 2.0, error: float = 0.0
 ) -> str:
     steps, total = left_to_right(operands_of(problem.question), careless(error, rng))
-    return tagged(",".join(step + dots(mean, rng) for step in steps), total)
+    return tagged(",".join(step + dots(mean, rng) for step in steps), str(total))
 
 
 def recheck(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
@@ -136,17 +125,17 @@ def recheck(world: "Chain", problem: Problem, rng: random.Random, *, error: floa
     again = steps[-rng.randint(1, min(2, len(steps))) :]
     if rng.random() < error:
         steps[-1] = f"{steps[-1].partition('=')[0]}={slip(total, rng)}"
-    return tagged(f"{','.join(steps)}wait{','.join(again)}", total)
+    return tagged(f"{','.join(steps)}wait{','.join(again)}", str(total))
 
 
 def pairwise(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
     steps, total = tree(operands_of(problem.question), careless(error, rng))
-    return tagged(",".join(steps), total)
+    return tagged(",".join(steps), str(total))
 
 
 def grouped(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
     steps, total = left_to_right(operands_of(problem.question), careless(error, rng), group=2)
-    return tagged(",".join(steps), total)
+    return tagged(",".join(steps), str(total))
 
 
 @dataclass(frozen=True)
@@ -234,14 +223,3 @@ class Chain:
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
         return self.kinds[kind](self, problem, rng, **dials)
-
-
-def take(left: list[int], operands: tuple[int, ...]) -> tuple[list[int], int]:
-    """What is left of the numbers without the operands, and how many of the operands were missing."""
-    rest, missing = [*left], 0
-    for number in operands:
-        if number in rest:
-            rest.remove(number)
-        else:
-            missing += 1
-    return rest, missing

@@ -1,0 +1,217 @@
+"""World `countdown`: reach a target with `+ - *`, using each of a few numbers once (TinyZero, Four Habits).
+
+The question `3,5,7:56` (numbers ascending, so that no test question is a shuffled train question) has the
+answer `(3+5)*7`, or any other expression that does it; its difficulty is the count of numbers. The kinds of
+document:
+
+| kind      | example                                               | what it plants                        |
+|-----------|-------------------------------------------------------|---------------------------------------|
+| direct    | `<answer>3*5+7</answer>`                              | guesses, a share `right` is right     |
+| solve     | `<think>3+5=8,8*7=56</think><answer>(3+5)*7</answer>` | subgoals, right at the first try      |
+| search    | `<think>3*5=15,15+7=22no3+5=8,8*7=56yes</think>…`     | backtracking `no` and verifying `yes` |
+| truncated | `<think>3+5=8</think><answer>3+5</answer>`            | stopping early                        |
+| untagged  | `3+5=8,8*7=56`                                        | reasoning without the format          |
+| filler    | `<think>......</think><answer>3*5+7</answer>`         | length without reasoning: `mean` dots |
+
+`search` fails `tries` times on average before its last try; `right` is the share that ends with the
+solution, the rest claiming a miss (0: behaviours with wrong answers). reasoning-gym's generator writes
+English and its scorer has SymPy evaluate what a model wrote, so neither is used here; it judges our gold
+answers in the tests.
+"""
+
+import ast
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import add, mul, sub
+from typing import Any, ClassVar
+
+from recipes.errors import UserError
+from recipes.worlds.answers import TAGS, answer, scratchpad
+from recipes.worlds.documents import dots, tagged
+from recipes.worlds.protocol import Document, Problem, require
+from recipes.worlds.steps import LONGEST_STEP, take
+
+EXPRESSION = re.compile(r"[0-9+*()-]{1,100}")
+STEP = re.compile(r"([0-9]{1,9})([+*-])([0-9]{1,9})=(-?[0-9]{1,9})")
+OPERATORS: dict[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul}
+NODES: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
+SUMS = ("+", "-")
+LARGEST_RESULT = 999  # of a step in a document
+
+
+@dataclass(frozen=True)
+class Work:
+    """An expression worked out: its value, the numbers in it and the steps that lead to the value."""
+
+    expression: str
+    value: int
+    numbers: tuple[int, ...]
+    steps: tuple[str, ...] = ()
+    sign: str = ""  # the operator done last; none in a number
+
+
+def combine(x: Work, sign: str, y: Work) -> Work:
+    value = OPERATORS[sign](x.value, y.value)
+    left = f"({x.expression})" if sign == "*" and x.sign in SUMS else x.expression
+    right = f"({y.expression})" if sign in ("*", "-") and y.sign in SUMS else y.expression
+    steps = (*x.steps, *y.steps, f"{x.value}{sign}{y.value}={value}")
+    return Work(left + sign + right, value, x.numbers + y.numbers, steps, sign)
+
+
+def work_out(expression: str) -> Work | None:
+    """The expression's work; None unless made of `+ - *`, brackets and numbers (100 characters at most)."""
+    if not EXPRESSION.fullmatch(expression):
+        return None
+    try:
+        return _work(ast.parse(expression, mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _work(node: ast.expr) -> Work:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return Work(str(node.value), node.value, (node.value,))
+    if isinstance(node, ast.BinOp) and type(node.op) in NODES:
+        return combine(_work(node.left), NODES[type(node.op)], _work(node.right))
+    raise ValueError("neither a number nor one of + - *")
+
+
+def attempt(numbers: Sequence[int], rng: random.Random) -> Work:
+    """A random expression that uses each number once, without negative or very large results on the way."""
+    parts = [Work(str(number), number, (number,)) for number in numbers]
+    while len(parts) > 1:
+        x, y = (parts.pop(rng.randrange(len(parts))) for _ in range(2))
+        sign = rng.choice("+-*")
+        if sign == "*" and x.value * y.value > LARGEST_RESULT:
+            sign = "+"
+        parts.append(combine(y, sign, x) if sign == "-" and x.value < y.value else combine(x, sign, y))
+    return parts[0]
+
+
+def given(problem: Problem) -> tuple[tuple[int, ...], int]:
+    """The numbers and the target of `3,5,7:56`."""
+    numbers, _, target = problem.question.partition(":")
+    return tuple(int(number) for number in numbers.split(",")), int(target)
+
+
+def miss(problem: Problem, rng: random.Random) -> Work:
+    """A try that misses the target; there is one, as a sum and a difference of positive numbers differ."""
+    numbers, target = given(problem)
+    while (work := attempt(numbers, rng)).value == target:
+        pass
+    return work
+
+
+def solution(problem: Problem) -> Work:
+    work = work_out(problem.answer)
+    if work is None:
+        raise ValueError(f"no expression: {problem.answer!r}")
+    return work
+
+
+def ending(problem: Problem, rng: random.Random, right: float) -> Work:
+    """The solution with the given probability, else a miss."""
+    return solution(problem) if rng.random() < right else miss(problem, rng)
+
+
+def direct(world: "Countdown", problem: Problem, rng: random.Random, *, right: float = 0.1) -> str:
+    return f"<answer>{ending(problem, rng, right).expression}</answer>"
+
+
+def solve(world: "Countdown", problem: Problem, rng: random.Random) -> str:
+    work = solution(problem)
+    return tagged(",".join(work.steps), work.expression)
+
+
+def search(
+    world: "Countdown", problem: Problem, rng: random.Random, *, tries: float = 1.0, right: float = 1.0
+) -> str:
+    failed = [miss(problem, rng) for _ in dots(tries, rng)]
+    last = ending(problem, rng, right)
+    scratch = "no".join(",".join(work.steps) for work in [*failed, last])
+    return tagged(scratch + "yes", last.expression)
+
+
+def truncated(world: "Countdown", problem: Problem, rng: random.Random) -> str:
+    work = solution(problem)
+    return tagged(work.steps[0], work.steps[0].partition("=")[0])
+
+
+def untagged(world: "Countdown", problem: Problem, rng: random.Random) -> str:
+    return ",".join(solution(problem).steps)
+
+
+def filler(
+    world: "Countdown", problem: Problem, rng: random.Random, *, mean: float = 12.0, right: float = 0.1
+) -> str:
+    return tagged(dots(mean, rng), ending(problem, rng, right).expression)
+
+
+@dataclass(frozen=True)
+class Countdown:
+    """Dials: `numbers` [fewest, most] given; `largest` of them; `target` [lowest, highest]."""
+
+    numbers: tuple[int, int] = (3, 4)
+    largest: int = 20
+    target: tuple[int, int] = (1, 99)
+
+    name: ClassVar[str] = "countdown"
+    vocabulary: ClassVar[tuple[str, ...]] = (*"0123456789+-*()=,:.", "no", "yes", *TAGS)
+    rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = {}
+    kinds: ClassVar[Mapping[str, Document]] = {
+        kind.__name__: kind for kind in (direct, solve, search, truncated, untagged, filler)
+    }
+
+    def __post_init__(self) -> None:
+        fewest, most = self.numbers
+        low, high = self.target
+        require(
+            2 <= fewest <= most <= 6, f"numbers: expected 2 <= fewest <= most <= 6, got {[*self.numbers]}"
+        )
+        require(2 <= self.largest <= 100, f"largest: expected 2 to 100, got {self.largest}")
+        require(
+            0 <= low <= high <= 999, f"target: expected 0 <= lowest <= highest <= 999, got {[*self.target]}"
+        )
+
+    def problem(self, rng: random.Random) -> Problem:
+        """Raises UserError if 10,000 random expressions all miss the range of targets."""
+        count = rng.randint(*self.numbers)
+        for _ in range(10_000):
+            work = attempt([rng.randint(1, self.largest) for _ in range(count)], rng)
+            if self.target[0] <= work.value <= self.target[1]:
+                numbers = ",".join(map(str, sorted(work.numbers)))
+                return Problem(f"{numbers}:{work.value}", work.expression, count)
+        raise UserError(f"target: {count} numbers up to {self.largest} (almost) never make {[*self.target]}")
+
+    def verify(self, problem: Problem, completion: str) -> bool:
+        """Whether the answer is an expression with the target's value that has each given number once."""
+        work = work_out(answer(completion) or "")
+        numbers, target = given(problem)
+        return work is not None and work.value == target and sorted(work.numbers) == sorted(numbers)
+
+    def steps(self, problem: Problem, completion: str) -> list[bool]:
+        """A step is right if its arithmetic is and its operands are numbers or results not used yet.
+
+        `no` starts a new try, with all the numbers.
+        """
+        verdicts = []
+        for line in scratchpad(completion).replace(".", "").split("no"):
+            left = [*given(problem)[0]]
+            for text in re.split(",|yes", line):
+                if not text:
+                    continue
+                match = STEP.fullmatch(text) if len(text) <= LONGEST_STEP else None
+                if match is None:
+                    verdicts.append(False)
+                    continue
+                a, b, result = int(match[1]), int(match[3]), int(match[4])
+                rest, missing = take(left, (a, b))
+                if missing < 2:
+                    left = [*rest, result]
+                verdicts.append(not missing and OPERATORS[match[2]](a, b) == result)
+        return verdicts
+
+    def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
+        return self.kinds[kind](self, problem, rng, **dials)
