@@ -3,6 +3,7 @@
 Safetensors only, and no code of a checkpoint is ever run.
 """
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,13 +123,15 @@ def load(source: Source, **options: Any) -> Any:
         raise UserError(f"model {source.place}: cannot load it: {_short(error)}") from error
 
 
-def save(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Write weights, configuration and tokenizer to `folder`, wholly or not at all."""
-    import shutil
+def save(model: Any, tokenizer: Any, folder: Path, generation: Any) -> None:
+    """Write weights, configuration and tokenizer to `folder`, wholly or not at all.
 
+    `generation`: the generation config to save. Trainers change the model's own for their rollouts.
+    """
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    model.config.use_cache = True  # the trainers turn it off; without it generation is quadratic
+    model.config.use_cache = True  # trainers turn it off; without it generation is quadratic
+    model.generation_config = generation
     model.save_pretrained(partial)
     tokenizer.save_pretrained(partial)
     shutil.rmtree(folder, ignore_errors=True)

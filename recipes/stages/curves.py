@@ -19,7 +19,7 @@ def rows(history: Iterable[Mapping[str, Any]]) -> list[Row]:
         (int(entry["step"]), name, float(value))
         for entry in history
         if "train_runtime" not in entry
-        for name, value in entry.items()
+        for name, value in sorted(entry.items())  # a resumed history is in another order
         if name not in NOT_MEASURED and isinstance(value, int | float) and math.isfinite(value)
     ]
 

@@ -6,6 +6,7 @@
 Every field of `args` goes to TRL's GRPOConfig as it is.
 """
 
+import copy
 import shutil
 import sys
 from functools import partial
@@ -45,6 +46,7 @@ def run(
     source = models.locate(config.get("model"), inputs.get("policy"))
     tokenizer = models.load_tokenizer(source)
     model = models.load(source, **(args.model_init_kwargs or {}))
+    generation = copy.deepcopy(model.generation_config)
     args.model_init_kwargs = None  # TRL refuses them with a loaded model
     prompts = data.prompts(config["task"], config["template"], config.get("problems"), seed)
     checks = health.stop_at_errors(before(config, inputs, args, model, tokenizer, prompts, functions))
@@ -62,7 +64,7 @@ def run(
     trainer.rollouts = log
     done = fit(trainer, progress)
     log.flush()
-    models.save(trainer.model, tokenizer, workdir / "final")
+    models.save(trainer.model, tokenizer, workdir / "final", generation)
 
     curve = curves.rows(done.history)
     measured = curves.deterministic(curve)

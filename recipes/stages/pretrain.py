@@ -5,6 +5,7 @@
 Loss on every token, prompt, completion and end of sequence alike, as in the pretraining of a real base model.
 """
 
+import copy
 import sys
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,7 @@ def run(
     texts = worlds.corpus(world, corpus["mixture"], corpus["documents"], seed, config["template"])
     tokenizer = worlds.tokenizer([world])
     model = models.build(config["model"], tokenizer, seed)
+    generation = copy.deepcopy(model.generation_config)
     documents = [{"input_ids": [*ids, tokenizer.eos_token_id]} for ids in tokenizer(texts)["input_ids"]]
     longest = max(len(document["input_ids"]) for document in documents)
     checks = health.stop_at_errors(
@@ -52,7 +54,7 @@ def run(
         data_collator=partial(collate, pad=tokenizer.pad_token_id),
     )
     done = fit(trainer, progress)
-    models.save(trainer.model, tokenizer, workdir / "final")
+    models.save(trainer.model, tokenizer, workdir / "final", generation)
 
     curve = curves.rows(done.history)
     sentinel.write(out.with_name("curve.csv"), curves.text(curves.deterministic(curve)))

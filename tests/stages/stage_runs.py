@@ -1,0 +1,125 @@
+"""Runs tiny stages in processes forked from a server that has torch and TRL loaded: a run costs a second."""
+
+import contextlib
+import json
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
+os.environ["OMP_NUM_THREADS"] = "1"
+
+PRELOAD = [
+    "recipes.trainers.fit",
+    "recipes.trainers.grpo",
+    "recipes.trainers.language_model",
+    "recipes.rewards",
+    "recipes.data",
+    "datasets",
+    "transformers.models.qwen3.modeling_qwen3",
+    "transformers.models.auto.modeling_auto",
+    "transformers.models.auto.tokenization_auto",
+]
+FORK = multiprocessing.get_context("forkserver")
+FORK.set_forkserver_preload(PRELOAD)
+
+TASK = {"world": "chain", "terms": [2, 3]}
+TEMPLATE = "<user>{question}<assistant>"
+PRETRAIN: dict[str, Any] = {
+    "task": TASK,
+    "template": TEMPLATE,
+    "corpus": {"documents": 96, "mixture": {"direct": 0.4, "chain": 0.6}},
+    "model": {"hidden_size": 32, "layers": 1, "head_dim": 32, "max_position_embeddings": 64},
+    # 3 steps an epoch, 10 epochs; checkpoints and log lines never fall together
+    "args": {
+        "per_device_train_batch_size": 8,
+        "gradient_accumulation_steps": 4,
+        "learning_rate": 1e-2,
+        "lr_scheduler_type": "cosine",
+        "max_steps": 30,
+        "save_steps": 4,
+        "logging_steps": 3,
+    },
+}
+GRPO: dict[str, Any] = {
+    "task": TASK,
+    "template": TEMPLATE,
+    "problems": 9,
+    "rewards": {"accuracy": 1.0, "format": 0.5, "random": 0.5},
+    # 4 updates a rollout of 4 prompts x 4 completions, 2 rollouts an epoch; a reference that follows the policy
+    "args": {
+        "per_device_train_batch_size": 4,
+        "gradient_accumulation_steps": 1,
+        "steps_per_generation": 4,
+        "num_generations": 4,
+        "num_iterations": 1,
+        "max_completion_length": 12,
+        "learning_rate": 1e-3,
+        "lr_scheduler_type": "linear",
+        "loss_type": "grpo",
+        "beta": 0.04,
+        "sync_ref_model": True,
+        "ref_model_sync_steps": 5,
+        "max_steps": 26,
+        "save_steps": 3,
+        "logging_steps": 2,
+    },
+}
+
+
+def command(kind: str, config: dict[str, Any], **inputs: str) -> list[str]:
+    """Arguments of a stage whose files lie in the working folder."""
+    given = [text for role, path in inputs.items() for text in ("--input", f"{role}={path}")]
+    return [
+        *("--config", json.dumps(config, sort_keys=True), "--seed", "3", "--name", f"r/cpu/a/seed3/{kind}"),
+        *("--checkpoints", f"checkpoints/{kind}", "--out", f"results/{kind}/metrics.json", *given),
+    ]
+
+
+def start(kind: str, arguments: list[str], folder: Path, trap: Any = None) -> multiprocessing.Process:
+    """Start a stage in `folder`; `trap()` runs in the new process first. Output goes to out.txt and err.txt."""
+    folder.mkdir(parents=True, exist_ok=True)
+    process = FORK.Process(target=child, args=(kind, arguments, folder, trap))
+    process.start()
+    return process
+
+
+def finish(process: multiprocessing.Process) -> int:
+    """Wait for a stage; its exit status (negative: the signal that ended it)."""
+    process.join(120)
+    assert process.exitcode is not None, "the stage hangs"
+    return process.exitcode
+
+
+def run(kind: str, arguments: list[str], folder: Path, trap: Any = None) -> int:
+    return finish(start(kind, arguments, folder, trap))
+
+
+def child(kind: str, arguments: list[str], folder: Path, trap: Any) -> None:
+    import importlib
+
+    from recipes.stages import cli
+
+    os.chdir(folder)
+    with open("out.txt", "a") as out, open("err.txt", "a") as err:  # noqa: PTH123
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            if trap:
+                trap()
+            status = cli.main(kind, importlib.import_module(f"recipes.stages.{kind}").run, arguments)
+    os._exit(status)
+
+
+def die() -> None:
+    """What `kill -9` does."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def outputs(folder: Path, kind: str) -> dict[str, bytes]:
+    """Every output that a repeated run must give again, byte by byte, and the weights."""
+    result, model = folder / "results" / kind, folder / "checkpoints" / kind / "final"
+    names = ["metrics.json", "curve.csv"] + (["completions.jsonl"] if kind == "grpo" else [])
+    return {name: (result / name).read_bytes() for name in names} | {
+        path.name: path.read_bytes() for path in sorted(model.iterdir())
+    }
