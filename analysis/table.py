@@ -1,0 +1,170 @@
+"""The one tidy table that every number, table and figure of a report is computed from.
+
+One row is one number: [recipe, scale, arm, seed, node, step, metric, value, low, high, source].
+
+- `node` is a stage (`grpo`), a checkpoint (`after`), or `recipe/stage` for a stage of another recipe.
+- `step` is the training step of a learning curve, and missing for a final number.
+- `low`, `high` are an evaluation's own 95% interval (over items and samples), else missing.
+- `source` is the artefact the number was read from: the sentinel of the node's owner. An arm that uses the
+  base arm's checkpoint has rows of its own that name the base arm's artefact.
+
+The nodes come from recipes.graph, never from what happens to lie on disk; an absent artefact has no rows.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from recipes import graph
+from recipes.errors import UserError
+from recipes.recipe import Recipe
+
+COLUMNS = [
+    "recipe",
+    "scale",
+    "arm",
+    "seed",
+    "node",
+    "step",
+    "metric",
+    "value",
+    "low",
+    "high",
+    "source",
+]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a report is about: a recipe at a scale, its arms and seeds, and where the artefacts lie."""
+
+    recipes: Mapping[str, Recipe]
+    name: str
+    scale: str
+    arms: tuple[str, ...]
+    seeds: tuple[int, ...]
+    root: Path = Path(".")
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.recipes[self.name]
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return self.recipe.spec
+
+    def nodes(self, arm: str, seed: int) -> list[graph.Node]:
+        """The owners of everything that one arm and seed stands on, upstream first."""
+        return graph.grid(self.recipes, self.name, self.scale, [arm], [seed])
+
+    def all_nodes(self) -> list[graph.Node]:
+        """Every distinct node of the run, upstream first: what was really computed."""
+        return graph.grid(self.recipes, self.name, self.scale, list(self.arms), list(self.seeds))
+
+    def label(self, node: graph.Node) -> str:
+        return node.name if node.recipe == self.name else f"{node.recipe}/{node.name}"
+
+    def folder(self, node: graph.Node) -> Path:
+        return self.root / graph.folder(node)
+
+    def sentinel(self, node: graph.Node) -> Path:
+        return self.root / graph.sentinel(node)
+
+    def checkpoints(self, arm: str) -> list[str]:
+        """The evaluated checkpoints of an arm: the first named stands for before, the last for after."""
+        return graph.checkpoints(self.recipe, self.scale, arm)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The checkpoints before and after, by the first arm."""
+        names = self.checkpoints(self.arms[0])
+        return names[0], names[-1]
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in a JSON file; None where there is no file; UserError where it is not JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8", errors="replace"))
+    except FileNotFoundError:
+        return None
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}: not valid JSON ({error.msg}); delete it and run again") from None
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a JSONL file; nothing where there is no file; a row cut short ends it."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:
+                return
+
+
+def collect(run: Run) -> pd.DataFrame:
+    """The tidy table of a run."""
+    cache: dict[graph.Node, list[dict[str, Any]]] = {}
+    rows = []
+    for arm in run.arms:
+        for seed in run.seeds:
+            where = {"recipe": run.name, "scale": run.scale, "arm": arm, "seed": seed}
+            for node in run.nodes(arm, seed):
+                if node not in cache:
+                    cache[node] = list(_numbers(run, node))
+                rows += [where | number for number in cache[node]]
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    numbers = ["step", "value", "low", "high"]
+    table[numbers] = table[numbers].astype(float)
+    return table
+
+
+def _numbers(run: Run, node: graph.Node) -> Iterator[dict[str, Any]]:
+    found = read_json(run.sentinel(node))
+    if found is None:
+        return
+    here = {"node": run.label(node), "source": graph.sentinel(node)}
+    if node.kind == "eval":
+        for task, measured in found["tasks"].items():
+            for metric, number in measured["metrics"].items():
+                yield here | {"metric": f"{task}/{metric}"} | number
+        return
+    for metric, value in found.get("metrics", {}).items():
+        yield here | {"metric": metric, "value": value}
+    curve = run.folder(node) / "curve.csv"
+    if curve.exists():
+        for row in pd.read_csv(curve).itertuples():
+            yield here | {"step": row.step, "metric": row.metric, "value": row.value}
+
+
+def curves(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
+    """The learning-curve rows of these metrics."""
+    return table[table.step.notna() & table.metric.isin(list(metrics))]
+
+
+def health(run: Run) -> pd.DataFrame:
+    """Every health check of every node: arm, seed, stage, check, ok, value, limit, severity, message."""
+    rows = []
+    for node in run.all_nodes():
+        where = {"arm": node.arm, "seed": node.seed, "stage": run.label(node)}
+        for check in (read_json(run.sentinel(node)) or {}).get("health", []):
+            rows.append(where | check)
+    columns = ["arm", "seed", "stage", "check", "ok", "value", "limit", "severity", "message"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def provenance(run: Run) -> pd.DataFrame:
+    """One row per node that was computed: arm, seed, stage and the fields of its provenance.json."""
+    rows = []
+    for node in run.all_nodes():
+        found = read_json(run.folder(node) / "provenance.json") if node.kind == "stage" else None
+        if found:
+            rows.append({"arm": node.arm, "seed": node.seed, "stage": run.label(node)} | found)
+    columns = ["arm", "seed", "stage", "commit", "dirty", "versions", "hardware", "started", "wall_s"]
+    columns += ["resumed", "tokens", "tokens_per_s", "flops", "steps"]
+    return pd.DataFrame(rows, columns=columns)

@@ -1,0 +1,158 @@
+import math
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import claims
+from analysis.table import COLUMNS
+
+CLAIM = {
+    "id": "gain",
+    "says": "It helps.",
+    "source": "Fig. 1",
+    "metric": "heldout/accuracy",
+    "of": "base-recipe/after",
+    "against": "base-recipe/before",
+    "direction": "higher",
+    "margin": 0.1,
+}
+number = st.floats(-2, 2).map(lambda x: round(x, 3))
+direction = st.sampled_from(["higher", "lower", "equal"])
+margin = st.floats(0, 1).map(lambda x: round(x, 3))
+
+
+def table(after, before, shared: bool = False) -> pd.DataFrame:
+    """Rows of one arm, one value a seed; `shared`: every seed read the same artefacts."""
+    rows = []
+    for node, column in (("after", after), ("before", before)):
+        for seed, value in enumerate(column):
+            source = f"{node}-{0 if shared else seed}"
+            where = ["toy", "cpu", "base-recipe", seed, node, math.nan, "heldout/accuracy"]
+            rows.append([*where, value, math.nan, math.nan, source])
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def judge(after, before, seeds=None, scale="cpu", shared=False, **changes) -> claims.Verdict:
+    seeds = range(len(after)) if seeds is None else seeds
+    return claims.judge(CLAIM | changes, table(after, before, shared), scale, seeds)
+
+
+@given(number, number, direction, margin)
+def test_decide_asks_every_value_of_the_interval(a, b, direction, margin):
+    low, high = min(a, b), max(a, b)
+    inside = [low + (high - low) * i / 200 for i in range(201)]
+    truths = {claims.satisfies(d, direction, margin) for d in inside}
+    found = claims.decide(low, high, direction, margin)
+    if direction == "equal" and truths == {False}:  # the grid may step over a narrow |d| < margin
+        assert found in ("contradicted", "inconclusive")
+        assert found == "contradicted" or low < margin and high > -margin
+    elif all(abs(abs(d) - margin) > 1e-6 for d in (low, high)):
+        assert found == {(True,): "reproduced", (False,): "contradicted"}.get(tuple(truths), "inconclusive")
+
+
+@given(number, number, margin)
+def test_swapping_the_arms_swaps_higher_and_lower(a, b, margin):
+    low, high = min(a, b), max(a, b)
+    assert claims.decide(low, high, "higher", margin) == claims.decide(-high, -low, "lower", margin)
+    assert claims.decide(low, high, "equal", margin) == claims.decide(-high, -low, "equal", margin)
+
+
+@given(number, direction, margin)
+def test_the_boundary_itself_does_not_satisfy_a_claim(x, direction, margin):
+    edge = {"higher": margin, "lower": -margin, "equal": margin}[direction]
+    assert not claims.satisfies(edge, direction, margin)
+    assert claims.decide(edge, edge, direction, margin) == "contradicted"
+
+
+@given(st.lists(st.tuples(number, number), min_size=1, max_size=4), direction, margin)
+def test_fewer_than_five_seeds_decide_nothing(pairs, direction, margin):
+    after, before = zip(*pairs, strict=True)
+    verdict = judge(after, before, direction=direction, margin=margin)
+    assert verdict.verdict in ("supported so far", "opposed so far", "inconclusive")
+    assert verdict.seeds_so_far == f"{len(pairs)} of 5 seeds"
+
+
+def test_five_clear_seeds_reproduce():
+    verdict = judge([0.8, 0.81, 0.79, 0.82, 0.8], [0.2, 0.19, 0.21, 0.2, 0.2])
+    assert verdict.verdict == "reproduced"
+    assert verdict.n == verdict.agree == 5
+    assert verdict.mean == pytest.approx(0.604)
+    assert verdict.low > 0.1
+    assert verdict.seeds_so_far == ""
+
+
+def test_right_direction_but_too_small_is_contradicted_and_says_so():
+    verdict = judge([0.25, 0.26, 0.24, 0.25, 0.25], [0.2] * 5)
+    assert verdict.verdict == "contradicted"
+    assert "direction holds" in verdict.note
+
+
+def test_inconclusive_tells_the_seeds_it_would_take():
+    verdict = judge([0.2, 0.5, 0.3, 0.45, 0.1], [0.1] * 5)
+    assert verdict.verdict == "inconclusive"
+    assert verdict.needed > 5
+    assert verdict.detectable > 0.1
+
+
+def test_differences_are_paired_by_seed_not_by_row():
+    rows = table([0.5, 0.7], [0.1, 0.2])
+    shuffled = rows.iloc[[3, 0, 2, 1]]
+    assert claims.judge(CLAIM, shuffled, "cpu", [0, 1]).differences == pytest.approx((0.4, 0.5))
+
+
+def test_one_seed_has_no_interval():
+    verdict = judge([0.8], [0.2])
+    assert verdict.verdict == "supported so far"
+    assert math.isnan(verdict.low)
+    assert verdict.needed is None
+
+
+def test_seeds_that_share_both_models_count_once():
+    verdict = judge([0.8] * 5, [0.2] * 5, shared=True)
+    assert verdict.n == 1
+    assert verdict.verdict == "supported so far"
+    assert "share 1 model" in verdict.note
+
+
+def test_without_a_rival_the_value_itself_is_judged():
+    claim = {key: value for key, value in CLAIM.items() if key != "against"}
+    verdict = claims.judge(claim, table([0.3] * 5, [0.9] * 5), "cpu", range(5))
+    assert verdict.mean == pytest.approx(0.3)
+    assert verdict.verdict == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"scales": ["paper", "gpu"]}, "claimed at scale paper, gpu only"),
+        ({"of": "longer-cap/after"}, "arm longer-cap was not run"),
+        ({"metric": "heldout/pass@8"}, "no heldout/pass@8 at base-recipe/after"),
+        ({"against": "base-recipe/middle"}, "no heldout/accuracy at base-recipe/middle"),
+    ],
+)
+def test_what_was_not_run_is_not_tested(change, reason):
+    verdict = judge([0.8, 0.8], [0.2, 0.2], **change)
+    assert (verdict.verdict, verdict.note) == ("not tested", reason)
+    assert verdict.n == 0
+
+
+def test_a_missing_or_undefined_seed_is_left_out_and_named():
+    verdict = judge([0.8, math.nan, 0.8], [0.2, 0.2, 0.2], seeds=[0, 1, 2, 3])
+    assert verdict.seeds == (0, 2)
+    assert verdict.note == "no number for seed 1, 3"
+
+
+def test_nothing_defined_is_not_tested():
+    verdict = judge([math.nan, math.nan], [0.2, 0.2])
+    assert verdict.verdict == "not tested"
+    assert verdict.note == "no number for seed 0, 1"
+
+
+def test_frame_and_tally():
+    verdicts = [judge([0.8, 0.9], [0.2, 0.2]), judge([0.8], [0.2], of="x/after")]
+    frame = claims.frame(verdicts)
+    assert frame.differences[0] == "0:0.6 1:0.7"
+    assert claims.tally(verdicts) == {"supported so far": 1, "not tested": 1}
+    assert list(claims.frame([]).columns) == list(frame.columns)

@@ -1,0 +1,106 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from analysis.statistics import EXACT, detectable, interval, seeds_needed
+
+values = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=6)
+
+
+def brute_force(x: list[float], level: float = 0.95) -> tuple[float, float]:
+    """The expanded percentile interval over all n^n ordered resamples."""
+    n = len(x)
+    means = sorted(sum(draw) / n for draw in itertools.product(x, repeat=n))
+    tail = stats.norm.cdf(-math.sqrt(n / (n - 1)) * stats.t.ppf((1 + level) / 2, n - 1))
+    skip = math.ceil(tail * len(means)) - 1
+    return means[max(skip, 0)], means[::-1][max(skip, 0)]
+
+
+@pytest.mark.parametrize("x", [[0.1, 0.4], [1, 2, 4], [3, 3, 5, 9], [0.61, 0.6, 0.58, 0.7, 0.55], [1, 2, 3, 5, 8, 13]])
+def test_every_resample_is_counted(x):
+    assert interval(x) == pytest.approx(brute_force(x))
+
+
+@given(values)
+def test_lies_within_the_values_and_around_the_mean(x):
+    low, high = interval(x)
+    assert min(x) - 1e-9 <= low <= np.mean(x) + 1e-9
+    assert np.mean(x) - 1e-9 <= high <= max(x) + 1e-9
+
+
+@given(values, st.floats(-50, 50))
+def test_a_shift_shifts_it(x, shift):
+    low, high = interval(x)
+    assert interval([v + shift for v in x]) == pytest.approx((low + shift, high + shift), abs=1e-6)
+
+
+@given(values, st.floats(0.1, 10))
+def test_a_scale_scales_it(x, factor):
+    low, high = interval(x)
+    assert interval([v * factor for v in x]) == pytest.approx((low * factor, high * factor), abs=1e-6)
+
+
+@given(values)
+def test_swapping_the_arms_negates_it(x):
+    low, high = interval(x)
+    assert interval([-v for v in x]) == pytest.approx((-high, -low), abs=1e-6)
+
+
+@given(values, st.randoms())
+def test_the_order_of_seeds_is_of_no_account(x, rng):
+    assert interval(rng.sample(x, len(x))) == pytest.approx(interval(x), abs=1e-6)
+
+
+@given(st.floats(-5, 5), st.integers(2, 20))
+def test_equal_differences_have_no_width(value, n):
+    assert interval([value] * n) == (value, value)
+
+
+def test_many_seeds_are_resampled_alike_every_time():
+    x = np.random.default_rng(0).normal(size=EXACT + 4)
+    low, high = interval(x)
+    assert (low, high) == interval(x)
+    t = stats.t.interval(0.95, len(x) - 1, x.mean(), stats.sem(x))
+    assert (low, high) == pytest.approx(t, abs=0.15)
+    assert interval(-x) == pytest.approx((-high, -low), abs=0.02)
+
+
+def test_one_value_has_none():
+    with pytest.raises(ValueError, match="at least 2"):
+        interval([0.3])
+
+
+@pytest.mark.parametrize(("n", "least", "most"), [(3, 0.70, 0.80), (5, 0.90, 0.96), (8, 0.92, 0.98)])
+def test_covers_the_mean_as_often_as_it_says(n, least, most):
+    rng = np.random.default_rng(n)
+    bounds = np.array([interval(row) for row in rng.normal(0.3, 1, size=(800, n))])
+    assert least <= np.mean((bounds[:, 0] <= 0.3) & (bounds[:, 1] >= 0.3)) <= most
+
+
+def test_seeds_needed_are_enough_and_no_more():
+    spread = [0.0, 0.02, 0.04, 0.06, 0.08]
+    n = seeds_needed(spread, distance=0.02)
+    rng = np.random.default_rng(0)
+    draws = rng.normal(0.02, np.std(spread, ddof=1), size=(2000, n))
+    found = np.mean(stats.ttest_1samp(draws, 0, axis=1).pvalue < 0.05)
+    assert 0.77 <= found <= 0.86
+
+
+@given(values.filter(lambda x: np.ptp(x) > 0.01), st.floats(0.1, 10))
+@settings(max_examples=30)
+def test_a_smaller_question_takes_more_seeds(x, distance):
+    near, far = seeds_needed(x, distance / 2), seeds_needed(x, distance)
+    assert far is None or (near is None or near >= far >= 5)
+
+
+def test_out_of_reach():
+    assert seeds_needed([0.0, 1.0, -1.0], 0.001) is None
+    assert seeds_needed([0.5], 0.1) is None
+    assert seeds_needed([0.5, 0.6], 0.0) is None
+    assert math.isnan(detectable([0.5]))
+    assert detectable([0.2, 0.2, 0.2]) == pytest.approx(0)
