@@ -32,7 +32,7 @@ TEST_SHARE = 8  # one question in this many
 def make(task: Mapping[str, Any]) -> World:
     """The world that a recipe's `task: {world: name, **dials}` describes. UserError on a bad dial."""
     name = task.get("world")
-    if name not in WORLDS:
+    if not isinstance(name, str) or name not in WORLDS:
         raise UserError(f'world: no world "{name}"{nearest(name, [*WORLDS])}')
     dials = {field.name: field for field in fields(WORLDS[name])}
     for dial, value in task.items():
@@ -49,7 +49,7 @@ def make(task: Mapping[str, Any]) -> World:
 
 
 def split_of(question: str) -> str:
-    """ "test" for one question in eight, by its hash; else "train"."""
+    """The split of a question, by its hash: "test" for one in eight, else "train"."""
     digest = blake2b(question.encode(errors="surrogatepass"), digest_size=8).digest()
     return "test" if int.from_bytes(digest, "big") % TEST_SHARE == 0 else "train"
 
@@ -62,40 +62,44 @@ def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:
     if split not in ("train", "test"):
         raise UserError(f'split: expected "train" or "test", got {split!r}')
     found: dict[str, Problem] = {}
-    idle = 0
-    for problem in _draws(world, seed, split):
-        if len(found) >= n:
-            return [*found.values()]
-        new = problem is not None and problem.question not in found
-        idle = 0 if new else idle + 1
-        if problem is not None and new:
-            found[problem.question] = problem
-        if idle > 2000 + 100 * len(found):
+    draws, idle = _draws(world, seed, split), 0
+    while len(found) < n:
+        problem = next(draws)
+        idle = idle + 1 if problem.question in found else 0
+        found.setdefault(problem.question, problem)
+        if idle > 1000 + 20 * len(found):
             raise UserError(
                 f'task: {n} distinct {split} questions asked of world "{world.name}", which has {len(found)} '
                 "with these dials; ask for fewer or widen its dials"
             )
-    raise AssertionError("unreachable")
+    return [*found.values()]
 
 
 def corpus(world: World, mixture: Mapping[str, Any], n: int, seed: int, template: str) -> list[str]:
     """`n` documents, prompt and completion, on train questions (repeats allowed); no end token is added."""
     kinds, weights, dials = mix(world, mixture)
-    draws = (problem for problem in _draws(world, seed, "train") if problem is not None)
+    draws = _draws(world, seed, "train")
     rng = random.Random(f"corpus {world.name} {seed}")
-    chosen = rng.choices(range(len(kinds)), weights=weights, k=n)
-    return [
-        prompt(template, problem.question) + world.document(problem, kinds[i], rng, **dials[i])
-        for i, problem in zip(chosen, draws, strict=False)
-    ]
+    documents = []
+    for i in rng.choices(range(len(kinds)), weights=weights, k=n):
+        problem = next(draws)
+        completion = world.document(problem, kinds[i], rng, **dials[i])
+        documents.append(prompt(template, problem.question) + completion)
+    return documents
 
 
-def _draws(world: World, seed: int, split: str) -> Iterator[Problem | None]:
-    """An endless stream of the split's problems; None for each draw that fell into the other split."""
+def _draws(world: World, seed: int, split: str) -> Iterator[Problem]:
+    """An endless stream of the split's problems. Raises UserError if there seem to be none."""
     rng = random.Random(f"{world.name} {split} {seed}")
-    while True:
+    missed = 0
+    while missed < 2000:  # in a row: by chance with probability 1e-116 at most
         problem = world.problem(rng)
-        yield problem if split_of(problem.question) == split else None
+        if split_of(problem.question) == split:
+            missed = 0
+            yield problem
+        else:
+            missed += 1
+    raise UserError(f'task: world "{world.name}" has no {split} question with these dials; widen its dials')
 
 
 def _like(value: Any, default: Any) -> bool:

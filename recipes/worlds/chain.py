@@ -24,6 +24,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import repeat
+from math import inf
 from typing import Any, ClassVar
 
 from recipes.worlds.answers import TAGS, answer, scratchpad
@@ -174,7 +175,11 @@ class Chain:
         expected = f"{most - fewest + 1} numbers >= 0, not all zero: one for each of {fewest} to {most} terms"
         require(
             not self.weights
-            or (len(self.weights) == most - fewest + 1 and min(self.weights) >= 0 and sum(self.weights) > 0),
+            or (
+                len(self.weights) == most - fewest + 1
+                and min(self.weights) >= 0
+                and 0 < sum(self.weights) < inf
+            ),
             f"weights: expected {expected}; got {[*self.weights]}",
         )
 

@@ -1,0 +1,157 @@
+"""Reward functions: TRL's signature, R1-Zero's two rules, a fair coin, and mathematics in bounded time."""
+
+import random
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from recipes.errors import UserError
+from recipes.math_answers import Comparer, boxed
+from recipes.rewards import build, math_verifier
+from recipes.worlds import WORLDS, Problem, make, sample
+
+GOOD = "<think>3+5=8</think><answer>8</answer>"
+
+
+def rows(completions, question="3+5=", answer="8"):
+    n = len(completions)
+    columns = {"question": [question] * n, "answer": [answer] * n, "difficulty": [2] * n}
+    return {"prompts": ["p"] * n, "completions": completions, "completion_ids": [[1]] * n, **columns}
+
+
+def test_accuracy_and_format_are_judged_apart():
+    accuracy, form = build(["accuracy", "format"], make({"world": "chain"}))
+    assert [accuracy.__name__, form.__name__] == ["accuracy", "format"]
+    completions = [GOOD, "<answer>8</answer>", "<think>3+5=9</think><answer>9</answer>", "8", ""]
+    assert accuracy(**rows(completions)) == [1.0, 1.0, 0.0, 0.0, 0.0]
+    assert form(**rows(completions)) == [1.0, 0.0, 1.0, 0.0, 0.0]
+
+
+def test_conversations_and_further_columns_are_accepted():
+    (accuracy,) = build(["accuracy"], make({"world": "chain"}))
+    batch = rows([[{"role": "assistant", "content": GOOD}]])
+    del batch["difficulty"]
+    assert accuracy(**batch, trainer_state=None, log_extra=print, other=[1]) == [1.0]
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_gold_answers_score_one_and_garbage_nothing(name):
+    world = make({"world": name})
+    (accuracy,) = build(["accuracy"], world)
+    problems = sample(world, 50, 0, "test")
+    columns = {
+        "prompts": [p.question for p in problems],
+        "question": [p.question for p in problems],
+        "answer": [p.answer for p in problems],
+    }
+    assert accuracy(completions=[f"<answer>{p.answer}</answer>" for p in problems], **columns) == [1.0] * 50
+    for garbage in ("", "\ud800", "<answer>" * 1000, "<answer></answer>"):
+        assert accuracy(completions=[garbage] * 50, **columns) == [0.0] * 50
+
+
+def test_a_worlds_own_rewards_are_known_by_name():
+    world = make({"world": "sort"})
+    position, both = build(["position", "inclusion_ordering"], world)
+    batch = rows(["<answer>3,5,9</answer>"], "5,3,9=", "3,5,9")
+    assert position(**batch) == both(**batch) == [1.0]
+    with pytest.raises(UserError, match='no reward "positon"; did you mean "position"'):
+        build(["positon"], world)
+    with pytest.raises(UserError, match='no reward "position"'):
+        build(["position"], make({"world": "chain"}))
+
+
+def test_the_coin_is_fair_repeatable_and_blind_to_order():
+    (coin,) = build(["random"], None, seed=3)
+    texts = [f"<answer>{i}</answer>" for i in range(500)] * 4
+    values = coin(["p"] * 2000, texts)
+    assert sum(values) / 2000 == pytest.approx(0.5, abs=0.05)
+    assert build(["random"], None, seed=3)[0](["p"] * 2000, texts) == values
+    assert build(["random"], None, seed=4)[0](["p"] * 2000, texts) != values
+
+    shuffled = texts.copy()
+    random.Random(0).shuffle(shuffled)
+    pairs = sorted(zip(shuffled, coin(["p"] * 2000, shuffled), strict=True))
+    assert pairs == sorted(zip(texts, values, strict=True))
+
+
+def test_the_coin_favours_no_completion():
+    (coin,) = build(["random"], None)
+    same = coin(["p"] * 2000, [GOOD] * 2000)
+    assert sum(same) / 2000 == pytest.approx(0.5, abs=0.05)
+    steps = [coin(["p"], [GOOD], trainer_state=SimpleNamespace(global_step=s))[0] for s in range(400)]
+    assert sum(steps) / 400 == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"so \boxed{8}", "8"),
+        (r"\boxed{7} then \boxed{\frac{1}{2}}.", r"\frac{1}{2}"),
+        (r"\boxed{7} then \boxed{8", None),
+        (r"\boxed{", None),
+        ("8", None),
+        ("\\boxed{" * 100_000, None),
+        ("\\boxed{" + "1" * 1_000_000 + "}", None),
+    ],
+)
+def test_the_last_box_counts_if_it_is_closed(text, expected):
+    assert boxed(text) == expected
+
+
+@pytest.fixture(scope="module")
+def verify():
+    return math_verifier()
+
+
+@pytest.mark.parametrize(
+    ("gold", "completion", "right"),
+    [
+        ("8", "<think>a</think><answer>8</answer>", True),
+        ("8", r"<think>a</think><answer>so \boxed{8}</answer>", True),
+        ("8", r"so \boxed{8.0}", True),
+        (r"\frac{1}{2}", r"\boxed{0.5}", True),
+        (r"\boxed{\frac{1}{2}}", r"\boxed{\dfrac12}", True),
+        ("1,000", r"\boxed{1000}", True),
+        ("x^2+2x+1", r"\boxed{(x+1)^2}", True),
+        ("8", r"\boxed{9}", False),
+        ("8", r"\boxed{8} or \boxed{9}", False),
+        ("8", "8", False),
+        ("8", r"<answer>\boxed{8</answer>", False),
+        ("8", r"<answer>8</answer><answer>9</answer>\boxed{8}", False),
+        ("8", "<answer></answer>", False),
+        ("8", "\\boxed{8\ud800}", False),
+        ("8", r"\boxed{__import__('os').abort()}", False),
+        ("", r"\boxed{}", False),
+    ],
+)
+def test_mathematics(verify, gold, completion, right):
+    assert verify(Problem("q", gold, 0), completion) is right
+
+
+@pytest.mark.parametrize("unit", ["\\boxed{", "8", "<answer>", "\\boxed{8} ", "{", "\ud800"])
+def test_a_megabyte_scores_nothing_at_once(verify, unit):
+    start = time.perf_counter()
+    assert not verify(Problem("q", "9", 0), unit * (1_000_000 // len(unit)))
+    assert time.perf_counter() - start < 4
+
+
+def test_a_comparison_without_end_is_cut_and_the_next_one_works():
+    equal = Comparer(limit=0.5)
+    assert equal("\\frac{1}{2}", "0.5")
+    start = time.perf_counter()
+    assert not equal("8", "9^{9^{9^{9^{9}}}}")
+    assert time.perf_counter() - start < 3
+    assert equal("\\frac{1}{2}", "0.5")
+    child = equal.child
+    child.kill()
+    child.wait()
+    assert not equal("\\frac{1}{2}", "0.25")
+    assert equal("\\frac{1}{2}", "0.50")
+    equal.close()
+    assert equal.child is None
+
+
+def test_hub_tasks_take_accuracy_from_mathematics():
+    (accuracy,) = build(["accuracy"], None)
+    assert accuracy(**rows([GOOD, "<answer>9</answer>"], answer="8.0")) == [1.0, 0.0]

@@ -1,0 +1,130 @@
+"""World chain: its dials, its step verifier and what its documents plant."""
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recipes.worlds import Problem, make, sample
+from recipes.worlds.chain import Chain, operands_of
+
+PROBLEM = Problem("3+5+7=", "15", 3)
+worlds = st.builds(
+    lambda low, more, digits, operators: Chain((low, low + more), digits, operators),
+    st.integers(2, 12),
+    st.integers(0, 4),
+    st.integers(1, 3),
+    st.sampled_from(["+", "+-"]),
+)
+
+
+@given(worlds, st.integers(0, 10**6))
+def test_the_answer_is_the_value_of_the_question(world, seed):
+    problem = world.problem(random.Random(seed))
+    assert problem.answer == str(eval(problem.question.rstrip("=")))
+    assert "-0" not in problem.question
+    assert len(operands_of(problem.question)) == problem.difficulty
+    assert world.terms[0] <= problem.difficulty <= world.terms[1]
+
+
+@given(worlds, st.integers(0, 10**6), st.sampled_from(["chain", "filler", "recheck", "pairwise", "grouped"]))
+def test_a_right_document_is_right_step_by_step(world, seed, kind):
+    rng = random.Random(seed)
+    problem = world.problem(rng)
+    completion = world.document(problem, kind, rng)
+    assert world.verify(problem, completion)
+    assert all(world.steps(problem, completion))
+
+
+@given(worlds, st.integers(0, 10**6))
+def test_an_error_is_one_step_and_makes_the_answer_wrong(world, seed):
+    rng = random.Random(seed)
+    problem = world.problem(rng)
+    completion = world.document(problem, "chain_error", rng)
+    assert world.steps(problem, completion).count(False) == 1
+    assert len(world.steps(problem, completion)) == problem.difficulty - 1
+    assert not world.verify(problem, completion)
+
+
+@given(worlds, st.integers(0, 10**6))
+def test_a_recheck_repairs_a_wrong_last_step(world, seed):
+    rng = random.Random(seed)
+    problem = world.problem(rng)
+    completion = world.document(problem, "recheck", rng, error=1.0)
+    steps = world.steps(problem, completion)
+    assert steps.count(False) == 1
+    assert not steps[problem.difficulty - 2]
+    assert world.verify(problem, completion)
+
+
+@pytest.mark.parametrize(
+    ("scratch", "expected"),
+    [
+        ("3+5=8,8+7=15", [True, True]),
+        ("5+7=12,12+3=15", [True, True]),  # another order
+        ("3+5+7=15", [True]),
+        ("3+5=9,9+7=16", [False, True]),  # carried forward
+        ("3+5=8,9+7=16", [True, False]),  # a number from nowhere
+        ("3+5=8,9+7=16,16+7=23", [True, False, False]),  # the 7 is used up
+        ("3+5=8,8+5=13", [True, False]),
+        ("3+5=8wait3+5=8,8+7=15", [True, True, True]),
+        ("3+5=9,9+7=16wait3+5=8,8+7=15", [False, True, True, True]),
+        ("3+5=8,8+7=16wait8+7=15", [True, False, True]),
+        ("3+5=8..,...8+7=15.", [True, True]),
+        (",,3+5=8,", [True]),
+        ("3+5", [False]),
+        ("=8", [False]),
+        ("8=3+5", [False]),
+        ("3*5=15", [False]),
+        ("3+5=8=8", [False]),
+        ("3+5=\uff18", [False]),
+        ("3+5=" + "8" * 300, [False]),
+        ("", []),
+    ],
+)
+def test_steps(scratch, expected):
+    assert Chain().steps(PROBLEM, f"<think>{scratch}</think><answer>15</answer>") == expected
+    assert Chain().steps(PROBLEM, scratch) == expected
+
+
+def test_subtraction_and_negative_results_are_steps_too():
+    world = make({"world": "chain", "operators": "+-"})
+    problem = Problem("3-5+7-9=", "-4", 4)
+    assert world.steps(problem, "3-5=-2,-2+7=5,5-9=-4") == [True] * 3
+    assert world.steps(problem, "3-5=-2,7-9=-2,-2-2=-4") == [True] * 3
+    assert world.steps(problem, "3+5=8") == [False]
+    assert world.verify(problem, "<answer>-4</answer>")
+
+
+@pytest.mark.parametrize(
+    "wrong", ["015", "+15", "15.0", "1 5", "\uff11\uff15", "15=", "\\boxed{15}", "", "-15", "14"]
+)
+def test_only_the_number_as_one_writes_it_is_right(wrong):
+    assert not Chain().verify(PROBLEM, f"<think>3+5=8,8+7=15</think><answer>{wrong}</answer>")
+
+
+def test_weights_make_difficulty_unequal():
+    world = make({"world": "chain", "terms": [3, 5], "weights": [0, 1, 3]})
+    count = Counter(problem.difficulty for problem in sample(world, 2000, 0, "train"))
+    assert count.keys() == {4, 5}
+    assert count[5] / 2000 == pytest.approx(0.75, abs=0.04)
+
+
+def test_error_filler_and_grouping_have_the_planted_size():
+    world, rng = Chain(terms=(8, 8)), random.Random(0)
+    problems = [world.problem(rng) for _ in range(500)]
+
+    def written(kind, **dials):
+        return [(problem, world.document(problem, kind, rng, **dials)) for problem in problems]
+
+    wrong = [not ok for p, text in written("chain", error=0.1) for ok in world.steps(p, text)]
+    assert sum(wrong) / len(wrong) == pytest.approx(0.1, abs=0.02)
+    dots = [text.count(".") / 7 for _, text in written("filler", mean=3.0)]
+    assert sum(dots) / len(dots) == pytest.approx(3, abs=0.3)
+    assert all("." not in text for _, text in written("filler", mean=0.0))
+    assert {len(world.steps(p, text)) for p, text in written("grouped")} == {4}
+    assert {len(world.steps(p, text)) for p, text in written("pairwise")} == {7}
+    kept = {len(world.steps(p, text)) for p, text in written("truncated")}
+    assert kept == {1, 2, 3, 4, 5, 6}
