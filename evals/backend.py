@@ -23,7 +23,9 @@ def load(source: models.Source, config: dict[str, Any], report: Report) -> Any:
         raise UserError(f'evals.backend: no backend "{backend}"{nearest(backend, [*BACKENDS])}')
     if backend == "vllm":
         if find_spec("vllm") is None:
-            raise UserError("evals.backend: vllm is not installed; `pip install -e .[vllm]` or use backend: hf")
+            raise UserError(
+                "evals.backend: vllm is not installed; `pip install -e .[vllm]` or use backend: hf"
+            )
         from evals.vllm_sampler import VLLMSampler
 
         return VLLMSampler(report, **vllm_arguments(source, config))
@@ -31,7 +33,9 @@ def load(source: models.Source, config: dict[str, Any], report: Report) -> Any:
 
     cuda = torch.cuda.is_available()
     model = models.load(source, dtype="auto" if cuda else torch.float32).to("cuda" if cuda else "cpu")
-    return HuggingFaceSampler(model, models.load_tokenizer(source), config.get("batch_size", BATCH_SIZE), report)
+    return HuggingFaceSampler(
+        model, models.load_tokenizer(source), config.get("batch_size", BATCH_SIZE), report
+    )
 
 
 def vllm_arguments(source: models.Source, config: dict[str, Any]) -> dict[str, Any]:

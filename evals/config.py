@@ -22,7 +22,7 @@ class EvalTask:
     k: tuple[int, ...]
 
     def generation(self) -> dict[str, Any]:
-        """lm-eval's `generation_kwargs`. Filters a model's own defaults would add (top-k) are switched off."""
+        """lm-eval's `generation_kwargs`; top-k, which transformers' defaults may add, is switched off."""
         greedy = {"do_sample": False, "temperature": 0.0}
         sampled = {"do_sample": True, "temperature": self.temperature, "top_p": self.top_p, "top_k": 0}
         return {**(sampled if self.temperature else greedy), "max_gen_toks": self.max_gen_toks}
@@ -33,7 +33,7 @@ KNOWN = ("task", "lm_eval", "template", "items", "checkpoints", *NEEDED)
 
 
 def parse(config: dict[str, Any]) -> list[EvalTask]:
-    """The tasks of `{"tasks": {name: {...}}}`. Raises UserError naming the task, the key and what is expected."""
+    """The tasks of `{"tasks": {name: {...}}}`. Raises UserError naming task, key and what is expected."""
     tasks = config.get("tasks")
     if not isinstance(tasks, dict) or not tasks:
         raise UserError("evals.tasks: expected at least one task")
@@ -48,7 +48,11 @@ def _task(name: str, spec: Any) -> EvalTask:
         if key not in KNOWN:
             raise UserError(f'{where}: unknown key "{key}"{nearest(key, list(KNOWN))}')
     if ("task" in spec) == ("lm_eval" in spec):
-        raise UserError(f'{where}: expected one of "task" (a world or dataset) and "lm_eval" (the name of a task)')
+        raise UserError(
+            f'{where}: expected one of "task" (a world or dataset) and "lm_eval" (the name of a task)'
+        )
+    if "lm_eval" in spec and "template" in spec:
+        raise UserError(f"{where}.template: lm-eval's {spec['lm_eval']} has its own prompt; leave it out")
     needed = (*NEEDED, "template", "items") if "task" in spec else NEEDED
     if missing := [key for key in needed if key not in spec]:
         raise UserError(f'{where}: "{missing[0]}" is missing')
@@ -63,7 +67,9 @@ def _task(name: str, spec: Any) -> EvalTask:
     if not isinstance(k, list) or not all(_count(value) for value in k):
         raise UserError(f"{where}.k: expected a list of integers of at least 1, got {k!r}")
     if too_large := [value for value in k if value > samples]:
-        raise UserError(f"{where}.k: {max(too_large)} is more than samples: {samples}; pass@k needs k samples")
+        raise UserError(
+            f"{where}.k: {max(too_large)} is more than samples: {samples}; pass@k needs k samples"
+        )
     if not spec["temperature"] and samples > 1:
         raise UserError(f"{where}.samples: temperature 0 gives {samples} equal samples; expected 1")
     return EvalTask(

@@ -1,10 +1,10 @@
 """Evaluate one checkpoint on all its tasks: one process, one model load.
 
     python -m evals.evaluate --config '{"tasks": {...}, "seed": 0}' --model results/…/metrics.json \
-        --name r1_zero/cpu/base-recipe/seed0/after --out results/…/after.json --samples results/…/after.samples.jsonl
+        --name r1_zero/cpu/base-recipe/seed0/after --out …/after.json --samples …/after.samples.jsonl
 
-`--model` may also be `hub:{"hub": "org/name", "revision": "…"}` or `hub:{"path": "folder"}`. stdout has progress
-lines, stderr the log. Exit status: 0 done, 2 a mistake told in one line.
+`--model` may also be `hub:{"hub": "org/name", "revision": "…"}` or `hub:{"path": "folder"}`. stdout has
+progress lines, stderr the log. Exit status: 0 done, 2 a mistake told in one line.
 """
 
 import argparse
@@ -27,7 +27,12 @@ EVERY = 5.0  # seconds between two lines of progress
 
 
 def run(
-    config: dict[str, Any], model: Path | dict[str, Any], name: str, out: Path, samples: Path, progress: Progress
+    config: dict[str, Any],
+    model: Path | dict[str, Any],
+    name: str,
+    out: Path,
+    samples: Path,
+    progress: Progress,
 ) -> None:
     """Write `samples` (a row of JSON an item), then `out`, each whole or not at all. Raises UserError."""
     todo = tasks.parse(config)
@@ -37,7 +42,9 @@ def run(
     from evals import backend, harness, metrics
     from recipes import models
 
-    source = models.locate(model if isinstance(model, dict) else None, model if isinstance(model, Path) else None)
+    source = models.locate(
+        model if isinstance(model, dict) else None, model if isinstance(model, Path) else None
+    )
     lm = backend.load(source, config, lambda done, total: None)
     rows, results = [], {}
     for task in todo:
@@ -79,7 +86,7 @@ def reporter(progress: Progress, task: str, clock: Callable[[], float] = time.mo
 
 
 def quiet_environment(config: dict[str, Any], model: Path | dict[str, Any]) -> None:
-    """No telemetry, and no network unless a Hub model or dataset is named. Before Hugging Face is imported."""
+    """No telemetry, and no network unless a Hub name asks for it. Set before the imports that read it."""
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -91,7 +98,9 @@ def quiet_environment(config: dict[str, Any], model: Path | dict[str, Any]) -> N
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Read the command line. Raises UserError for what is no JSON object, or a missing metrics.json."""
-    parser = argparse.ArgumentParser(description="Evaluate one checkpoint on all its tasks.", allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        description="Evaluate one checkpoint on all its tasks.", allow_abbrev=False
+    )
     parser.add_argument("--config", required=True, help='{"tasks": {name: {...}}, "seed": n} as JSON')
     parser.add_argument("--model", required=True, help="a stage's metrics.json, or hub:{json}")
     parser.add_argument("--name", required=True, help="recipe/scale/arm/seedN/checkpoint")

@@ -1,10 +1,11 @@
 """Run one task of a recipe through lm-eval and keep every sample.
 
-lm-eval's own reduction of `repeats` is not used: without a filter it scores the first sample alone, and the rest
-is lost. Its filters and its `process_results` score each sample as if it were the only one.
+lm-eval's own reduction of `repeats` is not used: without a filter it scores the first sample alone and drops
+the rest. Instead its filters and its `process_results` score each sample as if it were the only one.
 """
 
 import random
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from lm_eval.tasks import TaskManager
 
 from evals.completion import Completion
 from evals.config import EvalTask
-from recipes.errors import UserError, nearest
+from recipes.errors import UserError
+from recipes.math_answers import boxed
 from recipes.worlds.answers import answer, formatted
 
 TASKS = Path(__file__).parent / "tasks"
 FEWSHOT_SEED = 1234  # lm-eval's default
+NO_ANSWER = ("[invalid]", "[none]")  # what lm-eval's filters say when they find nothing
 
 Row = dict[str, Any]  # one item, see `sample`
 
@@ -31,6 +34,7 @@ def load(task: EvalTask, folder: Path = TASKS) -> Task:
 
     An lm-eval name is looked up among the YAMLs of `folder` first, then in lm-eval's own thousands.
     """
+    where = f"evals.tasks.{task.name}"
     if task.lm_eval is None:
         metadata: Any = {"spec": task.problems, "items": task.items, "template": task.template}
         manager, name = TaskManager(include_path=TASKS, include_defaults=False, metadata=metadata), "problems"
@@ -39,12 +43,16 @@ def load(task: EvalTask, folder: Path = TASKS) -> Task:
         if name not in manager.all_subtasks:
             manager = TaskManager(include_path=folder)
         if name not in manager.all_subtasks:
-            raise UserError(
-                f'evals.tasks.{task.name}.lm_eval: lm-eval has no task "{name}"{nearest(name, manager.all_subtasks)}'
-            )
-    loaded = manager.load([name])["tasks"][name]
+            known = get_close_matches(name, manager.all_subtasks, n=1, cutoff=0)[0]
+            raise UserError(f'{where}.lm_eval: lm-eval has no task "{name}"; did you mean "{known}"?')
+    try:
+        loaded = manager.load([name])["tasks"][name]
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+    except (OSError, ValueError) as error:
+        raise UserError(f"{where}: cannot load its data: {str(error).strip().splitlines()[0]}") from error
     if loaded.OUTPUT_TYPE != "generate_until":
-        raise UserError(f"evals.tasks.{task.name}.lm_eval: {name} scores likelihoods; expected one that generates")
+        raise UserError(f"{where}.lm_eval: {name} scores likelihoods; expected one that generates")
     loaded.set_config("task", task.name)
     loaded.set_config("repeats", task.samples)
     loaded.set_config("generation_kwargs", task.generation(), update=True)
@@ -57,12 +65,15 @@ def load(task: EvalTask, folder: Path = TASKS) -> Task:
 def sample(task: EvalTask, lm: LM, seed: int, folder: Path = TASKS) -> list[Row]:
     """Draw and score `task.samples` completions of each item; the same seed gives the same completions.
 
-    A row is {"item", "question", "answer", "difficulty", "completions": [..], "correct": [..], "tokens": [..],
-    "truncated": [..], "formatted": [..], "votes": [str | None, ..]}; `difficulty` is None where a task has none.
+    A row, one an item, has "task", "item", "question", "answer", "difficulty" (None where a task has none),
+    and lists with an entry a sample: "completions", "correct", "tokens", "truncated", "formatted" and "votes"
+    (its answer in the vote of maj@k, or None). Raises UserError for an unknown task or too few items.
     """
     loaded = load(task, folder)
     if task.items is not None and task.items > len(loaded.eval_docs):
-        raise UserError(f"evals.tasks.{task.name}.items: {task.items} asked, {task.lm_eval} has {len(loaded.eval_docs)}")
+        raise UserError(
+            f"evals.tasks.{task.name}.items: {task.items} asked, {task.lm_eval} has {len(loaded.eval_docs)}"
+        )
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
@@ -103,23 +114,17 @@ def _score(loaded: Task, instance: Any, row: Row) -> None:
     row["correct"].append(float(score) == 1.0)
     row["tokens"].append(completion.tokens)
     row["truncated"].append(completion.truncated)
-    row["formatted"].append(formatted(completion))
-    row["votes"].append(vote(completion, filtered))
+    opened = "<think>" if instance.args[0].endswith("<think>") else ""  # a template may begin the answer
+    row["formatted"].append(formatted(opened + completion))
+    row["votes"].append(vote(filtered, is_answer=loaded.get_config("filter_list") is not None))
 
 
-def vote(completion: str, filtered: Any) -> str | None:
-    """The answer a completion votes for: what the task's filter took out of it, else its tagged or boxed answer."""
-    if isinstance(filtered, str) and filtered != completion:
-        return None if filtered in ("[invalid]", "[none]") else filtered
-    return answer(completion) if (said := boxed(completion)) is None else said
-
-
-def boxed(completion: str) -> str | None:
-    r"""The content of the last `\boxed{…}`, its braces balanced; None if there is none. Linear in the length."""
-    start = completion.rfind(r"\boxed{")
-    depth = 0
-    for i in range(start + len(r"\boxed"), len(completion)) if start >= 0 else ():
-        depth += {"{": 1, "}": -1}.get(completion[i], 0)
-        if not depth:
-            return completion[start + len(r"\boxed{") : i].strip()
-    return None
+def vote(filtered: Any, is_answer: bool) -> str | None:
+    """The answer a completion votes for: the boxed or tagged one, else what the task's filter made of it."""
+    if not isinstance(filtered, str):
+        return None
+    inside = boxed(filtered)
+    found = answer(filtered) if inside is None else inside
+    if found is None and is_answer and filtered not in NO_ANSWER:
+        return filtered
+    return found

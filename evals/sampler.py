@@ -1,8 +1,12 @@
 """lm-eval's Hugging Face model, made to keep what it throws away: each completion's token count and ending.
 
-What differs from `HFLM.generate_until`: it returns `Completion`s; it stops at the end-of-sequence token inside
-`generate` instead of decoding every row after every token (lm-eval's MultiTokenEOSCriteria); special tokens are
-not dropped from the text; and a prompt that does not fit is an error instead of being cut from the left.
+What differs from `HFLM.generate_until`:
+- it returns `Completion`s, and special tokens are not dropped from their text;
+- the end-of-sequence token stops a row inside `generate`, where lm-eval decodes every row after every token;
+- completions grow in rounds, and ended ones leave the batch between two rounds: a batch otherwise costs as
+  much as its longest row (0.5M parameters, one core, mean length 26: 0.8 of the time at a cap of 64, 0.3 at
+  128);
+- a prompt that does not fit is an error instead of being cut from the left.
 """
 
 from typing import Any
@@ -15,6 +19,8 @@ from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerB
 from evals.completion import Completion, Report
 from recipes.errors import UserError
 
+FIRST_ROUND = 32  # tokens; each further round doubles the completion
+
 
 class HuggingFaceSampler(HFLM):
     """Draws completions with `transformers`; one lm-eval task per call of `generate_until`."""
@@ -23,46 +29,72 @@ class HuggingFaceSampler(HFLM):
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int, report: Report
     ) -> None:
         super().__init__(
-            pretrained=model, tokenizer=tokenizer, backend="causal", batch_size=batch_size, add_bos_token=False
+            pretrained=model,
+            tokenizer=tokenizer,
+            backend="causal",
+            batch_size=batch_size,
+            add_bos_token=False,
         )
         self.report = report
         ends = model.generation_config.eos_token_id if model.generation_config else None
         ends = tokenizer.eos_token_id if ends is None else ends
         self.ends = set(ends if isinstance(ends, list) else [ends])
         # a checkpoint's own defaults (top_k, repetition_penalty, …) would change what is measured
-        model.generation_config = GenerationConfig(eos_token_id=sorted(self.ends), pad_token_id=tokenizer.pad_token_id)
+        model.generation_config = GenerationConfig(
+            eos_token_id=sorted(self.ends), pad_token_id=tokenizer.pad_token_id
+        )
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         options: dict[str, Any] = dict(normalize_gen_kwargs(requests[0].args[1]))
         stops, limit = options.pop("until"), options.pop("max_gen_toks")
-        prompts = [request.args[0] for request in requests]
-        sizes = {text: len(self.tok_encode(text)) for text in set(prompts)}
-        if (longest := max(sizes.values())) + limit > self.max_length:
+        encoded = {text: self.tok_encode(text) for text in {request.args[0] for request in requests}}
+        if (longest := max(map(len, encoded.values()))) + limit > self.max_length:
             raise UserError(
                 f"max_gen_toks: {limit} and the longest prompt, {longest} tokens, exceed the model's "
                 f"{self.max_length} positions"
             )
-        # prompts of one length beside each other need little padding; the sort is stable, so deterministic
-        order = sorted(range(len(prompts)), key=lambda i: -sizes[prompts[i]])
+        prompts = [encoded[request.args[0]] for request in requests]
+        drawn: list[list[int]] = [[] for _ in prompts]
         done: list[str] = [""] * len(prompts)
-        for start in range(0, len(order), self.batch_size):
-            batch = order[start : start + self.batch_size]
-            context, mask = self.tok_batch_encode([prompts[i] for i in batch])
-            width = context.shape[1]
-            rows = self._model_generate(
-                context=context.to(self.device),
-                attention_mask=mask.to(self.device),
-                stop=stops,
-                max_length=width + limit,
-                **options,
-            )
-            for i, tokens in zip(batch, rows[:, width:].tolist(), strict=True):
-                done[i] = self._completion(tokens, stops)
-            self.report(start + len(batch), len(order))
+        # rows of one length beside each other need little padding; the sort is stable, so deterministic
+        pending = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
+        length = 0
+        while pending:
+            length = min(max(2 * length, FIRST_ROUND), limit)
+            ended = set()
+            for start in range(0, len(pending), self.batch_size):
+                batch = pending[start : start + self.batch_size]
+                contexts = [prompts[i] + drawn[i] for i in batch]
+                rows = self._continue(contexts, length - len(drawn[batch[0]]), stops, options)
+                for i, row in zip(batch, rows, strict=True):
+                    drawn[i] += row
+                    completion = self._completion(drawn[i], stops)
+                    if length == limit or not completion.truncated:
+                        done[i] = completion
+                        ended.add(i)
+                self.report(len(prompts) - len(pending) + len(ended), len(prompts))
+            pending = [i for i in pending if i not in ended]
         return done
 
+    def _continue(
+        self, contexts: list[list[int]], count: int, stops: list[str], options: dict[str, Any]
+    ) -> list[list[int]]:
+        """Up to `count` further tokens of each context; padded after an end-of-sequence token."""
+        padded = self.tokenizer.pad({"input_ids": contexts}, padding_side="left", return_tensors="pt").to(
+            self.device
+        )
+        width = padded["input_ids"].shape[1]
+        rows = self._model_generate(
+            context=padded["input_ids"],
+            attention_mask=padded["attention_mask"],
+            stop=stops,
+            max_length=width + count,
+            **options,
+        )
+        return rows[:, width:].tolist()
+
     def _completion(self, tokens: list[int], stops: list[str]) -> Completion:
-        """Cut a padded row at its end-of-sequence token (counted, not shown) or before its first stop string."""
+        """Cut a padded row at its end-of-sequence token (counted, not shown) or before a stop string."""
         end = next((i for i, token in enumerate(tokens) if token in self.ends), None)
         whole = self.tokenizer.decode(tokens[:end], skip_special_tokens=False)
         text = postprocess_generated_text(whole, stops, None)

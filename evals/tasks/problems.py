@@ -1,6 +1,7 @@
 """The functions problems.yaml names: where its documents come from and how a completion is scored."""
 
 import json
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -8,7 +9,8 @@ from datasets import Dataset
 
 from recipes.data import hub_rows
 from recipes.errors import UserError
-from recipes.worlds import Problem, World, make, prompt, sample
+from recipes.rewards import math_verifier
+from recipes.worlds import Problem, make, prompt, sample
 
 ITEMS_SEED = 0  # a benchmark is a fixed set: the same items for every arm, seed and checkpoint
 
@@ -37,9 +39,10 @@ def dataset(spec: dict[str, Any], items: int, template: str, **_: Any) -> dict[s
 def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, float]:
     """Score one completion of one problem."""
     problem = Problem(doc["question"], doc["answer"], doc["difficulty"])
-    return {"accuracy": float(_world(doc["spec"]).verify(problem, results[0]))}
+    return {"accuracy": float(_verifier(doc["spec"])(problem, results[0]))}
 
 
 @cache
-def _world(spec: str) -> World:
-    return make(json.loads(spec))
+def _verifier(spec: str) -> Callable[[Problem, str], bool]:
+    task = json.loads(spec)
+    return make(task).verify if "world" in task else math_verifier()

@@ -90,7 +90,7 @@ def test_k_out_of_range(k):
 
 
 def coverage(metric, truth, items=100, samples=8, runs=400):
-    """Share of runs whose 95% interval holds the truth; item difficulty is Beta(1, 2), so items vary a lot."""
+    """Share of runs whose 95% interval holds the truth; an item's accuracy is Beta(1, 2)."""
     rng = np.random.default_rng(1)
     hits = 0
     for run in range(runs):

@@ -1,0 +1,135 @@
+"""The choice of the engine, and what vLLM is told."""
+
+import inspect
+import sys
+import types
+from importlib.machinery import ModuleSpec
+from types import SimpleNamespace
+
+import pytest
+import torch
+from lm_eval.api.instance import Instance
+from lm_eval.api.registry import model_registry
+
+from evals import backend
+from recipes.errors import UserError
+from recipes.models import Source
+
+SOURCE = Source("org/model", "0" * 40, "hub:org/model@0")
+
+
+def nothing(done, total):
+    pass
+
+
+def test_unknown_backend():
+    with pytest.raises(UserError, match=r'evals\.backend: no backend "vlm"; did you mean "vllm"'):
+        backend.load(SOURCE, {"backend": "vlm"}, nothing)
+
+
+def test_vllm_not_installed(monkeypatch):
+    monkeypatch.setattr(backend, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match="vllm is not installed"):
+        backend.load(SOURCE, {"backend": "vllm"}, nothing)
+
+
+@pytest.fixture
+def vllm(monkeypatch):
+    """Stands for the vLLM package: enough of it to import lm-eval's class, which is the real one."""
+    made = {}
+
+    class LLM:
+        def __init__(self, **arguments):
+            made["engine"] = arguments
+            self.llm_engine = SimpleNamespace(model_config=SimpleNamespace(max_model_len=64))
+
+        def generate(self, prompts, sampling_params, **kwargs):
+            made["sampling"] = sampling_params[0]
+            made["prompts"] = prompts
+            answer = SimpleNamespace(text="4<eos>", token_ids=[1, 2], finish_reason="stop")
+            cut = SimpleNamespace(text="45", token_ids=[1, 3], finish_reason="length")
+            return [SimpleNamespace(outputs=[answer]), SimpleNamespace(outputs=[cut])]
+
+    tokenizer = SimpleNamespace(
+        eos_token="<eos>",
+        eos_token_id=1,
+        bos_token_id=None,
+        pad_token="<pad>",
+        pad_token_id=0,
+        unk_token=None,
+        decode=lambda token: "<eos>",
+    )
+    fakes = {
+        "vllm": {"LLM": LLM, "SamplingParams": lambda **options: options, "TokensPrompt": dict},
+        "vllm.lora.request": {"LoRARequest": object},
+        "vllm.renderers.hf": {"resolve_chat_template": lambda **kwargs: None},
+        "vllm.tokenizers": {"get_tokenizer": lambda *args, **kwargs: tokenizer},
+    }
+    for name, content in fakes.items():
+        for parent in (name.rpartition(".")[0], name):
+            if parent and parent not in sys.modules:
+                module = types.ModuleType(parent)
+                module.__spec__ = ModuleSpec(parent, None)
+                monkeypatch.setitem(sys.modules, parent, module)
+        for key, value in content.items():
+            monkeypatch.setattr(sys.modules[name], key, value, raising=False)
+    for name in ("lm_eval.models.vllm_causallms", "evals.vllm_sampler"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    lazy = "lm_eval.models.vllm_causallms:VLLM"  # as it is before the first import
+    monkeypatch.setitem(model_registry._objs, "vllm", lazy)
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.31.0")
+    monkeypatch.setattr("transformers.AutoConfig.from_pretrained", lambda *args, **kwargs: SimpleNamespace())
+    monkeypatch.setattr(backend, "find_spec", lambda name: object())
+    return made
+
+
+def test_what_vllm_is_told_and_what_it_says(vllm, monkeypatch):
+    reports = []
+    config = {"seed": 7, "backend": "vllm", "backend_args": {"max_model_len": 64, "tensor_parallel_size": 2}}
+    lm = backend.load(SOURCE, config, lambda done, total: reports.append((done, total)))
+    assert (
+        vllm["engine"].items()
+        >= {
+            "model": "org/model",
+            "revision": "0" * 40,
+            "trust_remote_code": False,
+            "dtype": "auto" if torch.cuda.is_available() else "float32",
+            "load_format": "safetensors",
+            "seed": 7,
+            "max_model_len": 64,
+            "tensor_parallel_size": 2,
+        }.items()
+    )
+    monkeypatch.setattr(lm, "tok_encode", lambda text, **kwargs: [ord(c) for c in text])
+    options = {
+        "until": [],
+        "do_sample": True,
+        "temperature": 0.6,
+        "top_p": 0.95,
+        "top_k": 0,
+        "max_gen_toks": 32,
+    }
+    said = lm.generate_until([Instance("generate_until", {}, ("2+2=", options), 0)] * 2)
+    assert (
+        vllm["sampling"].items()
+        >= {
+            "max_tokens": 32,
+            "stop": ["<eos>"],
+            "temperature": 0.6,
+            "top_p": 0.95,
+            "top_k": 0,
+        }.items()
+    )
+    assert [(str(c), c.tokens, c.truncated) for c in said] == [("4", 2, False), ("45", 2, True)]
+    assert reports == [(2, 2)]
+    with pytest.raises(UserError, match="exceed the model's 64 positions"):
+        lm.generate_until([Instance("generate_until", {}, ("2" * 40, options), 0)])
+
+
+def test_vllm_arguments_are_those_lm_eval_takes(vllm):
+    from lm_eval.models.vllm_causallms import VLLM
+
+    names = set(inspect.signature(VLLM.__init__).parameters)
+    assert set(backend.vllm_arguments(SOURCE, {"seed": 0})) - names == {
+        "load_format"
+    }  # goes on to the engine

@@ -1,0 +1,62 @@
+"""Every mistake in a task is one line that names the task and the key."""
+
+import pytest
+
+from evals.config import parse
+from recipes.errors import UserError
+
+
+def changed(heldout, **changes):
+    task = {**heldout, **changes}
+    return {"tasks": {"heldout": {key: value for key, value in task.items() if value is not ...}}}
+
+
+def test_a_world_task(heldout):
+    (task,) = parse(changed(heldout))
+    assert task.name == "heldout"
+    assert task.k == (1, 4, 8)
+    assert task.generation() == {
+        "do_sample": True,
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "top_k": 0,
+        "max_gen_toks": 40,
+    }
+
+
+def test_greedy(heldout):
+    (task,) = parse(changed(heldout, temperature=0, samples=1, k=[1]))
+    assert task.generation() == {"do_sample": False, "temperature": 0.0, "max_gen_toks": 40}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sample": 4}, 'evals.tasks.heldout: unknown key "sample"; did you mean "samples"?'),
+        ({"samples": ...}, 'evals.tasks.heldout: "samples" is missing'),
+        ({"items": ...}, 'evals.tasks.heldout: "items" is missing'),
+        ({"samples": 4}, "evals.tasks.heldout.k: 8 is more than samples: 4; pass@k needs k samples"),
+        ({"samples": "16"}, "evals.tasks.heldout.samples: expected an integer of at least 1, got '16'"),
+        ({"samples": True}, "evals.tasks.heldout.samples: expected an integer of at least 1, got True"),
+        ({"temperature": "1.0"}, "evals.tasks.heldout.temperature: expected a number from 0 to 100"),
+        ({"top_p": 0}, "evals.tasks.heldout.top_p: expected a number"),
+        ({"k": 4}, "evals.tasks.heldout.k: expected a list"),
+        ({"temperature": 0}, "evals.tasks.heldout.samples: temperature 0 gives 8 equal samples"),
+        ({"lm_eval": "aime24"}, 'evals.tasks.heldout: expected one of "task"'),
+        (
+            {"lm_eval": "aime24", "task": ...},
+            "evals.tasks.heldout.template: lm-eval's aime24 has its own prompt",
+        ),
+    ],
+)
+def test_mistakes(heldout, changes, message):
+    with pytest.raises(UserError) as error:
+        parse(changed(heldout, **changes))
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("config", [{}, {"tasks": {}}, {"tasks": {"heldout": 3}}])
+def test_nothing_to_evaluate(config):
+    with pytest.raises(UserError, match=r"evals\.tasks"):
+        parse(config)

@@ -1,0 +1,165 @@
+"""The command: a real model through lm-eval, its files, its determinism and its failures."""
+
+import json
+import shutil
+
+import pytest
+
+from evals import evaluate
+from recipes.stages import sentinel
+from recipes.stages.progress import Progress
+
+
+@pytest.fixture
+def command(tmp_path, checkpoint):
+    """Runs the command on tasks; returns its status and its two files."""
+
+    def run(tasks, seed=0, model=None, folder="a"):
+        out, samples = tmp_path / folder / "after.json", tmp_path / folder / "after.samples.jsonl"
+        options = {
+            "config": json.dumps({"tasks": tasks, "seed": seed}),
+            "model": model or checkpoint,
+            "name": "r1_zero/cpu/base-recipe/seed0/after",
+            "out": out,
+            "samples": samples,
+        }
+        status = evaluate.main([f"--{option}={value}" for option, value in options.items()])
+        return status, out, samples
+
+    return run
+
+
+def test_files_and_lines(command, heldout, checkpoint, capsys):
+    greedy = {**heldout, "temperature": 0.0, "samples": 1, "k": [1]}
+    status, out, samples = command({"heldout": heldout, "greedy": greedy})
+    assert status == 0
+    result = json.loads(out.read_text())
+    assert result["checkpoint"] == "after"
+    assert result["digest"] == sentinel.read(checkpoint)["digest"]
+    assert result["seed"] == 0
+    assert list(result["tasks"]) == ["greedy", "heldout"]
+    metrics = result["tasks"]["heldout"]["metrics"]
+    assert {"accuracy", "pass@4", "maj@8", "format_rate", "truncation_rate", "length"} <= set(metrics)
+    rows = [json.loads(line) for line in samples.read_text().splitlines()]
+    assert [(row["task"], row["item"]) for row in rows] == [
+        *(("heldout", i) for i in range(6)),
+        *(("greedy", i) for i in range(6)),
+    ]
+    lengths = [n for row in rows[:6] for n in row["tokens"]]
+    assert metrics["length"]["value"] == pytest.approx(sum(lengths) / 48)
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.startswith("[r1_zero/cpu/base-recipe/seed0 eval:after] ") for line in lines)
+    assert "[r1_zero/cpu/base-recipe/seed0 eval:after] heldout 48/48 completions" in lines
+
+
+def test_the_seed_decides_every_byte_and_nothing_else_does(command, heldout):
+    _, first, first_samples = command({"heldout": heldout})
+    # another task before it changes nothing
+    _, again, again_samples = command({"also": heldout, "heldout": heldout}, folder="b")
+    _, _, other_samples = command({"heldout": heldout}, seed=1, folder="c")
+    assert again_samples.read_text().splitlines()[6:] == first_samples.read_text().splitlines()
+    assert (
+        json.loads(again.read_text())["tasks"]["heldout"] == json.loads(first.read_text())["tasks"]["heldout"]
+    )
+    assert other_samples.read_bytes() != first_samples.read_bytes()
+    for line in first_samples.read_text().splitlines():
+        assert len(set(json.loads(line)["completions"])) == heldout["samples"]
+
+
+def corrupted(checkpoint, folder, change):
+    """A copy of the checkpoint, changed by `change(final folder)`."""
+    shutil.copytree(checkpoint.parent / "final", folder / "final")
+    record = {**sentinel.read(checkpoint), "model": str(folder / "final")}
+    sentinel.write_json(folder / "metrics.json", record)
+    change(folder / "final")
+    return folder / "metrics.json"
+
+
+def flip(final):
+    weights = final / "model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    weights.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [(flip, "are not the ones it was written for"), (shutil.rmtree, "is missing; run its stage again")],
+)
+def test_a_checkpoint_that_is_not_what_it_was(
+    command, heldout, checkpoint, tmp_path, capsys, change, message
+):
+    status, out, _ = command({"heldout": heldout}, model=corrupted(checkpoint, tmp_path / "copy", change))
+    check_failure(status, out, capsys, message)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sampels": 3}, 'unknown key "sampels"; did you mean "samples"?'),
+        ({"max_gen_toks": 120}, "exceed the model's 128 positions"),
+        (
+            {"items": 10**6, "task": {"world": "chain", "terms": [2, 2]}},
+            "1000000 distinct test questions asked",
+        ),
+    ],
+)
+def test_mistakes_in_a_task(command, heldout, capsys, changes, message):
+    status, out, _ = command({"heldout": {**heldout, **changes}})
+    check_failure(status, out, capsys, message)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("results/none/metrics.json", "results/none/metrics.json does not exist; run its stage first"),
+        ("hub:{", "--model: not JSON"),
+        ('hub:{"path": "none"}', "model.path: no folder none"),
+    ],
+)
+def test_mistakes_in_the_model(command, heldout, capsys, model, message):
+    status, out, _ = command({"heldout": heldout}, model=model)
+    check_failure(status, out, capsys, message)
+
+
+def check_failure(status, out, capsys, message):
+    """One line on stdout and on the log, no traceback, and no result."""
+    captured = capsys.readouterr()
+    assert status == 2
+    assert message in captured.out.splitlines()[-1]
+    assert [line for line in captured.err.splitlines() if line.startswith("error: ")][-1].count(message) == 1
+    assert "Traceback" not in captured.err
+    assert not out.exists()
+
+
+def test_a_folder_may_be_evaluated_too(command, heldout, checkpoint):
+    leaf = "hub:" + json.dumps({"path": str(checkpoint.parent / "final")})
+    status, out, samples = command({"heldout": heldout}, model=leaf)
+    _, same, same_samples = command({"heldout": heldout}, folder="b")
+    assert status == 0
+    assert samples.read_bytes() == same_samples.read_bytes()
+    assert out.read_bytes() == same.read_bytes()
+
+
+def test_a_full_disk_leaves_no_result(command, heldout, tmp_path, monkeypatch):
+    status, out, _ = command({"heldout": heldout})
+    assert status == 0
+
+    def full(path, text):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sentinel, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        command({"heldout": heldout})
+    assert not out.exists()
+
+
+def test_progress_lines(capsys):
+    now = iter([0.0, 1.0, 6.0, 7.0, 24.0])
+    report = evaluate.reporter(Progress("r/cpu/base/seed0/eval:after"), "heldout", clock=lambda: next(now))
+    for done in (512, 1024, 1536, 4096):
+        report(done, 4096)
+    assert capsys.readouterr().out.splitlines() == [
+        "[r/cpu/base/seed0 eval:after] heldout 1024/4096 completions 0:18 left",
+        "[r/cpu/base/seed0 eval:after] heldout 4096/4096 completions",
+    ]

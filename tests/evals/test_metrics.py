@@ -1,0 +1,65 @@
+"""The metrics of rows counted by hand."""
+
+import pytest
+
+from evals.metrics import summary
+
+ROWS = [
+    {
+        "difficulty": 3,
+        "correct": [True, True, False, False],
+        "tokens": [10, 20, 30, 40],
+        "truncated": [False, False, False, True],
+        "formatted": [True, True, True, False],
+        "votes": ["5", "5", "6", None],
+    },
+    {
+        "difficulty": 4,
+        "correct": [False, False, False, False],
+        "tokens": [4, 4, 4, 4],
+        "truncated": [False, False, False, False],
+        "formatted": [False, False, False, False],
+        "votes": ["7", "8", None, None],
+    },
+]
+
+
+def test_every_metric_of_the_contract():
+    result = summary(ROWS, (1, 2, 4))
+    values = {name: metric["value"] for name, metric in result["metrics"].items()}
+    assert values == pytest.approx(
+        {
+            "accuracy": 0.25,
+            "pass@1": 0.25,
+            "pass@2": (5 / 6) / 2,  # 1 - C(2,2) / C(4,2) for the first item
+            "pass@4": 0.5,
+            "maj@1": 0.25,
+            # of the 6 pairs of the first item: {5,5} and two {5,None} win, two {5,6} are tied, {6,None} loses
+            "maj@2": (1 + 2 + 2 * 0.5) / 6 / 2,
+            "maj@4": 0.5,
+            "format_rate": 3 / 8,
+            "truncation_rate": 1 / 8,
+            "length": 116 / 8,
+            "length_correct": 15.0,
+            "length_incorrect": (30 + 40 + 16) / 6,
+            "distinct_answers": 2.0,
+            "accuracy/difficulty=3": 0.5,
+            "accuracy/difficulty=4": 0.0,
+            "length/difficulty=3": 25.0,
+            "length/difficulty=4": 4.0,
+        }
+    )
+    assert (result["items"], result["samples"]) == (2, 4)
+    assert result["variance"]["items"] + result["variance"]["sampling"] == pytest.approx(0.125 / 2)
+    for metric in result["metrics"].values():
+        assert metric["low"] <= metric["value"] <= metric["high"]
+
+
+def test_a_metric_over_nothing_is_none():
+    metrics = summary(ROWS[1:], (1,))["metrics"]
+    assert metrics["length_correct"] == {"value": None, "low": None, "high": None}
+
+
+def test_without_difficulty():
+    rows = [{**row, "difficulty": None} for row in ROWS]
+    assert not [name for name in summary(rows, (1,))["metrics"] if "difficulty" in name]
