@@ -29,11 +29,15 @@ class EvalTask:
 
 
 NEEDED = ("samples", "temperature", "top_p", "max_gen_toks", "k")
+ENGINE = ("backend", "backend_args", "batch_size")  # see evals/backend.py
 KNOWN = ("task", "lm_eval", "template", "items", "checkpoints", *NEEDED)
 
 
 def parse(config: dict[str, Any]) -> list[EvalTask]:
     """The tasks of `{"tasks": {name: {...}}}`. Raises UserError naming task, key and what is expected."""
+    for key in config:
+        if key not in (known := ["tasks", "seed", *ENGINE]):
+            raise UserError(f'evals: unknown key "{key}"{nearest(key, known)}')
     tasks = config.get("tasks")
     if not isinstance(tasks, dict) or not tasks:
         raise UserError("evals.tasks: expected at least one task")

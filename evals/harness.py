@@ -109,9 +109,11 @@ def _score(loaded: Task, instance: Any, row: Row) -> None:
     completion: Completion = instance.resps[0]
     filtered = next(iter(instance.filtered_resps.values()))
     score = next(iter(loaded.process_results(instance.doc, [filtered]).values()))
+    if not isinstance(score, int | float | np.number):
+        raise UserError(f"evals.tasks.{row['task']}: its first metric is {score!r}; expected right or wrong")
     row["answer"] = str(loaded.doc_to_target(instance.doc))
     row["completions"].append(str(completion))
-    row["correct"].append(float(score) == 1.0)
+    row["correct"].append(bool(score == 1))
     row["tokens"].append(completion.tokens)
     row["truncated"].append(completion.truncated)
     opened = "<think>" if instance.args[0].endswith("<think>") else ""  # a template may begin the answer

@@ -6,6 +6,7 @@ Every metric is a ratio of two sums over items and travels as a pair of per-item
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,11 +64,17 @@ def _majority(correct: Bools, answers: Sequence[str | None], k: int) -> float:
         for j in range(1, min(len(rights), k) + 1):
             rivals = [size for other, size in enumerate(sizes) if other != index and size >= j]
             free = n - len(rights) - sum(rivals)  # samples whose answer cannot reach j, or that have none
-            law = np.tile(binom.pmf(np.arange(k - j + 1), free, p), (len(u), 1))  # (nodes, other draws)
+            law = np.tile(_draws(free, n, p)[: k - j + 1], (len(u), 1))  # (nodes, other draws)
             for size in rivals:
-                law = _times(law, binom.pmf(np.arange(j + 1), size, p), u)
-            total += float(np.mean(rights) * binom.pmf(j, len(rights), p) * (du @ law[:, k - j]))
-    return float(total / binom.pmf(k, n, p))
+                law = _times(law, _draws(size, n, p)[: j + 1], u)
+            total += float(np.mean(rights) * _draws(len(rights), n, p)[j] * (du @ law[:, k - j]))
+    return float(total / _draws(n, n, p)[k])
+
+
+@cache
+def _draws(size: int, n: int, p: float) -> Floats:
+    """(n + 1,) chance of 0, 1, … n draws out of `size` samples; few sizes occur, and scipy's call is slow."""
+    return binom.pmf(np.arange(n + 1), size, p)
 
 
 def _times(law: Floats, rival: Floats, u: Floats) -> Floats:

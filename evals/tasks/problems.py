@@ -17,10 +17,11 @@ ITEMS_SEED = 0  # a benchmark is a fixed set: the same items for every arm, seed
 
 def dataset(spec: dict[str, Any], items: int, template: str, **_: Any) -> dict[str, Dataset]:
     """The first `items` held-out problems of a recipe's `task`, `spec`. Raises UserError if it has fewer."""
+    found: list[tuple[str, str, int | None]]
     if "world" in spec:
         found = [(p.question, p.answer, p.difficulty) for p in sample(make(spec), items, ITEMS_SEED, "test")]
     else:
-        found = hub_rows(spec)[:items]
+        found = [(question, answer, None) for question, answer, _ in hub_rows(spec)[:items]]
         if len(found) < items:
             raise UserError(f"items: {items} asked, but {spec['hub']} split {spec['split']} has {len(found)}")
     rows = [

@@ -56,6 +56,11 @@ def test_mistakes(heldout, changes, message):
     assert "\n" not in str(error.value)
 
 
+def test_an_unknown_key_beside_the_tasks(heldout):
+    with pytest.raises(UserError, match='evals: unknown key "backends"; did you mean "backend"'):
+        parse({**changed(heldout), "backends": "vllm"})
+
+
 @pytest.mark.parametrize("config", [{}, {"tasks": {}}, {"tasks": {"heldout": 3}}])
 def test_nothing_to_evaluate(config):
     with pytest.raises(UserError, match=r"evals\.tasks"):

@@ -1,5 +1,7 @@
 """lm-eval with our tasks: prompts, scoring of every sample, and completions that try to break it."""
 
+import json
+
 import pytest
 from scripted import TEMPLATE, Scripted
 
@@ -132,3 +134,31 @@ def test_votes():
     assert harness.vote("nothing", is_answer=False) is None
     assert harness.vote("7", is_answer=True) == "7"
     assert harness.vote("[invalid]", is_answer=True) is None
+
+
+def test_a_hub_dataset_is_scored_by_math_verify(tmp_path):
+    """A local folder has the layout of a Hub dataset."""
+    rows = [{"problem": f"What is {n}/2?", "solution": rf"\\boxed{{\\frac{{{n}}}{{2}}}}"} for n in (1, 3, 5)]
+    (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    spec = {
+        "task": {
+            "hub": str(tmp_path),
+            "revision": "0" * 40,
+            "split": "test",
+            "question": "problem",
+            "answer": "solution",
+            "verifier": "math",
+        },
+        "template": "User: {question} Assistant:",
+        **{"items": 2, "samples": 3, "temperature": 1.0, "top_p": 1.0, "max_gen_toks": 8, "k": [1]},
+    }
+    said = {
+        "1": ["<answer>0.5</answer>", r"\boxed{\frac12}", "0.5"],
+        "3": ["no", r"\boxed{2}", r"\boxed{1.5}"],
+    }
+    lm = Scripted(lambda text, n: said[text.split("What is ")[1][0]][n])
+    found = harness.sample(task_of(spec), lm, seed=0)
+    assert [row["correct"] for row in found] == [[True, True, False], [False, False, True]]
+    assert [row["difficulty"] for row in found] == [None, None]
+    with pytest.raises(UserError, match="9 asked, but"):
+        harness.load(task_of({**spec, "items": 9}))
