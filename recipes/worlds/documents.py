@@ -3,6 +3,7 @@
 import inspect
 import random
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 from recipes.errors import UserError, nearest
@@ -36,13 +37,15 @@ def mix(world: World, mixture: Mapping[str, Any]) -> tuple[list[str], list[float
         for dial, value in dials.items():
             if dial not in ("weight", *names):
                 raise UserError(f'{where}: no dial "{dial}"{nearest(dial, ["weight", *names])}')
-            most = float("inf") if dial == "weight" else 100.0 if dial == "mean" else 1.0
+            most = {"weight": inf, "error": 1.0, "right": 1.0}.get(
+                dial, 100.0
+            )  # else a mean number of tokens or tries
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
                 raise UserError(f"{where}.{dial}: expected a number from 0 to {most:g}, got {value!r}")
         if "weight" not in dials:
             raise UserError(f"{where}: weight is missing")
         parsed.append((kind, float(dials.pop("weight")), dials))
     kinds, weights, settings = ([*column] for column in zip(*parsed, strict=True)) if parsed else ([], [], [])
-    if not 0 < sum(weights) < float("inf"):
+    if not 0 < sum(weights) < inf:
         raise UserError("mixture: expected at least one kind with a weight above 0")
     return kinds, weights, settings

@@ -2,6 +2,7 @@
 
 import random
 import time
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -41,6 +42,14 @@ def test_special_tokens_are_distinct_and_none_is_added():
     assert not {"<think>", "<user>", "wait"} & {*TOKENIZER.all_special_tokens}
     assert TOKENIZER("é")["input_ids"] == [TOKENIZER.unk_token_id]
     assert TOKENIZER.decode(TOKENIZER("8<eos><pad>")["input_ids"], skip_special_tokens=True) == "8"
+
+
+def test_a_longer_token_wins_over_its_beginning():
+    assert tokenizer([SimpleNamespace(vocabulary=("a", "no", "now", "w"))]).tokenize("nownoa") == [
+        "now",
+        "no",
+        "a",
+    ]
 
 
 def test_padding_is_on_the_left():
