@@ -1,4 +1,4 @@
-"""Training data: prompts of a world or of a Hub dataset, in the columns that TRL hands to reward functions."""
+"""Training data: prompts of a world or of a Hub dataset, in the columns that reward functions read."""
 
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ PROBLEMS = 4096  # distinct training problems of a world, unless the recipe says
 def prompts(task: dict[str, Any], template: str, problems: int | None, seed: int) -> Any:
     """A `datasets.Dataset` with the columns prompt, question, answer, difficulty (0 where unknown).
 
-    `problems`: how many distinct ones (default: PROBLEMS of a world, all rows of a Hub dataset). Raises UserError
-    where there are fewer.
+    `problems`: how many distinct ones (default: PROBLEMS of a world, all rows of a Hub dataset). Raises
+    UserError where there are fewer.
     """
     from datasets import Dataset
 
@@ -62,7 +62,7 @@ def hub_rows(task: dict[str, Any]) -> list[tuple[str, str, int]]:
     for key in ("question", "answer"):
         if task[key] not in data.column_names:
             raise UserError(
-                f"task.{key}: {task['hub']} has no column {task[key]!r}{nearest(task[key], data.column_names)}"
+                f"task.{key}: no column {task[key]!r} in {task['hub']}{nearest(task[key], data.column_names)}"
             )
     if not len(data):
         raise UserError(f"task.split: {task['hub']} split {task['split']} is empty")

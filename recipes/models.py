@@ -35,7 +35,7 @@ class Source:
 
 
 def build(spec: dict[str, Any], tokenizer: Any, seed: int) -> Any:
-    """A randomly initialised Qwen3-shaped model (grouped-query attention, SwiGLU, RMSNorm, RoPE; embeddings untied).
+    """A randomly initialised Qwen3-shaped model (SwiGLU, RMSNorm, RoPE, normalised queries and keys).
 
     `spec`: hidden_size, layers and head_dim, optionally heads, kv_heads, intermediate_size (default 4 x
     hidden_size) and the others of `SAME`. Raises UserError for an unknown key or a shape that does not fit.

@@ -16,8 +16,8 @@ def arguments(
 ) -> Any:
     """`config_class(**args)` with this suite's defaults beneath.
 
-    No tracker, no tqdm, no pinned memory; without a GPU no bf16 and no gradient checkpointing, which only cost
-    time there. Raises UserError for an unknown or reserved field and for values that the class refuses.
+    No tracker, no tqdm, no pinned memory; without a GPU no bf16 and no gradient checkpointing, which only
+    cost time there. Raises UserError for an unknown or reserved field and for values that the class refuses.
     """
     import torch
 

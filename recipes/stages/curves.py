@@ -14,7 +14,7 @@ TIMED = {"step_time", "tokens_per_s"}
 
 
 def rows(history: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """One row a step and metric. Summaries that a trainer logs after its last step (`train_…`) are left out."""
+    """One row a step and metric, without the summary that a trainer logs after its last step."""
     return [
         (int(entry["step"]), name, float(value))
         for entry in history
@@ -59,7 +59,7 @@ def text(curve: Iterable[Row]) -> str:
 
 
 def scalars(curve: list[Row]) -> dict[str, float]:
-    """`last/<metric>`: the last logged value; `last_fifth/<metric>`: the mean over the last fifth of the steps."""
+    """`last/<metric>`: the last logged value; `last_fifth/<metric>`: mean of the last fifth of steps."""
     if not curve:
         return {}
     after = max(step for step, _, _ in curve) * (1 - TAIL)

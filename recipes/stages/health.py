@@ -47,11 +47,10 @@ def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> Check:
     completions = [f"<think>{row['answer']}</think><answer>{row['answer']}</answer>" for row in rows]
     scores = score(reward, rows, completions)
     wrong = next((i for i, value in enumerate(scores) if value != 1.0), None)
-    message = (
-        f"{len(rows)} gold answers score 1"
-        if wrong is None
-        else f"the gold answer {rows[wrong]['answer']!r} of {rows[wrong]['question']!r} scores {scores[wrong]}, not 1"
-    )
+    message = f"{len(rows)} gold answers score 1"
+    if wrong is not None:
+        row = rows[wrong]
+        message = f"the gold answer {row['answer']!r} of {row['question']!r} scores {scores[wrong]}, not 1"
     share = sum(value == 1.0 for value in scores) / len(scores)
     return check("gold", wrong is None, share, 1.0, message, "error")
 

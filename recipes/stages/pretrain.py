@@ -1,6 +1,6 @@
 """Stage `pretrain`: a base model from nothing, on a corpus that a world writes.
 
-    python -m recipes.stages.pretrain --config '{"task": …, "template": …, "corpus": …, "model": …, "args": …}' …
+    python -m recipes.stages.pretrain --config '{"task": …, "template": …, "corpus": …, "model": …, …}' …
 
 Loss on every token, prompt, completion and end of sequence alike, as in the pretraining of a real base model.
 """
@@ -54,11 +54,11 @@ def run(
         data_collator=partial(collate, pad=tokenizer.pad_token_id),
     )
     done = fit(trainer, progress)
-    models.save(trainer.model, tokenizer, workdir / "final", generation)
+    models.save(model, tokenizer, workdir / "final", generation)
 
     curve = curves.rows(done.history)
     sentinel.write(out.with_name("curve.csv"), curves.text(curves.deterministic(curve)))
-    parameters = sum(p.numel() for p in trainer.model.parameters())
+    parameters = model.num_parameters()
     return {
         "metrics": {**curves.scalars(curves.deterministic(curve)), "parameters": parameters},
         "health": checks,

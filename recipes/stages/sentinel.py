@@ -28,7 +28,7 @@ def sizes(folder: Path) -> dict[str, int]:
 
 
 def read(metrics_json: Path) -> dict[str, Any]:
-    """The sentinel's content. Raises ValueError where the file is not one (cut short, not JSON, no digest)."""
+    """The sentinel's content. Raises ValueError where the file is not one (cut short, no digest)."""
     data = json.loads(Path(metrics_json).read_text(encoding="utf-8"))
     if not isinstance(data, dict) or "digest" not in data or "model" not in data:
         raise ValueError(f"{metrics_json}: not a stage's metrics.json")
@@ -39,7 +39,7 @@ def stale(metrics_json: Path) -> str | None:
     """Why `metrics_json` no longer stands for a good checkpoint; None where it does.
 
     It is stale where its weights are missing or differ from its digest, or where a checkpoint it was trained
-    from has since become another one. A missing input is no reason: results may be kept without their parents.
+    from has since become another one. A missing input is no reason: results may outlive their parents.
     """
     try:
         data = read(metrics_json)

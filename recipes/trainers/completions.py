@@ -1,4 +1,4 @@
-"""completions.jsonl: every sampled completion with its rewards, cut back on resume so that no row is twice."""
+"""completions.jsonl: every sampled completion with its rewards; cut back on resume, so no row is twice."""
 
 import json
 import os
@@ -27,11 +27,12 @@ class CompletionsLog:
         return self.file.tell()
 
     def cut(self, length: int) -> None:
-        """Forget what was written after the first `length` bytes. Raises UserError where they are not all there."""
+        """Forget all but the first `length` bytes. Raises UserError where the file is shorter."""
         self.file.flush()
         if self.path.stat().st_size < length:
             raise UserError(
-                f"{self.path}: shorter than its checkpoint says; delete {self.path.parent} to start this stage again"
+                f"{self.path}: shorter than its checkpoint says; "
+                f"delete {self.path.parent} to start this stage again"
             )
         self.file.truncate(length)
         self.file.seek(0, os.SEEK_END)

@@ -1,7 +1,7 @@
 """TRL's GRPOTrainer with exact resume, a record of every completion, and metrics split by correctness.
 
-TRL keeps a rollout in memory for several updates, counts micro-steps, replays the first epoch's order in every
-epoch, and reloads the reference model from its first path: none of it is in its checkpoints, all of it is in ours.
+TRL keeps a rollout in memory for several updates, counts micro-steps, replays the first epoch's order in
+every epoch, and reloads the reference model from its first path. Its checkpoints hold none of this, ours do.
 """
 
 import math
@@ -9,24 +9,40 @@ from typing import Any
 
 import torch
 from accelerate.utils import gather_object
-from trl import GRPOTrainer
 from trl.trainer.utils import RepeatSampler
 
 from recipes.trainers.completions import CompletionsLog
-from recipes.trainers.resume import EpochOrder, ExactResume
+from recipes.trainers.logprobs import LeanLogProbs
+from recipes.trainers.resume import EPOCH_STRIDE, ExactResume
 
 
-class PromptSampler(EpochOrder, RepeatSampler):
-    """TRL's sampler with an order of its own in each epoch."""
+class PromptSampler(RepeatSampler):
+    """TRL's sampler, with an order that depends on the epoch's number alone; in epoch 0 it is TRL's."""
+
+    epoch = 0
+    seed: int
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __iter__(self):
+        if self.shuffle:
+            self.generator.manual_seed(self.seed + EPOCH_STRIDE * self.epoch)
+        return super().__iter__()
 
 
-class GRPO(ExactResume, GRPOTrainer):
+class GRPO(ExactResume, LeanLogProbs):
     """GRPOTrainer, resumable at any step of a rollout; `rollouts` receives every completion."""
 
+    args: Any
+    model: Any
+    ref_model: Any
+    num_generations: Any
+    _buffered_inputs: Any
     rollouts: CompletionsLog | None = None
 
     def _get_train_sampler(self, dataset=None):
-        plain = super()._get_train_sampler(dataset)
+        plain: Any = super()._get_train_sampler(dataset)
         return PromptSampler(
             data_source=plain.data_source,
             mini_repeat_count=plain.mini_repeat_count,
@@ -110,7 +126,7 @@ class GRPO(ExactResume, GRPOTrainer):
         return batch
 
     def require_scored(self, rewards: torch.Tensor) -> None:
-        """Every completion has a reward, and none is infinite. `rewards`: (batch, functions), NaN = not scored."""
+        """Stop unless all completions have a finite reward. `rewards`: (batch, functions), NaN = none."""
         for name, column in zip(self.reward_func_names, rewards.T, strict=True):
             if torch.isinf(column).any():
                 self.require_finite(f"reward {name}", float("inf"))
@@ -119,7 +135,7 @@ class GRPO(ExactResume, GRPOTrainer):
 
 
 def by_correctness(rows: list[dict[str, Any]], group_size: int) -> dict[str, float]:
-    """Accuracy, length in tokens of right and wrong completions, and shares of one-sided groups of a rollout.
+    """Accuracy, length in tokens of right and wrong completions, and shares of one-sided groups.
 
     `rows` holds whole groups, one after another. A length of no completion is NaN, which the log leaves out.
     """

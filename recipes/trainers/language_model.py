@@ -14,9 +14,9 @@ IGNORED = -100  # label of a padding position
 class SortedWindows(Sampler[int]):
     """A random order whose windows, one optimizer step each, are sorted by length.
 
-    With gradient accumulation the micro-batches of a step then hold documents of like length, so little is padded,
-    while the step's documents, hence its gradient, are those of a plain random order. An incomplete last window is
-    left out.
+    With gradient accumulation the micro-batches of a step then hold documents of like length, so little is
+    padded, while the step's documents, hence its gradient, are those of a plain random order. An incomplete
+    last window is left out.
     """
 
     def __init__(self, lengths: Sequence[int], window: int, seed: int):
@@ -48,10 +48,10 @@ def collate(documents: list[dict[str, list[int]]], pad: int) -> dict[str, torch.
 
 
 class LanguageModel(ExactResume):
-    """Trainer whose dataset is a list of `{"input_ids": […]}`; it counts trained tokens without the padding."""
+    """Trainer on a list of `{"input_ids": […]}`; it counts the trained tokens, without the padding."""
 
     def _get_train_sampler(self, dataset: Any = None):
-        data = self.train_dataset if dataset is None else dataset
+        data: Any = self.train_dataset if dataset is None else dataset
         window = self.args.train_batch_size * self.args.gradient_accumulation_steps * self.args.world_size
         return SortedWindows([len(d["input_ids"]) for d in data], window, self.args.seed)
 

@@ -18,7 +18,7 @@ from recipes.errors import UserError
 
 STATE = "resume.pt"
 PARTIAL = "saving"  # a checkpoint is written here and then renamed, so a kill leaves no half of one
-EPOCH_STRIDE = 1_000_003
+EPOCH_STRIDE = 1_000_003  # between the seeds of the data orders of two epochs
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -46,6 +46,7 @@ def sync(path: Path) -> None:
 class ExactResume(Trainer):
     """Mixin for a `Trainer`: atomic checkpoints, exact resume, and a stop at the first non-finite number."""
 
+    args: Any  # of the subclass's own configuration class
     saving = False
     resumed = 0  # times a run was continued from a checkpoint
     earlier_s = 0.0  # seconds spent before this process
@@ -105,8 +106,9 @@ class ExactResume(Trainer):
                 raise
             shutil.rmtree(folder / PARTIAL, ignore_errors=True)
             raise UserError(
-                f"cannot save the checkpoint of step {self.state.global_step} in {folder}: {one_line(error)}; "
-                f"last good checkpoint: {last_checkpoint(folder) or 'none'}; make room and run the same command again"
+                f"cannot save the checkpoint of step {self.state.global_step} in {folder}: "
+                f"{one_line(error)}; last good checkpoint: {last_checkpoint(folder) or 'none'}; "
+                "make room and run the same command again"
             ) from error
         finally:
             self.saving = False
@@ -166,20 +168,3 @@ def one_line(error: BaseException) -> str:
     """The first line of an error's text."""
     text = str(error).strip()
     return text.splitlines()[0] if text else type(error).__name__
-
-
-class EpochOrder:
-    """Mixin for a sampler with `seed` and `generator`: the order of an epoch depends on its number alone.
-
-    Epoch 0 has the order of the sampler it is mixed into.
-    """
-
-    epoch = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        self.epoch = epoch
-
-    def __iter__(self):
-        if getattr(self, "generator", None) is not None:
-            self.generator.manual_seed(self.seed + EPOCH_STRIDE * self.epoch)
-        return super().__iter__()

@@ -48,7 +48,7 @@ GRPO: dict[str, Any] = {
     "template": TEMPLATE,
     "problems": 9,
     "rewards": {"accuracy": 1.0, "format": 0.5, "random": 0.5},
-    # 4 updates a rollout of 4 prompts x 4 completions, 2 rollouts an epoch; a reference that follows the policy
+    # 4 updates a rollout of 4 prompts x 4 completions, 2 rollouts an epoch; the reference follows the policy
     "args": {
         "per_device_train_batch_size": 4,
         "gradient_accumulation_steps": 1,
@@ -79,7 +79,7 @@ def command(kind: str, config: dict[str, Any], **inputs: str) -> list[str]:
 
 
 def start(kind: str, arguments: list[str], folder: Path, trap: Any = None) -> multiprocessing.Process:
-    """Start a stage in `folder`; `trap()` runs in the new process first. Output goes to out.txt and err.txt."""
+    """Start a stage in `folder`, where out.txt and err.txt get its output; `trap()` runs in it first."""
     folder.mkdir(parents=True, exist_ok=True)
     process = FORK.Process(target=child, args=(kind, arguments, folder, trap))
     process.start()
@@ -103,11 +103,15 @@ def child(kind: str, arguments: list[str], folder: Path, trap: Any) -> None:
     from recipes.stages import cli
 
     os.chdir(folder)
-    with open("out.txt", "a") as out, open("err.txt", "a") as err:  # noqa: PTH123
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            if trap:
-                trap()
-            status = cli.main(kind, importlib.import_module(f"recipes.stages.{kind}").run, arguments)
+    with (
+        open("out.txt", "a") as out,
+        open("err.txt", "a") as err,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        if trap:
+            trap()
+        status = cli.main(kind, importlib.import_module(f"recipes.stages.{kind}").run, arguments)
     os._exit(status)
 
 

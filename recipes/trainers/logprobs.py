@@ -1,0 +1,77 @@
+"""Log-probabilities without the padding: the same numbers as TRL's, from about half the work.
+
+TRL runs the policy over a rectangle as wide as the longest prompt plus the longest completion of a rollout.
+Here the rows are moved to the left, sorted by length and run in a few pieces, each as wide as its longest.
+Left padding gone, a causal model needs no attention mask. Positions are relative (RoPE): all else is equal.
+"""
+
+import torch
+from trl import GRPOTrainer
+
+from recipes.trainers.language_model import IGNORED
+
+PIECES = 4  # of a micro-batch; more of them pad less, but make the matrix products smaller
+SMALLEST = 8  # rows of a piece
+
+
+def to_the_left(ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows with their real tokens first, in order, and their lengths: (batch, time), (batch,)."""
+    order = torch.argsort(mask == 0, dim=1, stable=True)
+    return ids.gather(1, order), mask.sum(dim=1)
+
+
+def pieces(lengths: torch.Tensor, rows: int) -> list[torch.Tensor]:
+    """Indices of all rows, sorted by length and cut into pieces of at most `rows`, longest first."""
+    return list(torch.argsort(lengths, descending=True, stable=True).split(rows))
+
+
+class LeanLogProbs(GRPOTrainer):
+    """GRPOTrainer with policy, old and reference log-probabilities in pieces of like length."""
+
+    def _get_per_token_logps_and_entropies(
+        self,
+        model,
+        input_ids,
+        attention_mask,
+        logits_to_keep,
+        batch_size=None,
+        compute_entropy=False,
+        compute_aux_loss=False,
+        **images,
+    ):
+        # several processes must call the model equally often, and images are laid out by TRL
+        if (
+            compute_aux_loss
+            or self.accelerator.num_processes > 1
+            or any(v is not None for v in images.values())
+        ):
+            return super()._get_per_token_logps_and_entropies(
+                model,
+                input_ids,
+                attention_mask,
+                logits_to_keep,
+                batch_size=batch_size,
+                compute_entropy=compute_entropy,
+                compute_aux_loss=compute_aux_loss,
+                **images,
+            )
+        ids, lengths = to_the_left(input_ids, attention_mask)
+        starts = attention_mask[:, :-logits_to_keep].sum(dim=1)  # (batch,): where each completion begins
+        rows = max(SMALLEST, -(-(batch_size or len(ids)) // PIECES))
+        logps, entropies, order = [], [], pieces(lengths, rows)
+        steps = torch.arange(logits_to_keep, device=ids.device)
+        for piece in order:
+            width = int(lengths[piece[0]])
+            tokens, start, length = ids[piece, :width], starts[piece, None], lengths[piece, None]
+            place = torch.arange(width, device=ids.device)
+            labels = tokens.masked_fill((place < start) | (place >= length), IGNORED)
+            with self.accelerator.autocast():
+                outputs = model(input_ids=tokens, labels=labels, fused_lm_head=True)
+            # outputs.log_probs: (rows, width - 1), of tokens 1…; completions back to column 0
+            column = (start + steps - 1).clamp(max=width - 2)
+            real = start + steps < length
+            logps.append(outputs.log_probs.gather(1, column) * real)
+            if compute_entropy:
+                entropies.append(outputs.entropy.gather(1, column) * real)
+        back = torch.argsort(torch.cat(order))
+        return torch.cat(logps)[back], torch.cat(entropies)[back] if compute_entropy else None, None

@@ -1,0 +1,234 @@
+"""What goes wrong is told in one line, and what was good before stays good."""
+
+import json
+import os
+import resource
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+import stage_runs
+from stage_runs import GRPO, PRETRAIN
+
+POLICY = {"policy": "results/pretrain/metrics.json"}
+
+
+def told(folder: Path) -> str:
+    """The one error line of a failed stage: on stdout, and as the last line of the log."""
+    lines = [line for line in (folder / "out.txt").read_text().splitlines() if "error:" in line]
+    assert len(lines) == 1, lines
+    log = (folder / "err.txt").read_text()
+    assert "Traceback" not in log
+    assert log.splitlines()[-1].removeprefix("error: ") in lines[0]
+    return lines[0]
+
+
+def overlay(config: dict, **changes) -> dict:
+    return {**config, **changes, "args": {**config["args"], **changes.get("args", {})}}
+
+
+@pytest.fixture
+def folder(base: Path, tmp_path: Path) -> Path:
+    """A working folder with a base model; the log of its training is left out."""
+    copy = tmp_path / "run"
+    shutil.copytree(base, copy, ignore=shutil.ignore_patterns("*.txt"))
+    return copy
+
+
+def nan_loss():
+    from recipes.trainers.grpo import GRPO as Trainer
+
+    plain = Trainer.compute_loss
+    Trainer.compute_loss = lambda self, *a, **k: (
+        plain(self, *a, **k) * (float("nan") if self.state.global_step == 4 else 1.0)
+    )
+
+
+def infinite_gradient():
+    from recipes.trainers.language_model import LanguageModel
+
+    plain = LanguageModel._clip_grad_norm
+    LanguageModel._clip_grad_norm = lambda self, model: (
+        plain(self, model) * (float("inf") if self.state.global_step == 5 else 1.0)
+    )
+
+
+def infinite_reward():
+    from recipes import rewards
+
+    plain = rewards.formatted
+    rewards.formatted = lambda text: float("inf") if "=" in text else plain(text)
+
+
+def unscored():
+    from recipes import rewards
+
+    def build(names, world, seed):
+        def accuracy(completions, answer, trainer_state=None, **columns):
+            if trainer_state and trainer_state.global_step:
+                return [None] * len(completions)
+            return [
+                float(c.endswith(f"<answer>{a}</answer>")) for c, a in zip(completions, answer, strict=True)
+            ]
+
+        return [accuracy]
+
+    rewards.build = build
+
+
+@pytest.mark.parametrize(
+    ("kind", "trap", "config", "says"),
+    [
+        ("grpo", nan_loss, GRPO, "step 5: loss is nan"),
+        ("pretrain", infinite_gradient, PRETRAIN, "step 6: grad_norm is inf"),
+        ("grpo", infinite_reward, GRPO, "step 1: reward format is inf"),
+        ("grpo", unscored, overlay(GRPO, rewards={"accuracy": 1.0}), "step 5: reward is nan"),
+    ],
+)
+def test_a_number_that_is_not_finite_stops_the_job(kind, trap, config, says, folder: Path):
+    (folder / f"results/{kind}/metrics.json").unlink(missing_ok=True)
+    arguments = stage_runs.command(kind, config, **(POLICY if kind == "grpo" else {}))
+    assert stage_runs.run(kind, arguments, folder, trap) == 2
+    line = told(folder)
+    assert says in line
+    good = sorted((folder / f"checkpoints/{kind}").glob("checkpoint-*"))
+    assert f"last good checkpoint: {good[-1].relative_to(folder) if good else 'none'}" in line
+
+
+def disk_full_at_step_6():
+    """No file of more than a few bytes can be written once the second checkpoint is due."""
+    from recipes.trainers.resume import ExactResume
+
+    plain = ExactResume._save_checkpoint
+
+    def save(self, model, trial):
+        if self.state.global_step > 3:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))
+        plain(self, model, trial)
+
+    def lift(self):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        return True
+
+    ExactResume._save_checkpoint = save
+    import recipes.trainers.resume as resume
+
+    plain_check = resume.is_write_error
+    resume.is_write_error = lambda error: lift(None) and plain_check(error)  # else the log cannot be written
+
+
+@pytest.mark.parametrize("kind", ["grpo", "pretrain"])
+def test_full_disk_while_saving(kind, folder: Path, trained: Path):
+    shutil.rmtree(folder / f"results/{kind}", ignore_errors=True)
+    shutil.rmtree(folder / f"checkpoints/{kind}", ignore_errors=True)
+    config = {"grpo": GRPO, "pretrain": overlay(PRETRAIN, args={"save_steps": 3})}[kind]
+    arguments = stage_runs.command(kind, config, **(POLICY if kind == "grpo" else {}))
+    assert stage_runs.run(kind, arguments, folder, disk_full_at_step_6) == 2
+    line = told(folder)
+    assert "cannot save the checkpoint of step 6" in line
+    assert f"last good checkpoint: checkpoints/{kind}/checkpoint-3" in line
+    assert [p.name for p in (folder / f"checkpoints/{kind}").glob("*") if p.is_dir()] == ["checkpoint-3"]
+    assert stage_runs.run(kind, arguments, folder) == 0
+    assert "resuming from step 3" in (folder / "out.txt").read_text()
+    if kind == "grpo":
+        assert stage_runs.outputs(folder, kind) == stage_runs.outputs(trained, kind)
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        (overlay(GRPO, problems=3), "enough_prompts: one rollout takes 4 prompts, there are 3"),
+        (overlay(GRPO, template="<user>{question}?<assistant>"), "does not know a part of the prompt"),
+        (overlay(GRPO, args={"max_completion_length": 60}), "context: the longest prompt"),
+        (
+            overlay(GRPO, args={"learning_rat": 1e-3}),
+            'args.learning_rat: unknown field of GRPOConfig; did you mean "learning_rate"',
+        ),
+        (overlay(GRPO, args={"num_generations": 5}), "args: "),
+        (overlay(GRPO, args={"output_dir": "x"}), "args.output_dir: set by the stage itself"),
+        (overlay(GRPO, rewards={"acuracy": 1.0}), 'no reward "acuracy"; did you mean "accuracy"'),
+        (overlay(GRPO, problems=10**6), "distinct train questions"),
+        (overlay(GRPO, rewards={"accuracy": 1.0, "coin": 1.0}), 'no reward "coin"'),
+    ],
+)
+def test_a_mistake_is_one_line_before_training(config, says, folder: Path):
+    assert stage_runs.run("grpo", stage_runs.command("grpo", config, **POLICY), folder) == 2
+    assert says in told(folder)
+    assert not list((folder / "checkpoints/grpo").glob("checkpoint-*"))
+
+
+def test_changed_weights_are_refused(folder: Path):
+    weights = folder / "checkpoints/pretrain/final/model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    weights.write_bytes(data)
+    assert stage_runs.run("grpo", stage_runs.command("grpo", GRPO, **POLICY), folder) == 2
+    assert "are not the ones it was written for" in told(folder)
+
+
+def test_an_upstream_that_was_not_run(tmp_path: Path):
+    assert stage_runs.run("grpo", stage_runs.command("grpo", GRPO, **POLICY), tmp_path) == 2
+    assert "results/pretrain/metrics.json does not exist; run its stage first" in told(tmp_path)
+
+
+def slowly():
+    from recipes.trainers.resume import ExactResume
+
+    plain = ExactResume.training_step
+
+    def step(self, *args, **kwargs):
+        time.sleep(0.1)
+        return plain(self, *args, **kwargs)
+
+    ExactResume.training_step = step
+
+
+def test_two_processes_in_one_folder(folder: Path, trained: Path):
+    arguments = stage_runs.command("grpo", GRPO, **POLICY)
+    first = stage_runs.start("grpo", arguments, folder, slowly)
+    deadline = time.monotonic() + 60
+    while "step" not in (folder / "out.txt").read_text() if (folder / "out.txt").exists() else True:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    second = stage_runs.start("grpo", arguments, folder)
+    assert stage_runs.finish(first) == stage_runs.finish(second) == 0
+    out = (folder / "out.txt").read_text()
+    assert f"waiting for process {first.pid}, which works in checkpoints/grpo" in out
+    assert "nothing to do: results/grpo/metrics.json is there and valid" in out
+    assert out.count("starting at step") == 1
+    assert stage_runs.outputs(folder, "grpo") == stage_runs.outputs(trained, "grpo")
+
+
+def test_what_a_finished_stage_says(trained: Path):
+    data = json.loads((trained / "results/grpo/metrics.json").read_text())
+    assert data["inputs"].keys() == {"policy"}
+    assert data["metrics"].keys() >= {"last/reward", "last_fifth/accuracy", "last_fifth/kl"}
+    assert {one["check"]: one["ok"] for one in data["health"]}.keys() >= {
+        "gold",
+        "garbage",
+        "context",
+        "truncation",
+        "zero_variance",
+        "entropy",
+    }
+    provenance = json.loads((trained / "results/grpo/provenance.json").read_text())
+    assert provenance["steps"] == 26
+    assert provenance["flops"] > 0
+    rows = [json.loads(line) for line in (trained / "results/grpo/completions.jsonl").open()]
+    assert len(rows) == 7 * 16  # seven rollouts of 16 completions for 26 steps
+    assert rows[-1].keys() >= {
+        "step",
+        "prompt",
+        "completion",
+        "answer",
+        "tokens",
+        "eos",
+        "reward",
+        "advantage",
+    }
+    assert not list((trained / "checkpoints/grpo").glob("checkpoint-*"))
+    # not in the weights' folder: anything that differs between machines
+    assert not any(
+        os.fspath(trained) in p.read_text() for p in (trained / "checkpoints/grpo/final").glob("*.json")
+    )
