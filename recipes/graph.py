@@ -66,9 +66,10 @@ def resolve(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, Any]:
     }
 
 
-def resources(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, int | str]:
-    """What a stage asks of the scheduler: `gpu`, `mem_mb`, `runtime`..."""
-    return _stage(recipes, node).get("resources", {})
+def resources(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, int]:
+    """What a stage, or the evaluation of its model, asks of the scheduler: `gpu`, `mem_mb`, `runtime`."""
+    stage = node if node.kind == "stage" else _checkpoint(recipes, node)[0]
+    return _stage(recipes, stage).get("resources", {})
 
 
 def inputs(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, Node]:
@@ -180,12 +181,13 @@ def _exists(recipes: Mapping[str, "Recipe"], node: Node) -> bool:
 
 
 def needs(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, Node]:
-    """role -> the node a stage names, not yet its owner."""
+    """role -> the node a stage names, not yet its owner.  What feeds a pinned stage has the pinned seed."""
     nodes = {}
+    seed = _seed(recipes, node)
     for role, text in _stage(recipes, node).get("needs", {}).items():
         recipe, stage, arm = reference(node, text)
         arm = arm or (node.arm if recipe == node.recipe else recipes[recipe].arms(node.scale)[0])
-        nodes[role] = Node(recipe, node.scale, arm, node.seed, stage, "stage")
+        nodes[role] = Node(recipe, node.scale, arm, seed, stage, "stage")
     return nodes
 
 

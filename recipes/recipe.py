@@ -85,6 +85,6 @@ def _read(path: Path) -> dict[str, Any]:
     version = spec.get("schema")
     if isinstance(version, int) and version > SCHEMA:
         raise UserError(
-            f"{path}: schema: written for recipe schema {version}; this Encore reads up to {SCHEMA}: update it"
+            f"{path}: schema: written for recipe schema {version}; this Encore reads {SCHEMA}; update it"
         )
     return spec

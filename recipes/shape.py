@@ -41,15 +41,19 @@ def check(value: Any, rules: dict, path: Iterable[str] = (), where: str = "") ->
 def _line(error: ValidationError, path: list[str]) -> str:
     at = _path([*path, *error.absolute_path])
     prefix = f"{at}: " if at else ""
-    value, expected = error.instance, error.validator_value
-    known = list(error.schema.get("properties", {})) if isinstance(error.schema, dict) else []
+    value: Any = error.instance
+    expected: Any = error.validator_value
+    rules: Any = error.schema
+    known = list(rules.get("properties", {}))
     if error.validator == "additionalProperties":
         unknown = next(key for key in value if key not in known)
-        return f"{_path([*path, *error.absolute_path, unknown])}: unknown key{nearest(unknown, known)}"
+        hint = nearest(unknown, known)
+        place = _path([*path, *error.absolute_path, unknown])
+        return f"{place}: unknown key{hint if len(hint) < 400 else ''}"  # a config has 150 fields
     if error.validator == "required":
         return f"{prefix}{next(key for key in expected if key not in value)}: missing"
     if error.validator == "pattern":
-        return f'{prefix}expected {error.schema["description"]}, got "{value}"'
+        return f'{prefix}expected {rules["description"]}, got "{value}"'
     if error.validator == "type":
         types = [expected] if isinstance(expected, str) else expected
         wanted = " or ".join(_WORDS[t] for t in types)
@@ -73,7 +77,7 @@ def _shown(value: Any) -> str:
         return {None: "nothing", True: "true", False: "false"}[value]
     if isinstance(value, str):
         return f'the text "{value}"'
-    return {dict: "a mapping", list: "a list"}.get(type(value), str(value))
+    return "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else str(value)
 
 
 def _hint(value: Any, types: list[str]) -> str:

@@ -73,7 +73,8 @@ def check_whole(recipes: Mapping[str, "Recipe"], recipe: "Recipe") -> None:
         for scale in claim.get("scales", recipe.spec["scales"]):
             for side in ("of", "against"):
                 if side in claim:
-                    _check_place(recipe, scale, f"claims.{claim['id']}", side, claim[side], claim["metric"])
+                    metric = claim["metric"] if side == "of" else claim.get("against_metric", claim["metric"])
+                    _check_place(recipe, scale, f"claims.{claim['id']}", side, claim[side], metric)
     for index, row in enumerate(recipe.spec.get("published", [])):
         _check_published(recipe, f"published[{index}]", row)
 
@@ -82,6 +83,9 @@ def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
     kind = schema()["x-kinds"][run]
     properties = schema()["x-stage"] | kind["properties"]
     check(layer, {"type": "object", "additionalProperties": False, "properties": properties}, path)
+    for name in schema()["x-reserved"]:
+        if name in layer.get("args", {}):
+            raise UserError(f"{'.'.join(path)}.args.{name}: set by the stage itself; remove it")
     choices = kind.get("choices", {})
     arguments = {name: _argument(field, choices.get(name)) for name, field in _args(run).items()}
     check(layer.get("args", {}), {"additionalProperties": False, "properties": arguments}, [*path, "args"])
@@ -106,7 +110,8 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
         if key not in stage:
             raise UserError(f"{path}: {key}: missing{where}")
     if "task" in stage:
-        _check_task(stage["task"], [*path.split("."), "task"], where)
+        mixture = stage.get("corpus", {}).get("mixture")
+        _check_task(stage["task"], [*path.split("."), "task"], where, mixture)
     if "policy" in kind["needs"]:
         has_model, has_policy = "model" in stage, "policy" in stage.get("needs", {})
         if has_model == has_policy:
@@ -125,15 +130,20 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
             )
 
 
-def _check_task(task: Mapping, path: list[str], where: str) -> None:
+def _check_task(task: Mapping, path: list[str], where: str, mixture: Mapping | None = None) -> None:
     check(task, _definition("task-hub" if "hub" in task else "task-world"), path, where)
     if "world" in task:
-        from recipes.worlds import make
+        from recipes import worlds
 
         try:
-            make(dict(task))
+            world = worlds.make(task)
         except UserError as error:
-            raise UserError(f"{'.'.join(path)}: {error}{where}") from None
+            raise UserError(f"{'.'.join(path)}.{str(error).removeprefix('task.')}{where}") from None
+        try:
+            if mixture is not None:
+                worlds.mix(world, mixture)
+        except UserError as error:
+            raise UserError(f"{'.'.join(path[:-1])}.corpus.{error}{where}") from None
 
 
 def _check_needs(recipes: Mapping[str, "Recipe"], node: graph.Node, where: str) -> None:

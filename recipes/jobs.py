@@ -1,0 +1,83 @@
+"""What the Snakefile's rules ask of a job's wildcards `w`: recipe, scale, arm, seed, stage or checkpoint."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from recipes import graph, redo
+from recipes.command import Choice
+from recipes.graph import Node
+from recipes.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Jobs:
+    recipes: Mapping[str, Recipe]
+    choice: Choice
+
+    def here(self) -> list[str]:
+        """The recipes that have the chosen scale."""
+        return [name for name, recipe in self.recipes.items() if self.choice.scale in recipe.spec["scales"]]
+
+    def grid(self, recipe: str, scale: str, report: str) -> list[Node]:
+        arms, seeds = graph.selection(self.recipes[recipe], scale, report, self.choice.seeds)
+        return graph.grid(self.recipes, recipe, scale, arms, seeds)
+
+    def node(self, w: Any) -> Node:
+        kind, name = ("stage", w.stage) if "stage" in w.keys() else ("eval", w.checkpoint)  # noqa: SIM118
+        return Node(w.recipe, w.scale, w.arm, int(w.seed), name, kind)
+
+    def upstream(self, w: Any) -> dict[str, str | list[str]]:
+        """role -> sentinel, and the marker that has the job redone if its result no longer holds."""
+        node = self.node(w)
+        marker = redo.marker(node)
+        sources = {role: graph.sentinel(n) for role, n in redo.waits_for(self.recipes, node).items()}
+        return {**sources, "stale": [str(marker)] if marker.exists() else []}
+
+    def kind(self, w: Any) -> str:
+        return graph.resolve(self.recipes, self.node(w))["run"]
+
+    def config(self, w: Any) -> str:
+        """One sorted JSON, for Snakemake compares several params as a set."""
+        node = self.node(w)
+        config = graph.resolve(self.recipes, node)
+        return json.dumps(config | ({"seed": node.seed} if node.kind == "eval" else {}), sort_keys=True)
+
+    def inputs(self, w: Any) -> str:
+        sources = graph.inputs(self.recipes, self.node(w))
+        return " ".join(f"--input {role}={graph.sentinel(node)}" for role, node in sources.items())
+
+    def model(self, w: Any) -> str:
+        """What an evaluation measures: a stage's metrics.json, or a model of the Hub or of a folder."""
+        source = graph.inputs(self.recipes, self.node(w)).get("model")
+        leaf = graph.model_of(self.recipes, self.node(w))
+        return graph.sentinel(source) if source else "hub:" + json.dumps(leaf, sort_keys=True)
+
+    def lineage(self, w: Any) -> str:
+        return graph.lineage(self.recipes, self.node(w))
+
+    def record(self, w: Any) -> str:
+        """The file that notes the lineage once the job is done."""
+        return str(redo.record(self.node(w)))
+
+    def threads(self, w: Any) -> int:
+        return graph.resolve(self.recipes, self.node(w)).get("threads", 1)
+
+    def resource(self, name: str, default: int) -> Callable[[Any], int]:
+        return lambda w: graph.resources(self.recipes, self.node(w)).get(name, default)
+
+    def members(self, w: Any) -> list[str]:
+        """Sentinels of all that a report shows."""
+        return [graph.sentinel(node) for node in self.grid(w.recipe, w.scale, w.report)]
+
+    def seeds(self, w: Any) -> int:
+        return len(graph.selection(self.recipes[w.recipe], w.scale, w.report, self.choice.seeds)[1])
+
+    def judged(self, w: Any) -> str:
+        """A hash of what a report says: the recipe's text, and the lineages of what it shows."""
+        lineages = [graph.lineage(self.recipes, node) for node in self.grid(w.recipe, w.scale, w.report)]
+        return sha256(
+            json.dumps([self.recipes[w.recipe].spec, lineages], sort_keys=True).encode()
+        ).hexdigest()

@@ -1,0 +1,159 @@
+"""Every mistake in a recipe is one line: file, key path, what is wrong, what would be right."""
+
+import pytest
+
+from recipes.errors import UserError
+from recipes.recipe import load, load_all
+
+TASK = "evals/tasks/heldout"
+OVERLAY = "arms/hot/stages/grpo"
+
+
+def test_the_unspoilt_recipes_load(folder):
+    assert list(folder.load()) == ["paper", "tiny"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "keys", "value", "message"),
+    [
+        # keys
+        ("paper", "titel", "x", 'titel: unknown key; did you mean "title"?'),
+        ("paper", "stages/grpo/arg", {}, 'stages.grpo.arg: unknown key; did you mean "args"?'),
+        ("paper", "stages/grpo/args/lerning_rate", 1.0,
+         'stages.grpo.args.lerning_rate: unknown key; did you mean "learning_rate"?'),
+        ("paper", f"{OVERLAY}/args/temprature", 1.0,
+         'arms.hot.stages.grpo.args.temprature: unknown key; did you mean "temperature"?'),
+        ("tiny", "stages/pretrain/args/loss_type", "grpo",
+         'stages.pretrain.args.loss_type: unknown key'),
+        ("tiny", "stages/pretrain/model/layer", 2,
+         'stages.pretrain.model.layer: unknown key; did you mean "layers"?'),
+        ("paper", f"{TASK}/sample", 3, 'evals.tasks.heldout.sample: unknown key; did you mean "samples"?'),
+        ("paper", "claims/0/margins", 1, 'claims[0].margins: unknown key; did you mean "margin"?'),
+        ("paper", "stages/grpo/args/output_dir", "x",
+         "stages.grpo.args.output_dir: set by the stage itself; remove it"),
+        # types and values
+        ("paper", "stages/grpo/args/learning_rate", "3e-6",
+         'stages.grpo.args.learning_rate: expected a number, got the text "3e-6"; write 3.0e-6'),
+        ("paper", "stages/grpo/args/max_steps", "1e3",
+         'stages.grpo.args.max_steps: expected a whole number, got the text "1e3"; write 1000'),
+        ("paper", "stages/grpo/args/num_iterations", 1.5,
+         "stages.grpo.args.num_iterations: expected a whole number, got 1.5"),
+        ("paper", "stages/grpo/args/lr_scheduler_type", False,
+         "stages.grpo.args.lr_scheduler_type: expected text, got false"),
+        ("paper", "stages/grpo/args/loss_type", "drgrpo",
+         'stages.grpo.args.loss_type: unknown value the text "drgrpo"; did you mean "dr_grpo"?'),
+        ("paper", "seeds", 0, "seeds: expected at least 1, got 0"),
+        ("paper", "claims/0/direction", "up",
+         'claims[0].direction: unknown value the text "up"; valid: equal, higher, lower'),
+        ("paper", "stages/grpo/task", {"world": "chian"},
+         'stages.grpo.task.world: no world "chian"; did you mean "chain"?'),
+        ("tiny", "stages/pretrain/corpus/mixture", {"chainn": 1.0},
+         'has no kind "chainn"; did you mean "chain"?'),
+        # names
+        ("paper", "stages/grpo/run", "gropo",
+         'stages.grpo.run: unknown stage kind "gropo"; did you mean "grpo"?'),
+        ("paper", "stages/grpo/needs/policy", "tiny/pretrian",
+         'stages.grpo.needs.policy: unknown stage of recipe tiny "pretrian"; did you mean "pretrain"?'),
+        ("paper", "stages/grpo/needs/policy", "tinny/pretrain",
+         'stages.grpo.needs.policy: unknown recipe "tinny"; did you mean "tiny"?'),
+        ("paper", "stages/grpo/needs/policy", "tiny/pretrain@othr",
+         'stages.grpo.needs.policy: unknown arm of recipe tiny at scale cpu "othr"; did you mean "other"?'),
+        ("paper", "arms/hot/stages/gpro", {}, 'arms.hot.stages.gpro: unknown stage; did you mean "grpo"?'),
+        ("paper", "arms/hot/scales", ["cqu"], 'arms.hot.scales: unknown scale "cqu"; did you mean "cpu"?'),
+        ("paper", "arms/report", {}, "arms.report: a reserved name; call the arm something else"),
+        ("paper", "arms/Hot", {},
+         'arms: expected a name of lower-case letters, digits, "-" and ".", got "Hot"'),
+        ("paper", "evals/checkpoints/after", "grp",
+         'evals.checkpoints.after: unknown stage (scale cpu, arm base-recipe) "grp"; did you mean "grpo"?'),
+        ("paper", "evals/checkpoints/before", "grpo.polcy", 'did you mean "policy"?'),
+        ("paper", f"{TASK}/checkpoints", ["aftr"],
+         'evals.tasks.heldout.checkpoints: unknown checkpoint "aftr"; did you mean "after"?'),
+        ("paper", f"{TASK}/k", [8],
+         "evals.tasks.heldout.k: 8 is more than the 4 samples (scale cpu, arm base-recipe)"),
+        # claims
+        ("paper", "claims/0/of", "hott/after", 'claims.lifts.of: unknown arm "hott"; did you mean "hot"?'),
+        ("paper", "claims/0/of", "hot/aftr",
+         'claims.lifts.of: unknown checkpoint "aftr"; did you mean "after"?'),
+        ("paper", "claims/0/of", "only-cpu/after",
+         'claims.lifts.of: arm "only-cpu" does not exist at scale paper; there are: base-recipe, hot'),
+        ("paper", "claims/0/metric", "held/accuracy",
+         'claims.lifts.metric: unknown task at base-recipe/after (scale cpu) "held"'),
+        ("paper", "claims/0/metric", "heldout/acuracy",
+         'claims.lifts.metric: unknown metric "acuracy"; did you mean "accuracy"?'),
+        ("paper", "claims/0/metric", "heldout/pass@2",
+         'claims.lifts.metric: unknown metric "pass@2"; did you mean "pass@4"?'),
+        # the whole
+        ("paper", "scales/paper/stages/grpo/model/revision", "main",
+         'stages.grpo.model.revision: expected the 40 hexadecimal digits of a Hub commit, got "main"'),
+        ("paper", "stages/grpo/model", {"path": "here"},
+         "stages.grpo: it starts from one of needs.policy and model; both are given"),
+    ],
+)  # fmt: skip
+def test_mistake(folder, recipe, keys, value, message):
+    folder.set(recipe, keys, value)
+    with pytest.raises(UserError) as error:
+        folder.load()
+    text = str(error.value)
+    assert "\n" not in text
+    assert text.startswith(f"{folder.path / recipe}.yaml: ")
+    assert message in text
+
+
+@pytest.mark.parametrize("field", ["loss_type", "beta", "epsilon", "vllm_importance_sampling_correction"])
+def test_objective_defining_field_must_be_written_out(folder, field):
+    folder.remove("paper", f"stages/grpo/args/{field}")
+    default = {"loss_type": "'dapo'", "beta": "0.0", "epsilon": "0.2"}.get(field, "True")
+    with pytest.raises(
+        UserError, match=rf"stages\.grpo\.args: {field}: missing .*default {default} would be used"
+    ):
+        folder.load()
+
+
+def test_either_of_two_fields_says_how_often_a_rollout_is_used(folder):
+    folder.remove("paper", "stages/grpo/args/steps_per_generation")
+    folder.set("paper", "stages/grpo/args/generation_batch_size", 32)
+    folder.load()
+
+
+def test_an_arm_that_deletes_a_field_is_checked_too(folder):
+    folder.set("paper", f"{OVERLAY}/args/beta", None)
+    with pytest.raises(UserError, match=r"beta: missing \(scale cpu, arm hot\)"):
+        folder.load()
+
+
+def test_cycle_across_recipes(folder):
+    folder.specs["tiny"]["stages"]["pretrain"]["needs"] = {"policy": "paper/grpo"}
+    with pytest.raises(UserError, match=r"a cycle: paper/grpo needs tiny/pretrain needs paper/grpo"):
+        folder.load()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [1", "line 2, column 1: not YAML: "),
+        ("a:\n\tb: 1", "line 2, column 1: not YAML: found character"),
+        ("title: x\ntitle: y", "line 2: title: written twice (first in line 1)"),
+        ("arms:\n  no: {}", "line 2: no: YAML reads this key as False, not text; quote it"),
+        ("", "a recipe is a mapping of keys; this file is empty"),
+        ("- a", "a recipe is a mapping of keys; this file is not"),
+        ("schema: 99", "schema: written for recipe schema 99; this Encore reads 1; update it"),
+        ("schema: 1", "title: missing"),
+        (b"\xff", "not UTF-8 text (byte 0)"),
+    ],
+)
+def test_file_that_is_no_recipe(tmp_path, text, message):
+    path = tmp_path / "x.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(UserError) as error:
+        load(path)
+    assert str(error.value).startswith(f"{path}: {message}")
+    assert "\n" not in str(error.value)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(UserError, match="No such file"):
+        load(tmp_path / "none.yaml")
+
+
+def test_the_recipes_of_the_repository_are_valid():
+    load_all()

@@ -1,0 +1,66 @@
+"""A folder with the real Snakefile, profile and `recipes` package, and recipes whose stages take no time."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = Path(__file__).with_name("fixtures")
+TOY = """x-kinds:
+  toy:
+    config: transformers.training_args.TrainingArguments
+    needs: []
+    required: [dial]
+    properties: {dial: {type: integer}}
+"""
+
+
+@dataclass(frozen=True)
+class Project:
+    folder: Path
+
+    def command(self, *arguments: str) -> list[str]:
+        return [str(Path(sys.executable).with_name("snakemake")), "--cores", "2", *arguments]
+
+    def snakemake(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"} | environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def run(self, *arguments: str, **environment: str) -> list[str]:
+        """Names of the stages and evaluations that a successful run has done, in order of name."""
+        (self.folder / "jobs.txt").write_text("")
+        done = self.snakemake(*arguments, **environment)
+        assert done.returncode == 0, done.stderr
+        return sorted(line.split()[0] for line in (self.folder / "jobs.txt").read_text().splitlines())
+
+    def edit(self, recipe: str, old: str, new: str) -> None:
+        path = self.folder / "recipes" / f"{recipe}.yaml"
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    shutil.copy(ROOT / "Snakefile", tmp_path)
+    shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
+    shutil.copytree(FIXTURES, tmp_path, dirs_exist_ok=True)
+    for path in [*(ROOT / "recipes").glob("*.py"), *(ROOT / "recipes/stages").glob("*.py")]:
+        shutil.copy(path, tmp_path / path.relative_to(ROOT))
+    schema = (ROOT / "recipes/schema.yaml").read_text()
+    (tmp_path / "recipes/schema.yaml").write_text(schema.replace("x-kinds:\n", TOY, 1))
+    snakefile = tmp_path / "Snakefile"
+    snakefile.write_text(snakefile.read_text().replace('QUICKSTART = "r1_zero"', 'QUICKSTART = "demo"'))
+    return Project(tmp_path)

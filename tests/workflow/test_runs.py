@@ -1,0 +1,142 @@
+"""Real runs of the real Snakefile over stages that take no time: what is redone after each kind of change."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+BASE = "base/cpu/base-recipe/seed0/pretrain"
+
+
+def test_editing_one_arm_plans_its_stages_alone(project):
+    assert len(project.run()) == 5  # the quickstart: one arm, one seed
+    project.edit(
+        "demo",
+        "rl: {run: toy, needs: {policy: sft}, dial: 1}",
+        "rl: {run: toy, needs: {policy: sft}, dial: 2}",
+    )
+    assert project.run() == ["demo/cpu/base-recipe/seed0/after", "demo/cpu/base-recipe/seed0/rl"]
+
+
+@pytest.mark.slow
+def test_quickstart_then_nothing_then_each_change(project):
+    """One folder lived in for a while, for each snakemake costs a second."""
+    main = [f"demo/cpu/base-recipe/seed0/{name}" for name in ("after", "before", "rl", "sft")]
+    assert project.run() == [BASE, *main]
+    assert (project.folder / "results/demo/cpu/quickstart.html").exists()
+
+    project.edit("demo", "title: Demo", "# a comment\ntitle: Demo")
+    assert project.run() == []  # a comment changes nothing
+
+    everything = project.run("demo")  # the other arms, the second seed: only what is new
+    assert everything == sorted(
+        ["base/cpu/other/seed0/pretrain"]
+        + ["demo/cpu/other-base/seed0/before"]  # the base is one model for all seeds, so is its evaluation
+        + [f"demo/cpu/base-recipe/seed1/{name}" for name in ("after", "rl", "sft")]
+        + [f"demo/cpu/hot/seed{seed}/{name}" for seed in (0, 1) for name in ("after", "rl")]
+        + [f"demo/cpu/other-base/seed{seed}/{name}" for seed in (0, 1) for name in ("after", "rl", "sft")]
+    )
+
+    project.edit("demo", "{dial: 5}", "{dial: 6}")
+    assert project.run("demo") == [f"demo/cpu/hot/seed{s}/{n}" for s in (0, 1) for n in ("after", "rl")]
+
+    added = project.run("demo", "--config", "seeds=3")  # one more seed trains that seed alone
+    assert added
+    assert all("/seed2/" in name for name in added)
+
+    report = project.folder / "results/demo/cpu/report/summary.txt"
+    before = report.stat().st_mtime_ns
+    project.edit("demo", "margin: 0.1", "margin: 0.2")
+    assert project.run("demo", "--config", "seeds=3") == []  # another claim: judged anew, nothing trained
+    assert report.stat().st_mtime_ns > before
+
+
+@pytest.mark.slow
+def test_lost_or_damaged_weights_redo_their_stage_alone(project):
+    project.run()
+    metrics = project.folder / "results" / BASE / "metrics.json"
+    model = project.folder / json.loads(metrics.read_text())["model"]
+    for harm in (lambda: shutil.rmtree(model), lambda: (model / "weights.json").write_text("garbage")):
+        harm()
+        done = project.snakemake("--dry-run")
+        assert f"{metrics.relative_to(project.folder)}: its model" in done.stderr
+        assert project.run() == [BASE]
+        assert project.run() == []
+
+
+@pytest.mark.slow
+def test_changed_checkpoint_is_evaluated_again(project):
+    project.run()
+    path = project.folder / "results/demo/cpu/base-recipe/seed0/evals/after.json"
+    path.write_text(path.read_text().replace("sha256:", "sha256:0"))
+    assert project.run() == ["demo/cpu/base-recipe/seed0/after"]
+
+
+@pytest.mark.slow
+def test_killed_run_goes_on_with_the_same_command(project):
+    environment = os.environ | {
+        "TOY_SLEEP": "2",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    run = subprocess.Popen(project.command(), cwd=project.folder, env=environment, start_new_session=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    state = project.folder / "checkpoints"
+    _wait(lambda: [p for p in state.rglob("state.json") if p.read_text() == "1"])
+    second = project.snakemake("--config", "seeds=1")
+    assert second.returncode == 2
+    assert _error(second) == f"error: another snakemake (process {run.pid}) runs in this folder; wait for it"
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+    project.run()
+    begun = (project.folder / "jobs.txt").read_text().splitlines()[0]
+    assert begun.startswith(BASE)
+    assert "from 0" not in begun  # resumed
+
+
+@pytest.mark.slow
+def test_failed_stage_shows_its_log_and_leaves_the_other_arms_alone(project):
+    project.edit("demo", "{dial: 5}", "{dial: 13}")
+    done = project.snakemake("demo")
+    assert done.returncode == 1
+    assert "unlucky dial" in done.stderr  # the end of the log
+    assert (project.folder / "results/demo/cpu/other-base/seed1/evals/after.json").exists()
+    project.edit("demo", "{dial: 13}", "{dial: 5}")
+    assert project.run("demo") == [f"demo/cpu/hot/seed{s}/{n}" for s in (0, 1) for n in ("after", "rl")]
+
+
+def test_mistake_on_the_command_line_is_one_line(project):
+    done = project.snakemake("dmo")
+    assert done.returncode == 2
+    assert _error(done) == 'error: no target or recipe "dmo"; did you mean "demo"?'
+    assert not (project.folder / "results").exists()
+
+
+def test_mistake_in_a_recipe_is_one_line(project):
+    project.edit("demo", "dial: 5", "dail: 5")
+    done = project.snakemake("demo")
+    assert done.returncode == 2
+    assert _error(done) == (
+        'error: recipes/demo.yaml: arms.hot.stages.rl.dail: unknown key; did you mean "dial"?'
+    )
+
+
+def _error(done: subprocess.CompletedProcess[str]) -> str:
+    """The only line beside Snakemake's word on the profile."""
+    lines = [
+        line for line in done.stderr.splitlines() if not line.startswith("Using workflow specific profile")
+    ]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def _wait(condition, seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "timed out"
+        time.sleep(0.02)
