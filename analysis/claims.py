@@ -1,6 +1,7 @@
 """Verdicts: is what the paper says true of this run?
 
-A claim was written before the run: d = `of` - `against` (or `of` alone), a direction and a margin m >= 0.
+A claim was written before the run: d = `of` - `against` (or `of` alone) in a `metric` (or the one less the
+other's `against_metric`), a direction and a margin m >= 0.
 
     higher:  d > m          lower:  d < -m          equal:  |d| < m
 
@@ -118,7 +119,7 @@ def judge(claim: dict[str, Any], table: pd.DataFrame, scale: str, seeds: Iterabl
             verdict = SO_FAR.get(verdict, verdict)
     against = claim.get("against", "")
     if "against_metric" in claim:
-        against = f"{claim['against_metric']}: {against}"
+        against = f"{against} ({claim['against_metric']})"
     needed = seeds_needed(d, distance(mean, direction, margin))
     return Verdict(
         id=claim["id"],

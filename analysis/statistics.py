@@ -24,9 +24,9 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
 
     The plain percentile interval is far too narrow for few seeds (about 83% coverage at n = 5), so its tails
     are moved out by the expanded-percentile rule of Hesterberg 2015 (The American Statistician 69:371, §5):
-    tail = Phi(-sqrt(n / (n - 1)) * t(1 - (1 - level) / 2, n - 1)).  On normal data 95% then cover in 92% of
-    cases at n = 5 and 95% at n = 8.  Up to n = 4 the interval is the range of the values, the most any bootstrap
-    can say, and covers a symmetric law's centre in 1 - 2^(1 - n) of cases: 50, 75 and 88%.
+    tail = Phi(-sqrt(n / (n - 1)) * t(1 - (1 - level) / 2, n - 1)).  On normal data it then covers in 92% of
+    cases at n = 5 and 95% at n = 8.  Up to n = 4 it is the range of the values, the most any bootstrap can
+    say, and covers a symmetric law's centre in 1 - 2^(1 - n) of cases: 50, 75 and 88%.
     Up to 8 values every resample is enumerated, with its weight; beyond, 9999 are drawn.
     """
     x = np.asarray(values, dtype=float)

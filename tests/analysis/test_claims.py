@@ -47,7 +47,7 @@ def test_decide_asks_every_value_of_the_interval(a, b, direction, margin):
     found = claims.decide(low, high, direction, margin)
     if direction == "equal" and truths == {False}:  # the grid may step over a narrow |d| < margin
         assert found in ("contradicted", "inconclusive")
-        assert found == "contradicted" or low < margin and high > -margin
+        assert found == "contradicted" or (low < margin and high > -margin)
     elif all(abs(abs(d) - margin) > 1e-6 for d in (low, high)):
         assert found == {(True,): "reproduced", (False,): "contradicted"}.get(tuple(truths), "inconclusive")
 
@@ -121,6 +121,15 @@ def test_without_a_rival_the_value_itself_is_judged():
     verdict = claims.judge(claim, table([0.3] * 5, [0.9] * 5), "cpu", range(5))
     assert verdict.mean == pytest.approx(0.3)
     assert verdict.verdict == "reproduced"
+
+
+def test_the_rival_may_be_of_another_metric():
+    rows = table([0.8, 0.9], [0.1, 0.2])
+    other = rows[rows.node == "after"].assign(metric="heldout/maj@4", value=[0.85, 0.97])
+    claim = CLAIM | {"metric": "heldout/maj@4", "against": CLAIM["of"], "against_metric": "heldout/accuracy"}
+    verdict = claims.judge(claim, pd.concat([rows, other]), "cpu", [0, 1])
+    assert verdict.differences == pytest.approx((0.05, 0.07))
+    assert verdict.against == "base-recipe/after (heldout/accuracy)"
 
 
 @pytest.mark.parametrize(

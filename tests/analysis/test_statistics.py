@@ -21,7 +21,9 @@ def brute_force(x: list[float], level: float = 0.95) -> tuple[float, float]:
     return means[max(skip, 0)], means[::-1][max(skip, 0)]
 
 
-@pytest.mark.parametrize("x", [[0.1, 0.4], [1, 2, 4], [3, 3, 5, 9], [0.61, 0.6, 0.58, 0.7, 0.55], [1, 2, 3, 5, 8, 13]])
+@pytest.mark.parametrize(
+    "x", [[0.1, 0.4], [1, 2, 4], [3, 3, 5, 9], [0.61, 0.6, 0.58, 0.7, 0.55], [1, 2, 3, 5, 8, 13]]
+)
 def test_every_resample_is_counted(x):
     assert interval(x) == pytest.approx(brute_force(x))
 

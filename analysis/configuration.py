@@ -1,0 +1,94 @@
+"""What exactly was run: how the arms differ, on what, from which commit, and the commands to do it again."""
+
+import json
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from analysis.table import Run
+from analysis.tables import DASH, duration
+from recipes import graph
+
+
+def differences(run: Run) -> pd.DataFrame:
+    """Every resolved setting in which an arm differs from the first, with both values."""
+    base = dict(_settings(run, run.arms[0]))
+    rows = []
+    for arm in run.arms[1:]:
+        own = dict(_settings(run, arm))
+        for key in [*own, *(key for key in base if key not in own)]:
+            if own.get(key) != base.get(key):
+                there, here = (settings.get(key, DASH) for settings in (base, own))
+                rows.append({"arm": arm, "setting": key, run.arms[0]: there, "here": here})
+    return pd.DataFrame(rows, columns=["arm", "setting", run.arms[0], "here"])
+
+
+def _settings(run: Run, arm: str) -> Iterator[tuple[str, str]]:
+    seed = run.seeds[0]
+    stages = [(name, "stage") for name in graph.stages(run.recipe, run.scale, arm)]
+    for name, kind in [*stages, *((name, "eval") for name in run.checkpoints(arm))]:
+        node = graph.Node(run.name, run.scale, arm, seed, name, kind)
+        yield from _flat(name, graph.resolve(run.recipes, node))
+        if kind == "stage":
+            for role, source in graph.inputs(run.recipes, node).items():
+                yield f"{name}.needs.{role}", f"{run.label(source)}@{source.arm}"
+
+
+def _flat(key: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, below in value.items():
+            yield from _flat(f"{key}.{name}", below)
+    else:
+        yield key, value if isinstance(value, str) else json.dumps(value)
+
+
+def facts(provenance: pd.DataFrame) -> dict[str, list[str]]:
+    """Commit, versions and hardware, each with every distinct value that occurs among the stages."""
+    rows = provenance.to_dict("records")
+    commits = [_commit(row) for row in rows]
+    return {
+        "commit": _distinct(commits),
+        "versions": _distinct([_pairs(row["versions"]) for row in rows]),
+        "hardware": _distinct([_pairs(row["hardware"]) for row in rows]),
+        "started": _distinct([str(row["started"]) for row in rows])[:1],
+    }
+
+
+def _commit(row: Mapping[Hashable, Any]) -> str:
+    if not row["commit"]:
+        return "unknown: not run from a git checkout"
+    return f"{row['commit']} with uncommitted changes" if row["dirty"] else row["commit"]
+
+
+def _distinct(values: list[str]) -> list[str]:
+    return sorted(set(values))
+
+
+def _pairs(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {entry}" for name, entry in value.items())
+    return str(value)
+
+
+def runs(provenance: pd.DataFrame) -> pd.DataFrame:
+    """One row per stage that was run."""
+    return pd.DataFrame(
+        {
+            "stage": provenance.stage,
+            "arm": provenance.arm,
+            "seed": provenance.seed,
+            "started": provenance.started,
+            "wall-clock": provenance.wall_s.map(duration),
+            "steps": provenance.steps,
+            "resumed": provenance.resumed,
+            "commit": provenance.commit.astype(str).str[:10],
+        }
+    )
+
+
+def commands(run: Run, report: str) -> str:
+    """What to type to get this page again."""
+    seeds = f"--config scale={run.scale} seeds={len(run.seeds)}"
+    page = f"results/{run.name}/{run.scale}/{report}.html"
+    return f"pip install -e .\nsnakemake --cores all {page} {seeds}"

@@ -1,0 +1,328 @@
+"""The report's figures, as SVG and PNG files whose bytes depend on the numbers alone.
+
+Width is chosen for a phone: a figure is one column, panels two abreast, and every arm keeps one colour of a
+colour-blind-safe palette in all of them. What was before training is grey.
+"""
+
+import io
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis import tables
+from analysis.claims import Verdict, measured
+from analysis.table import Run, curves
+
+WIDTH = 4.8  # inches
+BEFORE = "#6b6b6b"
+POINTS = 100  # of a curve, beyond which neighbouring steps are averaged
+STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 10.5,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 10.5,
+    "axes.edgecolor": "#999999",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.8,
+    "xtick.color": "#444444",
+    "ytick.color": "#444444",
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "encore",
+}
+VERDICT_COLOURS = {
+    "reproduced": "#00704a",
+    "supported so far": "#00704a",
+    "inconclusive": "#6b6b6b",
+    "opposed so far": "#b3400b",
+    "contradicted": "#b3400b",
+    "not tested": "#6b6b6b",
+}
+
+
+@dataclass(frozen=True)
+class Series:
+    """One learning-curve figure: the metrics drawn in each panel, as (name, label, line style)."""
+
+    name: str
+    title: str
+    caption: str
+    metrics: tuple[tuple[str, str, str], ...]
+
+
+TRAINING = (
+    Series(
+        "accuracy",
+        "Accuracy of training rollouts",
+        "Share of sampled answers that the verifier accepts. It should rise and flatten.",
+        (("accuracy", "", "-"),),
+    ),
+    Series(
+        "length",
+        "Response length in tokens",
+        "Correct (solid) and incorrect (dashed) apart: growth of the incorrect alone is length bias.",
+        (("length/correct", "correct", "-"), ("length/incorrect", "incorrect", "--")),
+    ),
+    Series(
+        "reward",
+        "Reward",
+        "What the arm was trained on: compare it with accuracy; reward that rises alone is being gamed.",
+        (("reward", "", "-"),),
+    ),
+    Series(
+        "entropy",
+        "Entropy of the policy, nats per token",
+        "Exploration left: near zero the samples of a group no longer differ and learning stops.",
+        (("entropy", "", "-"),),
+    ),
+    Series(
+        "kl",
+        "KL divergence to the base model",
+        "How far the policy has moved from where it started, in nats per token.",
+        (("kl", "", "-"),),
+    ),
+    Series(
+        "clip",
+        "Share of clipped tokens",
+        "Tokens whose probability ratio left the clip range: zero means clipping plays no part.",
+        (("clip_ratio/region_mean", "", "-"),),
+    ),
+    Series(
+        "zero-variance",
+        "Share of groups with zero variance",
+        "Groups whose rewards are all alike teach nothing: here the batch shrinks without saying so.",
+        (("frac_reward_zero_std", "", "-"),),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure on disk (name.svg, name.png) with the words that go with it."""
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+
+
+def colours(arms: Sequence[str]) -> dict[str, str]:
+    """Arm -> colour, by the arm's place in the recipe, so that every report of a recipe agrees."""
+    return dict(zip(arms, sns.color_palette("colorblind", len(arms)).as_hex(), strict=True))
+
+
+def panels(names: Sequence[str], height: float = 1.75) -> tuple[Figure, dict[str, Axes]]:
+    """One small panel a name, two abreast, on common axes."""
+    columns = min(2, len(names))
+    rows = math.ceil(len(names) / columns)
+    tall = height * rows + 0.55 if rows > 1 or columns > 1 else 2.9
+    figure = Figure(figsize=(WIDTH, tall), layout="constrained")
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for axis in axes[len(names) :]:
+        axis.set_visible(False)
+    for axis in axes[max(0, len(names) - columns) : len(names)]:  # the last panel of each column
+        axis.xaxis.set_tick_params(labelbottom=True)
+    return figure, dict(zip(names, axes, strict=False))
+
+
+def training(table: pd.DataFrame, series: Series, palette: Mapping[str, str]) -> Figure | None:
+    """Learning curves, one panel an arm: a thin line a seed, their mean, a band over their range."""
+    wanted = curves(table, [name for name, _, _ in series.metrics]).dropna(subset=["value"])
+    arms = [arm for arm in palette if arm in set(wanted.arm)]
+    if not arms:
+        return None
+    figure, axes = panels(arms)
+    reference = _binned(wanted[(wanted.arm == arms[0]) & (wanted.metric == series.metrics[0][0])])
+    for arm in arms:
+        axis, colour = axes[arm], palette[arm]
+        axis.set_title(arm)
+        if arm != arms[0]:
+            axis.plot(reference.index, reference.mean(axis=1), color="#b0b0b0", lw=1)
+        for metric, label, line in series.metrics:
+            seeds = _binned(wanted[(wanted.arm == arm) & (wanted.metric == metric)])
+            if not len(seeds):
+                continue
+            low, high = seeds.min(axis=1), seeds.max(axis=1)
+            axis.fill_between(seeds.index, low, high, color=colour, alpha=0.15, lw=0)
+            axis.plot(seeds.index, seeds, color=colour, lw=0.5, alpha=0.45, ls=line)
+            axis.plot(seeds.index, seeds.mean(axis=1), color=colour, lw=1.8, ls=line, label=label or None)
+        if any(label for _, label, _ in series.metrics) and arm == arms[0]:
+            axis.legend(fontsize=9, loc="best", handlelength=1.6)
+    figure.supxlabel("step", fontsize=10.5)
+    return figure
+
+
+def _binned(rows: pd.DataFrame) -> pd.DataFrame:
+    """Steps x seeds, neighbouring steps averaged so that at most POINTS remain."""
+    wide = rows.pivot_table(index="step", columns="seed", values="value")
+    if len(wide) <= POINTS:
+        return wide
+    bins = np.arange(len(wide)) * POINTS // len(wide)
+    steps = wide.index.to_series().groupby(bins).mean()
+    return wide.groupby(bins).mean().set_index(steps.to_numpy())
+
+
+def pass_at_k(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> Figure | None:
+    """pass@k of each arm before (grey) and after training against k, with 95% intervals."""
+
+    def points(arm: str, checkpoint: str) -> list[tuple[float, tables.Mean]]:
+        names = table.metric[(table.arm == arm) & table.metric.str.startswith(f"{task}/pass@")].unique()
+        ks = sorted(int(name.rpartition("@")[2]) for name in names)
+        return [(k, tables.average(measured(table, f"{arm}/{checkpoint}", f"{task}/pass@{k}"))) for k in ks]
+
+    figure = _before_after(run, palette, points, "k samples")
+    if figure:
+        for axis in figure.axes:
+            axis.set_xscale("log", base=2)
+            axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%d"))
+            axis.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+    return figure
+
+
+def by_difficulty(
+    run: Run, table: pd.DataFrame, task: str, what: str, palette: Mapping[str, str]
+) -> Figure | None:
+    """`what` (accuracy or length) of each arm before and after against the problem's difficulty."""
+    prefix = f"{task}/{what}/difficulty="
+
+    def points(arm: str, checkpoint: str) -> list[tuple[float, tables.Mean]]:
+        names = table.metric[(table.arm == arm) & table.metric.str.startswith(prefix)].unique()
+        levels = sorted(float(name.removeprefix(prefix)) for name in names)
+        return [(d, tables.average(measured(table, f"{arm}/{checkpoint}", f"{prefix}{d:g}"))) for d in levels]
+
+    return _before_after(run, palette, points, "difficulty")
+
+
+def _before_after(
+    run: Run,
+    palette: Mapping[str, str],
+    points: Callable[[str, str], list[tuple[float, tables.Mean]]],
+    label: str,
+) -> Figure | None:
+    found = {arm: [points(arm, checkpoint) for checkpoint in run.ends] for arm in run.arms}
+    arms = [arm for arm, sides in found.items() if any(mean.n for side in sides for _, mean in side)]
+    if not arms:
+        return None
+    figure, axes = panels(arms)
+    for arm in arms:
+        axes[arm].set_title(arm)
+        styles = ((BEFORE, "--", run.ends[0]), (palette[arm], "-", run.ends[1]))
+        for side, (colour, line, name) in zip(found[arm], styles, strict=True):
+            side = [(x, mean) for x, mean in side if mean.n]
+            x, y = [x for x, _ in side], [mean.value for _, mean in side]
+            low = [m.value - m.low if m.low <= m.value else 0 for _, m in side]
+            high = [m.high - m.value if m.high >= m.value else 0 for _, m in side]
+            axes[arm].errorbar(
+                x, y, yerr=[low, high], color=colour, ls=line, lw=1.6, marker="o", ms=3.5, elinewidth=1,
+                label=name,
+            )  # fmt: skip
+    axes[arms[0]].legend(fontsize=9, loc="best", handlelength=1.8)
+    figure.supxlabel(label, fontsize=10.5)
+    return figure
+
+
+def forest(verdicts: Sequence[Verdict]) -> Figure | None:
+    """The tested claims' paired differences, each on its own scale, over the range where the claim holds."""
+    tested = [v for v in verdicts if v.n]
+    if not tested:
+        return None
+    figure = Figure(figsize=(WIDTH, 0.98 * len(tested) + 0.1), layout="constrained")
+    for v, axis in zip(tested, figure.subplots(len(tested), 1, squeeze=False).ravel(), strict=True):
+        colour = VERDICT_COLOURS[v.verdict]
+        edges = [-v.margin, v.margin] if v.direction == "equal" else [v.margin * _sign(v.direction)]
+        marks = [*v.differences, *edges, 0.0]
+        room = 0.08 * ((max(marks) - min(marks)) or 1.0)
+        left, right = min(marks) - room, max(marks) + room
+        holds = {"higher": (edges[0], right), "lower": (left, edges[0])}.get(v.direction, tuple(edges[:2]))
+        axis.axvspan(*holds, color="#dcefe4", lw=0)
+        for edge in edges:
+            axis.axvline(edge, color="#00704a", lw=1, ls=":")
+        axis.axvline(0, color="#888888", lw=0.8)
+        axis.plot(v.differences, [0.32] * v.n, "|", color=colour, ms=6, alpha=0.8)
+        axis.plot(v.mean, 0, "D", color=colour, ms=5.5)
+        if v.n > 1:
+            axis.plot([v.low, v.high], [0, 0], color=colour, lw=2.2, solid_capstyle="butt")
+        axis.set(xlim=(left, right), ylim=(-0.5, 0.6), yticks=[])
+        axis.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5))
+        axis.grid(False)
+        axis.spines["left"].set_visible(False)
+        axis.tick_params(labelsize=9)
+        axis.set_title(v.id, fontsize=10)
+        axis.set_title(v.verdict, fontsize=9.5, loc="right", color=colour)
+    return figure
+
+
+def _sign(direction: str) -> float:
+    return 1.0 if direction == "higher" else -1.0
+
+
+def save(figure: Figure, folder: Path, name: str) -> None:
+    """<name>.svg and <name>.png; no date and a fixed salt, so that the same numbers give the same bytes."""
+    with mpl.rc_context(STYLE):
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        figure.set_layout_engine("none")  # laid out already
+        # a hundredth of a point is enough for a path, and halves the file; labels stay as they are
+        short = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), text.getvalue())
+        (folder / f"{name}.svg").write_text(short, encoding="utf-8")
+        figure.savefig(folder / f"{name}.png", dpi=160, metadata={"Software": None})
+
+
+def draw_all(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict], folder: Path) -> list[Drawn]:
+    """Every figure that there is data for, into `folder`; in the order of the report."""
+    folder.mkdir(parents=True, exist_ok=True)
+    palette = colours(run.recipe.arms(run.scale))
+    task = tables.headline(run)
+    drawn = []
+    arms = ", ".join(run.arms)
+
+    def keep(figure: Figure | None, name: str, title: str, caption: str) -> None:
+        if figure is not None:
+            save(figure, folder, name)
+            alt = f"{title}. Arms: {arms}. The numbers are in table.csv."
+            drawn.append(Drawn(name, title, caption, alt))
+
+    with mpl.rc_context(STYLE):
+        keep(
+            forest(verdicts),
+            "forest",
+            "Differences, paired by seed",
+            "Diamond: mean; bar: 95% interval; ticks: seeds; green ground: where the claim holds.",
+        )
+        for series in TRAINING:
+            keep(training(table, series, palette), series.name, series.title, series.caption)
+        keep(
+            pass_at_k(run, table, task, palette),
+            "pass-at-k",
+            f"pass@k on {task}",
+            "Chance that one of k samples is right. Curves that cross: RL sharpened what the base could do.",
+        )
+        keep(
+            by_difficulty(run, table, task, "accuracy", palette),
+            "accuracy-by-difficulty",
+            f"Accuracy by difficulty on {task}",
+            "Where the gain comes from: on easy problems, or on problems that the base could not do.",
+        )
+        keep(
+            by_difficulty(run, table, task, "length", palette),
+            "length-by-difficulty",
+            f"Response length by difficulty on {task}, tokens",
+            "Longer answers to harder problems are reasoning; the same growth everywhere is padding.",
+        )
+    return drawn

@@ -1,0 +1,160 @@
+"""From numbers to one page.
+
+    python -m analysis.report --recipe r1_zero --scale cpu --out results/r1_zero/cpu/report.html
+
+Reads what analysis.analyse wrote into the folder named like the page, without `.html`, and writes one
+self-contained HTML file: no request leaves it, and its policy lets no script run but its own.
+"""
+
+import base64
+import hashlib
+import json
+import math
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from analysis import claims, configuration, samples, summary, table, tables
+from analysis.analyse import arguments, select
+from analysis.statistics import ENOUGH
+from recipes.errors import UserError
+
+_NUMERIC = re.compile(rf"^(?:[{tables.MINUS}+]?\d[\d.,]*(?: \[.*\])?|{tables.DASH}|\d+/\d+)$")
+
+
+def render(run: table.Run, folder: Path, report: str = "report") -> str:
+    """The page, from the folder that analyse wrote and the completions of the run."""
+    numbers = _table(folder / "table.csv")
+    verdicts = claims.judge_all(run.spec.get("claims", []), numbers, run.scale, run.seeds)
+    task = tables.headline(run)
+    provenance = table.provenance(run)
+    rollouts = samples.rollouts(run)
+    arms, checks = tables.arms(run, numbers), tables.health(table.health(run))
+    script = _template("viewer.js").render()
+    figures = {figure["name"]: figure for figure in json.loads((folder / "figures/index.json").read_text())}
+    for name, figure in figures.items():
+        figure["src"] = _data_uri(folder / f"figures/{name}.svg")
+    return _template("report.html").render(
+        run=run,
+        title=summary.title(run),
+        task=task,
+        summary=summary,
+        tables=tables,
+        enough=ENOUGH,
+        accuracy=summary.change(run, numbers, f"{task}/accuracy"),
+        length=summary.change(run, numbers, f"{task}/length"),
+        pass_k=tables.largest(numbers, task, "pass"),
+        pass_change=summary.change(run, numbers, tables.largest(numbers, task, "pass") or ""),
+        verdicts=verdicts,
+        tally=claims.tally(verdicts),
+        figures=figures,
+        arms_table=_cells(tables.arms_shown(run, arms)),
+        published=_cells(tables.published(run, numbers)),
+        failed=_cells(checks[checks.state != "ok"]),
+        passed=_cells(checks[checks.state == "ok"]),
+        cost=_cells(tables.cost_shown(tables.cost(provenance))),
+        total=tables.cost(provenance).iloc[-1],
+        rollouts=_json(rollouts),
+        pairs=samples.before_after(run, task),
+        differences=_cells(configuration.differences(run)),
+        recipe_yaml=_commented((run.root / f"recipes/{run.name}.yaml").read_text(encoding="utf-8")),
+        facts=configuration.facts(provenance),
+        runs=_cells(configuration.runs(provenance)),
+        commands=configuration.commands(run, report),
+        citation=_citation(run.root / "CITATION.cff"),
+        style=Markup(_template("style.css").render()),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _template(name: str) -> Any:
+    loader = PackageLoader("analysis", "templates")
+    escaped = name.endswith(".html")
+    return Environment(
+        loader=loader, autoescape=escaped, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    ).get_template(name)
+
+
+def _table(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(path, float_precision="round_trip")
+    except FileNotFoundError:
+        raise UserError(f"{path}: missing; run analysis.analyse first") from None
+
+
+def _json(rows: list[dict[str, Any]]) -> Markup:
+    """JSON that cannot end the script element it stands in, whatever a completion contains."""
+    finite = [row | {"reward": None} if not math.isfinite(row["reward"] or 0) else row for row in rows]
+    text = json.dumps(finite, ensure_ascii=True, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _data_uri(svg: Path) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.read_bytes()).decode()
+
+
+def _cells(frame: pd.DataFrame) -> dict[str, Any]:
+    """A frame for the template: columns, rows of text, and which columns are numbers."""
+    rows = [[str(cell) for cell in row] for row in frame.itertuples(index=False)]
+    columns = [str(column) for column in frame.columns]
+    numeric = [bool(rows) and all(_NUMERIC.match(row[i]) for row in rows) for i in range(len(columns))]
+    return {"columns": columns, "rows": rows, "numeric": numeric}
+
+
+def _commented(text: str) -> Markup:
+    """The recipe's YAML, escaped, with its comments (the sources) marked."""
+    lines = []
+    for line in text.splitlines():
+        at = _comment(line)
+        comment = Markup("<i>{}</i>").format(line[at:]) if at < len(line) else ""
+        lines.append(escape(line[:at]) + comment)
+    return Markup("\n").join(lines)
+
+
+def _comment(line: str) -> int:
+    """Where the line's comment starts, or its length: a # at the start or after a space, outside quotes."""
+    quote = ""
+    for at, char in enumerate(line):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char == "#" and line[at - 1 : at] in ("", " "):
+            return at
+    return len(line)
+
+
+def _citation(path: Path) -> str:
+    """BibTeX of CITATION.cff; empty where there is none."""
+    if not path.exists():
+        return ""
+    cff = yaml.safe_load(path.read_text(encoding="utf-8"))
+    authors = " and ".join("{" + author["name"] + "}" for author in cff["authors"] if "name" in author)
+    year = str(cff["date-released"])[:4]
+    return (
+        f"@software{{encore,\n  title   = {{{cff['title']}}},\n  author  = {{{authors}}},\n"
+        f"  version = {{{cff['version']}}},\n  year    = {{{year}}}\n}}"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = arguments(__doc__, argv)
+    try:
+        page = render(select(args), args.out.with_suffix(""), args.report)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    args.out.write_text(page, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

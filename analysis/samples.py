@@ -1,0 +1,97 @@
+"""Completions for a reader: which ones the report shows, made safe to show.
+
+They are what a model wrote, so anything may be in them: markup, half characters, a megabyte. They leave
+here as plain text that any encoder accepts; escaping is the template's work. The choice follows a rule.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from analysis.table import Run, read_lines
+from recipes import graph
+
+LONGEST = 2000  # characters shown of one text
+STEPS = 5  # training steps shown of one arm
+EACH = 3  # correct, and as many incorrect, completions shown of one step
+ITEMS = 6  # held-out problems shown before and after
+
+# Control characters as their visible pictures, so that none acts on the reader's page or terminal.
+CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
+
+
+def safe(text: object) -> str:
+    """Text fit to show: at most LONGEST characters, no lone surrogates, no control characters."""
+    whole = str(text)
+    part = whole[:LONGEST].encode("utf-16", "surrogatepass").decode("utf-16", "replace").translate(CONTROLS)
+    return part if len(whole) <= LONGEST else f"{part}\n[clipped: {len(whole):,} characters in all]"
+
+
+def correct(row: dict[str, Any]) -> bool | None:
+    """Whether the verifier accepts a rollout; None where the arm does not score accuracy."""
+    score = (row.get("rewards") or {}).get("accuracy")
+    return None if score is None else score > 0
+
+
+def rollouts(run: Run) -> list[dict[str, Any]]:
+    """Training completions of every arm's first seed: the first EACH correct and incorrect at STEPS steps."""
+    return [row for arm in run.arms for row in _of_arm(run, arm)]
+
+
+def _of_arm(run: Run, arm: str) -> Iterator[dict[str, Any]]:
+    for node in reversed(run.nodes(arm, run.seeds[0])):
+        path = run.folder(node) / "completions.jsonl"
+        if node.kind == "stage" and path.exists():
+            break
+    else:
+        return
+    by_step: dict[int, dict[bool | None, list[dict[str, Any]]]] = {}
+    for row in read_lines(path):
+        kept = by_step.setdefault(row["step"], {}).setdefault(correct(row), [])
+        if len(kept) < EACH:
+            kept.append(_shown(arm, row))
+    steps = sorted(by_step)
+    last = len(steps) - 1
+    for step in sorted({steps[round(i * last / (STEPS - 1))] for i in range(STEPS)} if steps else []):
+        for group in by_step[step].values():
+            yield from group
+
+
+def _shown(arm: str, row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "arm": arm,
+        "step": row["step"],
+        "prompt": safe(row["prompt"]),
+        "completion": safe(row["completion"]),
+        "answer": safe(row.get("answer", "")),
+        "reward": row["reward"],
+        "rewards": {safe(name): value for name, value in (row.get("rewards") or {}).items()},
+        "tokens": row.get("tokens"),
+        "correct": correct(row),
+    }
+
+
+def before_after(run: Run, task: str) -> list[dict[str, Any]]:
+    """The first sample of one held-out problem a difficulty, before and after, of the first arm and seed."""
+    sides = [_first_samples(run, checkpoint, task) for checkpoint in run.ends]
+    both = [(sides[0][item], sides[1][item]) for item in sides[0] if item in sides[1]]
+    by_difficulty = {before.get("difficulty"): (before, after) for before, after in reversed(both)}
+    chosen = sorted(by_difficulty.items(), key=lambda pair: (pair[0] is None, pair[0]))[:ITEMS]
+    return [
+        {
+            "question": safe(before["question"]),
+            "answer": safe(before["answer"]),
+            "difficulty": difficulty,
+            "sides": [
+                {"checkpoint": name, "completion": safe(row["completions"][0]), "correct": row["correct"][0]}
+                for name, row in zip(run.ends, (before, after), strict=True)
+            ],
+        }
+        for difficulty, (before, after) in chosen
+    ]
+
+
+def _first_samples(run: Run, checkpoint: str, task: str) -> dict[Any, dict[str, Any]]:
+    asked = graph.Node(run.name, run.scale, run.arms[0], run.seeds[0], checkpoint, "eval")
+    node = graph.owner(run.recipes, asked)
+    rows = read_lines(run.folder(node) / f"{checkpoint}.samples.jsonl")
+    return {row["item"]: row for row in rows if row["task"] == task and row["completions"]}

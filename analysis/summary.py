@@ -1,0 +1,71 @@
+"""What a report says first: five lines of text, and the numbers they are made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis import claims, tables
+from analysis.statistics import ENOUGH
+from analysis.table import Run
+
+
+@dataclass(frozen=True)
+class Change:
+    """One metric of the first arm, before and after."""
+
+    metric: str
+    before: tables.Mean
+    after: tables.Mean
+
+    def text(self, interval: bool = True) -> str:
+        """`0.190 [0.179, 0.200] → 0.800 [0.792, 0.808]`."""
+        show = tables.shown if interval else lambda mean, metric: tables.number(mean.value, metric)
+        return f"{show(self.before, self.metric)} \N{RIGHTWARDS ARROW} {show(self.after, self.metric)}"
+
+
+def change(run: Run, table: pd.DataFrame, metric: str) -> Change:
+    """`metric` of the first arm at the checkpoints before and after."""
+    sides = [tables.average(claims.measured(table, f"{run.arms[0]}/{name}", metric)) for name in run.ends]
+    return Change(metric, *sides)
+
+
+def counts(verdicts: Sequence[claims.Verdict]) -> str:
+    """`3 supported so far, 1 inconclusive`."""
+    return ", ".join(f"{n} {verdict}" for verdict, n in claims.tally(verdicts).items()) or "none stated"
+
+
+def plural(n: int, word: str) -> str:
+    return f"{n} {word}{'s' * (n != 1)}"
+
+
+def title(run: Run) -> str:
+    return " ".join(run.spec["title"].split())
+
+
+def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> list[str]:
+    """Exactly five lines: what was run, accuracy, length, how many verdicts of each kind, the foremost."""
+    task, arm = tables.headline(run), run.arms[0]
+    size = f"{run.scale} scale, {plural(len(run.seeds), 'seed')}, {plural(len(run.arms), 'arm')}"
+    accuracy = change(run, table, f"{task}/accuracy").text()
+    length = change(run, table, f"{task}/length").text()
+    few = f" (a decision takes {ENOUGH} seeds)" if len(run.seeds) < ENOUGH else ""
+    return [
+        f"{title(run)}: {size}",
+        f"Accuracy on {task}, {arm}, before \N{RIGHTWARDS ARROW} after: {accuracy}",
+        f"Response length in tokens: {length}",
+        f"Claims of the paper: {counts(verdicts)}{few}",
+        foremost(verdicts),
+    ]
+
+
+def foremost(verdicts: Sequence[claims.Verdict], most: int = 3) -> str:
+    """The first claim, then those that failed, then the rest, in one line."""
+    failed = ("contradicted", "opposed so far")
+    tested = [v for v in verdicts if v.n]
+    order = tested[:1] + sorted(tested[1:], key=lambda v: v.verdict not in failed)
+    parts = [
+        f"{v.id} {v.verdict} (d = {tables.shown(tables.Mean(v.mean, v.low, v.high, v.n, ''), v.metric)})"
+        for v in order[:most]
+    ]
+    return "; ".join(parts) or "No claim could be tested."

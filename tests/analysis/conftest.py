@@ -1,0 +1,21 @@
+from pathlib import Path
+
+import pytest
+from toy_run import ARMS, load_all, make
+
+from analysis.table import Run
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(tmp_path_factory.mktemp("encore"))
+
+
+@pytest.fixture(scope="session")
+def run(root: Path) -> Run:
+    return Run(load_all(root), "toy_zero", "cpu", ARMS, (0, 1, 2), root)
+
+
+@pytest.fixture(scope="session")
+def quick(run: Run) -> Run:
+    return Run(run.recipes, "toy_zero", "cpu", ARMS[:1], (0, 1), run.root)

@@ -1,0 +1,106 @@
+import hashlib
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis import analyse, claims, figures
+from analysis.table import Run, collect
+
+
+def digests(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.fixture(scope="module")
+def quick_out(quick, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("quick")
+    analyse.analyse(quick, out)
+    return out
+
+
+def test_a_second_run_gives_the_same_bytes(quick, quick_out, tmp_path):
+    analyse.analyse(quick, tmp_path)
+    assert digests(tmp_path) == digests(quick_out)
+
+
+def test_everything_promised_is_written(quick_out):
+    names = set(digests(quick_out))
+    for table in ("arms", "claims", "published", "health", "cost"):
+        assert {f"{table}.csv", f"{table}.md", f"{table}.tex", f"{table}.html"} <= names
+    wanted = {"forest", "accuracy", "length", "reward", "entropy", "kl", "clip", "zero-variance", "pass-at-k"}
+    drawn = {figure["name"] for figure in json.loads((quick_out / "figures/index.json").read_text())}
+    assert drawn == wanted | {"accuracy-by-difficulty", "length-by-difficulty"}
+    assert {f"figures/{name}.{kind}" for name in drawn for kind in ("svg", "png")} <= names
+
+
+def test_summary_is_five_lines_with_the_key_numbers(quick_out):
+    lines = (quick_out / "summary.txt").read_text().splitlines()
+    assert len(lines) == 5
+    assert lines[0].endswith("cpu scale, 2 seeds, 1 arm")
+    assert "0.190 [0.179, 0.200] \N{RIGHTWARDS ARROW} 0.7" in lines[1]
+    assert lines[2].startswith("Response length in tokens: 21.0")
+    assert "3 not tested (a decision takes 5 seeds)" in lines[3]
+    assert lines[4].startswith("rl-lifts-accuracy supported so far (d = 0.6")
+
+
+def test_the_quickstart_says_why_a_claim_is_not_tested(quick_out):
+    verdicts = pd.read_csv(quick_out / "claims.csv").set_index("id")
+    assert verdicts.verdict["random-reward-does-not-help"] == "not tested"
+    assert verdicts.note["random-reward-does-not-help"] == "arm random was not run"
+
+
+def test_svg_is_well_formed_and_keeps_its_labels(quick_out):
+    for path in (quick_out / "figures").glob("*.svg"):
+        ET.parse(path)
+    text = (quick_out / "figures/clip.svg").read_text()
+    assert ">0.002<" in text or ">0.0020<" in text
+
+
+def test_an_arm_has_one_colour_in_every_report(run, quick):
+    palette = figures.colours(run.recipe.arms("cpu"))
+    assert len(set(palette.values())) == 6
+    assert figures.colours(quick.recipe.arms("cpu"))["random"] == palette["random"]
+
+
+def test_a_run_without_artefacts_still_reports(run, tmp_path):
+    empty = Run(run.recipes, run.name, run.scale, run.arms, run.seeds, tmp_path)
+    lines = analyse.analyse(empty, tmp_path / "out")
+    assert lines[3] == "Claims of the paper: 6 not tested (a decision takes 5 seeds)"
+    assert lines[4] == "No claim could be tested."
+    assert json.loads((tmp_path / "out/figures/index.json").read_text()) == []
+
+
+def test_a_missing_seed_is_named_and_the_rest_is_judged(run):
+    table = collect(run)
+    table = table[~((table.arm == "base-recipe") & (table.seed == 1) & (table.node == "after"))]
+    verdict = claims.judge(run.spec["claims"][0], table, run.scale, run.seeds)
+    assert verdict.seeds == (0, 2)
+    assert verdict.note == "no number for seed 1"
+
+
+def test_long_curves_are_thinned_without_moving_them():
+    steps = range(1, 10_001)
+    rows = pd.DataFrame({"step": steps, "seed": 0, "value": [float(s) for s in steps]})
+    thin = figures._binned(rows)
+    assert len(thin) == figures.POINTS
+    assert thin[0].to_list() == pytest.approx(thin.index.to_list())
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--recipe", "toy_zer", "--scale", "cpu"], 'unknown recipe "toy_zer"; did you mean "toy_zero"?'),
+        (["--recipe", "toy_zero", "--scale", "cpus"], 'unknown scale "cpus"; did you mean "cpu"?'),
+        (["--recipe", "toy_zero", "--scale", "cpu", "--seeds", "0"], "--seeds: expected a whole number"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_2(argv, message, run, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(analyse, "load_all", lambda folder: run.recipes)
+    assert analyse.main([*argv, "--out", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

@@ -1,0 +1,208 @@
+"""The page as text, and in headless Chromium; screenshots go to pytest's temporary folder."""
+
+import os
+import re
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from toy_run import ARMS, HOSTILE
+
+from analysis import analyse, report
+from analysis.table import Run
+
+
+@pytest.fixture(scope="module")
+def page(run, tmp_path_factory) -> Path:
+    """The report of three arms, one of them with failed health checks."""
+    some = Run(run.recipes, run.name, run.scale, (*ARMS[:2], "no-cot-base"), run.seeds, run.root)
+    out = tmp_path_factory.mktemp("page") / "report"
+    analyse.analyse(some, out)
+    path = out.with_suffix(".html")
+    path.write_text(report.render(some, out), encoding="utf-8")
+    return path
+
+
+def test_the_page_stands_alone(page):
+    text = page.read_text()
+    assert len(text) < 3_000_000
+    text = re.sub(r'<script type="application/json".*?</script>', "", text)  # inert
+    assert not re.search(r"""\b(src|srcset|poster|action|data)=["']?(?!data:)\w""", text)
+    assert not re.search(r"@import|url\((?!data:)", text)
+    assert "<link" not in text.replace('<link rel="icon" href="data:,">', "")
+
+
+def test_what_a_model_wrote_never_becomes_markup(page):
+    text = page.read_text()
+    assert HOSTILE not in text
+    assert "<img src=x" not in text
+    assert text.count("</script>") == 2  # the rows, the viewer
+    assert "\\u003c/script\\u003e\\u003cimg" in text
+
+
+def test_it_says_what_a_reader_asks_for(page):
+    text = page.read_text()
+    for wanted in (
+        "0.190 [0.179, 0.200]",
+        "3 supported so far",
+        "arm random was not run",
+        "different scale: not comparable in level",
+        "0123456789abcdef0123456789abcdef01234567",
+        "torch 2.13.0",
+        "most groups teach nothing",
+        "<i># Nature Methods: equal weight</i>",
+        "The clip range is 0.2, not 10.",
+        "snakemake --cores all results/toy_zero/cpu/report.html --config scale=cpu seeds=3",
+        "grpo.rewards.accuracy",
+        "tiny_lm/pretrain@no-cot",
+        "best template",
+    ):
+        assert wanted in text, wanted
+
+
+def test_a_run_without_artefacts_has_a_page(run, tmp_path):
+    root = tmp_path / "root"
+    shutil.copytree(run.root / "recipes", root / "recipes")
+    empty = Run(run.recipes, run.name, run.scale, run.arms, run.seeds, root)
+    analyse.analyse(empty, tmp_path / "report")
+    text = report.render(empty, tmp_path / "report")
+    assert "6 not tested" in text
+    assert "No samples on disk." in text
+
+
+def test_without_the_analysis_it_is_one_clear_line(run, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(analyse, "load_all", lambda folder: run.recipes)
+    argv = ["--recipe", "toy_zero", "--scale", "cpu", "--out", str(tmp_path / "report.html")]
+    assert report.main(argv) == 2
+    assert "table.csv: missing; run analysis.analyse first" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "comment"),
+    [
+        ("lr: 1.0e-4   # Table 2", "# Table 2"),
+        ("# a whole line", "# a whole line"),
+        ('title: "no # here"', ""),
+        ("url: https://x.org/#part", ""),
+    ],
+)
+def test_comments_of_the_recipe_are_marked(line, comment):
+    assert line[report._comment(line) :] == comment
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Headless Chromium: the system's, else playwright's own. A skip, but a failure where CI is set."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with playwright.sync_playwright() as engine:
+        try:
+            chromium = engine.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        except playwright.Error as error:
+            reason = f"no Chromium to show the report in: {str(error).splitlines()[0]}"
+            if os.environ.get("CI"):
+                pytest.fail(reason)
+            pytest.skip(reason)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def visit(browser, page):
+    """Open the report at a width; on leaving, fail on console errors and on requests to elsewhere."""
+    troubles: list[str] = []
+    tabs = []
+
+    def open_at(width: int):
+        tab = browser.new_page(viewport={"width": width, "height": 800})
+        tab.on("console", lambda message: troubles.append(f"console: {message.text}"))
+        tab.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+        tab.on("request", lambda request: troubles.extend(outside(request.url)))
+        tab.goto(page.as_uri())
+        tabs.append(tab)
+        return tab
+
+    def outside(url: str) -> list[str]:
+        return [] if url.startswith("data:") or url == page.as_uri() else [url]
+
+    yield open_at
+    for tab in tabs:
+        tab.close()
+    assert troubles == []
+
+
+@pytest.mark.parametrize("width", [360, 768, 1200])
+def test_fits_its_width(visit, tmp_path, width):
+    tab = visit(width)
+    assert tab.evaluate("document.documentElement.scrollWidth") == width
+    assert tab.locator("#headline-accuracy").inner_text().startswith("0.190")
+    assert tab.evaluate("[...document.images].every(i => i.naturalWidth > 0 && i.alt)")
+    tab.screenshot(path=tmp_path / f"report-{width}.png", full_page=True)
+
+
+def test_contents_lead_to_sections(visit):
+    tab = visit(1200)
+    for link in tab.locator("nav a").all():
+        target = link.get_attribute("href")
+        assert tab.locator(f"section{target} > h2").count() == 1
+    levels = tab.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_the_viewer_filters_and_untrusted_text_stays_text(visit):
+    tab = visit(1200)
+    tab.select_option("[name=step]", "60")
+    assert HOSTILE in tab.locator("#cards pre").all_inner_texts()
+    assert tab.locator("#cards img, #cards script").count() == 0
+    assert tab.title() == "Toy-Zero: reinforcement learning from a blank model · Encore"
+    tab.select_option("[name=outcome]", "false")
+    assert set(tab.locator("#cards .mark").all_inner_texts()) <= {"incorrect"}
+    tab.select_option("[name=outcome]", "")
+    tab.select_option("[name=step]", "")
+    everything = tab.locator("#cards article").count()
+    assert tab.locator("output").inner_text() == f"{everything} shown"
+    tab.select_option("[name=arm]", "no-cot-base")
+    tab.select_option("[name=outcome]", "true")
+    assert tab.locator("#cards article").count() < everything
+
+
+def test_print_shows_all(visit, tmp_path):
+    tab = visit(700)
+    tab.emulate_media(media="print")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 700
+    assert tab.locator("nav").is_hidden()
+    assert len(tab.pdf(format="A4")) > 10_000
+    tab.screenshot(path=tmp_path / "print.png", full_page=True)
+
+
+def test_text_stands_out_from_its_ground_in_light_and_dark(visit):
+    tab = visit(1200)
+    for scheme in ("light", "dark"):
+        tab.emulate_media(color_scheme=scheme)
+        worst = tab.evaluate(CONTRAST)
+        assert worst["ratio"] >= 4.5, f"{scheme}: {worst}"
+
+
+CONTRAST = """() => {
+  const rgba = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (node) => {
+    for (; node; node = node.parentElement) {
+      const colour = rgba(getComputedStyle(node).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  let worst = { ratio: 99 };
+  for (const node of document.querySelectorAll("body *")) {
+    if (![...node.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || !node.offsetParent) continue;
+    const pair = [light(rgba(getComputedStyle(node).color)), light(ground(node))];
+    const ratio = (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
+    if (ratio < worst.ratio) worst = { ratio, text: node.textContent.trim().slice(0, 40), tag: node.tagName };
+  }
+  return worst;
+}"""

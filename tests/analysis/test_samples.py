@@ -1,0 +1,57 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toy_run import HOSTILE, HUGE, SURROGATE
+
+from analysis import samples
+
+anything = st.text(st.characters(exclude_categories=()))  # lone surrogates included
+
+
+@given(anything)
+def test_any_text_becomes_fit_to_show(text):
+    shown = samples.safe(text)
+    shown.encode("utf-8")  # would raise on a lone surrogate
+    assert not set(shown) & {chr(c) for c in range(32) if chr(c) not in "\n\t"}
+    assert samples.safe(shown) == shown
+
+
+def test_a_megabyte_is_clipped_with_a_note():
+    shown = samples.safe(HUGE)
+    assert len(shown) < samples.LONGEST + 100
+    assert shown.endswith("[clipped: 1,000,000 characters in all]")
+
+
+def test_plain_text_is_left_alone():
+    text = "<think>3+5=8</think>\n\tünï \U0001f600"
+    assert samples.safe(text) == text
+    assert samples.safe("a\0b\x1b[31m") == "a\u2400b\u241b[31m"
+
+
+def test_rollouts_are_chosen_by_rule(run):
+    rows = samples.rollouts(run)
+    assert {row["arm"] for row in rows} == set(run.arms)
+    of_base = [row for row in rows if row["arm"] == "base-recipe"]
+    assert sorted({row["step"] for row in of_base}) == [1, 16, 31, 45, 60]
+    for step in (1, 60):
+        found = [row["correct"] for row in of_base if row["step"] == step]
+        assert max(found.count(True), found.count(False)) <= samples.EACH
+    texts = [row["completion"] for row in of_base]
+    assert HOSTILE in texts
+    assert SURROGATE.replace("\ud800", "\ufffd") in texts
+    json.dumps(rows, ensure_ascii=False).encode("utf-8")
+
+
+def test_before_and_after_answer_the_same_problem(run):
+    pairs = samples.before_after(run, "heldout")
+    assert [pair["difficulty"] for pair in pairs] == [3, 4, 5, 6, 7, 8]
+    assert [side["checkpoint"] for side in pairs[0]["sides"]] == ["before", "after"]
+
+
+@pytest.mark.parametrize(
+    ("rewards", "verdict"), [({"accuracy": 1.0}, True), ({"accuracy": 0.0}, False), ({}, None)]
+)
+def test_correct_is_what_the_verifier_said(rewards, verdict):
+    assert samples.correct({"rewards": rewards}) is verdict

@@ -1,0 +1,117 @@
+import json
+import math
+
+import pytest
+
+from analysis import tables
+from analysis.claims import measured
+from analysis.table import COLUMNS, Run, collect, health, provenance, read_json, read_lines
+from recipes.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def table(run):
+    return collect(run)
+
+
+def test_every_number_is_a_row_of_the_contract(table, run):
+    assert list(table.columns) == COLUMNS
+    assert set(table.arm) == set(run.arms)
+    assert set(table.node) == {"tiny_lm/pretrain", "grpo", "before", "after"}
+    assert not table.duplicated(["arm", "seed", "node", "step", "metric"]).any()
+
+
+def test_a_shared_checkpoint_appears_for_each_arm_that_uses_it(table):
+    rows = [measured(table, f"{arm}/before", "heldout/accuracy") for arm in ("base-recipe", "random")]
+    assert len(rows[0]) == 3
+    assert rows[0].equals(rows[1])
+    assert set(rows[1].source) == {"results/toy_zero/cpu/base-recipe/seed0/evals/before.json"}
+    own = measured(table, "no-cot-base/before", "heldout/accuracy")
+    assert set(own.source) == {"results/toy_zero/cpu/no-cot-base/seed0/evals/before.json"}
+
+
+def test_curves_have_steps_and_final_numbers_have_none(table):
+    rewards = table[(table.metric == "reward") & (table.arm == "random") & (table.seed == 1)]
+    assert sorted(rewards.step) == list(range(1, 61))
+    assert measured(table, "random/after", "heldout/accuracy").value.notna().all()
+
+
+def test_undefined_numbers_stay_undefined(table):
+    length = measured(table, "no-cot-base/before", "heldout/length_correct")
+    assert length.value.isna().all()
+    assert tables.average(length).n == 0
+
+
+def test_what_is_not_on_disk_has_no_rows(run, tmp_path):
+    empty = Run(run.recipes, run.name, run.scale, run.arms, run.seeds, tmp_path)
+    assert len(collect(empty)) == 0
+    assert len(health(empty)) == len(provenance(empty)) == 0
+    assert tables.cost(provenance(empty)).iloc[-1].wall_s == 0
+
+
+def test_nothing_shared_is_counted_twice(run):
+    spent = tables.cost(provenance(run))
+    assert spent.runs.iloc[-1] == 2 + 6 * 3  # two base models, six arms by three seeds
+    assert spent.runs.iloc[:-1].sum() == spent.runs.iloc[-1]
+
+
+def test_a_broken_artefact_is_one_clear_line(tmp_path):
+    path = tmp_path / "after.json"
+    path.write_text("{")
+    with pytest.raises(UserError, match="not valid JSON"):
+        read_json(path)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_bytes(b'{"a": 1}\n{"a": "\xff"}\n{"a": ')
+    assert [row["a"] for row in read_lines(rows)] == [1, "\ufffd"]
+
+
+def test_the_base_is_shown_once_with_its_best_template(run, table):
+    arms = tables.arms(run, table)
+    base = arms[(arms.arm == "base-recipe") & (arms.checkpoint == "before")]
+    assert dict(zip(base.task, base.best_template, strict=True)) == {"heldout": True, "heldout-plain": False}
+    assert not len(arms[(arms.arm == "random") & (arms.checkpoint == "before")])
+    assert set(arms[arms.checkpoint == "after"].over) == {"seeds"}
+    assert set(base.over) == {"items"}
+
+
+def test_published_numbers_say_that_the_scale_differs(run, table):
+    published = tables.published(run, table)
+    assert set(published.comparison) == {tables.OTHER_SCALE}
+    assert published.ours[1] == "0.190 [0.179, 0.200]"
+    assert published.ours[2] == tables.DASH
+
+
+def test_failed_checks_come_first(run):
+    checks = tables.health(health(run))
+    assert list(checks.iloc[0][["state", "arm", "passed"]]) == ["warning", "no-cot-base", "0/3"]
+    assert set(checks.state[1:]) == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("value", "metric", "text"),
+    [
+        (0.8, "heldout/accuracy", "0.800"),
+        (-0.0213, "heldout/accuracy", "\N{MINUS SIGN}0.021"),
+        (39.26, "heldout/length", "39.3"),
+        (39.26, "heldout/length/difficulty=3", "39.3"),
+        (math.nan, "heldout/accuracy", tables.DASH),
+    ],
+)
+def test_numbers_for_a_reader(value, metric, text):
+    assert tables.number(value, metric) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(9.4, "9 s"), (192, "3 min 12 s"), (7500, "2 h 05 min")])
+def test_durations(seconds, text):
+    assert tables.duration(seconds) == text
+
+
+def test_all_formats_are_written_and_escaped(tmp_path, run, table):
+    frame = tables.published(run, table).assign(what="a_b & <c> | 100%")
+    tables.write(tmp_path, "published", "A & B", frame, frame)
+    assert "a\\_b \\& \\textless{}c\\textgreater{} | 100\\%" in (tmp_path / "published.tex").read_text()
+    assert "a_b &amp; &lt;c&gt;" in (tmp_path / "published.html").read_text()
+    assert "a_b & <c> \\| 100%" in (tmp_path / "published.md").read_text()
+    assert json.dumps(frame.what[0]).strip('"') in (tmp_path / "published.csv").read_text()
+    tables.write(tmp_path, "none", "None", frame.iloc[:0, :0], frame.iloc[:0, :0])
+    assert "nothing to show" in (tmp_path / "none.md").read_text()
