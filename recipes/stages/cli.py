@@ -89,6 +89,7 @@ def work(kind: str, run: Run, options: argparse.Namespace, progress: Progress) -
         if already_done(options.out, record):
             progress.say(f"nothing to do: {options.out} is there and valid")
             return
+        progress.say("loading")
         import torch
 
         torch.set_num_threads(options.threads)

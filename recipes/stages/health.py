@@ -88,11 +88,11 @@ def known_tokens(tokenizer: Any, texts: Sequence[str], what: str) -> Check:
 
 
 def context(longest: int, cap: int, limit: int | None) -> Check:
-    """Prompt and completion fit into the model's context."""
-    message = (
-        f"the longest prompt ({longest} tokens) and a completion of {cap} need {longest + cap} positions, "
+    """Prompt and completion, or a document (`cap` 0), fit into the model's context."""
+    what = (
+        f"the longest prompt ({longest} tokens) and a completion of {cap}" if cap else "the longest document"
     )
-    message += f"the model has {limit}"
+    message = f"{what} need {longest + cap} positions, the model has {limit}"
     return check(
         "context", limit is None or longest + cap <= limit, longest + cap, limit or 0, message, "error"
     )

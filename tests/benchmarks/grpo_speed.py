@@ -1,0 +1,202 @@
+"""Speed of the `grpo` stage against a plain TRL script on the same work, in alternating pairs of processes.
+
+    python tests/benchmarks/grpo_speed.py --out FILE.csv [--pairs 3] [--policy …/metrics.json]
+
+Both train the same model with the same arguments on the same prompts and rewards, on one thread. The stage
+also checks its inputs, records each completion and saves resumable checkpoints; the plain script does not.
+Columns: pair, side, steps, tokens, train_s, s_per_step, tokens_per_s, wall_s (with imports), peak_rss_mb; then
+one row `ratio`: stage / plain as the median over pairs (tokens_per_s above 1: the stage is faster). Exit
+status 1 where that ratio is below 1.
+"""
+
+import argparse
+import csv
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+TASK = {"world": "chain", "terms": [3, 8]}
+TEMPLATE = "<user>{question}<assistant>"
+PRETRAIN = {
+    "task": TASK,
+    "template": TEMPLATE,
+    "corpus": {"documents": 12800, "mixture": {"direct": 0.5, "chain": 0.4, "truncated": 0.1}},
+    "model": {"hidden_size": 128, "layers": 2, "head_dim": 32},
+    "args": {
+        "per_device_train_batch_size": 64,
+        "gradient_accumulation_steps": 2,
+        "learning_rate": 2e-3,
+        "lr_scheduler_type": "cosine",
+        "max_steps": 100,
+    },
+}
+GRPO = {
+    "task": TASK,
+    "template": TEMPLATE,
+    "problems": 2048,
+    "rewards": {"accuracy": 1.0, "format": 0.1},
+    "args": {  # 4 updates a rollout of 32 prompts x 8 completions
+        "per_device_train_batch_size": 64,
+        "gradient_accumulation_steps": 1,
+        "steps_per_generation": 4,
+        "num_generations": 8,
+        "num_iterations": 1,
+        "max_completion_length": 64,
+        "learning_rate": 1e-4,
+        "lr_scheduler_type": "constant",
+        "loss_type": "grpo",
+        "beta": 0.0,
+        "temperature": 1.0,
+        "logging_steps": 1,
+        "max_steps": 40,
+    },
+}
+SEED = 0
+MEASURED = ("train_s", "s_per_step", "tokens_per_s", "wall_s", "peak_rss_mb")
+
+
+def plain(policy: Path, out: Path) -> None:
+    """What a TRL user would write; runs in a process of its own."""
+    import torch
+    from datasets import Dataset
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from trl import GRPOConfig, GRPOTrainer
+
+    from recipes import rewards, worlds
+
+    torch.set_num_threads(1)
+    world = worlds.make(TASK)
+    problems = worlds.sample(world, GRPO["problems"], SEED, "train")
+    folder = json.loads(policy.read_text())["model"]
+    args = GRPOConfig(
+        output_dir=str(out.parent),
+        seed=SEED,
+        use_cpu=True,
+        bf16=False,
+        gradient_checkpointing=False,
+        report_to="none",
+        disable_tqdm=True,
+        save_strategy="no",
+        reward_weights=list(GRPO["rewards"].values()),
+        **GRPO["args"],
+    )
+    trainer = GRPOTrainer(
+        model=AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32),
+        args=args,
+        reward_funcs=rewards.build(GRPO["rewards"], world, SEED),
+        train_dataset=Dataset.from_dict(
+            {
+                "prompt": [worlds.prompt(TEMPLATE, p.question) for p in problems],
+                "question": [p.question for p in problems],
+                "answer": [p.answer for p in problems],
+                "difficulty": [p.difficulty for p in problems],
+            }
+        ),
+        processing_class=AutoTokenizer.from_pretrained(folder),
+    )
+    started = time.perf_counter()
+    trainer.train()
+    seconds = time.perf_counter() - started
+    state = trainer.state
+    out.write_text(
+        json.dumps({"steps": state.global_step, "tokens": state.num_input_tokens_seen, "wall_s": seconds})
+    )
+
+
+def stage(kind: str, config: dict[str, Any], folder: Path, policy: Path | None = None) -> list[str]:
+    """The command that trains a stage in `folder`."""
+    given = ["--input", f"policy={policy}"] if policy else []
+    return [
+        *(sys.executable, "-m", f"recipes.stages.{kind}", "--config", json.dumps(config)),
+        *("--seed", str(SEED), "--name", f"benchmark/{kind}", *given),
+        *("--checkpoints", str(folder / "checkpoints"), "--out", str(folder / "metrics.json")),
+    ]
+
+
+def timed(command: list[str], log: Path) -> tuple[float, float]:
+    """Wall-clock seconds and peak resident memory (MiB) of a process. Raises RuntimeError if it fails."""
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    started = time.perf_counter()
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command[:4])} failed: {log.read_text()[-500:]}")
+    return time.perf_counter() - started, usage.ru_maxrss / 1024
+
+
+def measure(side: str, policy: Path, folder: Path) -> dict[str, Any]:
+    """One run of a side: its row of the table, without the pair."""
+    folder.mkdir(parents=True)
+    if side == "stage":
+        command, result = stage("grpo", GRPO, folder, policy), folder / "provenance.json"
+    else:
+        result = folder / "plain.json"
+        command = [sys.executable, __file__, "--plain", str(policy), "--out", str(result)]
+    wall, memory = timed(command, folder / "log")
+    run = json.loads(result.read_text())
+    return {
+        "side": side,
+        "steps": run["steps"],
+        "tokens": run["tokens"],
+        "train_s": run["wall_s"],
+        "s_per_step": run["wall_s"] / run["steps"],
+        "tokens_per_s": run["tokens"] / run["wall_s"],
+        "wall_s": wall,
+        "peak_rss_mb": memory,
+    }
+
+
+def ratios(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Median over pairs of stage / plain."""
+    pairs = sorted({row["pair"] for row in rows})
+    by = {(row["pair"], row["side"]): row for row in rows}
+    medians = {m: statistics.median(by[p, "stage"][m] / by[p, "plain"][m] for p in pairs) for m in MEASURED}
+    return {"pair": "median", "side": "ratio", "steps": "", "tokens": "", **medians}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument(
+        "--policy", type=Path, help="metrics.json of a base model (default: train a small one)"
+    )
+    parser.add_argument("--plain", type=Path, help=argparse.SUPPRESS)  # the child process of a plain run
+    options = parser.parse_args()
+    if options.plain:
+        plain(options.plain, options.out)
+        return 0
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        policy = options.policy or folder / "base" / "metrics.json"
+        if not options.policy:
+            policy.parent.mkdir()
+            timed(stage("pretrain", PRETRAIN, policy.parent), policy.parent / "log")
+        for pair in range(options.pairs):
+            # alternate which goes first, so that a drift of the machine's speed hits both alike
+            for side in ("stage", "plain") if pair % 2 == 0 else ("plain", "stage"):
+                rows.append({"pair": pair, **measure(side, policy, folder / f"{pair}-{side}")})
+                print(f"pair {pair} {side}: {rows[-1]['tokens_per_s']:.0f} tok/s", flush=True)
+    summary = ratios(rows)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with options.out.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(summary))
+        writer.writeheader()
+        for row in [*rows, summary]:
+            writer.writerow({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()})
+    print(f"stage / plain: {summary['tokens_per_s']:.2f} x tokens/s, {summary['peak_rss_mb']:.2f} x memory")
+    return 0 if summary["tokens_per_s"] >= 1 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

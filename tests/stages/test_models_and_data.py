@@ -1,0 +1,130 @@
+"""Where models and prompts come from."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from datasets import Dataset
+from stage_runs import TASK, TEMPLATE
+
+from recipes import data, models, worlds
+from recipes.errors import UserError
+from recipes.stages import sentinel
+
+TOKENIZER = worlds.tokenizer([worlds.make(TASK)])
+SHAPE = {"hidden_size": 64, "layers": 2, "head_dim": 32}
+
+
+def test_shape_and_seed():
+    model = models.build({**SHAPE, "kv_heads": 1, "max_position_embeddings": 96}, TOKENIZER, 0)
+    config = model.config
+    assert (config.num_hidden_layers, config.num_attention_heads, config.num_key_value_heads) == (2, 2, 1)
+    assert config.intermediate_size == 256
+    assert config.max_position_embeddings == 96
+    assert not config.tie_word_embeddings
+    assert config.eos_token_id == TOKENIZER.eos_token_id != config.pad_token_id
+    assert model.num_parameters() == models.build({**SHAPE, "kv_heads": 1}, TOKENIZER, 1).num_parameters()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"layer": 3}, 'model.layer: unknown key; did you mean "layers"?'),
+        ({"head_dim": 16}, "model.head_dim: expected one of"),
+        ({"kv_heads": 3}, "model.kv_heads: 3 does not divide"),
+    ],
+)
+def test_shape_mistakes(change, says):
+    with pytest.raises(UserError, match=re.escape(says)):
+        models.build({**SHAPE, **change}, TOKENIZER, 0)
+    with pytest.raises(UserError, match=r"model\.layers: missing"):
+        models.build({"hidden_size": 64}, TOKENIZER, 0)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "final"
+    model = models.build(SHAPE, TOKENIZER, 0)
+    models.save(model, TOKENIZER, folder, model.generation_config)
+    return folder
+
+
+def test_saved_and_loaded_again(saved: Path):
+    source = models.locate({"path": str(saved)}, None)
+    assert source.digest == sentinel.digest(saved)
+    model, tokenizer = models.load(source), models.load_tokenizer(source)
+    assert model.config.use_cache
+    before = models.build(SHAPE, TOKENIZER, 0).state_dict()
+    assert all(bool((value == before[name]).all()) for name, value in model.state_dict().items())
+    text = "<user>1+2=<assistant><think>1+2=3</think><answer>3</answer>"
+    assert tokenizer(text)["input_ids"] == TOKENIZER(text)["input_ids"]
+    assert tokenizer.padding_side == "left"
+    assert [p.name for p in saved.parent.iterdir()] == ["final"]  # nothing partial is left
+
+
+def test_no_pickled_weights(saved: Path, tmp_path: Path):
+    import torch
+
+    for path in saved.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(models.build(SHAPE, TOKENIZER, 0).state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(UserError, match="cannot load it"):
+        models.load(models.locate({"path": str(tmp_path)}, None))
+
+
+def test_no_model_named(tmp_path: Path):
+    with pytest.raises(UserError, match="neither an input"):
+        models.locate(None, None)
+    with pytest.raises(UserError, match="no folder"):
+        models.locate({"path": str(tmp_path / "x")}, None)
+    hub = {"hub": "org/name", "revision": "0" * 40}
+    assert models.locate(hub, None) == models.Source("org/name", "0" * 40, f"hub:org/name@{'0' * 40}")
+
+
+def test_prompts_of_a_world():
+    prompts = data.prompts(TASK, TEMPLATE, 20, 0)
+    assert prompts.column_names == ["prompt", "question", "answer", "difficulty"]
+    assert len(set(prompts["question"])) == 20
+    assert prompts[0]["prompt"] == f"<user>{prompts[0]['question']}<assistant>"
+    assert data.prompts(TASK, TEMPLATE, 20, 0)[:] == prompts[:]
+    assert data.prompts(TASK, TEMPLATE, 20, 1)[:] != prompts[:]
+
+
+@pytest.fixture(params=["parquet", "jsonl"])
+def hub(request: pytest.FixtureRequest, tmp_path: Path) -> dict:
+    """A folder laid out like a Hub dataset."""
+    rows = [{"problem": f"What is {i}+{i}?", "solution": str(2 * i), "level": 1} for i in range(5)]
+    folder = tmp_path / "data-set"
+    folder.mkdir()
+    if request.param == "parquet":
+        Dataset.from_list(rows).to_parquet(folder / "train-00000-of-00001.parquet")
+    else:
+        (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    columns = {"question": "problem", "answer": "solution", "verifier": "math"}
+    return {"hub": str(folder), "revision": "0" * 40, "split": "train", **columns}
+
+
+def test_prompts_of_a_hub_dataset(hub: dict):
+    prompts = data.prompts(hub, "Q: {question}\nA:", None, 0)
+    assert prompts[2] == {
+        "prompt": "Q: What is 2+2?\nA:",
+        "question": "What is 2+2?",
+        "answer": "4",
+        "difficulty": 0,
+    }
+    assert len(data.prompts(hub, "{question}", 3, 0)) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "problems", "says"),
+    [
+        ({"question": "problems"}, None, 'task.question: no column .* did you mean "problem"'),
+        ({"split": "validation"}, None, "task.hub: cannot load"),
+        ({}, 6, "problems: 6 asked, but .* has 5"),
+    ],
+)
+def test_hub_mistakes(hub: dict, change, problems, says):
+    with pytest.raises(UserError, match=says):
+        data.prompts({**hub, **change}, "{question}", problems, 0)
