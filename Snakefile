@@ -66,13 +66,23 @@ rule everything:
         expand("results/{recipe}/{scale}/report.html", recipe=JOBS.here(), scale=CHOICE.scale),
 
 
+rule clean_checkpoints:
+    log:
+        "checkpoints/clean.log",
+    localrule: True
+    message:
+        "remove the checkpoints that no recipe leads to any more"
+    shell:
+        "python -m recipes.clean checkpoints 2> {log}"
+
+
 rule train:
     input:
         unpack(JOBS.upstream),
     output:
-        "<run>/{stage}/metrics.json",
-        "<run>/{stage}/curve.csv",
-        "<run>/{stage}/provenance.json",
+        metrics="<run>/{stage}/metrics.json",
+        curve="<run>/{stage}/curve.csv",
+        provenance="<run>/{stage}/provenance.json",
     log:
         "<run>/{stage}/train.log",
     benchmark:
@@ -98,7 +108,7 @@ rule train:
         "OMP_NUM_THREADS={params.threads} MKL_NUM_THREADS={params.threads}"
         " python -m recipes.stages.{params.kind} --config {params.config:q} --seed {wildcards.seed} {params.inputs}"
         " --name {wildcards.recipe}/{wildcards.scale}/{wildcards.arm}/seed{wildcards.seed}/{wildcards.stage}"
-        " --checkpoints checkpoints/{params.checkpoints} --threads {params.threads} --out {output[0]} 2> {log}"
+        " --checkpoints checkpoints/{params.checkpoints} --threads {params.threads} --out {output.metrics} 2> {log}"
         " && echo {params.lineage} > {params.record}"
 
 
@@ -106,8 +116,8 @@ rule evaluate:
     input:
         unpack(JOBS.upstream),
     output:
-        "<run>/evals/{checkpoint}.json",
-        "<run>/evals/{checkpoint}.samples.jsonl",
+        scores="<run>/evals/{checkpoint}.json",
+        samples="<run>/evals/{checkpoint}.samples.jsonl",
     log:
         "<run>/evals/{checkpoint}.log",
     resources:
@@ -124,7 +134,7 @@ rule evaluate:
     shell:
         "python -m evals.evaluate --config {params.config:q} --model {params.model:q}"
         " --name {wildcards.recipe}/{wildcards.scale}/{wildcards.arm}/seed{wildcards.seed}/{wildcards.checkpoint}"
-        " --out {output[0]} --samples {output[1]} 2> {log}"
+        " --out {output.scores} --samples {output.samples} 2> {log}"
         " && echo {params.lineage} > {params.record}"
 
 
@@ -144,7 +154,7 @@ rule analyse:
         "analyse {wildcards.recipe}/{wildcards.scale}/{wildcards.report}"
     shell:
         "python -m analysis.analyse --recipe {wildcards.recipe} --scale {wildcards.scale} --seeds {params.seeds}"
-        " --report {wildcards.report} --out $(dirname {output[0]}) 2> {log}"
+        " --report {wildcards.report} --out results/{wildcards.recipe}/{wildcards.scale}/{wildcards.report} 2> {log}"
 
 
 rule report:

@@ -1,0 +1,44 @@
+"""Remove the checkpoint folders that no recipe leads to any more: `python -m recipes.clean checkpoints`."""
+
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from recipes import graph
+from recipes.errors import UserError
+from recipes.recipe import Recipe, load_all
+
+
+def unused(recipes: Mapping[str, Recipe], folder: Path) -> list[Path]:
+    """Folders recipe/scale/arm/seedN/stage/lineage whose lineage the recipe's node no longer has."""
+    folders = (path for path in sorted(folder.glob("*/*/*/seed*/*/*")) if path.is_dir())
+    return [path for path in folders if not _used(recipes, path)]
+
+
+def _used(recipes: Mapping[str, Recipe], path: Path) -> bool:
+    name, scale, arm, seed, stage, lineage = path.parts[-6:]
+    recipe = recipes.get(name)
+    if recipe is None or scale not in recipe.spec["scales"] or arm not in recipe.arms(scale):
+        return False
+    if stage not in graph.stages(recipe, scale, arm):
+        return False
+    node = graph.Node(name, scale, arm, int(seed.removeprefix("seed")), stage, "stage")
+    return graph.lineage(recipes, node).startswith(lineage)
+
+
+def main() -> int:
+    try:
+        paths = unused(load_all(), Path(sys.argv[1]))
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    for path in paths:
+        shutil.rmtree(path)
+        print(f"removed {path}", flush=True)
+    print(f"{len(paths)} checkpoint folders removed", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""Snakemake's console for long runs: a line when a job starts and when it ends, between them the jobs' own.
+
+Snakemake finds this package by its name; profiles/default asks for it.
+"""
+
+import contextlib
+import logging
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+TAIL = 25  # lines of a failed job's log
+
+
+def with_cores(arguments: list[str]) -> list[str]:
+    """The command line with `--cores` made `--cores all` where no number follows.
+
+    Snakemake's help says "if N is omitted ... the number of available CPU cores", yet since version 8 its
+    parser wants the N, and reads the target in `--cores r1_zero` as one.
+    """
+    done = list(arguments)
+    for i in reversed([i for i, word in enumerate(done) if word in ("--cores", "-c")]):
+        if done[i + 1 : i + 2] != ["all"] and not "".join(done[i + 1 : i + 2]).isdigit():
+            done.insert(i + 1, "all")
+    return done
+
+
+# Snakemake imports its plugins before it reads its command line.
+if Path(sys.argv[0]).name == "snakemake":
+    sys.argv[1:] = with_cores(sys.argv[1:])
+
+
+def clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes}:{seconds:02d}"
+
+
+class LogHandler(LogHandlerBase):
+    """Jobs by their messages and times, of a failed one the end of its log; warnings and errors as they are."""
+
+    def __post_init__(self) -> None:
+        self.jobs: dict[int, tuple[str, float]] = {}  # id -> message, start
+        self.stream = sys.stdout if self.common_settings.stdout else sys.stderr
+        self.dry = self.common_settings.dryrun
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(BrokenPipeError):  # `snakemake -n | head`
+            for line in self.lines(record):
+                print(line, file=self.stream, flush=True)
+
+    def lines(self, record: logging.LogRecord) -> list[str]:
+        about: dict[str, Any] = record.__dict__
+        event = about.get("event")
+        if event == LogEvent.JOB_INFO:
+            name = about.get("rule_msg") or about["rule_name"]
+            self.jobs[about["jobid"]] = (name, time.monotonic())
+            reason = f"   ({about['reason']})" if self.dry else ""
+            return [f"{'would ' if self.dry else 'start  '}{name}{reason}"] if about.get("rule_msg") else []
+        if event == LogEvent.JOB_FINISHED:
+            name, began = self.jobs.get(about["job_id"], ("", 0.0))
+            return [f"end    {name}   {clock(time.monotonic() - began)}"] if " " in name else []
+        if event == LogEvent.PROGRESS:
+            return [f"       {about['done']} of {about['total']} jobs done"]
+        if event == LogEvent.JOB_ERROR:
+            name = self.jobs.get(about["jobid"], (about["rule_name"], 0.0))[0]
+            return [f"FAILED {name}", *(line for log in about["log"] for line in tail(Path(log)))]
+        if event == LogEvent.RUN_INFO:
+            return [record.getMessage()]
+        if record.levelno >= logging.WARNING:
+            return _without_rule_errors(record.getMessage())
+        if record.getMessage().startswith("Nothing to be done"):
+            return [record.getMessage()]
+        return []
+
+    @property
+    def writes_to_stream(self) -> bool:
+        return True
+
+    @property
+    def writes_to_file(self) -> bool:
+        return False
+
+    @property
+    def has_filter(self) -> bool:
+        return True
+
+    @property
+    def has_formatter(self) -> bool:
+        return True
+
+    @property
+    def needs_rulegraph(self) -> bool:
+        return False
+
+
+def tail(log: Path) -> list[str]:
+    """The end of a log file, indented, after its name."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    return [f"       {log}, its end:", *(f"         {line}" for line in lines[-TAIL:])]
+
+
+def _without_rule_errors(message: str) -> list[str]:
+    """A failed command once: Snakemake tells it again as an exception, with the whole configuration in it."""
+    if message.startswith(("RuleException", "CalledProcessError", "WorkflowError:\nAt least one job")):
+        return []
+    return message.splitlines()
