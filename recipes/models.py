@@ -22,6 +22,7 @@ SAME = (
     "initializer_range",
     "attention_dropout",
 )
+FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja"]  # no pickles, no code
 HEAD_DIMS = (32, 64, 128)  # what vLLM's attention kernels serve
 
 
@@ -91,12 +92,25 @@ def locate(model: dict[str, Any] | None, metrics_json: Path | None) -> Source:
     raise UserError("model: this stage has neither an input `policy` nor `model: {hub: …}` or `{path: …}`")
 
 
+def folder_of(source: Source) -> str:
+    """A local folder with the files of `source`: its own, or those of its Hub revision.
+
+    A folder and not a Hub name, because TRL loads the reference model once more from wherever the policy came
+    from, and would then take the newest revision.
+    """
+    if source.revision is None:
+        return source.place
+    from huggingface_hub import snapshot_download
+
+    return snapshot_download(source.place, revision=source.revision, allow_patterns=FILES)
+
+
 def load_tokenizer(source: Source) -> Any:
     """The tokenizer saved with a model; padded on the left, for generation."""
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source.place, revision=source.revision or "main")
+        tokenizer = AutoTokenizer.from_pretrained(folder_of(source))
     except (OSError, ValueError) as error:
         raise UserError(f"model {source.place}: cannot load its tokenizer: {_short(error)}") from error
     tokenizer.padding_side = "left"
@@ -110,15 +124,9 @@ def load(source: Source, **options: Any) -> Any:
     import torch
     from transformers import AutoModelForCausalLM
 
-    options = {"dtype": torch.float32, **options}
+    options = {"dtype": torch.float32, **options, "use_safetensors": True, "trust_remote_code": False}
     try:
-        return AutoModelForCausalLM.from_pretrained(
-            source.place,
-            revision=source.revision or "main",
-            use_safetensors=True,
-            trust_remote_code=False,
-            **options,
-        )
+        return AutoModelForCausalLM.from_pretrained(folder_of(source), **options)
     except (OSError, ValueError) as error:
         raise UserError(f"model {source.place}: cannot load it: {_short(error)}") from error
 

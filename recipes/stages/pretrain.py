@@ -20,7 +20,7 @@ FORMULA = "6 x parameters x trained tokens (forward and backward)"
 def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
 ) -> dict[str, Any]:
-    """Train and save the base model under `workdir`/final; curve.csv and timing.csv beside `out`."""
+    """Train and save the base model under `workdir`/final; curve.csv beside `out`."""
     import torch
     from transformers import TrainingArguments
 

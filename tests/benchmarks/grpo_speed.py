@@ -4,9 +4,8 @@
 
 Both train the same model with the same arguments on the same prompts and rewards, on one thread. The stage
 also checks its inputs, records each completion and saves resumable checkpoints; the plain script does not.
-Columns: pair, side, steps, tokens, train_s, s_per_step, tokens_per_s, wall_s (with imports), peak_rss_mb; then
-one row `ratio`: stage / plain as the median over pairs (tokens_per_s above 1: the stage is faster). Exit
-status 1 where that ratio is below 1.
+Columns: pair, side, steps, tokens, train_s, s_per_step, tokens_per_s, wall_s (with imports), peak_rss_mb.
+The last row, `ratio`, is stage / plain as the median over pairs. Exit status 1 where the stage is slower.
 """
 
 import argparse

@@ -128,3 +128,19 @@ def test_prompts_of_a_hub_dataset(hub: dict):
 def test_hub_mistakes(hub: dict, change, problems, says):
     with pytest.raises(UserError, match=says):
         data.prompts({**hub, **change}, "{question}", problems, 0)
+
+
+def test_a_hub_model_is_fetched_at_its_revision(saved: Path, monkeypatch: pytest.MonkeyPatch):
+    import huggingface_hub
+
+    asked = []
+
+    def fetch(name: str, revision: str, allow_patterns: list[str]) -> str:
+        asked.append((name, revision))
+        assert not any(pattern.endswith((".bin", ".py", "*")) for pattern in allow_patterns)
+        return str(saved)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    model = models.load(models.locate({"hub": "org/name", "revision": "1" * 40}, None))
+    assert asked == [("org/name", "1" * 40)]
+    assert model.config._name_or_path == str(saved)  # where TRL loads the reference from
