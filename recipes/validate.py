@@ -17,7 +17,7 @@ from recipes.shape import check, known, schema
 if TYPE_CHECKING:
     from recipes.recipe import Recipe
 
-RESERVED_ARMS = ("report", "quickstart")  # folders beside the arms' in results/
+RESERVED_ARMS = ("report", "quickstart")  # folders beside the arms' in results/, as is `evals` beside stages'
 METRICS = ("accuracy", "format_rate", "truncation_rate", "length", "length_correct", "length_incorrect")
 BY_DIFFICULTY = ("accuracy", "length")
 
@@ -26,6 +26,8 @@ def check_shape(spec: Mapping) -> None:
     """The keys and types of everything but the stages."""
     check(spec, schema())
     arms, scales = list(spec["arms"]), list(spec["scales"])
+    if "evals" in spec["stages"]:
+        raise UserError("stages.evals: a reserved name; call the stage something else")
     for arm in arms:
         if arm in RESERVED_ARMS:
             raise UserError(f"arms.{arm}: a reserved name; call the arm something else")

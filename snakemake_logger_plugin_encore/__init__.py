@@ -40,7 +40,7 @@ def clock(seconds: float) -> str:
 
 
 class LogHandler(LogHandlerBase):
-    """Jobs by their messages and times, of a failed one the end of its log; warnings and errors as they are."""
+    """Jobs by their messages and times, of a failed one the end of its log; warnings as they are."""
 
     def __post_init__(self) -> None:
         self.jobs: dict[int, tuple[str, float]] = {}  # id -> message, start

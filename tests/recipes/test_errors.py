@@ -60,6 +60,7 @@ def test_the_unspoilt_recipes_load(folder):
          'stages.grpo.needs.policy: unknown arm of recipe tiny at scale cpu "othr"; did you mean "other"?'),
         ("paper", "arms/hot/stages/gpro", {}, 'arms.hot.stages.gpro: unknown stage; did you mean "grpo"?'),
         ("paper", "arms/hot/scales", ["cqu"], 'arms.hot.scales: unknown scale "cqu"; did you mean "cpu"?'),
+        ("paper", "stages/evals", {"run": "grpo"}, "stages.evals: a reserved name"),
         ("paper", "arms/report", {}, "arms.report: a reserved name; call the arm something else"),
         ("paper", "arms/Hot", {},
          'arms: expected a name of lower-case letters, digits, "-" and ".", got "Hot"'),

@@ -68,6 +68,9 @@ def test_lost_or_damaged_weights_redo_their_stage_alone(project):
         assert f"{metrics.relative_to(project.folder)}: its model" in done.stderr
         assert project.run() == [BASE]
         assert project.run() == []
+    metrics.unlink()
+    assert project.run() == [BASE]
+    assert project.run() == []
 
 
 @pytest.mark.slow
