@@ -50,9 +50,10 @@ def select(args: argparse.Namespace, root: Path = Path(".")) -> table.Run:
 def analyse(run: table.Run, out: Path) -> list[str]:
     """Everything in `out`; the five lines of summary.txt."""
     out.mkdir(parents=True, exist_ok=True)
-    numbers = table.collect(run)
+    every = table.collect(run)
+    every.to_csv(out / "table.csv", index=False)
+    numbers = table.final(every)
     verdicts = claims.judge_all(run.spec.get("claims", []), numbers, run.scale, run.seeds)
-    numbers.to_csv(out / "table.csv", index=False)
     arms, spent = tables.arms(run, numbers), tables.cost(table.provenance(run))
     checks, beside = tables.health(table.health(run)), tables.published(run, numbers)
     where = f"{summary.title(run)}, {run.scale} scale"
@@ -61,7 +62,7 @@ def analyse(run: table.Run, out: Path) -> list[str]:
     tables.write(out, "published", f"Published numbers beside ours. {where}", beside, beside)
     tables.write(out, "health", f"Health checks. {where}", checks, checks)
     tables.write(out, "cost", f"Cost. {where}", spent, tables.cost_shown(spent))
-    drawn = figures.draw_all(run, numbers, verdicts, out / "figures")
+    drawn = figures.draw_all(run, every, verdicts, out / "figures")
     (out / "figures/index.json").write_text(json.dumps([asdict(d) for d in drawn], indent=1) + "\n")
     lines = summary.lines(run, numbers, verdicts)
     (out / "summary.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,51 +1,21 @@
-"""The report's figures, as SVG and PNG files whose bytes depend on the numbers alone.
+"""The report's figures. Every arm keeps one colour in all of them; what was before training is grey."""
 
-Width is chosen for a phone: a figure is one column, panels two abreast, and every arm keeps one colour of a
-colour-blind-safe palette in all of them. What was before training is grey.
-"""
-
-import io
-import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-import seaborn as sns
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import tables
 from analysis.claims import Verdict, measured
-from analysis.table import Run, curves
+from analysis.drawing import STYLE, WIDTH, colours, panels, save
+from analysis.table import Run, curves, final
 
-WIDTH = 4.8  # inches
 BEFORE = "#6b6b6b"
 POINTS = 100  # of a curve, beyond which neighbouring steps are averaged
-STYLE: dict[Any, Any] = {
-    "font.family": "sans-serif",
-    "font.size": 10.5,
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.labelsize": 10.5,
-    "axes.edgecolor": "#999999",
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.8,
-    "xtick.color": "#444444",
-    "ytick.color": "#444444",
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "encore",
-}
 VERDICT_COLOURS = {
     "reproduced": "#00704a",
     "supported so far": "#00704a",
@@ -120,25 +90,6 @@ class Drawn:
     title: str
     caption: str
     alt: str
-
-
-def colours(arms: Sequence[str]) -> dict[str, str]:
-    """Arm -> colour, by the arm's place in the recipe, so that every report of a recipe agrees."""
-    return dict(zip(arms, sns.color_palette("colorblind", len(arms)).as_hex(), strict=True))
-
-
-def panels(names: Sequence[str], height: float = 1.75) -> tuple[Figure, dict[str, Axes]]:
-    """One small panel a name, two abreast, on common axes."""
-    columns = min(2, len(names))
-    rows = math.ceil(len(names) / columns)
-    tall = height * rows + 0.55 if rows > 1 or columns > 1 else 2.9
-    figure = Figure(figsize=(WIDTH, tall), layout="constrained")
-    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
-    for axis in axes[len(names) :]:
-        axis.set_visible(False)
-    for axis in axes[max(0, len(names) - columns) : len(names)]:  # the last panel of each column
-        axis.xaxis.set_tick_params(labelbottom=True)
-    return figure, dict(zip(names, axes, strict=False))
 
 
 def training(table: pd.DataFrame, series: Series, palette: Mapping[str, str]) -> Figure | None:
@@ -222,8 +173,8 @@ def _before_after(
     figure, axes = panels(arms)
     for arm in arms:
         axes[arm].set_title(arm)
-        styles = ((BEFORE, "--", run.ends[0]), (palette[arm], "-", run.ends[1]))
-        for side, (colour, line, name) in zip(found[arm], styles, strict=True):
+        styles = [(BEFORE, "--"), (palette[arm], "-")][-len(run.ends) :]
+        for name, side, (colour, line) in zip(run.ends, found[arm], styles, strict=True):
             side = [(x, mean) for x, mean in side if mean.n]
             x, y = [x for x, _ in side], [mean.value for _, mean in side]
             low = [m.value - m.low if m.low <= m.value else 0 for _, m in side]
@@ -272,23 +223,11 @@ def _sign(direction: str) -> float:
     return 1.0 if direction == "higher" else -1.0
 
 
-def save(figure: Figure, folder: Path, name: str) -> None:
-    """<name>.svg and <name>.png; no date and a fixed salt, so that the same numbers give the same bytes."""
-    with mpl.rc_context(STYLE):
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-        figure.set_layout_engine("none")  # laid out already
-        # a hundredth of a point is enough for a path, and halves the file; labels stay as they are
-        short = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), text.getvalue())
-        (folder / f"{name}.svg").write_text(short, encoding="utf-8")
-        figure.savefig(folder / f"{name}.png", dpi=160, metadata={"Software": None})
-
-
 def draw_all(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict], folder: Path) -> list[Drawn]:
     """Every figure that there is data for, into `folder`; in the order of the report."""
     folder.mkdir(parents=True, exist_ok=True)
     palette = colours(run.recipe.arms(run.scale))
-    task = tables.headline(run)
+    task, numbers = tables.headline(run), final(table)
     drawn = []
     arms = ", ".join(run.arms)
 
@@ -308,19 +247,19 @@ def draw_all(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict], folder:
         for series in TRAINING:
             keep(training(table, series, palette), series.name, series.title, series.caption)
         keep(
-            pass_at_k(run, table, task, palette),
+            pass_at_k(run, numbers, task, palette),
             "pass-at-k",
             f"pass@k on {task}",
             "Chance that one of k samples is right. Curves that cross: RL sharpened what the base could do.",
         )
         keep(
-            by_difficulty(run, table, task, "accuracy", palette),
+            by_difficulty(run, numbers, task, "accuracy", palette),
             "accuracy-by-difficulty",
             f"Accuracy by difficulty on {task}",
             "Where the gain comes from: on easy problems, or on problems that the base could not do.",
         )
         keep(
-            by_difficulty(run, table, task, "length", palette),
+            by_difficulty(run, numbers, task, "length", palette),
             "length-by-difficulty",
             f"Response length by difficulty on {task}, tokens",
             "Longer answers to harder problems are reasoning; the same growth everywhere is padding.",

@@ -9,7 +9,6 @@ self-contained HTML file: no request leaves it, and its policy lets no script ru
 import base64
 import hashlib
 import json
-import math
 import re
 import sys
 from collections.abc import Sequence
@@ -31,7 +30,7 @@ _NUMERIC = re.compile(rf"^(?:[{tables.MINUS}+]?\d[\d.,]*(?: \[.*\])?|{tables.DAS
 
 def render(run: table.Run, folder: Path, report: str = "report") -> str:
     """The page, from the folder that analyse wrote and the completions of the run."""
-    numbers = _table(folder / "table.csv")
+    numbers = table.final(_table(folder / "table.csv"))
     verdicts = claims.judge_all(run.spec.get("claims", []), numbers, run.scale, run.seeds)
     task = tables.headline(run)
     provenance = table.provenance(run)
@@ -92,8 +91,7 @@ def _table(path: Path) -> pd.DataFrame:
 
 def _json(rows: list[dict[str, Any]]) -> Markup:
     """JSON that cannot end the script element it stands in, whatever a completion contains."""
-    finite = [row | {"reward": None} if not math.isfinite(row["reward"] or 0) else row for row in rows]
-    text = json.dumps(finite, ensure_ascii=True, separators=(",", ":"))
+    text = json.dumps(rows, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 

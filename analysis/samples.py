@@ -4,6 +4,7 @@ They are what a model wrote, so anything may be in them: markup, half characters
 here as plain text that any encoder accepts; escaping is the template's work. The choice follows a rule.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,10 +27,15 @@ def safe(text: object) -> str:
     return part if len(whole) <= LONGEST else f"{part}\n[clipped: {len(whole):,} characters in all]"
 
 
+def finite(value: float | None) -> float | None:
+    """The number, or None for what JSON has no word for."""
+    return value if value is not None and math.isfinite(value) else None
+
+
 def correct(row: dict[str, Any]) -> bool | None:
     """Whether the verifier accepts a rollout; None where the arm does not score accuracy."""
     score = (row.get("rewards") or {}).get("accuracy")
-    return None if score is None else score > 0
+    return None if score is None or math.isnan(score) else score > 0
 
 
 def rollouts(run: Run) -> list[dict[str, Any]]:
@@ -63,8 +69,8 @@ def _shown(arm: str, row: dict[str, Any]) -> dict[str, Any]:
         "prompt": safe(row["prompt"]),
         "completion": safe(row["completion"]),
         "answer": safe(row.get("answer", "")),
-        "reward": row["reward"],
-        "rewards": {safe(name): value for name, value in (row.get("rewards") or {}).items()},
+        "reward": finite(row["reward"]),
+        "rewards": {safe(name): finite(value) for name, value in (row.get("rewards") or {}).items()},
         "tokens": row.get("tokens"),
         "correct": correct(row),
     }
@@ -73,20 +79,22 @@ def _shown(arm: str, row: dict[str, Any]) -> dict[str, Any]:
 def before_after(run: Run, task: str) -> list[dict[str, Any]]:
     """The first sample of one held-out problem a difficulty, before and after, of the first arm and seed."""
     sides = [_first_samples(run, checkpoint, task) for checkpoint in run.ends]
-    both = [(sides[0][item], sides[1][item]) for item in sides[0] if item in sides[1]]
-    by_difficulty = {before.get("difficulty"): (before, after) for before, after in reversed(both)}
+    if not sides:
+        return []
+    shared = [[side[item] for side in sides] for item in sides[0] if all(item in side for side in sides)]
+    by_difficulty = {rows[0].get("difficulty"): rows for rows in reversed(shared)}  # the first of each
     chosen = sorted(by_difficulty.items(), key=lambda pair: (pair[0] is None, pair[0]))[:ITEMS]
     return [
         {
-            "question": safe(before["question"]),
-            "answer": safe(before["answer"]),
+            "question": safe(rows[0]["question"]),
+            "answer": safe(rows[0]["answer"]),
             "difficulty": difficulty,
             "sides": [
                 {"checkpoint": name, "completion": safe(row["completions"][0]), "correct": row["correct"][0]}
-                for name, row in zip(run.ends, (before, after), strict=True)
+                for name, row in zip(run.ends, rows, strict=True)
             ],
         }
-        for difficulty, (before, after) in chosen
+        for difficulty, rows in chosen
     ]
 
 

@@ -9,25 +9,26 @@ from analysis import claims, tables
 from analysis.statistics import ENOUGH
 from analysis.table import Run
 
+ARROW = " \N{RIGHTWARDS ARROW} "
+
 
 @dataclass(frozen=True)
 class Change:
-    """One metric of the first arm, before and after."""
+    """One metric of the first arm, before and after; or once, where one checkpoint is evaluated."""
 
     metric: str
-    before: tables.Mean
-    after: tables.Mean
+    sides: tuple[tables.Mean, ...]
 
     def text(self, interval: bool = True) -> str:
         """`0.190 [0.179, 0.200] → 0.800 [0.792, 0.808]`."""
         show = tables.shown if interval else lambda mean, metric: tables.number(mean.value, metric)
-        return f"{show(self.before, self.metric)} \N{RIGHTWARDS ARROW} {show(self.after, self.metric)}"
+        return ARROW.join(show(side, self.metric) for side in self.sides) or tables.DASH
 
 
 def change(run: Run, table: pd.DataFrame, metric: str) -> Change:
     """`metric` of the first arm at the checkpoints before and after."""
-    sides = [tables.average(claims.measured(table, f"{run.arms[0]}/{name}", metric)) for name in run.ends]
-    return Change(metric, *sides)
+    rows = (claims.measured(table, f"{run.arms[0]}/{name}", metric) for name in run.ends)
+    return Change(metric, tuple(tables.average(found) for found in rows))
 
 
 def counts(verdicts: Sequence[claims.Verdict]) -> str:
@@ -49,12 +50,13 @@ def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> 
     size = f"{run.scale} scale, {plural(len(run.seeds), 'seed')}, {plural(len(run.arms), 'arm')}"
     accuracy = change(run, table, f"{task}/accuracy").text()
     length = change(run, table, f"{task}/length").text()
-    few = f" (a decision takes {ENOUGH} seeds)" if len(run.seeds) < ENOUGH else ""
+    few = f" (a decision takes {ENOUGH} seeds)" if verdicts and len(run.seeds) < ENOUGH else ""
+    ends = ARROW.join(run.ends)
     return [
         f"{title(run)}: {size}",
-        f"Accuracy on {task}, {arm}, before \N{RIGHTWARDS ARROW} after: {accuracy}",
+        f"Accuracy on {task}, {arm}, {ends}: {accuracy}",
         f"Response length in tokens: {length}",
-        f"Claims of the paper: {counts(verdicts)}{few}",
+        f"Published claims: {counts(verdicts)}{few}",
         foremost(verdicts),
     ]
 

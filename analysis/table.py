@@ -79,10 +79,10 @@ class Run:
         return graph.checkpoints(self.recipe, self.scale, arm)
 
     @property
-    def ends(self) -> tuple[str, str]:
-        """The checkpoints before and after, by the first arm."""
+    def ends(self) -> list[str]:
+        """The checkpoints before and after, by the first arm: fewer than two where fewer are evaluated."""
         names = self.checkpoints(self.arms[0])
-        return names[0], names[-1]
+        return names[:1] + names[1:][-1:]
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -140,6 +140,11 @@ def _numbers(run: Run, node: graph.Node) -> Iterator[dict[str, Any]]:
     if curve.exists():
         for row in pd.read_csv(curve).itertuples():
             yield here | {"step": row.step, "metric": row.metric, "value": row.value}
+
+
+def final(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows that are no learning curve: a small part of the table, all that verdicts and tables need."""
+    return table[table.step.isna()]
 
 
 def curves(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:

@@ -75,8 +75,8 @@ def tasks(run: Run, arm: str, checkpoint: str) -> dict[str, dict]:
 
 
 def headline(run: Run) -> str:
-    """The task whose accuracy the summary speaks of: the first the recipe names for the trained model."""
-    return next(iter(tasks(run, run.arms[0], run.ends[1])))
+    """The task the summary speaks of: the first of the last checkpoint; empty where nothing is evaluated."""
+    return next((task for end in run.ends[-1:] for task in tasks(run, run.arms[0], end)), "")
 
 
 def best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
@@ -156,7 +156,7 @@ def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:
         rows.append(
             {
                 "claim": v.id,
-                "the paper says": v.says,
+                "published claim": v.says,
                 "source": v.source,
                 "compared": f"{v.metric}: {v.of}" + (f" {MINUS} {v.against}" if v.against else ""),
                 "holds when": holds_when(v),

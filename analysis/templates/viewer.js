@@ -12,6 +12,7 @@
     made.textContent = text;
     return made;
   };
+  const short = (value) => (value === null ? "none" : String(Number(value.toFixed(3))));
   const fill = (select, values, labels) => {
     const chosen = select.value;
     select.replaceChildren(...values.map((value, i) => new Option(labels ? labels[i] : value, value)));
@@ -24,11 +25,12 @@
   const card = (row) => {
     const made = element("article", "card", "");
     const head = element("p", "head", "");
+    const parts = Object.entries(row.rewards).map(([name, value]) => `${name} ${short(value)}`);
     const verdict = row.correct === null ? "not scored" : row.correct ? "correct" : "incorrect";
     head.append(
       element("span", `mark ${row.correct ? "right" : "wrong"}`, verdict),
       element("span", "", `step ${row.step}`),
-      element("span", "", `reward ${row.reward === null ? "not finite" : Number(row.reward.toFixed(3))}`),
+      element("span", "", `reward ${short(row.reward)}${parts.length > 1 ? ` (${parts.join(", ")})` : ""}`),
     );
     if (row.tokens !== null) head.append(element("span", "", `${row.tokens} tokens`));
     made.append(head, element("pre", "prompt", row.prompt), element("pre", "", row.completion));

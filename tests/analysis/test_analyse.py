@@ -69,7 +69,7 @@ def test_an_arm_has_one_colour_in_every_report(run, quick):
 def test_a_run_without_artefacts_still_reports(run, tmp_path):
     empty = Run(run.recipes, run.name, run.scale, run.arms, run.seeds, tmp_path)
     lines = analyse.analyse(empty, tmp_path / "out")
-    assert lines[3] == "Claims of the paper: 6 not tested (a decision takes 5 seeds)"
+    assert lines[3] == "Published claims: 6 not tested (a decision takes 5 seeds)"
     assert lines[4] == "No claim could be tested."
     assert json.loads((tmp_path / "out/figures/index.json").read_text()) == []
 

@@ -11,6 +11,7 @@ from toy_run import ARMS, HOSTILE
 
 from analysis import analyse, report
 from analysis.table import Run
+from recipes.recipe import Recipe
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,18 @@ def test_a_run_without_artefacts_has_a_page(run, tmp_path):
     text = report.render(empty, tmp_path / "report")
     assert "6 not tested" in text
     assert "No samples on disk." in text
+
+
+def test_one_checkpoint_or_none_has_a_page(run, tmp_path):
+    spec = run.spec | {"evals": run.spec["evals"] | {"checkpoints": {"after": "grpo"}}}
+    recipes = {**run.recipes, "toy_zero": Recipe("toy_zero", spec)}
+    one = Run(recipes, "toy_zero", "cpu", ARMS[:1], (0,), run.root)
+    lines = analyse.analyse(one, tmp_path / "one")
+    assert lines[1].startswith("Accuracy on heldout, base-recipe, after: 0.7")
+    assert "has an accuracy on" in report.render(one, tmp_path / "one")
+    none = Run(recipes, "tiny_lm", "cpu", ("base-recipe",), (0,), run.root)
+    analyse.analyse(none, tmp_path / "none")
+    assert "This recipe states no claims." in report.render(none, tmp_path / "none")
 
 
 def test_without_the_analysis_it_is_one_clear_line(run, monkeypatch, capsys, tmp_path):

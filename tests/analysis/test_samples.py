@@ -51,7 +51,18 @@ def test_before_and_after_answer_the_same_problem(run):
 
 
 @pytest.mark.parametrize(
-    ("rewards", "verdict"), [({"accuracy": 1.0}, True), ({"accuracy": 0.0}, False), ({}, None)]
+    ("rewards", "verdict"),
+    [({"accuracy": 1.0}, True), ({"accuracy": 0.0}, False), ({}, None), ({"accuracy": None}, None)],
 )
 def test_correct_is_what_the_verifier_said(rewards, verdict):
     assert samples.correct({"rewards": rewards}) is verdict
+
+
+def test_a_reward_that_is_no_number_becomes_none():
+    assert [samples.finite(x) for x in (1.0, 0, None, float("nan"), float("inf"))] == [
+        1.0,
+        0,
+        None,
+        None,
+        None,
+    ]

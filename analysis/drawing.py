@@ -1,0 +1,69 @@
+"""How every figure looks, and how it is saved: bytes that depend on the numbers alone.
+
+Width is chosen for a phone: a figure is one column, with panels two abreast.
+"""
+
+import io
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+WIDTH = 4.8  # inches
+STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 10.5,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 10.5,
+    "axes.edgecolor": "#999999",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.8,
+    "xtick.color": "#444444",
+    "ytick.color": "#444444",
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "encore",
+}
+
+
+def colours(arms: Sequence[str]) -> dict[str, str]:
+    """Arm -> colour, by the arm's place in the recipe, so that every report of a recipe agrees."""
+    return dict(zip(arms, sns.color_palette("colorblind", len(arms)).as_hex(), strict=True))
+
+
+def panels(names: Sequence[str], height: float = 1.75) -> tuple[Figure, dict[str, Axes]]:
+    """One small panel a name, two abreast, on common axes."""
+    columns = min(2, len(names))
+    rows = math.ceil(len(names) / columns)
+    tall = height * rows + 0.55 if rows > 1 or columns > 1 else 2.9
+    figure = Figure(figsize=(WIDTH, tall), layout="constrained")
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for axis in axes[len(names) :]:
+        axis.set_visible(False)
+    for axis in axes[max(0, len(names) - columns) : len(names)]:  # the last panel of each column
+        axis.xaxis.set_tick_params(labelbottom=True)
+    return figure, dict(zip(names, axes, strict=False))
+
+
+def save(figure: Figure, folder: Path, name: str) -> None:
+    """<name>.svg and <name>.png; no date and a fixed salt, so that the same numbers give the same bytes."""
+    with mpl.rc_context(STYLE):
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        figure.set_layout_engine("none")  # laid out already
+        # a hundredth of a point is enough for a path, and halves the file; labels stay as they are
+        short = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), text.getvalue())
+        (folder / f"{name}.svg").write_text(short, encoding="utf-8")
+        figure.savefig(folder / f"{name}.png", dpi=160, metadata={"Software": None})
