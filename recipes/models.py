@@ -10,6 +10,7 @@ from typing import Any
 
 from recipes.errors import UserError, nearest
 from recipes.stages import sentinel
+from recipes.stages.disk import saving
 
 # the recipe's word -> Qwen3Config's; every other key has the same name in both
 SHAPE = {"layers": "num_hidden_layers", "heads": "num_attention_heads", "kv_heads": "num_key_value_heads"}
@@ -140,8 +141,9 @@ def save(model: Any, tokenizer: Any, folder: Path, generation: Any) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     model.config.use_cache = True  # trainers turn it off; without it generation is quadratic
     model.generation_config = generation
-    model.save_pretrained(partial)
-    tokenizer.save_pretrained(partial)
+    with saving("the model", folder.parent):
+        model.save_pretrained(partial)
+        tokenizer.save_pretrained(partial)
     shutil.rmtree(folder, ignore_errors=True)
     partial.replace(folder)
 

@@ -4,6 +4,7 @@ stdout carries progress lines only, stderr the log. Exit status: 0 done, 2 a mis
 """
 
 import argparse
+import errno
 import json
 import os
 import sys
@@ -15,6 +16,8 @@ from recipes.errors import UserError
 from recipes.stages import sentinel
 from recipes.stages.lock import only_one
 from recipes.stages.progress import Progress
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Run(Protocol):
@@ -128,6 +131,12 @@ def main(kind: str, run: Run, arguments: list[str] | None = None) -> int:
             if str(error.filename) not in {str(path) for path in options.inputs.values()}:
                 raise
             raise UserError(f"--input: {error.filename} does not exist; run its stage first") from None
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            raise UserError(
+                f"{error.filename or options.checkpoints}: {error.strerror}; make room"
+            ) from error
     except UserError as error:
         say(f"error: {error}")
         print(f"error: {error}", file=sys.stderr)

@@ -2,7 +2,9 @@
 
     python -m recipes.stages.pretrain --config '{"task": …, "template": …, "corpus": …, "model": …, …}' …
 
-Loss on every token, prompt, completion and end of sequence alike, as in the pretraining of a real base model.
+Loss on the completion and its end of sequence alone. The digits of a random question cannot be predicted,
+and their gradients drown the rest: with loss on all tokens, 160 steps of world chain (0.5M parameters) gave an
+accuracy of 0.07 within scratchpads, with loss on completions 0.27.
 """
 
 import copy
@@ -14,7 +16,7 @@ from typing import Any
 from recipes.stages import cli, curves, health, provenance, sentinel
 from recipes.stages.progress import Progress
 
-FORMULA = "6 x parameters x trained tokens (forward and backward)"
+FORMULA = "6 x parameters x tokens of the documents (forward and backward)"
 
 
 def run(
@@ -27,7 +29,7 @@ def run(
     from recipes import models, worlds
     from recipes.stages.arguments import arguments
     from recipes.trainers.fit import clean, fit
-    from recipes.trainers.language_model import LanguageModel, collate
+    from recipes.trainers.language_model import LanguageModel, collate, document
 
     started = provenance.now()
     world = worlds.make(config["task"])
@@ -36,8 +38,11 @@ def run(
     tokenizer = worlds.tokenizer([world])
     model = models.build(config["model"], tokenizer, seed)
     generation = copy.deepcopy(model.generation_config)
-    documents = [{"input_ids": [*ids, tokenizer.eos_token_id]} for ids in tokenizer(texts)["input_ids"]]
-    longest = max(len(document["input_ids"]) for document in documents)
+    halves = [halve(text, config["template"]) for text in texts]
+    questions = tokenizer([question for question, _ in halves])["input_ids"]
+    replies = tokenizer([reply + tokenizer.eos_token for _, reply in halves])["input_ids"]
+    documents = [document(*pair) for pair in zip(questions, replies, strict=True)]
+    longest = max(len(one["input_ids"]) for one in documents)
     checks = health.stop_at_errors(
         [
             health.known_tokens(tokenizer, texts[:1000], "document"),
@@ -53,6 +58,7 @@ def run(
         train_dataset=documents,
         data_collator=partial(collate, pad=tokenizer.pad_token_id),
     )
+    trainer.padding = tokenizer.pad_token_id
     done = fit(trainer, progress)
     models.save(model, tokenizer, workdir / "final", generation)
 
@@ -74,6 +80,13 @@ def run(
         ),
         "clean": partial(clean, workdir),
     }
+
+
+def halve(text: str, template: str) -> tuple[str, str]:
+    """Prompt and completion of a document: cut where the part of the template after the question ends."""
+    before, _, after = template.partition("{question}")
+    cut = text.index(after, len(before)) + len(after) if after else 0
+    return text[:cut], text[cut:]
 
 
 if __name__ == "__main__":

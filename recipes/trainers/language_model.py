@@ -1,14 +1,15 @@
-"""Next-token training on whole documents, with little padding and an order that survives a resume."""
+"""Next-token training on documents, with little padding and an order that survives a resume."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Sampler
 
 from recipes.trainers.resume import EPOCH_STRIDE, ExactResume
 
-IGNORED = -100  # label of a padding position
+IGNORED = -100  # label of a position without a loss
 
 
 class SortedWindows(Sampler[int]):
@@ -35,20 +36,26 @@ class SortedWindows(Sampler[int]):
             yield from sorted(order[start : start + self.window], key=lambda i: self.lengths[i])
 
 
+def document(prompt: list[int], completion: list[int]) -> dict[str, list[int]]:
+    """`input_ids` and `labels` of a document whose prompt carries no loss."""
+    return {"input_ids": [*prompt, *completion], "labels": [IGNORED] * len(prompt) + completion}
+
+
 def collate(documents: list[dict[str, list[int]]], pad: int) -> dict[str, torch.Tensor]:
     """Pad on the right: `input_ids` and `labels`, both (batch, time).
 
     No attention mask: a causal model's real tokens never see the padding after them.
     """
-    rows = [torch.tensor(document["input_ids"]) for document in documents]
     return {
-        "input_ids": torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad),
-        "labels": torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=IGNORED),
+        name: pad_sequence([torch.tensor(d[name]) for d in documents], batch_first=True, padding_value=value)
+        for name, value in (("input_ids", pad), ("labels", IGNORED))
     }
 
 
 class LanguageModel(ExactResume):
-    """Trainer on a list of `{"input_ids": […]}`; it counts the trained tokens, without the padding."""
+    """Trainer on a list of `document`s; it counts the tokens it has seen, without the padding."""
+
+    padding = 0  # the token that `collate` fills up with
 
     def _get_train_sampler(self, dataset: Any = None):
         data: Any = self.train_dataset if dataset is None else dataset
@@ -56,7 +63,7 @@ class LanguageModel(ExactResume):
         return SortedWindows([len(d["input_ids"]) for d in data], window, self.args.seed)
 
     def training_step(self, model, inputs, num_items_in_batch=None):
-        self.state.num_input_tokens_seen += int((inputs["labels"] != IGNORED).sum())
+        self.state.num_input_tokens_seen += int((inputs["input_ids"] != self.padding).sum())
         return super().training_step(model, inputs, num_items_in_batch)
 
     def log(self, logs, start_time=None):

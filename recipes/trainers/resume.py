@@ -15,6 +15,7 @@ import torch
 from transformers import Trainer
 
 from recipes.errors import UserError
+from recipes.stages.disk import saving
 
 STATE = "resume.pt"
 PARTIAL = "saving"  # a checkpoint is written here and then renamed, so a kill leaves no half of one
@@ -85,37 +86,39 @@ class ExactResume(Trainer):
 
     def _save_checkpoint(self, model, trial):
         folder = Path(self.args.output_dir)
+        good = last_checkpoint(folder)
+        try:
+            with saving(
+                f"the checkpoint of step {self.state.global_step}",
+                folder,
+                f"last good checkpoint: {good or 'none'}; ",
+            ):
+                self._save_whole_checkpoint(model, trial, folder)
+        except UserError:
+            shutil.rmtree(folder / PARTIAL, ignore_errors=True)
+            raise
+        if self.args.should_save:
+            for old in checkpoints(folder)[: -max(self.args.save_total_limit or 1, 1)]:
+                shutil.rmtree(old, ignore_errors=True)
+
+    def _save_whole_checkpoint(self, model, trial, folder: Path) -> None:
         name = f"checkpoint-{self.state.global_step}"
         partial = folder / PARTIAL / name
-        try:
-            if self.args.should_save:
-                shutil.rmtree(folder / PARTIAL, ignore_errors=True)
-            self.accelerator.wait_for_everyone()
-            self.saving = True
-            super()._save_checkpoint(model, trial)
-            self.accelerator.wait_for_everyone()
-            if self.args.should_save:
-                torch.save(self.held_state(), partial / STATE)
-                for path in [*partial.iterdir(), partial]:
-                    sync(path)
-                partial.replace(folder / name)
-                sync(folder)
-        # safetensors and torch report a full disk as their own kinds of error
-        except Exception as error:
-            if not is_write_error(error):
-                raise
+        if self.args.should_save:
             shutil.rmtree(folder / PARTIAL, ignore_errors=True)
-            raise UserError(
-                f"cannot save the checkpoint of step {self.state.global_step} in {folder}: "
-                f"{one_line(error)}; last good checkpoint: {last_checkpoint(folder) or 'none'}; "
-                "make room and run the same command again"
-            ) from error
+        self.accelerator.wait_for_everyone()
+        self.saving = True
+        try:
+            super()._save_checkpoint(model, trial)
         finally:
             self.saving = False
+        self.accelerator.wait_for_everyone()
         if self.args.should_save:
-            keep = max(self.args.save_total_limit or 1, 1)
-            for old in checkpoints(folder)[:-keep]:
-                shutil.rmtree(old, ignore_errors=True)
+            torch.save(self.held_state(), partial / STATE)
+            for path in [*partial.iterdir(), partial]:
+                sync(path)
+            partial.replace(folder / name)
+            sync(folder)
 
     # -- resuming --------------------------------------------------------------------------------------
 
@@ -152,19 +155,3 @@ class ExactResume(Trainer):
             f"step {self.state.global_step + 1}: {metric} is {float(value)}, training cannot go on; "
             f"last good checkpoint: {good or 'none'}; a lower learning_rate or max_grad_norm often helps"
         )
-
-
-def is_write_error(error: BaseException) -> bool:
-    """Whether `error`, or its cause, says that a file could not be written."""
-    if isinstance(error, OSError):
-        return True
-    text = str(error).lower()
-    return any(
-        words in text for words in ("no space left", "file too large", "i/o error", "file write failed")
-    )
-
-
-def one_line(error: BaseException) -> str:
-    """The first line of an error's text."""
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,49 @@
+"""The documents of a step are those of a plain random order; only their arrangement saves padding."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from stage_runs import TASK, TEMPLATE
+
+from recipes import worlds
+from recipes.stages.pretrain import halve
+from recipes.trainers.language_model import IGNORED, SortedWindows, collate, document
+
+
+@given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 9), st.integers(0, 5), st.integers(0, 3))
+def test_windows(lengths: list[int], window: int, seed: int, epoch: int):
+    sampler = SortedWindows(lengths, window, seed)
+    sampler.set_epoch(epoch)
+    order = list(sampler)
+    assert len(order) == len(sampler) == len(lengths) // window * window
+    assert len(set(order)) == len(order)
+    for start in range(0, len(order), window):
+        sizes = [lengths[i] for i in order[start : start + window]]
+        assert sizes == sorted(sizes)
+    again = SortedWindows(lengths, window, seed)
+    again.set_epoch(epoch)
+    assert list(again) == order
+
+
+def test_epochs_differ():
+    sampler = SortedWindows([1] * 50, 5, 0)
+    first = list(sampler)
+    sampler.set_epoch(1)
+    assert list(sampler) != first
+
+
+def test_collate():
+    batch = collate([document([5, 6], [7]), document([5], [7, 8, 9])], pad=0)
+    assert batch["input_ids"].tolist() == [[5, 6, 7, 0], [5, 7, 8, 9]]
+    assert batch["labels"].tolist() == [[IGNORED, IGNORED, 7, IGNORED], [IGNORED, 7, 8, 9]]
+    assert batch["input_ids"].dtype == torch.long
+
+
+def test_documents_are_cut_after_the_prompt():
+    world = worlds.make(TASK)
+    for text in worlds.corpus(world, {"chain": 0.5, "direct": 0.5}, 50, 0, TEMPLATE):
+        prompt, completion = halve(text, TEMPLATE)
+        assert prompt + completion == text
+        assert prompt.startswith("<user>")
+        assert prompt.endswith("<assistant>")
+    assert halve("1+2=3", "{question}") == ("", "1+2=3")
