@@ -44,7 +44,7 @@ def quiet_environment(config: dict[str, Any]) -> None:
     os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    # Waiting threads sleep instead of spinning: two threads on a busy machine are else ten times slower than one.
+    # Waiting threads sleep, not spin: two threads on a busy machine are else ten times slower than one.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if not names_hub:
         os.environ["HF_HUB_OFFLINE"] = "1"
