@@ -15,7 +15,7 @@ from recipes.jobs import Jobs
 from recipes.recipe import load_all
 
 QUICKSTART = "r1_zero"
-TARGETS = ("all", "everything", "clean_checkpoints", "train", "evaluate", "analyse", "report")
+TARGETS = ("all", "everything", "benchmarks", "clean_checkpoints", "train", "evaluate", "analyse", "report")
 
 try:
     RECIPES = load_all()
@@ -171,6 +171,18 @@ rule report:
     shell:
         "python -m analysis.report --recipe {wildcards.recipe} --scale {wildcards.scale} --seeds {params.seeds}"
         " --report {wildcards.report} --out {output} 2> {log}"
+
+
+rule benchmarks:
+    output:
+        "results/benchmarks/grpo_speed.csv",
+    log:
+        "results/benchmarks/grpo_speed.log",
+    threads: workflow.cores # nothing else runs beside a timed pair
+    message:
+        "time the grpo stage against plain TRL"
+    shell:
+        "python tests/benchmarks/grpo_speed.py --out {output} 2> {log}"
 
 
 onsuccess:

@@ -84,7 +84,7 @@ def _template(name: str) -> Any:
 
 def _table(path: Path) -> pd.DataFrame:
     try:
-        return pd.read_csv(path, float_precision="round_trip")
+        return pd.read_csv(path)
     except FileNotFoundError:
         raise UserError(f"{path}: missing; run analysis.analyse first") from None
 

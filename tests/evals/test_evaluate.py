@@ -141,7 +141,7 @@ def test_a_folder_may_be_evaluated_too(command, heldout, checkpoint):
     assert out.read_bytes() == same.read_bytes()
 
 
-def test_a_full_disk_leaves_no_result(command, heldout, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_no_result(command, heldout, monkeypatch, capsys):
     status, out, _ = command({"heldout": heldout})
     assert status == 0
 
@@ -149,9 +149,12 @@ def test_a_full_disk_leaves_no_result(command, heldout, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(sentinel, "write", full)
-    with pytest.raises(OSError, match="No space left"):
-        command({"heldout": heldout})
+    status, out, _ = command({"heldout": heldout})
+    assert status == 2
     assert not out.exists()
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("error: cannot save the evaluation in ")
+    assert "No space left on device; make room and run the same command again" in error
 
 
 def test_progress_lines(capsys):

@@ -2,6 +2,7 @@
 
 import copy
 import random
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 
 from recipes import graph
 from recipes.graph import Node
-from recipes.recipe import Recipe
+from recipes.recipe import Recipe, load_all
 
 ARMS = ("base-recipe", "a", "b")
+ROOT = Path(__file__).parents[2]
 
 
 @st.composite
@@ -189,3 +191,11 @@ def test_resources_shape_no_lineage(folder):
     assert graph.resources(recipes, Node("paper", "cpu", "hot", 0, "after", "eval")) == {"gpu": 8}
     folder.set("paper", "stages/grpo/version", 2)
     assert graph.lineage(folder.load(), node) != before
+
+
+def test_the_engine_of_evaluations_reaches_them():
+    recipes = load_all(ROOT / "recipes")
+    config = graph.resolve(recipes, Node("r1_zero", "paper", "base-recipe", 0, "after", "eval"))
+    assert config["backend"] == "vllm"
+    assert config["backend_args"]["tensor_parallel_size"] == 16
+    assert "backend" not in graph.resolve(recipes, Node("r1_zero", "cpu", "base-recipe", 0, "after", "eval"))

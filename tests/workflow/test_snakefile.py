@@ -68,9 +68,7 @@ def test_lint_finds_what_is_known():
 
 
 def test_snakefmt_is_content():
-    subprocess.run(
-        [BIN / "snakefmt", "--check", "-l", "110", "Snakefile"], cwd=ROOT, capture_output=True, check=True
-    )
+    subprocess.run([BIN / "snakefmt", "--check", "Snakefile"], cwd=ROOT, capture_output=True, check=True)
 
 
 @pytest.mark.parametrize(

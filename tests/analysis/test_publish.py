@@ -1,0 +1,51 @@
+"""The record of a report: everything to judge it by, and nothing of a run whose code is unknown."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from analysis import publish, table
+from recipes import graph
+from recipes.errors import UserError
+
+
+@pytest.fixture
+def report(run, tmp_path):
+    """What analyse leaves, as far as it is copied."""
+    folder = tmp_path / "report"
+    folder.mkdir()
+    table.collect(run).to_csv(folder / "table.csv", index=False)
+    for name in publish.TABLES:
+        (folder / f"{name}.csv").write_text(f"{name}\n")
+    return folder
+
+
+def test_record_has_every_final_number_and_run(run, report, tmp_path):
+    out = tmp_path / "published"
+    publish.publish(run, report, out)
+    numbers, runs = pd.read_csv(out / "numbers.csv"), pd.read_csv(out / "runs.csv")
+    assert len(numbers) == len(table.final(table.collect(run)))
+    assert set(numbers.seed) == {0, 1, 2}
+    assert len(runs) == sum(node.kind == "stage" for node in run.all_nodes())
+    assert json.loads(runs.hardware[0])
+    assert (out / "claims.csv").read_text() == (report / "claims.csv").read_text()
+    assert (out / "recipe.yaml").read_text() == (run.root / f"recipes/{run.name}.yaml").read_text()
+
+
+def test_no_record_without_report(run, tmp_path):
+    with pytest.raises(UserError, match=r"table.csv: missing; run `snakemake"):
+        publish.publish(run, tmp_path, tmp_path / "published")
+
+
+def test_no_record_of_unknown_code(run, report, tmp_path):
+    stage = next(node for node in run.all_nodes() if node.kind == "stage")
+    path = run.root / graph.folder(stage) / "provenance.json"
+    kept = path.read_text()
+    path.write_text(json.dumps(json.loads(kept) | {"dirty": True}))
+    try:
+        with pytest.raises(UserError, match="trained from files that differ from commit"):
+            publish.publish(run, report, tmp_path / "published")
+    finally:
+        path.write_text(kept)
+    assert not (tmp_path / "published").exists()

@@ -1,0 +1,60 @@
+"""The README keeps its word: its commands run, its recipes and files are those that exist.
+
+The two pip commands, the quickstart and pytest itself are run by .ci/run.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recipes.recipe import load_all
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+CODE = re.findall(r"`(snakemake [^`]+)`", README) + re.findall(r"&& (snakemake .+)", README)
+
+
+@pytest.mark.parametrize("command", sorted(set(CODE)))
+def test_command_is_planned(command):
+    """Dry, for real it takes minutes; a target that does not exist, or a wrong flag, fails here as well."""
+    words = shlex.split(command)
+    done = subprocess.run(
+        [Path(sys.executable).with_name("snakemake"), *words[1:], "--dry-run"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_recipe_is_in_the_gallery():
+    assert set(re.findall(r"\(recipes/(\w+)\.yaml\)", README)) == set(load_all(ROOT / "recipes"))
+
+
+def test_the_file_tree_is_the_tree():
+    """Each line names files of the folder it is indented under; every module has a line."""
+    tree = README.split("## Where things live")[1].split("```")[1]
+    folders, named = [ROOT], set()
+    for line in filter(None, tree.splitlines()):
+        depth = (len(line) - len(line.lstrip())) // 2
+        names = [name for name in re.split(r",? +", line.strip().split("  ")[0]) if name]
+        for name in names:
+            assert (folders[depth] / name).exists(), line
+            named.add(folders[depth] / name)
+        if names[0].endswith("/"):
+            folders[depth + 1 :] = [folders[depth] / names[0]]
+    modules = {f for top in ("recipes", "evals", "analysis") for f in (ROOT / top).rglob("*.py")}
+    unnamed = {f for f in modules if f not in named and f.name != "__init__.py" and f.parent.name != "tasks"}
+    assert not unnamed
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        if not target.startswith("http"):
+            assert (ROOT / target).exists(), target

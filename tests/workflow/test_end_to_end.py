@@ -1,0 +1,72 @@
+"""The quickstart for real, only shorter: a base model, RL on two seeds, evaluations, verdicts, the report."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def shorten(path: Path, changes: dict[str, str]) -> None:
+    text = path.read_text()
+    for old, new in changes.items():
+        assert old in text, (path, old)
+        text = text.replace(old, new)
+    path.write_text(text)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("encore")
+    shutil.copy(ROOT / "Snakefile", folder)
+    for name in ("recipes", "evals", "analysis", "profiles"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shorten(folder / "recipes/tiny_lm.yaml", {"max_steps: 400": "max_steps: 250", "items: 256": "items: 64"})
+    shorten(folder / "recipes/r1_zero.yaml", {"max_steps: 240": "max_steps: 96", "items: 256": "items: 64"})
+    return folder
+
+
+def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [Path(sys.executable).with_name("snakemake"), "--cores", *arguments],
+        cwd=folder,
+        env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=580,
+    )
+
+
+@pytest.mark.slow
+def test_quickstart_learns_and_reports(folder):
+    done = snakemake(folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    scores = folder / "results/r1_zero/cpu/base-recipe"
+    before = accuracy(scores / "seed0/evals/before.json")
+    for seed in (0, 1):
+        assert accuracy(scores / f"seed{seed}/evals/after.json") > before + 0.15  # chance moves it by 0.03
+
+    progress = re.compile(
+        r"^\[r1_zero/cpu/base-recipe/seed1 grpo\] step \d+/96 reward \S+ .* left$", re.MULTILINE
+    )
+    assert progress.search(done.stdout + done.stderr)
+    *summary, page = done.stdout.rstrip().splitlines()[-6:]
+    assert page == "results/r1_zero/cpu/quickstart.html"
+    assert summary == (folder / "results/r1_zero/cpu/quickstart/summary.txt").read_text().splitlines()
+    assert f"{before:.3f}" in (folder / page).read_text()
+
+    again = snakemake(folder)
+    assert again.returncode == 0
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+
+def accuracy(path: Path) -> float:
+    return json.loads(path.read_text())["tasks"]["heldout"]["metrics"]["accuracy"]["value"]
