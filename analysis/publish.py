@@ -2,8 +2,8 @@
 
     python -m analysis.publish --recipe r1_zero --scale cpu --seeds 5 --out results/published/r1_zero-cpu
 
-Writes the report's tables as CSV, numbers.csv (every final number of every arm and seed), runs.csv (commit,
-versions, hardware, time and tokens of every stage) and the recipe as it was.
+Writes the report's tables as CSV, numbers.csv (every final number of every arm and seed) and runs.csv (commit,
+versions, hardware, time and tokens of every stage; the commit holds the recipe as it was).
 """
 
 import json
@@ -40,7 +40,6 @@ def publish(run: table.Run, report: Path, out: Path) -> None:
     for column in ("versions", "hardware"):
         runs[column] = [json.dumps(value, sort_keys=True) for value in runs[column]]
     runs.to_csv(out / "runs.csv", index=False)
-    shutil.copyfile(run.root / f"recipes/{run.name}.yaml", out / "recipe.yaml")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

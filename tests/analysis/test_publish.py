@@ -30,7 +30,6 @@ def test_record_has_every_final_number_and_run(run, report, tmp_path):
     assert len(runs) == sum(node.kind == "stage" for node in run.all_nodes())
     assert json.loads(runs.hardware[0])
     assert (out / "claims.csv").read_text() == (report / "claims.csv").read_text()
-    assert (out / "recipe.yaml").read_text() == (run.root / f"recipes/{run.name}.yaml").read_text()
 
 
 def test_no_record_without_report(run, tmp_path):
