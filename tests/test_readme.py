@@ -15,7 +15,7 @@ from recipes.recipe import load_all
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-CODE = re.findall(r"`(snakemake [^`]+)`", README) + re.findall(r"&& (snakemake .+)", README)
+CODE = re.findall(r"`(snakemake [^`<]+)`", README) + re.findall(r"&& (snakemake .+)", README)
 
 
 @pytest.mark.parametrize("command", sorted(set(CODE)))
