@@ -8,7 +8,7 @@ from typing import Any
 
 Row = tuple[int, str, float]  # step, metric, value
 
-TAIL = 0.2  # share of the steps, at the end, over which `last_fifth/` averages
+FIFTH = 0.2  # share of the steps over which `first_fifth` and `last_fifth/` average
 NOT_MEASURED = {"step", "epoch", "total_flos", "num_input_tokens_seen"}  # bookkeeping of the trainer
 TIMED = {"step_time", "tokens_per_s"}
 
@@ -62,7 +62,7 @@ def scalars(curve: list[Row]) -> dict[str, float]:
     """`last/<metric>`: the last logged value; `last_fifth/<metric>`: mean of the last fifth of steps."""
     if not curve:
         return {}
-    after = max(step for step, _, _ in curve) * (1 - TAIL)
+    after = max(step for step, _, _ in curve) * (1 - FIFTH)
     values: dict[str, list[float]] = {}
     tails: dict[str, list[float]] = {}
     for step, name, value in curve:
@@ -71,3 +71,10 @@ def scalars(curve: list[Row]) -> dict[str, float]:
             tails.setdefault(name, []).append(value)
     last = {f"last/{name}": column[-1] for name, column in values.items()}
     return last | {f"last_fifth/{name}": sum(column) / len(column) for name, column in tails.items()}
+
+
+def first_fifth(curve: list[Row], metric: str) -> float | None:
+    """Mean of `metric` over the first fifth of steps; None where it was not logged there."""
+    until = FIFTH * max((step for step, _, _ in curve), default=0)
+    values = [value for step, name, value in curve if name == metric and step <= until]
+    return sum(values) / len(values) if values else None

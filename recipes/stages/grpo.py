@@ -81,16 +81,7 @@ def run(
     return {
         "metrics": {**scalars, "parameters": parameters},
         "health": checks + health.training(measured, scalars),
-        "provenance": provenance.record(
-            started=started,
-            wall_s=done.wall_s,
-            resumed=done.resumed,
-            steps=done.steps,
-            tokens=done.tokens,
-            flops=passes * parameters * done.tokens,
-            formula=FORMULA,
-            threads=torch.get_num_threads(),
-        ),
+        "provenance": provenance.record(started, done, passes * parameters, FORMULA),
         "clean": partial(clean, workdir),
     }
 

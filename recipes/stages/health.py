@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from recipes.errors import UserError
+from recipes.stages import curves
 
 Check = dict[str, Any]
 Reward = Callable[..., list[float | None]]
@@ -89,10 +90,10 @@ def known_tokens(tokenizer: Any, texts: Sequence[str], what: str) -> Check:
 
 def context(longest: int, cap: int, limit: int | None) -> Check:
     """Prompt and completion, or a document (`cap` 0), fit into the model's context."""
-    what = (
-        f"the longest prompt ({longest} tokens) and a completion of {cap}" if cap else "the longest document"
-    )
-    message = f"{what} need {longest + cap} positions, the model has {limit}"
+    what = "the longest document needs"
+    if cap:
+        what = f"the longest prompt ({longest} tokens) and a completion of {cap} need"
+    message = f"{what} {longest + cap} positions, the model has {limit}"
     return check(
         "context", limit is None or longest + cap <= limit, longest + cap, limit or 0, message, "error"
     )
@@ -111,19 +112,35 @@ def same_template(own: str, base: str | None) -> Check:
     return check("same_template", ok, 0 if ok else 1, 0, message, "warning")
 
 
-def training(curve: Sequence[tuple[int, str, float]], scalars: Mapping[str, float]) -> list[Check]:
-    """Warnings from the learning curve of a policy: truncation, groups without variance, entropy collapse."""
+def training(
+    curve: list[curves.Row], scalars: Mapping[str, float], when: str = "in the last fifth of the steps"
+) -> list[Check]:
+    """Warnings from a policy's curve and its `scalars`: each compares the last fifth of the steps so far.
+
+    Truncation and groups without variance with a fixed limit, entropy with its first value, accuracy with
+    its first fifth. What was not measured is not checked. `when` ends the messages.
+    """
     found = []
+
+    def warn(name: str, ok: bool, value: float, limit: float, text: str) -> None:
+        found.append(check(name, ok, value, limit, f"{text} {when}", "warning"))
+
     for name, key, limit, text in (
-        ("truncation", "completions/clipped_ratio", TRUNCATION, "completions cut at the cap"),
-        ("zero_variance", "frac_reward_zero_std", ZERO_VARIANCE, "groups whose rewards are all the same"),
+        ("truncation", "completions/clipped_ratio", TRUNCATION, "of completions are cut at the cap"),
+        ("zero_variance", "frac_reward_zero_std", ZERO_VARIANCE, "of groups have zero variance"),
     ):
         if (value := scalars.get(f"last_fifth/{key}")) is not None:
-            message = f"{value:.1%} {text}, in the last fifth of the steps"
-            found.append(check(name, value <= limit, value, limit, message, "warning"))
-    entropies = [value for _, name, value in curve if name == "entropy"]
-    if entropies and entropies[0] > 0:
-        left = scalars["last_fifth/entropy"] / entropies[0]
-        message = f"entropy went from {entropies[0]:.3f} to {scalars['last_fifth/entropy']:.3f} nats a token"
-        found.append(check("entropy", left >= ENTROPY_LEFT, left, ENTROPY_LEFT, message, "warning"))
+            warn(name, value <= limit, value, limit, f"{value:.1%} {text} (limit {limit:.0%})")
+    first = next((value for _, name, value in curve if name == "entropy"), 0.0)
+    last = scalars.get("last_fifth/entropy")
+    if first > 0 and last is not None:
+        left = last / first
+        text = (
+            f"entropy went from {first:.3f} to {last:.3f} nats a token, {left:.1%} (limit {ENTROPY_LEFT:.0%})"
+        )
+        warn("entropy", left >= ENTROPY_LEFT, left, ENTROPY_LEFT, text)
+    early, late = curves.first_fifth(curve, "accuracy"), scalars.get("last_fifth/accuracy")
+    if early is not None and late is not None:
+        text = f"accuracy went from {early:.3f} in the first fifth of the steps to {late:.3f}"
+        warn("accuracy", late >= early, late, early, text)
     return found

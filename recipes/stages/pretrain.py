@@ -23,7 +23,6 @@ def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
 ) -> dict[str, Any]:
     """Train and save the base model under `workdir`/final; curve.csv beside `out`."""
-    import torch
     from transformers import TrainingArguments
 
     from recipes import models, worlds
@@ -68,16 +67,7 @@ def run(
     return {
         "metrics": {**curves.scalars(curves.deterministic(curve)), "parameters": parameters},
         "health": checks,
-        "provenance": provenance.record(
-            started=started,
-            wall_s=done.wall_s,
-            resumed=done.resumed,
-            steps=done.steps,
-            tokens=done.tokens,
-            flops=6 * parameters * done.tokens,
-            formula=FORMULA,
-            threads=torch.get_num_threads(),
-        ),
+        "provenance": provenance.record(started, done, 6 * parameters, FORMULA),
         "clean": partial(clean, workdir),
     }
 

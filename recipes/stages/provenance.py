@@ -6,7 +6,10 @@ import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from recipes.trainers.fit import Fit
 
 PACKAGES = ("torch", "transformers", "trl", "accelerate", "datasets", "tokenizers", "safetensors", "vllm")
 
@@ -55,38 +58,33 @@ def processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def hardware(threads: int) -> dict[str, Any]:
+def hardware() -> dict[str, Any]:
     """Processor, cores, threads used, and the GPUs if there are any."""
     import torch
 
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-    return {"cpu": processor(), "cores": os.cpu_count(), "threads": threads, "gpus": gpus}
+    return {
+        "cpu": processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "gpus": gpus,
+    }
 
 
-def record(
-    *,
-    started: str,
-    wall_s: float,
-    resumed: int,
-    steps: int,
-    tokens: int,
-    flops: float,
-    formula: str,
-    threads: int,
-) -> dict[str, Any]:
-    """The content of provenance.json. `wall_s`: training seconds over all resumed parts, without loading."""
+def record(started: str, done: "Fit", flops_a_token: float, formula: str) -> dict[str, Any]:
+    """The content of provenance.json. wall_s: training seconds over all resumed parts, without loading."""
     head, dirty = commit()
     return {
         "commit": head,
         "dirty": dirty,
         "versions": versions(),
-        "hardware": hardware(threads),
+        "hardware": hardware(),
         "started": started,
-        "wall_s": round(wall_s, 3),
-        "resumed": resumed,
-        "steps": steps,
-        "tokens": tokens,
-        "tokens_per_s": round(tokens / wall_s, 1) if wall_s > 0 else None,
-        "flops": flops,
+        "wall_s": round(done.wall_s, 3),
+        "resumed": done.resumed,
+        "steps": done.steps,
+        "tokens": done.tokens,
+        "tokens_per_s": round(done.tokens / done.wall_s, 1) if done.wall_s > 0 else None,
+        "flops": flops_a_token * done.tokens,
         "flops_formula": formula,
     }
