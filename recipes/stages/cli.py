@@ -4,7 +4,6 @@ stdout carries progress lines only, stderr the log. Exit status: 0 done, 2 a mis
 """
 
 import argparse
-import errno
 import json
 import os
 import sys
@@ -14,10 +13,9 @@ from typing import Any, Protocol
 
 from recipes.errors import UserError
 from recipes.stages import sentinel
+from recipes.stages.disk import NO_ROOM
 from recipes.stages.lock import only_one
 from recipes.stages.progress import Progress
-
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Run(Protocol):

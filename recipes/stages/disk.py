@@ -1,5 +1,6 @@
 """A disk that is full while something is saved: one line, whatever the library called it."""
 
+import errno
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,17 +10,29 @@ from safetensors import SafetensorError
 
 from recipes.errors import UserError
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+TORCH_SAYS = ("unexpected pos", "iostream error")
+
+
+def no_room(error: Exception) -> bool:
+    """Whether `error` says that a file could not grow.
+
+    A full disk is an OSError to Python, a SafetensorError to safetensors, and a RuntimeError to torch: about
+    an "unexpected pos" or, before the first bytes, an "iostream error".
+    """
+    if isinstance(error, OSError):
+        return error.errno in NO_ROOM
+    return isinstance(error, SafetensorError) or any(words in str(error) for words in TORCH_SAYS)
+
 
 @contextmanager
 def saving(what: str, folder: Path, then: str = "") -> Iterator[None]:
-    """Turn a failed write within into a UserError that names `what`, `folder` and the space left there.
-
-    A full disk is an OSError to Python, a SafetensorError to safetensors and a RuntimeError about "unexpected
-    pos" to torch.
-    """
+    """Turn a write that finds no room into a UserError with `what`, `folder` and the space left there."""
     try:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:
+        if not no_room(error):
+            raise
         raise UserError(
             f"cannot save {what} in {folder}, {shutil.disk_usage(folder).free / 2**20:.1f} MiB free there: "
             f"{(str(error).strip().splitlines() or [type(error).__name__])[0]}; {then}"

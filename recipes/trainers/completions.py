@@ -1,4 +1,9 @@
-"""completions.jsonl: every sampled completion with its rewards; cut back on resume, so no row is twice."""
+"""completions.jsonl: sampled completions with their rewards; cut back on resume, so no row is twice.
+
+Every completion of a small run. A rollout of a paper has thousands of long ones: once the file has `ALL`
+bytes, only the first group of each rollout is added. That depends on the file alone: a resumed run keeps the
+same rows.
+"""
 
 import json
 import os
@@ -6,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError
+
+ALL = 256 * 2**20  # bytes
 
 
 class CompletionsLog:
@@ -16,8 +23,10 @@ class CompletionsLog:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.file = path.open("ab")
 
-    def append(self, rows: list[dict[str, Any]]) -> None:
-        """Add one line a row."""
+    def append(self, rows: list[dict[str, Any]], group_size: int) -> None:
+        """Add one line a row of a rollout, which holds whole groups one after another."""
+        if self.file.tell() >= ALL:
+            rows = rows[:group_size]
         self.file.write("".join(json.dumps(row) + "\n" for row in rows).encode())
 
     def flush(self) -> int:

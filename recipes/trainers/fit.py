@@ -10,8 +10,9 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.trainer_callback import TrainerState
 
 from recipes.errors import UserError
+from recipes.stages import curves, health
 from recipes.stages.progress import Progress
-from recipes.trainers.resume import PARTIAL, STATE, ExactResume, checkpoints, last_checkpoint
+from recipes.trainers.resume import PARTIAL, STATE, ExactResume, checkpoints, discard, last_checkpoint
 
 
 @dataclass(frozen=True)
@@ -41,15 +42,38 @@ class ShowProgress(TrainerCallback):
         self.progress.step(state.global_step, state.max_steps, logs or {}, state.num_input_tokens_seen)
 
 
+class WatchHealth(TrainerCallback):
+    """Warns, once a check, as soon as training looks bad: from a fifth of the run on, twenty times a run."""
+
+    LOOKS = 20  # a look reads the whole history
+
+    def __init__(self, progress: Progress):
+        self.progress = progress
+        self.looked = self.LOOKS // 5 - 1
+        self.warned: set[str] = set()
+
+    def on_log(self, args, state, control, **kwargs):
+        now = self.LOOKS * state.global_step // max(state.max_steps, 1)
+        if now <= self.looked:
+            return
+        self.looked = now
+        curve = curves.rows(state.log_history)
+        for one in health.training(curve, curves.scalars(curve), f"at step {state.global_step}"):
+            if not one["ok"] and one["check"] not in self.warned:
+                self.warned.add(one["check"])
+                self.progress.say(f"warning: {one['message']}")
+
+
 def fit(trainer: ExactResume, progress: Progress) -> Fit:
     """Train from the newest complete checkpoint to the end.
 
     Raises UserError at a non-finite number, a failed save, or where there was nothing to train on.
     """
     folder = Path(trainer.args.output_dir)
-    shutil.rmtree(folder / PARTIAL, ignore_errors=True)
+    remove_incomplete(folder)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(ShowProgress(progress))
+    trainer.add_callback(WatchHealth(progress))
     newest = last_checkpoint(folder)
     state = TrainerState.load_from_json(str(newest / "trainer_state.json")) if newest else None
     if newest and state and state.global_step >= state.max_steps:
@@ -75,5 +99,12 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
 
 def clean(folder: Path) -> None:
     """Remove the training state, which nothing needs once the stage is done."""
-    for path in [*checkpoints(folder), folder / PARTIAL]:
+    for path in checkpoints(folder):
+        discard(path)
+    remove_incomplete(folder)
+
+
+def remove_incomplete(folder: Path) -> None:
+    """Remove what a kill left of a checkpoint that was being written or removed."""
+    for path in [folder / PARTIAL, *(set(folder.glob("checkpoint-*")) - set(checkpoints(folder)))]:
         shutil.rmtree(path, ignore_errors=True)

@@ -122,7 +122,7 @@ class GRPO(ExactResume, LeanLogProbs):
             for name, value in by_correctness(rows, self.num_generations).items():
                 self._metrics["train"][name].append(value)
             if self.rollouts and self.accelerator.is_main_process:
-                self.rollouts.append(rows)
+                self.rollouts.append(rows, self.num_generations)
         return batch
 
     def require_scored(self, rewards: torch.Tensor) -> None:

@@ -61,7 +61,7 @@ class LeanLogProbs(GRPOTrainer):
         logps, entropies, order = [], [], pieces(lengths, rows)
         steps = torch.arange(logits_to_keep, device=ids.device)
         for piece in order:
-            width = int(lengths[piece[0]])
+            width = max(2, int(lengths[piece[0]]))  # one token alone has no log-probability
             tokens, start, length = ids[piece, :width], starts[piece, None], lengths[piece, None]
             place = torch.arange(width, device=ids.device)
             labels = tokens.masked_fill((place < start) | (place >= length), IGNORED)

@@ -30,6 +30,12 @@ def checkpoints(folder: Path) -> list[Path]:
     )
 
 
+def discard(checkpoint: Path) -> None:
+    """Remove a checkpoint. Its marker goes first: what a kill leaves must not look complete."""
+    (checkpoint / STATE).unlink(missing_ok=True)
+    shutil.rmtree(checkpoint, ignore_errors=True)
+
+
 def last_checkpoint(folder: Path) -> Path | None:
     """The newest complete checkpoint of `folder`, if any."""
     return next(reversed(checkpoints(folder)), None)
@@ -99,7 +105,7 @@ class ExactResume(Trainer):
             raise
         if self.args.should_save:
             for old in checkpoints(folder)[: -max(self.args.save_total_limit or 1, 1)]:
-                shutil.rmtree(old, ignore_errors=True)
+                discard(old)
 
     def _save_whole_checkpoint(self, model, trial, folder: Path) -> None:
         name = f"checkpoint-{self.state.global_step}"
