@@ -79,7 +79,7 @@ def reporter(progress: Progress, task: str, clock: Callable[[], float] = time.mo
         if done < total and now - last < EVERY:
             return
         last = now
-        left = f" {clock_text((now - began) / done * (total - done))} left" if done < total else ""
+        left = f" {clock_text((now - began) / done * (total - done))} left" if 0 < done < total else ""
         progress.say(f"{task} {done}/{total} completions{left}")
 
     return report

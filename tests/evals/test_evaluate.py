@@ -157,6 +157,13 @@ def test_a_full_disk_leaves_no_result(command, heldout, monkeypatch, capsys):
     assert "No space left on device; make room and run the same command again" in error
 
 
+def test_progress_before_the_first_completion(capsys):
+    now = iter([0.0, 6.0])
+    report = evaluate.reporter(Progress("r/cpu/base/seed0/eval:after"), "heldout", clock=lambda: next(now))
+    report(0, 4096)
+    assert capsys.readouterr().out == "[r/cpu/base/seed0 eval:after] heldout 0/4096 completions\n"
+
+
 def test_progress_lines(capsys):
     now = iter([0.0, 1.0, 6.0, 7.0, 24.0])
     report = evaluate.reporter(Progress("r/cpu/base/seed0/eval:after"), "heldout", clock=lambda: next(now))
