@@ -1,10 +1,13 @@
 """One uninterrupted run of each stage, shared by all tests of this folder."""
 
 import shutil
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
 import stage_runs
+
+forkserver.ensure_running()  # loads torch and TRL while pytest collects
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,12 @@
 """Runs tiny stages in processes forked from a server that has torch and TRL loaded: a run costs a second."""
 
 import contextlib
+import gc
 import json
 import multiprocessing
 import os
 import signal
+from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,8 @@ PRELOAD = [
 FORK = multiprocessing.get_context("forkserver")
 FORK.set_forkserver_preload(PRELOAD)
 
+AT_ONCE = 2  # stages that run side by side
+
 TASK = {"world": "chain", "terms": [2, 3]}
 TEMPLATE = "<user>{question}<assistant>"
 PRETRAIN: dict[str, Any] = {
@@ -32,13 +36,13 @@ PRETRAIN: dict[str, Any] = {
     "template": TEMPLATE,
     "corpus": {"documents": 96, "mixture": {"direct": 0.4, "chain": 0.6}},
     "model": {"hidden_size": 32, "layers": 1, "head_dim": 32, "max_position_embeddings": 64},
-    # 3 steps an epoch, 10 epochs; checkpoints and log lines never fall together
+    # 3 steps an epoch, 6 epochs; checkpoints and log lines seldom fall together
     "args": {
         "per_device_train_batch_size": 8,
         "gradient_accumulation_steps": 4,
         "learning_rate": 1e-2,
         "lr_scheduler_type": "cosine",
-        "max_steps": 30,
+        "max_steps": 18,
         "save_steps": 4,
         "logging_steps": 3,
     },
@@ -97,11 +101,23 @@ def run(kind: str, arguments: list[str], folder: Path, trap: Any = None) -> int:
     return finish(start(kind, arguments, folder, trap))
 
 
+def run_all(stages: list[tuple[Any, ...]]) -> list[int]:
+    """Exit statuses of many stages, each with the arguments of `start`, a few of them at a time."""
+    started: list[multiprocessing.Process] = []
+    for stage in stages:
+        running = [process for process in started if process.is_alive()]
+        if len(running) == AT_ONCE:
+            connection.wait([process.sentinel for process in running], 120)
+        started.append(start(*stage))
+    return [finish(process) for process in started]
+
+
 def child(kind: str, arguments: list[str], folder: Path, trap: Any) -> None:
     import importlib
 
     from recipes.stages import cli
 
+    gc.freeze()  # what the server has loaded need not be searched for garbage
     os.chdir(folder)
     with (
         open("out.txt", "a") as out,

@@ -1,5 +1,7 @@
 """From a log history to curve.csv and final scalars."""
 
+import pytest
+
 from recipes.stages import curves
 
 HISTORY = [
@@ -37,6 +39,13 @@ def test_scalars_name_what_they_average():
     scalars = curves.scalars([row for row in curves.rows(HISTORY) if row[1] == "reward"])
     assert scalars == {"last/reward": 1.0, "last_fifth/reward": (0.9 + 1.0) / 2}
     assert curves.scalars([]) == {}
+
+
+def test_the_first_fifth():
+    rows = curves.rows(HISTORY)
+    assert curves.first_fifth(rows, "reward") == pytest.approx(0.15)  # steps 1 and 2 of 10
+    assert curves.first_fifth([row for row in rows if row[0] > 2], "reward") is None
+    assert curves.first_fifth([], "reward") is None
 
 
 def test_text_keeps_every_bit():

@@ -1,11 +1,16 @@
 """Health checks find what they are for, and nothing else."""
 
+import io
+from types import SimpleNamespace
+
 import pytest
 from stage_runs import TASK
 
 from recipes import rewards, worlds
 from recipes.errors import UserError
 from recipes.stages import health
+from recipes.stages.progress import Progress
+from recipes.trainers.fit import WatchHealth
 
 ROWS = [
     {"prompt": p.question, "question": p.question, "answer": p.answer, "difficulty": p.difficulty}
@@ -43,6 +48,11 @@ def test_context(longest, cap, limit, ok):
     assert health.context(longest, cap, limit)["ok"] is ok
 
 
+def test_grammar_of_context():
+    assert health.context(79, 0, 64)["message"] == "the longest document needs 79 positions, the model has 64"
+    assert "and a completion of 20 need 30 positions" in health.context(10, 20, 64)["message"]
+
+
 def test_unknown_tokens():
     tokenizer = worlds.tokenizer([worlds.make(TASK)])
     assert health.known_tokens(tokenizer, ["<user>1+2=<assistant>"], "prompt")["ok"]
@@ -63,11 +73,12 @@ def test_template_of_the_base():
         ("truncation", "completions/clipped_ratio", 0.09, 0.11),
         ("zero_variance", "frac_reward_zero_std", 0.49, 0.51),
         ("entropy", "entropy", 0.11, 0.09),
+        ("accuracy", "accuracy", 0.25, 0.24),
     ],
 )
 def test_warnings_of_a_training(name, metric, good, bad):
     for value, ok in ((good, True), (bad, False)):
-        curve = [(1, "entropy", 1.0), (10, "entropy", 0.5)]
+        curve = [(1, "accuracy", 0.25), (1, "entropy", 1.0), (10, "entropy", 0.5)]
         scalars = {"last_fifth/entropy": 0.5, f"last_fifth/{metric}": value}
         (found,) = [one for one in health.training(curve, scalars) if one["check"] == name]
         assert found["ok"] is ok
@@ -76,3 +87,30 @@ def test_warnings_of_a_training(name, metric, good, bad):
 
 def test_nothing_measured_nothing_said():
     assert health.training([], {}) == []
+    assert health.training([(1, "entropy", 1.0), (1, "accuracy", 1.0)], {}) == []
+
+
+def lines_of(history: list[dict], steps: int) -> list[str]:
+    """What is printed while `history` is logged."""
+    out = io.StringIO()
+    watch = WatchHealth(Progress("r/cpu/a/seed0/grpo", out))
+    for i, entry in enumerate(history):
+        state = SimpleNamespace(log_history=history[: i + 1], global_step=entry["step"], max_steps=steps)
+        watch.on_log(None, state, None)
+    return out.getvalue().splitlines()
+
+
+def test_a_warning_is_said_once_and_as_soon_as_it_is_due():
+    flat = [{"step": n, "frac_reward_zero_std": 0.3 if n < 100 else 0.78} for n in range(1, 201)]
+    warning = "warning: 54.0% of groups have zero variance (limit 50%) at step 110"
+    assert lines_of(flat, 200) == [f"[r/cpu/a/seed0 grpo] {warning}"]
+    fell = [{"step": n, "accuracy": 0.25 if n < 50 else 0.02, "loss": 0.0} for n in range(1, 201)]
+    (line,) = lines_of(fell, 200)
+    assert "warning: accuracy went from 0.250 in the first fifth of the steps to" in line
+
+
+def test_a_sound_run_and_a_bad_start_are_no_warning():
+    good = [{"step": n, "accuracy": n / 100, "frac_reward_zero_std": 0.1} for n in range(1, 101)]
+    good[0] |= {"frac_reward_zero_std": 1.0, "completions/clipped_ratio": 0.9}
+    assert lines_of(good, 100) == []
+    assert lines_of([{"step": n, "loss": 1.0} for n in range(1, 31)], 30) == []

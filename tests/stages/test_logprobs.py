@@ -4,7 +4,7 @@ import contextlib
 from types import SimpleNamespace
 
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOTrainer
@@ -32,6 +32,7 @@ PADDING = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 9)), min_size=1, 
 
 
 @settings(max_examples=25, deadline=None)
+@example([(1, 1)] + [(1, 0)] * 9, 0)  # a piece without any completion, its prompts of one token
 @given(PADDING, st.integers(0, 2**31))
 def test_values_and_gradients(shape: list[tuple[int, int]], seed: int):
     """`shape`: prompt and completion length of each row; a completion of 0 is one masked out as truncated."""
@@ -50,7 +51,9 @@ def test_values_and_gradients(shape: list[tuple[int, int]], seed: int):
         gradient = torch.cat([p.grad.flatten() for p in MODEL.parameters()])
         found.append((logps * mask[:, 6:], entropies * mask[:, 6:], gradient))
     for plain, lean in zip(*found, strict=True):
-        torch.testing.assert_close(lean, plain, rtol=1e-5, atol=1e-6)  # TRL's kernel computes in float32
+        # TRL's kernel computes in float32: errors of up to 6e-7 of the largest number, in 1000 examples
+        close = 5e-6 * max(1.0, plain.abs().max().item())
+        torch.testing.assert_close(lean, plain, rtol=0, atol=close)
 
 
 def test_to_the_left():

@@ -4,6 +4,7 @@ import random
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import stage_runs
@@ -68,34 +69,57 @@ def last_save():
     at_save(9)
 
 
-TRAPS = [mid_rollout, later_epoch, first_steps, second_save, last_save, before_the_sentinel]
+def during_clean():
+    """Die with metrics.json written and the training state half removed, in the worst order."""
+    from recipes.trainers import fit, resume
+
+    clean = fit.clean
+
+    def remove(folder: Path, **options) -> None:
+        for path in folder.iterdir():
+            if path.name != resume.STATE:
+                path.unlink()
+        stage_runs.die()
+
+    def trapped(folder: Path) -> None:
+        shutil.rmtree = remove
+        clean(folder)
+
+    fit.clean = trapped
 
 
-@pytest.mark.parametrize("trap", TRAPS)
-def test_grpo_killed_and_rerun(trap, base: Path, trained: Path, tmp_path: Path):
-    folder = tmp_path / "run"
-    shutil.copytree(base, folder)
-    arguments = stage_runs.command("grpo", stage_runs.GRPO, policy="results/pretrain/metrics.json")
-    assert stage_runs.run("grpo", arguments, folder, trap) == -9
-    assert not (folder / "results/grpo/metrics.json").exists()
-    assert stage_runs.run("grpo", arguments, folder) == 0, (folder / "err.txt").read_text()
-    assert stage_runs.outputs(folder, "grpo") == stage_runs.outputs(trained, "grpo")
+TRAPS = [mid_rollout, later_epoch, first_steps, second_save, last_save, before_the_sentinel, during_clean]
+KILLS = [("grpo", trap) for trap in TRAPS] + [
+    ("pretrain", trap) for trap in (mid_rollout, later_epoch, second_save, before_the_sentinel, during_clean)
+]
 
 
-@pytest.mark.parametrize("trap", [mid_rollout, later_epoch, second_save, before_the_sentinel])
-def test_pretrain_killed_and_rerun(trap, base: Path, tmp_path: Path):
-    arguments = stage_runs.command("pretrain", stage_runs.PRETRAIN)
-    assert stage_runs.run("pretrain", arguments, tmp_path, trap) == -9
-    assert stage_runs.run("pretrain", arguments, tmp_path) == 0, (tmp_path / "err.txt").read_text()
-    assert stage_runs.outputs(tmp_path, "pretrain") == stage_runs.outputs(base, "pretrain")
+@pytest.fixture(scope="module")
+def reruns(base: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[Any, tuple[int, int, Path]]:
+    """(kind, trap) -> statuses of the killed run and of the one after it, and their folder."""
+    folders = [fresh(kind, base, tmp_path_factory.mktemp("killed") / "run") for kind, _ in KILLS]
+    stages = [(kind, arguments_of(kind), folder) for (kind, _), folder in zip(KILLS, folders, strict=True)]
+    killed = stage_runs.run_all([(*stage, trap) for stage, (_, trap) in zip(stages, KILLS, strict=True)])
+    for kind, _, folder in stages:  # as Snakemake does with the output of a job that failed
+        (folder / f"results/{kind}/metrics.json").unlink(missing_ok=True)
+    again = stage_runs.run_all(stages)
+    return dict(zip(KILLS, zip(killed, again, folders, strict=True), strict=True))
+
+
+@pytest.mark.parametrize(("kind", "trap"), KILLS)
+def test_killed_and_rerun(kind: str, trap: Any, reruns: dict, base: Path, trained: Path):
+    killed, again, folder = reruns[kind, trap]
+    assert killed == -9
+    assert again == 0, (folder / "err.txt").read_text()
+    whole = trained if kind == "grpo" else base
+    assert stage_runs.outputs(folder, kind) == stage_runs.outputs(whole, kind)
+    assert not list((folder / f"checkpoints/{kind}").glob("checkpoint-*"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pretrain", "grpo"])
 def test_twenty_random_kills(kind: str, base: Path, trained: Path, tmp_path: Path):
-    config = {"pretrain": stage_runs.PRETRAIN, "grpo": stage_runs.GRPO}[kind]
-    policy = {"policy": "results/pretrain/metrics.json"} if kind == "grpo" else {}
-    arguments = stage_runs.command(kind, config, **policy)
+    arguments = arguments_of(kind)
     expected = stage_runs.outputs(trained if kind == "grpo" else base, kind)
     rng = random.Random(0)
     started = time.monotonic()
@@ -116,6 +140,12 @@ def killed(kind: str, arguments: list[str], base: Path, folder: Path, delay: flo
         return folder
     shutil.rmtree(folder)
     return killed(kind, arguments, base, folder, 0.7 * delay)
+
+
+def arguments_of(kind: str) -> list[str]:
+    if kind == "pretrain":
+        return stage_runs.command(kind, stage_runs.PRETRAIN)
+    return stage_runs.command(kind, stage_runs.GRPO, policy="results/pretrain/metrics.json")
 
 
 def fresh(kind: str, base: Path, folder: Path) -> Path:
