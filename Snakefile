@@ -9,13 +9,14 @@ snakemake --cores everything         every recipe that has the scale
 import sys
 from pathlib import Path
 
+from snakemake.logging import logger
+
 from recipes import command, redo
 from recipes.errors import UserError
 from recipes.jobs import Jobs
 from recipes.recipe import load_all
 
 QUICKSTART = "r1_zero"
-TARGETS = ("all", "everything", "benchmarks", "clean_checkpoints", "train", "evaluate", "analyse", "report")
 
 try:
     RECIPES = load_all()
@@ -23,18 +24,15 @@ try:
     JOBS = Jobs(RECIPES, CHOICE)
     if workflow.is_main_process:
         ARGUMENTS = command.arguments()
-        for target in (ARGUMENTS and ARGUMENTS.targets) or []:
-            command.check_target(RECIPES, CHOICE, target, [*RECIPES, *TARGETS])
-        nodes = [node for recipe in JOBS.here() for node in JOBS.grid(recipe, CHOICE.scale, "report")]
-        LOCK = redo.prepare(RECIPES, nodes, command.runs_jobs(ARGUMENTS))  # held until this process ends
+        ASKED = command.asked(RECIPES, CHOICE, ARGUMENTS, QUICKSTART)
+        RUNNING = command.runs_jobs(ARGUMENTS)
+        # held until this process ends
+        LOCK = redo.prepare(RECIPES, JOBS.nodes(ASKED), JOBS.judgements(ASKED), RUNNING)
+        if ARGUMENTS and RUNNING:
+            logger.addFilter(command.Unchanged(ASKED))
 except UserError as error:
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
-
-
-pathvars:
-    run="results/{recipe}/{scale}/{arm}/seed{seed}",
-    reports="results/{recipe}/{scale}",
 
 
 wildcard_constraints:
@@ -73,20 +71,20 @@ rule clean_checkpoints:
     message:
         "remove the checkpoints that no recipe leads to any more"
     shell:
-        "python -m recipes.clean checkpoints 2> {log}"
+        "python -m recipes.clean 2> {log}"
 
 
 rule train:
     input:
         unpack(JOBS.upstream),
     output:
-        metrics="<run>/{stage}/metrics.json",
-        curve="<run>/{stage}/curve.csv",
-        provenance="<run>/{stage}/provenance.json",
+        metrics="results/{recipe}/{scale}/{arm}/seed{seed}/{stage}/metrics.json",
+        curve="results/{recipe}/{scale}/{arm}/seed{seed}/{stage}/curve.csv",
+        provenance="results/{recipe}/{scale}/{arm}/seed{seed}/{stage}/provenance.json",
     log:
-        "<run>/{stage}/train.log",
+        "results/{recipe}/{scale}/{arm}/seed{seed}/{stage}/train.log",
     benchmark:
-        "<run>/{stage}/benchmark.tsv"
+        "results/{recipe}/{scale}/{arm}/seed{seed}/{stage}/benchmark.tsv"
     threads: JOBS.threads
     resources:
         gpu=JOBS.resource("gpu", 0),
@@ -116,10 +114,10 @@ rule evaluate:
     input:
         unpack(JOBS.upstream),
     output:
-        scores="<run>/evals/{checkpoint}.json",
-        samples="<run>/evals/{checkpoint}.samples.jsonl",
+        scores="results/{recipe}/{scale}/{arm}/seed{seed}/evals/{checkpoint}.json",
+        samples="results/{recipe}/{scale}/{arm}/seed{seed}/evals/{checkpoint}.samples.jsonl",
     log:
-        "<run>/evals/{checkpoint}.log",
+        "results/{recipe}/{scale}/{arm}/seed{seed}/evals/{checkpoint}.log",
     resources:
         gpu=JOBS.resource("gpu", 0),
         mem_mb=JOBS.resource("mem_mb", 4000),
@@ -132,7 +130,8 @@ rule evaluate:
     message:
         "evaluate {wildcards.recipe}/{wildcards.scale}/{wildcards.arm}/seed{wildcards.seed}/{wildcards.checkpoint}"
     shell:
-        "python -m evals.evaluate --config {params.config:q} --model {params.model:q}"
+        "OMP_NUM_THREADS=1 MKL_NUM_THREADS=1"
+        " python -m evals.evaluate --config {params.config:q} --model {params.model:q}"
         " --name {wildcards.recipe}/{wildcards.scale}/{wildcards.arm}/seed{wildcards.seed}/{wildcards.checkpoint}"
         " --out {output.scores} --samples {output.samples} 2> {log}"
         " && echo {params.lineage} > {params.record}"
@@ -142,28 +141,30 @@ rule analyse:
     input:
         JOBS.members,
     output:
-        "<reports>/{report}/table.csv",
-        "<reports>/{report}/claims.csv",
-        "<reports>/{report}/summary.txt",
+        "results/{recipe}/{scale}/{report}/table.csv",
+        "results/{recipe}/{scale}/{report}/claims.csv",
+        "results/{recipe}/{scale}/{report}/summary.txt",
     log:
-        "<reports>/{report}.analyse.log",
+        "results/{recipe}/{scale}/{report}.analyse.log",
     params:
         judged=JOBS.judged,
+        record=JOBS.judged_record,
         seeds=JOBS.seeds,
     message:
         "analyse {wildcards.recipe}/{wildcards.scale}/{wildcards.report}"
     shell:
         "python -m analysis.analyse --recipe {wildcards.recipe} --scale {wildcards.scale} --seeds {params.seeds}"
         " --report {wildcards.report} --out results/{wildcards.recipe}/{wildcards.scale}/{wildcards.report} 2> {log}"
+        " && echo {params.judged} > {params.record}"
 
 
 rule report:
     input:
         rules.analyse.output,
     output:
-        "<reports>/{report}.html",
+        "results/{recipe}/{scale}/{report}.html",
     log:
-        "<reports>/{report}.html.log",
+        "results/{recipe}/{scale}/{report}.html.log",
     params:
         seeds=JOBS.seeds,
     message:
@@ -178,7 +179,7 @@ rule benchmarks:
         "results/benchmarks/grpo_speed.csv",
     log:
         "results/benchmarks/grpo_speed.log",
-    threads: workflow.cores # nothing else runs beside a timed pair
+    threads: workflow.cores  # nothing else runs beside a timed pair
     message:
         "time the grpo stage against plain TRL"
     shell:
@@ -186,11 +187,8 @@ rule benchmarks:
 
 
 onsuccess:
-    pages = {
-        str(file) for job in workflow.dag.finished_jobs for file in job.output if file.endswith(".html")
-    }
-    for page in sorted(pages):
-        print(Path(page).with_suffix("").joinpath("summary.txt").read_text().rstrip(), page, sep="\n")
+    made = {str(file) for job in workflow.dag.finished_jobs for file in job.output}
+    command.show(sorted(Path(file) for file in made if file.endswith(".html")))
 
 
 onerror:

@@ -1,5 +1,6 @@
-"""Remove the checkpoint folders that no recipe leads to any more: `python -m recipes.clean checkpoints`."""
+"""Remove the checkpoint folders that no recipe leads to any more: `python -m recipes.clean`."""
 
+import argparse
 import shutil
 import sys
 from collections.abc import Mapping
@@ -28,8 +29,11 @@ def _used(recipes: Mapping[str, Recipe], path: Path) -> bool:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default="checkpoints")
+    folder = parser.parse_args().folder
     try:
-        paths = unused(load_all(), Path(sys.argv[1]))
+        paths = unused(load_all(), folder)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -1,21 +1,43 @@
 """What the command line asks of the workflow, checked before any job starts."""
 
+import logging
+import os
 import re
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from recipes import graph
 from recipes.errors import UserError, nearest
-from recipes.recipe import Recipe
+from recipes.recipe import INNER, TARGETS, Recipe
+from snakemake_logger_plugin_encore import is_snakemake
 
 REPORTS = ("report", "quickstart")
+# What the rules make, beside what is named after a checkpoint.
+STAGE_FILES = ("metrics.json", "curve.csv", "provenance.json")
+REPORT_FILES = ("table.csv", "claims.csv", "summary.txt")
+BENCHMARK = "results/benchmarks/grpo_speed.csv"
 # Modes of Snakemake that only look: they neither run jobs nor need the folder to themselves.
 _LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
 _LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
+
+
+class Report(NamedTuple):
+    recipe: str
+    scale: str
+    report: str  # of REPORTS
+
+    @property
+    def page(self) -> Path:
+        return Path(f"results/{self.recipe}/{self.scale}/{self.report}.html")
+
+    @property
+    def table(self) -> Path:
+        """What the page is made from, and the first of its files to be made."""
+        return self.page.with_suffix("") / "table.csv"
 
 
 @dataclass(frozen=True)
@@ -42,7 +64,7 @@ def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
 
 def arguments() -> Namespace | None:
     """Snakemake's own command line, parsed by Snakemake; None where it runs as a library."""
-    if Path(sys.argv[0]).name != "snakemake":
+    if not is_snakemake(sys.argv[0]):
         return None
     from snakemake.cli import get_argument_parser
 
@@ -50,34 +72,62 @@ def arguments() -> Namespace | None:
 
 
 def runs_jobs(args: Namespace | None) -> bool:
-    return args is not None and not any(getattr(args, mode, None) for mode in _LOOKING)
+    """Whether jobs will run; as a library Snakemake does not say, so they may."""
+    return args is None or not any(getattr(args, mode, None) for mode in _LOOKING)
 
 
-def check_target(recipes: Mapping[str, Recipe], chosen: Choice, target: str, rules: Iterable[str]) -> None:
-    """Raise UserError unless `target` is one of the rules, or a file that one of them makes."""
-    parts = target.split("/")
+def asked(
+    recipes: Mapping[str, Recipe], chosen: Choice, args: Namespace | None, quickstart: str
+) -> list[Report | graph.Node]:
+    """The reports and nodes that the command line asks for; as a library, all reports of the scale.
+
+    Raises UserError for a target that is neither a rule nor a file that one of them makes.
+    """
+    targets = (args.targets or ["all"]) if args else ["everything"]
+    return [found for target in targets for found in target_of(recipes, chosen, str(target), quickstart)]
+
+
+def target_of(
+    recipes: Mapping[str, Recipe], chosen: Choice, target: str, quickstart: str
+) -> list[Report | graph.Node]:
+    """What one target asks for; nothing if it is the benchmark or the clean-up.  Raises UserError."""
+    path = os.path.relpath(target) if "/" in target else target  # as Snakemake reads it
+    parts = path.split("/")
+    if path in (BENCHMARK, "benchmarks", "clean_checkpoints"):
+        return []
     if parts[0] == "results" and len(parts) > 3:
-        return _check_file(recipes, chosen, parts)
+        return [_file(recipes, chosen, parts)]
+    if target == "all":
+        if quickstart not in recipes:
+            raise UserError(f"recipes/{quickstart}.yaml: missing; the quickstart runs it")
+        _scale(recipes[quickstart], chosen.scale, "--config scale")
+        return [Report(quickstart, chosen.scale, "quickstart")]
+    if target == "everything":
+        here = [name for name, recipe in recipes.items() if chosen.scale in recipe.spec["scales"]]
+        return [Report(name, chosen.scale, "report") for name in here]
     if target in recipes:
         _scale(recipes[target], chosen.scale, "--config scale")
-    elif target not in rules:
-        known = [name for name in rules if name not in ("train", "evaluate", "analyse", "report")]
-        raise UserError(f'no target or recipe "{target}"{nearest(target, known)}')
+        return [Report(target, chosen.scale, "report")]
+    if target in INNER:
+        raise UserError(f"{target}: the rule of one job; ask for a recipe ({', '.join(recipes)}) or a file")
+    raise UserError(f'no target or recipe "{target}"{nearest(target, [*recipes, *TARGETS])}')
 
 
-def _check_file(recipes: Mapping[str, Recipe], chosen: Choice, parts: list[str]) -> None:
+def _file(recipes: Mapping[str, Recipe], chosen: Choice, parts: list[str]) -> Report | graph.Node:
     target, (_, name, scale, arm) = "/".join(parts), parts[:4]
     if name not in recipes:
         raise UserError(f'{target}: unknown recipe "{name}"{nearest(name, list(recipes))}')
     recipe = recipes[name]
     _scale(recipe, scale, target)
-    if arm.removesuffix(".html") in REPORTS:
-        return
+    if (report := arm.removesuffix(".html")) in REPORTS:
+        if arm == report:
+            _made(target, "/".join(parts[4:]), REPORT_FILES)
+        return Report(name, scale, report)
     arms = recipe.arms(scale)
     if arm not in arms:
         raise UserError(f'{target}: unknown arm "{arm}" at scale {scale}{nearest(arm, [*arms, *REPORTS])}')
     _, seeds = graph.selection(recipe, scale, "report", chosen.seeds)
-    seed = re.fullmatch(r"seed(\d+)", parts[4]) if len(parts) > 6 else None
+    seed = re.fullmatch(r"seed(\d+)", parts[4]) if len(parts) == 7 else None
     if seed is None:
         raise UserError(f"{target}: no such file; expected results/recipe/scale/arm/seedN/stage/metrics.json")
     if int(seed[1]) not in seeds:
@@ -88,13 +138,42 @@ def _check_file(recipes: Mapping[str, Recipe], chosen: Choice, parts: list[str])
     if node_name not in known:
         what = "checkpoint" if kind == "eval" else "stage"
         raise UserError(f'{target}: unknown {what} "{node_name}"{nearest(node_name, known)}')
+    scores = (f"{node_name}.json", f"{node_name}.samples.jsonl")
+    _made(target, parts[6], scores if kind == "eval" else STAGE_FILES)
     node = graph.Node(name, scale, arm, int(seed[1]), node_name, kind)
     owner = graph.owner(recipes, node)
     if owner != node:
         raise UserError(f"{target}: the same as {graph.sentinel(owner)}; ask for that")
+    return node
+
+
+def _made(target: str, file: str, files: tuple[str, ...]) -> None:
+    if file not in files:
+        raise UserError(f'{target}: no rule makes "{file}"{nearest(file, list(files))}')
 
 
 def _scale(recipe: Recipe, scale: str, where: str) -> None:
     scales = list(recipe.spec["scales"])
     if scale not in scales:
         raise UserError(f'{where}: recipe {recipe.name} has no scale "{scale}"{nearest(scale, scales)}')
+
+
+def show(pages: Iterable[Path]) -> None:
+    """The summary and the path of each report that is there, on stdout."""
+    for page in pages:
+        summary = page.with_suffix("") / "summary.txt"
+        if page.exists() and summary.exists():
+            print(summary.read_text(encoding="utf-8").rstrip(), page, sep="\n")
+
+
+class Unchanged(logging.Filter):
+    """Shows the reports asked for where Snakemake logs that nothing is to be done: it then runs no hook."""
+
+    def __init__(self, asked: Iterable[Report | graph.Node]) -> None:
+        super().__init__()
+        self.pages = [one.page for one in asked if isinstance(one, Report)]
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.getMessage().startswith("Nothing to be done"):
+            show(self.pages)
+        return True

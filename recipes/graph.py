@@ -5,7 +5,7 @@ that shaped it, so arms whose nodes have the same lineage share one: the first o
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -57,7 +57,7 @@ def resolve(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, Any]:
         stage = _stage(recipes, node)
         return {"version": 1, "threads": 1} | {k: v for k, v in stage.items() if k not in _NOT_CONFIG}
     evals = overlaid(recipes[node.recipe], node.scale, node.arm, "evals")
-    engine = {key: value for key, value in evals.items() if key not in ("checkpoints", "tasks")}
+    engine = {key: value for key, value in evals.items() if key not in ("checkpoints", "tasks", "resources")}
     return engine | {
         "tasks": {
             name: {key: value for key, value in task.items() if key != "checkpoints"}
@@ -68,9 +68,11 @@ def resolve(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, Any]:
 
 
 def resources(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, int]:
-    """What a stage, or the evaluation of its model, asks of the scheduler: `gpu`, `mem_mb`, `runtime`."""
-    stage = node if node.kind == "stage" else _checkpoint(recipes, node)[0]
-    return _stage(recipes, stage).get("resources", {})
+    """`gpu`, `mem_mb`, `runtime` asked of the scheduler; an evaluation by default asks as its stage."""
+    if node.kind == "stage":
+        return _stage(recipes, node).get("resources", {})
+    own = overlaid(recipes[node.recipe], node.scale, node.arm, "evals").get("resources", {})
+    return resources(recipes, _checkpoint(recipes, node)[0]) | own
 
 
 def inputs(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, Node]:
@@ -138,6 +140,18 @@ def grid(
     recipes: Mapping[str, "Recipe"], recipe: str, scale: str, arms: list[str], seeds: list[int]
 ) -> list[Node]:
     """Every distinct owner node of these arms and seeds, with all it needs, upstream first."""
+    nodes = []
+    for arm in arms:
+        for seed in seeds:
+            for name in stages(recipes[recipe], scale, arm):
+                nodes.append(owner(recipes, Node(recipe, scale, arm, seed, name, "stage")))
+            for name in checkpoints(recipes[recipe], scale, arm):
+                nodes.append(owner(recipes, Node(recipe, scale, arm, seed, name, "eval")))
+    return with_upstream(recipes, nodes)
+
+
+def with_upstream(recipes: Mapping[str, "Recipe"], nodes: Iterable[Node]) -> list[Node]:
+    """These nodes and all they need, each once, upstream first."""
     ordered: dict[Node, None] = {}
 
     def visit(node: Node) -> None:
@@ -146,12 +160,8 @@ def grid(
                 visit(source)
             ordered[node] = None
 
-    for arm in arms:
-        for seed in seeds:
-            for name in stages(recipes[recipe], scale, arm):
-                visit(owner(recipes, Node(recipe, scale, arm, seed, name, "stage")))
-            for name in checkpoints(recipes[recipe], scale, arm):
-                visit(owner(recipes, Node(recipe, scale, arm, seed, name, "eval")))
+    for node in nodes:
+        visit(node)
     return list(ordered)
 
 

@@ -1,13 +1,14 @@
 """What the Snakefile's rules ask of a job's wildcards `w`: recipe, scale, arm, seed, stage or checkpoint."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from recipes import graph, redo
-from recipes.command import Choice
+from recipes.command import Choice, Report
 from recipes.graph import Node
 from recipes.recipe import Recipe
 
@@ -16,6 +17,17 @@ from recipes.recipe import Recipe
 class Jobs:
     recipes: Mapping[str, Recipe]
     choice: Choice
+
+    def nodes(self, asked: Iterable[Report | Node]) -> list[Node]:
+        """All that the reports and nodes asked for stand on, upstream first."""
+        nodes = []
+        for one in asked:
+            nodes += [one] if isinstance(one, Node) else self.grid(*one)
+        return graph.with_upstream(self.recipes, nodes)
+
+    def judgements(self, asked: Iterable[Report | Node]) -> dict[Path, str]:
+        """The table of each report asked for -> what it should have been judged from."""
+        return {one.table: self.judged(one) for one in asked if isinstance(one, Report)}
 
     def here(self) -> list[str]:
         """The recipes that have the chosen scale."""
@@ -32,7 +44,7 @@ class Jobs:
     def upstream(self, w: Any) -> dict[str, str | list[str]]:
         """role -> sentinel, and the marker that has the job redone if its result no longer holds."""
         node = self.node(w)
-        marker = redo.marker(node)
+        marker = redo.marker(graph.sentinel(node))
         sources = {role: graph.sentinel(n) for role, n in redo.waits_for(self.recipes, node).items()}
         return {**sources, "stale": [str(marker)] if marker.exists() else []}
 
@@ -60,7 +72,7 @@ class Jobs:
 
     def record(self, w: Any) -> str:
         """The file that notes the lineage once the job is done."""
-        return str(redo.record(self.node(w)))
+        return str(redo.record(graph.sentinel(self.node(w))))
 
     def threads(self, w: Any) -> int:
         return graph.resolve(self.recipes, self.node(w)).get("threads", 1)
@@ -70,10 +82,15 @@ class Jobs:
 
     def members(self, w: Any) -> list[str]:
         """Sentinels of all that a report shows."""
-        return [graph.sentinel(node) for node in self.grid(w.recipe, w.scale, w.report)]
+        table = Report(w.recipe, w.scale, w.report).table
+        stale = [str(redo.marker(table))] if redo.marker(table).exists() else []
+        return [graph.sentinel(node) for node in self.grid(w.recipe, w.scale, w.report)] + stale
 
     def seeds(self, w: Any) -> int:
         return len(graph.selection(self.recipes[w.recipe], w.scale, w.report, self.choice.seeds)[1])
+
+    def judged_record(self, w: Any) -> str:
+        return str(redo.record(Report(w.recipe, w.scale, w.report).table))
 
     def judged(self, w: Any) -> str:
         """A hash of what a report says: the recipe's text, and the lineages of what it shows."""

@@ -37,14 +37,24 @@ class Source:
 
 
 def build(spec: dict[str, Any], tokenizer: Any, seed: int) -> Any:
-    """A randomly initialised Qwen3-shaped model (SwiGLU, RMSNorm, RoPE, normalised queries and keys).
+    """A randomly initialised Qwen3-shaped model (SwiGLU, RMSNorm, RoPE, normalised queries and keys)."""
+    import torch
+    from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
+
+    options = shape(spec)
+    special = {name: getattr(tokenizer, name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
+    torch.manual_seed(seed)
+    model = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(tokenizer), **options, **special))
+    model.generation_config = GenerationConfig(**special)
+    return model
+
+
+def shape(spec: dict[str, Any]) -> dict[str, Any]:
+    """Qwen3Config's options for a recipe's `model`.
 
     `spec`: hidden_size, layers and head_dim, optionally heads, kv_heads, intermediate_size (default 4 x
     hidden_size) and the others of `SAME`. Raises UserError for an unknown key or a shape that does not fit.
     """
-    import torch
-    from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
-
     for key in spec:
         if key not in SHAPE and key not in SAME:
             raise UserError(f"model.{key}: unknown key{nearest(key, [*SHAPE, *SAME])}")
@@ -59,12 +69,7 @@ def build(spec: dict[str, Any], tokenizer: Any, seed: int) -> Any:
         raise UserError(f"model.kv_heads: {kv_heads} does not divide heads = {heads}")
     options = {"head_dim": head_dim, "intermediate_size": 4 * hidden, "max_position_embeddings": 512}
     options |= {"tie_word_embeddings": False} | {SHAPE.get(key, key): value for key, value in spec.items()}
-    options |= {"num_attention_heads": heads, "num_key_value_heads": kv_heads}
-    special = {name: getattr(tokenizer, name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
-    torch.manual_seed(seed)
-    model = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(tokenizer), **options, **special))
-    model.generation_config = GenerationConfig(**special)
-    return model
+    return options | {"num_attention_heads": heads, "num_key_value_heads": kv_heads}
 
 
 def locate(model: dict[str, Any] | None, metrics_json: Path | None) -> Source:

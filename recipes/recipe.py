@@ -1,5 +1,7 @@
 """Recipes: what each paper ran, as data.  One paper is one YAML file, read and checked here."""
 
+import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,10 @@ from recipes.errors import UserError
 from recipes.validate import check_layers, check_shape, check_whole
 
 SCHEMA = 1
+# Names of the Snakefile's rules, and a folder in results/: no recipe can have them.
+TARGETS = ("all", "everything", "benchmarks", "clean_checkpoints")
+INNER = ("train", "evaluate", "analyse", "report")  # rules of one job each
+RESERVED = (*TARGETS, *INNER, "published")
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -24,7 +30,7 @@ class Recipe:
 
 
 class _StrictLoader(_Loader):  # type: ignore[misc, valid-type]
-    """Refuses what YAML permits and no reader expects: a key written twice, a key that is not text."""
+    """Refuses what YAML permits and no reader expects: a key twice or not text, an infinite number."""
 
 
 def _mapping(loader: Any, node: Any) -> dict:
@@ -40,6 +46,14 @@ def _mapping(loader: Any, node: Any) -> dict:
     return mapping
 
 
+def _float(loader: Any, node: Any) -> float:
+    value = loader.construct_yaml_float(node)
+    if not math.isfinite(value):
+        raise UserError(f"line {node.start_mark.line + 1}: expected a finite number, got {node.value}")
+    return value
+
+
+_StrictLoader.add_constructor("tag:yaml.org,2002:float", _float)
 _StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
@@ -57,7 +71,16 @@ def load(path: str | Path) -> Recipe:
 
 def load_all(folder: str | Path = "recipes") -> dict[str, Recipe]:
     """Every recipe of a folder by name, each checked at every scale and arm, with those it builds on."""
-    paths = {p.stem: p for p in sorted(Path(folder).glob("*.yaml")) if p.stem != "schema"}
+    paths = {p.stem: p for p in sorted(Path(folder).glob("*.y*ml")) if p.name != "schema.yaml"}
+    if not paths:
+        raise UserError(f"no recipe in {Path(folder).resolve()}; work in the folder of Encore's Snakefile")
+    for name, path in paths.items():
+        if path.suffix != ".yaml":
+            raise UserError(f"{path}: a recipe's file ends in .yaml; rename it")
+        if not re.fullmatch("[a-z][a-z0-9_]*", name):
+            raise UserError(f'{path}: a recipe has a name of lower-case letters, digits and "_"; rename it')
+        if name in RESERVED:
+            raise UserError(f"{path}: a reserved name; call the recipe something else")
     recipes = {name: load(path) for name, path in paths.items()}
     for name, recipe in recipes.items():
         try:

@@ -3,6 +3,9 @@
 Snakemake redoes whatever follows a job that it redoes.  But a stage repeated with the same lineage gives the
 same weights, so the edge to a node that is itself up to date is left out of the graph (`waits_for`).  If the
 weights differ after all, as on a GPU they may, the recorded digests show it at the next start.
+
+Beside each result its rule notes what it was made from (`record`): Snakemake's own notes in .snakemake may be
+lost, or left behind on another machine.
 """
 
 import fcntl
@@ -19,38 +22,51 @@ from recipes.errors import UserError
 from recipes.recipe import Recipe
 from recipes.stages import sentinel
 
-
-def marker(node: graph.Node) -> Path:
-    return Path(graph.sentinel(node)).with_suffix(".stale")
+CHECKED = Path(".snakemake/encore.checked.json")
 
 
-def record(node: graph.Node) -> Path:
-    """Where the rule notes the lineage it has made."""
-    return Path(graph.sentinel(node)).with_suffix(".lineage")
+def marker(result: str | Path) -> Path:
+    return Path(result).with_suffix(".stale")
+
+
+def record(result: str | Path) -> Path:
+    """Where the rule notes what it has made the result from: a node's lineage, or what a report judged."""
+    return Path(result).with_suffix(".lineage")
+
+
+def outdated(recipes: Mapping[str, Recipe], node: graph.Node, root: Path = Path(".")) -> str | None:
+    """Why the node's result under `root` is not the recipe's any more; None where it is, or none is there."""
+    path = root / graph.sentinel(node)
+    return _outdated(path, graph.lineage(recipes, node)) if path.exists() else None
 
 
 def waits_for(recipes: Mapping[str, Recipe], node: graph.Node) -> dict[str, graph.Node]:
     """role -> the nodes that must be there before `node` is made; none that is only repeated."""
     sources = graph.inputs(recipes, node)
-    done = Path(graph.sentinel(node)).exists() and not marker(node).exists()
-    if not done or not _made(recipes, node):
+    path = Path(graph.sentinel(node))
+    if not path.exists() or marker(path).exists() or outdated(recipes, node):
         return sources
     return {role: source for role, source in sources.items() if not _repeated(recipes, source)}
 
 
-def _made(recipes: Mapping[str, Recipe], node: graph.Node) -> bool:
-    """Whether the node was last made as the recipe now has it."""
-    path = record(node)
-    return path.exists() and path.read_text(encoding="utf-8").strip() == graph.lineage(recipes, node)
+def _outdated(result: Path, identity: str) -> str | None:
+    path = record(result)
+    if not path.exists():
+        return "there is no record of what it was made from"
+    same = path.read_text(encoding="utf-8").strip() == identity
+    return None if same else "it was made from other settings"
 
 
 def _repeated(recipes: Mapping[str, Recipe], node: graph.Node) -> bool:
     """Whether the node is to be made once more, just as it was."""
-    lost = not Path(graph.sentinel(node)).exists()
-    return (lost or marker(node).exists()) and _made(recipes, node)
+    path = Path(graph.sentinel(node))
+    same = _outdated(path, graph.lineage(recipes, node)) is None
+    return (not path.exists() or marker(path).exists()) and same
 
 
-def prepare(recipes: Mapping[str, Recipe], nodes: Iterable[graph.Node], running: bool) -> TextIO | None:
+def prepare(
+    recipes: Mapping[str, Recipe], nodes: Iterable[graph.Node], reports: Mapping[Path, str], running: bool
+) -> TextIO | None:
     """Mark what no longer holds, a line each on stderr; when `running`, hold the folder by the returned file.
 
     Raises UserError if another process holds it; who only looks (a dry-run, a summary) then changes nothing.
@@ -61,7 +77,7 @@ def prepare(recipes: Mapping[str, Recipe], nodes: Iterable[graph.Node], running:
         if running:
             raise
         return None
-    for line in mark(recipes, nodes):
+    for line in mark(recipes, nodes, reports):
         print(line, file=sys.stderr)
     if running:
         return held
@@ -69,25 +85,66 @@ def prepare(recipes: Mapping[str, Recipe], nodes: Iterable[graph.Node], running:
     return None
 
 
-def mark(recipes: Mapping[str, Recipe], nodes: Iterable[graph.Node]) -> list[str]:
-    """Write or remove the marker of each node that has a result; one line for each that will be redone."""
-    lines = []
+def mark(
+    recipes: Mapping[str, Recipe], nodes: Iterable[graph.Node], reports: Mapping[Path, str]
+) -> list[str]:
+    """Write or remove the marker of each result; one line for each that will be redone.
+
+    `reports`: table of a report -> what it should have been judged from.
+    """
+    checked = _read_checked()
+    reasons: dict[Path, str | None] = {}
     for node in nodes:
-        done = Path(graph.sentinel(node)).exists() and _made(recipes, node)
-        reason = _stale(recipes, node) if done else None
+        path = Path(graph.sentinel(node))
+        reasons[path] = outdated(recipes, node)
+        if path.exists() and reasons[path] is None:
+            reasons[path] = _stale(path, checked) if node.kind == "stage" else _remeasure(recipes, node)
+    sentinel.write_json(CHECKED, checked)
+    for path, judged in reports.items():
+        reasons[path] = _outdated(path, judged) if path.exists() else None
+    for path, reason in reasons.items():
         if reason is None:
-            marker(node).unlink(missing_ok=True)
-            continue
-        lines.append(f"{graph.sentinel(node)}: {reason}; redoing it")
-        # Snakemake compares small inputs by content, so each marker is unlike those before it.
-        marker(node).write_text(f"{reason}\n{time_ns()}\n", encoding="utf-8")
-    return lines
+            marker(path).unlink(missing_ok=True)
+        else:
+            # Snakemake compares small inputs by content, so each marker is unlike those before it.
+            marker(path).write_text(f"{reason}\n{time_ns()}\n", encoding="utf-8")
+    return [f"{path}: {reason}; redoing it" for path, reason in reasons.items() if reason]
 
 
-def _stale(recipes: Mapping[str, Recipe], node: graph.Node) -> str | None:
+def _stale(path: Path, checked: dict[str, dict]) -> str | None:
+    """`sentinel.stale`, unless no file it reads has another size or time than when it last found nothing."""
+    seen = _seen(path)
+    if seen and checked.get(str(path)) == seen:
+        return None
+    reason = sentinel.stale(path)
+    checked.pop(str(path), None)
+    if reason is None:
+        checked[str(path)] = seen
+    return reason
+
+
+def _seen(path: Path) -> dict[str, list[int]]:
+    """File -> [bytes, ns] of a stage's metrics.json, of its model and of the upstream metrics.json."""
+    try:
+        data = sentinel.read(path)
+    except (OSError, ValueError):
+        return {}
+    files = [path, *map(Path, data.get("upstream", {}).values()), *Path(data["model"]).rglob("*")]
+    stats = {str(file): file.stat() for file in files if file.is_file()}
+    return {file: [stat.st_size, stat.st_mtime_ns] for file, stat in stats.items()}
+
+
+def _read_checked() -> dict[str, dict]:
+    try:
+        checked = json.loads(CHECKED.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return checked if isinstance(checked, dict) else {}
+
+
+def _remeasure(recipes: Mapping[str, Recipe], node: graph.Node) -> str | None:
+    """Why an evaluation is to be made again."""
     path = Path(graph.sentinel(node))
-    if node.kind == "stage":
-        return sentinel.stale(path)
     source = graph.inputs(recipes, node).get("model")
     if source is None:
         return None

@@ -22,6 +22,15 @@ from recipes.worlds.protocol import Problem, World
 
 Reward = Callable[..., list[float]]
 Score = Callable[[Problem, str], float]
+COMMON = ("accuracy", "format", "random")  # those of every task
+
+
+def check(names: Iterable[str], world: World | None) -> None:
+    """Raise UserError unless each name is a common reward or one of the world's own."""
+    known = [*COMMON, *(world.rewards if world else {})]
+    for name in names:
+        if name not in known:
+            raise UserError(f"rewards.{name}: unknown reward{nearest(name, known)}")
 
 
 def build(names: Iterable[str], world: World | None, seed: int = 0) -> list[Reward]:
@@ -29,6 +38,8 @@ def build(names: Iterable[str], world: World | None, seed: int = 0) -> list[Rewa
 
     They read the columns `question`, `answer` and, if there, `difficulty`. UserError on an unknown name.
     """
+    names = list(names)
+    check(names, world)
     own = world.rewards if world else {}
     rewards = []
     for name in names:
@@ -38,12 +49,8 @@ def build(names: Iterable[str], world: World | None, seed: int = 0) -> list[Rewa
             rewards.append(scored(name, lambda problem, completion: formatted(completion)))
         elif name == "random":
             rewards.append(coin(seed))
-        elif name in own:
-            rewards.append(scored(name, own[name]))
         else:
-            raise UserError(
-                f'rewards: no reward "{name}"{nearest(name, ["accuracy", "format", "random", *own])}'
-            )
+            rewards.append(scored(name, own[name]))
     return rewards
 
 

@@ -47,7 +47,7 @@ def _line(error: ValidationError, path: list[str]) -> str:
     known = list(rules.get("properties", {}))
     if error.validator == "additionalProperties":
         unknown = next(key for key in value if key not in known)
-        hint = nearest(unknown, known)
+        hint = nearest(unknown, known) if known else ""
         place = _path([*path, *error.absolute_path, unknown])
         return f"{place}: unknown key{hint if len(hint) < 400 else ''}"  # a config has 150 fields
     if error.validator == "required":

@@ -5,10 +5,12 @@ whole: what the layers resolve to at every scale and arm, with the recipes it bu
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from evals import config as evals_config
 from recipes import graph
 from recipes.errors import UserError
 from recipes.fields import fields
@@ -35,11 +37,17 @@ def check_shape(spec: Mapping) -> None:
     if arms[0] != "base-recipe":
         raise UserError(f'arms.{arms[0]}: the first arm must be "base-recipe", the paper\'s own')
     known("quickstart.arms", spec.get("quickstart", {}).get("arms", []), arms, "arm")
+    for section in ("checkpoints", "tasks"):
+        for name, value in spec["evals"].get(section, {}).items():
+            if value is None:
+                raise UserError(f"evals.{section}.{name}: nothing is below it to be deleted; remove it")
     claims = [claim["id"] for claim in spec.get("claims", [])]
     for index, claim in enumerate(spec.get("claims", [])):
         known(f"claims.{claim['id']}.scales", claim.get("scales", []), scales, "scale")
         if claim["id"] in claims[:index]:
             raise UserError(f"claims.{claim['id']}: written twice")
+        if "against_metric" in claim and "against" not in claim:
+            raise UserError(f"claims.{claim['id']}.against_metric: it goes with against, which is missing")
 
 
 def check_layers(spec: Mapping) -> None:
@@ -53,6 +61,8 @@ def check_layers(spec: Mapping) -> None:
             overlays = content.get("stages", {})
             known(f"{section}.{layer}.stages", overlays, list(spec["stages"]), "stage", as_key=True)
             for name, overlay in overlays.items():
+                if overlay and overlay.get("run", "") is None:
+                    raise UserError(f"{section}.{layer}.stages.{name}.run: expected text, got nothing")
                 pruned = _without_nulls(overlay or {})
                 run = pruned.get("run", spec["stages"][name]["run"])
                 known(f"{section}.{layer}.stages.{name}.run", [run], list(kinds), "stage kind")
@@ -71,6 +81,8 @@ def check_whole(recipes: Mapping[str, "Recipe"], recipe: "Recipe") -> None:
             _check_evals(recipe, scale, arm, where)
             for name in graph.stages(recipe, scale, arm):
                 _check_cycle(recipes, graph.Node(recipe.name, scale, arm, 0, name, "stage"), [])
+        if not graph.selection(recipe, scale, "quickstart", None)[0]:
+            raise UserError(f"quickstart.arms: none of them exists at scale {scale}")
     for claim in recipe.spec.get("claims", []):
         for scale in claim.get("scales", recipe.spec["scales"]):
             for side in ("of", "against"):
@@ -83,7 +95,9 @@ def check_whole(recipes: Mapping[str, "Recipe"], recipe: "Recipe") -> None:
 
 def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
     kind = schema()["x-kinds"][run]
-    properties = schema()["x-stage"] | kind["properties"]
+    roles = {role: {"type": "string"} for role in kind["needs"]}
+    needs = {"type": "object", "additionalProperties": False, "properties": roles}
+    properties = schema()["x-stage"] | {"needs": needs} | kind["properties"]
     check(layer, {"type": "object", "additionalProperties": False, "properties": properties}, path)
     for name in schema()["x-reserved"]:
         if name in layer.get("args", {}):
@@ -109,12 +123,22 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
     """What a stage must have once all layers are laid on each other."""
     kind = schema()["x-kinds"][stage["run"]]
     for key in kind["required"]:
-        if key not in stage:
-            raise UserError(f"{path}: {key}: missing{where}")
+        at: Any = stage
+        for part in key.split("."):
+            at = at.get(part) if at else None
+        if at is None:
+            raise UserError(f"{path}.{key}: missing{where}")
     if "task" in stage:
-        mixture = stage.get("corpus", {}).get("mixture")
-        _check_task(stage["task"], [*path.split("."), "task"], where, mixture)
-    if "policy" in kind["needs"]:
+        _check_task(stage["task"], [*path.split("."), "task"], where)
+        _check_world(stage, path, where)
+    if "template" in stage:
+        _check_template(stage["template"], path, where)
+    if "model" in kind["properties"] and not kind["needs"]:
+        from recipes import models
+
+        with _under(path, where):
+            models.shape(stage["model"])
+    elif "model" in kind["properties"]:
         has_model, has_policy = "model" in stage, "policy" in stage.get("needs", {})
         if has_model == has_policy:
             both = "both are" if has_model else "neither is"
@@ -132,20 +156,37 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
             )
 
 
-def _check_task(task: Mapping, path: list[str], where: str, mixture: Mapping | None = None) -> None:
+def _check_task(task: Mapping, path: list[str], where: str) -> None:
     check(task, _definition("task-hub" if "hub" in task else "task-world"), path, where)
     if "world" in task:
         from recipes import worlds
 
-        try:
-            world = worlds.make(task)
-        except UserError as error:
-            raise UserError(f"{'.'.join(path)}.{str(error).removeprefix('task.')}{where}") from None
-        try:
-            if mixture is not None:
-                worlds.mix(world, mixture)
-        except UserError as error:
-            raise UserError(f"{'.'.join(path[:-1])}.corpus.{error}{where}") from None
+        with _under(".".join(path), where):
+            worlds.make(task)
+
+
+def _check_world(stage: Mapping, path: str, where: str) -> None:
+    """What a stage takes from its task's world by name: kinds of document, rewards."""
+    from recipes import rewards, worlds
+
+    world = worlds.make(stage["task"]) if "world" in stage["task"] else None
+    if "corpus" in stage:
+        if world is None:
+            raise UserError(f"{path}.task: a corpus is written by a world; this task has none{where}")
+        with _under(f"{path}.corpus", where):
+            worlds.mix(world, stage["corpus"]["mixture"])
+    if "rewards" in stage:
+        if not stage["rewards"]:
+            raise UserError(f"{path}.rewards: must not be empty{where}")
+        with _under(path, where):
+            rewards.check(stage["rewards"], world)
+
+
+def _check_template(template: str, path: str, where: str) -> None:
+    from recipes import worlds
+
+    with _under(path, where):
+        worlds.prompt(template, "")
 
 
 def _check_needs(recipes: Mapping[str, "Recipe"], node: graph.Node, where: str) -> None:
@@ -184,18 +225,22 @@ def _check_evals(recipe: "Recipe", scale: str, arm: str, where: str) -> None:
             if {"hub", "path"} & stages[stage].get("model", {}).keys():
                 roles.append("policy")
             known(f"evals.checkpoints.{name}", [role], roles, f"role of stage {stage}{where}")
+    checkpoints = list(evals.get("checkpoints", {}))
+    if evals.get("tasks") and not checkpoints:
+        raise UserError(f"evals.checkpoints: missing: there are tasks, and nothing to measure by them{where}")
     for name, task in evals.get("tasks", {}).items():
         path = f"evals.tasks.{name}"
-        known(f"{path}.checkpoints", task.get("checkpoints", []), list(evals["checkpoints"]), "checkpoint")
-        if ("task" in task) == ("lm_eval" in task):
-            raise UserError(f"{path}: one of task and lm_eval says what is asked{where}")
-        for key in [*schema()["x-task"], *(["template", "items"] if "task" in task else [])]:
-            if key not in task:
-                raise UserError(f"{path}: {key}: missing{where}")
+        known(f"{path}.checkpoints", task.get("checkpoints", []), checkpoints, "checkpoint")
         if "task" in task:
-            _check_task(task["task"], ["evals", "tasks", name, "task"], where)
-        if max(task["k"]) > task["samples"]:
-            raise UserError(f"{path}.k: {max(task['k'])} is more than the {task['samples']} samples{where}")
+            _check_task(task["task"], [*path.split("."), "task"], where)
+        if "template" in task:
+            _check_template(task["template"], path, where)
+    for name in checkpoints:
+        node = graph.Node(recipe.name, scale, arm, 0, name, "eval")
+        try:
+            evals_config.parse(graph.resolve({recipe.name: recipe}, node))
+        except UserError as error:
+            raise UserError(f"{error}{where}") from None
 
 
 def _check_place(recipe: "Recipe", scale: str, path: str, key: str, place: str, metric: str) -> None:
@@ -232,6 +277,15 @@ def _check_published(recipe: "Recipe", path: str, row: Mapping) -> None:
         except UserError as error:
             failures.append(error)
     raise failures[0]
+
+
+@contextmanager
+def _under(path: str, where: str) -> Iterator[None]:
+    """The mistakes that the owner of a rule finds, with their place in the recipe."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{path}.{str(error).removeprefix('task.')}{where}") from None
 
 
 def _definition(name: str) -> dict:

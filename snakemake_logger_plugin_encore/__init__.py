@@ -29,9 +29,25 @@ def with_cores(arguments: list[str]) -> list[str]:
     return done
 
 
+def with_targets_first(arguments: list[str]) -> list[str]:
+    """The command line with the target of `--config seeds=5 r1_zero`, which --config would take, in front."""
+    targets, rest, inside = [], [], False
+    for word in arguments:
+        inside = word in ("--config", "-C") or (inside and not word.startswith("-"))
+        swallowed = inside and word not in ("--config", "-C") and "=" not in word
+        (targets if swallowed else rest).append(word)
+    return targets + rest
+
+
+def is_snakemake(program: str) -> bool:
+    """Whether `sys.argv[0]` is `snakemake`, or that of `python -m snakemake`."""
+    path = Path(program)
+    return path.name == "snakemake" or path.parts[-2:] == ("snakemake", "__main__.py")
+
+
 # Snakemake imports its plugins before it reads its command line.
-if Path(sys.argv[0]).name == "snakemake":
-    sys.argv[1:] = with_cores(sys.argv[1:])
+if is_snakemake(sys.argv[0]):
+    sys.argv[1:] = with_cores(with_targets_first(sys.argv[1:]))
 
 
 def clock(seconds: float) -> str:

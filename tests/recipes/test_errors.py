@@ -70,7 +70,7 @@ def test_the_unspoilt_recipes_load(folder):
         ("paper", f"{TASK}/checkpoints", ["aftr"],
          'evals.tasks.heldout.checkpoints: unknown checkpoint "aftr"; did you mean "after"?'),
         ("paper", f"{TASK}/k", [8],
-         "evals.tasks.heldout.k: 8 is more than the 4 samples (scale cpu, arm base-recipe)"),
+         "evals.tasks.heldout.k: 8 is more than samples: 4; pass@k needs k samples (scale cpu, arm"),
         # claims
         ("paper", "claims/0/of", "hott/after", 'claims.lifts.of: unknown arm "hott"; did you mean "hot"?'),
         ("paper", "claims/0/of", "hot/aftr",
@@ -83,6 +83,40 @@ def test_the_unspoilt_recipes_load(folder):
          'claims.lifts.metric: unknown metric "acuracy"; did you mean "accuracy"?'),
         ("paper", "claims/0/metric", "heldout/pass@2",
          'claims.lifts.metric: unknown metric "pass@2"; did you mean "pass@4"?'),
+        ("paper", "claims/0/margin", -0.1, "claims[0].margin: expected at least 0, got -0.1"),
+        # roles
+        ("paper", "stages/grpo/needs/polcy", "tiny/pretrain",
+         'stages.grpo.needs.polcy: unknown key; did you mean "policy"?'),
+        ("paper", f"{OVERLAY}/needs", {"policy": None, "teacher": "tiny/pretrain"},
+         'arms.hot.stages.grpo.needs.teacher: unknown key; valid: policy'),
+        ("tiny", "stages/pretrain/needs", {"policy": "paper/grpo"},
+         "stages.pretrain.needs.policy: unknown key"),
+        # null where nothing is below it
+        ("paper", "stages/grpo/needs/policy", None, "stages.grpo.needs.policy: expected text, got nothing"),
+        ("paper", "evals/tasks/heldout", None, "evals.tasks.heldout: nothing is below it to be deleted"),
+        ("paper", "evals/checkpoints/after", None, "evals.checkpoints.after: nothing is below it"),
+        ("paper", f"{OVERLAY}/run", None, "arms.hot.stages.grpo.run: expected text, got nothing"),
+        # what a stage or a task must have
+        ("paper", "evals/checkpoints", {}, "evals.checkpoints: missing: there are tasks, and nothing to"),
+        ("paper", "evals/tasks", {}, "evals.tasks: expected at least one task"),
+        ("paper", f"{TASK}/temperature", 0, "heldout.samples: temperature 0 gives 4 equal samples"),
+        ("paper", f"{TASK}/template", "{q}", "heldout.template: expected {question} exactly once"),
+        ("paper", "stages/grpo/template", "<user>", "stages.grpo.template: expected {question} exactly once"),
+        ("paper", "stages/grpo/rewards", {}, "stages.grpo.rewards: must not be empty"),
+        ("paper", "stages/grpo/rewards", {"acuracy": 1},
+         'stages.grpo.rewards.acuracy: unknown reward; did you mean "accuracy"?'),
+        ("paper", "stages/grpo/rewards", {"position": 1}, "stages.grpo.rewards.position: unknown reward"),
+        ("tiny", "stages/pretrain/corpus", {"documents": 10}, "stages.pretrain.corpus.mixture: missing"),
+        ("tiny", "stages/pretrain/corpus", {}, "stages.pretrain.corpus.documents: missing"),
+        ("tiny", "stages/pretrain/model", {"hidden_size": 64}, "stages.pretrain.model.layers: missing"),
+        ("tiny", "stages/pretrain/model/head_dim", 16,
+         "stages.pretrain.model.head_dim: expected one of (32, 64, 128), got 16"),
+        ("tiny", "stages/pretrain/model", {"hidden_size": 64, "layers": 2, "heads": 4, "kv_heads": 3},
+         "stages.pretrain.model.kv_heads: 3 does not divide heads = 4"),
+        ("paper", "stages/grpo/task", {"hub": "a/b", "revision": "a" * 40, "split": "x", "question": "q",
+                                       "answer": "a", "verifier": "code"},
+         'stages.grpo.task.verifier: unknown value the text "code"'),
+        ("paper", "quickstart", {"arms": ["only-cpu"]}, "quickstart.arms: none of them exists at scale"),
         # the whole
         ("paper", "scales/paper/stages/grpo/model/revision", "main",
          'stages.grpo.model.revision: expected the 40 hexadecimal digits of a Hub commit, got "main"'),
@@ -123,8 +157,10 @@ def test_an_arm_that_deletes_a_field_is_checked_too(folder):
 
 
 def test_cycle_across_recipes(folder):
-    folder.specs["tiny"]["stages"]["pretrain"]["needs"] = {"policy": "paper/grpo"}
-    with pytest.raises(UserError, match=r"a cycle: paper/grpo needs tiny/pretrain needs paper/grpo"):
+    folder.set("paper", "stages/grpo/needs/policy", "tiny/rl")
+    rl = folder.specs["paper"]["stages"]["grpo"] | {"needs": {"policy": "paper/grpo"}}
+    folder.set("tiny", "stages/rl", rl)
+    with pytest.raises(UserError, match=r"a cycle: paper/grpo needs tiny/rl needs paper/grpo"):
         folder.load()
 
 
@@ -139,6 +175,8 @@ def test_cycle_across_recipes(folder):
         ("- a", "a recipe is a mapping of keys; this file is not"),
         ("schema: 99", "schema: written for recipe schema 99; this Encore reads 1; update it"),
         ("schema: 1", "title: missing"),
+        ("a:\n  margin: .nan", "line 2: expected a finite number, got .nan"),
+        ("margin: -.inf", "line 1: expected a finite number, got -.inf"),
         (b"\xff", "not UTF-8 text (byte 0)"),
     ],
 )
@@ -149,6 +187,50 @@ def test_file_that_is_no_recipe(tmp_path, text, message):
         load(path)
     assert str(error.value).startswith(f"{path}: {message}")
     assert "\n" not in str(error.value)
+
+
+def test_empty_evals_of_a_recipe_with_tasks_at_a_scale(folder):
+    folder.set("paper", "scales/cpu/evals", folder.specs["paper"]["evals"] | {"checkpoints": {}})
+    folder.set("paper", "evals", {})
+    with pytest.raises(UserError, match=r"evals\.checkpoints: missing"):
+        folder.load()
+
+
+def test_against_metric_alone(folder):
+    del folder.specs["paper"]["claims"][0]["against"]
+    folder.set("paper", "claims/0/against_metric", "heldout/length")
+    with pytest.raises(UserError, match=r"claims\.lifts\.against_metric: it goes with against"):
+        folder.load()
+
+
+def test_a_worlds_own_rewards_can_be_named(folder):
+    folder.set("paper", "stages/grpo/task", {"world": "sort"})
+    folder.set("paper", "stages/grpo/rewards", {"position": 1.0, "format": 0.5})
+    folder.load()
+    folder.set("paper", "stages/grpo/rewards", {"positon": 1.0})
+    with pytest.raises(UserError, match=r'rewards\.positon: unknown reward; did you mean "position"'):
+        folder.load()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("x.yml", "a recipe's file ends in .yaml; rename it"),
+        ("Dr-GRPO.yaml", 'a recipe has a name of lower-case letters, digits and "_"; rename it'),
+        ("everything.yaml", "a reserved name; call the recipe something else"),
+        ("report.yaml", "a reserved name; call the recipe something else"),
+    ],
+)
+def test_names_of_recipe_files(folder, name, message):
+    (folder.path / name).write_text("")
+    with pytest.raises(UserError) as error:
+        folder.load()
+    assert str(error.value) == f"{folder.path / name}: {message}"
+
+
+def test_folder_without_recipes(tmp_path):
+    with pytest.raises(UserError, match="work in the folder of Encore's Snakefile"):
+        load_all(tmp_path)
 
 
 def test_missing_file(tmp_path):

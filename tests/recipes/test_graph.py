@@ -189,6 +189,12 @@ def test_resources_shape_no_lineage(folder):
     recipes = folder.load()
     assert graph.lineage(recipes, node) == before
     assert graph.resources(recipes, Node("paper", "cpu", "hot", 0, "after", "eval")) == {"gpu": 8}
+    folder.set("paper", "evals/resources", {"gpu": 1})
+    recipes = folder.load()
+    after = Node("paper", "cpu", "hot", 0, "after", "eval")
+    assert graph.resources(recipes, node) == {"gpu": 8}
+    assert graph.resources(recipes, after) == {"gpu": 1}
+    assert "resources" not in graph.resolve(recipes, after)
     folder.set("paper", "stages/grpo/version", 2)
     assert graph.lineage(folder.load(), node) != before
 

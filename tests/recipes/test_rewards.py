@@ -55,9 +55,9 @@ def test_a_worlds_own_rewards_are_known_by_name():
     position, both = build(["position", "inclusion_ordering"], world)
     batch = rows(["<answer>3,5,9</answer>"], "5,3,9=", "3,5,9")
     assert position(**batch) == both(**batch) == [1.0]
-    with pytest.raises(UserError, match='no reward "positon"; did you mean "position"'):
+    with pytest.raises(UserError, match=r'rewards\.positon: unknown reward; did you mean "position"'):
         build(["positon"], world)
-    with pytest.raises(UserError, match='no reward "position"'):
+    with pytest.raises(UserError, match=r"rewards\.position: unknown reward"):
         build(["position"], make({"world": "chain"}))
 
 

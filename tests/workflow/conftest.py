@@ -14,7 +14,7 @@ FIXTURES = Path(__file__).with_name("fixtures")
 TOY = """x-kinds:
   toy:
     config: transformers.training_args.TrainingArguments
-    needs: []
+    needs: [policy]
     required: [dial]
     properties: {dial: {type: integer}}
 """
@@ -57,8 +57,10 @@ def project(tmp_path: Path) -> Project:
     shutil.copy(ROOT / "Snakefile", tmp_path)
     shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
     shutil.copytree(FIXTURES, tmp_path, dirs_exist_ok=True)
-    for path in [*(ROOT / "recipes").glob("*.py"), *(ROOT / "recipes/stages").glob("*.py")]:
-        shutil.copy(path, tmp_path / path.relative_to(ROOT))
+    for path in [*sorted(ROOT.glob("recipes/**/*.py")), ROOT / "evals/config.py"]:
+        copy = tmp_path / path.relative_to(ROOT)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copy(path, copy)
     schema = (ROOT / "recipes/schema.yaml").read_text()
     (tmp_path / "recipes/schema.yaml").write_text(schema.replace("x-kinds:\n", TOY, 1))
     snakefile = tmp_path / "Snakefile"

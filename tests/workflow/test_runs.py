@@ -14,14 +14,44 @@ import pytest
 BASE = "base/cpu/base-recipe/seed0/pretrain"
 
 
-def test_editing_one_arm_plans_its_stages_alone(project):
+@pytest.mark.slow
+def test_editing_one_arm_redoes_its_stages_alone(project):
+    """Also where Snakemake's own notes are lost; nothing but the line on what is requested."""
     assert len(project.run()) == 5  # the quickstart: one arm, one seed
+    shutil.rmtree(project.folder / ".snakemake")
     project.edit(
         "demo",
         "rl: {run: toy, needs: {policy: sft}, dial: 1}",
         "rl: {run: toy, needs: {policy: sft}, dial: 2}",
     )
     assert project.run() == ["demo/cpu/base-recipe/seed0/after", "demo/cpu/base-recipe/seed0/rl"]
+    assert list((project.folder / "results").rglob("*.stale"))  # until the next start
+    again = project.snakemake()
+    assert again.stdout.splitlines()[-2:] == [
+        "summary of demo quickstart seeds=1",
+        "results/demo/cpu/quickstart.html",
+    ]
+    assert "Nothing to be done" in again.stderr
+    assert "redoing" not in again.stderr
+
+
+@pytest.mark.slow
+def test_without_snakemakes_notes_an_edited_claim_is_judged_again(project):
+    project.run()
+    summary = project.folder / "results/demo/cpu/quickstart/summary.txt"
+    page = project.folder / "results/demo/cpu/quickstart.html"
+    before = summary.stat().st_mtime_ns
+    shutil.rmtree(project.folder / ".snakemake")
+    assert project.run() == []
+    assert summary.stat().st_mtime_ns == before
+    project.edit("demo", "margin: 0.1", "margin: 0.2")
+    done = project.snakemake()
+    assert "quickstart/table.csv: it was made from other settings; redoing it" in done.stderr
+    assert summary.stat().st_mtime_ns > before
+    assert page.stat().st_mtime_ns > summary.stat().st_mtime_ns
+    after = summary.stat().st_mtime_ns
+    assert project.run() == []
+    assert summary.stat().st_mtime_ns == after
 
 
 @pytest.mark.slow
@@ -115,11 +145,39 @@ def test_failed_stage_shows_its_log_and_leaves_the_other_arms_alone(project):
     assert project.run("demo") == [f"demo/cpu/hot/seed{s}/{n}" for s in (0, 1) for n in ("after", "rl")]
 
 
+@pytest.mark.slow
 def test_mistake_on_the_command_line_is_one_line(project):
     done = project.snakemake("dmo")
     assert done.returncode == 2
     assert _error(done) == 'error: no target or recipe "dmo"; did you mean "demo"?'
     assert not (project.folder / "results").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--directory", "elsewhere"],
+            "no recipe in {folder}/elsewhere/recipes; work in the folder of",
+        ),
+        (["train"], "train: the rule of one job"),
+        (["--config", "seeds=1", "dmo"], 'no target or recipe "dmo"; did you mean "demo"?'),
+    ],
+)
+def test_other_mistakes_on_the_command_line(project, arguments, message):
+    (project.folder / "elsewhere").mkdir()
+    done = project.snakemake(*arguments)
+    assert done.returncode == 2
+    assert _error(done).startswith("error: " + message.format(folder=project.folder))
+
+
+@pytest.mark.slow
+def test_python_m_snakemake_is_snakemake(project):
+    done = subprocess.run([sys.executable, "-m", "snakemake", "dmo"], cwd=project.folder,
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode == 2
+    assert _error(done) == 'error: no target or recipe "dmo"; did you mean "demo"?'
 
 
 def test_mistake_in_a_recipe_is_one_line(project):

@@ -1,11 +1,13 @@
 """The Snakefile itself: planned over the real recipes, linted, formatted; its command line and console."""
 
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import (
     ConfigSettings,
@@ -17,14 +19,15 @@ from snakemake.settings.types import (
 )
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from recipes import clean, command, graph
+from recipes import clean, command, graph, redo
 from recipes.errors import UserError
+from recipes.jobs import Jobs
 from recipes.recipe import load_all
-from snakemake_logger_plugin_encore import LogHandler, with_cores
+from recipes.stages import sentinel
+from snakemake_logger_plugin_encore import LogHandler, is_snakemake, with_cores, with_targets_first
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
-RULES = ["all", "everything", "train"]
 
 
 @pytest.mark.parametrize(
@@ -87,6 +90,30 @@ def test_cores_without_a_number(typed, read):
 
 
 @pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("--config seeds=5 r1_zero", "r1_zero --config seeds=5"),
+        ("-c 2 -C scale=cpu seeds=5 a b -n", "a b -c 2 -C scale=cpu seeds=5 -n"),
+        ("r1_zero --config seeds=5 -n", "r1_zero --config seeds=5 -n"),
+        ("-n r1_zero", "-n r1_zero"),
+    ],
+)
+def test_target_after_config(typed, read):
+    assert with_targets_first(typed.split()) == read.split()
+
+
+def test_ways_to_start_snakemake(monkeypatch):
+    assert is_snakemake("/usr/bin/snakemake")
+    assert is_snakemake("/usr/lib/python3/site-packages/snakemake/__main__.py")
+    assert not is_snakemake("/usr/bin/pytest")
+    assert command.arguments() is None
+    monkeypatch.setattr(sys, "argv", ["/x/snakemake/__main__.py", "-n", "demo"])
+    assert command.arguments().targets == ["demo"]
+    assert not command.runs_jobs(command.arguments())
+    assert command.runs_jobs(None)  # as a library: jobs may run, so the folder is held
+
+
+@pytest.mark.parametrize(
     ("config", "message"),
     [
         ({"scael": "cpu"}, '--config scael: unknown key; did you mean "scale"?'),
@@ -117,19 +144,101 @@ def test_choices_are_checked(demo, config, message):
         ),
         ("results/demo/cpu/hot/seed0/rll/metrics.json", 'unknown stage "rll"; did you mean "rl"?'),
         ("results/demo/cpu/hot/seed0/evals/aftr.json", 'unknown checkpoint "aftr"; did you mean "after"?'),
+        ("results/demo/cpu/hot/seedX/rl/metrics.json",
+         "no such file; expected results/recipe/scale/arm/seedN/stage/metrics.json"),
+        ("results/demo/cpu/hot/seed0/rl/nothing.json", 'no rule makes "nothing.json"; did you mean "metrics.json"?'),
+        ("results/demo/cpu/hot/seed0/evals/after.csv",
+         'no rule makes "after.csv"; did you mean "after.json"?'),
+        ("results/demo/cpu/report/tables.csv", 'no rule makes "tables.csv"; did you mean "table.csv"?'),
+        ("train", "train: the rule of one job; ask for a recipe (base, demo) or a file"),
         ("results/demo/cpu/hot/seed0/sft/metrics.json", "base-recipe/seed0/sft/metrics.json; ask for that"),
     ],
-)
+)  # fmt: skip
 def test_targets_are_checked(demo, target, message):
     with pytest.raises(UserError) as error:
-        command.check_target(demo, command.Choice("cpu", None), target, [*demo, *RULES])
+        command.target_of(demo, command.Choice("cpu", None), target, "demo")
     assert str(error.value).endswith(message)
 
 
-def test_good_targets_pass(demo):
-    files = ["quickstart.html", "report/table.csv", "hot/seed1/rl/metrics.json", "hot/seed1/evals/after.json"]
-    for target in ["demo", "everything", *(f"results/demo/cpu/{file}" for file in files)]:
-        command.check_target(demo, command.Choice("cpu", None), target, [*demo, *RULES])
+@pytest.mark.parametrize(
+    ("target", "asked"),
+    [
+        ("all", [("demo", "cpu", "quickstart")]),
+        ("demo", [("demo", "cpu", "report")]),
+        ("everything", [("base", "cpu", "report"), ("demo", "cpu", "report")]),
+        ("./results/demo/cpu/quickstart.html", [("demo", "cpu", "quickstart")]),
+        ("results//demo/cpu/report/table.csv", [("demo", "cpu", "report")]),
+        ("results/demo/cpu/hot/seed1/rl/metrics.json", [graph.Node("demo", "cpu", "hot", 1, "rl", "stage")]),
+        ("results/demo/cpu/hot/seed1/evals/after.samples.jsonl",
+         [graph.Node("demo", "cpu", "hot", 1, "after", "eval")]),
+        ("results/benchmarks/grpo_speed.csv", []),
+        ("clean_checkpoints", []),
+    ],
+)  # fmt: skip
+def test_what_a_target_asks_for(demo, target, asked):
+    assert command.target_of(demo, command.Choice("cpu", None), target, "demo") == asked
+
+
+def test_quickstart_without_its_recipe(demo):
+    with pytest.raises(UserError, match=r"recipes/r1_zero\.yaml: missing; the quickstart runs it"):
+        command.target_of(demo, command.Choice("cpu", None), "all", "r1_zero")
+
+
+def test_editing_one_arm_marks_its_results_alone(demo, project, monkeypatch):
+    """Without any notes of Snakemake's: by what lies beside the results."""
+    monkeypatch.chdir(project.folder)
+    monkeypatch.setattr(redo, "_stale", lambda path, checked: None)
+    monkeypatch.setattr(redo, "_remeasure", lambda recipes, node: None)
+    run = Jobs(demo, command.Choice("cpu", None))
+    asked = command.target_of(demo, run.choice, "demo", "demo")
+    nodes, judgements = run.nodes(asked), run.judgements(asked)
+    for path, made_from in [(graph.sentinel(n), graph.lineage(demo, n)) for n in nodes] + [
+        *judgements.items()
+    ]:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text("")
+        redo.record(path).write_text(made_from)
+    assert redo.mark(demo, nodes, judgements) == []
+    project.edit("demo", "{dial: 5}", "{dial: 6}")
+    run = Jobs(load_all(project.folder / "recipes"), run.choice)
+    lines = redo.mark(run.recipes, run.nodes(asked), run.judgements(asked))
+    hot = [f"hot/seed{seed}/{file}" for seed in (0, 1) for file in ("rl/metrics.json", "evals/after.json")]
+    assert lines == [
+        f"results/demo/cpu/{file}: it was made from other settings; redoing it"
+        for file in [*hot, "report/table.csv"]
+    ]
+    quickstart = command.target_of(demo, run.choice, "all", "demo")  # does not include the edited arm
+    assert redo.mark(run.recipes, run.nodes(quickstart), run.judgements(quickstart)) == []
+
+
+def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):
+    """Twice the same size and time: taken as checked. Another time: found, though the size is the same."""
+    monkeypatch.chdir(project.folder)
+    node = graph.Node("base", "cpu", "base-recipe", 0, "pretrain", "stage")
+    metrics, weights = Path(graph.sentinel(node)), Path("checkpoints/w/final/weights")
+    for path in (metrics, weights):
+        path.parent.mkdir(parents=True)
+    weights.write_text("good")
+    model = weights.parent
+    sentinel.write_json(
+        metrics,
+        {"model": str(model), "digest": sentinel.digest(model), "files": sentinel.sizes(model), "inputs": {}},
+    )
+    redo.record(metrics).write_text(graph.lineage(demo, node))
+    read: list[Path] = []
+    digest = sentinel.digest
+    monkeypatch.setattr(sentinel, "digest", lambda folder: read.append(folder) or digest(folder))
+    assert redo.mark(demo, [node], {}) == redo.mark(demo, [node], {}) == []
+    assert read == [model]
+    weights.write_text("evil")
+    os.utime(weights, ns=(1, 1))
+    for _ in range(2):
+        assert len(redo.mark(demo, [node], {})) == 1
+        assert redo.marker(metrics).exists()
+    redo.record(metrics).write_text("another lineage")
+    assert redo.outdated(demo, node) == "it was made from other settings"
+    redo.record(metrics).unlink()
+    assert redo.outdated(demo, node) == "there is no record of what it was made from"
 
 
 def test_unused_checkpoints(demo, tmp_path):
@@ -148,14 +257,9 @@ def test_unused_checkpoints(demo, tmp_path):
 @pytest.fixture
 def demo(project, monkeypatch):
     """The fixture's recipes, without the repository's world checks in the way."""
-    monkeypatch.setattr("recipes.validate.schema", lambda: _toy_schema(project.folder))
+    toy = yaml.load((project.folder / "recipes/schema.yaml").read_text(), yaml.CSafeLoader)
+    monkeypatch.setattr("recipes.validate.schema", lambda: toy)
     return load_all(project.folder / "recipes")
-
-
-def _toy_schema(folder: Path) -> dict:
-    import yaml
-
-    return yaml.safe_load((folder / "recipes/schema.yaml").read_text())
 
 
 def test_console_tells_start_end_and_the_log_of_a_failure(tmp_path):
