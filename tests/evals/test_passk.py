@@ -96,7 +96,7 @@ def coverage(metric, truth, items=100, samples=8, runs=400):
     for run in range(runs):
         p = rng.beta(1, 2, size=(items, 1))
         values = metric(rng.random((items, samples)) < p)
-        _, low, high = interval(values, np.ones(items), resamples(items, draws=400, seed=run))
+        _, low, high = interval(values, np.ones(items), resamples(items, draws=200, seed=run))
         hits += low <= truth <= high
     return hits / runs
 

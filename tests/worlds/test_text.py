@@ -84,11 +84,11 @@ def test_the_chat_template_writes_turns_and_marks_replies(reloaded):
     assert reloaded.decode(reply) == "<answer>8</answer><eos>"
 
 
-def test_documents_are_tokenized_fast_enough_for_80k_in_seconds():
-    texts = corpus(ALL[0], {"chain": 1}, 20_000, 0, TEMPLATE)
+def test_5k_documents_are_tokenized_in_a_second():
+    texts = corpus(ALL[0], {"chain": 1}, 5_000, 0, TEMPLATE)
     start = time.process_time()
     TOKENIZER(texts)
-    assert time.process_time() - start < 4
+    assert time.process_time() - start < 1
 
 
 def test_a_prompt_has_its_question_once():

@@ -212,7 +212,7 @@ tokens = {name: st.lists(st.sampled_from(make({"world": name}).vocabulary), max_
 
 @worlds
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_garbage_neither_raises_nor_verifies(name, data):
     world = make({"world": name})
     problem = world.problem(random.Random(data.draw(st.integers(0, 999))))
@@ -245,23 +245,23 @@ def test_garbage_neither_raises_nor_verifies(name, data):
         "<think>",
     ],
 )
-def test_a_megabyte_is_read_in_bounded_time(name, unit):
+def test_a_long_text_is_read_in_bounded_time(name, unit):
     world = make({"world": name})
     problem = world.problem(random.Random(0))
-    text = unit * (1_000_000 // len(unit))
+    text = unit * (300_000 // len(unit))
     start = time.perf_counter()
     assert not world.verify(problem, f"<think>{text}</think><answer>{text}</answer>")
     world.steps(problem, f"<think>{text}</think>")
     for reward in world.rewards.values():
         assert reward(problem, f"<answer>{text}</answer>") == 0
-    assert time.perf_counter() - start < 6
+    assert time.perf_counter() - start < 4
 
 
-def test_80k_documents_are_written_in_seconds():
+def test_20k_documents_are_written_in_seconds():
     world = make({"world": "chain"})
     start = time.process_time()
     texts = corpus(
-        world, {"direct": 5, "chain": {"weight": 3, "error": 0.02}, "filler": 2}, 80_000, 0, TEMPLATE
+        world, {"direct": 5, "chain": {"weight": 3, "error": 0.02}, "filler": 2}, 20_000, 0, TEMPLATE
     )
-    assert len(texts) == 80_000
-    assert time.process_time() - start < 6
+    assert len(texts) == 20_000
+    assert time.process_time() - start < 1.5
