@@ -5,46 +5,12 @@
 Writes table.csv, the tables (CSV, Markdown, LaTeX, HTML), figures/ (SVG, PNG) and summary.txt into DIR.
 """
 
-import argparse
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from analysis import claims, figures, summary, table, tables
-from recipes import graph
-from recipes.errors import UserError, nearest
-from recipes.recipe import load_all
-
-REPORTS = ("report", "quickstart")
-
-
-def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line that analyse and report share."""
-    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
-    parser.add_argument("--recipe", required=True)
-    parser.add_argument("--scale", required=True)
-    parser.add_argument("--report", choices=REPORTS, default="report")
-    parser.add_argument("--seeds", type=int, help="how many; default: as the recipe says")
-    parser.add_argument("--out", type=Path, required=True)
-    return parser.parse_args(argv)
-
-
-def select(args: argparse.Namespace, root: Path = Path(".")) -> table.Run:
-    """The run that a command line names. Raises UserError on a recipe or scale that does not exist."""
-    recipes = load_all(root / "recipes")
-    if args.recipe not in recipes:
-        raise UserError(f'unknown recipe "{args.recipe}"{nearest(args.recipe, list(recipes))}')
-    recipe = recipes[args.recipe]
-    scales = list(recipe.spec["scales"])
-    if args.scale not in scales:
-        known = nearest(args.scale, scales)
-        raise UserError(f'recipes/{args.recipe}.yaml: unknown scale "{args.scale}"{known}')
-    if args.seeds is not None and args.seeds < 1:
-        raise UserError(f"--seeds: expected a whole number of at least 1, got {args.seeds}")
-    arms, seeds = graph.selection(recipe, args.scale, args.report, args.seeds)
-    return table.Run(recipes, args.recipe, args.scale, tuple(arms), tuple(seeds), root)
+from analysis import claims, command, figures, summary, table, tables
 
 
 def analyse(run: table.Run, out: Path) -> list[str]:
@@ -69,15 +35,5 @@ def analyse(run: table.Run, out: Path) -> list[str]:
     return lines
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    args = arguments(__doc__, argv)
-    try:
-        analyse(select(args), args.out)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.main(__doc__, lambda run, out, report: analyse(run, out), None))

@@ -22,7 +22,8 @@ pinned to one seed) count once.
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -37,6 +38,8 @@ VERDICTS = (
     "contradicted",
     "not tested",
 )
+NUMBERS = ("mean", "low", "high", "needed", "detectable")  # of a verdict, where there are any
+MEASURED = ["seed", "value", "low", "high", "source"]
 SO_FAR = {"reproduced": "supported so far", "contradicted": "opposed so far"}
 
 
@@ -98,8 +101,9 @@ def distance(mean: float, direction: str, margin: float) -> float:
 def measured(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
     """The final numbers of `metric` at `arm/node`: columns value, low, high, source; indexed by seed."""
     arm, _, node = at.partition("/")
-    rows = table[(table.arm == arm) & (table.node == node) & (table.metric == metric) & table.step.isna()]
-    return rows.set_index("seed")[["value", "low", "high", "source"]].sort_index()
+    rows = table.loc[table.metric == metric, ["arm", "node", "step", *MEASURED]]  # few are left to compare
+    rows = rows.loc[(rows.arm == arm) & (rows.node == node) & rows.step.isna(), MEASURED]
+    return rows.set_index("seed").sort_index()
 
 
 def judge(claim: dict[str, Any], table: pd.DataFrame, scale: str, seeds: Iterable[int]) -> Verdict:
@@ -190,6 +194,24 @@ def frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
         row["differences"] = " ".join(f"{s}:{d:.6g}" for s, d in zip(v.seeds, v.differences, strict=True))
         rows.append(row)
     return pd.DataFrame(rows, columns=list(Verdict.__dataclass_fields__))
+
+
+def read(path: Path) -> list[Verdict]:
+    """The verdicts of a CSV file that holds a frame(); differences to six digits."""
+    numbers = {"margin": float, "n": int, "agree": int} | dict.fromkeys(NUMBERS, float)
+    types = {field.name: numbers.get(field.name, str) for field in fields(Verdict)}
+    empty = {name: [""] for name in NUMBERS}
+    frame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=empty)
+    verdicts = []
+    for row in frame.to_dict("records"):
+        pairs = [pair.split(":") for pair in row["differences"].split()]
+        parsed = {
+            "seeds": tuple(int(seed) for seed, _ in pairs),
+            "differences": tuple(float(difference) for _, difference in pairs),
+            "needed": None if math.isnan(row["needed"]) else int(row["needed"]),
+        }
+        verdicts.append(Verdict(**{str(name): value for name, value in row.items()} | parsed))
+    return verdicts
 
 
 def tally(verdicts: Iterable[Verdict]) -> dict[str, int]:

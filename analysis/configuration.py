@@ -44,19 +44,21 @@ def _flat(key: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def facts(provenance: pd.DataFrame) -> dict[str, list[str]]:
-    """Commit, versions and hardware, each with every distinct value that occurs among the stages."""
+    """Commit, versions, hardware and how FLOPs are counted, with every distinct value among the stages."""
     rows = provenance.to_dict("records")
     commits = [_commit(row) for row in rows]
+    counted = [f"{row['stage']}: {row['flops_formula']}" for row in rows if not pd.isna(row["flops_formula"])]
     return {
         "commit": _distinct(commits),
         "versions": _distinct([_pairs(row["versions"]) for row in rows]),
         "hardware": _distinct([_pairs(row["hardware"]) for row in rows]),
         "started": _distinct([str(row["started"]) for row in rows])[:1],
+        "FLOPs": _distinct(counted),
     }
 
 
 def _commit(row: Mapping[Hashable, Any]) -> str:
-    if not row["commit"]:
+    if pd.isna(row["commit"]):
         return "unknown: not run from a git checkout"
     return f"{row['commit']} with uncommitted changes" if row["dirty"] else row["commit"]
 

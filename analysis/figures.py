@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 
 from analysis import tables
 from analysis.claims import Verdict, measured
-from analysis.drawing import STYLE, WIDTH, colours, panels, save
+from analysis.drawing import STYLE, WIDTH, colours, margins, panels, save
 from analysis.table import Run, curves, final
+from recipes import graph
 
 BEFORE = "#6b6b6b"
 POINTS = 100  # of a curve, beyond which neighbouring steps are averaged
@@ -63,8 +64,8 @@ TRAINING = (
     ),
     Series(
         "kl",
-        "KL divergence to the base model",
-        "How far the policy has moved from where it started, in nats per token.",
+        "KL divergence to the reference policy",
+        "How far the policy has moved from the reference, in nats per token.",
         (("kl", "", "-"),),
     ),
     Series(
@@ -93,7 +94,7 @@ class Drawn:
 
 
 def training(table: pd.DataFrame, series: Series, palette: Mapping[str, str]) -> Figure | None:
-    """Learning curves, one panel an arm: a thin line a seed, their mean, a band over their range."""
+    """Learning curves, one panel an arm: a thin line a seed (where one metric is drawn), mean and range."""
     wanted = curves(table, [name for name, _, _ in series.metrics]).dropna(subset=["value"])
     arms = [arm for arm in palette if arm in set(wanted.arm)]
     if not arms:
@@ -111,7 +112,8 @@ def training(table: pd.DataFrame, series: Series, palette: Mapping[str, str]) ->
                 continue
             low, high = seeds.min(axis=1), seeds.max(axis=1)
             axis.fill_between(seeds.index, low, high, color=colour, alpha=0.15, lw=0)
-            axis.plot(seeds.index, seeds, color=colour, lw=0.5, alpha=0.45, ls=line)
+            if len(series.metrics) == 1:  # with two, the lines of seeds cannot be told apart
+                axis.plot(seeds.index, seeds, color=colour, lw=0.5, alpha=0.45, ls=line)
             axis.plot(seeds.index, seeds.mean(axis=1), color=colour, lw=1.8, ls=line, label=label or None)
         if any(label for _, label, _ in series.metrics) and arm == arms[0]:
             axis.legend(fontsize=9, loc="best", handlelength=1.6)
@@ -193,8 +195,11 @@ def forest(verdicts: Sequence[Verdict]) -> Figure | None:
     tested = [v for v in verdicts if v.n]
     if not tested:
         return None
-    figure = Figure(figsize=(WIDTH, 0.98 * len(tested) + 0.1), layout="constrained")
-    for v, axis in zip(tested, figure.subplots(len(tested), 1, squeeze=False).ravel(), strict=True):
+    tall = 0.98 * len(tested) + 0.1
+    figure = Figure(figsize=(WIDTH, tall))
+    around = margins(tall, left=0.3, right=0.2, bottom=0.3, top=0.26) | {"hspace": 1.0}
+    axes = figure.subplots(len(tested), 1, squeeze=False, gridspec_kw=around).ravel()
+    for v, axis in zip(tested, axes, strict=True):
         colour = VERDICT_COLOURS[v.verdict]
         edges = [-v.margin, v.margin] if v.direction == "equal" else [v.margin * _sign(v.direction)]
         marks = [*v.differences, *edges, 0.0]
@@ -223,6 +228,21 @@ def _sign(direction: str) -> float:
     return 1.0 if direction == "higher" else -1.0
 
 
+def reference(run: Run) -> str:
+    """What the KL divergence is measured to, by the first arm's config; empty where no stage has one."""
+    arm = run.arms[0]
+    for name in graph.stages(run.recipe, run.scale, arm):
+        node = graph.Node(run.name, run.scale, arm, run.seeds[0], name, "stage")
+        args = graph.resolve(run.recipes, node).get("args", {})
+        if not args.get("beta"):
+            continue
+        every, last = args.get("ref_model_sync_steps", 512), args.get("max_steps", -1)  # TRL's defaults
+        if args.get("sync_ref_model") and not 0 < last < every:
+            return f" The reference follows the policy every {every} steps."
+        return " The reference is the model that training started from."
+    return ""
+
+
 def draw_all(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict], folder: Path) -> list[Drawn]:
     """Every figure that there is data for, into `folder`; in the order of the report."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -245,7 +265,8 @@ def draw_all(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict], folder:
             "Diamond: mean; bar: 95% interval; ticks: seeds; green ground: where the claim holds.",
         )
         for series in TRAINING:
-            keep(training(table, series, palette), series.name, series.title, series.caption)
+            caption = series.caption + (reference(run) if series.name == "kl" else "")
+            keep(training(table, series, palette), series.name, series.title, caption)
         keep(
             pass_at_k(run, numbers, task, palette),
             "pass-at-k",

@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +19,21 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from analysis import claims, configuration, samples, summary, table, tables
-from analysis.analyse import arguments, select
+from analysis import claims, command, configuration, samples, summary, table, tables, uncertainty
 from analysis.statistics import ENOUGH
 from recipes.errors import UserError
 
-_NUMERIC = re.compile(rf"^(?:[{tables.MINUS}+]?\d[\d.,]*(?: \[.*\])?|{tables.DASH}|\d+/\d+)$")
+_NUMERIC = re.compile(
+    rf"[{tables.MINUS}+]?\d[\d.,]*(e\d+)?( ?%)?( \[.*\])?"  # 0.19 [0.18, 0.20], 26.3 % [24.8, 27.8], 3.3e13
+    rf"|\d+/\d+|(\d+ (h|min|s) ?)+|{tables.DASH}"
+)
+LONG = 40  # characters from which a cell gets room for a line of text
 
 
 def render(run: table.Run, folder: Path, report: str = "report") -> str:
     """The page, from the folder that analyse wrote and the completions of the run."""
     numbers = table.final(_table(folder / "table.csv"))
-    verdicts = claims.judge_all(run.spec.get("claims", []), numbers, run.scale, run.seeds)
+    verdicts = claims.read(folder / "claims.csv")
     task = tables.headline(run)
     provenance = table.provenance(run)
     rollouts = samples.rollouts(run)
@@ -47,6 +49,9 @@ def render(run: table.Run, folder: Path, report: str = "report") -> str:
         summary=summary,
         tables=tables,
         enough=ENOUGH,
+        scope=uncertainty.scope(run),
+        coverage=uncertainty.coverage(len(run.seeds)),
+        parts=_cells(uncertainty.parts(run, numbers, arms)),
         accuracy=summary.change(run, numbers, f"{task}/accuracy"),
         length=summary.change(run, numbers, f"{task}/length"),
         pass_k=tables.largest(numbers, task, "pass"),
@@ -103,8 +108,9 @@ def _cells(frame: pd.DataFrame) -> dict[str, Any]:
     """A frame for the template: columns, rows of text, and which columns are numbers."""
     rows = [[str(cell) for cell in row] for row in frame.itertuples(index=False)]
     columns = [str(column) for column in frame.columns]
-    numeric = [bool(rows) and all(_NUMERIC.match(row[i]) for row in rows) for i in range(len(columns))]
-    return {"columns": columns, "rows": rows, "numeric": numeric}
+    numeric = [bool(rows) and all(_NUMERIC.fullmatch(row[i]) for row in rows) for i in range(len(columns))]
+    long = [any(len(row[i]) > LONG for row in rows) for i in range(len(columns))]
+    return {"columns": columns, "rows": rows, "numeric": numeric, "long": long}
 
 
 def _commented(text: str) -> Markup:
@@ -143,16 +149,10 @@ def _citation(path: Path) -> str:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    args = arguments(__doc__, argv)
-    try:
-        page = render(select(args), args.out.with_suffix(""), args.report)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    args.out.write_text(page, encoding="utf-8")
-    return 0
+def write(run: table.Run, out: Path, report: str) -> None:
+    """The page of the analysis in the folder of the same name."""
+    out.write_text(render(run, out.with_suffix(""), report), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.main(__doc__, write, None))

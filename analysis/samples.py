@@ -39,7 +39,10 @@ def correct(row: dict[str, Any]) -> bool | None:
 
 
 def rollouts(run: Run) -> list[dict[str, Any]]:
-    """Training completions of every arm's first seed: the first EACH correct and incorrect at STEPS steps."""
+    """Training completions of every arm's first seed: the first EACH correct and incorrect at STEPS steps.
+
+    Of the answers to one prompt, only the first correct and the first incorrect.
+    """
     return [row for arm in run.arms for row in _of_arm(run, arm)]
 
 
@@ -53,7 +56,7 @@ def _of_arm(run: Run, arm: str) -> Iterator[dict[str, Any]]:
     by_step: dict[int, dict[bool | None, list[dict[str, Any]]]] = {}
     for row in read_lines(path):
         kept = by_step.setdefault(row["step"], {}).setdefault(correct(row), [])
-        if len(kept) < EACH:
+        if len(kept) < EACH and safe(row["prompt"]) not in [other["prompt"] for other in kept]:
             kept.append(_shown(arm, row))
     steps = sorted(by_step)
     last = len(steps) - 1

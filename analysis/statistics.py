@@ -24,9 +24,8 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
 
     The plain percentile interval is far too narrow for few seeds (about 83% coverage at n = 5), so its tails
     are moved out by the expanded-percentile rule of Hesterberg 2015 (The American Statistician 69:371, §5):
-    tail = Phi(-sqrt(n / (n - 1)) * t(1 - (1 - level) / 2, n - 1)).  On normal data it then covers in 92% of
-    cases at n = 5 and 95% at n = 8.  Up to n = 4 it is the range of the values, the most any bootstrap can
-    say, and covers a symmetric law's centre in 1 - 2^(1 - n) of cases: 50, 75 and 88%.
+    tail = Phi(-sqrt(n / (n - 1)) * t(1 - (1 - level) / 2, n - 1)).  How often it then covers: covers(n).
+    Up to n = 4 it is the range of the values, the most any bootstrap can say.
     Up to 8 values every resample is enumerated, with its weight; beyond, 9999 are drawn.
     """
     x = np.asarray(values, dtype=float)
@@ -54,6 +53,15 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
     low = means[order][np.searchsorted(below, tail)]
     high = means[order][::-1][np.searchsorted(above, tail)]
     return centre + float(low), centre + float(high)
+
+
+def covers(n: int) -> float:
+    """Share of cases in which the 95% interval of n values holds their law's mean.
+
+    Up to n = 4 it is 1 - 2^(1 - n), exact for a symmetric law; from 5 to 8 a simulation on normal values,
+    5,000 draws and more each; beyond, that gave 95%.
+    """
+    return {2: 0.5, 3: 0.75, 4: 0.875, 5: 0.92, 6: 0.93, 7: 0.94, 8: 0.94}.get(n, LEVEL)
 
 
 @cache

@@ -5,6 +5,7 @@ One row is one number: [recipe, scale, arm, seed, node, step, metric, value, low
 - `node` is a stage (`grpo`), a checkpoint (`after`), or `recipe/stage` for a stage of another recipe.
 - `step` is the training step of a learning curve, and missing for a final number.
 - `low`, `high` are an evaluation's own 95% interval (over items and samples), else missing.
+- `<task>/variance/items` and `/sampling` are the two parts of the variance of that checkpoint's accuracy.
 - `source` is the artefact the number was read from: the sentinel of the node's owner. An arm that uses the
   base arm's checkpoint has rows of its own that name the base arm's artefact.
 
@@ -133,6 +134,8 @@ def _numbers(run: Run, node: graph.Node) -> Iterator[dict[str, Any]]:
         for task, measured in found["tasks"].items():
             for metric, number in measured["metrics"].items():
                 yield here | {"metric": f"{task}/{metric}"} | number
+            for part, value in measured.get("variance", {}).items():
+                yield here | {"metric": f"{task}/variance/{part}", "value": value}
         return
     for metric, value in found.get("metrics", {}).items():
         yield here | {"metric": metric, "value": value}
@@ -171,5 +174,5 @@ def provenance(run: Run) -> pd.DataFrame:
         if found:
             rows.append({"arm": node.arm, "seed": node.seed, "stage": run.label(node)} | found)
     columns = ["arm", "seed", "stage", "commit", "dirty", "versions", "hardware", "started", "wall_s"]
-    columns += ["resumed", "tokens", "tokens_per_s", "flops", "steps"]
+    columns += ["resumed", "tokens", "tokens_per_s", "flops", "flops_formula", "steps"]
     return pd.DataFrame(rows, columns=columns)

@@ -5,7 +5,7 @@ A frame with numbers goes to CSV; its `shown` form, with numbers as a reader wan
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,14 @@ class Mean:
 
 def average(rows: pd.DataFrame) -> Mean:
     """The mean of claims.measured() rows, in which a model that several seeds share counts once."""
-    rows = rows.dropna(subset=["value"]).drop_duplicates("source")
-    values = rows.value.tolist()
+    columns = zip(rows.source, rows.value, rows.low, rows.high, strict=True)
+    models = {source: number for source, *number in columns if not math.isnan(number[0])}
+    values = [value for value, _, _ in models.values()]
     if not values:
         return Mean(math.nan, math.nan, math.nan, 0, "")
     if len(values) > 1:
         return Mean(sum(values) / len(values), *interval(values), len(values), "seeds")
-    low, high = float(rows.low.iloc[0]), float(rows.high.iloc[0])
+    _, low, high = next(iter(models.values()))
     return Mean(values[0], low, high, 1, "" if math.isnan(low) else "items")
 
 
@@ -60,6 +61,12 @@ def shown(mean: Mean, metric: str = "accuracy") -> str:
     if mean.n == 0 or math.isnan(mean.low):
         return number(mean.value, metric)
     return f"{number(mean.value, metric)} [{number(mean.low, metric)}, {number(mean.high, metric)}]"
+
+
+def percent(mean: Mean) -> str:
+    """`80.1 % [77.4, 82.6]` of a mean that is a fraction."""
+    value, low, high = (f"{100 * x:.1f}".replace("-", MINUS) for x in (mean.value, mean.low, mean.high))
+    return f"{value} %" if math.isnan(mean.low) else f"{value} % [{low}, {high}]"
 
 
 def largest(table: pd.DataFrame, task: str, name: str) -> str | None:
@@ -115,6 +122,12 @@ def arms(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def row_name(run: Run, row: Mapping[Hashable, Any]) -> str:
+    """`arm/checkpoint` of a row of arms(), with the task where it is not the headline's."""
+    where = f"{row['arm']}/{row['checkpoint']}"
+    return where if row["task"] == headline(run) else f"{where}, {row['task']}"
+
+
 def _columns(table: pd.DataFrame, task: str) -> dict[str, str]:
     """Column name -> metric."""
     columns = {"accuracy": f"{task}/accuracy"}
@@ -131,9 +144,7 @@ def arms_shown(run: Run, frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     names = [column.removesuffix("_low") for column in frame.columns if column.endswith("_low")]
     for row in frame.to_dict("records"):
-        where = f"{row['arm']}/{row['checkpoint']}"
-        where += "" if row["task"] == headline(run) else f", {row['task']}"
-        out = {"checkpoint": where + (" (best template)" if row["best_template"] else "")}
+        out = {"checkpoint": row_name(run, row) + (" (best template)" if row["best_template"] else "")}
         out["accuracy"] = shown(Mean(row["accuracy"], row["accuracy_low"], row["accuracy_high"], 1, ""))
         out |= {name.replace("_", " "): number(row[name], name) for name in names if name != "accuracy"}
         rows.append(out | {"models": row["models"]})
@@ -170,12 +181,10 @@ def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:
 
 
 def published(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """The paper's numbers beside ours, and whether their levels can be compared."""
+    """The paper's numbers beside ours in the same unit, and whether their levels can be compared."""
     rows = []
     for entry in run.spec.get("published") or []:
-        ours = DASH
-        if entry.get("metric") and entry.get("at"):
-            ours = shown(average(claims.measured(table, entry["at"], entry["metric"])), entry["metric"])
+        ours, what = _ours(run, table, entry)
         rows.append(
             {
                 "what": entry["what"],
@@ -183,20 +192,40 @@ def published(run: Run, table: pd.DataFrame) -> pd.DataFrame:
                 "ours": ours,
                 "comparison": "same scale" if run.scale == "paper" else OTHER_SCALE,
                 "source": entry["source"],
-                "our metric": f"{entry['metric']} at {entry['at']}"
-                if entry.get("at")
-                else "not measured here",
+                "our metric": what,
             }
         )
     return pd.DataFrame(rows)
 
 
+def _ours(run: Run, table: pd.DataFrame, entry: dict[str, Any]) -> tuple[str, str]:
+    """Our number beside a published one, and what it is; a dash, and why there is none."""
+    if not (entry.get("metric") and entry.get("at")):
+        return DASH, "not measured here"
+    metric, at = entry["metric"], entry["at"]
+    mean = average(claims.measured(table, at, metric))
+    if mean.n:
+        return (percent(mean) if entry.get("unit") == "%" else shown(mean, metric)), f"{metric} at {at}"
+    arm, _, checkpoint = at.partition("/")
+    task = metric.partition("/")[0]
+    if arm not in run.arms:
+        return DASH, f"arm {arm} was not run"
+    if checkpoint not in run.checkpoints(arm) or task not in tasks(run, arm, checkpoint):
+        return DASH, f"{task} is not evaluated at {run.scale} scale"
+    return DASH, f"no {metric} at {at}"
+
+
 def health(checks: pd.DataFrame) -> pd.DataFrame:
-    """One row per stage, arm and check over seeds; what failed comes first."""
+    """One row per stage, arm and check over seeds, with the worst value; what failed comes first.
+
+    The worst is the one farthest past its limit where any failed, else the one nearest to it.
+    """
     rows: list[dict[str, str]] = []
     for _, group in checks.groupby(["stage", "arm", "check"], sort=False):
         failed = group[~group.ok.astype(bool)]
-        worst = (failed if len(failed) else group).iloc[-1]
+        seen = failed if len(failed) else group
+        distance = (pd.to_numeric(seen.value) - pd.to_numeric(seen.limit)).abs().fillna(math.inf)
+        worst = seen.iloc[int(distance.argmax() if len(failed) else distance.argmin())]
         state = "ok" if not len(failed) else str(worst.severity)
         rows.append(
             {

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 from toy_run import ARMS, load_all, make
 
+from analysis import analyse
 from analysis.table import Run
 
 
@@ -19,3 +20,11 @@ def run(root: Path) -> Run:
 @pytest.fixture(scope="session")
 def quick(run: Run) -> Run:
     return Run(run.recipes, "toy_zero", "cpu", ARMS[:1], (0, 1), run.root)
+
+
+@pytest.fixture(scope="session")
+def quick_out(quick: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that analyse wrote for `quick`; figures take seconds, so they are drawn once."""
+    out = tmp_path_factory.mktemp("quick") / "quickstart"
+    analyse.analyse(quick, out)
+    return out

@@ -1,8 +1,9 @@
 import math
+from dataclasses import asdict
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import claims
@@ -67,6 +68,7 @@ def test_the_boundary_itself_does_not_satisfy_a_claim(x, direction, margin):
 
 
 @given(st.lists(st.tuples(number, number), min_size=1, max_size=4), direction, margin)
+@settings(max_examples=30)  # each makes a table
 def test_fewer_than_five_seeds_decide_nothing(pairs, direction, margin):
     after, before = zip(*pairs, strict=True)
     verdict = judge(after, before, direction=direction, margin=margin)
@@ -157,6 +159,24 @@ def test_nothing_defined_is_not_tested():
     verdict = judge([math.nan, math.nan], [0.2, 0.2])
     assert verdict.verdict == "not tested"
     assert verdict.note == "no number for seed 0, 1"
+
+
+def test_a_csv_gives_the_same_verdicts(tmp_path):
+    verdicts = [
+        judge([0.8, 0.5, 0.9], [0.2, 0.2, 0.25], says='NA, "quoted", 1'),
+        judge([0.8], [0.2], source="1"),
+        judge([0.8], [0.2], of="x/after", against=""),
+    ]
+    path = tmp_path / "claims.csv"
+    claims.frame(verdicts).to_csv(path, index=False)
+    found = claims.read(path)
+    for before, after in zip(verdicts, found, strict=True):
+        old, new = asdict(before), asdict(after)
+        assert new.pop("seeds") == old.pop("seeds")
+        assert new.pop("differences") == pytest.approx(old.pop("differences"))
+        assert new == pytest.approx(old, nan_ok=True)
+    claims.frame([]).to_csv(path, index=False)
+    assert claims.read(path) == []
 
 
 def test_frame_and_tally():

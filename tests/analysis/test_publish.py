@@ -11,10 +11,10 @@ from recipes.errors import UserError
 
 
 @pytest.fixture
-def report(run, tmp_path):
+def report(run):
     """What analyse leaves, as far as it is copied."""
-    folder = tmp_path / "report"
-    folder.mkdir()
+    folder = run.root / "results/toy_zero/cpu/report"
+    folder.mkdir(exist_ok=True)
     table.collect(run).to_csv(folder / "table.csv", index=False)
     for name in publish.TABLES:
         (folder / f"{name}.csv").write_text(f"{name}\n")
@@ -23,7 +23,7 @@ def report(run, tmp_path):
 
 def test_record_has_every_final_number_and_run(run, report, tmp_path):
     out = tmp_path / "published"
-    publish.publish(run, report, out)
+    publish.publish(run, out, "report")
     numbers, runs = pd.read_csv(out / "numbers.csv"), pd.read_csv(out / "runs.csv")
     assert len(numbers) == len(table.final(table.collect(run)))
     assert set(numbers.seed) == {0, 1, 2}
@@ -34,17 +34,24 @@ def test_record_has_every_final_number_and_run(run, report, tmp_path):
 
 def test_no_record_without_report(run, tmp_path):
     with pytest.raises(UserError, match=r"table.csv: missing; run `snakemake"):
-        publish.publish(run, tmp_path, tmp_path / "published")
+        publish.publish(run, tmp_path / "published", "quickstart")
 
 
-def test_no_record_of_unknown_code(run, report, tmp_path):
+@pytest.mark.parametrize(
+    ("change", "how"),
+    [
+        ({"dirty": True}, "from files that differ from 0123456789ab"),
+        ({"commit": None, "dirty": None}, "outside git"),
+    ],
+)
+def test_no_record_of_unknown_code(run, report, tmp_path, change, how):
     stage = next(node for node in run.all_nodes() if node.kind == "stage")
     path = run.root / graph.folder(stage) / "provenance.json"
     kept = path.read_text()
-    path.write_text(json.dumps(json.loads(kept) | {"dirty": True}))
+    path.write_text(json.dumps(json.loads(kept) | change))
     try:
-        with pytest.raises(UserError, match="trained from files that differ from commit"):
-            publish.publish(run, report, tmp_path / "published")
+        with pytest.raises(UserError, match=f"trained {how}; a record must name the code"):
+            publish.publish(run, tmp_path / "published", "report")
     finally:
         path.write_text(kept)
     assert not (tmp_path / "published").exists()

@@ -9,17 +9,19 @@ from pathlib import Path
 import pytest
 from toy_run import ARMS, HOSTILE
 
-from analysis import analyse, report
+from analysis import analyse, command, figures, report
 from analysis.table import Run
 from recipes.recipe import Recipe
 
 
 @pytest.fixture(scope="module")
 def page(run, tmp_path_factory) -> Path:
-    """The report of three arms, one of them with failed health checks."""
+    """The report of three arms, one of them with failed health checks, and a few of the figures."""
     some = Run(run.recipes, run.name, run.scale, (*ARMS[:2], "no-cot-base"), run.seeds, run.root)
     out = tmp_path_factory.mktemp("page") / "report"
-    analyse.analyse(some, out)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "TRAINING", [s for s in figures.TRAINING if s.name in ("length", "kl")])
+        analyse.analyse(some, out)
     path = out.with_suffix(".html")
     path.write_text(report.render(some, out), encoding="utf-8")
     return path
@@ -46,6 +48,11 @@ def test_it_says_what_a_reader_asks_for(page):
     text = page.read_text()
     for wanted in (
         "0.190 [0.179, 0.200]",
+        "19.0 % [17.9, 20.0]",
+        "for this base model and these problems",
+        "with 3 seeds it covers the truth in about 75% of cases",
+        "KL divergence to the reference policy",
+        "Where the uncertainty of accuracy comes from",
         "3 supported so far",
         "arm random was not run",
         "different scale: not comparable in level",
@@ -62,6 +69,19 @@ def test_it_says_what_a_reader_asks_for(page):
         assert wanted in text, wanted
 
 
+def test_how_flops_are_counted_is_said_once_a_stage(page):
+    text = page.read_text()
+    assert text.count("grpo: parameters x tokens x 6") == 1
+    assert text.count("tiny_lm/pretrain: parameters x tokens x 6") == 1
+
+
+def test_what_passed_is_folded(visit):
+    tab = visit(1200)
+    assert tab.locator("#health .wide >> nth=0").is_visible()
+    assert tab.locator("#health details .wide").is_hidden()
+    assert tab.locator("#health details tbody tr").count() > 0
+
+
 def test_a_run_without_artefacts_has_a_page(run, tmp_path):
     root = tmp_path / "root"
     shutil.copytree(run.root / "recipes", root / "recipes")
@@ -72,7 +92,8 @@ def test_a_run_without_artefacts_has_a_page(run, tmp_path):
     assert "No samples on disk." in text
 
 
-def test_one_checkpoint_or_none_has_a_page(run, tmp_path):
+def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "TRAINING", ())  # drawn for another test
     spec = run.spec | {"evals": run.spec["evals"] | {"checkpoints": {"after": "grpo"}}}
     recipes = {**run.recipes, "toy_zero": Recipe("toy_zero", spec)}
     one = Run(recipes, "toy_zero", "cpu", ARMS[:1], (0,), run.root)
@@ -85,9 +106,9 @@ def test_one_checkpoint_or_none_has_a_page(run, tmp_path):
 
 
 def test_without_the_analysis_it_is_one_clear_line(run, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(analyse, "load_all", lambda folder: run.recipes)
+    monkeypatch.setattr(command, "load_all", lambda folder: run.recipes)
     argv = ["--recipe", "toy_zero", "--scale", "cpu", "--out", str(tmp_path / "report.html")]
-    assert report.main(argv) == 2
+    assert command.main("", report.write, argv) == 2
     assert "table.csv: missing; run analysis.analyse first" in capsys.readouterr().err
 
 
@@ -186,8 +207,8 @@ def test_print_shows_all(visit, tmp_path):
     tab.emulate_media(media="print")
     assert tab.evaluate("document.documentElement.scrollWidth") <= 700
     assert tab.locator("nav").is_hidden()
-    assert len(tab.pdf(format="A4")) > 10_000
-    tab.screenshot(path=tmp_path / "print.png", full_page=True)
+    tab.pdf(path=tmp_path / "print.pdf", format="A4")
+    assert (tmp_path / "print.pdf").stat().st_size > 10_000
 
 
 def test_text_stands_out_from_its_ground_in_light_and_dark(visit):

@@ -44,6 +44,16 @@ def test_rollouts_are_chosen_by_rule(run):
     json.dumps(rows, ensure_ascii=False).encode("utf-8")
 
 
+def test_one_prompt_is_shown_once_an_outcome(run, monkeypatch):
+    rows = [
+        {"step": 1, "prompt": prompt, "completion": str(i), "reward": 1.0, "rewards": {"accuracy": right}}
+        for i, (prompt, right) in enumerate([("a", 1.0), ("a", 1.0), ("a", 0.0), ("b", 1.0)])
+    ]
+    monkeypatch.setattr(samples, "read_lines", lambda path: rows)
+    shown = [row for row in samples.rollouts(run) if row["arm"] == "random"]
+    assert sorted(row["completion"] for row in shown) == ["0", "2", "3"]
+
+
 def test_before_and_after_answer_the_same_problem(run):
     pairs = samples.before_after(run, "heldout")
     assert [pair["difficulty"] for pair in pairs] == [3, 4, 5, 6, 7, 8]

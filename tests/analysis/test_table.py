@@ -1,12 +1,15 @@
 import json
 import math
+from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from analysis import tables
 from analysis.claims import measured
 from analysis.table import COLUMNS, Run, collect, health, provenance, read_json, read_lines
 from recipes.errors import UserError
+from recipes.recipe import Recipe
 
 
 @pytest.fixture(scope="module")
@@ -77,14 +80,56 @@ def test_the_base_is_shown_once_with_its_best_template(run, table):
 def test_published_numbers_say_that_the_scale_differs(run, table):
     published = tables.published(run, table)
     assert set(published.comparison) == {tables.OTHER_SCALE}
-    assert published.ours[1] == "0.190 [0.179, 0.200]"
-    assert published.ours[2] == tables.DASH
+
+
+def test_published_numbers_and_ours_have_one_unit(run, table):
+    at = {"source": "Table 2", "metric": "heldout/accuracy", "at": "base-recipe/before"}
+    entries = [
+        {"what": "in percent", "value": 15.6, "unit": "%", **at},
+        {"what": "as a fraction", "value": 0.156, **at},
+        {"what": "another task", "value": 71, "unit": "%", **at, "metric": "aime24/accuracy"},
+        {"what": "another checkpoint", "value": 71, **at, "at": "base-recipe/middle"},
+        {"what": "another arm", "value": 71, **at, "at": "none/after"},
+        {"what": "another metric", "value": 71, **at, "metric": "heldout/pass@99"},
+        {"what": "nothing", "value": 71, "source": "Table 2"},
+    ]
+    recipe = Recipe(run.name, run.spec | {"published": entries})
+    found = tables.published(replace(run, recipes={**run.recipes, run.name: recipe}), table)
+    assert found.published[0] == "15.6 %"
+    assert list(found.ours) == ["19.0 % [17.9, 20.0]", "0.190 [0.179, 0.200]", *5 * [tables.DASH]]
+    assert list(found["our metric"][1:]) == [
+        "heldout/accuracy at base-recipe/before",
+        "aime24 is not evaluated at cpu scale",
+        "heldout is not evaluated at cpu scale",
+        "arm none was not run",
+        "no heldout/pass@99 at base-recipe/before",
+        "not measured here",
+    ]
 
 
 def test_failed_checks_come_first(run):
     checks = tables.health(health(run))
     assert list(checks.iloc[0][["state", "arm", "passed"]]) == ["warning", "no-cot-base", "0/3"]
     assert set(checks.state[1:]) == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("values", "ok", "worst"),
+    [
+        ([0.6, 0.9, 0.7], [False] * 3, "0.9"),  # farthest past the limit
+        ([0.4, 0.6, 0.7], [True, False, False], "0.7"),
+        ([0.1, 0.4, 0.2], [True] * 3, "0.4"),  # nearest to it
+        ([0.1, math.nan, 0.2], [True, False, True], tables.DASH),
+        ([math.nan] * 3, [True] * 3, tables.DASH),
+    ],
+)
+def test_a_check_shows_its_worst_seed(values, ok, worst):
+    rows = pd.DataFrame(
+        {"arm": "a", "seed": range(3), "stage": "grpo", "check": "c", "ok": ok, "value": values}
+    )
+    shown = tables.health(rows.assign(limit=0.5, severity="warning", message=""))
+    assert list(shown.value) == [worst]
+    assert list(shown.passed) == [f"{sum(ok)}/3"]
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,7 @@ def stage(run: Run, node: graph.Node) -> None:
         "tokens": 600_000,
         "tokens_per_s": 600_000 / wall,
         "flops": 1.9e12,
+        "flops_formula": "parameters x tokens x 6",
         "steps": 60,
     }
     (folder / "provenance.json").write_text(json.dumps(provenance))
@@ -171,7 +172,8 @@ def evaluation(run: Run, node: graph.Node) -> None:
         metrics = {m: {"value": v, "low": v * 0.94, "high": v * 1.05} for m, v in values.items()}
         if level < 0.03:
             metrics["length_correct"] = {"value": None, "low": None, "high": None}
-        tasks[name] = {"items": 64, "samples": 16, "metrics": metrics}
+        variance = {"items": level * (1 - level) / 64, "sampling": level * (1 - level) / 1024}
+        tasks[name] = {"items": 64, "samples": 16, "metrics": metrics, "variance": variance}
         for item in range(8):
             item_rng = random.Random(item)
             rows = [completion(item_rng, 0, rng.random() < level, item % 6) for _ in range(4)]

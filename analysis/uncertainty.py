@@ -1,0 +1,70 @@
+"""What the report's intervals cover and what they leave out."""
+
+import math
+
+import pandas as pd
+
+from analysis import claims, tables
+from analysis.statistics import ENOUGH, covers
+from analysis.table import Run
+from recipes import graph
+
+
+def scope(run: Run) -> str:
+    """What stays the same from seed to seed, so that no interval over seeds tells of it."""
+    if shares_base(run):
+        return (
+            "Intervals over seeds are for this base model and these problems: every seed starts from the "
+            "same base model and answers the same problems, so how another base model or other problems "
+            "would change a number is not in them."
+        )
+    return (
+        "Intervals over seeds are for these problems: every seed answers the same ones, so how others would "
+        "change a number is not in them."
+    )
+
+
+def shares_base(run: Run) -> bool:
+    """Whether all seeds of the first arm start from one model: a pinned stage's, the Hub's or a folder's."""
+    grids = [run.nodes(run.arms[0], seed) for seed in run.seeds]
+    pinned = set.intersection(*map(set, grids)) if len(grids) > 1 else set()
+    stages = [node for node in grids[0] if node.kind == "stage"]
+    return bool(pinned) or any(graph.model_of(run.recipes, node) for node in stages)
+
+
+def coverage(n: int) -> str:
+    """How often the interval of n seeds is right, in a sentence or two."""
+    if n < 2:
+        return "With one seed there is no interval over seeds."
+    how = "The interval is a bootstrap over seeds, widened for few of them (Hesterberg 2015)."
+    if n < ENOUGH:
+        how = f"With {n} seeds the interval is the range of the differences."
+    return f"{how} It is called 95%; with {n} seeds it covers the truth in about {covers(n):.0%} of cases."
+
+
+def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """The standard error of each accuracy among tables.arms() `rows`, and the shares of its square.
+
+    Problems: drawing others, which no number of seeds averages out. Sampling: drawing the answers again.
+    Seeds: training again, that is the variance between seeds without their sampling.
+    """
+    found = []
+    for row in rows.to_dict("records"):
+        at, task = f"{row['arm']}/{row['checkpoint']}", row["task"]
+        items, sampling = (
+            tables.average(claims.measured(table, at, f"{task}/variance/{part}")).value
+            for part in ("items", "sampling")
+        )
+        models = claims.measured(table, at, f"{task}/accuracy").drop_duplicates("source").value.dropna()
+        n = len(models)
+        if math.isnan(items) or not n:
+            continue
+        squares = {"problems": items, "sampling": sampling / n}
+        if n > 1:
+            squares["seeds"] = max(float(models.var()) - sampling, 0.0) / n
+        whole = sum(squares.values())
+        shares = {name: f"{square / whole:.0%}" if whole else tables.DASH for name, square in squares.items()}
+        error = tables.number(math.sqrt(whole))
+        found.append({"checkpoint": tables.row_name(run, row), "standard error": error} | shares)
+    columns = ["checkpoint", "standard error", "problems", "sampling", "seeds"]
+    return pd.DataFrame(found, columns=columns).fillna(tables.DASH)
