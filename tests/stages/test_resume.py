@@ -88,22 +88,33 @@ def during_clean():
     fit.clean = trapped
 
 
-TRAPS = [mid_rollout, later_epoch, first_steps, second_save, last_save, before_the_sentinel, during_clean]
-KILLS = [("grpo", trap) for trap in TRAPS] + [
-    ("pretrain", trap) for trap in (mid_rollout, later_epoch, second_save, before_the_sentinel, during_clean)
+FAST = [
+    *(("grpo", trap) for trap in (mid_rollout, later_epoch, second_save, before_the_sentinel, during_clean)),
+    *(("pretrain", trap) for trap in (mid_rollout, later_epoch, second_save, during_clean)),
 ]
+SLOW = [("grpo", first_steps), ("grpo", last_save), ("pretrain", before_the_sentinel)]
+KILLS = [*FAST, *(pytest.param(*kill, marks=pytest.mark.slow) for kill in SLOW)]
 
 
 @pytest.fixture(scope="module")
-def reruns(base: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[Any, tuple[int, int, Path]]:
-    """(kind, trap) -> statuses of the killed run and of the one after it, and their folder."""
-    folders = [fresh(kind, base, tmp_path_factory.mktemp("killed") / "run") for kind, _ in KILLS]
-    stages = [(kind, arguments_of(kind), folder) for (kind, _), folder in zip(KILLS, folders, strict=True)]
-    killed = stage_runs.run_all([(*stage, trap) for stage, (_, trap) in zip(stages, KILLS, strict=True)])
+def reruns(
+    request: pytest.FixtureRequest, base: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[Any, tuple[int, int, Path]]:
+    """(kind, trap) of each chosen test -> statuses of the killed run and of the next one, and their folder.
+
+    All of them together, because two runs side by side take half the time.
+    """
+    tests: Any = [
+        t for t in request.session.items if getattr(t, "originalname", "") == "test_killed_and_rerun"
+    ]
+    kills = [(test.callspec.params["kind"], test.callspec.params["trap"]) for test in tests]
+    folders = [fresh(kind, base, tmp_path_factory.mktemp("killed") / "run") for kind, _ in kills]
+    stages = [(kind, arguments_of(kind), folder) for (kind, _), folder in zip(kills, folders, strict=True)]
+    killed = stage_runs.run_all([(*stage, trap) for stage, (_, trap) in zip(stages, kills, strict=True)])
     for kind, _, folder in stages:  # as Snakemake does with the output of a job that failed
         (folder / f"results/{kind}/metrics.json").unlink(missing_ok=True)
     again = stage_runs.run_all(stages)
-    return dict(zip(KILLS, zip(killed, again, folders, strict=True), strict=True))
+    return dict(zip(kills, zip(killed, again, folders, strict=True), strict=True))
 
 
 @pytest.mark.parametrize(("kind", "trap"), KILLS)
