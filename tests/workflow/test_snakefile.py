@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from snakemake.api import SnakemakeApi
+from snakemake.exceptions import MissingRuleException
 from snakemake.settings.types import (
     ConfigSettings,
     DAGSettings,
@@ -52,6 +53,22 @@ def test_every_recipe_is_planned_at_every_scale(recipe, scale, tmp_path):
         }
     arms, seeds = graph.selection(recipes[recipe], scale, "report", None)
     assert planned == {graph.sentinel(n) for n in graph.grid(recipes, recipe, scale, arms, seeds)}
+
+
+def test_wildcards_are_constrained(tmp_path):
+    """A seed that is no number is no output of `train`, also where no command line was checked."""
+    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL}, dryrun=True)) as api:
+        workflow = api.workflow(
+            resource_settings=ResourceSettings(cores=1),
+            config_settings=ConfigSettings(),
+            storage_settings=StorageSettings(),
+            workdir=tmp_path,
+            snakefile=_with_recipes(tmp_path),
+        )
+        target = "results/r1_zero/cpu/base-recipe/seedX/grpo/metrics.json"
+        dag = workflow.dag(dag_settings=DAGSettings(targets={target}))
+        with pytest.raises(MissingRuleException):
+            dag.execute_workflow(executor="dryrun")
 
 
 def _with_recipes(folder: Path) -> Path:
@@ -146,7 +163,8 @@ def test_choices_are_checked(demo, config, message):
         ("results/demo/cpu/hot/seed0/evals/aftr.json", 'unknown checkpoint "aftr"; did you mean "after"?'),
         ("results/demo/cpu/hot/seedX/rl/metrics.json",
          "no such file; expected results/recipe/scale/arm/seedN/stage/metrics.json"),
-        ("results/demo/cpu/hot/seed0/rl/nothing.json", 'no rule makes "nothing.json"; did you mean "metrics.json"?'),
+        ("results/demo/cpu/hot/seed0/rl/nothing.json",
+         'no rule makes "nothing.json"; did you mean "metrics.json"?'),
         ("results/demo/cpu/hot/seed0/evals/after.csv",
          'no rule makes "after.csv"; did you mean "after.json"?'),
         ("results/demo/cpu/report/tables.csv", 'no rule makes "tables.csv"; did you mean "table.csv"?'),
@@ -192,11 +210,10 @@ def test_editing_one_arm_marks_its_results_alone(demo, project, monkeypatch):
     run = Jobs(demo, command.Choice("cpu", None))
     asked = command.target_of(demo, run.choice, "demo", "demo")
     nodes, judgements = run.nodes(asked), run.judgements(asked)
-    for path, made_from in [(graph.sentinel(n), graph.lineage(demo, n)) for n in nodes] + [
-        *judgements.items()
-    ]:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text("")
+    made = {Path(graph.sentinel(node)): graph.lineage(demo, node) for node in nodes}
+    for path, made_from in (made | judgements).items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
         redo.record(path).write_text(made_from)
     assert redo.mark(demo, nodes, judgements) == []
     project.edit("demo", "{dial: 5}", "{dial: 6}")
@@ -252,6 +269,17 @@ def test_unused_checkpoints(demo, tmp_path):
     for path in (used, *old):
         path.mkdir(parents=True)
     assert clean.unused(demo, tmp_path) == sorted(old)
+
+
+def test_clean_takes_the_folder_checkpoints_by_itself(demo, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["clean"])
+    monkeypatch.setattr(clean, "load_all", lambda: demo)
+    old = Path("checkpoints/gone/cpu/hot/seed0/rl/abc")
+    old.mkdir(parents=True)
+    assert clean.main() == 0
+    assert not old.exists()
+    assert capsys.readouterr().out == f"removed {old}\n1 checkpoint folders removed\n"
 
 
 @pytest.fixture
