@@ -69,7 +69,7 @@ def _distinct(values: list[str]) -> list[str]:
 
 def _pairs(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {entry}" for name, entry in value.items())
+        return ", ".join(f"{name} {entry}" for name, entry in value.items() if entry != [])
     return str(value)
 
 

@@ -49,6 +49,7 @@ def render(run: table.Run, folder: Path, report: str = "report") -> str:
         summary=summary,
         tables=tables,
         enough=ENOUGH,
+        fixed=uncertainty.fixed(run),
         scope=uncertainty.scope(run),
         coverage=uncertainty.coverage(len(run.seeds)),
         parts=_cells(uncertainty.parts(run, numbers, arms)),

@@ -10,17 +10,23 @@ from analysis.table import Run
 from recipes import graph
 
 
+def fixed(run: Run) -> str:
+    """What stays the same from seed to seed, in a few words."""
+    return "for this base model and these problems" if shares_base(run) else "for these problems"
+
+
 def scope(run: Run) -> str:
-    """What stays the same from seed to seed, so that no interval over seeds tells of it."""
+    """The same as a sentence: what no interval over seeds can tell of."""
     if shares_base(run):
-        return (
-            "Intervals over seeds are for this base model and these problems: every seed starts from the "
-            "same base model and answers the same problems, so how another base model or other problems "
-            "would change a number is not in them."
+        same, other = (
+            "starts from the same base model and answers the same problems",
+            "base model or other problems",
         )
+    else:
+        same, other = "answers the same problems", "set of problems"
     return (
-        "Intervals over seeds are for these problems: every seed answers the same ones, so how others would "
-        "change a number is not in them."
+        f"Intervals over seeds are {fixed(run)}: every seed {same}, so how another {other} would change a "
+        "number is not in them."
     )
 
 
