@@ -133,7 +133,7 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
         _check_world(stage, path, where)
     if "template" in stage:
         _check_template(stage["template"], path, where)
-    if "model" in kind["properties"] and not kind["needs"]:
+    if "model" in kind["properties"] and not kind["needs"]:  # from nothing: its shape
         from recipes import models
 
         with _under(path, where):
