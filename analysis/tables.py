@@ -181,9 +181,14 @@ def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:
 
 
 def published(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """The paper's numbers beside ours in the same unit, and whether their levels can be compared."""
+    """The paper's numbers beside ours in the same unit, and whether their levels can be compared.
+
+    Ours is another metric at another scale: an entry with `scales` is shown at those.
+    """
     rows = []
     for entry in run.spec.get("published") or []:
+        if run.scale not in entry.get("scales", [run.scale]):
+            continue
         ours, what = _ours(run, table, entry)
         rows.append(
             {

@@ -269,6 +269,11 @@ def _check_published(recipe: "Recipe", path: str, row: Mapping) -> None:
         return
     arm = row["at"].partition("/")[0]
     known(f"{path}.at", [arm], list(recipe.spec["arms"]), "arm")
+    if "scales" in row:
+        known(f"{path}.scales", row["scales"], list(recipe.spec["scales"]), "scale")
+        for scale in row["scales"]:
+            _check_place(recipe, scale, path, "at", row["at"], row["metric"])
+        return
     scales = [s for s in recipe.spec["scales"] if arm in recipe.arms(s)]
     failures = []
     for scale in scales:  # a published number may have its like at one scale only

@@ -92,6 +92,7 @@ def test_published_numbers_and_ours_have_one_unit(run, table):
         {"what": "another arm", "value": 71, **at, "at": "none/after"},
         {"what": "another metric", "value": 71, **at, "metric": "heldout/pass@99"},
         {"what": "nothing", "value": 71, "source": "Table 2"},
+        {"what": "another scale's", "value": 71, **at, "scales": ["paper"]},
     ]
     recipe = Recipe(run.name, run.spec | {"published": entries})
     found = tables.published(replace(run, recipes={**run.recipes, run.name: recipe}), table)

@@ -13,6 +13,15 @@ def test_the_unspoilt_recipes_load(folder):
     assert list(folder.load()) == ["paper", "tiny"]
 
 
+PUBLISHED = {
+    "what": "x",
+    "value": 1.0,
+    "source": "y",
+    "metric": "heldout/accuracy",
+    "at": "base-recipe/after",
+}
+
+
 @pytest.mark.parametrize(
     ("recipe", "keys", "value", "message"),
     [
@@ -50,6 +59,10 @@ def test_the_unspoilt_recipes_load(folder):
         ("tiny", "stages/pretrain/corpus/mixture", {"chainn": 1.0},
          'has no kind "chainn"; did you mean "chain"?'),
         # names
+        ("paper", "published", [PUBLISHED | {"scales": ["cpuu"]}],
+         'published[0].scales: unknown scale "cpuu"; did you mean "cpu"?'),
+        ("paper", "published", [PUBLISHED | {"scales": ["cpu"], "metric": "heldot/accuracy"}],
+         'published[0].metric: unknown task at base-recipe/after (scale cpu) "heldot"'),
         ("paper", "stages/grpo/run", "gropo",
          'stages.grpo.run: unknown stage kind "gropo"; did you mean "grpo"?'),
         ("paper", "stages/grpo/needs/policy", "tiny/pretrian",
