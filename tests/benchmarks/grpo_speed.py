@@ -5,7 +5,7 @@
 Both train the same model with the same arguments on the same prompts and rewards, on one thread. The stage
 also checks its inputs, records each completion and saves resumable checkpoints; the plain script does not.
 Columns: pair, side, steps, tokens, train_s, s_per_step, tokens_per_s, wall_s (with imports), peak_rss_mb.
-The last row, `ratio`, is stage / plain as the median over pairs.
+The last row, `ratio`, is stage / plain as the median over pairs, with the commit and processor measured.
 """
 
 import argparse
@@ -19,6 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from recipes.stages import provenance
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = {"world": "chain", "terms": [3, 8]}
@@ -159,7 +161,8 @@ def ratios(rows: list[dict[str, Any]]) -> dict[str, Any]:
     pairs = sorted({row["pair"] for row in rows})
     by = {(row["pair"], row["side"]): row for row in rows}
     medians = {m: statistics.median(by[p, "stage"][m] / by[p, "plain"][m] for p in pairs) for m in MEASURED}
-    return {"pair": "median", "side": "ratio", "steps": "", "tokens": "", **medians}
+    where = {"commit": provenance.commit()[0], "cpu": provenance.processor()}
+    return {"pair": "median", "side": "ratio", "steps": "", "tokens": "", **medians, **where}
 
 
 def main() -> int:
