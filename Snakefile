@@ -3,7 +3,7 @@
 snakemake --cores                    the quickstart: recipe r1_zero, its main arm
 snakemake --cores r1_zero            every arm and seed of a recipe, and its report
 snakemake --cores everything         every recipe that has the scale
-... --config scale=gpu seeds=5       another scale (default: cpu), another number of seeds
+... --config scale=paper seeds=5     another scale (default: cpu), another number of seeds
 """
 
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from snakemake.logging import logger
 
-from recipes import command, redo
+from recipes import command, graph, redo
 from recipes.errors import UserError
 from recipes.jobs import Jobs
 from recipes.recipe import load_all
@@ -42,7 +42,7 @@ wildcard_constraints:
     seed=r"\d+",
     stage="[a-z][a-z0-9_]*",
     checkpoint="[a-z][a-z0-9_]*",
-    report="report|quickstart",
+    report="|".join(graph.REPORTS),
 
 
 rule all:

@@ -10,8 +10,6 @@ from recipes import graph
 from recipes.errors import UserError, nearest
 from recipes.recipe import load_all
 
-REPORTS = ("report", "quickstart")
-
 
 def main(
     description: str | None, work: Callable[[Run, Path, str], object], argv: Sequence[str] | None
@@ -31,7 +29,7 @@ def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.N
     parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
     parser.add_argument("--recipe", required=True)
     parser.add_argument("--scale", required=True)
-    parser.add_argument("--report", choices=REPORTS, default="report")
+    parser.add_argument("--report", choices=graph.REPORTS, default="report")
     parser.add_argument("--seeds", type=int, help="how many; default: as the recipe says")
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args(argv)

@@ -10,7 +10,6 @@ progress lines, stderr the log. Exit status: 0 done, 2 a mistake told in one lin
 import argparse
 import contextlib
 import json
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from evals import config as tasks
 from evals.completion import Report
 from recipes.errors import UserError
 from recipes.stages import sentinel
+from recipes.stages.cli import quiet_environment
 from recipes.stages.disk import saving
 from recipes.stages.progress import Progress, clock_text
 
@@ -85,15 +85,11 @@ def reporter(progress: Progress, task: str, clock: Callable[[], float] = time.mo
     return report
 
 
-def quiet_environment(config: dict[str, Any], model: Path | dict[str, Any]) -> None:
-    """No telemetry, and no network unless a Hub name asks for it. Set before the imports that read it."""
-    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
-    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+def names_hub(config: dict[str, Any], model: Path | dict[str, Any]) -> bool:
+    """Whether the model or a task is of the Hub; lm-eval's own tasks are."""
     specs = [spec for spec in config.get("tasks", {}).values() if isinstance(spec, dict)]
-    hub_task = any("lm_eval" in spec or "hub" in (spec.get("task") or {}) for spec in specs)
-    if not hub_task and not (isinstance(model, dict) and "hub" in model):
-        os.environ["HF_HUB_OFFLINE"] = "1"
+    task = any("lm_eval" in spec or "hub" in (spec.get("task") or {}) for spec in specs)
+    return task or (isinstance(model, dict) and "hub" in model)
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -140,7 +136,7 @@ def main(arguments: list[str] | None = None) -> int:
         folder, _, checkpoint = options.name.rpartition("/")
         progress = Progress(f"{folder.removesuffix('/evals')}/eval:{checkpoint}")
         say = progress.say
-        quiet_environment(options.config, options.model)
+        quiet_environment(names_hub(options.config, options.model))
         import torch
 
         torch.set_num_threads(options.threads)

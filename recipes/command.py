@@ -15,7 +15,6 @@ from recipes.errors import UserError, nearest
 from recipes.recipe import INNER, TARGETS, Recipe
 from snakemake_logger_plugin_encore import is_snakemake
 
-REPORTS = ("report", "quickstart")
 # What the rules make, beside what is named after a checkpoint.
 STAGE_FILES = ("metrics.json", "curve.csv", "provenance.json")
 REPORT_FILES = ("table.csv", "claims.csv", "summary.txt")
@@ -28,7 +27,7 @@ _LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "prin
 class Report(NamedTuple):
     recipe: str
     scale: str
-    report: str  # of REPORTS
+    report: str  # of graph.REPORTS
 
     @property
     def page(self) -> Path:
@@ -119,13 +118,14 @@ def _file(recipes: Mapping[str, Recipe], chosen: Choice, parts: list[str]) -> Re
         raise UserError(f'{target}: unknown recipe "{name}"{nearest(name, list(recipes))}')
     recipe = recipes[name]
     _scale(recipe, scale, target)
-    if (report := arm.removesuffix(".html")) in REPORTS:
+    if (report := arm.removesuffix(".html")) in graph.REPORTS:
         if arm == report:
             _made(target, "/".join(parts[4:]), REPORT_FILES)
         return Report(name, scale, report)
     arms = recipe.arms(scale)
     if arm not in arms:
-        raise UserError(f'{target}: unknown arm "{arm}" at scale {scale}{nearest(arm, [*arms, *REPORTS])}')
+        near = nearest(arm, [*arms, *graph.REPORTS])
+        raise UserError(f'{target}: unknown arm "{arm}" at scale {scale}{near}')
     _, seeds = graph.selection(recipe, scale, "report", chosen.seeds)
     seed = re.fullmatch(r"seed(\d+)", parts[4]) if len(parts) == 7 else None
     if seed is None:

@@ -15,6 +15,7 @@ from recipes.errors import UserError
 if TYPE_CHECKING:
     from recipes.recipe import Recipe
 
+REPORTS = ("report", "quickstart")  # of all that was asked for; of the recipe's quickstart alone
 # Of the stage, but not of what it computes: the graph itself, the lineage's own seed, and the machine.
 _NOT_CONFIG = ("needs", "seed", "resources")
 

@@ -19,7 +19,6 @@ from recipes.shape import check, known, schema
 if TYPE_CHECKING:
     from recipes.recipe import Recipe
 
-RESERVED_ARMS = ("report", "quickstart")  # folders beside the arms' in results/, as is `evals` beside stages'
 METRICS = ("accuracy", "format_rate", "truncation_rate", "length", "length_correct", "length_incorrect")
 BY_DIFFICULTY = ("accuracy", "length")
 
@@ -31,7 +30,7 @@ def check_shape(spec: Mapping) -> None:
     if "evals" in spec["stages"]:
         raise UserError("stages.evals: a reserved name; call the stage something else")
     for arm in arms:
-        if arm in RESERVED_ARMS:
+        if arm in graph.REPORTS:  # folders beside the arms' in results/, as is `evals` beside stages'
             raise UserError(f"arms.{arm}: a reserved name; call the arm something else")
         known(f"arms.{arm}.scales", spec["arms"][arm].get("scales", []), scales, "scale")
     if arms[0] != "base-recipe":

@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError, nearest
-
-# decided by the stage: a recipe that sets one is told so
-RESERVED = ("output_dir", "seed", "data_seed", "report_to", "reward_weights", "resume_from_checkpoint")
+from recipes.shape import schema
 
 
 def arguments(
@@ -23,7 +21,7 @@ def arguments(
 
     known = [field.name for field in dataclasses.fields(config_class) if field.init]
     for name in args:
-        if name in RESERVED:
+        if name in schema()["x-reserved"]:
             raise UserError(f"args.{name}: set by the stage itself; remove it")
         if name not in known:
             raise UserError(f"args.{name}: unknown field of {config_class.__name__}{nearest(name, known)}")

@@ -32,12 +32,11 @@ class Run(Protocol):
     ) -> dict[str, Any]: ...
 
 
-def quiet_environment(config: dict[str, Any]) -> None:
-    """Telemetry off, and no network at all unless the stage names a Hub model or dataset.
+def quiet_environment(names_hub: bool) -> None:
+    """Telemetry off, and no network at all unless the job names something of the Hub.
 
     Must run before torch and the Hugging Face libraries are imported: they read these once.
     """
-    names_hub = any("hub" in (config.get(key) or {}) for key in ("model", "task"))
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
@@ -124,7 +123,7 @@ def main(kind: str, run: Run, arguments: list[str] | None = None) -> int:
         options = parse(sys.argv[1:] if arguments is None else arguments)
         progress = Progress(options.name)
         say = progress.say
-        quiet_environment(options.config)
+        quiet_environment(any("hub" in (options.config.get(key) or {}) for key in ("model", "task")))
         try:
             work(kind, run, options, progress)
         except FileNotFoundError as error:

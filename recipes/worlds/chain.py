@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 from recipes.worlds.answers import TAGS, answer, scratchpad
 from recipes.worlds.documents import dots, tagged
 from recipes.worlds.protocol import Document, Problem, require
-from recipes.worlds.steps import LONGEST_STEP, take
+from recipes.worlds.steps import matches, take
 
 Adder = Callable[[tuple[int, ...]], int]  # operands -> their sum, or a slip near it
 
@@ -208,10 +208,7 @@ class Chain:
         left = [*operands_of(problem.question)]  # never grows: a step consumes at least what it adds
         before: dict[tuple[int, ...], list[int]] = {}  # operands -> what was left when they were first added
         verdicts = []
-        for text in re.split(",|wait", scratchpad(completion).replace(".", "")):
-            if not text:
-                continue
-            match = STEP.fullmatch(text) if len(text) <= LONGEST_STEP else None
+        for match in matches(STEP, re.split(",|wait", scratchpad(completion).replace(".", ""))):
             if match is None:
                 verdicts.append(False)
                 continue

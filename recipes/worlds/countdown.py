@@ -31,7 +31,7 @@ from recipes.errors import UserError
 from recipes.worlds.answers import TAGS, answer, scratchpad
 from recipes.worlds.documents import dots, tagged
 from recipes.worlds.protocol import Document, Problem, require
-from recipes.worlds.steps import LONGEST_STEP, take
+from recipes.worlds.steps import matches, take
 
 EXPRESSION = re.compile(r"[0-9+*()-]{1,100}")
 STEP = re.compile(r"([0-9]{1,9})([+*-])([0-9]{1,9})=(-?[0-9]{1,9})")
@@ -199,10 +199,7 @@ class Countdown:
         verdicts = []
         for line in scratchpad(completion).replace(".", "").split("no"):
             left = [*given(problem)[0]]
-            for text in re.split(",|yes", line):
-                if not text:
-                    continue
-                match = STEP.fullmatch(text) if len(text) <= LONGEST_STEP else None
+            for match in matches(STEP, re.split(",|yes", line)):
                 if match is None:
                     verdicts.append(False)
                     continue

@@ -1,8 +1,15 @@
 """Reading steps: what the worlds' step verifiers share."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 
 LONGEST_STEP = 200  # characters; anything longer is not a step
+
+
+def matches(step: re.Pattern[str], texts: Iterable[str]) -> Iterator[re.Match[str] | None]:
+    """Each text that is not empty, read as a step; None where it is none."""
+    for text in filter(None, texts):
+        yield step.fullmatch(text) if len(text) <= LONGEST_STEP else None
 
 
 def take(left: list[int], operands: Iterable[int]) -> tuple[list[int], int]:
