@@ -121,9 +121,13 @@ class GRPO(ExactResume, LeanLogProbs):
             rows = gather_object(self._rollout_rows)
             for name, value in by_correctness(rows, self.num_generations).items():
                 self._metrics["train"][name].append(value)
-            if self.rollouts and self.accelerator.is_main_process:
-                self.rollouts.append(rows, self.num_generations)
+            self.record(rows)
         return batch
+
+    def record(self, rows: list[dict[str, Any]]) -> None:
+        """Write down the completions of a rollout, of all processes."""
+        if self.rollouts and self.accelerator.is_main_process:
+            self.rollouts.append(rows, self.num_generations)
 
     def require_scored(self, rewards: torch.Tensor) -> None:
         """Stop unless all completions have a finite reward. `rewards`: (batch, functions), NaN = none."""
@@ -134,16 +138,21 @@ class GRPO(ExactResume, LeanLogProbs):
             self.require_finite("reward", float("nan"))
 
 
+def correct(row: dict[str, Any]) -> bool:
+    """Whether the accuracy reward of a recorded completion says so."""
+    return (row["rewards"].get("accuracy") or 0.0) > 0
+
+
 def by_correctness(rows: list[dict[str, Any]], group_size: int) -> dict[str, float]:
     """Accuracy, length in tokens of right and wrong completions, and shares of one-sided groups.
 
     `rows` holds whole groups, one after another. A length of no completion is NaN, which the log leaves out.
     """
-    right = [(row["rewards"].get("accuracy") or 0.0) > 0 for row in rows]
+    right = [correct(row) for row in rows]
     lengths = {True: [0.0, 0], False: [0.0, 0]}
-    for row, correct in zip(rows, right, strict=True):
-        lengths[correct][0] += row["tokens"]
-        lengths[correct][1] += 1
+    for row, is_right in zip(rows, right, strict=True):
+        lengths[is_right][0] += row["tokens"]
+        lengths[is_right][1] += 1
     groups = [sum(right[i : i + group_size]) for i in range(0, len(right), group_size)]
     return {
         "accuracy": sum(right) / len(right),
