@@ -36,6 +36,10 @@ def check_shape(spec: Mapping) -> None:
     if arms[0] != "base-recipe":
         raise UserError(f'arms.{arms[0]}: the first arm must be "base-recipe", the paper\'s own')
     known("quickstart.arms", spec.get("quickstart", {}).get("arms", []), arms, "arm")
+    known("ladder", spec.get("ladder", []), arms, "arm")
+    lacking = spec.get("leave_one_out", {"full": arms[0], "without": []})
+    known("leave_one_out.full", [lacking["full"]], arms, "arm")
+    known("leave_one_out.without", lacking["without"], arms, "arm")
     for section in ("checkpoints", "tasks"):
         for name, value in spec["evals"].get(section, {}).items():
             if value is None:
@@ -145,6 +149,8 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
         if has_model:
             source = "model-path" if "path" in stage["model"] else "model-hub"
             check(stage["model"], _definition(source), [*path.split("."), "model"], where)
+    if {"dynamic_sampling", "replay"} <= stage.keys():
+        raise UserError(f"{path}.replay: dynamic_sampling draws its own prompts; remove one of them{where}")
     for names in kind.get("written-out", []):
         alternatives = [names] if isinstance(names, str) else names
         if not any(name in stage["args"] for name in alternatives):
@@ -179,6 +185,8 @@ def _check_world(stage: Mapping, path: str, where: str) -> None:
             raise UserError(f"{path}.rewards: must not be empty{where}")
         with _under(path, where):
             rewards.check(stage["rewards"], world)
+            cap = stage.get("args", {}).get("max_completion_length")
+            rewards.check_overlong(stage["rewards"], stage.get("soft_overlong_cache"), cap)
 
 
 def _check_template(template: str, path: str, where: str) -> None:
