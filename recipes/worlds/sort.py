@@ -5,6 +5,7 @@ The question `5,3,9=` has the answer `3,5,9`; its difficulty is the count of num
 | kind            | example                                                  | what it plants             |
 |-----------------|----------------------------------------------------------|----------------------------|
 | direct          | `<answer>3,9,5</answer>`                                 | guesses: `right` are right |
+| guess           | `<answer>7,0,7</answer>`                                 | the form and nothing else  |
 | selection       | `<think>5,3,9:3;5,9:5;9:9</think><answer>3,5,9</answer>` | taking the smallest left   |
 | selection_error | `<think>5,3,9:5;3,9:3;9:9</think><answer>5,3,9</answer>` | one wrong pick             |
 | truncated       | `<think>5,3,9:3</think><answer>3</answer>`               | stopping early             |
@@ -62,6 +63,11 @@ def direct(world: "Sort", problem: Problem, rng: random.Random, *, right: float 
         i = rng.randrange(len(guess) - 1)
         guess[i : i + 2] = guess[i + 1], guess[i]
     return f"<answer>{written(guess)}</answer>"
+
+
+def guess(world: "Sort", problem: Problem, rng: random.Random) -> str:
+    """As many numbers as asked for, each drawn alone: what the lecture's untrained model says."""
+    return f"<answer>{written([rng.randint(0, world.largest) for _ in given(problem)])}</answer>"
 
 
 def careless(problem: Problem, error: float, rng: random.Random) -> tuple[list[str], list[int]]:
@@ -134,7 +140,8 @@ class Sort:
         "inclusion_ordering": inclusion_ordering,
     }
     kinds: ClassVar[Mapping[str, Document]] = {
-        kind.__name__: kind for kind in (direct, selection, selection_error, truncated, untagged, filler)
+        kind.__name__: kind
+        for kind in (direct, guess, selection, selection_error, truncated, untagged, filler)
     }
 
     def __post_init__(self) -> None:
