@@ -74,7 +74,7 @@ PUBLISHED = {
         ("paper", "arms/hot/stages/gpro", {}, 'arms.hot.stages.gpro: unknown stage; did you mean "grpo"?'),
         ("paper", "arms/hot/scales", ["cqu"], 'arms.hot.scales: unknown scale "cqu"; did you mean "cpu"?'),
         ("paper", "ladder", ["base-recipe", "hott"], 'ladder: unknown arm "hott"; did you mean "hot"?'),
-        ("paper", "leave_one_out", {"full": "hot"}, "leave_one_out.without: missing"),
+        ("paper", "leave_one_out", {"full": "hot"}, "leave_one_out: without: missing"),
         ("paper", "leave_one_out", {"full": "ho", "without": ["hot"]},
          'leave_one_out.full: unknown arm "ho"; did you mean "hot"?'),
         ("paper", "leave_one_out", {"full": "hot", "without": ["hoot"]},
