@@ -1,10 +1,11 @@
 """Reward functions in TRL's signature: `(prompts, completions, completion_ids, **columns) -> list of floats`.
 
-| name     | 1 when, else 0                                                                         |
-|----------|----------------------------------------------------------------------------------------|
-| accuracy | the answer is right: by the world's verifier, or by math-verify for a Hub dataset      |
-| format   | the whole completion is `<think>…</think><answer>…</answer>` (R1-Zero's format reward) |
-| random   | a fair coin says so, whatever the completion (the spurious reward of a control)        |
+| name          | 1 when, else 0                                                                         |
+|---------------|----------------------------------------------------------------------------------------|
+| accuracy      | the answer is right: by the world's verifier, or by math-verify for a Hub dataset      |
+| format        | the whole completion is `<think>…</think><answer>…</answer>` (R1-Zero's format reward) |
+| random        | a fair coin says so, whatever the completion (the spurious reward of a control)        |
+| soft_overlong | never: 0, and down to -1 in the last tokens before the cap (DAPO Eq. 13)               |
 
 A world may add its own, such as the partial credit of `sort`. Accuracy and format are apart, as in
 DeepSeek-R1, §2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
@@ -22,7 +23,8 @@ from recipes.worlds.protocol import Problem, World
 
 Reward = Callable[..., list[float]]
 Score = Callable[[Problem, str], float]
-COMMON = ("accuracy", "format", "random")  # those of every task
+OVERLONG = "soft_overlong"
+COMMON = ("accuracy", "format", "random", OVERLONG)  # those of every task
 
 
 def check(names: Iterable[str], world: World | None) -> None:
@@ -33,13 +35,33 @@ def check(names: Iterable[str], world: World | None) -> None:
             raise UserError(f"rewards.{name}: unknown reward{nearest(name, known)}")
 
 
-def build(names: Iterable[str], world: World | None, seed: int = 0) -> list[Reward]:
+def check_overlong(names: Iterable[str], cache: int | None, cap: int | None) -> None:
+    """Raise UserError unless soft_overlong and its `cache`, less than `cap` tokens, are there together."""
+    if (OVERLONG in names) != (cache is not None):
+        absent = "soft_overlong_cache" if cache is None else "rewards.soft_overlong"
+        raise UserError(f"{absent}: missing; rewards.soft_overlong and soft_overlong_cache go together")
+    if cache is not None and cap is not None and cache >= cap:
+        raise UserError(
+            f"soft_overlong_cache: expected less than args.max_completion_length {cap}, got {cache}"
+        )
+
+
+def build(
+    names: Iterable[str],
+    world: World | None,
+    seed: int = 0,
+    *,
+    cap: int | None = None,
+    cache: int | None = None,
+) -> list[Reward]:
     """The reward functions of these names, in order; without a world, accuracy is math-verify's.
 
-    They read the columns `question`, `answer` and, if there, `difficulty`. UserError on an unknown name.
+    They read the columns `question`, `answer` and, if there, `difficulty`. `cap` and `cache`, in tokens, are
+    L_max and L_cache of soft_overlong. UserError on an unknown name, or a cache that is missing or too large.
     """
     names = list(names)
     check(names, world)
+    check_overlong(names, cache, cap)
     own = world.rewards if world else {}
     rewards = []
     for name in names:
@@ -49,6 +71,8 @@ def build(names: Iterable[str], world: World | None, seed: int = 0) -> list[Rewa
             rewards.append(scored(name, lambda problem, completion: formatted(completion)))
         elif name == "random":
             rewards.append(coin(seed))
+        elif name == OVERLONG:
+            rewards.append(soft_overlong(cap or 0, cache or 0))
         else:
             rewards.append(scored(name, own[name]))
     return rewards
@@ -88,6 +112,22 @@ def coin(seed: int) -> Reward:
         return values
 
     reward.__name__ = "random"
+    return reward
+
+
+def soft_overlong(cap: int, cache: int) -> Reward:
+    """DAPO's punishment of length y, Eq. 13; the end-of-sequence token counts.
+
+    0 for y <= cap - cache, -1 for y >= cap, and linear between: (cap - cache - y) / cache.
+    """
+    from trl.rewards import get_soft_overlong_punishment
+
+    punish = get_soft_overlong_punishment(cap, cache)
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        return punish(completion_ids)
+
+    reward.__name__ = OVERLONG
     return reward
 
 

@@ -18,7 +18,8 @@ from recipes.stages.progress import Progress
 
 FORMULA = (
     "parameters x tokens of prompts and completions x (2 generation + 6 per iteration of forward and backward"
-    " + 2 old log-probabilities, if computed + 2 reference, if beta is not 0)"
+    " + 2 old log-probabilities, if computed + 2 reference, if beta is not 0);"
+    " too many by the 6 for groups that dynamic sampling leaves out"
 )
 
 
@@ -32,6 +33,7 @@ def run(
     from recipes import data, models, rewards, worlds
     from recipes.stages.arguments import arguments
     from recipes.trainers.completions import CompletionsLog
+    from recipes.trainers.dynamic import DynamicSampling
     from recipes.trainers.fit import clean, fit
     from recipes.trainers.grpo import GRPO
     from recipes.trainers.resume import last_checkpoint
@@ -40,12 +42,13 @@ def run(
     # accuracy is always measured, so that curves of arms with other rewards can be compared
     weights = {"accuracy": 0.0, **config["rewards"]}
     world = worlds.make(config["task"]) if "world" in config["task"] else None
-    functions = dict(zip(weights, rewards.build(weights, world, seed), strict=True))
     defaults: dict[str, Any] = {"save_steps": 20}
     if not torch.cuda.is_available():
         defaults["cache_implementation"] = "static"  # a tenth faster than a cache that grows by copying
     args = arguments(GRPOConfig, config["args"], defaults, workdir, seed)
     args.reward_weights = list(weights.values())
+    overlong = {"cap": args.max_completion_length, "cache": config.get("soft_overlong_cache")}
+    functions = dict(zip(weights, rewards.build(weights, world, seed, **overlong), strict=True))
     source = models.locate(config.get("model"), inputs.get("policy"))
     tokenizer = models.load_tokenizer(source)
     model = models.load(source, **(args.model_init_kwargs or {}))
@@ -57,7 +60,8 @@ def run(
     log = CompletionsLog(workdir / "completions.jsonl")
     if last_checkpoint(workdir) is None:
         log.cut(0)
-    trainer = GRPO(
+    dynamic = config.get("dynamic_sampling")
+    trainer = (DynamicSampling if dynamic else GRPO)(
         model=model,
         args=args,
         reward_funcs=list(functions.values()),
@@ -65,6 +69,8 @@ def run(
         processing_class=tokenizer,
     )
     trainer.rollouts = log
+    if isinstance(trainer, DynamicSampling) and dynamic:
+        trainer.max_rounds = dynamic["max_rounds"]
     done = fit(trainer, progress)
     log.flush()
     models.save(model, tokenizer, workdir / "final", generation)

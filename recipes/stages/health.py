@@ -19,6 +19,8 @@ CHECKED = 64  # problems whose gold answer is scored
 TRUNCATION = 0.10
 # Above a half, most of a rollout carries no gradient: the task is too easy, too hard, or the reward is flat.
 ZERO_VARIANCE = 0.50
+# Any: such a rollout carries less gradient than the recipe means.
+UNDERFULL = 0.0
 # Below a tenth of its start, sampling is all but greedy and nothing new is found any more.
 ENTROPY_LEFT = 0.10
 
@@ -128,7 +130,10 @@ def training(
     for name, key, limit, text in (
         ("truncation", "completions/clipped_ratio", TRUNCATION, "of completions are cut at the cap"),
         ("zero_variance", "frac_reward_zero_std", ZERO_VARIANCE, "of groups have zero variance"),
+        ("underfull", "dynamic/underfull", UNDERFULL, "of rollouts lack groups of mixed outcome"),
     ):
+        if name == "zero_variance" and "last_fifth/dynamic/underfull" in scalars:
+            continue  # such groups are sampled, and then left out of the rollout
         if (value := scalars.get(f"last_fifth/{key}")) is not None:
             warn(name, value <= limit, value, limit, f"{value:.1%} {text} (limit {limit:.0%})")
     first = next((value for _, name, value in curve if name == "entropy"), 0.0)
