@@ -10,9 +10,10 @@ from functools import cache
 from itertools import combinations_with_replacement
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 LEVEL = 0.95  # of every interval
+TAIL = (1 - LEVEL) / 2  # of each side of an interval, so the level of the one-sided test it amounts to
 POWER = 0.8  # of the answers to "how many seeds would it take?"
 ENOUGH = 5  # seeds below which nothing is called decided
 EXACT = 8  # seeds up to which the bootstrap distribution is enumerated rather than sampled
@@ -73,19 +74,19 @@ def _resamples(n: int) -> tuple[np.ndarray, np.ndarray]:
     return counts, np.array(ways) / float(n) ** n
 
 
-def detectable(differences: Sequence[float], level: float = LEVEL, power: float = POWER) -> float:
+def detectable(differences: Sequence[float], tail: float = TAIL, power: float = POWER) -> float:
     """Smallest true effect that this many seeds with this spread would find, with the given power.
 
-    (t(level) + t(power)) * sd / sqrt(n), the paired t approximation; nan below two seeds.
+    Of a one-sided paired t test at level `tail`, exact by the noncentral t law; nan below two seeds.
     """
     x = np.asarray(differences, dtype=float)
     if x.size < 2:
         return math.nan
-    return float(_reach(x.size, x.size, level, power)[0] * x.std(ddof=1))
+    return float(_reach(x.size, x.size, tail, power)[0] * x.std(ddof=1))
 
 
 def seeds_needed(
-    differences: Sequence[float], distance: float, level: float = LEVEL, power: float = POWER
+    differences: Sequence[float], distance: float, tail: float = TAIL, power: float = POWER
 ) -> int | None:
     """Fewest seeds (at least 5) that would tell the mean from a boundary `distance` away, at the spread seen.
 
@@ -94,12 +95,12 @@ def seeds_needed(
     x = np.asarray(differences, dtype=float)
     if x.size < 2 or not distance > 0:
         return None
-    fits = np.flatnonzero(_reach(ENOUGH, MOST, level, power) * x.std(ddof=1) <= distance)
+    fits = np.flatnonzero(_reach(ENOUGH, MOST, tail, power) * x.std(ddof=1) <= distance)
     return ENOUGH + int(fits[0]) if fits.size else None
 
 
 @cache
-def _reach(least: int, most: int, level: float, power: float) -> np.ndarray:
+def _reach(least: int, most: int, tail: float, power: float) -> np.ndarray:
     """Detectable effect with n = least .. most seeds, in standard deviations of the differences."""
     n = np.arange(least, most + 1)
-    return (stats.t.ppf((1 + level) / 2, n - 1) + stats.t.ppf(power, n - 1)) / np.sqrt(n)
+    return special.nctdtrinc(n - 1.0, 1 - power, stats.t.isf(tail, n - 1)) / np.sqrt(n)

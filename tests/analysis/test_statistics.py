@@ -94,6 +94,14 @@ def test_seeds_needed_are_enough_and_no_more():
     assert 0.77 <= found <= 0.86
 
 
+@pytest.mark.parametrize("tail", [0.025, 0.005])
+def test_the_detectable_effect_is_found_four_times_in_five(tail):
+    effect = detectable([-1.0, -0.5, 0.0, 0.5, 1.0], tail)
+    draws = np.random.default_rng(0).normal(effect, math.sqrt(0.625), size=(4000, 5))
+    found = stats.ttest_1samp(draws, 0, axis=1, alternative="greater").pvalue < tail
+    assert found.mean() == pytest.approx(0.8, abs=0.02)
+
+
 @given(values.filter(lambda x: np.ptp(x) > 0.01), st.floats(0.1, 10))
 @settings(max_examples=30)
 def test_a_smaller_question_takes_more_seeds(x, distance):
