@@ -5,6 +5,7 @@ One row is one number: [recipe, scale, arm, seed, node, step, metric, value, low
 - `node` is a stage (`grpo`), a checkpoint (`after`), or `recipe/stage` for a stage of another recipe.
 - `step` is the training step of a learning curve, and missing for a final number.
 - `low`, `high` are an evaluation's own 95% interval (over items and samples), else missing.
+- `updates_to/…` and `samples_to/…` are read off the curve (analysis.reach), at the levels that claims name.
 - `<task>/variance/items` and `/sampling` are the two parts of the variance of that checkpoint's accuracy.
 - `source` is the artefact the number was read from: the sentinel of the node's owner. An arm that uses the
   base arm's checkpoint has rows of its own that name the base arm's artefact.
@@ -20,6 +21,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis import reach
 from recipes import graph
 from recipes.errors import UserError
 from recipes.recipe import Recipe
@@ -37,6 +39,7 @@ COLUMNS = [
     "high",
     "source",
 ]
+NUMBERS = ["step", "value", "low", "high"]
 
 
 @dataclass(frozen=True)
@@ -110,39 +113,49 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def collect(run: Run) -> pd.DataFrame:
     """The tidy table of a run."""
-    cache: dict[graph.Node, list[dict[str, Any]]] = {}
-    rows = []
+    levels = reach.levels(run.spec.get("claims", []))
+    cache: dict[graph.Node, pd.DataFrame] = {}
+    parts = []
     for arm in run.arms:
         for seed in run.seeds:
-            where = {"recipe": run.name, "scale": run.scale, "arm": arm, "seed": seed}
             for node in run.nodes(arm, seed):
                 if node not in cache:
-                    cache[node] = list(_numbers(run, node))
-                rows += [where | number for number in cache[node]]
-    table = pd.DataFrame(rows, columns=COLUMNS)
-    numbers = ["step", "value", "low", "high"]
-    table[numbers] = table[numbers].astype(float)
-    return table
+                    cache[node] = _numbers(run, node, levels)
+                if len(cache[node]):
+                    parts.append(cache[node].assign(recipe=run.name, scale=run.scale, arm=arm, seed=seed))
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
+    return table[COLUMNS].astype(dict.fromkeys(NUMBERS, float))
 
 
-def _numbers(run: Run, node: graph.Node) -> Iterator[dict[str, Any]]:
+def _numbers(run: Run, node: graph.Node, levels: list[str]) -> pd.DataFrame:
+    """Columns node to source of one artefact; empty where there is none."""
     found = read_json(run.sentinel(node))
     if found is None:
-        return
-    here = {"node": run.label(node), "source": graph.sentinel(node)}
+        return pd.DataFrame()
+    curve = pd.DataFrame(columns=["step", "metric", "value"])
     if node.kind == "eval":
-        for task, measured in found["tasks"].items():
-            for metric, number in measured["metrics"].items():
-                yield here | {"metric": f"{task}/{metric}"} | number
-            for part, value in measured.get("variance", {}).items():
-                yield here | {"metric": f"{task}/variance/{part}", "value": value}
-        return
-    for metric, value in found.get("metrics", {}).items():
-        yield here | {"metric": metric, "value": value}
-    curve = run.folder(node) / "curve.csv"
-    if curve.exists():
-        for row in pd.read_csv(curve).itertuples():
-            yield here | {"step": row.step, "metric": row.metric, "value": row.value}
+        rows = [{"metric": name} | number for name, number in _evaluated(found["tasks"])]
+    else:
+        metrics = found.get("metrics", {})
+        path = run.folder(node) / "curve.csv"
+        if path.exists():
+            curve = pd.read_csv(path)
+            metrics = metrics | reach.reached(curve, levels if node.recipe == run.name else [])
+        rows = [{"metric": metric, "value": value} for metric, value in metrics.items()]
+    final = pd.DataFrame(rows, columns=["step", "metric", "value", "low", "high"])
+    numbers = [frame.reindex(columns=final.columns) for frame in (final, curve) if len(frame)]
+    typed = [frame.astype(dict.fromkeys(NUMBERS, float)) for frame in numbers]
+    joined = pd.concat(typed, ignore_index=True) if typed else final
+    return joined.assign(node=run.label(node), source=graph.sentinel(node))
+
+
+def _evaluated(tasks: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Metric and its number with interval, of every task of an evaluation."""
+    for task, measured in tasks.items():
+        for metric, number in measured["metrics"].items():
+            yield f"{task}/{metric}", number
+        for part, value in measured.get("variance", {}).items():
+            yield f"{task}/variance/{part}", {"value": value}
 
 
 def final(table: pd.DataFrame) -> pd.DataFrame:

@@ -161,3 +161,15 @@ def test_all_formats_are_written_and_escaped(tmp_path, run, table):
     assert json.dumps(frame.what[0]).strip('"') in (tmp_path / "published.csv").read_text()
     tables.write(tmp_path, "none", "None", frame.iloc[:0, :0], frame.iloc[:0, :0])
     assert "nothing to show" in (tmp_path / "none.md").read_text()
+
+
+def test_how_soon_a_level_was_reached_is_a_final_number(run):
+    claim = run.spec["claims"][0] | {"metric": "updates_to/accuracy=0.5"}
+    recipe = Recipe(run.name, run.spec | {"claims": [claim]})
+    table = collect(replace(run, recipes={**run.recipes, run.name: recipe}, arms=("base-recipe", "random")))
+    soon = measured(table, "base-recipe/grpo", "updates_to/accuracy=0.5")
+    assert soon.value.between(13, 20).all()  # the toy's curve itself passes 0.5 near step 13
+    assert measured(table, "random/grpo", "updates_to/accuracy=0.5").value.isna().all()
+    assert set(measured(table, "random/grpo", "updates_to/budget").value) == {60}
+    assert not len(measured(table, "base-recipe/grpo", "samples_to/accuracy=0.5"))  # it logs no samples
+    assert not table[table.node == "tiny_lm/pretrain"].metric.str.contains("_to/").any()

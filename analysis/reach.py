@@ -1,0 +1,57 @@
+"""How soon training accuracy reached a level, read off a learning curve.
+
+`updates_to/accuracy=0.5` is the first logged step at which the mean `accuracy` of the last 5 logged rollouts
+is 0.5 or more, in optimizer steps; `samples_to/accuracy=0.5` is the curve `samples` at that step: completions
+generated so far, those that dynamic sampling threw away included. Both are nan where the level was never
+reached, and then `updates_to/budget` and `samples_to/budget` say how far the run went without reaching it.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+WINDOW = 5  # logged rollouts: one alone is too noisy to have reached anything
+NAME = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d+|1(?:\.0*)?)")
+
+
+def levels(claims: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The levels that claims name, as written: ["0.5"]."""
+    names = (str(claim.get(key, "")) for claim in claims for key in ("metric", "against_metric"))
+    return sorted({match[2] for name in names if (match := NAME.fullmatch(name))})
+
+
+def budget_of(metric: str) -> str | None:
+    """`updates_to/budget` of `updates_to/accuracy=0.5`; None of a metric of another kind."""
+    match = NAME.fullmatch(metric)
+    return f"{match[1]}_to/budget" if match else None
+
+
+def reached(curve: pd.DataFrame, wanted: Iterable[str]) -> dict[str, float]:
+    """Metric -> value of one stage, from its curve (columns step, metric, value).
+
+    Empty without levels or `accuracy`; no `samples_to/` without `samples`.
+    """
+    wanted = list(wanted)
+    accuracy = _series(curve, "accuracy")
+    if accuracy.empty or not wanted:
+        return {}
+    counts = {"updates": pd.Series(accuracy.index, accuracy.index, dtype=float)}
+    samples = _series(curve, "samples")
+    if not samples.empty:
+        counts["samples"] = samples.reindex(accuracy.index, method="ffill")
+    recent = accuracy.rolling(WINDOW).mean()
+    found = {f"{unit}_to/budget": float(count.iloc[-1]) for unit, count in counts.items()}
+    for level in wanted:
+        passed = recent.index[recent >= float(level) - 1e-12]  # a mean of floats may miss it by rounding
+        for unit, count in counts.items():
+            found[f"{unit}_to/accuracy={level}"] = float(count[passed[0]]) if len(passed) else math.nan
+    return found
+
+
+def _series(curve: pd.DataFrame, metric: str) -> pd.Series:
+    """The values of a metric by step; of a step that was logged twice, the later."""
+    rows = curve[curve.metric == metric].drop_duplicates("step", keep="last")
+    return rows.set_index("step").value.sort_index()

@@ -1,0 +1,74 @@
+"""Updates and samples to an accuracy."""
+
+import math
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import reach
+
+
+def curve(accuracy, samples=None, every=4) -> pd.DataFrame:
+    """One row a rollout, at steps `every`, 2 * `every`, …; `samples` a rollout."""
+    rows = [(every * (i + 1), "accuracy", value) for i, value in enumerate(accuracy)]
+    if samples:
+        rows += [(every * (i + 1), "samples", samples * (i + 1.0)) for i in range(len(accuracy))]
+    rows += [(1, "loss", 3.0), (2, "loss", 2.0)]
+    return pd.DataFrame(rows, columns=["step", "metric", "value"])
+
+
+def test_the_mean_of_five_rollouts_must_reach_it():
+    spike = [0.1, 0.9, 0.1, 0.1, 0.1, 0.1]  # one lucky rollout
+    steady = [0.5, 0.5, 0.5, 0.5, 0.5]
+    found = reach.reached(curve([*spike, *steady], samples=64), ["0.5", "0.9"])
+    assert found["updates_to/accuracy=0.5"] == 4 * 11  # 0.1, 0.5 … would not do
+    assert found["samples_to/accuracy=0.5"] == 64 * 11
+    assert math.isnan(found["updates_to/accuracy=0.9"])
+    assert found["updates_to/budget"] == 44
+    assert found["samples_to/budget"] == 704
+
+
+def test_fewer_than_five_rollouts_reach_nothing():
+    assert math.isnan(reach.reached(curve([1.0] * 4), ["0.5"])["updates_to/accuracy=0.5"])
+    assert reach.reached(curve([1.0] * 5), ["0.5"])["updates_to/accuracy=0.5"] == 20
+
+
+def test_without_samples_or_accuracy_there_is_less():
+    found = reach.reached(curve([0.6] * 5), ["0.5"])
+    assert set(found) == {"updates_to/accuracy=0.5", "updates_to/budget"}
+    assert reach.reached(curve([]), ["0.5"]) == {}
+
+
+def test_samples_are_those_generated_until_the_step():
+    late = curve([0.6] * 6)
+    logged = pd.DataFrame({"step": [3, 19, 24], "metric": "samples", "value": [10.0, 70.0, 90.0]})
+    found = reach.reached(pd.concat([late, logged]), ["0.5"])
+    assert found["samples_to/accuracy=0.5"] == 70  # the rollout of step 20
+    assert found["samples_to/budget"] == 90
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.01, 0.99), st.floats(0.01, 0.99))
+def test_a_higher_level_is_never_reached_sooner(accuracy, a, b):
+    low, high = sorted((a, b))
+    found = reach.reached(curve(accuracy), [str(low), str(high)])
+    soon, late = (found[f"updates_to/accuracy={level}"] for level in (low, high))
+    assert math.isnan(late) or soon <= late <= found["updates_to/budget"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "level"),
+    [
+        ("updates_to/accuracy=0.5", ["0.5"]),
+        ("samples_to/accuracy=.25", [".25"]),
+        ("updates_to/accuracy=1.0", ["1.0"]),
+        ("updates_to/accuracy=50", []),
+        ("updates_to/accuracy=", []),
+        ("updates_to/reward=0.5", []),
+        ("heldout/accuracy", []),
+    ],
+)
+def test_levels_are_those_that_claims_name(metric, level):
+    assert reach.levels([{"metric": metric}, {"metric": "x/y", "against_metric": metric}]) == level
+    assert (reach.budget_of(metric) is not None) == bool(level)
