@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from evals import config as evals_config
-from recipes import graph
+from recipes import combinations, graph
 from recipes.errors import UserError
 from recipes.fields import fields
 from recipes.shape import check, known, schema
@@ -159,6 +159,9 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
                 f"{path}.args: {' or '.join(alternatives)}: missing{where}: it defines the objective, and "
                 f"TRL's default {default} would be used silently; write it out"
             )
+    if stage["run"] == "grpo":
+        with _under(path, where):
+            combinations.check(stage)
 
 
 def _check_task(task: Mapping, path: list[str], where: str) -> None:

@@ -10,6 +10,8 @@ Row = tuple[int, str, float]  # step, metric, value
 
 FIFTH = 0.2  # share of the steps over which `first_fifth` and `last_fifth/` average
 NOT_MEASURED = {"step", "epoch", "total_flos", "num_input_tokens_seen"}  # bookkeeping of the trainer
+RATIOS = ("ratio/deviation", "ratio/token_std", "ratio/sequence_std", "clip_fraction")
+LEAST_CLIPPED = 1e-6  # where the logarithm of a clip fraction ends
 TIMED = {"step_time", "tokens_per_s"}
 
 
@@ -69,8 +71,18 @@ def scalars(curve: list[Row]) -> dict[str, float]:
         values.setdefault(name, []).append(value)
         if step > after:
             tails.setdefault(name, []).append(value)
-    last = {f"last/{name}": column[-1] for name, column in values.items()}
+    last = {f"last/{name}": column[-1] for name, column in values.items()} | ratios(values)
     return last | {f"last_fifth/{name}": sum(column) / len(column) for name, column in tails.items()}
+
+
+def ratios(values: Mapping[str, list[float]]) -> dict[str, float]:
+    """Of importance ratios, over all steps: `mean/<metric>`, `max/ratio_deviation` and one logarithm."""
+    found = {f"mean/{name}": sum(values[name]) / len(values[name]) for name in RATIOS if name in values}
+    if "mean/clip_fraction" in found:
+        found["mean/log10_clip_fraction"] = math.log10(max(found["mean/clip_fraction"], LEAST_CLIPPED))
+    if "ratio/deviation" in values:
+        found["max/ratio_deviation"] = max(values["ratio/deviation"])
+    return found
 
 
 def first_fifth(curve: list[Row], metric: str) -> float | None:

@@ -3,7 +3,7 @@
     python -m recipes.stages.grpo --config '{"task": …, "template": …, "rewards": …, "args": …}' \\
         --input policy=results/…/metrics.json …
 
-Every field of `args` goes to TRL's GRPOConfig as it is.
+Every field of `args` goes to TRL's GRPOConfig as it is; the keys beside it are what TRL cannot be told.
 """
 
 import copy
@@ -26,23 +26,28 @@ FORMULA = (
 def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
 ) -> dict[str, Any]:
-    """Train and save the policy under `workdir`/final; curve.csv and completions.jsonl beside `out`."""
+    """Train and save the policy under `workdir`/final; its curves, ratios and completions beside `out`."""
     import torch
     from trl import GRPOConfig
 
-    from recipes import data, models, rewards, worlds
+    from recipes import combinations, data, models, rewards, worlds
     from recipes.stages.arguments import arguments
+    from recipes.trainers import process
     from recipes.trainers.completions import CompletionsLog
     from recipes.trainers.dynamic import DynamicSampling
     from recipes.trainers.fit import clean, fit
     from recipes.trainers.grpo import GRPO
+    from recipes.trainers.objective import Extension
     from recipes.trainers.resume import last_checkpoint
 
     started = provenance.now()
+    combinations.check(config)
     # accuracy is always measured, so that curves of arms with other rewards can be compared
     weights = {"accuracy": 0.0, **config["rewards"]}
     world = worlds.make(config["task"]) if "world" in config["task"] else None
     defaults: dict[str, Any] = {"save_steps": 20}
+    if "replay" in config:
+        defaults["shuffle_dataset"] = False
     if not torch.cuda.is_available():
         defaults["cache_implementation"] = "static"  # a tenth faster than a cache that grows by copying
     args = arguments(GRPOConfig, config["args"], defaults, workdir, seed)
@@ -55,6 +60,8 @@ def run(
     generation = copy.deepcopy(model.generation_config)
     args.model_init_kwargs = None  # TRL refuses them with a loaded model
     prompts = data.prompts(config["task"], config["template"], config.get("problems"), seed)
+    if "replay" in config:
+        prompts = prompts.select(data.replay_order(len(prompts), args, **config["replay"], seed=seed))
     checks = health.stop_at_errors(before(config, inputs, args, model, tokenizer, prompts, functions))
 
     log = CompletionsLog(workdir / "completions.jsonl")
@@ -69,6 +76,12 @@ def run(
         processing_class=tokenizer,
     )
     trainer.rollouts = log
+    trainer.extension = Extension(
+        config.get("advantage"),
+        config.get("importance_ratio"),
+        config.get("old_logp_noise", 0.0),
+        process.reader(world, tokenizer) if world else None,
+    )
     if isinstance(trainer, DynamicSampling) and dynamic:
         trainer.max_rounds = dynamic["max_rounds"]
     done = fit(trainer, progress)
@@ -80,6 +93,7 @@ def run(
     scalars = curves.scalars(measured)
     sentinel.write(out.with_name("curve.csv"), curves.text(measured))
     sentinel.write(out.with_name("timing.csv"), curves.text(curves.timing(curve)))
+    sentinel.write(out.with_name("ratios.csv"), trainer.ratios.text())
     shutil.copyfile(log.path, out.with_name("completions.jsonl"))
     parameters = model.num_parameters()
     passes = 2 + 6 * args.num_iterations + 2 * (args.beta != 0)

@@ -23,6 +23,8 @@ ZERO_VARIANCE = 0.50
 UNDERFULL = 0.0
 # Below a tenth of its start, sampling is all but greedy and nothing new is found any more.
 ENTROPY_LEFT = 0.10
+# Before the first update the policy is the one that sampled: more than rounding is another way to run it.
+RATIO_AT_START = 1e-4
 
 
 def check(name: str, ok: bool, value: float, limit: float, message: str, severity: str) -> Check:
@@ -148,4 +150,8 @@ def training(
     if early is not None and late is not None:
         text = f"accuracy went from {early:.3f} in the first fifth of the steps to {late:.3f}"
         warn("accuracy", late >= early, late, early, text)
+    if starts := [value for _, name, value in curve if name == "ratio/at_start"]:
+        away = max(starts)
+        text = f"importance ratios differ from 1 by up to {away:.1g} before the first update with a rollout"
+        found.append(check("ratio_at_start", away <= RATIO_AT_START, away, RATIO_AT_START, text, "warning"))
     return found

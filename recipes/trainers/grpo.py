@@ -12,8 +12,8 @@ from accelerate.utils import gather_object
 from trl.trainer.utils import RepeatSampler
 
 from recipes.trainers.completions import CompletionsLog
-from recipes.trainers.logprobs import LeanLogProbs
-from recipes.trainers.resume import EPOCH_STRIDE, ExactResume
+from recipes.trainers.objective import Objective
+from recipes.trainers.resume import EPOCH_STRIDE
 
 
 class PromptSampler(RepeatSampler):
@@ -31,14 +31,11 @@ class PromptSampler(RepeatSampler):
         return super().__iter__()
 
 
-class GRPO(ExactResume, LeanLogProbs):
+class GRPO(Objective):
     """GRPOTrainer, resumable at any step of a rollout; `rollouts` receives every completion."""
 
     args: Any
-    model: Any
     ref_model: Any
-    num_generations: Any
-    _buffered_inputs: Any
     rollouts: CompletionsLog | None = None
 
     def _get_train_sampler(self, dataset=None):
@@ -116,7 +113,11 @@ class GRPO(ExactResume, LeanLogProbs):
     def _generate_and_score_completions(self, inputs):
         batch = super()._generate_and_score_completions(inputs)
         if self.model.training:
-            for row, advantage in zip(self._rollout_rows, batch["advantages"].tolist(), strict=True):
+            advantages = batch["advantages"]
+            if advantages.dim() > 1:  # of each token: their mean
+                mask = batch["completion_mask"]
+                advantages = (advantages * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
+            for row, advantage in zip(self._rollout_rows, advantages.tolist(), strict=True):
                 row["advantage"] = advantage
             rows = gather_object(self._rollout_rows)
             for name, value in by_correctness(rows, self.num_generations).items():

@@ -43,3 +43,8 @@ def scratchpad(completion: str) -> str:
     _, opened, rest = completion.partition("<think>")
     body = rest if opened else completion
     return body.partition("</think>")[0].partition("<answer>")[0]
+
+
+def scratchpad_start(completion: str) -> int:
+    """The offset of `scratchpad` in the completion."""
+    return completion.find("<think>") + len("<think>") if "<think>" in completion else 0

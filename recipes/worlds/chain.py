@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 from recipes.worlds.answers import TAGS, answer, scratchpad
 from recipes.worlds.documents import dots, tagged
 from recipes.worlds.protocol import Document, Problem, require
-from recipes.worlds.steps import matches, take
+from recipes.worlds.steps import ends, matches, take
 
 Adder = Callable[[tuple[int, ...]], int]  # operands -> their sum, or a slip near it
 
@@ -222,6 +222,9 @@ class Chain:
                 left = [*rest, result]
             verdicts.append(not missing and sum(operands) == result)
         return verdicts
+
+    def step_ends(self, problem: Problem, completion: str) -> list[int]:
+        return ends(completion, ",|wait")
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
         return self.kinds[kind](self, problem, rng, **dials)

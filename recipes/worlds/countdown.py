@@ -31,7 +31,7 @@ from recipes.errors import UserError
 from recipes.worlds.answers import TAGS, answer, scratchpad
 from recipes.worlds.documents import dots, tagged
 from recipes.worlds.protocol import Document, Problem, require
-from recipes.worlds.steps import matches, take
+from recipes.worlds.steps import ends, matches, take
 
 EXPRESSION = re.compile(r"[0-9+*()-]{1,100}")
 STEP = re.compile(r"([0-9]{1,9})([+*-])([0-9]{1,9})=(-?[0-9]{1,9})")
@@ -209,6 +209,9 @@ class Countdown:
                     left = [*rest, result]
                 verdicts.append(not missing and OPERATORS[match[2]](a, b) == result)
         return verdicts
+
+    def step_ends(self, problem: Problem, completion: str) -> list[int]:
+        return ends(completion, ",|yes|no")
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
         return self.kinds[kind](self, problem, rng, **dials)

@@ -38,6 +38,10 @@ class World(Protocol):
         """Whether each step in the scratchpad is right; never raises, linear time in its length."""
         ...
 
+    def step_ends(self, problem: Problem, completion: str) -> list[int]:
+        """The character offset just past each step of `steps`, in its order; linear time."""
+        ...
+
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str: ...
 
 

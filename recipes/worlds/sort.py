@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 from recipes.worlds.answers import TAGS, answer, scratchpad
 from recipes.worlds.documents import dots, tagged
 from recipes.worlds.protocol import Document, Problem, require
-from recipes.worlds.steps import LONGEST_STEP, take
+from recipes.worlds.steps import LONGEST_STEP, ends, take
 
 
 def given(problem: Problem) -> list[int]:
@@ -175,6 +175,9 @@ class Sort:
             verdicts.append(bool(left) and listed == written(left) and picked == [min(left)])
             left, _ = take(left, (picked or [])[:1])
         return verdicts
+
+    def step_ends(self, problem: Problem, completion: str) -> list[int]:
+        return ends(completion, ";")
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
         return self.kinds[kind](self, problem, rng, **dials)

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 
+from recipes.worlds.answers import scratchpad, scratchpad_start
+
 LONGEST_STEP = 200  # characters; anything longer is not a step
 
 
@@ -21,3 +23,20 @@ def take(left: list[int], operands: Iterable[int]) -> tuple[list[int], int]:
         else:
             missing += 1
     return rest, missing
+
+
+def ends(completion: str, separator: str) -> list[int]:
+    """The offset just past each step of the scratchpad: its parts between matches of the `separator`.
+
+    Dots are no text of a step: those after its last character lie beyond its end.
+    """
+    body, start = scratchpad(completion), scratchpad_start(completion)
+    places = [place for place, character in enumerate(body) if character != "."]
+    text = "".join(body[place] for place in places)
+    found, begin = [], 0
+    cuts = [match.span() for match in re.finditer(separator, text)]
+    for end, following in [*cuts, (len(text), 0)]:
+        if end > begin:
+            found.append(start + places[end - 1] + 1)
+        begin = following
+    return found

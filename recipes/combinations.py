@@ -1,0 +1,49 @@
+"""Keys of a `grpo` stage that contradict each other: said before any job starts, for a loss never would."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recipes.errors import UserError
+
+ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward
+
+
+def check(stage: Mapping[str, Any]) -> None:
+    """Raise UserError at the first combination in a resolved `grpo` stage that makes no sense."""
+    args, task = stage["args"], stage["task"]
+    advantage, ratio = stage.get("advantage"), stage.get("importance_ratio")
+    sequence = args.get("importance_sampling_level") == "sequence"
+    if advantage in ACCURACY_ALONE:
+        for name, weight in stage["rewards"].items():
+            if name != "accuracy" and weight:
+                raise UserError(
+                    f"rewards.{name}: advantage {advantage} reads accuracy alone; give it weight 0"
+                )
+    if advantage == "process":
+        if "hub" in task:
+            raise UserError(
+                "advantage: process needs a step verifier, which a Hub dataset has not; take a world"
+            )
+        if sequence or args.get("loss_type") in ("luspo", "vespo"):
+            weight = "importance_sampling_level sequence" if sequence else f"loss_type {args['loss_type']}"
+            raise UserError(
+                f"advantage: process gives each token its own, {weight} weighs whole sequences; "
+                "importance_ratio sequence_token does both"
+            )
+    if advantage and args.get("multi_objective_aggregation") == "normalize_then_sum":
+        raise UserError(
+            f"advantage: {advantage} is of the summed rewards; normalize_then_sum would be ignored"
+        )
+    if ratio and sequence:
+        raise UserError(
+            f"importance_ratio: {ratio} is a level of its own; set importance_sampling_level to token"
+        )
+    if ratio == "none" and stage.get("old_logp_noise"):
+        raise UserError(
+            "old_logp_noise: without effect, for importance_ratio none has no old log-probabilities"
+        )
+    if "replay" in stage:
+        if args.get("shuffle_dataset"):
+            raise UserError("args.shuffle_dataset: replay has an order of its own; remove it")
+        if args.get("max_steps", -1) <= 0:
+            raise UserError("args.max_steps: missing; replay plans all iterations beforehand")

@@ -1,0 +1,222 @@
+r"""Objectives that TRL's arguments do not reach, by GRPOTrainer's own loss.
+
+TRL computes the loss; only what goes into it is replaced. With w_t = \pi(o_t) / \pi_old(o_t), the sequence's
+ratio s = exp(1/|o| \sum_t log w_t) and sg[.] without gradient:
+
+| key              | replaces                                                                           |
+|------------------|------------------------------------------------------------------------------------|
+| advantage        | A by those of `advantages`, (batch,), or of `process`, (batch, time)               |
+| importance_ratio | w_t: `none` by \pi/sg[\pi]; `sequence_token` by sg[s] \pi/sg[\pi] (GSPO Eq. 13-14) |
+| old_logp_noise   | log \pi_old by itself plus Gaussian noise: a sampler that is not quite the policy  |
+
+Corrected: DAPO Eq. 8 and CISPO divide by the tokens of the outputs that an optimizer step is made of. With
+several steps a rollout TRL takes an equal share of the whole rollout's tokens instead.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+
+from recipes.errors import UserError
+from recipes.rewards import text
+from recipes.stages.curves import FIFTH
+from recipes.trainers import process
+from recipes.trainers.advantages import OF_GROUP, MovingAverage
+from recipes.trainers.logprobs import LeanLogProbs
+from recipes.trainers.ratios import Ratios, cut_by_clip
+from recipes.trainers.resume import EPOCH_STRIDE, ExactResume
+from recipes.worlds.protocol import Problem
+
+TOKEN_MEAN = ("dapo", "cispo", "vespo")  # loss types that divide by the tokens of a window
+CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # those in which the clip cuts gradients
+OLD, ROLLOUT, NOISE = "old_per_token_logps", "rollout_per_token_logps", "old_logp_noise"  # (batch, time)
+
+
+@dataclass(frozen=True)
+class Extension:
+    """The keys of a recipe's stage; without them the objective is TRL's."""
+
+    advantage: str | None = None
+    importance_ratio: str | None = None
+    old_logp_noise: float = 0.0  # standard deviation, nats
+    read_steps: process.Reader | None = None  # for advantage `process`
+
+
+class Objective(ExactResume, LeanLogProbs):
+    """GRPOTrainer with an `extension` of its objective, and metrics of advantages and importance ratios."""
+
+    extension = Extension()
+    model: Any
+    num_generations: Any
+    _step: int
+    _metrics: Any
+    _buffered_inputs: Any
+    sampled = 0  # completions so far, of all processes and rounds
+    rounds = 0  # calls that sampled them
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.ratios = Ratios()
+        self.baseline = MovingAverage()
+        self._batch: dict[str, Any] | None = None  # of the loss that is being computed
+        window, rollout = self.args.gradient_accumulation_steps, self.args.steps_per_generation
+        if self.loss_type in TOKEN_MEAN and rollout % window:
+            raise UserError(
+                f"args.steps_per_generation: {rollout} is no multiple of gradient_accumulation_steps "
+                f"({window}); loss_type {self.loss_type} divides by the tokens of an optimizer step, which "
+                "must be of one rollout"
+            )
+
+    def held_state(self) -> dict[str, Any]:
+        return {
+            **super().held_state(),
+            "ratios": self.ratios.state(),
+            "baseline": (self.baseline.total, self.baseline.count),
+            "sampled": (self.sampled, self.rounds),
+        }
+
+    def restore_held_state(self, state: dict[str, Any]) -> None:
+        super().restore_held_state(state)
+        self.ratios.restore(state["ratios"])
+        self.baseline = MovingAverage(*state["baseline"])
+        self.sampled, self.rounds = state["sampled"]
+
+    # -- what a rollout brings to the loss ---------------------------------------------------------------
+
+    def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
+        rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        self._scored = rewards, inputs, completions, completion_ids_list
+        return rewards
+
+    def _generate_and_score_completions(self, inputs):
+        batch = super()._generate_and_score_completions(inputs)
+        if not self.model.training:
+            return batch
+        if self.extension.advantage:
+            batch["advantages"] = self.own_advantages(batch["completion_ids"].shape[1])
+        if self.extension.importance_ratio == "none" and OLD in batch:
+            batch[ROLLOUT] = batch.pop(OLD)  # measured, but not in the loss
+        if self.extension.old_logp_noise:
+            batch[NOISE] = self.noise(batch["completion_ids"])
+        self.rounds += 1
+        self.sampled += len(inputs) * self.accelerator.num_processes
+        self._metrics["train"]["samples"] = [float(self.sampled)]  # the newest, where TRL would average
+        size = batch["advantages"].abs()
+        if size.dim() > 1:
+            mask = loss_mask(batch)
+            size = (size * mask).sum() / mask.sum().clamp(min=1)
+        self._metrics["train"]["advantage/abs"].append(self.accelerator.gather(size.mean()).mean().item())
+        return batch
+
+    def own_advantages(self, width: int) -> torch.Tensor:
+        """The extension's advantages of this process's part of the rollout: (batch,) or (batch, width)."""
+        rewards, inputs, _, _ = self._scored  # (all processes' batch, functions)
+        own = slice(
+            len(inputs) * self.accelerator.process_index, len(inputs) * (self.accelerator.process_index + 1)
+        )
+        accuracy = rewards[:, self.reward_func_names.index("accuracy")]
+        if self.extension.advantage == "process":
+            steps = gather_object(self.steps(accuracy[own].tolist()))
+            return process.advantages(steps, self.num_generations, width)[own].to(rewards.device)
+        total = (rewards * self.reward_weights.to(rewards.device)).nansum(dim=1)
+        if self.extension.advantage == "moving_average":
+            found = self.baseline.advantages(total)
+            self.baseline = self.baseline.after(total)
+            return found[own]
+        function = OF_GROUP[self.extension.advantage or "raw"]
+        return function(accuracy if function.__name__ == "positive" else total, self.num_generations)[own]
+
+    def steps(self, accuracy: list[float]) -> list[process.Steps]:
+        """The steps of this process's completions."""
+        _, inputs, completions, ids = self._scored
+        assert self.extension.read_steps is not None
+        problems = [Problem(row["question"], row["answer"], row.get("difficulty", 0)) for row in inputs]
+        return [
+            self.extension.read_steps(problem, text(completion), tokens, right)
+            for problem, completion, tokens, right in zip(problems, completions, ids, accuracy, strict=True)
+        ]
+
+    def noise(self, like: torch.Tensor) -> torch.Tensor:
+        """Gaussian noise of the shape of `like`, fixed by the seed, the rollout's number and the process."""
+        number = self.rounds * self.accelerator.num_processes + self.accelerator.process_index
+        generator = torch.Generator().manual_seed(self.args.seed + EPOCH_STRIDE * (number + 1))
+        return self.extension.old_logp_noise * torch.randn(like.shape, generator=generator).to(like.device)
+
+    def _prepare_inputs(self, generation_batch):
+        inputs = super()._prepare_inputs(generation_batch)
+        if not self.model.training or self.loss_type not in TOKEN_MEAN:
+            return inputs
+        window, rollout = self.args.gradient_accumulation_steps, self.args.steps_per_generation
+        first = self._step % rollout // window * window
+        tokens = torch.stack(
+            [loss_mask(part).sum() for part in self._buffered_inputs[first : first + window]]
+        )
+        total = self.accelerator.reduce(tokens.sum(), reduction="sum")
+        # TRL multiplies by window / rollout
+        return {**inputs, "num_items_in_batch": total * (rollout // window)}
+
+    # -- what goes into the loss -------------------------------------------------------------------------
+
+    def _compute_loss(self, model, inputs):
+        self._batch = {**inputs} if self.model.training else None
+        try:
+            return super()._compute_loss(model, self._batch or inputs)
+        finally:
+            self._batch = None
+
+    def _get_per_token_logps_and_entropies(self, *args, **kwargs):
+        found = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+        if self._batch is not None:
+            # TRL reads the old log-probabilities after it has computed the new ones, so one pass is enough
+            self.set_ratio(found[0].detach(), self._batch)
+        return found
+
+    def set_ratio(self, logps: torch.Tensor, batch: dict[str, Any]) -> None:
+        r"""Replace the batch's old log-probabilities by those that give the extension's ratio; measure it.
+
+        `logps`: (batch, time), of the policy now. For `sequence_token` they are log \pi - log s, so TRL's
+        exp(logp - old) has the value s and the gradient s grad log \pi.
+        """
+        mask = loss_mask(batch)
+        old = batch.get(OLD, batch.get(ROLLOUT))
+        plain = torch.zeros_like(logps) if old is None else logps - old
+        log_ratio = plain
+        if NOISE in batch:
+            log_ratio = plain - batch[NOISE]
+            batch[OLD] = (logps if old is None else old) + batch[NOISE]
+        log_sequence = ((log_ratio * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1))[:, None]  # (batch, 1)
+        if self.extension.importance_ratio == "sequence_token":
+            batch[OLD] = logps - log_sequence
+        whole = "sequence" in (self.extension.importance_ratio or self.importance_sampling_level)
+        advantages = batch["advantages"] if batch["advantages"].dim() > 1 else batch["advantages"][:, None]
+        cut = cut_by_clip(
+            (log_sequence if whole else log_ratio).exp(),
+            advantages,
+            self.epsilon_low,
+            self.epsilon_high,
+            self.args.delta,
+        )
+        if self.loss_type not in CLIPPED or self.extension.importance_ratio == "none":
+            cut = torch.zeros_like(cut)
+        generate_every = self.args.steps_per_generation * self.num_iterations
+        self.ratios.add(
+            log_ratio,
+            mask,
+            cut,
+            self.accelerator,
+            at_start=plain if self._step % generate_every == 0 else None,
+            counted=self.state.global_step + 1 > self.state.max_steps * (1 - FIFTH),
+        )
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        if self.model.training:
+            for name, value in self.ratios.flush().items():
+                self._metrics["train"][name].append(value)
+        super().log(logs, start_time)
+
+
+def loss_mask(batch: dict[str, Any]) -> torch.Tensor:
+    """(batch, time): 1 at the tokens in the loss."""
+    return batch["completion_mask"] * batch.get("tool_mask", 1)
