@@ -6,6 +6,7 @@ same rows.
 """
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -48,3 +49,28 @@ class CompletionsLog:
 
     def close(self) -> None:
         self.file.close()
+
+
+def correct(row: dict[str, Any]) -> bool:
+    """Whether the accuracy reward of a recorded completion says so."""
+    return (row["rewards"].get("accuracy") or 0.0) > 0
+
+
+def by_correctness(rows: list[dict[str, Any]], group_size: int) -> dict[str, float]:
+    """Accuracy, length in tokens of right and wrong completions, and shares of one-sided groups.
+
+    `rows` holds whole groups, one after another. A length of no completion is NaN, which the log leaves out.
+    """
+    right = [correct(row) for row in rows]
+    lengths = {True: [0.0, 0], False: [0.0, 0]}
+    for row, is_right in zip(rows, right, strict=True):
+        lengths[is_right][0] += row["tokens"]
+        lengths[is_right][1] += 1
+    groups = [sum(right[i : i + group_size]) for i in range(0, len(right), group_size)]
+    return {
+        "accuracy": sum(right) / len(right),
+        "length/correct": lengths[True][0] / lengths[True][1] if lengths[True][1] else math.nan,
+        "length/incorrect": lengths[False][0] / lengths[False][1] if lengths[False][1] else math.nan,
+        "groups/all_correct": sum(g == group_size for g in groups) / len(groups),
+        "groups/all_wrong": sum(g == 0 for g in groups) / len(groups),
+    }

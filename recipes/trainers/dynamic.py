@@ -20,7 +20,8 @@ import torch
 from accelerate.utils import gather_object
 
 from recipes.errors import UserError
-from recipes.trainers.grpo import GRPO, correct
+from recipes.trainers.completions import correct
+from recipes.trainers.grpo import GRPO
 from recipes.trainers.resume import EPOCH_STRIDE, last_checkpoint
 
 Rollout = dict[str, Any]  # name -> tensor (batch, …), list (batch,), one number for all, or None

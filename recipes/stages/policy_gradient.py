@@ -1,0 +1,140 @@
+"""Stage `policy_gradient`: REINFORCE from first principles (CS336, lecture 17), a loop in plain torch.
+
+    python -m recipes.stages.policy_gradient --config '{"task": …, "template": …, "rewards": …, "args": …}' \\
+        --input policy=results/…/metrics.json …
+
+`args` are the fields of PolicyGradientConfig. It takes seconds, so it has no checkpoints: a run that was
+killed starts again at step 0, and ends with the same bits.
+"""
+
+import copy
+import dataclasses
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from recipes.errors import UserError, nearest
+from recipes.stages import cli, curves, health, provenance, sentinel
+from recipes.stages.progress import Progress
+
+FORMULA = (
+    "parameters x tokens of prompts and completions x (2 generation + 2 old log-probabilities + 2 reference"
+    " + 6 per inner step)"
+)
+
+
+def run(
+    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
+) -> dict[str, Any]:
+    """Train and save the policy under `workdir`/final; curve.csv and completions.jsonl beside `out`."""
+    import torch
+
+    from recipes import data, models, rewards, worlds
+    from recipes.trainers.completions import CompletionsLog
+    from recipes.trainers.fit import Fit
+    from recipes.trainers.policy_gradient import PolicyGradientConfig
+    from recipes.trainers.reinforce import Rollout, train
+
+    started, began = provenance.now(), time.perf_counter()
+    args: PolicyGradientConfig = parse(PolicyGradientConfig, config["args"])
+    # accuracy is always measured, so that curves of arms with other rewards can be compared
+    weights = {"accuracy": 0.0, **config["rewards"]}
+    world = worlds.make(config["task"]) if "world" in config["task"] else None
+    functions = dict(zip(weights, rewards.build(weights, world, seed), strict=True))
+    source = models.locate(config.get("model"), inputs.get("policy"))
+    tokenizer = models.load_tokenizer(source)
+    model = models.load(source).to("cuda" if torch.cuda.is_available() else "cpu")
+    generation = copy.deepcopy(model.generation_config)
+    problems = data.prompts(config["task"], config["template"], config.get("problems"), seed).to_list()
+    longest = max(len(ids) for ids in tokenizer([row["prompt"] for row in problems])["input_ids"])
+    base = sentinel.read(inputs["policy"])["config"].get("template") if "policy" in inputs else None
+    strict = {name: functions[name] for name in ("accuracy", "format") if name in functions}
+    checks = health.stop_at_errors(
+        [
+            health.enough_prompts(len(problems), args.prompts_per_epoch),
+            health.known_tokens(tokenizer, [row["prompt"] for row in problems], "prompt"),
+            health.context(
+                longest, args.max_completion_length, getattr(model.config, "max_position_embeddings", None)
+            ),
+            health.gold(functions["accuracy"], problems),
+            health.garbage(strict, problems),
+            health.same_template(config["template"], base),
+        ]
+    )
+
+    history: list[dict[str, Any]] = []
+    log = CompletionsLog(out.with_name("completions.jsonl"))
+    log.cut(0)  # what a killed run has left
+    total = args.epochs * args.inner_steps
+
+    def report(entry: dict[str, Any], rollout: Rollout) -> None:
+        history.append(entry)
+        rows = completions(entry["step"] - args.inner_steps + 1, rollout, tokenizer.eos_token_id)
+        ended = sum(row["eos"] for row in rows) / len(rows)
+        entry["completions/clipped_ratio"] = 1 - ended
+        log.append(rows, args.num_generations)
+        progress.step(entry["step"], total, entry, entry["num_tokens"])
+
+    progress.start(0, total)
+    train(model, tokenizer, problems, functions, weights, args, seed, report)
+    log.flush()
+    log.close()
+    models.save(model, tokenizer, workdir / "final", generation)
+
+    curve = curves.rows(history)
+    scalars = curves.scalars(curve)
+    sentinel.write(out.with_name("curve.csv"), curves.text(curve))
+    done = Fit(history, total, int(history[-1]["num_tokens"]), time.perf_counter() - began, 0)
+    parameters = model.num_parameters()
+    return {
+        "metrics": {**scalars, "parameters": parameters},
+        "health": checks + health.training(curve, scalars),
+        "provenance": provenance.record(started, done, (6 + 6 * args.inner_steps) * parameters, FORMULA),
+        "clean": lambda: None,
+    }
+
+
+def parse(config_class: Any, args: dict[str, Any]) -> Any:
+    """`config_class(**args)`. Raises UserError for an unknown field, a missing one, or a value it refuses."""
+    fields = {field.name: field for field in dataclasses.fields(config_class)}
+    for name in args:
+        if name not in fields:
+            raise UserError(
+                f"args.{name}: unknown field of {config_class.__name__}{nearest(name, [*fields])}"
+            )
+    for name, field in fields.items():
+        if name not in args and field.default is dataclasses.MISSING:
+            raise UserError(f"args.{name}: missing")
+    return config_class(**args)
+
+
+def completions(step: int, rollout: Any, end: int) -> list[dict[str, Any]]:
+    """The rows of completions.jsonl: one a response."""
+    columns = zip(
+        rollout.problems,
+        rollout.texts,
+        rollout.responses,
+        rollout.rewards.flatten().tolist(),
+        rollout.deltas.tolist(),
+        strict=True,
+    )
+    return [
+        {
+            "step": step,
+            "prompt": problem["prompt"],
+            "completion": text,
+            "answer": problem["answer"],
+            "difficulty": problem["difficulty"],
+            "tokens": len(ids),
+            "eos": ids[-1] == end,
+            "reward": reward,
+            "rewards": {name: values[i] for name, values in rollout.values.items()},
+            "advantage": delta,
+        }
+        for i, (problem, text, ids, reward, delta) in enumerate(columns)
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(cli.main("policy_gradient", run))

@@ -1,0 +1,233 @@
+"""REINFORCE from first principles: `run_policy_gradient` of Stanford CS336 (spring 2025), lecture 17.
+
+    each epoch (outer loop):
+        every few epochs, freeze the reference: pi_ref = pi
+        sample y ~ pi(.|x), some responses to each of a few prompts x
+        reward them, R(x, y), and turn the rewards of a prompt's responses into deltas
+        freeze pi_old = pi
+        each inner step:
+            Adam on loss(log pi(y|x), log pi_old(y|x), delta) + kl_coefficient * KL(pi, pi_ref)
+
+Meant to be read: one process, no micro-batches. Shapes: `batch` is prompts x responses, those of a prompt one
+after another; `time` is a row's prompt and response less its first token, which nothing predicts.
+"""
+
+import copy
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from recipes.errors import UserError
+from recipes.rewards import Reward
+from recipes.trainers import policy_gradient as pg
+from recipes.trainers.completions import by_correctness
+from recipes.trainers.language_model import IGNORED, collate, document
+from recipes.trainers.policy_gradient import PolicyGradientConfig
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """The responses of an epoch, rewarded."""
+
+    problems: list[Row]  # one a response
+    texts: list[str]
+    responses: list[list[int]]  # token ids, the end-of-sequence token included
+    values: dict[str, list[float]]  # reward function -> its value of each response
+    rewards: torch.Tensor  # (prompts, responses), weighted sums of the values
+    deltas: torch.Tensor  # (batch,)
+    ids: torch.Tensor  # (batch, time + 1), padded on the right
+    mask: torch.Tensor  # (batch, time), 1 at the tokens of responses
+
+
+def train(
+    model: Any,
+    tokenizer: Any,
+    problems: Sequence[Row],
+    functions: Mapping[str, Reward],
+    weights: Mapping[str, float],
+    config: PolicyGradientConfig,
+    seed: int,
+    report: Callable[[Row, Rollout], None],
+) -> None:
+    """Train `model` in place; `report` is told of each epoch: its log entry and its rollout.
+
+    `problems`: rows of recipes.data.prompts. The same seed gives the same bits. Raises UserError at a loss or
+    gradient that is not finite.
+    """
+    torch.manual_seed(seed)
+    order = random.Random(seed)
+    model.eval()  # no dropout, so that the ratio is 1 before the first update
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
+    tokens = 0
+    for epoch in range(config.epochs):
+        if epoch % config.reference_epochs == 0:
+            reference = copy.deepcopy(model)
+        done = epoch * config.inner_steps
+        chosen = order.sample(range(len(problems)), config.prompts_per_epoch)
+        rollout = roll_out(model, tokenizer, [problems[i] for i in chosen], functions, weights, config, done)
+        with torch.no_grad():
+            log_pi = distribution(model, rollout.ids, config.temperature)  # (batch, time, vocabulary)
+            log_ref = distribution(reference, rollout.ids, config.temperature)
+        measured = before(rollout, log_pi, log_ref)
+        old, ref = of_tokens(log_pi, rollout.ids), of_tokens(log_ref, rollout.ids)  # (batch, time)
+        changes = [
+            update(model, optimizer, rollout, old, ref, config, done + step + 1)
+            for step in range(config.inner_steps)
+        ]
+        tokens += int((rollout.ids != tokenizer.pad_token_id).sum())
+        entry = {
+            "step": done + config.inner_steps,
+            **measured,
+            **{name: sum(c[name] for c in changes) / len(changes) for name in changes[0]},
+            "ratio/deviation": max(change["ratio/deviation"] for change in changes),
+            "samples": (epoch + 1) * len(rollout.texts),
+            "num_tokens": tokens,
+        }
+        report(entry, rollout)
+
+
+def roll_out(
+    model: Any,
+    tokenizer: Any,
+    problems: list[Row],
+    functions: Mapping[str, Reward],
+    weights: Mapping[str, float],
+    config: PolicyGradientConfig,
+    step: int,
+) -> Rollout:
+    """Sample `num_generations` responses to each problem and score them; `step`: updates so far."""
+    end = tokenizer.eos_token_id
+    responses = sample(model, tokenizer, [row["prompt"] for row in problems], config)
+    texts = [tokenizer.decode(ids[:-1] if ids[-1] == end else ids) for ids in responses]
+    rows = [row for row in problems for _ in range(config.num_generations)]
+    prompts = [row["prompt"] for row in rows]
+    columns = {key: [row[key] for row in rows] for key in rows[0] if key != "prompt"}
+    values = {
+        name: function(
+            prompts=prompts,
+            completions=texts,
+            completion_ids=responses,
+            trainer_state=SimpleNamespace(global_step=step),
+            **columns,
+        )
+        for name, function in functions.items()
+    }
+    totals = [sum(weights[name] * values[name][i] for name in functions) for i in range(len(rows))]
+    rewards = torch.tensor(totals).view(-1, config.num_generations)
+    documents = [document(*pair) for pair in zip(tokenizer(prompts)["input_ids"], responses, strict=True)]
+    packed = collate(documents, tokenizer.pad_token_id)
+    return Rollout(
+        rows,
+        texts,
+        responses,
+        values,
+        rewards,
+        pg.deltas(rewards, config.delta).flatten().to(model.device),
+        packed["input_ids"].to(model.device),
+        (packed["labels"][:, 1:] != IGNORED).float().to(model.device),
+    )
+
+
+@torch.no_grad()
+def sample(model: Any, tokenizer: Any, prompts: list[str], config: PolicyGradientConfig) -> list[list[int]]:
+    """Token ids of the responses to each prompt, cut after their end-of-sequence token."""
+    batch = tokenizer(prompts, return_tensors="pt", padding=True, padding_side="left").to(model.device)
+    rows = model.generate(
+        input_ids=batch["input_ids"],
+        attention_mask=batch["attention_mask"],
+        do_sample=True,
+        temperature=config.temperature,
+        top_k=0,
+        top_p=1.0,
+        max_new_tokens=config.max_completion_length,
+        num_return_sequences=config.num_generations,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    end = tokenizer.eos_token_id
+    responses = rows[:, batch["input_ids"].shape[1] :].tolist()
+    return [row[: row.index(end) + 1] if end in row else row for row in responses]
+
+
+def distribution(model: Any, ids: torch.Tensor, temperature: float) -> torch.Tensor:
+    """Log-probabilities of every next token: (batch, time + 1) -> (batch, time, vocabulary).
+
+    Needs no attention mask: a causal model's real tokens never see the padding after them.
+    """
+    return torch.log_softmax(model(input_ids=ids).logits[:, :-1].float() / temperature, dim=-1)
+
+
+def of_tokens(log_pi: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """Log-probabilities of the tokens that came: (batch, time, vocabulary) -> (batch, time)."""
+    return log_pi.gather(-1, ids[:, 1:, None]).squeeze(-1)
+
+
+def before(rollout: Rollout, log_pi: torch.Tensor, log_ref: torch.Tensor) -> dict[str, float]:
+    """What is measured of a rollout before it is learnt from; KL and entropy in nats per token."""
+    mask, size = rollout.mask, rollout.rewards.shape[1]
+    pi, ref = of_tokens(log_pi, rollout.ids), of_tokens(log_ref, rollout.ids)
+    spread = rollout.rewards.std(dim=1) if size > 1 else torch.zeros(len(rollout.rewards))
+    rows = [
+        {"tokens": len(ids), "rewards": {"accuracy": accuracy}}
+        for ids, accuracy in zip(rollout.responses, rollout.values["accuracy"], strict=True)
+    ]
+    return {
+        "reward": float(rollout.rewards.mean()),
+        "reward_std": float(spread.mean()),
+        "frac_reward_zero_std": float((spread == 0).float().mean()),
+        **{f"rewards/{name}/mean": sum(values) / len(values) for name, values in rollout.values.items()},
+        **by_correctness(rows, size),
+        "completions/mean_length": float(mask.sum(dim=1).mean()),
+        "advantage/abs": float(rollout.deltas.abs().mean()),
+        "entropy": float(pg.mean(-(log_pi.exp() * log_pi).sum(dim=-1), mask)),
+        **{f"kl/{name}": float(pg.mean(pg.kl(pi, ref, name), mask)) for name in pg.ESTIMATORS},
+        "kl/exact": float(pg.mean(pg.exact_kl(log_pi, log_ref), mask)),
+    }
+
+
+def update(
+    model: Any,
+    optimizer: torch.optim.Optimizer,
+    rollout: Rollout,
+    old: torch.Tensor,
+    ref: torch.Tensor,
+    config: PolicyGradientConfig,
+    step: int,
+) -> dict[str, float]:
+    """One inner step; what it measured. `old`, `ref`: (batch, time), constants."""
+    mask = rollout.mask
+    log_probs = of_tokens(distribution(model, rollout.ids, config.temperature), rollout.ids)
+    loss = pg.loss(log_probs, old, rollout.deltas, config.loss, config.epsilon, config.log_ratio, mask)
+    if config.kl_coefficient:
+        # summed over a response and averaged over responses, as in the lecture's compute_kl_penalty
+        penalty = (pg.kl(log_probs, ref, config.kl_estimator) * mask).sum(dim=1).mean()
+        loss = loss + config.kl_coefficient * penalty
+    optimizer.zero_grad()
+    loss.backward()
+    norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
+    if not math.isfinite(float(loss) + float(norm)):
+        raise UserError(
+            f"step {step}: loss is {float(loss)}, grad_norm is {float(norm)}, training cannot go on; "
+            "a lower learning_rate often helps"
+        )
+    optimizer.step()
+    ratio = pg.ratios(log_probs.detach(), old)
+    found = {
+        "loss": float(loss),
+        "grad_norm": float(norm),
+        "ratio/deviation": float(((ratio - 1).abs() * mask).max()),
+        "ratio/token_std": float(ratio[mask > 0].std()),
+    }
+    if config.loss == "clipped":
+        clip = pg.clipped(
+            pg.ratios(log_probs.detach(), old, config.log_ratio), rollout.deltas, config.epsilon
+        )
+        found["clip_fraction"] = float(pg.mean(clip, mask))
+    return found
