@@ -43,6 +43,8 @@ def check(stage: Mapping[str, Any]) -> None:
             "old_logp_noise: without effect, for importance_ratio none has no old log-probabilities"
         )
     if "replay" in stage:
+        if "dynamic_sampling" in stage:
+            raise UserError("replay: dynamic_sampling draws its own prompts; remove one of them")
         if args.get("shuffle_dataset"):
             raise UserError("args.shuffle_dataset: replay has an order of its own; remove it")
         if args.get("max_steps", -1) <= 0:

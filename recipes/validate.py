@@ -149,8 +149,6 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
         if has_model:
             source = "model-path" if "path" in stage["model"] else "model-hub"
             check(stage["model"], _definition(source), [*path.split("."), "model"], where)
-    if {"dynamic_sampling", "replay"} <= stage.keys():
-        raise UserError(f"{path}.replay: dynamic_sampling draws its own prompts; remove one of them{where}")
     for names in kind.get("written-out", []):
         alternatives = [names] if isinstance(names, str) else names
         if not any(name in stage["args"] for name in alternatives):

@@ -56,6 +56,13 @@ PUBLISHED = {
          'claims[0].direction: unknown value the text "up"; valid: equal, higher, lower'),
         ("paper", "stages/grpo/task", {"world": "chian"},
          'stages.grpo.task.world: no world "chian"; did you mean "chain"?'),
+        ("paper", "stages/grpo/soft_overlong_cache", 8,
+         "stages.grpo.rewards.soft_overlong: missing; rewards.soft_overlong and soft_overlong_cache go"),
+        ("paper", "stages/grpo/rewards", {"soft_overlong": 1.0}, "stages.grpo.soft_overlong_cache: missing"),
+        ("paper", "stages/grpo/dynamic_sampling", {"max_round": 3},
+         'stages.grpo.dynamic_sampling.max_round: unknown key; did you mean "max_rounds"?'),
+        ("paper", "stages/grpo/dynamic_sampling", {"max_rounds": 0},
+         "stages.grpo.dynamic_sampling.max_rounds: expected at least 1, got 0"),
         ("tiny", "stages/pretrain/corpus/mixture", {"chainn": 1.0},
          'has no kind "chainn"; did you mean "chain"?'),
         # names

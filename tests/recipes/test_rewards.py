@@ -61,6 +61,35 @@ def test_a_worlds_own_rewards_are_known_by_name():
         build(["position"], make({"world": "chain"}))
 
 
+def test_soft_overlong_is_dapos_equation_13():
+    cap, cache = 20, 8
+    (punish,) = build(["soft_overlong"], None, cap=cap, cache=cache)
+    assert punish.__name__ == "soft_overlong"
+    lengths = range(1, 25)
+    values = punish(prompts=[], completions=[], completion_ids=[[1] * n for n in lengths], trainer_state=None)
+    for length, value in zip(lengths, values, strict=True):
+        if length <= cap - cache:
+            assert value == 0
+        elif length <= cap:
+            assert value == pytest.approx((cap - cache - length) / cache)
+        else:
+            assert value == -1
+    assert values[cap - 1] == -1
+
+
+@pytest.mark.parametrize(
+    ("names", "cache", "says"),
+    [
+        (["soft_overlong"], None, "soft_overlong_cache: missing"),
+        (["accuracy"], 8, "rewards.soft_overlong: missing"),
+        (["soft_overlong"], 20, "expected less than args.max_completion_length 20, got 20"),
+    ],
+)
+def test_soft_overlong_and_its_cache_go_together(names, cache, says):
+    with pytest.raises(UserError, match=says):
+        build(names, make({"world": "chain"}), cap=20, cache=cache)
+
+
 def test_the_coin_is_fair_repeatable_and_blind_to_order():
     (coin,) = build(["random"], None, seed=3)
     texts = [f"<answer>{i}</answer>" for i in range(500)] * 4

@@ -72,6 +72,7 @@ def test_template_of_the_base():
     [
         ("truncation", "completions/clipped_ratio", 0.09, 0.11),
         ("zero_variance", "frac_reward_zero_std", 0.49, 0.51),
+        ("underfull", "dynamic/underfull", 0.0, 0.01),
         ("entropy", "entropy", 0.11, 0.09),
         ("accuracy", "accuracy", 0.25, 0.24),
     ],
@@ -83,6 +84,11 @@ def test_warnings_of_a_training(name, metric, good, bad):
         (found,) = [one for one in health.training(curve, scalars) if one["check"] == name]
         assert found["ok"] is ok
         assert found["severity"] == "warning"
+
+
+def test_groups_left_out_of_the_rollout_may_have_zero_variance():
+    scalars = {"last_fifth/frac_reward_zero_std": 0.9, "last_fifth/dynamic/underfull": 0.0}
+    assert [one["check"] for one in health.training([], scalars)] == ["underfull"]
 
 
 def test_nothing_measured_nothing_said():
