@@ -7,14 +7,26 @@ other's `against_metric`), a direction and a margin m >= 0.
 
 The differences are paired by seed; their mean has a 95% bootstrap interval (statistics.interval).
 
-    reproduced      every value in the interval satisfies the claim
-    contradicted    no value in the interval satisfies it
-    inconclusive    some do and some do not
+    reproduced      every value in the interval satisfies the claim, and so says the claim's own test
+    contradicted    no value in the interval satisfies it, and so says the test of its opposite
+    inconclusive    neither
+
+The tests are one-sided paired t tests, of `equal` TOST (analysis.hypotheses). Holm's correction makes their
+p-values those of a recipe's claims together: over all claims that were tested, once for the tests of the
+claims and once for those of their opposites. So the chance that any claim is wrongly called reproduced is at
+most 5%, and as much for contradicted, however many claims there are. Interval and test must agree because
+each has a blind spot: a bootstrap of few seeds cannot see beyond their range, and a t test trusts that the
+differences are nearly normal; its side is one of 5% where the interval's is one of 2.5%, so that for a claim
+that stands alone the interval is what decides.
 
 So an effect in the claimed direction but surely smaller than the margin *contradicts* the claim; the note
-then says that the direction holds. Below 5 seeds nothing is decided: `reproduced` becomes `supported so far`
-and `contradicted` becomes `opposed so far`. With one seed there is no interval, and the single difference
-is judged in its place. What was not run is `not tested`, with the reason, never an error.
+then says that the direction holds. Below 5 seeds nothing is decided, and nothing corrected: by the interval
+alone, `reproduced` becomes `supported so far` and `contradicted` becomes `opposed so far`. With one seed
+there is no interval, and the single difference is judged in its place. What was not run is `not tested`,
+with the reason, never an error.
+
+Differences of a level that some runs never reached are known from one side only (analysis.pairs). A verdict
+that the other side could overturn is not given: its p-value is 1.
 
 Seeds count as independent only if at least one side was made anew: seeds that share both artefacts (a stage
 pinned to one seed) count once.
@@ -28,7 +40,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.statistics import ENOUGH, detectable, interval, seeds_needed
+from analysis.hypotheses import ALPHA, constant, holm, p_claim, p_opposite
+from analysis.pairs import Pairs, pairs
+from analysis.statistics import ENOUGH, TAIL, detectable, interval, seeds_needed
+from analysis.table import measured as measured
+from recipes.errors import UserError
 
 VERDICTS = (
     "reproduced",
@@ -38,9 +54,10 @@ VERDICTS = (
     "contradicted",
     "not tested",
 )
-NUMBERS = ("mean", "low", "high", "needed", "detectable")  # of a verdict, where there are any
-MEASURED = ["seed", "value", "low", "high", "source"]
+P_VALUES = ("p", "p_holm", "p_opposite", "p_opposite_holm")
+NUMBERS = ("mean", "low", "high", "needed", "detectable", *P_VALUES)  # of a verdict, where there are any
 SO_FAR = {"reproduced": "supported so far", "contradicted": "opposed so far"}
+FAILED = ("contradicted", "opposed so far")
 
 
 @dataclass(frozen=True)
@@ -59,10 +76,14 @@ class Verdict:
     mean: float
     low: float
     high: float
+    p: float  # of the claim's test; nan below two seeds
+    p_holm: float  # the same among all claims that were tested
+    p_opposite: float  # of the test of the claim's opposite
+    p_opposite_holm: float
     verdict: str
     agree: int  # seeds whose own difference satisfies the claim
     needed: int | None  # seeds for a decision; None: decided, cannot be said, or more than 1000
-    detectable: float  # smallest effect these seeds would find with 80% power
+    detectable: float  # smallest effect these seeds would find with 80% power, at Holm's first step
     seeds: tuple[int, ...]
     differences: tuple[float, ...]
     note: str
@@ -71,6 +92,11 @@ class Verdict:
     def seeds_so_far(self) -> str:
         """`3 of 5 seeds` where nothing can be decided yet, else empty."""
         return f"{self.n} of {ENOUGH} seeds" if 0 < self.n < ENOUGH else ""
+
+    @property
+    def p_decisive(self) -> float:
+        """The corrected p-value that the verdict rests on: of the claim, or of its opposite if it failed."""
+        return self.p_opposite_holm if self.verdict in FAILED else self.p_holm
 
 
 def satisfies(d: float, direction: str, margin: float) -> bool:
@@ -98,33 +124,63 @@ def distance(mean: float, direction: str, margin: float) -> float:
     return abs(mean - margin) if direction == "higher" else abs(mean + margin)
 
 
-def measured(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
-    """The final numbers of `metric` at `arm/node`: columns value, low, high, source; indexed by seed."""
-    arm, _, node = at.partition("/")
-    rows = table.loc[table.metric == metric, ["arm", "node", "step", *MEASURED]]  # few are left to compare
-    rows = rows.loc[(rows.arm == arm) & (rows.node == node) & rows.step.isna(), MEASURED]
-    return rows.set_index("seed").sort_index()
+def judge_all(
+    claims: Iterable[dict[str, Any]], table: pd.DataFrame, scale: str, seeds: Iterable[int]
+) -> list[Verdict]:
+    """Every claim's verdict, in the recipe's order, from the tidy table of what was asked for."""
+    wanted, stated = list(seeds), list(claims)
+    found = [pairs(claim, table, scale, wanted) for claim in stated]
+    p = [_p_values(claim, paired) for claim, paired in zip(stated, found, strict=True)]
+    own, opposite = holm([p for p, _ in p]), holm([p for _, p in p])
+    k = sum(not math.isnan(value) for value in own)
+    columns = zip(stated, found, p, own, opposite, strict=True)
+    return [_verdict(claim, paired, (*p, own, opposite), k) for claim, paired, p, own, opposite in columns]
 
 
 def judge(claim: dict[str, Any], table: pd.DataFrame, scale: str, seeds: Iterable[int]) -> Verdict:
-    """The verdict on one claim of a recipe, from the tidy table of the arms and seeds that were asked for."""
+    """The verdict on a claim that stands alone."""
+    return judge_all([claim], table, scale, seeds)[0]
+
+
+def _p_values(claim: dict[str, Any], paired: Pairs) -> tuple[float, float]:
+    """Of the claim and of its opposite, uncorrected; 1 for what the differences' unknown side forbids."""
+    d, direction, margin = paired.differences, claim["direction"], float(claim["margin"])
+    if len(d) < 2:
+        return math.nan, math.nan
+    own, opposite = open_to_doubt(paired, direction)
+    return (
+        1.0 if own else p_claim(d, direction, margin),
+        1.0 if opposite else p_opposite(d, direction, margin),
+    )
+
+
+def open_to_doubt(paired: Pairs, direction: str) -> tuple[bool, bool]:
+    """Whether differences known from one side only could overturn `reproduced`, and `contradicted`."""
+    if direction == "equal":
+        positive = sum(paired.differences) >= 0
+        return paired.at_least or paired.at_most, paired.at_most if positive else paired.at_least
+    too_low, too_high = paired.at_least, paired.at_most  # as they are counted
+    return (too_high, too_low) if direction == "higher" else (too_low, too_high)
+
+
+def _verdict(claim: dict[str, Any], paired: Pairs, p: tuple[float, float, float, float], k: int) -> Verdict:
     margin, direction = float(claim["margin"]), claim["direction"]
-    pairs, notes = _pairs(claim, table, scale, list(seeds))
-    d = pairs["d"].tolist() if len(pairs) else []
-    n = len(d)
+    d, n, notes = paired.differences, len(paired.differences), list(paired.notes)
     mean = sum(d) / n if n else math.nan
     low, high = interval(d) if n > 1 else (math.nan, math.nan)
-    verdict = "not tested"
+    verdict, why, needed = "not tested", "", None
     if n:
-        verdict = decide(low, high, direction, margin) if n > 1 else decide(mean, mean, direction, margin)
-        if verdict == "contradicted" and direction != "equal" and satisfies(mean, direction, 0.0):
+        by_interval = decide(low, high, direction, margin) if n > 1 else decide(mean, mean, direction, margin)
+        verdict, why = _conclude(by_interval, p, n, k, open_to_doubt(paired, direction))
+        if verdict in FAILED and direction != "equal" and satisfies(mean, direction, 0.0):
             notes.append("the direction holds, the size is below the margin")
-        if n < ENOUGH:
-            verdict = SO_FAR.get(verdict, verdict)
+        if n >= ENOUGH and constant(d):
+            notes.append(f"all {n} differences are equal: the test is its limit")
+        if not (paired.at_least or paired.at_most or verdict in SO_FAR):
+            needed = seeds_needed(d, distance(mean, direction, margin), tail(k))
     against = claim.get("against", "")
     if "against_metric" in claim:
         against = f"{against} ({claim['against_metric']})"
-    needed = seeds_needed(d, distance(mean, direction, margin))
     return Verdict(
         id=claim["id"],
         says=claim["says"],
@@ -138,52 +194,39 @@ def judge(claim: dict[str, Any], table: pd.DataFrame, scale: str, seeds: Iterabl
         mean=mean,
         low=low,
         high=high,
+        **dict(zip(P_VALUES, (p[0], p[2], p[1], p[3]), strict=True)),
         verdict=verdict,
         agree=sum(satisfies(x, direction, margin) for x in d),
-        needed=None if verdict in ("reproduced", "contradicted") else needed,
-        detectable=detectable(d),
-        seeds=tuple(int(s) for s in pairs.index) if n else (),
-        differences=tuple(d),
-        note="; ".join(notes),
+        needed=None if needed is None else max(needed, n + 1),
+        detectable=detectable(d, tail(k)),
+        seeds=paired.seeds,
+        differences=d,
+        note="; ".join([*notes, why] if why else notes),
     )
 
 
-def _pairs(
-    claim: dict[str, Any], table: pd.DataFrame, scale: str, seeds: list[int]
-) -> tuple[pd.DataFrame, list[str]]:
-    """Column d by seed, and what to say about it: why it is empty, or which seeds it lacks."""
-    nothing = pd.DataFrame({"d": []})
-    if scale not in claim.get("scales", [scale]):
-        return nothing, [f"claimed at scale {', '.join(claim['scales'])} only"]
-    sides = [(claim["of"], claim["metric"])]
-    if claim.get("against"):
-        sides.append((claim["against"], claim.get("against_metric", claim["metric"])))
-    for at, metric in sides:
-        arm = at.partition("/")[0]
-        if arm not in set(table.arm):
-            return nothing, [f"arm {arm} was not run"]
-        if not len(measured(table, at, metric)):
-            return nothing, [f"no {metric} at {at}"]
-    of = measured(table, *sides[0])
-    pairs = pd.DataFrame({"d": of.value, "source": of.source})
-    if len(sides) == 2:
-        against = measured(table, *sides[1])
-        pairs = pd.DataFrame({"d": of.value - against.value, "source": of.source + " " + against.source})
-    pairs = pairs.dropna(subset=["d"])
-    missing = [s for s in seeds if s not in pairs.index]
-    notes = [f"no number for seed {', '.join(map(str, missing))}"] if missing else []
-    alone = pairs.drop_duplicates("source")
-    if len(alone) < len(pairs):
-        notes.append(f"{len(pairs)} seeds share {len(alone)} model{'s' * (len(alone) > 1)}")
-    return alone, notes
+def tail(k: int) -> float:
+    """Level at which one of k claims is decided whatever the others say: the interval's or Holm's first."""
+    return min(TAIL, ALPHA / max(k, 1))
 
 
-def judge_all(
-    claims: Iterable[dict[str, Any]], table: pd.DataFrame, scale: str, seeds: Iterable[int]
-) -> list[Verdict]:
-    """Every claim's verdict, in the recipe's order."""
-    wanted = list(seeds)
-    return [judge(claim, table, scale, wanted) for claim in claims]
+def _conclude(
+    by_interval: str, p: tuple[float, float, float, float], n: int, k: int, doubts: tuple[bool, bool]
+) -> tuple[str, str]:
+    """The verdict, and why it is not the interval's; p: of the claim, of its opposite, both by Holm."""
+    if by_interval not in SO_FAR:
+        return by_interval, ""
+    side = 0 if by_interval == "reproduced" else 1
+    if doubts[side]:
+        return "inconclusive", f"not {by_interval}: the differences known from one side could overturn it"
+    if n < ENOUGH:
+        return SO_FAR[by_interval], ""
+    if p[2 + side] < ALPHA:
+        return by_interval, ""
+    if p[side] < ALPHA:
+        corrected = f"not after Holm's correction over {k} claims (p = {p[2 + side]:.2g})"
+        return "inconclusive", f"alone it would be {by_interval} (p = {p[side]:.2g}); {corrected}"
+    return "inconclusive", f"{by_interval} by its interval, but not by its t test (p = {p[side]:.2g})"
 
 
 def frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
@@ -202,12 +245,16 @@ def read(path: Path) -> list[Verdict]:
     types = {field.name: numbers.get(field.name, str) for field in fields(Verdict)}
     empty = {name: [""] for name in NUMBERS}
     frame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=empty)
+    if missing := [name for name in types if name not in frame]:
+        raise UserError(
+            f"{path}: no column {missing[0]}: an older version wrote it; run analysis.analyse again"
+        )
     verdicts = []
-    for row in frame.to_dict("records"):
-        pairs = [pair.split(":") for pair in row["differences"].split()]
+    for row in frame[list(types)].to_dict("records"):
+        parts = [pair.split(":") for pair in row["differences"].split()]
         parsed = {
-            "seeds": tuple(int(seed) for seed, _ in pairs),
-            "differences": tuple(float(difference) for _, difference in pairs),
+            "seeds": tuple(int(seed) for seed, _ in parts),
+            "differences": tuple(float(difference) for _, difference in parts),
             "needed": None if math.isnan(row["needed"]) else int(row["needed"]),
         }
         verdicts.append(Verdict(**{str(name): value for name, value in row.items()} | parsed))

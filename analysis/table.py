@@ -40,6 +40,7 @@ COLUMNS = [
     "source",
 ]
 NUMBERS = ["step", "value", "low", "high"]
+MEASURED = ["seed", "value", "low", "high", "source"]
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,14 @@ def _evaluated(tasks: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
 def final(table: pd.DataFrame) -> pd.DataFrame:
     """The rows that are no learning curve: a small part of the table, all that verdicts and tables need."""
     return table[table.step.isna()]
+
+
+def measured(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
+    """The final numbers of `metric` at `arm/node`: columns value, low, high, source; indexed by seed."""
+    arm, _, node = at.partition("/")
+    rows = table.loc[table.metric == metric, ["arm", "node", "step", *MEASURED]]  # few are left to compare
+    rows = rows.loc[(rows.arm == arm) & (rows.node == node) & rows.step.isna(), MEASURED]
+    return rows.set_index("seed").sort_index()
 
 
 def curves(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:

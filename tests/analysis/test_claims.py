@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from analysis import claims
 from analysis.table import COLUMNS
+from recipes.errors import UserError
 
 CLAIM = {
     "id": "gain",
@@ -67,6 +68,30 @@ def test_the_boundary_itself_does_not_satisfy_a_claim(x, direction, margin):
     assert claims.decide(edge, edge, direction, margin) == "contradicted"
 
 
+@given(number, number, direction, margin, margin)
+def test_a_verdict_follows_its_margin_one_way(a, b, direction, m, n):
+    """A wider margin takes from higher and lower, and gives to equal."""
+    order = ["contradicted", "inconclusive", "reproduced"]
+    narrow, wide = (claims.decide(min(a, b), max(a, b), direction, x) for x in sorted((m, n)))
+    step = order.index(wide) - order.index(narrow)
+    assert step >= 0 if direction == "equal" else step <= 0
+
+
+@given(st.lists(number, min_size=5, max_size=7), direction, margin)
+@settings(max_examples=40)  # each makes a table
+def test_a_decision_has_both_the_interval_and_the_test(d, direction, margin):
+    verdict = judge(d, [0.0] * len(d), direction=direction, margin=margin)
+    by_interval = claims.decide(verdict.low, verdict.high, direction, margin)
+    if verdict.verdict == "reproduced":
+        assert by_interval == "reproduced"
+        assert verdict.p_holm < 0.05
+    elif verdict.verdict == "contradicted":
+        assert by_interval == "contradicted"
+        assert verdict.p_opposite_holm < 0.05
+    else:
+        assert bool(verdict.note) == (by_interval != "inconclusive")
+
+
 @given(st.lists(st.tuples(number, number), min_size=1, max_size=4), direction, margin)
 @settings(max_examples=30)  # each makes a table
 def test_fewer_than_five_seeds_decide_nothing(pairs, direction, margin):
@@ -96,6 +121,81 @@ def test_inconclusive_tells_the_seeds_it_would_take():
     assert verdict.verdict == "inconclusive"
     assert verdict.needed > 5
     assert verdict.detectable > 0.1
+
+
+ONCE = [0.15, 0.35, 0.21, 0.4, 0.3]  # p = 0.008 against a margin of 0.1
+
+
+def many(k: int) -> list[claims.Verdict]:
+    """The claim of ONCE among k alike, all but the first of them hopeless."""
+    stated = [CLAIM] + [CLAIM | {"id": f"c{i}", "margin": 0.29} for i in range(1, k)]
+    return claims.judge_all(stated, table(ONCE, [0.0] * 5), "cpu", range(5))
+
+
+def test_many_claims_ask_more_of_each():
+    alone, among = many(1)[0], many(12)[0]
+    assert alone.verdict == "reproduced"
+    assert alone.note == ""
+    assert alone.p == alone.p_holm == among.p == pytest.approx(0.0081, abs=1e-4)
+    assert among.p_holm == pytest.approx(12 * among.p)
+    assert among.verdict == "inconclusive"
+    assert (among.low, among.high) == (alone.low, alone.high)
+    expected = (
+        "alone it would be reproduced (p = 0.0081); not after Holm's correction over 12 claims (p = 0.097)"
+    )
+    assert among.note == expected
+    assert among.detectable > alone.detectable
+    assert among.needed > 5
+
+
+def test_a_claim_that_fails_is_corrected_among_those_that_fail():
+    verdict = many(12)[1]
+    assert verdict.p_opposite < 0.5 < verdict.p
+    stated = [CLAIM | {"id": str(i), "direction": "lower"} for i in range(12)]
+    refuted = claims.judge_all(stated, table(ONCE, [0.0] * 5), "cpu", range(5))[0]
+    assert refuted.verdict == "contradicted"
+    assert refuted.p_decisive == refuted.p_opposite_holm == pytest.approx(12 * refuted.p_opposite)
+
+
+def test_what_is_not_tested_is_not_counted():
+    stated = [CLAIM, CLAIM | {"id": "other", "of": "x/after"}]
+    first, other = claims.judge_all(stated, table(ONCE, [0.0] * 5), "cpu", range(5))
+    assert first.p == first.p_holm
+    assert math.isnan(other.p_holm)
+
+
+def test_one_outlier_does_not_decide_though_the_interval_cannot_see_it():
+    verdict = judge([0.12, 0.12, 0.12, 0.12, 1.4], [0.0] * 5)
+    assert verdict.low > 0.1
+    assert verdict.verdict == "inconclusive"
+    assert "reproduced by its interval, but not by its t test (p = 0.1" in verdict.note
+
+
+def test_four_seeds_are_judged_by_their_interval_and_decide_nothing():
+    assert judge(ONCE[1:], [0.0] * 4).verdict == "supported so far"
+
+
+def test_differences_without_spread_are_decided_and_marked():
+    verdict = judge([0.5] * 5, [0.2] * 5)
+    assert (verdict.verdict, verdict.p) == ("reproduced", 0)
+    assert verdict.note == "all 5 differences are equal: the test is its limit"
+    assert judge([0.5] * 5, [0.2] * 5, direction="equal").p_opposite == 0
+
+
+@pytest.mark.parametrize(
+    ("margin", "direction", "known_from", "reproduced", "contradicted"),
+    [
+        (10, "lower", "at_most", True, False),
+        (10, "lower", "at_least", False, True),
+        (10, "higher", "at_most", False, True),
+        (10, "higher", "at_least", True, False),
+        (10, "equal", "at_most", False, True),  # differences below zero: the truth is further off
+        (10, "equal", "at_least", False, False),
+    ],
+)
+def test_no_verdict_rests_on_an_unknown_side(margin, direction, known_from, reproduced, contradicted):
+    paired = claims.Pairs((0, 1), (-1.0, -2.0), **{known_from: True})
+    assert claims.open_to_doubt(paired, direction) == (not reproduced, not contradicted)
 
 
 def test_differences_are_paired_by_seed_not_by_row():
@@ -139,7 +239,7 @@ def test_the_rival_may_be_of_another_metric():
     [
         ({"scales": ["paper", "gpu"]}, "claimed at scale paper, gpu only"),
         ({"of": "longer-cap/after"}, "arm longer-cap was not run"),
-        ({"metric": "heldout/pass@8"}, "no heldout/pass@8 at base-recipe/after"),
+        ({"metric": "heldout/pass@8"}, "no heldout/pass@8 at base-recipe/after; nearest: heldout/accuracy"),
         ({"against": "base-recipe/middle"}, "no heldout/accuracy at base-recipe/middle"),
     ],
 )
@@ -177,6 +277,9 @@ def test_a_csv_gives_the_same_verdicts(tmp_path):
         assert new == pytest.approx(old, nan_ok=True)
     claims.frame([]).to_csv(path, index=False)
     assert claims.read(path) == []
+    claims.frame(verdicts).drop(columns="p_holm").to_csv(path, index=False)
+    with pytest.raises(UserError, match="no column p_holm: an older version"):
+        claims.read(path)
 
 
 def test_frame_and_tally():
