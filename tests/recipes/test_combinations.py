@@ -1,0 +1,57 @@
+"""Keys of a grpo stage that contradict each other are told before a job starts."""
+
+from typing import Any
+
+import pytest
+
+from recipes.combinations import check
+from recipes.errors import UserError
+
+SEQUENCE = {"importance_sampling_level": "sequence"}
+
+
+def stage(args: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
+    plain = {"task": {"world": "chain"}, "rewards": {"accuracy": 1.0}}
+    return {**plain, **keys, "args": {"loss_type": "grpo", "max_steps": 8, **(args or {})}}
+
+
+@pytest.mark.parametrize(
+    "sound",
+    [
+        stage(),
+        stage(SEQUENCE),
+        stage(advantage="process", importance_ratio="sequence_token"),
+        stage(advantage="positive", rewards={"accuracy": 1.0, "format": 0.0}),
+        stage(advantage="raw", rewards={"accuracy": 1.0, "format": 1.0}),
+        stage(importance_ratio="none", old_logp_noise=0.0),
+        stage(SEQUENCE, old_logp_noise=0.1),
+        stage({"shuffle_dataset": False}, replay={"every": 4, "share": 0.1}),
+    ],
+)
+def test_sound(sound):
+    check(sound)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            stage(advantage="process", rewards={"accuracy": 1.0, "format": 0.5}),
+            r"rewards.format: .* weight 0",
+        ),
+        (stage(advantage="positive", rewards={"format": 0.5}), "positive reads accuracy alone"),
+        (stage(advantage="process", task={"hub": "a/b"}), "advantage: process needs a step verifier"),
+        (stage(SEQUENCE, advantage="process"), "importance_sampling_level sequence weighs whole sequences"),
+        (stage({"loss_type": "luspo"}, advantage="process"), "loss_type luspo weighs whole sequences"),
+        (stage({"multi_objective_aggregation": "normalize_then_sum"}, advantage="raw"), "would be ignored"),
+        (stage(SEQUENCE, importance_ratio="sequence_token"), "set importance_sampling_level to token"),
+        (stage(SEQUENCE, importance_ratio="none"), "set importance_sampling_level to token"),
+        (stage(importance_ratio="none", old_logp_noise=0.1), "old_logp_noise: without effect"),
+        (stage({"shuffle_dataset": True}, replay={}), "args.shuffle_dataset: replay"),
+        (stage({"max_steps": -1}, replay={}), "args.max_steps: missing"),
+    ],
+)
+def test_senseless(wrong, message):
+    with pytest.raises(UserError, match=message) as error:
+        check(wrong)
+    assert "\n" not in str(error.value)
