@@ -1,7 +1,7 @@
-"""Statistics for a handful of seeds: intervals of a mean, minimal detectable effect, seeds needed.
+"""Statistics for a handful of seeds: intervals of a mean, minimal detectable effect, seeds needed, IQM.
 
-Every function takes one number per seed (for a comparison: the difference of two arms at that seed, so that
-the pairing is already done) and knows nothing of recipes.
+Most functions take one number per seed (for a comparison: the difference of two arms at that seed, so that
+the pairing is already done), the last two a number per seed and task; none knows of recipes.
 """
 
 import math
@@ -10,12 +10,14 @@ from functools import cache
 from itertools import combinations_with_replacement
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special, stats
 
 LEVEL = 0.95  # of every interval
 TAIL = (1 - LEVEL) / 2  # of each side of an interval, so the level of the one-sided test it amounts to
 POWER = 0.8  # of the answers to "how many seeds would it take?"
 ENOUGH = 5  # seeds below which nothing is called decided
+DRAWS = 9999  # of a bootstrap that is not enumerated
 EXACT = 8  # seeds up to which the bootstrap distribution is enumerated rather than sampled
 MOST = 1000  # seeds beyond which a question counts as out of reach
 
@@ -36,24 +38,33 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
     centre = float(x.mean())
     if np.ptp(x) == 0:
         return float(x[0]), float(x[0])
-    tail = float(stats.norm.cdf(-math.sqrt(n / (n - 1)) * stats.t.ppf((1 + level) / 2, n - 1)))
     if n > EXACT:
         found = stats.bootstrap(
             (x - centre,),
             np.mean,
-            confidence_level=1 - 2 * tail,
+            confidence_level=1 - 2 * _tail(n, level),
             method="percentile",
-            n_resamples=9999,
+            n_resamples=DRAWS,
             rng=np.random.default_rng(0),
         ).confidence_interval
         return centre + float(found.low), centre + float(found.high)
     counts, weights = _resamples(n)
-    means = counts @ (x - centre) / n  # (resamples,)
-    order = np.argsort(means, kind="stable")
+    low, high = _bounds(counts @ (x - centre) / n, weights, _tail(n, level))
+    return centre + low, centre + high
+
+
+def _tail(n: int, level: float) -> float:
+    """Share of the bootstrap distribution on each side of an interval of n values; see interval()."""
+    return float(stats.norm.cdf(-math.sqrt(n / (n - 1)) * stats.t.ppf((1 + level) / 2, n - 1)))
+
+
+def _bounds(found: np.ndarray, weights: np.ndarray, tail: float) -> tuple[float, float]:
+    """The values that cut off `tail` on each side of `found` (resamples,), weighted (resamples,)."""
+    order = np.argsort(found, kind="stable")
     below, above = np.cumsum(weights[order]), np.cumsum(weights[order][::-1])
-    low = means[order][np.searchsorted(below, tail)]
-    high = means[order][::-1][np.searchsorted(above, tail)]
-    return centre + float(low), centre + float(high)
+    low = found[order][np.searchsorted(below, tail)]
+    high = found[order][::-1][np.searchsorted(above, tail)]
+    return float(low), float(high)
 
 
 def covers(n: int) -> float:
@@ -104,3 +115,54 @@ def _reach(least: int, most: int, tail: float, power: float) -> np.ndarray:
     """Detectable effect with n = least .. most seeds, in standard deviations of the differences."""
     n = np.arange(least, most + 1)
     return special.nctdtrinc(n - 1.0, 1 - power, stats.t.isf(tail, n - 1)) / np.sqrt(n)
+
+
+def iqm(values: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
+    """(point, low, high) of the interquartile mean of values (seeds, tasks), a task being a column.
+
+    The mean of the middle half of all numbers (Agarwal et al. 2021, arXiv 2108.13264, §4.3): less noisy than
+    the median, less moved by an odd run than the mean. A seed is resampled whole, with its number in every
+    task. rliable resamples each task by itself, since there every task is another training run; here one
+    model answers all tasks, its luck is in all columns, and resampling by task would average that luck out
+    of the interval. Tasks are not resampled: the interval is for these. Tails as in interval().
+    ValueError unless there are 2 seeds or more and numbers in all tasks.
+    """
+    x = _grid(values)
+    point = float(stats.trim_mean(x, 0.25, axis=None))
+    if np.ptp(x, axis=0).max() == 0:
+        return point, point, point
+    rows, weights = _rows(len(x))
+    found = stats.trim_mean(x[rows].reshape(len(rows), -1), 0.25, axis=1)
+    return point, *_bounds(found, weights, _tail(len(x), level))
+
+
+def improvement(of: ArrayLike, against: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
+    """(point, low, high) of the probability that a run of `of` beats one of `against`, mean over tasks.
+
+    Both are (seeds, tasks), row by row of the same seeds. Of each task it is the share of pairs of runs that
+    `of` wins, a tie being half a win: Mann-Whitney's U over the pairs (Agarwal et al. 2021, §4.3). Seeds are
+    resampled whole, in both arms together, for they share what a seed decides.
+    """
+    x, y = _grid(of), _grid(against)
+    if x.shape != y.shape:
+        raise ValueError(f"both arms need the same seeds and tasks, got {x.shape} and {y.shape}")
+    wins = (np.sign(x[:, None] - y[None]).mean(axis=2) + 1) / 2  # (seeds, seeds), mean over tasks
+    rows, weights = _rows(len(x))
+    found = np.array([wins[np.ix_(row, row)].mean() for row in rows])
+    return float(wins.mean()), *_bounds(found, weights, _tail(len(x), level))
+
+
+def _grid(values: ArrayLike) -> np.ndarray:
+    x = np.asarray(values, dtype=float)
+    if x.ndim != 2 or len(x) < 2 or not x.size or np.isnan(x).any():
+        raise ValueError(f"expected numbers (seeds, tasks) of 2 seeds or more, got shape {x.shape}")
+    return x
+
+
+@cache
+def _rows(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Resamples of n seeds as indices (resamples, n), with their probabilities (resamples,)."""
+    if n > EXACT:
+        return np.random.default_rng(0).integers(n, size=(DRAWS, n)), np.full(DRAWS, 1 / DRAWS)
+    counts, weights = _resamples(n)
+    return np.stack([np.repeat(np.arange(n), row) for row in counts]), weights
