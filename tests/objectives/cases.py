@@ -1,0 +1,107 @@
+"""Every objective of the stage `grpo`: how a recipe asks for it, and the reference it is held against."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import references as paper
+from compare import Case, Scored
+from observe import CAP, GROUP
+from references import Array
+
+# TRL's std has Bessel's correction, and 1e-4 added to it; `conformance` measures what that is worth
+TRL_STD = {"ddof": 1, "guard": 1e-4}
+
+
+def of_rewards(function, **options):
+    """Advantages that depend on the rewards of a group."""
+    return lambda now, earlier: function(now.rewards, **options)
+
+
+def moving_average(now: Scored, earlier: Sequence[Scored]) -> Array:
+    return paper.moving_average(now.rewards, [past.rewards for past in earlier])
+
+
+def positive(now: Scored, earlier: Sequence[Scored]) -> Array:
+    return paper.positive(now.correct)
+
+
+def process(now: Scored, earlier: Sequence[Scored]) -> list[list[Array]]:
+    groups = range(0, len(now.steps), GROUP)
+    return [paper.process(now.steps[g : g + GROUP], now.lengths[g : g + GROUP], **TRL_STD) for g in groups]
+
+
+normalized = of_rewards(paper.normalized, **TRL_STD)
+centered = of_rewards(paper.centered)
+DR = {"loss_type": "dr_grpo", "scale_rewards": "none"}
+SEQUENCE = {"importance_sampling_level": "sequence", "epsilon": 3e-3, "epsilon_high": 4e-3}
+SUM = 1 / CAP  # TRL's dr_grpo divides a sum over tokens by the cap: a constant factor
+ACCURACY = {"rewards": {"accuracy": 1.0}}  # the only reward that such an advantage may have
+TOKENS = {"low": 0.2, "high": 0.2}  # clip range
+
+
+def plain_gradient(advantages, **keys) -> Case:
+    """REINFORCE with these advantages: no importance ratio, however often a rollout is used."""
+    return Case(paper.reinforce, advantages, DR, {"importance_ratio": "none", **keys}, scale=SUM)
+
+
+CASES: dict[str, Case] = {
+    "reinforce": plain_gradient(moving_average, advantage="moving_average"),
+    "rloo": plain_gradient(of_rewards(paper.leave_one_out), advantage="leave_one_out"),
+    "raw": plain_gradient(of_rewards(paper.raw), advantage="raw"),
+    "best": plain_gradient(of_rewards(paper.best), advantage="best"),
+    "online_rft": Case(
+        paper.likelihood,
+        positive,
+        {},
+        {"advantage": "positive", "importance_ratio": "none", **ACCURACY},
+    ),
+    "rloo-clipped": Case(
+        partial(paper.dr_grpo, **TOKENS),
+        of_rewards(paper.leave_one_out),
+        DR,
+        {"advantage": "leave_one_out"},
+        scale=SUM,
+    ),
+    "grpo": Case(partial(paper.grpo, **TOKENS), normalized),
+    "grpo-kl": Case(partial(paper.grpo, **TOKENS, beta=0.3), normalized, {"beta": 0.3}),
+    "grpo-overlong": Case(partial(paper.grpo, **TOKENS), normalized, {"mask_truncated_completions": True}),
+    "grpo-process": Case(
+        partial(paper.grpo, **TOKENS, beta=0.3),
+        process,
+        {"beta": 0.3},
+        {"advantage": "process", **ACCURACY},
+    ),
+    "grpo-noise": Case(partial(paper.grpo, **TOKENS), normalized, {}, {"old_logp_noise": 0.1}),
+    "dapo": Case(
+        partial(paper.dapo, low=0.2, high=0.28),
+        normalized,
+        {"loss_type": "dapo", "epsilon_high": 0.28, "mask_truncated_completions": True},
+    ),
+    "dapo-dynamic": Case(
+        partial(paper.dapo, low=0.2, high=0.28),
+        normalized,
+        {"loss_type": "dapo", "epsilon_high": 0.28, "mask_truncated_completions": True},
+        {
+            "dynamic_sampling": {"max_rounds": 3},
+            "rewards": {"accuracy": 1.0, "soft_overlong": 1.0},
+            "soft_overlong_cache": 8,
+        },
+    ),
+    "dr_grpo": Case(partial(paper.dr_grpo, **TOKENS), centered, DR, scale=SUM),
+    "bnpo": Case(partial(paper.dapo, **TOKENS), normalized, {"loss_type": "bnpo"}, per_slice=True),
+    "cispo": Case(
+        partial(paper.cispo, low=float("inf"), high=0.3),
+        normalized,
+        {"loss_type": "cispo", "epsilon_high": 1.3},
+    ),
+    "gspo": Case(partial(paper.gspo, low=3e-3, high=4e-3), normalized, SEQUENCE),
+    "gspo-noise": Case(
+        partial(paper.gspo, low=3e-3, high=4e-3), normalized, SEQUENCE, {"old_logp_noise": 0.1}
+    ),
+    "gspo-token": Case(
+        partial(paper.gspo_token, low=3e-3, high=4e-3),
+        process,
+        {"epsilon": 3e-3, "epsilon_high": 4e-3},
+        {"importance_ratio": "sequence_token", "advantage": "process", **ACCURACY},
+    ),
+}

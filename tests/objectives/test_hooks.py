@@ -1,0 +1,141 @@
+"""Every method of TRL and transformers that recipes/ overrides or reaches into is pinned by name.
+
+An upgrade that renames one, changes what it takes or no longer calls it would leave an override without
+effect, and no error. hooks.json has for each its parameters (of an override) and the upstream methods that
+mention it. When a test fails: read what changed there, adapt recipes/, and only then write the new pin.
+"""
+
+import ast
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+import textwrap
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trl import GRPOTrainer
+
+import recipes
+
+UPSTREAM = ("trl", "transformers")
+
+PINS: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("hooks.json").read_text())
+
+
+@cache
+def ours() -> list[type]:
+    """Every class of recipes/ that extends one of upstream's."""
+    names = [m.name for m in pkgutil.walk_packages(recipes.__path__, "recipes.") if "worlds" not in m.name]
+    found = {
+        value
+        for name in names
+        for value in vars(importlib.import_module(name)).values()
+        if inspect.isclass(value) and value.__module__.startswith("recipes.") and upstream(value)
+    }
+    return sorted(found, key=lambda one: one.__qualname__)
+
+
+def upstream(one: type) -> list[type]:
+    return [base for base in one.__mro__ if base.__module__.split(".")[0] in UPSTREAM]
+
+
+@cache
+def mentions(base: type) -> dict[str, set[str]]:
+    """Method of an upstream class -> what it mentions of `self`, of `super()` and of its callbacks."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    return {
+        part.name: {
+            node.attr
+            for node in ast.walk(part)
+            if isinstance(node, ast.Attribute)
+            and ast.unparse(node.value) in ("self", "super()", "self.callback_handler")
+        }
+        for part in tree.body
+        if isinstance(part, ast.FunctionDef)
+    }
+
+
+def users(name: str) -> str:
+    """The upstream methods that mention an attribute."""
+    bases = {base for one in ours() for base in upstream(one)}
+    found = [
+        f"{base.__name__}.{method}"
+        for base in bases
+        for method, names in mentions(base).items()
+        if name in names and method != name
+    ]
+    return " ".join(sorted(found))
+
+
+def parameters(function: Any) -> str:
+    """Without self and annotations: `model trial=None`."""
+    signature = inspect.signature(inspect.unwrap(function))
+    plain = [str(p.replace(annotation=p.empty)) for p in signature.parameters.values()]
+    return " ".join(plain[1:])
+
+
+def overrides() -> dict[str, dict[str, str]]:
+    """What we override of each upstream class that has it, in the form of `PINS`."""
+    found = {}
+    for one in ours():
+        own = [base for base in one.__mro__ if base.__module__.startswith("recipes.")]
+        for name in {name for base in own for name, value in vars(base).items() if inspect.isfunction(value)}:
+            for base in upstream(one):
+                if name in vars(base) and name != "__init__":
+                    pin = {"takes": parameters(vars(base)[name]), "used by": users(name)}
+                    found[f"{base.__name__}.{name}"] = pin
+    return found
+
+
+def reached() -> dict[str, dict[str, str]]:
+    """The private names of upstream's trainers that recipes/ mentions, in the form of `PINS`."""
+    overridden = {key.partition(".")[2] for key in overrides()}
+    used = set()
+    for path in Path(recipes.__path__[0]).rglob("*.py"):
+        nodes = ast.walk(ast.parse(path.read_text()))
+        used |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    private = {name for name in used - overridden if re.match("_[a-z]", name)}
+    return {name: {"used by": users(name)} for name in private if users(name)}
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, dict[str, str]]:
+    return {**overrides(), **reached()}
+
+
+@pytest.mark.parametrize("name", PINS)
+def test_hook(name: str, found: dict[str, dict[str, str]]):
+    """A hook that is missing here was renamed upstream, or is no longer used by recipes/."""
+    assert found.get(name) == PINS[name], f"{name} is not what recipes/ was written for"
+
+
+def test_every_hook_is_pinned(found: dict[str, dict[str, str]]):
+    """A new override, or a private name newly used, needs a pin."""
+    assert {name: pin for name, pin in found.items() if name not in PINS} == {}
+
+
+def test_the_loss_reads_the_old_log_probabilities_last():
+    """`Objective` sets them while TRL computes the new ones."""
+    source = inspect.getsource(GRPOTrainer._compute_loss)
+    assert source.index("_get_per_token_logps_and_entropies(") < source.index('"old_per_token_logps"')
+    assert source.count('"old_per_token_logps"') == 1
+
+
+def test_what_a_rollout_is_to_trl():
+    """The tensors that recipes/ reads and replaces."""
+    source = inspect.getsource(GRPOTrainer._compute_loss)
+    assert set(re.findall(r'inputs(?:\.get\(|\[)"(\w+)"', source)) >= {
+        "prompt_ids",
+        "prompt_mask",
+        "completion_ids",
+        "completion_mask",
+        "advantages",
+        "old_per_token_logps",
+        "num_items_in_batch",
+        "tool_mask",
+    }
