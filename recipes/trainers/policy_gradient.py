@@ -115,12 +115,6 @@ def loss(
     return -mean(objective, mask)
 
 
-def clipped(ratio: torch.Tensor, deltas: torch.Tensor, epsilon: float) -> torch.Tensor:
-    """1.0 at the tokens whose gradient the clip cuts; `ratio`: (..., time), `deltas`: (...)."""
-    delta = deltas.unsqueeze(-1)
-    return (((delta > 0) & (ratio > 1 + epsilon)) | ((delta < 0) & (ratio < 1 - epsilon))).float()
-
-
 def kl(log_probs: torch.Tensor, ref_log_probs: torch.Tensor, estimator: str) -> torch.Tensor:
     """An estimate of KL(pi || pi_ref) from tokens that pi has sampled, nats, elementwise.
 

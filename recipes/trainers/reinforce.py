@@ -28,6 +28,7 @@ from recipes.trainers import policy_gradient as pg
 from recipes.trainers.completions import by_correctness
 from recipes.trainers.language_model import IGNORED, collate, document
 from recipes.trainers.policy_gradient import PolicyGradientConfig
+from recipes.trainers.ratios import cut_by_clip
 
 Row = dict[str, Any]
 
@@ -212,22 +213,18 @@ def update(
     optimizer.zero_grad()
     loss.backward()
     norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
-    if not math.isfinite(float(loss) + float(norm)):
-        raise UserError(
-            f"step {step}: loss is {float(loss)}, grad_norm is {float(norm)}, training cannot go on; "
-            "a lower learning_rate often helps"
-        )
+    found = {"loss": loss.item(), "grad_norm": norm.item()}
+    for name, value in found.items():
+        if not math.isfinite(value):
+            raise UserError(
+                f"step {step}: {name} is {value}, training cannot go on; a lower learning_rate often helps"
+            )
     optimizer.step()
     ratio = pg.ratios(log_probs.detach(), old)
-    found = {
-        "loss": float(loss),
-        "grad_norm": float(norm),
-        "ratio/deviation": float(((ratio - 1).abs() * mask).max()),
-        "ratio/token_std": float(ratio[mask > 0].std()),
-    }
+    found["ratio/deviation"] = float(((ratio - 1).abs() * mask).max())
+    found["ratio/token_std"] = float(ratio[mask > 0].std())
     if config.loss == "clipped":
-        clip = pg.clipped(
-            pg.ratios(log_probs.detach(), old, config.log_ratio), rollout.deltas, config.epsilon
-        )
-        found["clip_fraction"] = float(pg.mean(clip, mask))
+        ratio = pg.ratios(log_probs.detach(), old, config.log_ratio)
+        cut = cut_by_clip(ratio, rollout.deltas[:, None], config.epsilon, config.epsilon)
+        found["clip_fraction"] = float(pg.mean(cut.float(), mask))
     return found
