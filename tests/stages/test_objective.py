@@ -1,0 +1,370 @@
+"""What the extension of the objective does to TRL's loss, on rollouts made by hand and a tiny model."""
+
+import io
+import math
+from collections import defaultdict
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from transformers import Qwen3Config, Qwen3ForCausalLM
+from trl import GRPOConfig, GRPOTrainer
+
+from recipes import worlds
+from recipes.errors import UserError
+from recipes.trainers import process
+from recipes.trainers.grpo import GRPO
+from recipes.trainers.objective import NOISE, OLD, ROLLOUT, Extension
+from recipes.trainers.ratios import EDGES
+
+GROUP, BATCH, PROMPT, TIME = 4, 8, 3, 6
+WORLD = worlds.make({"world": "chain"})
+TOKENIZER = worlds.tokenizer([WORLD])
+
+
+def trainer(folder, extension: Extension | None = None, **args: Any) -> Any:
+    """A trainer on a model of two thousand parameters, which has not begun to train."""
+    torch.manual_seed(0)
+    size = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "head_dim": 8}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "initializer_range": 0.3}
+    special = {"pad_token_id": TOKENIZER.pad_token_id, "eos_token_id": TOKENIZER.eos_token_id}
+    config = Qwen3Config(vocab_size=len(TOKENIZER), max_position_embeddings=32, **size, **heads, **special)
+    plain = {"loss_type": "grpo", "num_generations": GROUP, "max_completion_length": TIME, "epsilon": 0.2}
+    shape = {"per_device_train_batch_size": BATCH, "pad_to_multiple_of": None}
+    cpu = {"use_cpu": True, "bf16": False, "report_to": "none", "gradient_checkpointing": False}
+    built = GRPO(
+        model=Qwen3ForCausalLM(config),
+        args=GRPOConfig(output_dir=str(folder), **{**cpu, **plain, **shape, **args}),
+        reward_funcs=[accuracy, style],
+        train_dataset=Dataset.from_dict({"prompt": ["<user>1+2=<assistant>"] * 9}),
+        processing_class=TOKENIZER,
+    )
+    built.model.train()
+    built.current_gradient_accumulation_steps = built.args.gradient_accumulation_steps
+    built.state.max_steps = 10
+    built.extension = extension or Extension()
+    return built
+
+
+def accuracy(completions, **columns):
+    return [0.0] * len(completions)
+
+
+def style(completions, **columns):
+    return [0.0] * len(completions)
+
+
+def rollout(built: Any, rows: int = BATCH, spread: float = 0.3, seed: int = 0) -> dict[str, Any]:
+    """A batch as TRL makes it, ragged; the old policy is `spread` nats a token away from the new one."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, TIME + 1, (rows,), generator=generator)
+    lengths[0] = TIME
+    mask = (torch.arange(TIME) < lengths[:, None]).long()  # (batch, time)
+    batch = {
+        "prompt_ids": torch.randint(4, len(TOKENIZER), (rows, PROMPT), generator=generator),
+        "prompt_mask": torch.ones(rows, PROMPT, dtype=torch.long),
+        "completion_ids": torch.randint(4, len(TOKENIZER), (rows, TIME), generator=generator) * mask,
+        "completion_mask": mask,
+        "advantages": torch.randn(rows, generator=generator),
+        "num_items_in_batch": mask.sum(),
+    }
+    with torch.no_grad():
+        now = logps(built, batch)
+    batch[OLD] = (now + spread * torch.randn(now.shape, generator=generator)) * mask
+    return batch
+
+
+def logps(built: Any, batch: dict[str, Any]) -> torch.Tensor:
+    """(batch, time), of the policy now."""
+    ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
+    mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
+    return built._get_per_token_logps_and_entropies(built.model, ids, mask, TIME)[0]
+
+
+def gradient(built: Any, loss: torch.Tensor) -> torch.Tensor:
+    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(built.model.parameters()))])
+
+
+def scored(monkeypatch, batch: dict[str, Any], rewards: list[list[float]], texts: list[str] | None = None):
+    """Have TRL's rollout be `batch`, with these rewards (rows, functions)."""
+    texts = texts or [""] * len(rewards)
+    rows = [{"question": "1+2=", "answer": "3", "difficulty": 2} for _ in rewards]
+
+    def generate(self, inputs):
+        pairs = zip(batch["completion_ids"], batch["completion_mask"].bool(), strict=True)
+        ids = [row[keep].tolist() for row, keep in pairs]
+        self._calculate_rewards(rows, [""] * len(rows), texts, ids)
+        return dict(batch)
+
+    monkeypatch.setattr(GRPOTrainer, "_calculate_rewards", lambda *args: torch.tensor(rewards))
+    monkeypatch.setattr(GRPOTrainer, "_generate_and_score_completions", generate)
+    return rows
+
+
+def test_gspo_token_is_gspo_where_advantages_are_constant(tmp_path):
+    """GSPO §4.3: same value, same clipped outputs, same gradient."""
+    found = []
+    for level, ratio in (("sequence", None), ("token", "sequence_token")):
+        built = trainer(
+            tmp_path, Extension(importance_ratio=ratio), importance_sampling_level=level, epsilon=0.05
+        )
+        batch = rollout(built)
+        loss = built._compute_loss(built.model, batch)
+        metrics = built.ratios.flush()
+        assert 0 < metrics["clip_fraction"] < 1
+        found.append((loss, gradient(built, loss), metrics))
+        torch.testing.assert_close(
+            batch[OLD], rollout(built)[OLD]
+        )  # the buffer's own is kept for later epochs
+    for plain, token in zip(*(one[:2] for one in found), strict=True):
+        torch.testing.assert_close(token, plain, rtol=1e-5, atol=1e-7)
+    assert found[0][2] == found[1][2]
+
+
+def test_gspo_token_with_advantages_of_tokens(tmp_path):
+    """Eq. 13: 1/|o| sum_t min(s_t A_t, clip(s_t) A_t) with s_t = sg[s] pi/sg[pi]."""
+    built = trainer(tmp_path, Extension(importance_ratio="sequence_token"), epsilon=0.05, epsilon_high=0.1)
+    batch = rollout(built)
+    batch["advantages"] = torch.randn(BATCH, TIME, generator=torch.Generator().manual_seed(1))
+    loss = built._compute_loss(built.model, batch)
+    now, mask, advantage = logps(built, batch), batch["completion_mask"], batch["advantages"]
+    lengths = mask.sum(dim=1, keepdim=True)
+    sequence = (((now - batch[OLD]) * mask).sum(dim=1, keepdim=True) / lengths).exp().detach()
+    ratio = sequence * (now - now.detach()).exp()
+    terms = torch.min(ratio * advantage, ratio.clamp(0.95, 1.1) * advantage)
+    expected = -((terms * mask).sum(dim=1, keepdim=True) / lengths).mean()
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(gradient(built, loss), gradient(built, expected), rtol=1e-5, atol=1e-7)
+
+
+def test_no_ratio_is_the_naive_policy_gradient(tmp_path, monkeypatch):
+    built = trainer(tmp_path, Extension(importance_ratio="none"), epsilon=0.01)
+    batch = rollout(built)
+    rows = scored(monkeypatch, batch, [[float(i % 2), 0.0] for i in range(BATCH)])
+    made = built._generate_and_score_completions(rows)
+    assert OLD not in made
+    loss = built._compute_loss(built.model, made)
+    mask = batch["completion_mask"]
+    naive = -((batch["advantages"][:, None] * logps(built, batch) * mask).sum(1) / mask.sum(1)).mean()
+    torch.testing.assert_close(gradient(built, loss), gradient(built, naive), rtol=1e-5, atol=1e-7)
+    metrics = built.ratios.flush()
+    assert metrics["clip_fraction"] == 0
+    assert metrics["ratio/token_std"] > 0.1  # how far the policy went is measured all the same
+    assert torch.equal(made[ROLLOUT], batch[OLD])
+
+
+def test_one_pass_of_the_model_is_enough(tmp_path, monkeypatch):
+    passes = []
+    for extension in (Extension(), Extension(importance_ratio="sequence_token", old_logp_noise=0.1)):
+        built = trainer(tmp_path, extension)
+        made = built_rollout(built, monkeypatch)
+        calls: list[int] = []
+        built.model.register_forward_hook(lambda *args, calls=calls: calls.append(1))
+        built._compute_loss(built.model, made)
+        passes.append(len(calls))
+    assert passes == [1, 1]
+
+
+def built_rollout(built: Any, monkeypatch, seed: int = 0) -> dict[str, Any]:
+    rows = scored(monkeypatch, rollout(built, seed=seed), [[float(i % 2), 0.0] for i in range(BATCH)])
+    return built._generate_and_score_completions(rows)
+
+
+def test_noise_is_that_of_the_seed_and_the_rollout(tmp_path, monkeypatch):
+    built, again, other = (trainer(tmp_path, Extension(old_logp_noise=0.5), seed=seed) for seed in (1, 1, 2))
+    state = torch.get_rng_state()
+    first = built_rollout(built, monkeypatch)[NOISE]
+    again.restore_held_state(held(built))
+    second = built_rollout(built, monkeypatch)[NOISE]
+    assert torch.equal(torch.get_rng_state(), state)  # sampling goes on as without
+    assert torch.equal(built_rollout(again, monkeypatch)[NOISE], second)
+    assert not torch.equal(first, second)
+    assert not torch.equal(built_rollout(other, monkeypatch)[NOISE], first)
+    assert torch.stack([first, second]).std().item() == pytest.approx(0.5, rel=0.25)
+
+
+def held(built: Any) -> dict[str, Any]:
+    """Its state, by way of a file."""
+    built._tr_loss, built._globalstep_last_logged = torch.tensor(0.0), 0  # train() sets them
+    file = io.BytesIO()
+    torch.save(built.held_state(), file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+@pytest.mark.parametrize("aligned", [True, False], ids=["one update", "several"])
+def test_noise_is_in_the_ratio_of_the_loss(tmp_path, monkeypatch, aligned):
+    """Also where TRL computes no old log-probabilities, for there is one update a rollout."""
+    built = trainer(tmp_path, Extension(old_logp_noise=0.3), epsilon=0.2)
+    batch = rollout(built, spread=0.0)
+    if aligned:
+        del batch[OLD]
+    rows = scored(monkeypatch, batch, [[float(i % 2), 0.0] for i in range(BATCH)])
+    made = built._generate_and_score_completions(rows)
+    loss = built._compute_loss(built.model, made)
+    mask, advantage = batch["completion_mask"], batch["advantages"][:, None]
+    now = logps(built, batch)
+    ratio = (now - now.detach() - made[NOISE]).exp()
+    terms = torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)
+    expected = -((terms * mask).sum(dim=1) / mask.sum(dim=1)).mean()
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(gradient(built, loss), gradient(built, expected), rtol=1e-4, atol=1e-6)
+    metrics = built.ratios.flush()
+    assert metrics["ratio/at_start"] < 1e-5  # of the policy without the noise
+    assert metrics["ratio/deviation"] > 0.1
+
+
+@pytest.mark.parametrize("loss_type", ["dapo", "cispo"])
+@pytest.mark.parametrize(("window", "slices", "epochs"), [(2, 4, 1), (1, 4, 2), (4, 4, 1), (2, 4, 2)])
+def test_the_tokens_of_an_optimizer_step_are_the_normaliser(
+    tmp_path, monkeypatch, loss_type, window, slices, epochs
+):
+    shape = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": window}
+    built = trainer(
+        tmp_path,
+        loss_type=loss_type,
+        num_iterations=epochs,
+        steps_per_generation=slices,
+        **shape,
+        epsilon_high=9.0,
+    )
+    scored(monkeypatch, rollout(built, seed=3), [[float(i % 2), 0.0] for i in range(BATCH)])
+    given, losses = [], []
+    for built._step in range(slices * epochs):
+        part = built._prepare_inputs([{}] * BATCH)
+        given.append(part)
+        losses.append(built._compute_loss(built.model, part))
+    for start in range(0, len(given), window):
+        parts = given[start : start + window]
+        tokens = sum(part["completion_mask"].sum() for part in parts)
+        total = 0.0
+        for part in parts:
+            now, advantage = logps(built, part), part["advantages"][:, None]
+            ratio = (now - part[OLD]).exp()
+            if loss_type == "cispo":
+                terms = ratio.clamp(max=9.0).detach() * advantage * now
+            else:
+                terms = torch.min(ratio * advantage, ratio.clamp(0.8, 10) * advantage)
+            total = total - (terms * part["completion_mask"]).sum() / tokens
+        summed = sum(losses[start : start + window])
+        torch.testing.assert_close(summed, total)
+        torch.testing.assert_close(gradient(built, summed), gradient(built, total), rtol=1e-4, atol=1e-6)
+    lengths = [part["completion_mask"].sum().item() for part in given[:slices]]
+    assert len(set(lengths)) > 1, "equal slices would prove nothing"
+
+
+def test_a_normaliser_over_several_rollouts_is_refused(tmp_path):
+    shape = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 4, "steps_per_generation": 2}
+    trainer(tmp_path, **shape)
+    with pytest.raises(
+        UserError, match="steps_per_generation: 2 is no multiple of gradient_accumulation_steps"
+    ):
+        trainer(tmp_path, loss_type="dapo", **shape)
+
+
+def test_advantages_of_the_extension(tmp_path, monkeypatch):
+    """With weights 1 and 0.5: the summed reward, or for `positive` and `process` accuracy alone."""
+    rewards = [[1, 0], [0, 1], [0, 0], [1, 1], [0, 1], [0, 1], [0, 1], [0, 0]]
+    total = torch.tensor([[a + 0.5 * b for a, b in rewards]])
+    batch = rollout(trainer(tmp_path))
+    rows = scored(monkeypatch, batch, [[float(a), float(b)] for a, b in rewards])
+
+    def found(name: str) -> torch.Tensor:
+        built = trainer(tmp_path, Extension(advantage=name), reward_weights=[1.0, 0.5])
+        first = built._generate_and_score_completions(rows)["advantages"]
+        second = built._generate_and_score_completions(rows)["advantages"]
+        torch.testing.assert_close(first, second)  # same rewards, so the same mean of earlier ones too
+        return first
+
+    groups = total.view(2, GROUP)
+    torch.testing.assert_close(found("raw"), total.flatten())
+    torch.testing.assert_close(found("moving_average"), (total - total.mean()).flatten())
+    torch.testing.assert_close(
+        found("leave_one_out"), ((groups - groups.mean(1, keepdim=True)) * GROUP / (GROUP - 1)).flatten()
+    )
+    assert found("positive").tolist() == [a for a, _ in rewards]
+    assert found("best").tolist() == [0, 0, 0, 1.5, 0.5, 0.5, 0.5, 0]
+
+
+def test_process_advantages_reach_the_loss_token_by_token(tmp_path, monkeypatch):
+    texts = ["1+2=3,", "1+2=4,", "3", "12"] * 2
+    ids = TOKENIZER(texts, padding=True, padding_side="right", return_tensors="pt")
+    built = trainer(tmp_path, Extension("process", read_steps=process.reader(WORLD, TOKENIZER)))
+    batch = {**rollout(built), "completion_ids": ids["input_ids"], "completion_mask": ids["attention_mask"]}
+    right = [1.0, 0.0, 0.0, 0.0] * 2
+    rows = scored(monkeypatch, batch, [[r, 0.0] for r in right], texts)
+    made = built._generate_and_score_completions(rows)
+    # each: the steps (tokens 0 to 4, or all), then the answer at the last token
+    steps = [[(4, 1.0), (5, 1.0)], [(4, 0.0), (5, 0.0)], [(0, 0.0), (0, 0.0)], [(1, 0.0), (1, 0.0)]] * 2
+    torch.testing.assert_close(made["advantages"], process.advantages(steps, GROUP, TIME))
+    mask, advantage = batch["completion_mask"], made["advantages"]
+    loss = built._compute_loss(built.model, made)
+    ratio = (logps(built, made) - made[OLD]).exp()
+    terms = torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)
+    torch.testing.assert_close(loss, -((terms * mask).sum(1) / mask.sum(1)).mean())
+    assert built._metrics["train"]["advantage/abs"] == [
+        pytest.approx((advantage.abs() * mask).sum().item() / mask.sum().item())
+    ]
+
+
+def test_metrics_of_ratios_are_those_of_all_micro_batches(tmp_path):
+    built = trainer(tmp_path, epsilon=0.1, epsilon_high=0.3)
+    built.state.global_step = 8  # the ninth of ten steps
+    tokens, outputs, cut = [], [], []
+    for built._step, seed in enumerate((1, 2, 3)):
+        batch = rollout(built, seed=seed)
+        built._compute_loss(built.model, batch)
+        with torch.no_grad():
+            logs = (logps(built, batch) - batch[OLD]).double()
+        for row, keep, advantage in zip(
+            logs, batch["completion_mask"].bool(), batch["advantages"], strict=True
+        ):
+            own = row[keep].exp()
+            tokens += own.tolist()
+            outputs.append(row[keep].mean().exp().item())
+            cut += ((own > 1.3) if advantage > 0 else (own < 0.9)).tolist()
+    logged: dict[str, float] = {}
+    built._metrics["train"] = defaultdict(list)
+    built.log(logged)
+    values = torch.tensor(tokens, dtype=torch.float64)
+    assert logged["ratio/deviation"] == pytest.approx((values - 1).abs().max().item(), rel=1e-5)
+    assert logged["ratio/token_std"] == pytest.approx(values.std(correction=0).item(), rel=1e-5)
+    assert logged["ratio/sequence_std"] == pytest.approx(
+        torch.tensor(outputs).std(correction=0).item(), rel=1e-4
+    )
+    assert logged["clip_fraction"] == pytest.approx(sum(cut) / len(cut))
+    assert built.ratios.flush() == {}
+    assert built.ratios.counts.sum(dim=1).tolist() == [len(tokens), len(outputs)]
+    for counts, ratios in zip(built.ratios.counts.tolist(), (tokens, outputs), strict=True):
+        for count, low, high in zip(counts, EDGES, EDGES[1:], strict=False):
+            assert count == sum(low <= math.log(ratio) < high for ratio in ratios)
+    other = trainer(tmp_path)
+    other.restore_held_state(held(built))
+    assert other.ratios.text() == built.ratios.text()
+
+
+def test_the_histogram_is_of_the_last_fifth(tmp_path):
+    built = trainer(tmp_path)
+    for step, counted in ((0, False), (7, False), (8, True), (9, True)):
+        built.state.global_step = step
+        before = built.ratios.counts.sum().item()
+        built._compute_loss(built.model, rollout(built))
+        assert (built.ratios.counts.sum().item() > before) is counted
+
+
+def test_a_large_ratio_at_the_start_is_told():
+    from recipes.stages import curves, health
+
+    history = [{"step": step, "ratio/at_start": 2e-6, "ratio/deviation": 0.5} for step in range(1, 6)]
+    history += [{"step": 6, "ratio/at_start": 3e-4, "ratio/deviation": 0.7, "clip_fraction": 0.0}]
+    curve = curves.rows(history)
+    scalars = curves.scalars(curve)
+    assert scalars["max/ratio_deviation"] == 0.7
+    assert scalars["mean/ratio/deviation"] == pytest.approx(3.2 / 6)
+    assert scalars["mean/log10_clip_fraction"] == -6
+    (found,) = [one for one in health.training(curve, scalars) if one["check"] == "ratio_at_start"]
+    assert not found["ok"]
+    assert "up to 0.0003 before the first update" in found["message"]
+    (found,) = [one for one in health.training(curve[:5], scalars) if one["check"] == "ratio_at_start"]
+    assert found["ok"]
