@@ -7,25 +7,25 @@ reached, and then `updates_to/budget` and `samples_to/budget` say how far the ru
 """
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
+from recipes.compared import REACHED
+
 WINDOW = 5  # logged rollouts: one alone is too noisy to have reached anything
-NAME = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d+|1(?:\.0*)?)")
 
 
 def levels(claims: Iterable[Mapping[str, Any]]) -> list[str]:
     """The levels that claims name, as written: ["0.5"]."""
     names = (str(claim.get(key, "")) for claim in claims for key in ("metric", "against_metric"))
-    return sorted({match[2] for name in names if (match := NAME.fullmatch(name))})
+    return sorted({match[2] for name in names if (match := REACHED.fullmatch(name))})
 
 
 def budget_of(metric: str) -> str | None:
     """`updates_to/budget` of `updates_to/accuracy=0.5`; None of a metric of another kind."""
-    match = NAME.fullmatch(metric)
+    match = REACHED.fullmatch(metric)
     return f"{match[1]}_to/budget" if match else None
 
 

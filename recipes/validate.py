@@ -4,23 +4,19 @@ Three passes: the shape of the file; each layer of a stage (base, scale, arm) by
 whole: what the layers resolve to at every scale and arm, with the recipes it builds on.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from evals import config as evals_config
-from recipes import combinations, graph
+from recipes import combinations, compared, graph
 from recipes.errors import UserError
 from recipes.fields import fields
 from recipes.shape import check, known, schema
 
 if TYPE_CHECKING:
     from recipes.recipe import Recipe
-
-METRICS = ("accuracy", "format_rate", "truncation_rate", "length", "length_correct", "length_incorrect")
-BY_DIFFICULTY = ("accuracy", "length")
 
 
 def check_shape(spec: Mapping) -> None:
@@ -86,14 +82,7 @@ def check_whole(recipes: Mapping[str, "Recipe"], recipe: "Recipe") -> None:
                 _check_cycle(recipes, graph.Node(recipe.name, scale, arm, 0, name, "stage"), [])
         if not graph.selection(recipe, scale, "quickstart", None)[0]:
             raise UserError(f"quickstart.arms: none of them exists at scale {scale}")
-    for claim in recipe.spec.get("claims", []):
-        for scale in claim.get("scales", recipe.spec["scales"]):
-            for side in ("of", "against"):
-                if side in claim:
-                    metric = claim["metric"] if side == "of" else claim.get("against_metric", claim["metric"])
-                    _check_place(recipe, scale, f"claims.{claim['id']}", side, claim[side], metric)
-    for index, row in enumerate(recipe.spec.get("published", [])):
-        _check_published(recipe, f"published[{index}]", row)
+    compared.check(recipe)
 
 
 def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
@@ -249,47 +238,6 @@ def _check_evals(recipe: "Recipe", scale: str, arm: str, where: str) -> None:
             evals_config.parse(graph.resolve({recipe.name: recipe}, node))
         except UserError as error:
             raise UserError(f"{error}{where}") from None
-
-
-def _check_place(recipe: "Recipe", scale: str, path: str, key: str, place: str, metric: str) -> None:
-    """That `arm/checkpoint` exists at the scale and is measured by the metric."""
-    arm, slash, checkpoint = place.partition("/")
-    if not slash:
-        raise UserError(f'{path}.{key}: expected arm/checkpoint, got "{place}"')
-    if arm in recipe.spec["arms"] and arm not in recipe.arms(scale):
-        valid = ", ".join(recipe.arms(scale))
-        raise UserError(f'{path}.{key}: arm "{arm}" does not exist at scale {scale}; there are: {valid}')
-    known(f"{path}.{key}", [arm], recipe.arms(scale), "arm")
-    known(f"{path}.{key}", [checkpoint], graph.checkpoints(recipe, scale, arm), "checkpoint")
-    node = graph.Node(recipe.name, scale, arm, 0, checkpoint, "eval")
-    tasks = graph.resolve({recipe.name: recipe}, node)["tasks"]
-    task, _, name = metric.partition("/")
-    known(f"{path}.metric", [task], list(tasks), f"task at {place} (scale {scale})")
-    metrics = [*METRICS, *(f"{f}@{k}" for f in ("pass", "maj") for k in tasks[task]["k"])]
-    if not re.fullmatch(rf"({'|'.join(BY_DIFFICULTY)})/difficulty=\d+", name):
-        known(f"{path}.metric", [name], [*metrics, *(f"{m}/difficulty=N" for m in BY_DIFFICULTY)], "metric")
-
-
-def _check_published(recipe: "Recipe", path: str, row: Mapping) -> None:
-    if ("metric" in row) != ("at" in row):
-        raise UserError(f"{path}: metric and at go together")
-    if "at" not in row:
-        return
-    arm = row["at"].partition("/")[0]
-    known(f"{path}.at", [arm], list(recipe.spec["arms"]), "arm")
-    if "scales" in row:
-        known(f"{path}.scales", row["scales"], list(recipe.spec["scales"]), "scale")
-        for scale in row["scales"]:
-            _check_place(recipe, scale, path, "at", row["at"], row["metric"])
-        return
-    scales = [s for s in recipe.spec["scales"] if arm in recipe.arms(s)]
-    failures = []
-    for scale in scales:  # a published number may have its like at one scale only
-        try:
-            return _check_place(recipe, scale, path, "at", row["at"], row["metric"])
-        except UserError as error:
-            failures.append(error)
-    raise failures[0]
 
 
 @contextmanager

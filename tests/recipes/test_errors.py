@@ -100,7 +100,17 @@ PUBLISHED = {
         # claims
         ("paper", "claims/0/of", "hott/after", 'claims.lifts.of: unknown arm "hott"; did you mean "hot"?'),
         ("paper", "claims/0/of", "hot/aftr",
-         'claims.lifts.of: unknown checkpoint "aftr"; did you mean "after"?'),
+         'claims.lifts.of: unknown checkpoint or stage "aftr"; did you mean "after"?'),
+        ("paper", "claims/0/of", "hot/grp",
+         'claims.lifts.of: unknown checkpoint or stage "grp"; did you mean "grpo"?'),
+        ("paper", "claims/0/of", "hot/grpo",
+         "claims.lifts.metric: expected a final number of stage hot/grpo: last/…, last_fifth/…, mean/…, "
+         'max/…, updates_to/accuracy=X or samples_to/accuracy=X (0 < X <= 1), got "heldout/accuracy"'),
+        ("paper", "claims/0/metric", "last/entropy",
+         'claims.lifts.metric: "last/entropy" is a number of training, and base-recipe/after a checkpoint; '
+         "its stages: grpo"),
+        ("paper", "claims/0/needs", "ratios",
+         'claims[0].needs: unknown value the text "ratios"; did you mean "ratio"?'),
         ("paper", "claims/0/of", "only-cpu/after",
          'claims.lifts.of: arm "only-cpu" does not exist at scale paper; there are: base-recipe, hot'),
         ("paper", "claims/0/metric", "held/accuracy",
@@ -266,3 +276,27 @@ def test_missing_file(tmp_path):
 
 def test_the_recipes_of_the_repository_are_valid():
     load_all()
+
+
+@pytest.mark.parametrize(
+    ("metric", "valid"),
+    [
+        ("mean/clip_fraction", True),
+        ("last_fifth/length/incorrect", True),
+        ("max/ratio_deviation", True),
+        ("updates_to/accuracy=0.5", True),
+        ("samples_to/accuracy=1", True),
+        ("samples_to/accuracy=50", False),
+        ("updates_to/accuracy=0.0", False),
+        ("updates_to/reward=0.5", False),
+        ("mean/", False),
+        ("average/clip_fraction", False),
+    ],
+)
+def test_a_claim_about_a_stage_takes_a_final_number_of_training(folder, metric, valid):
+    changes = {"of": "hot/grpo", "against": "base-recipe/grpo", "metric": metric, "needs": "ratio"}
+    folder.specs["paper"]["claims"][0] |= changes
+    if valid:
+        return folder.load()
+    with pytest.raises(UserError, match=r"claims\.lifts\.metric: expected a final number of stage hot/grpo"):
+        folder.load()

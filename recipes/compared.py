@@ -1,0 +1,105 @@
+"""What claims and published numbers are compared by: that the place is there, and can have the metric.
+
+A place is `arm/checkpoint`, with a metric of an evaluation task (`heldout/accuracy`), or `arm/stage`, with a
+final number of training. Which curves a stage will log is known only once it runs, so of these only the form
+is checked; a number that is missing then leaves its claim untested.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from recipes import graph
+from recipes.errors import UserError
+from recipes.shape import known
+
+if TYPE_CHECKING:
+    from recipes.recipe import Recipe
+
+METRICS = ("accuracy", "format_rate", "truncation_rate", "length", "length_correct", "length_incorrect")
+BY_DIFFICULTY = ("accuracy", "length")
+OF_TRAINING = ("last", "last_fifth", "mean", "max")  # of a curve; recipes/stages/curves.py makes them
+REACHED = re.compile(
+    r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)"
+)  # analysis/reach.py makes them
+FORMS = (*(f"{name}/…" for name in OF_TRAINING), "updates_to/accuracy=X", "samples_to/accuracy=X")
+
+
+def check(recipe: "Recipe") -> None:
+    """Every claim at each of its scales, and every published number that names a place."""
+    for claim in recipe.spec.get("claims", []):
+        other = "against_metric" if "against_metric" in claim else "metric"
+        for scale in claim.get("scales", recipe.spec["scales"]):
+            for key, metric in (("of", "metric"), ("against", other)):
+                if key in claim:
+                    _check_place(recipe, scale, f"claims.{claim['id']}", claim, key, metric)
+    for index, row in enumerate(recipe.spec.get("published", [])):
+        _check_published(recipe, f"published[{index}]", row)
+
+
+def _check_place(
+    recipe: "Recipe", scale: str, path: str, row: Mapping[str, str], key: str, metric_key: str
+) -> None:
+    """That row[key], a place, exists at the scale and can be measured by row[metric_key]."""
+    place, metric = row[key], row[metric_key]
+    arm, slash, node = place.partition("/")
+    if not slash:
+        raise UserError(f'{path}.{key}: expected arm/checkpoint or arm/stage, got "{place}"')
+    if arm in recipe.spec["arms"] and arm not in recipe.arms(scale):
+        valid = ", ".join(recipe.arms(scale))
+        raise UserError(f'{path}.{key}: arm "{arm}" does not exist at scale {scale}; there are: {valid}')
+    known(f"{path}.{key}", [arm], recipe.arms(scale), "arm")
+    checkpoints, stages = graph.checkpoints(recipe, scale, arm), graph.stages(recipe, scale, arm)
+    known(f"{path}.{key}", [node], [*checkpoints, *stages], "checkpoint or stage")
+    if node in stages and of_training(metric):
+        return
+    if node in checkpoints and of_training(metric):
+        raise UserError(
+            f'{path}.{metric_key}: "{metric}" is a number of training, and {place} a checkpoint; '
+            f"its stages: {', '.join(stages)}"
+        )
+    if node in checkpoints:
+        evaluated = graph.Node(recipe.name, scale, arm, 0, node, "eval")
+        tasks = graph.resolve({recipe.name: recipe}, evaluated)["tasks"]
+        _check_evaluated(f"{path}.{metric_key}", metric, tasks, f"{place} (scale {scale})")
+    else:
+        forms = f"{', '.join(FORMS[:-1])} or {FORMS[-1]} (0 < X <= 1)"
+        raise UserError(
+            f'{path}.{metric_key}: expected a final number of stage {place}: {forms}, got "{metric}"'
+        )
+
+
+def _check_evaluated(path: str, metric: str, tasks: Mapping[str, Mapping], where: str) -> None:
+    task, _, name = metric.partition("/")
+    known(path, [task], list(tasks), f"task at {where}")
+    metrics = [*METRICS, *(f"{f}@{k}" for f in ("pass", "maj") for k in tasks[task]["k"])]
+    if not re.fullmatch(rf"({'|'.join(BY_DIFFICULTY)})/difficulty=\d+", name):
+        known(path, [name], [*metrics, *(f"{m}/difficulty=N" for m in BY_DIFFICULTY)], "metric")
+
+
+def of_training(metric: str) -> bool:
+    """Whether a metric has the form of a stage's final number."""
+    kind, _, name = metric.partition("/")
+    return bool(REACHED.fullmatch(metric)) or (kind in OF_TRAINING and bool(name))
+
+
+def _check_published(recipe: "Recipe", path: str, row: Mapping) -> None:
+    if ("metric" in row) != ("at" in row):
+        raise UserError(f"{path}: metric and at go together")
+    if "at" not in row:
+        return
+    arm = row["at"].partition("/")[0]
+    known(f"{path}.at", [arm], list(recipe.spec["arms"]), "arm")
+    if "scales" in row:
+        known(f"{path}.scales", row["scales"], list(recipe.spec["scales"]), "scale")
+        for scale in row["scales"]:
+            _check_place(recipe, scale, path, row, "at", "metric")
+        return
+    scales = [s for s in recipe.spec["scales"] if arm in recipe.arms(s)]
+    failures = []
+    for scale in scales:  # a published number may have its like at one scale only
+        try:
+            return _check_place(recipe, scale, path, row, "at", "metric")
+        except UserError as error:
+            failures.append(error)
+    raise failures[0]
