@@ -66,8 +66,13 @@ def foremost(verdicts: Sequence[claims.Verdict], most: int = 3) -> str:
     failed = ("contradicted", "opposed so far")
     tested = [v for v in verdicts if v.n]
     order = tested[:1] + sorted(tested[1:], key=lambda v: v.verdict not in failed)
-    parts = [
-        f"{v.id} {v.verdict} (d = {tables.shown(tables.Mean(v.mean, v.low, v.high, v.n, ''), v.metric)})"
-        for v in order[:most]
-    ]
-    return "; ".join(parts) or "No claim could be tested."
+    return (
+        "; ".join(f"{v.id} {v.verdict} ({_numbers(v)})" for v in order[:most]) or "No claim could be tested."
+    )
+
+
+def _numbers(v: claims.Verdict) -> str:
+    """`d = 0.507 [0.465, 0.539], detectable 0.088, 5 seeds`."""
+    d = tables.shown(tables.Mean(v.mean, v.low, v.high, v.n, ""), v.metric)
+    least = f", detectable {tables.number(v.detectable, v.metric)}" if v.n > 1 else ""
+    return f"d = {d}{least}, {plural(v.n, 'seed')}"

@@ -17,6 +17,7 @@ from analysis import claims
 from analysis.statistics import interval
 from analysis.table import Run
 from recipes import graph
+from recipes.compared import OF_TRAINING
 
 OTHER_SCALE = "different scale: not comparable in level"
 DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
@@ -48,12 +49,16 @@ def average(rows: pd.DataFrame) -> Mean:
 
 
 def number(value: float, metric: str = "accuracy") -> str:
-    """A number as a reader wants it: lengths with one decimal, rates with three; a dash for none."""
+    """A number as a reader wants it: lengths and counts with one decimal, rates with three; a dash for none.
+
+    Metrics of training are of any size and get three digits.
+    """
     if value is None or math.isnan(value):
         return DASH
-    leaf = metric.rpartition("/")[2]
-    places = 1 if leaf in LENGTHS or metric.split("/")[1:2] == ["length"] else 3
-    return f"{value:.{places}f}".replace("-", MINUS)
+    parts = metric.split("/")
+    counted = parts[-1] in LENGTHS or parts[1:2] == ["length"] or parts[0].endswith("_to")
+    form = ".3g" if parts[0] in OF_TRAINING else ".1f" if counted else ".3f"
+    return f"{value:{form}}".replace("-", MINUS)
 
 
 def shown(mean: Mean, metric: str = "accuracy") -> str:
@@ -159,6 +164,13 @@ def holds_when(verdict: claims.Verdict) -> str:
     return f"d > {margin:g}" if verdict.direction == "higher" else f"d < {-margin or 0:g}".replace("-", MINUS)
 
 
+def p_value(p: float) -> str:
+    """`p = 0.028`, `p < 0.001`; empty for none."""
+    if math.isnan(p):
+        return ""
+    return f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
+
+
 def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:
     """One row per claim for a reader."""
     rows = []
@@ -172,6 +184,8 @@ def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:
                 "compared": f"{v.metric}: {v.of}" + (f" {MINUS} {v.against}" if v.against else ""),
                 "holds when": holds_when(v),
                 "difference d": shown(mean, v.metric) if v.n else DASH,
+                "p by Holm": p_value(v.p_decisive).removeprefix("p = ").removeprefix("p ") or DASH,
+                "detectable": number(v.detectable, v.metric),
                 "seeds": f"{v.agree}/{v.n} agree" if v.n else DASH,
                 "verdict": v.verdict + (f" ({v.seeds_so_far})" if v.seeds_so_far else ""),
                 "note": v.note,

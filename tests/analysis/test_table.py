@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from analysis import tables
+from analysis import claims, summary, tables
 from analysis.claims import measured
 from analysis.table import COLUMNS, Run, collect, health, provenance, read_json, read_lines
 from recipes.errors import UserError
@@ -140,11 +140,29 @@ def test_a_check_shows_its_worst_seed(values, ok, worst):
         (-0.0213, "heldout/accuracy", "\N{MINUS SIGN}0.021"),
         (39.26, "heldout/length", "39.3"),
         (39.26, "heldout/length/difficulty=3", "39.3"),
+        (52.5, "updates_to/accuracy=0.5", "52.5"),
+        (0.000412, "mean/clip_fraction", "0.000412"),
+        (-3.3849, "mean/log10_clip_fraction", "\N{MINUS SIGN}3.38"),
         (math.nan, "heldout/accuracy", tables.DASH),
     ],
 )
 def test_numbers_for_a_reader(value, metric, text):
     assert tables.number(value, metric) == text
+
+
+@pytest.mark.parametrize(("p", "text"), [(0.0284, "p = 0.028"), (3e-5, "p < 0.001"), (math.nan, "")])
+def test_p_values_for_a_reader(p, text):
+    assert tables.p_value(p) == text
+
+
+def test_every_verdict_is_shown_with_what_it_could_have_seen(run, table):
+    verdicts = claims.judge_all(run.spec["claims"], table, run.scale, run.seeds)
+    shown = tables.verdicts_shown(verdicts).set_index("claim")
+    assert shown.detectable["rl-lifts-accuracy"] == tables.number(verdicts[0].detectable)
+    assert 0 < float(shown.detectable["rl-lifts-accuracy"]) < 0.5
+    assert shown["p by Holm"]["rl-lifts-accuracy"].startswith(("0.0", "< 0.001"))
+    assert list(shown.loc["aime-majority", ["p by Holm", "detectable"]]) == [tables.DASH] * 2
+    assert f"detectable {shown.detectable['rl-lifts-accuracy']}, 3 seeds" in summary.foremost(verdicts)
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(9.4, "9 s"), (192, "3 min 12 s"), (7500, "2 h 05 min")])
