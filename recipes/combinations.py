@@ -6,6 +6,7 @@ from typing import Any
 from recipes.errors import UserError
 
 ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward
+TOKEN_MEAN = ("dapo", "cispo", "vespo")  # loss types that divide by the tokens of an optimizer step
 
 
 def check(stage: Mapping[str, Any]) -> None:
@@ -42,6 +43,9 @@ def check(stage: Mapping[str, Any]) -> None:
         raise UserError(
             "old_logp_noise: without effect, for importance_ratio none has no old log-probabilities"
         )
+    if "steps_per_generation" in args:
+        window = args.get("gradient_accumulation_steps", 1)
+        check_window(args.get("loss_type", "dapo"), window, args["steps_per_generation"])
     if "replay" in stage:
         if "dynamic_sampling" in stage:
             raise UserError("replay: dynamic_sampling draws its own prompts; remove one of them")
@@ -49,3 +53,15 @@ def check(stage: Mapping[str, Any]) -> None:
             raise UserError("args.shuffle_dataset: replay has an order of its own; remove it")
         if args.get("max_steps", -1) <= 0:
             raise UserError("args.max_steps: missing; replay plans all iterations beforehand")
+
+
+def check_window(loss_type: str, window: int, rollout: int) -> None:
+    """Raise UserError where optimizer steps of `window` micro-batches cross the rollouts, of `rollout` each.
+
+    A loss that divides by the tokens of the step must know them all before its first backward pass.
+    """
+    if loss_type in TOKEN_MEAN and rollout % window:
+        raise UserError(
+            f"args.steps_per_generation: {rollout} is no multiple of gradient_accumulation_steps ({window}); "
+            f"loss_type {loss_type} divides by the tokens of an optimizer step, which must be of one rollout"
+        )

@@ -61,7 +61,7 @@ def text(curve: Iterable[Row]) -> str:
 
 
 def scalars(curve: list[Row]) -> dict[str, float]:
-    """`last/<metric>`: the last logged value; `last_fifth/<metric>`: mean of the last fifth of steps."""
+    """`last/<metric>`: the last logged value; `last_fifth/<metric>`: mean of the last fifth; and `ratios`."""
     if not curve:
         return {}
     after = max(step for step, _, _ in curve) * (1 - FIFTH)

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from accelerate.utils import gather_object
 
-from recipes.errors import UserError
+from recipes.combinations import TOKEN_MEAN, check_window
 from recipes.rewards import text
 from recipes.stages.curves import FIFTH
 from recipes.trainers import process
@@ -29,7 +29,6 @@ from recipes.trainers.ratios import Ratios, cut_by_clip
 from recipes.trainers.resume import EPOCH_STRIDE, ExactResume
 from recipes.worlds.protocol import Problem
 
-TOKEN_MEAN = ("dapo", "cispo", "vespo")  # loss types that divide by the tokens of a window
 CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # those in which the clip cuts gradients
 OLD, ROLLOUT, NOISE = "old_per_token_logps", "rollout_per_token_logps", "old_logp_noise"  # (batch, time)
 
@@ -61,13 +60,7 @@ class Objective(ExactResume, LeanLogProbs):
         self.ratios = Ratios()
         self.baseline = MovingAverage()
         self._batch: dict[str, Any] | None = None  # of the loss that is being computed
-        window, rollout = self.args.gradient_accumulation_steps, self.args.steps_per_generation
-        if self.loss_type in TOKEN_MEAN and rollout % window:
-            raise UserError(
-                f"args.steps_per_generation: {rollout} is no multiple of gradient_accumulation_steps "
-                f"({window}); loss_type {self.loss_type} divides by the tokens of an optimizer step, which "
-                "must be of one rollout"
-            )
+        check_window(self.loss_type, self.args.gradient_accumulation_steps, self.args.steps_per_generation)
 
     def held_state(self) -> dict[str, Any]:
         return {
@@ -125,8 +118,8 @@ class Objective(ExactResume, LeanLogProbs):
             found = self.baseline.advantages(total)
             self.baseline = self.baseline.after(total)
             return found[own]
-        function = OF_GROUP[self.extension.advantage or "raw"]
-        return function(accuracy if function.__name__ == "positive" else total, self.num_generations)[own]
+        read = accuracy if self.extension.advantage == "positive" else total
+        return OF_GROUP[str(self.extension.advantage)](read, self.num_generations)[own]
 
     def steps(self, accuracy: list[float]) -> list[process.Steps]:
         """The steps of this process's completions."""

@@ -10,6 +10,9 @@ w_{i,t} = \pi(o_{i,t}) / \pi_old(o_{i,t}), the output the ratio s_i = exp(1/|o_i
 | ratio/sequence_std | standard deviation of s                                                           |
 | ratio/at_start     | max abs(w - 1) before the first update with a rollout, where it must be 0         |
 | clip_fraction      | share of tokens whose gradient the clip cuts, whichever ratio it looks at         |
+
+Ratios are measured where the objective has none too (`importance_ratio: none`). CISPO caps weights and cuts
+no gradient, so its clip_fraction is 0.
 """
 
 import csv

@@ -25,6 +25,8 @@ def stage(args: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
         stage(advantage="raw", rewards={"accuracy": 1.0, "format": 1.0}),
         stage(importance_ratio="none", old_logp_noise=0.0),
         stage(SEQUENCE, old_logp_noise=0.1),
+        stage({"steps_per_generation": 6, "gradient_accumulation_steps": 4}),
+        stage({"loss_type": "dapo", "steps_per_generation": 8, "gradient_accumulation_steps": 4}),
         stage({"shuffle_dataset": False}, replay={"every": 4, "share": 0.1}),
     ],
 )
@@ -47,6 +49,10 @@ def test_sound(sound):
         (stage(SEQUENCE, importance_ratio="sequence_token"), "set importance_sampling_level to token"),
         (stage(SEQUENCE, importance_ratio="none"), "set importance_sampling_level to token"),
         (stage(importance_ratio="none", old_logp_noise=0.1), "old_logp_noise: without effect"),
+        (
+            stage({"loss_type": "cispo", "steps_per_generation": 6, "gradient_accumulation_steps": 4}),
+            "steps_per_generation: 6 is no multiple",
+        ),
         (stage({"shuffle_dataset": True}, replay={}), "args.shuffle_dataset: replay"),
         (stage({"max_steps": -1}, replay={}), "args.max_steps: missing"),
     ],

@@ -64,7 +64,7 @@ def infinite_reward():
 def unscored():
     from recipes import rewards
 
-    def build(names, world, seed):
+    def build(names, world, seed, **options):
         def accuracy(completions, answer, trainer_state=None, **columns):
             if trainer_state and trainer_state.global_step:
                 return [None] * len(completions)
