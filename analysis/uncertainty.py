@@ -1,12 +1,15 @@
 """What the report's intervals cover and what they leave out."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis import claims, tables
 from analysis.statistics import ENOUGH, covers
-from analysis.table import Run
+from analysis.table import Run, read_lines
 from recipes import graph
 
 
@@ -49,12 +52,9 @@ def coverage(n: int) -> str:
 
 
 def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """The standard error of each accuracy among tables.arms() `rows`, and the shares of its square.
-
-    Problems: drawing others, which no number of seeds averages out. Sampling: drawing the answers again.
-    Seeds: training again, that is the variance between seeds without their sampling.
-    """
+    """The standard error of each accuracy among tables.arms() `rows`, and the shares of its square."""
     found = []
+    read: dict[graph.Node, dict[str, dict[Any, float]]] = {}
     for row in rows.to_dict("records"):
         at, task = f"{row['arm']}/{row['checkpoint']}", row["task"]
         items, sampling = (
@@ -62,15 +62,55 @@ def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
             for part in ("items", "sampling")
         )
         models = claims.measured(table, at, f"{task}/accuracy").drop_duplicates("source").value.dropna()
-        n = len(models)
-        if math.isnan(items) or not n:
+        if math.isnan(items) or not len(models):
             continue
-        squares = {"problems": items, "sampling": sampling / n}
-        if n > 1:
-            squares["seeds"] = max(float(models.var()) - sampling, 0.0) / n
+        rates = _rates(run, row["arm"], row["checkpoint"], task, read)
+        squares = components(models.tolist(), items, sampling, rates)
         whole = sum(squares.values())
         shares = {name: f"{square / whole:.0%}" if whole else tables.DASH for name, square in squares.items()}
         error = tables.number(math.sqrt(whole))
         found.append({"checkpoint": tables.row_name(run, row), "standard error": error} | shares)
     columns = ["checkpoint", "standard error", "problems", "sampling", "seeds"]
     return pd.DataFrame(found, columns=columns).fillna(tables.DASH)
+
+
+def components(
+    accuracies: Sequence[float], items: float, sampling: float, rates: np.ndarray
+) -> dict[str, float]:
+    """The parts of the variance of a mean accuracy over models; they add up to its standard error squared.
+
+    problems: drawing others, which no number of seeds averages out. sampling: drawing the answers again.
+    seeds (of two models or more): training again, that is the variance between models without sampling.
+
+    One accuracy a model; the mean over models of what evals.passk.variance says of `items` and `sampling`;
+    share of right answers `rates` (models, items). Two-way random effects, unbiased before parts below zero
+    are cut. Problems make for what the rates of different models have in common, the mean covariance of two
+    of them; which problems one model happens to be better at is drawn again with the next seed. `items` has
+    both in it and serves where there is one model.
+    """
+    n = len(accuracies)
+    squares = {"problems": items, "sampling": sampling / n}
+    if n > 1:
+        squares["seeds"] = max(float(np.var(accuracies, ddof=1)) - sampling, 0.0) / n
+    models, count = rates.shape
+    if models > 1 and count > 1:
+        common = np.cov(rates)[~np.eye(models, dtype=bool)].mean()
+        squares["problems"] = max(float(common), 0.0) / count
+    return squares
+
+
+def _rates(
+    run: Run, arm: str, checkpoint: str, task: str, read: dict[graph.Node, dict[str, dict[Any, float]]]
+) -> np.ndarray:
+    """Share of right answers (models, items), of the items that all models were asked; `read` is a cache."""
+    asked = [graph.Node(run.name, run.scale, arm, seed, checkpoint, "eval") for seed in run.seeds]
+    nodes = list(dict.fromkeys(graph.owner(run.recipes, node) for node in asked))
+    for node in nodes:
+        if node not in read:
+            read[node] = {}
+            for row in read_lines(run.folder(node) / f"{node.name}.samples.jsonl"):
+                read[node].setdefault(row["task"], {})[row["item"]] = float(np.mean(row["correct"]))
+    models = [read[node][task] for node in nodes if task in read[node]]
+    shared = set.intersection(*map(set, models)) if models else set()
+    found = [[rates[item] for item in sorted(shared)] for rates in models]
+    return np.array(found).reshape(len(models), len(shared))
