@@ -10,7 +10,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from analysis import claims, command, figures, summary, table, tables
+from analysis import claims, command, figures, objectives, summary, table, tables
 
 
 def analyse(run: table.Run, out: Path) -> list[str]:
@@ -27,6 +27,8 @@ def analyse(run: table.Run, out: Path) -> list[str]:
     tables.write(out, "claims", f"Verdicts. {where}", claims.frame(verdicts), tables.verdicts_shown(verdicts))
     tables.write(out, "published", f"Published numbers beside ours. {where}", beside, beside)
     tables.write(out, "health", f"Health checks. {where}", checks, checks)
+    losses = objectives.optimised(run)
+    tables.write(out, "objectives", f"Objectives. {where}", losses, losses)
     tables.write(out, "cost", f"Cost. {where}", spent, tables.cost_shown(spent))
     drawn = figures.draw_all(run, every, verdicts, out / "figures")
     (out / "figures/index.json").write_text(json.dumps([asdict(d) for d in drawn], indent=1) + "\n")

@@ -19,7 +19,17 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from analysis import claims, command, configuration, samples, summary, table, tables, uncertainty
+from analysis import (
+    claims,
+    command,
+    configuration,
+    objectives,
+    samples,
+    summary,
+    table,
+    tables,
+    uncertainty,
+)
 from analysis.statistics import ENOUGH
 from recipes.errors import UserError
 
@@ -61,6 +71,8 @@ def render(run: table.Run, folder: Path, report: str = "report") -> str:
         tally=claims.tally(verdicts),
         figures=figures,
         arms_table=_cells(tables.arms_shown(run, arms)),
+        objectives=_cells(objectives.optimised(run)),
+        conformance=objectives.conformance(run).to_dict("records"),
         published=_cells(tables.published(run, numbers)),
         failed=_cells(checks[checks.state != "ok"]),
         passed=_cells(checks[checks.state == "ok"]),

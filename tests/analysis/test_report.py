@@ -20,7 +20,9 @@ def page(run, tmp_path_factory) -> Path:
     some = Run(run.recipes, run.name, run.scale, (*ARMS[:2], "no-cot-base"), run.seeds, run.root)
     out = tmp_path_factory.mktemp("page") / "report"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "TRAINING", [s for s in figures.TRAINING if s.name in ("length", "kl")])
+        every = figures.plans
+        few = ("forest", "ladder", "length", "kl", "pass-at-k")
+        patch.setattr(figures, "plans", lambda *about: (p for p in every(*about) if p.name in few))
         analyse.analyse(some, out)
     path = out.with_suffix(".html")
     path.write_text(report.render(some, out), encoding="utf-8")
@@ -63,6 +65,8 @@ def test_it_says_what_a_reader_asks_for(page):
         "The clip range is 0.2, not 10.",
         "snakemake --cores all results/toy_zero/cpu/report.html --config scale=cpu seeds=3",
         "grpo.rewards.accuracy",
+        "tokens of a completion, then completions",
+        "ladder: each arm adds to the one above. format-only 0.205 [",  # in words
         "tiny_lm/pretrain@no-cot",
         "best template",
     ):
@@ -86,7 +90,7 @@ def test_a_run_without_artefacts_has_a_page(run, tmp_path):
 
 
 def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "TRAINING", ())  # drawn for another test
+    monkeypatch.setattr(figures, "plans", lambda *about: ())  # drawn for another test
     spec = run.spec | {"evals": run.spec["evals"] | {"checkpoints": {"after": "grpo"}}}
     recipes = {**run.recipes, "toy_zero": Recipe("toy_zero", spec)}
     one = Run(recipes, "toy_zero", "cpu", ARMS[:1], (0,), run.root)

@@ -7,6 +7,7 @@ import json
 import math
 import random
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import yaml
@@ -30,6 +31,17 @@ OUTCOMES = {
     "longer-cap": (0.19, 21, 0.82, 44),
 }
 STEPS = range(1, 61)
+EDGES = [*(-(10.0 ** (p / 4)) for p in range(4, -25, -1)), *(10.0 ** (p / 4) for p in range(-24, 5))]
+
+
+def ratios() -> str:
+    """ratios.csv of normal log ratios: of tokens with standard deviation 0.1, of sequences 0.01."""
+    lines = ["level,low,high,count"]
+    for level, std in (("token", 0.1), ("sequence", 0.01)):
+        below = [0.5 * math.erfc(-edge / std / math.sqrt(2)) for edge in EDGES]
+        counts = [round(100_000 * (b - a)) for a, b in pairwise(below)]
+        lines += [f"{level},{a!r},{b!r},{n}" for (a, b), n in zip(pairwise(EDGES), counts, strict=True)]
+    return "\n".join(lines) + "\n"
 
 
 def load_all(root: Path) -> dict[str, Recipe]:
@@ -72,6 +84,8 @@ def stage(run: Run, node: graph.Node) -> None:
             "clip_ratio/region_mean": 0.003 * done + rng.random() * 0.001,
             "frac_reward_zero_std": 0.15 + 0.5 * done * after,
             "completions/clipped_ratio": 0.02,
+            "clip_fraction": 0.0 if step == 1 else 0.01 * done + rng.random() * 0.001,
+            "samples": 128.0 * step * (2 if node.arm == "longer-cap" else 1),
         }
         rows += [(step, metric, value) for metric, value in values.items()]
         for index in range(4):
@@ -83,6 +97,8 @@ def stage(run: Run, node: graph.Node) -> None:
     (folder / "curve.csv").write_text(
         "step,metric,value\n" + "".join(f"{s},{m},{v:.6f}\n" for s, m, v in rows)
     )
+    if node.name == "grpo":
+        (folder / "ratios.csv").write_text(ratios())
     (folder / "completions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in completions))
     weak = node.arm == "no-cot-base"
     checks = [

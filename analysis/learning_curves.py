@@ -1,0 +1,132 @@
+"""Learning curves, one panel an arm: what training logged against the step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.drawing import panels, powers_of_ten
+from analysis.objectives import reference_every, stages
+from analysis.table import Run, curves
+from recipes import graph
+
+POINTS = 100  # of a curve, beyond which neighbouring steps are averaged
+
+
+@dataclass(frozen=True)
+class Series:
+    """One figure: the metrics drawn in each panel, as (name, label, line style)."""
+
+    name: str
+    title: str
+    caption: str
+    metrics: tuple[tuple[str, str, str], ...]
+    log: bool = False  # the axis, where any value is above zero
+    older: str = ""  # the metric of runs made before the first of `metrics` was measured
+
+
+TRAINING = (
+    Series(
+        "accuracy",
+        "Accuracy of training rollouts",
+        "Share of sampled answers that the verifier accepts. It should rise and flatten.",
+        (("accuracy", "", "-"),),
+    ),
+    Series(
+        "length",
+        "Response length in tokens",
+        "Correct (solid) and incorrect (dashed) apart: growth of the incorrect alone is length bias.",
+        (("length/correct", "correct", "-"), ("length/incorrect", "incorrect", "--")),
+    ),
+    Series(
+        "reward",
+        "Reward",
+        "What the arm was trained on: compare it with accuracy; reward that rises alone is being gamed.",
+        (("reward", "", "-"),),
+    ),
+    Series(
+        "entropy",
+        "Entropy of the policy, nats per token",
+        "Exploration left: near zero the samples of a group no longer differ and learning stops.",
+        (("entropy", "", "-"),),
+    ),
+    Series(
+        "kl",
+        "KL divergence to the reference policy",
+        "How far the policy has moved from the reference, in nats per token.",
+        (("kl", "", "-"),),
+    ),
+    Series(
+        "clip",
+        "Share of clipped tokens",
+        "Tokens whose gradient the clip cuts: where there are none (below the axis), it plays no part.",
+        (("clip_fraction", "", "-"),),
+        log=True,
+        older="clip_ratio/region_mean",
+    ),
+    Series(
+        "zero-variance",
+        "Share of groups with zero variance",
+        "Groups whose rewards are all alike teach nothing: here the batch shrinks without saying so.",
+        (("frac_reward_zero_std", "", "-"),),
+    ),
+)
+
+
+def draw(table: pd.DataFrame, series: Series, palette: Mapping[str, str]) -> Figure | None:
+    """Learning curves, one panel an arm: a thin line a seed (where one metric is drawn), mean and range."""
+    names = [name for name, _, _ in series.metrics]
+    wanted = curves(table, names).dropna(subset=["value"])
+    if series.older and not len(wanted):
+        wanted = curves(table, [series.older]).dropna(subset=["value"]).assign(metric=names[0])
+    arms = [arm for arm in palette if arm in set(wanted.arm)]
+    if not arms:
+        return None
+    figure, axes = panels(arms)
+    groups = dict(tuple(wanted.groupby(["arm", "metric"])))
+    reference = binned(groups.get((arms[0], names[0])))
+    for arm in arms:
+        axis, colour = axes[arm], palette[arm]
+        axis.set_title(arm)
+        if arm != arms[0] and len(reference):
+            axis.plot(reference.index, reference.mean(axis=1), color="#b0b0b0", lw=1)
+        for metric, label, line in series.metrics:
+            seeds = binned(groups.get((arm, metric)))
+            if not len(seeds):
+                continue
+            low, high = seeds.min(axis=1), seeds.max(axis=1)
+            axis.fill_between(seeds.index, low, high, color=colour, alpha=0.15, lw=0)
+            if len(series.metrics) == 1:  # with two, the lines of seeds cannot be told apart
+                axis.plot(seeds.index, seeds, color=colour, lw=0.5, alpha=0.45, ls=line)
+            axis.plot(seeds.index, seeds.mean(axis=1), color=colour, lw=1.8, ls=line, label=label or None)
+        if any(label for _, label, _ in series.metrics) and arm == arms[0]:
+            axis.legend(fontsize=9, loc="best", handlelength=1.6)
+    if series.log and (wanted.value > 0).any():
+        powers_of_ten(axes[arms[0]], wanted.value[wanted.value > 0])
+    figure.supxlabel("step", fontsize=10.5)
+    return figure
+
+
+def binned(rows: pd.DataFrame | None, points: int = POINTS) -> pd.DataFrame:
+    """Steps x seeds, neighbouring steps averaged so that at most `points` remain."""
+    if rows is None:
+        return pd.DataFrame()
+    wide = rows.groupby(["step", "seed"]).value.mean().unstack()
+    if len(wide) <= points:
+        return wide
+    bins = np.arange(len(wide)) * points // len(wide)
+    steps = wide.index.to_series().groupby(bins).mean()
+    return wide.groupby(bins).mean().set_index(steps.to_numpy())
+
+
+def reference(run: Run) -> str:
+    """What the KL divergence is measured to, by the first arm's config; empty where no stage has one."""
+    for node in stages(run, run.arms[0], run.seeds[0]):
+        args = graph.resolve(run.recipes, node)["args"]
+        if args.get("beta"):
+            every = reference_every(args)
+            follows = f"follows the policy every {every} steps"
+            return f" The reference {follows if every else 'is the model that training started from'}."
+    return ""
