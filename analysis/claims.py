@@ -36,7 +36,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -54,10 +54,17 @@ VERDICTS = (
     "contradicted",
     "not tested",
 )
-P_VALUES = ("p", "p_holm", "p_opposite", "p_opposite_holm")
-NUMBERS = ("mean", "low", "high", "needed", "detectable", *P_VALUES)  # of a verdict, where there are any
 SO_FAR = {"reproduced": "supported so far", "contradicted": "opposed so far"}
 FAILED = ("contradicted", "opposed so far")
+
+
+class PValues(NamedTuple):
+    """Of the claim's test and of that of its opposite, each alone and among all claims; nan for no test."""
+
+    p: float
+    p_holm: float
+    p_opposite: float
+    p_opposite_holm: float
 
 
 @dataclass(frozen=True)
@@ -76,9 +83,9 @@ class Verdict:
     mean: float
     low: float
     high: float
-    p: float  # of the claim's test; nan below two seeds
-    p_holm: float  # the same among all claims that were tested
-    p_opposite: float  # of the test of the claim's opposite
+    p: float  # see PValues
+    p_holm: float
+    p_opposite: float
     p_opposite_holm: float
     verdict: str
     agree: int  # seeds whose own difference satisfies the claim
@@ -97,6 +104,9 @@ class Verdict:
     def p_decisive(self) -> float:
         """The corrected p-value that the verdict rests on: of the claim, or of its opposite if it failed."""
         return self.p_opposite_holm if self.verdict in FAILED else self.p_holm
+
+
+NUMBERS = ("mean", "low", "high", "needed", "detectable", *PValues._fields)  # where there are any
 
 
 def satisfies(d: float, direction: str, margin: float) -> bool:
@@ -130,11 +140,11 @@ def judge_all(
     """Every claim's verdict, in the recipe's order, from the tidy table of what was asked for."""
     wanted, stated = list(seeds), list(claims)
     found = [pairs(claim, table, scale, wanted) for claim in stated]
-    p = [_p_values(claim, paired) for claim, paired in zip(stated, found, strict=True)]
-    own, opposite = holm([p for p, _ in p]), holm([p for _, p in p])
+    tests = [_tests(claim, paired) for claim, paired in zip(stated, found, strict=True)]
+    own, opposite = ([test[side] for test in tests] for side in (0, 1))
+    p = [PValues(*values) for values in zip(own, holm(own), opposite, holm(opposite), strict=True)]
     k = sum(not math.isnan(value) for value in own)
-    columns = zip(stated, found, p, own, opposite, strict=True)
-    return [_verdict(claim, paired, (*p, own, opposite), k) for claim, paired, p, own, opposite in columns]
+    return [_verdict(*judged, k) for judged in zip(stated, found, p, strict=True)]
 
 
 def judge(claim: dict[str, Any], table: pd.DataFrame, scale: str, seeds: Iterable[int]) -> Verdict:
@@ -142,7 +152,7 @@ def judge(claim: dict[str, Any], table: pd.DataFrame, scale: str, seeds: Iterabl
     return judge_all([claim], table, scale, seeds)[0]
 
 
-def _p_values(claim: dict[str, Any], paired: Pairs) -> tuple[float, float]:
+def _tests(claim: dict[str, Any], paired: Pairs) -> tuple[float, float]:
     """Of the claim and of its opposite, uncorrected; 1 for what the differences' unknown side forbids."""
     d, direction, margin = paired.differences, claim["direction"], float(claim["margin"])
     if len(d) < 2:
@@ -163,7 +173,7 @@ def open_to_doubt(paired: Pairs, direction: str) -> tuple[bool, bool]:
     return (too_high, too_low) if direction == "higher" else (too_low, too_high)
 
 
-def _verdict(claim: dict[str, Any], paired: Pairs, p: tuple[float, float, float, float], k: int) -> Verdict:
+def _verdict(claim: dict[str, Any], paired: Pairs, p: PValues, k: int) -> Verdict:
     margin, direction = float(claim["margin"]), claim["direction"]
     d, n, notes = paired.differences, len(paired.differences), list(paired.notes)
     mean = sum(d) / n if n else math.nan
@@ -194,7 +204,7 @@ def _verdict(claim: dict[str, Any], paired: Pairs, p: tuple[float, float, float,
         mean=mean,
         low=low,
         high=high,
-        **dict(zip(P_VALUES, (p[0], p[2], p[1], p[3]), strict=True)),
+        **p._asdict(),
         verdict=verdict,
         agree=sum(satisfies(x, direction, margin) for x in d),
         needed=None if needed is None else max(needed, n + 1),
@@ -210,23 +220,23 @@ def tail(k: int) -> float:
     return min(TAIL, ALPHA / max(k, 1))
 
 
-def _conclude(
-    by_interval: str, p: tuple[float, float, float, float], n: int, k: int, doubts: tuple[bool, bool]
-) -> tuple[str, str]:
-    """The verdict, and why it is not the interval's; p: of the claim, of its opposite, both by Holm."""
+def _conclude(by_interval: str, p: PValues, n: int, k: int, doubts: tuple[bool, bool]) -> tuple[str, str]:
+    """The verdict, and why it is not the interval's."""
     if by_interval not in SO_FAR:
         return by_interval, ""
-    side = 0 if by_interval == "reproduced" else 1
-    if doubts[side]:
+    doubt, alone, among = doubts[0], p.p, p.p_holm
+    if by_interval == "contradicted":
+        doubt, alone, among = doubts[1], p.p_opposite, p.p_opposite_holm
+    if doubt:
         return "inconclusive", f"not {by_interval}: the differences known from one side could overturn it"
     if n < ENOUGH:
         return SO_FAR[by_interval], ""
-    if p[2 + side] < ALPHA:
+    if among < ALPHA:
         return by_interval, ""
-    if p[side] < ALPHA:
-        corrected = f"not after Holm's correction over {k} claims (p = {p[2 + side]:.2g})"
-        return "inconclusive", f"alone it would be {by_interval} (p = {p[side]:.2g}); {corrected}"
-    return "inconclusive", f"{by_interval} by its interval, but not by its t test (p = {p[side]:.2g})"
+    if alone < ALPHA:
+        corrected = f"not after Holm's correction over {k} claims (p = {among:.2g})"
+        return "inconclusive", f"alone it would be {by_interval} (p = {alone:.2g}); {corrected}"
+    return "inconclusive", f"{by_interval} by its interval, but not by its t test (p = {alone:.2g})"
 
 
 def frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:

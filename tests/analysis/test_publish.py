@@ -1,13 +1,18 @@
 """The record of a report: everything to judge it by, and nothing of a run whose code is unknown."""
 
 import json
+import math
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from analysis import publish, table
+from analysis import claims, publish, table
+from analysis.hypotheses import holm, p_claim
 from recipes import graph
 from recipes.errors import UserError
+
+RECORDS = sorted(Path(__file__).parents[2].glob("results/published/*/claims.csv"))
 
 
 @pytest.fixture
@@ -55,3 +60,17 @@ def test_no_record_of_unknown_code(run, report, tmp_path, change, how):
     finally:
         path.write_text(kept)
     assert not (tmp_path / "published").exists()
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.parent.name)
+def test_committed_verdicts_follow_from_their_differences(path):
+    verdicts = claims.read(path)
+    own = holm([p_claim(v.differences, v.direction, v.margin) if v.n > 1 else math.nan for v in verdicts])
+    assert own == pytest.approx([v.p_holm for v in verdicts], rel=0.01, nan_ok=True)
+    for v in verdicts:
+        if v.verdict == "reproduced":
+            assert v.p_holm < 0.05
+            assert v.n >= 5
+        if v.verdict == "contradicted":
+            assert v.p_opposite_holm < 0.05
+            assert v.n >= 5
