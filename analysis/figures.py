@@ -53,7 +53,7 @@ class Drawn:
 def plans(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Iterator[Plan]:
     """Every figure, in the order of the report."""
     palette = colours(run.recipe.arms(run.scale))
-    task, numbers = tables.headline(run), final(table)
+    task, numbers, training = tables.headline(run), final(table), learning_curves.of_rl(table)
     level = f"accuracy on {task}"
 
     def in_rows(
@@ -132,7 +132,7 @@ def plans(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Iterato
     )
     for series in learning_curves.TRAINING:
         caption = series.caption + (learning_curves.reference(run) if series.name == "kl" else "")
-        draw = partial(learning_curves.draw, table, series, palette)
+        draw = partial(learning_curves.draw, training, series, palette)
         yield Plan("training", series.name, series.title, caption, draw)
     yield Plan(
         "training",
@@ -140,14 +140,14 @@ def plans(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Iterato
         "Entropy against accuracy",
         "A line an arm, from ring to disc, dots at equal times: at the same accuracy the higher line has "
         "more left to explore.",
-        partial(shared_panel.entropy_accuracy, table, palette),
+        partial(shared_panel.entropy_accuracy, training, palette),
     )
     yield Plan(
         "training",
         "accuracy-by-effort",
         "Accuracy by updates and by samples",
         "An arm that is ahead on the left only pays for its updates in samples. Trailing mean of 5 rollouts.",
-        partial(shared_panel.accuracy_by_effort, run, table, palette),
+        partial(shared_panel.accuracy_by_effort, run, training, palette),
     )
     for goal in reach.levels(run.spec.get("claims", [])):
         for unit, label in shared_panel.UNITS.items():

@@ -59,6 +59,12 @@ TRAINING = (
         (("kl", "", "-"),),
     ),
     Series(
+        "kl-estimators",
+        "KL divergence to the reference policy, estimated",
+        "From the sampled tokens alone: log ratio (k1), its square (k2), Schulman's k3; beside the sum over all.",
+        (("kl/exact", "exact", "-"), ("kl/k1", "k1", ":"), ("kl/k2", "k2", "-."), ("kl/k3", "k3", "--")),
+    ),
+    Series(
         "clip",
         "Share of clipped tokens",
         "Tokens whose gradient the clip cuts: where there are none (below the axis), it plays no part.",
@@ -96,8 +102,9 @@ def draw(table: pd.DataFrame, series: Series, palette: Mapping[str, str]) -> Fig
             seeds = binned(groups.get((arm, metric)))
             if not len(seeds):
                 continue
-            low, high = seeds.min(axis=1), seeds.max(axis=1)
-            axis.fill_between(seeds.index, low, high, color=colour, alpha=0.15, lw=0)
+            if len(series.metrics) < 3:
+                low, high = seeds.min(axis=1), seeds.max(axis=1)
+                axis.fill_between(seeds.index, low, high, color=colour, alpha=0.15, lw=0)
             if len(series.metrics) == 1:  # with two, the lines of seeds cannot be told apart
                 axis.plot(seeds.index, seeds, color=colour, lw=0.5, alpha=0.45, ls=line)
             axis.plot(seeds.index, seeds.mean(axis=1), color=colour, lw=1.8, ls=line, label=label or None)
@@ -107,6 +114,23 @@ def draw(table: pd.DataFrame, series: Series, palette: Mapping[str, str]) -> Fig
         powers_of_ten(axes[arms[0]], wanted.value[wanted.value > 0])
     figure.supxlabel("step", fontsize=10.5)
     return figure
+
+
+def of_rl(table: pd.DataFrame) -> pd.DataFrame:
+    """The curves of stages that log a reward; those of one arm end to end, steps and samples counted on."""
+    logged = table[table.step.notna()]
+    parts = []
+    for _, rows in logged.groupby("arm", sort=False):
+        nodes = rows.node[rows.metric == "reward"].unique()  # upstream first
+        done = {"step": 0.0, "samples": 0.0}
+        for node in nodes:
+            part = rows[rows.node == node]
+            if done["step"]:
+                counted = part.value.where(part.metric != "samples", part.value + done["samples"])
+                part = part.assign(step=part.step + done["step"], value=counted)
+            done = {"step": part.step.max(), "samples": part.value[part.metric == "samples"].max()}
+            parts.append(part)
+    return pd.concat(parts) if parts else logged[:0]
 
 
 def binned(rows: pd.DataFrame | None, points: int = POINTS) -> pd.DataFrame:

@@ -1,0 +1,109 @@
+"""Which loss an arm minimised, told from its settings."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from analysis import learning_curves, objectives, report
+from recipes.recipe import Recipe, load_all
+
+
+def of(run, arms: dict, **stage):
+    """The toy run with these arms' args over the recipe's stage, which gets the keys of `stage`."""
+    spec = run.spec | {
+        "stages": {"grpo": run.spec["stages"]["grpo"] | stage},
+        "arms": {name: {"stages": {"grpo": {"args": args}}} for name, args in arms.items()},
+    }
+    recipes = {**run.recipes, run.name: Recipe(run.name, spec)}
+    return replace(run, recipes=recipes, arms=tuple(arms))
+
+
+def test_an_arm_is_told_by_what_defines_its_loss(run):
+    dapo = {"loss_type": "dapo", "epsilon_high": 0.28, "beta": 0.0, "mask_truncated_completions": True}
+    gspo = {"importance_sampling_level": "sequence", "epsilon": 3e-4, "epsilon_high": 4e-4, "beta": 0.0}
+    table = objectives.optimised(of(run, {"base-recipe": {}, "dapo": dapo, "gspo": gspo})).set_index("arm")
+    base = table.loc["base-recipe"]
+    assert (base.objective, base.loss_type, base.KL) == ("grpo-kl", "grpo", "0.001 k3")
+    assert (base["over std"], base["clip range"]) == ("of the group", f"0.8 {objectives.DASH} 1.2")
+    assert (base["updates per rollout"], base["group size"]) == ("4", "8")
+    assert (table.objective["dapo"], table.KL["dapo"]) == ("dapo", "none")
+    assert table["clip range"]["dapo"] == f"0.8 {objectives.DASH} 1.28"
+    assert table.also["dapo"] == "cut completions masked"
+    assert (table.objective["gspo"], table.ratio["gspo"]) == ("gspo", "sequence")
+    assert table["clip range"]["gspo"] == f"0.9997 {objectives.DASH} 1.0004"
+
+
+@pytest.mark.parametrize(
+    ("args", "updates"),
+    [
+        ({"steps_per_generation": 8, "gradient_accumulation_steps": 2}, "4"),
+        ({"steps_per_generation": 4, "num_iterations": 2}, "8"),
+        ({"steps_per_generation": 1}, "1"),
+        ({"steps_per_generation": None, "generation_batch_size": 64, "per_device_train_batch_size": 32}, "2"),
+    ],
+)
+def test_updates_per_rollout(run, args, updates):
+    assert objectives.optimised(of(run, {"base-recipe": args}))["updates per rollout"].item() == updates
+
+
+def test_what_our_trainers_add_is_told(run):
+    keys = {"advantage": "leave_one_out", "importance_ratio": "none", "old_logp_noise": 0.1}
+    keys |= {"dynamic_sampling": {"max_rounds": 3}, "replay": {"every": 40, "share": 0.1}}
+    row = objectives.optimised(of(run, {"base-recipe": {}}, **keys)).iloc[0]
+    assert (row.objective, row.ratio, row["clip range"], row["over std"]) == ("rloo", "none", "none", "no")
+    assert row.advantage == "r - mean of the others"
+    assert "at most 3 rounds" in row.also
+    assert "10% replay" in row.also
+
+
+def test_every_recipe_of_the_repository_can_be_told():
+    recipes = load_all()
+    for name, recipe in recipes.items():
+        for scale in recipe.spec["scales"]:
+            table = objectives.optimised(
+                objectives.Run(recipes, name, scale, tuple(recipe.arms(scale)), (0,))
+            )
+            assert len(table) or name == "tiny_lm"
+
+
+def test_conformance_is_of_the_objectives_that_were_run(run, tmp_path):
+    two = of(run, {"base-recipe": {}, "bnpo": {"loss_type": "bnpo"}})
+    assert not len(objectives.conformance(replace(two, root=tmp_path)))
+    path = tmp_path / objectives.CONFORMANCE
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "objective,property,status,size,note\n"
+        "grpo-kl,KL,exact,< 1e-05,<b>Eq. 4</b>\n"
+        "gspo,ratio,exact,< 1e-05,Eq. 7\n"
+        'bnpo,micro-batches,deviates,12%,"a mean, of each"\n'
+    )
+    found = objectives.conformance(replace(two, root=tmp_path))
+    assert found.objective.to_list() == ["grpo-kl", "bnpo"]
+    assert found.status.to_list() == ["exact", "deviates"]
+
+
+def test_the_page_shows_conformance_folded_and_escaped(quick, quick_out, monkeypatch):
+    rows = [("grpo-kl", "KL", "corrected", "3%", "<b>Eq. 4</b>"), ("grpo-kl", "std", "deviates", "0.9", "")]
+    table = pd.DataFrame(rows, columns=["objective", "property", "status", "size", "note"])
+    monkeypatch.setattr(objectives, "conformance", lambda run: table)
+    text = report.render(quick, quick_out)
+    folded = text.split("How exactly these are the papers' equations: 1 corrected, 1 deviates")[1]
+    assert '<span class="badge corrected">corrected</span>' in folded.split("</details>")[0]
+    assert "&lt;b&gt;Eq. 4&lt;/b&gt;" in folded
+    assert "<b>Eq. 4</b>" not in text
+
+
+def test_rl_stages_of_an_arm_are_laid_end_to_end():
+    rows = [
+        ("a", node, step, metric, value)
+        for node in ("sft", "one", "two")
+        for step in (1, 2)
+        for metric, value in (("entropy", 0.5), ("reward", 1.0), ("samples", 8.0 * step))
+        if node != "sft" or metric == "entropy"
+    ]
+    table = pd.DataFrame(rows, columns=["arm", "node", "step", "metric", "value"])
+    found = learning_curves.of_rl(table)
+    assert set(found.node) == {"one", "two"}
+    assert found[found.metric == "entropy"].step.to_list() == [1, 2, 3, 4]
+    assert found[found.metric == "samples"].value.to_list() == [8, 16, 24, 32]
