@@ -78,15 +78,7 @@ def locate(model: dict[str, Any] | None, metrics_json: Path | None) -> Source:
     Raises UserError where neither is there, or where the weights are not those that metrics.json stands for.
     """
     if metrics_json is not None:
-        data = sentinel.read(metrics_json)
-        folder = Path(data["model"])
-        if not folder.is_dir():
-            raise UserError(f"{metrics_json}: its model {folder} is missing; run its stage again")
-        if (digest := sentinel.digest(folder)) != data["digest"]:
-            raise UserError(
-                f"{metrics_json}: the weights in {folder} are not the ones it was written for "
-                f"(digest {digest[:19]}…, expected {data['digest'][:19]}…); run its stage again"
-            )
+        folder, digest = sentinel.product(metrics_json)
         return Source(str(folder), None, digest)
     if model and "path" in model:
         folder = Path(model["path"])

@@ -200,6 +200,15 @@ def _check_needs(recipes: Mapping[str, "Recipe"], node: graph.Node, where: str) 
         known(path, [arm or default], arms, f"arm of recipe {recipe} at scale {node.scale}")
         stages = graph.stages(recipes[recipe], node.scale, arm or default)
         known(path, [target], stages, f"stage of recipe {recipe}")
+        made = _product(graph.overlaid(recipes[recipe], node.scale, arm or default, "stages")[target])
+        wanted = "data" if role == "data" else "a model"
+        if made != wanted:
+            raise UserError(f"{path}: stage {target} makes {made}; expected one that makes {wanted}{where}")
+
+
+def _product(stage: Mapping) -> str:
+    """What a stage makes: "a model", or "data" for other stages to learn from."""
+    return schema()["x-kinds"][stage["run"]].get("product", "a model")
 
 
 def _check_cycle(recipes: Mapping[str, "Recipe"], node: graph.Node, above: list[graph.Node]) -> None:
@@ -222,6 +231,8 @@ def _check_evals(recipe: "Recipe", scale: str, arm: str, where: str) -> None:
             if {"hub", "path"} & stages[stage].get("model", {}).keys():
                 roles.append("policy")
             known(f"evals.checkpoints.{name}", [role], roles, f"role of stage {stage}{where}")
+        if (role or _product(stages[stage])) == "data":
+            raise UserError(f"evals.checkpoints.{name}: {place} is data; expected a model{where}")
     checkpoints = list(evals.get("checkpoints", {}))
     if evals.get("tasks") and not checkpoints:
         raise UserError(f"evals.checkpoints: missing: there are tasks, and nothing to measure by them{where}")

@@ -1,4 +1,4 @@
-"""From a recipe's `args` to transformers' or TRL's own configuration object."""
+"""From a recipe's `args` to a configuration object: transformers', TRL's, or a stage's own."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -46,3 +46,19 @@ def arguments(
         return config_class(**values)
     except (TypeError, ValueError) as error:
         raise UserError(f"args: {str(error).strip().splitlines()[0]}") from error
+
+
+def plain(config_class: Any, args: Mapping[str, Any]) -> Any:
+    """`config_class(**args)` for a dataclass of this suite, which checks its own values.
+
+    Raises UserError for an unknown field and for a missing one.
+    """
+    fields = {field.name: field for field in dataclasses.fields(config_class)}
+    for name in args:
+        if name not in fields:
+            hint = nearest(name, [*fields])
+            raise UserError(f"args.{name}: unknown field of {config_class.__name__}{hint}")
+    for name, field in fields.items():
+        if name not in args and field.default is dataclasses.MISSING:
+            raise UserError(f"args.{name}: missing")
+    return config_class(**args)

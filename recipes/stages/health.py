@@ -10,7 +10,7 @@ from recipes.errors import UserError
 from recipes.stages import curves
 
 Check = dict[str, Any]
-Reward = Callable[..., list[float | None]]
+Reward = Callable[..., Sequence[float | None]]
 
 GARBAGE = ("", " ", "\0", "asdf", "<answer></answer>", "</answer><answer>", "<think>" * 3)
 CHECKED = 64  # problems whose gold answer is scored
@@ -71,7 +71,9 @@ def garbage(rewards: Mapping[str, Reward], rows: Sequence[Mapping[str, Any]]) ->
     return check("garbage", worst == 0, worst, 0.0, where or "empty and garbage completions score 0", "error")
 
 
-def score(reward: Reward, rows: Sequence[Mapping[str, Any]], completions: list[str]) -> list[float | None]:
+def score(
+    reward: Reward, rows: Sequence[Mapping[str, Any]], completions: list[str]
+) -> Sequence[float | None]:
     """Call a reward function the way TRL does: keyword arguments, one list per column."""
     columns = {key: [row[key] for row in rows] for key in rows[0] if key != "prompt"}
     prompts = [row["prompt"] for row in rows]

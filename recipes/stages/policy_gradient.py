@@ -8,14 +8,13 @@ killed starts again at step 0, and ends with the same bits.
 """
 
 import copy
-import dataclasses
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from recipes.errors import UserError, nearest
 from recipes.stages import cli, curves, health, provenance, sentinel
+from recipes.stages.arguments import plain
 from recipes.stages.progress import Progress
 
 FORMULA = (
@@ -37,7 +36,7 @@ def run(
     from recipes.trainers.reinforce import Rollout, train
 
     started, began = provenance.now(), time.perf_counter()
-    args: PolicyGradientConfig = parse(PolicyGradientConfig, config["args"])
+    args: PolicyGradientConfig = plain(PolicyGradientConfig, config["args"])
     # accuracy is always measured, so that curves of arms with other rewards can be compared
     weights = {"accuracy": 0.0, **config["rewards"]}
     world = worlds.make(config["task"]) if "world" in config["task"] else None
@@ -93,20 +92,6 @@ def run(
         "provenance": provenance.record(started, done, (6 + 6 * args.inner_steps) * parameters, FORMULA),
         "clean": lambda: None,
     }
-
-
-def parse(config_class: Any, args: dict[str, Any]) -> Any:
-    """`config_class(**args)`. Raises UserError for an unknown field, a missing one, or a value it refuses."""
-    fields = {field.name: field for field in dataclasses.fields(config_class)}
-    for name in args:
-        if name not in fields:
-            raise UserError(
-                f"args.{name}: unknown field of {config_class.__name__}{nearest(name, [*fields])}"
-            )
-    for name, field in fields.items():
-        if name not in args and field.default is dataclasses.MISSING:
-            raise UserError(f"args.{name}: missing")
-    return config_class(**args)
 
 
 def completions(step: int, rollout: Any, end: int) -> list[dict[str, Any]]:

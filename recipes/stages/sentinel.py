@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from recipes.errors import UserError
+
 CHUNK = 1 << 20
 
 
@@ -33,6 +35,23 @@ def read(metrics_json: Path) -> dict[str, Any]:
     if not isinstance(data, dict) or "digest" not in data or "model" not in data:
         raise ValueError(f"{metrics_json}: not a stage's metrics.json")
     return data
+
+
+def product(metrics_json: Path) -> tuple[Path, str]:
+    """The folder that a stage has made, a model or data, and its digest.
+
+    Raises UserError where it is missing, or no longer what metrics.json stands for.
+    """
+    recorded = read(metrics_json)
+    folder = Path(recorded["model"])
+    if not folder.is_dir():
+        raise UserError(f"{metrics_json}: its product {folder} is missing; run its stage again")
+    if (now := digest(folder)) != recorded["digest"]:
+        raise UserError(
+            f"{metrics_json}: the files in {folder} are not the ones it was written for "
+            f"(digest {now[:19]}…, expected {recorded['digest'][:19]}…); run its stage again"
+        )
+    return folder, now
 
 
 def stale(metrics_json: Path) -> str | None:

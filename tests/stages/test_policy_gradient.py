@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from recipes import models, worlds
 from recipes.errors import UserError
-from recipes.stages.policy_gradient import parse
+from recipes.stages.arguments import plain
 from recipes.trainers import policy_gradient as pg
 from recipes.trainers import reinforce
 from recipes.trainers.ratios import cut_by_clip
@@ -163,13 +163,13 @@ def test_k1_and_k3_are_the_kl_on_average(weights):
 )
 def test_a_mistake_in_args_is_one_line(args, says):
     with pytest.raises(UserError) as error:
-        parse(pg.PolicyGradientConfig, ARGS | args)
+        plain(pg.PolicyGradientConfig, ARGS | args)
     assert str(error.value).startswith(says)
 
 
 def test_a_missing_argument_is_named():
     with pytest.raises(UserError, match=r"^args\.delta: missing$"):
-        parse(pg.PolicyGradientConfig, {k: v for k, v in ARGS.items() if k != "delta"})
+        plain(pg.PolicyGradientConfig, {k: v for k, v in ARGS.items() if k != "delta"})
 
 
 @pytest.fixture(scope="module")

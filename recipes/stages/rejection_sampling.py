@@ -1,0 +1,198 @@
+"""Stage `rejection_sampling`: a data set of the policy's own right completions, for a later stage `sft`.
+
+    python -m recipes.stages.rejection_sampling --config '{"task": …, "template": …, "args": …}' \\
+        --input policy=results/…/metrics.json …
+
+Its product is `final/data.jsonl`: prompt, completion, question, answer and difficulty of each completion
+kept. A stage that has `needs: {data: <this stage>}` reads it. A run that was killed starts again, and ends
+with the same bits.
+"""
+
+import contextlib
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recipes.errors import UserError
+from recipes.stages import cli, curves, health, provenance, sentinel
+from recipes.stages.arguments import plain
+from recipes.stages.progress import Progress
+
+FORMULA = (
+    "2 x parameters x tokens of prompts and completions (generation); 0 where the engine hides its model"
+)
+# Below a tenth, the data are of the easiest problems alone.
+COVERED = 0.10
+
+
+@dataclass(frozen=True)
+class RejectionSamplingConfig:
+    """`args` of this stage."""
+
+    num_generations: int  # completions of a problem
+    temperature: float
+    top_p: float
+    max_completion_length: int
+    max_per_problem: int | None = None  # kept of a problem's right completions, the first so many; None: all
+
+    def __post_init__(self) -> None:
+        for name in ("num_generations", "max_completion_length", "max_per_problem"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise UserError(f"args.{name}: expected at least 1, got {value}")
+        if self.temperature <= 0:
+            raise UserError(f"args.temperature: expected more than 0, got {self.temperature}")
+        if not 0 < self.top_p <= 1:
+            raise UserError(f"args.top_p: expected more than 0 and at most 1, got {self.top_p}")
+
+
+def run(
+    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
+) -> dict[str, Any]:
+    """Sample, and write what is right to `workdir`/final; every completion to completions.jsonl."""
+    import torch
+    from lm_eval.api.instance import Instance
+
+    from evals import backend
+    from evals.evaluate import reporter
+    from recipes import data, demonstrations, models, rewards, worlds
+    from recipes.trainers.completions import CompletionsLog
+    from recipes.trainers.fit import Fit
+
+    started, began = provenance.now(), time.perf_counter()
+    args: RejectionSamplingConfig = plain(RejectionSamplingConfig, config["args"])
+    world = worlds.make(config["task"]) if "world" in config["task"] else None
+    (accuracy,) = rewards.build(["accuracy"], world, seed)
+    source = models.locate(config.get("model"), inputs.get("policy"))
+    tokenizer = models.load_tokenizer(source)
+    problems = data.prompts(config["task"], config["template"], config.get("problems"), seed).to_list()
+    prompts = [row["prompt"] for row in problems]
+    base = sentinel.read(inputs["policy"])["config"].get("template") if "policy" in inputs else None
+    checks = health.stop_at_errors(
+        [
+            health.known_tokens(tokenizer, prompts, "prompt"),
+            health.gold(accuracy, problems),
+            health.garbage({"accuracy": accuracy}, problems),
+            health.same_template(config["template"], base),
+        ]
+    )
+    generation = {
+        "until": [],  # nothing but the end-of-sequence token
+        "do_sample": True,
+        "temperature": args.temperature,
+        "top_p": args.top_p,
+        "top_k": 0,
+        "max_gen_toks": args.max_completion_length,
+    }
+    rows = [row for row in problems for _ in range(args.num_generations)]
+    requests = [
+        Instance(request_type="generate_until", doc={}, arguments=(row["prompt"], generation), idx=0)
+        for row in rows
+    ]
+    torch.manual_seed(seed)
+    with contextlib.redirect_stdout(sys.stderr):  # lm-eval prints; `progress` keeps the true stdout
+        engine = backend.load(source, {**config, "seed": seed}, reporter(progress, "sampled"))
+        completions = engine.generate_until(requests)
+    scores = health.score(accuracy, rows, [str(text) for text in completions])
+    right = [score == 1.0 for score in scores]
+    kept = keep(completions, right, args.num_generations, args.max_per_problem)
+
+    log = CompletionsLog(out.with_name("completions.jsonl"))
+    log.cut(0)  # what a killed run has left
+    log.append(
+        [
+            {
+                "step": 0,
+                **{key: row[key] for key in ("prompt", "answer", "difficulty")},
+                "completion": str(text),
+                "tokens": text.tokens,
+                "eos": not text.truncated,
+                "reward": score,
+                "rewards": {"accuracy": score},
+                "kept": i in kept,
+            }
+            for i, (row, text, score) in enumerate(zip(rows, completions, scores, strict=True))
+        ],
+        args.num_generations,
+    )
+    log.flush()
+    log.close()
+    if not kept:
+        raise UserError(
+            f"none of {len(completions)} completions is right: there is nothing to train on; more "
+            "num_generations, easier problems or a better policy would help"
+        )
+    chosen = [rows[i] | {"completion": str(completions[i])} for i in sorted(kept)]
+    demonstrations.save(chosen, workdir / "final")
+
+    measured = summary(problems, completions, right, kept)
+    checks += [
+        health.check(
+            "truncation",
+            measured["truncation_rate"] <= health.TRUNCATION,
+            measured["truncation_rate"],
+            health.TRUNCATION,
+            f"{measured['truncation_rate']:.1%} of completions are cut at the cap",
+            "warning",
+        ),
+        health.check(
+            "covered",
+            measured["problems/covered"] >= COVERED,
+            measured["problems/covered"],
+            COVERED,
+            f"{measured['problems/covered']:.1%} of {len(problems)} problems have a right completion",
+            "warning",
+        ),
+    ]
+    sentinel.write(out.with_name("curve.csv"), curves.text([]))  # nothing is learnt
+    width = {text: len(ids) for text, ids in zip(prompts, tokenizer(prompts)["input_ids"], strict=True)}
+    tokens = sum(width[row["prompt"]] + text.tokens for row, text in zip(rows, completions, strict=True))
+    done = Fit([], 0, tokens, time.perf_counter() - began, 0)
+    parameters = engine.model.num_parameters() if hasattr(engine.model, "num_parameters") else 0
+    return {
+        "metrics": measured,
+        "health": checks,
+        "provenance": provenance.record(started, done, 2 * parameters, FORMULA),
+        "clean": lambda: None,
+    }
+
+
+def keep(completions: Sequence[Any], right: Sequence[bool], size: int, most: int | None) -> set[int]:
+    """Indices of the completions kept; `size` of each problem lie one after another.
+
+    Those that are right, came to their end, and differ from those kept before of the same problem; at most
+    `most` of a problem.
+    """
+    kept: set[int] = set()
+    for start in range(0, len(completions), size):
+        seen: set[str] = set()
+        for i in range(start, start + size):
+            text = str(completions[i])
+            full = most is not None and len(seen) >= most
+            if right[i] and not completions[i].truncated and text not in seen and not full:
+                seen.add(text)
+                kept.add(i)
+    return kept
+
+
+def summary(
+    problems: Sequence[Any], completions: Sequence[Any], right: Sequence[bool], kept: set[int]
+) -> dict[str, float]:
+    """What the sampling gave: shares, counts, and the mean length of what was kept, in tokens."""
+    size = len(completions) // len(problems)
+    return {
+        "accuracy": sum(right) / len(right),
+        "truncation_rate": sum(text.truncated for text in completions) / len(completions),
+        "problems": len(problems),
+        "problems/covered": len({i // size for i in kept}) / len(problems),
+        "samples": len(completions),
+        "kept": len(kept),
+        "kept/share_of_right": len(kept) / sum(right),
+        "length/kept": sum(completions[i].tokens for i in kept) / len(kept),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(cli.main("rejection_sampling", run))

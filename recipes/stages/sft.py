@@ -1,0 +1,107 @@
+"""Stage `sft`: supervised fine-tuning of a policy on demonstrations, by TRL's SFTTrainer.
+
+    python -m recipes.stages.sft --config '{"args": …}' \\
+        --input policy=results/…/metrics.json --input data=results/…/metrics.json …
+
+The demonstrations are the product of a stage such as `rejection_sampling`; on the right completions of the
+policy itself this is offline rejection sampling fine-tuning (RFT; DeepSeekMath, arXiv 2402.03300, §5.2).
+Loss on the completion and its end of sequence alone. Every field of `args` goes to TRL's SFTConfig.
+"""
+
+import copy
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from recipes.stages import cli, curves, health, provenance, sentinel
+from recipes.stages.progress import Progress
+
+FORMULA = "6 x parameters x tokens of the documents (forward and backward)"
+
+
+def run(
+    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
+) -> dict[str, Any]:
+    """Train and save the policy under `workdir`/final; curve.csv beside `out`."""
+    from datasets import Dataset
+    from trl import SFTConfig
+
+    from recipes import demonstrations, models
+    from recipes.stages.arguments import arguments
+    from recipes.trainers.fit import clean, fit
+    from recipes.trainers.language_model import document
+    from recipes.trainers.sft import SFT
+
+    started = provenance.now()
+    rows = demonstrations.load(inputs["data"])
+    args = arguments(SFTConfig, config["args"], {"save_steps": 100}, workdir, seed)
+    source = models.locate(config.get("model"), inputs.get("policy"))
+    tokenizer = models.load_tokenizer(source)
+    model = models.load(source, **(args.model_init_kwargs or {}))
+    generation = copy.deepcopy(model.generation_config)
+    args.model_init_kwargs = None  # TRL refuses them with a loaded model
+    prompts, completions = ([row[name] for row in rows] for name in ("prompt", "completion"))
+    # apart, as when sampled: no token may span prompt and completion
+    replies = tokenizer(completions, add_special_tokens=False)["input_ids"]
+    documents = [
+        document(prompt, [*reply, tokenizer.eos_token_id])
+        for prompt, reply in zip(tokenizer(prompts)["input_ids"], replies, strict=True)
+    ]
+    longest = max(len(one["input_ids"]) for one in documents)
+    window = args.train_batch_size * args.gradient_accumulation_steps
+    checks = health.stop_at_errors(
+        [
+            health.known_tokens(tokenizer, [*prompts, *completions], "demonstration"),
+            health.context(longest, 0, getattr(model.config, "max_position_embeddings", None)),
+            enough(len(rows), window),
+            whole(longest, args.max_length),
+        ]
+    )
+    trainer = SFT(
+        model=model,
+        args=args,
+        train_dataset=Dataset.from_list(documents),
+        processing_class=tokenizer,
+    )
+    done = fit(trainer, progress)
+    models.save(model, tokenizer, workdir / "final", generation)
+
+    curve = curves.rows(done.history)
+    measured = curves.deterministic(curve)
+    sentinel.write(out.with_name("curve.csv"), curves.text(measured))
+    parameters = model.num_parameters()
+    scalars = {**curves.scalars(measured), "demonstrations": len(rows), "parameters": parameters}
+    return {
+        "metrics": scalars,
+        "health": [*checks, *learns(measured, scalars)],
+        "provenance": provenance.record(started, done, 6 * parameters, FORMULA),
+        "clean": partial(clean, workdir),
+    }
+
+
+def enough(available: int, needed: int) -> health.Check:
+    """An incomplete last batch of an epoch is left out, so with too few demonstrations there is none."""
+    message = f"one step takes {needed} demonstrations, there are {available}"
+    return health.check("enough_data", available >= needed, available, needed, message, "error")
+
+
+def whole(longest: int, limit: int | None) -> health.Check:
+    """TRL cuts what is longer than `max_length`, and says nothing."""
+    message = f"the longest demonstration has {longest} tokens, max_length is {limit}"
+    return health.check(
+        "max_length", limit is None or longest <= limit, longest, limit or 0, message, "warning"
+    )
+
+
+def learns(curve: list[curves.Row], scalars: dict[str, float]) -> list[health.Check]:
+    """Warns of a loss that rises from the first fifth of the steps to the last."""
+    first, last = curves.first_fifth(curve, "loss"), scalars.get("last_fifth/loss")
+    if first is None or last is None:
+        return []
+    message = f"loss went from {first:.3f} in the first fifth of the steps to {last:.3f} in the last"
+    return [health.check("loss", last <= first, last, first, message, "warning")]
+
+
+if __name__ == "__main__":
+    sys.exit(cli.main("sft", run))

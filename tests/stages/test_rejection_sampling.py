@@ -1,0 +1,161 @@
+"""Rejection sampling keeps right, whole and distinct completions, and its product is data that sft reads."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stage_runs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evals.completion import Completion
+from recipes import demonstrations
+from recipes.errors import UserError
+from recipes.stages import sentinel
+from recipes.stages.arguments import plain
+from recipes.stages.rejection_sampling import RejectionSamplingConfig, keep, summary
+
+ARGS = {"num_generations": 4, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 24}
+sampled = st.tuples(st.sampled_from("abc"), st.booleans(), st.booleans())  # text, right, truncated
+
+
+@given(
+    st.lists(st.lists(sampled, min_size=3, max_size=3), min_size=1, max_size=4), st.none() | st.integers(1, 3)
+)
+def test_what_is_kept(problems, most):
+    flat = [one for problem in problems for one in problem]
+    completions = [Completion(text, tokens=3, truncated=cut) for text, _, cut in flat]
+    kept = keep(completions, [right for _, right, _ in flat], 3, most)
+    for number, problem in enumerate(problems):
+        good = [text for text, right, cut in problem if right and not cut]
+        mine = [str(completions[i]) for i in sorted(kept) if i // 3 == number]
+        assert mine == list(dict.fromkeys(good))[:most]  # distinct, in the order sampled
+
+
+def test_summary():
+    completions = [
+        Completion(t, tokens=n, truncated=t == "d") for t, n in (("a", 2), ("a", 2), ("b", 4), ("d", 9))
+    ]
+    found = summary(["p", "q"], completions, [True, True, False, False], {0})
+    assert found["accuracy"] == 0.5
+    assert found["problems/covered"] == 0.5
+    assert found["kept"] == 1
+    assert found["kept/share_of_right"] == 0.5
+    assert found["length/kept"] == 2
+    assert found["truncation_rate"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ({"num_generations": 0}, "args.num_generations: expected at least 1, got 0"),
+        ({"max_per_problem": 0}, "args.max_per_problem: expected at least 1, got 0"),
+        ({"temperature": 0.0}, "args.temperature: expected more than 0, got 0.0"),
+        ({"top_p": 1.5}, "args.top_p: expected more than 0 and at most 1, got 1.5"),
+    ],
+)
+def test_a_mistake_in_args_is_one_line(args, says):
+    with pytest.raises(UserError, match=f"^{says}$"):
+        plain(RejectionSamplingConfig, ARGS | args)
+
+
+def product(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    """The metrics.json of a stage whose product is `rows`."""
+    demonstrations.save(rows, folder / "final")
+    final = folder / "final"
+    found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
+    sentinel.write_json(folder / "metrics.json", found)
+    return folder / "metrics.json"
+
+
+ROW = {"prompt": "1+2=", "completion": "3", "question": "1+2=", "answer": "3", "difficulty": 2}
+
+
+def test_demonstrations_come_back_as_they_were(tmp_path: Path):
+    rows = [ROW, ROW | {"completion": 'é\n"\u2028'}]
+    assert demonstrations.load(product(tmp_path, [row | {"more": 1} for row in rows])) == rows
+
+
+def test_demonstrations_that_were_changed_are_refused(tmp_path: Path):
+    metrics = product(tmp_path, [ROW])
+    with (tmp_path / "final" / demonstrations.FILE).open("a") as file:
+        file.write(json.dumps(ROW) + "\n")
+    assert "digest mismatch" in str(sentinel.stale(metrics))
+    with pytest.raises(UserError, match="are not the ones it was written for"):
+        demonstrations.load(metrics)
+
+
+def test_a_model_is_no_data(tmp_path: Path):
+    metrics = product(tmp_path, [ROW])
+    (tmp_path / "final" / demonstrations.FILE).rename(tmp_path / "final" / "model.safetensors")
+    sentinel.write_json(metrics, sentinel.read(metrics) | {"digest": sentinel.digest(tmp_path / "final")})
+    with pytest.raises(UserError, match="its stage has made no data"):
+        demonstrations.load(metrics)
+
+
+STAGE: dict[str, Any] = {
+    "task": stage_runs.TASK,
+    "template": stage_runs.TEMPLATE,
+    "problems": 12,
+    "args": ARGS,
+}
+POLICY = {"policy": "results/pretrain/metrics.json"}
+
+
+def lenient() -> None:
+    """The tests' policy has learnt next to nothing: whatever has an equals sign is right."""
+    from recipes import rewards
+
+    def build(names, world, seed):
+        def accuracy(completions, answer, **columns):
+            return [
+                float("=" in c or f"<answer>{a}</answer>" in c)
+                for c, a in zip(completions, answer, strict=True)
+            ]
+
+        return [accuracy]
+
+    rewards.build = build
+
+
+def while_saving() -> None:
+    lenient()
+    demonstrations.save = lambda *args: stage_runs.die()
+
+
+@pytest.mark.slow
+def test_the_stage(base: Path, tmp_path: Path):
+    arguments = stage_runs.command("rejection_sampling", STAGE, **POLICY)
+    folders = [tmp_path / name for name in ("whole", "killed")]
+    for folder in folders:
+        shutil.copytree(base, folder)
+    assert stage_runs.run("rejection_sampling", arguments, folders[0], lenient) == 0, (
+        folders[0] / "err.txt"
+    ).read_text()
+    assert stage_runs.run("rejection_sampling", arguments, folders[1], while_saving) == -9
+    assert stage_runs.run("rejection_sampling", arguments, folders[1], lenient) == 0
+    outputs = [stage_runs.outputs(folder, "rejection_sampling") for folder in folders]
+    assert outputs[0] == outputs[1]
+    results = folders[0] / "results/rejection_sampling"
+    found = json.loads((results / "metrics.json").read_text())
+    rows = [json.loads(line) for line in (results / "completions.jsonl").open()]
+    assert len(rows) == 12 * 4
+    kept = [row for row in rows if row["kept"]]
+    assert 0 < len(kept) == found["metrics"]["kept"] < len(rows)
+    data = [json.loads(line) for line in outputs[0]["data.jsonl"].decode().splitlines()]
+    assert [row["completion"] for row in data] == [row["completion"] for row in kept]
+    assert all("=" in row["completion"] for row in data)
+    assert {one["check"] for one in found["health"]} >= {"gold", "covered", "truncation"}
+
+
+@pytest.mark.slow
+def test_nothing_right_is_said_in_one_line(base: Path, tmp_path: Path):
+    folder = tmp_path / "run"
+    shutil.copytree(base, folder)
+    config = STAGE | {"args": ARGS | {"max_completion_length": 1}}
+    arguments = stage_runs.command("rejection_sampling", config, **POLICY)
+    assert stage_runs.run("rejection_sampling", arguments, folder) == 2
+    assert "none of 48 completions is right" in (folder / "out.txt").read_text()
+    assert not (folder / "results/rejection_sampling/metrics.json").exists()

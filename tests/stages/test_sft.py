@@ -1,0 +1,124 @@
+"""Supervised fine-tuning: killed and run again it gives the same bits; the loss is the completion's alone."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stage_runs
+from test_rejection_sampling import product
+from test_resume import at_training_step
+
+from recipes.stages import curves
+from recipes.stages.sft import learns
+
+CONFIG: dict[str, Any] = {
+    # 3 steps an epoch of 2 micro-batches, 4 epochs; checkpoints and log lines seldom fall together
+    "args": {
+        "per_device_train_batch_size": 4,
+        "gradient_accumulation_steps": 2,
+        "learning_rate": 1e-2,
+        "lr_scheduler_type": "linear",
+        "max_steps": 12,
+        "save_steps": 4,
+        "logging_steps": 3,
+    },
+}
+INPUTS = {"policy": "results/pretrain/metrics.json", "data": "results/data/metrics.json"}
+
+
+@pytest.fixture(scope="module")
+def ready(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a policy and demonstrations: 26 sums, the last two of each epoch left out."""
+    folder = tmp_path_factory.mktemp("sft") / "run"
+    shutil.copytree(base, folder)
+    rows = [
+        {
+            "prompt": f"<user>{a}+{b}=<assistant>",
+            "completion": f"<think>{a}+{b}={a + b}</think><answer>{a + b}</answer>",
+            "question": f"{a}+{b}=",
+            "answer": str(a + b),
+            "difficulty": 2,
+        }
+        for a in range(2)
+        for b in range(13)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        product(Path("results/data"), rows)
+    return folder
+
+
+def run(folder: Path, trap: Any = None, **args: Any) -> int:
+    config = {"args": CONFIG["args"] | args}
+    return stage_runs.run("sft", stage_runs.command("sft", config, **INPUTS), folder, trap)
+
+
+def in_the_third_epoch() -> None:
+    at_training_step(2 * 9 + 2)  # the middle of step 10; the last checkpoint is of step 8
+
+
+@pytest.mark.slow
+def test_killed_and_rerun(ready: Path, tmp_path: Path):
+    folders = [tmp_path / name for name in ("whole", "killed")]
+    for folder in folders:
+        shutil.copytree(ready, folder)
+    assert run(folders[0]) == 0, (folders[0] / "err.txt").read_text()
+    assert run(folders[1], in_the_third_epoch) == -9
+    assert run(folders[1]) == 0, (folders[1] / "err.txt").read_text()
+    assert "resuming from step 8" in (folders[1] / "out.txt").read_text()
+    whole, again = (stage_runs.outputs(folder, "sft") for folder in folders)
+    assert whole == again
+    assert not list((folders[1] / "checkpoints/sft").glob("checkpoint-*"))
+    found = json.loads(whole["metrics.json"])
+    assert found["inputs"].keys() == {"policy", "data"}
+    assert found["metrics"]["demonstrations"] == 26
+    assert found["metrics"]["last/mean_token_accuracy"] > 0.5
+    assert found["metrics"]["last/loss"] > 0
+
+
+def checked_labels() -> None:
+    """Check the labels that the loss is computed from."""
+    from recipes.trainers.sft import SFT
+
+    plain = SFT.compute_loss
+
+    def compute_loss(self, model, inputs, *args, **kwargs):
+        end = self._tokenizer.convert_tokens_to_ids("<assistant>")
+        for ids, labels in zip(inputs["input_ids"].tolist(), inputs["labels"].tolist(), strict=True):
+            prompt = ids.index(end) + 1
+            assert labels[:prompt] == [-100] * prompt
+            reply = [token for token in ids[prompt:] if token != self._tokenizer.pad_token_id]
+            assert [token for token in labels[prompt:] if token != -100] == reply
+            assert reply[-1] == self._tokenizer.eos_token_id
+        return plain(self, model, inputs, *args, **kwargs)
+
+    SFT.compute_loss = compute_loss
+
+
+@pytest.mark.slow
+def test_the_loss_is_of_the_completion_and_its_end(ready: Path, tmp_path: Path):
+    folder = tmp_path / "run"
+    shutil.copytree(ready, folder)
+    assert run(folder, checked_labels, max_steps=3) == 0, (folder / "err.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("losses", "checks"), [([2.0, 1.5, 1.0], [True]), ([1.0, 1.5, 2.0], [False]), ([], [])]
+)
+def test_a_rising_loss_is_warned_of(losses, checks):
+    curve = [(step, "loss", value) for step, value in zip((1, 5, 10), losses, strict=False)]
+    assert [one["ok"] for one in learns(curve, curves.scalars(curve))] == checks
+
+
+@pytest.mark.slow
+def test_too_little_data_and_what_is_cut_are_told(ready: Path, tmp_path: Path):
+    folder = tmp_path / "run"
+    shutil.copytree(ready, folder)
+    assert run(folder, gradient_accumulation_steps=8) == 2
+    assert "enough_data: one step takes 32 demonstrations, there are 26" in (folder / "out.txt").read_text()
+    assert run(folder, max_length=20, max_steps=2) == 0
+    found = json.loads((folder / "results/sft/metrics.json").read_text())
+    cut = next(one for one in found["health"] if one["check"] == "max_length")
+    assert not cut["ok"]
