@@ -61,7 +61,7 @@ TRAINING = (
     Series(
         "kl-estimators",
         "KL divergence to the reference policy, estimated",
-        "From the sampled tokens alone: log ratio (k1), its square (k2), Schulman's k3; beside the sum over all.",
+        "From sampled tokens: the log ratio (k1), its square (k2), Schulman's k3; beside the exact one.",
         (("kl/exact", "exact", "-"), ("kl/k1", "k1", ":"), ("kl/k2", "k2", "-."), ("kl/k3", "k3", "--")),
     ),
     Series(

@@ -21,7 +21,7 @@ NORMALISERS = {  # loss_type -> what a loss is a mean of
     "cispo": "all tokens of a step",
     "luspo": "completions, each times its length",
 }
-PLAIN = {  # advantage without a ratio -> name in the conformance table
+PLAIN = {  # advantage -> name in the conformance table
     "moving_average": "reinforce",
     "leave_one_out": "rloo",
     "positive": "online_rft",
@@ -55,6 +55,8 @@ def name(config: Mapping[str, Any]) -> str:
         return "rloo-clipped"
     if advantage == "process":
         return "grpo-process"
+    if advantage:
+        return PLAIN[advantage]
     loss = args.get("loss_type", "dapo")  # TRL's default
     if loss == "dapo" and config.get("dynamic_sampling"):
         return "dapo-dynamic"
@@ -69,6 +71,11 @@ def stages(run: Run, arm: str, seed: int) -> Iterator[graph.Node]:
     for node in run.nodes(arm, seed):
         if node.kind == "stage" and graph.resolve(run.recipes, node)["run"] in RL:
             yield node
+
+
+def _own(run: Run, arm: str) -> Iterator[graph.Node]:
+    """The arm's stages of this recipe."""
+    return (n for n in run.nodes(arm, run.seeds[0]) if n.kind == "stage" and n.recipe == run.name)
 
 
 def clip_range(run: Run, arm: str) -> tuple[float, float] | None:
@@ -92,17 +99,22 @@ def _clip(config: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def optimised(run: Run) -> pd.DataFrame:
-    """One row an arm and RL stage, with what defines its loss; empty without such a stage."""
-    rows = []
+    """One row an arm and RL stage, with what defines its loss; empty where no arm has such a stage."""
+    rows: list[dict[str, str]] = []
     for arm in run.arms:
         nodes = list(stages(run, arm, run.seeds[0]))
+        if not nodes:
+            kinds = dict.fromkeys(graph.resolve(run.recipes, node)["run"] for node in _own(run, arm))
+            rows.append({"arm": arm, "objective": ", ".join(kinds)})
         for node in nodes:
             config = graph.resolve(run.recipes, node)
             described = _grpo(config) if config["run"] == "grpo" else _policy_gradient(config)
             rows.append({"arm": arm + (f"/{run.label(node)}" if len(nodes) > 1 else "")} | described)
+    if not any("ratio" in row for row in rows):
+        return pd.DataFrame()
     frame = pd.DataFrame(rows).fillna(DASH)
-    told = [column for column in frame.columns if column != "also" or (frame[column] != DASH).any()]
-    return frame[told]
+    first = list(next(row for row in rows if "ratio" in row))  # the order of columns
+    return frame[[column for column in first if column != "also" or (frame[column] != DASH).any()]]
 
 
 def _grpo(config: Mapping[str, Any]) -> dict[str, str]:
