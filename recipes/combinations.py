@@ -8,6 +8,10 @@ from recipes.errors import UserError
 ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward
 TOKEN_MEAN = ("dapo", "cispo", "vespo")  # loss types that divide by the tokens of an optimizer step
 
+# values of what would cut or bend the sampler's distribution, or replace the sampler
+PLAIN = {"use_vllm": False, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
+PLAIN |= {"generation_kwargs": None, "use_transformers_continuous_batching": False}
+
 
 def check(stage: Mapping[str, Any]) -> None:
     """Raise UserError at the first combination in a resolved `grpo` stage that makes no sense."""
@@ -46,6 +50,12 @@ def check(stage: Mapping[str, Any]) -> None:
     if "steps_per_generation" in args:
         window = args.get("gradient_accumulation_steps", 1)
         check_window(args.get("loss_type", "dapo"), window, args["steps_per_generation"])
+    if stage.get("sampler") == "lean":
+        for name, plain in PLAIN.items():
+            if args.get(name, plain) not in (plain, None):
+                raise UserError(
+                    f"args.{name}: {args[name]}, but sampler lean draws from the whole distribution"
+                )
     if "replay" in stage:
         if "dynamic_sampling" in stage:
             raise UserError("replay: dynamic_sampling draws its own prompts; remove one of them")

@@ -76,6 +76,7 @@ def run(
         processing_class=tokenizer,
     )
     trainer.rollouts = log
+    trainer.lean = config.get("sampler") == "lean"
     trainer.extension = Extension(
         config.get("advantage"),
         config.get("importance_ratio"),

@@ -24,7 +24,7 @@ from recipes.rewards import text
 from recipes.stages.curves import FIFTH
 from recipes.trainers import process
 from recipes.trainers.advantages import OF_GROUP, MovingAverage
-from recipes.trainers.logprobs import LeanLogProbs
+from recipes.trainers.decoding import LeanSampling
 from recipes.trainers.ratios import Ratios, cut_by_clip
 from recipes.trainers.resume import EPOCH_STRIDE, ExactResume
 from recipes.worlds.protocol import Problem
@@ -43,7 +43,7 @@ class Extension:
     read_steps: process.Reader | None = None  # for advantage `process`
 
 
-class Objective(ExactResume, LeanLogProbs):
+class Objective(ExactResume, LeanSampling):
     """GRPOTrainer with an `extension` of its objective, and metrics of advantages and importance ratios."""
 
     extension = Extension()

@@ -28,6 +28,7 @@ def stage(args: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
         stage({"steps_per_generation": 6, "gradient_accumulation_steps": 4}),
         stage({"loss_type": "dapo", "steps_per_generation": 8, "gradient_accumulation_steps": 4}),
         stage({"shuffle_dataset": False}, replay={"every": 4, "share": 0.1}),
+        stage({"top_p": 1.0, "temperature": 0.6, "use_vllm": False}, sampler="lean"),
     ],
 )
 def test_sound(sound):
@@ -55,6 +56,9 @@ def test_sound(sound):
         ),
         (stage({"shuffle_dataset": True}, replay={}), "args.shuffle_dataset: replay"),
         (stage({"max_steps": -1}, replay={}), "args.max_steps: missing"),
+        (stage(replay={}, dynamic_sampling={"max_rounds": 3}), "replay: dynamic_sampling draws its own"),
+        (stage({"top_p": 0.9}, sampler="lean"), "args.top_p: 0.9, but sampler lean draws from the whole"),
+        (stage({"use_vllm": True}, sampler="lean"), "args.use_vllm: True"),
     ],
 )
 def test_senseless(wrong, message):

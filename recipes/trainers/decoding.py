@@ -1,0 +1,182 @@
+"""Sampling of completions for small models: the same law as `generate`, from a third of the time.
+
+With a small model most of a decoding step of `generate` is bookkeeping, and a batch runs to its longest row.
+Here a step is a few matrix products, a prompt is read once for all its completions, and rows that have ended
+leave the batch. The log-probabilities of the drawn tokens come with them, which saves the pass for the old
+ones. Knows Qwen3's architecture (arXiv 2505.09388 §2) alone; a test holds it to transformers' own.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from recipes.errors import UserError
+from recipes.trainers.logprobs import LeanLogProbs
+
+NEVER = -1e9  # added to an attention score; finite, so that a row of padding alone has no NaN
+CROWDED = 0.8  # once less of the rows than this go on, the others are dropped: a copy of the cache
+
+Cache = list[
+    tuple[torch.Tensor, torch.Tensor]
+]  # of each layer: keys and values (rows, heads, time, head_dim)
+
+
+class Decoder:
+    """One step of a Qwen3 policy with its weights as they are now. Raises UserError for another model."""
+
+    def __init__(self, model: Any):
+        config = model.config
+        if config.model_type != "qwen3" or config.attention_bias or config.use_sliding_window:
+            raise UserError(
+                f"sampler: lean knows Qwen3 models alone, not {config.model_type}; remove it"
+            )
+        self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self.head_dim, self.eps = config.head_dim, config.rms_norm_eps
+        with torch.no_grad():
+            self.embedding, self.head = model.model.embed_tokens.weight, model.lm_head.weight
+            self.norm = model.model.norm.weight
+            self.layers = [self.weights(layer) for layer in model.model.layers]
+            places = torch.arange(config.max_position_embeddings, device=self.embedding.device)[None]
+            cos, sin = model.model.rotary_emb(self.embedding[:1, None], places)  # (1, time, head_dim)
+        half = self.head_dim // 2
+        # rotate_half(x) * sin is x rolled by a half, times sin with its first half negative
+        self.cos, self.sin = cos[0], torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
+
+    @staticmethod
+    def weights(layer: Any) -> tuple[torch.Tensor, ...]:
+        """A layer's weights, those that read the same input in one."""
+        attention, mlp = layer.self_attn, layer.mlp
+        return (
+            layer.input_layernorm.weight,
+            torch.cat([attention.q_proj.weight, attention.k_proj.weight, attention.v_proj.weight]),
+            attention.q_norm.weight,
+            attention.k_norm.weight,
+            attention.o_proj.weight,
+            layer.post_attention_layernorm.weight,
+            torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight]),
+            mlp.down_proj.weight,
+        )
+
+    def empty(self, rows: int, time: int) -> Cache:
+        shape = (rows, self.kv_heads, time, self.head_dim)
+        return [(self.embedding.new_zeros(shape), self.embedding.new_zeros(shape)) for _ in self.layers]
+
+    def step(
+        self, ids: torch.Tensor, places: torch.Tensor, slot: int, cache: Cache, bias: torch.Tensor
+    ) -> torch.Tensor:
+        """Logits (rows, vocabulary) after the tokens `ids` (rows,), which take the cache's column `slot`.
+
+        `places` (rows,): their positions; `bias` (rows, 1, 1, time): added to the scores of columns.
+        """
+        rows = len(ids)
+        queries = self.heads + self.kv_heads
+        cos, sin = self.cos[places, None], self.sin[places, None]  # (rows, 1, head_dim)
+        hidden = self.embedding[ids]  # (rows, width)
+        for weights, (keys, values) in zip(self.layers, cache, strict=True):
+            norm, qkv, q_norm, k_norm, out, mlp_norm, gate_up, down = weights
+            heads = functional.linear(self.normed(hidden, norm), qkv).view(rows, -1, self.head_dim)
+            query = self.rotated(self.normed(heads[:, : self.heads], q_norm), cos, sin)
+            keys[:, :, slot] = self.rotated(self.normed(heads[:, self.heads : queries], k_norm), cos, sin)
+            values[:, :, slot] = heads[:, queries:]
+            attended = functional.scaled_dot_product_attention(
+                query[:, :, None],
+                keys[:, :, : slot + 1],
+                values[:, :, : slot + 1],
+                attn_mask=bias[..., : slot + 1],
+                enable_gqa=self.heads != self.kv_heads,
+            )
+            hidden = hidden + functional.linear(attended.reshape(rows, -1), out)
+            gate, up = functional.linear(self.normed(hidden, mlp_norm), gate_up).chunk(2, dim=-1)
+            hidden = hidden + functional.linear(functional.silu(gate) * up, down)
+        return functional.linear(self.normed(hidden, self.norm), self.head)
+
+    def normed(self, values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return functional.rms_norm(values, weight.shape, weight, self.eps)
+
+    def rotated(self, values: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        return values * cos + values.roll(self.head_dim // 2, dims=-1) * sin
+
+
+@torch.no_grad()
+def sample(
+    model: Any, prompts: Sequence[Sequence[int]], cap: int, temperature: float, ends: Sequence[int]
+) -> tuple[list[list[int]], torch.Tensor]:
+    """A completion of each prompt, and the log-probabilities of its tokens (rows, time), 0 after its end.
+
+    It ends with a token of `ends`, or with its `cap`-th. Draws from softmax(logits / `temperature`).
+    """
+    decoder = Decoder(model)
+    device = decoder.embedding.device
+    distinct = list(dict.fromkeys(map(tuple, prompts)))
+    width, rows = max(map(len, distinct)), len(prompts)
+    starts = torch.tensor([width - len(prompt) for prompt in distinct], device=device)
+    ids = torch.tensor([[0] * (width - len(prompt)) + [*prompt] for prompt in distinct], device=device)
+    padded = torch.arange(width + cap, device=device) < starts[:, None]  # (distinct, time)
+    bias = torch.zeros_like(padded, dtype=decoder.embedding.dtype).masked_fill(padded, NEVER)[:, None, None]
+    cache = decoder.empty(len(distinct), width + cap)
+    for slot in range(width):
+        logits = decoder.step(ids[:, slot], (slot - starts).clamp(min=0), slot, cache, bias)
+
+    # from here on a row is a completion; it starts with its prompt's logits and cache
+    number = {prompt: place for place, prompt in enumerate(distinct)}
+    take = torch.tensor([number[tuple(prompt)] for prompt in prompts], device=device)
+    logits, starts, bias = logits[take], starts[take], bias[take]
+    cache = [(keys[take], values[take]) for keys, values in cache]
+    going = torch.arange(rows, device=device)  # rows in the batch
+    alive = torch.ones_like(going, dtype=torch.bool)  # those of them that have not ended
+    drawn = torch.zeros((rows, cap), dtype=torch.long, device=device)
+    logps = torch.zeros((rows, cap), dtype=logits.dtype, device=device)
+    lengths = torch.zeros_like(going)
+    stop = torch.tensor(list(ends), device=device)
+    for length in range(cap):
+        log_probs = (logits / temperature).log_softmax(dim=-1)
+        # the largest of p / Exponential(1) is a draw from p
+        token = (log_probs.exp() / torch.empty_like(log_probs).exponential_()).argmax(dim=-1)
+        drawn[going, length] = token
+        logps[going, length] = log_probs.gather(1, token[:, None])[:, 0]
+        lengths[going] += alive
+        alive &= ~torch.isin(token, stop)
+        left = int(alive.sum())
+        if not left or length + 1 == cap:
+            break
+        if left < CROWDED * len(going):
+            keep = alive.nonzero()[:, 0]
+            going, alive, token, starts, bias = (x[keep] for x in (going, alive, token, starts, bias))
+            cache = [(keys[keep], values[keep]) for keys, values in cache]
+        slot = width + length
+        logits = decoder.step(token, slot - starts, slot, cache, bias)
+    logps *= torch.arange(cap, device=device) < lengths[:, None]
+    ids_of = [row[:end] for row, end in zip(drawn.tolist(), lengths.tolist(), strict=True)]
+    return ids_of, logps[:, : int(lengths.max())]
+
+
+class LeanSampling(LeanLogProbs):
+    """GRPOTrainer whose rollouts, if `lean`, come from `sample`, and the old log-probabilities with them."""
+
+    lean = False
+    model: Any
+    temperature: Any
+    max_completion_length: Any
+    eos_token_ids: Any
+    _drawn: torch.Tensor | None = None  # log-probabilities of the rollout that is being scored
+
+    def _generate_single_turn(self, prompt_ids, *args, **kwargs):
+        if not self.lean:
+            return super()._generate_single_turn(prompt_ids, *args, **kwargs)
+        ids, self._drawn = sample(
+            self.accelerator.unwrap_model(self.model),
+            prompt_ids,
+            self.max_completion_length,
+            self.temperature,
+            self.eos_token_ids,
+        )
+        return ids, None
+
+    def _get_per_token_logps_and_entropies(self, model, *args, **kwargs):
+        drawn = self._drawn
+        if drawn is None or torch.is_grad_enabled() or model is not self.model:
+            return super()._get_per_token_logps_and_entropies(model, *args, **kwargs)
+        self._drawn = None
+        return drawn, None, None
