@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pandas as pd
+from scipy import stats
 
 from analysis import rows, statistics
 from analysis.table import Run, measured
@@ -55,7 +56,8 @@ def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str
         values = grid[shared].to_numpy()  # (models, levels)
         point, low, high = statistics.iqm(values)
         text = rows.level(Mean(point, low, high, len(values), "seeds"))
-        found.append(rows.Row(arm, tuple(values.mean(axis=1)), point, low, high, text, palette[arm]))
+        seeds = stats.trim_mean(values, 0.25, axis=1)
+        found.append(rows.Row(arm, tuple(seeds.tolist()), point, low, high, text, palette[arm]))
     return sorted(found, key=lambda row: -row.mean)
 
 

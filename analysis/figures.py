@@ -104,7 +104,7 @@ def plans(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Iterato
         "levels",
         "Interquartile mean over levels of difficulty",
         "Mean of the middle half of all seeds and levels, with its interval, the best first: "
-        "no single level or seed decides. Dots: means of seeds.",
+        "no single level or seed decides. Dots: seeds alone.",
         effects.by_level(run, numbers, task, palette),
         f"IQM of {level}",
     )

@@ -14,10 +14,10 @@ RL = ("grpo", "policy_gradient")  # stage kinds
 CONFORMANCE = "results/published/conformance.csv"
 STATUSES = ("exact", "corrected", "deviates")
 NORMALISERS = {  # loss_type -> what a loss is a mean of
-    "grpo": "tokens of a completion, then completions",
+    "grpo": "tokens of each completion, then completions",
     "dapo": "all tokens of a step",
     "bnpo": "all tokens of a micro-batch",
-    "dr_grpo": "sum of tokens / length cap, then completions",
+    "dr_grpo": "tokens summed and divided by the cap, then completions",
     "cispo": "all tokens of a step",
     "luspo": "completions, each times its length",
 }
@@ -117,6 +117,14 @@ def optimised(run: Run) -> pd.DataFrame:
     return frame[[column for column in first if column != "also" or (frame[column] != DASH).any()]]
 
 
+def grouped(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same with one row for all arms that minimise one loss."""
+    if not len(frame):
+        return frame
+    settings = [column for column in frame.columns if column != "arm"]
+    return frame.groupby(settings, sort=False).arm.agg(", ".join).reset_index()[["arm", *settings]]
+
+
 def _grpo(config: Mapping[str, Any]) -> dict[str, str]:
     args = config["args"]
     advantage = config.get("advantage")
@@ -130,7 +138,7 @@ def _grpo(config: Mapping[str, Any]) -> dict[str, str]:
         "loss_type": loss,
         "mean over": NORMALISERS.get(loss, DASH),
         "advantage": ADVANTAGES.get(advantage or "centered", str(advantage)),
-        "over std": "no" if own or str(scaled).lower() in ("none", "false") else f"of the {scaled}",
+        "over std": "no" if own or str(scaled).lower() in ("none", "false") else str(scaled),
         "ratio": _ratio(config),
         "clip range": _range(_clip(config)),
         "KL": _kl(args),
@@ -190,7 +198,7 @@ def _policy_gradient(config: Mapping[str, Any]) -> dict[str, str]:
     return {
         "objective": f"{args['loss']} {args['delta']}",
         "advantage": ADVANTAGES[args["delta"]],
-        "over std": "of the group" if args["delta"] == "normalized" else "no",
+        "over std": "group" if args["delta"] == "normalized" else "no",
         "ratio": ratio,
         "clip range": _range(_clip(config)),
         "KL": f"{kl:g} {args.get('kl_estimator', 'k3')}" if kl else "none",

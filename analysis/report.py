@@ -71,7 +71,7 @@ def render(run: table.Run, folder: Path, report: str = "report") -> str:
         tally=claims.tally(verdicts),
         figures=figures,
         arms_table=_cells(tables.arms_shown(run, arms)),
-        objectives=_cells(objectives.optimised(run)),
+        objectives=_cells(objectives.grouped(objectives.optimised(run))),
         conformance=objectives.conformance(run).to_dict("records"),
         published=_cells(tables.published(run, numbers)),
         failed=_cells(checks[checks.state != "ok"]),

@@ -65,7 +65,7 @@ def test_it_says_what_a_reader_asks_for(page):
         "The clip range is 0.2, not 10.",
         "snakemake --cores all results/toy_zero/cpu/report.html --config scale=cpu seeds=3",
         "grpo.rewards.accuracy",
-        "tokens of a completion, then completions",
+        "tokens of each completion, then completions",
         "ladder: each arm adds to the one above. format-only 0.205 [",  # in words
         "tiny_lm/pretrain@no-cot",
         "best template",
