@@ -25,13 +25,20 @@ def positive(now: Scored, earlier: Sequence[Scored]) -> Array:
     return paper.positive(now.correct)
 
 
-def process(now: Scored, earlier: Sequence[Scored]) -> list[list[Array]]:
-    groups = range(0, len(now.steps), GROUP)
-    return [paper.process(now.steps[g : g + GROUP], now.lengths[g : g + GROUP], **TRL_STD) for g in groups]
+def of_steps(**options):
+    """Advantages of tokens, from the rewards of steps."""
+
+    def advantages(now: Scored, earlier: Sequence[Scored]) -> list[list[Array]]:
+        groups = [slice(start, start + GROUP) for start in range(0, len(now.steps), GROUP)]
+        return [paper.process(now.steps[rows], now.lengths[rows], **options) for rows in groups]
+
+    return advantages
 
 
 normalized = of_rewards(paper.normalized, **TRL_STD)
 centered = of_rewards(paper.centered)
+process = of_steps(**TRL_STD)
+process_of_a_population = of_steps()
 DR = {"loss_type": "dr_grpo", "scale_rewards": "none"}
 SEQUENCE = {"importance_sampling_level": "sequence", "epsilon": 3e-3, "epsilon_high": 4e-3}
 SUM = 1 / CAP  # TRL's dr_grpo divides a sum over tokens by the cap: a constant factor

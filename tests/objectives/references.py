@@ -33,6 +33,7 @@ class Sample:
     reference: Tensor | None  # (T,) log pi_ref(o_t)
     advantage: Tensor  # () or (T,)
     masked: bool = False  # overlong filtering: its loss is not counted
+    group: int = 0
 
     def __len__(self) -> int:
         return 0 if self.masked else len(self.logp)

@@ -9,10 +9,15 @@ import math
 from functools import partial
 
 import pytest
+import references as paper
 import torch
 from cases import CASES
 from compare import TOLERANCE, worst
-from observe import CAP, GROUP, LAYOUTS
+from hypothesis import given
+from hypothesis import strategies as st
+from observe import CAP, GROUP, LAYOUTS, PROMPTS
+
+from recipes import rewards
 
 # each part of the trainers where it is hardest; the whole grid is slow
 FAST = {
@@ -79,3 +84,48 @@ def test_what_a_rollout_holds(watch):
     assert (spread == 0).any()
     assert (spread > 0).any()
     assert len({len(p) for rollout in seen.rollouts for p in rollout.prompts}) > 1
+
+
+@pytest.mark.parametrize("layout", ["windows", pytest.param("minibatches", marks=pytest.mark.slow)])
+def test_dynamic_sampling_leaves_groups_of_mixed_outcome(layout: str, watch):
+    """DAPO Eq. 11, of all that the optimizer steps were made of; and there was something to leave out."""
+    seen = watch("dapo-dynamic", layout)
+    for number, rollout in enumerate(seen.rollouts):
+        correct = torch.tensor([row[[*seen.weights].index("accuracy")] for row in rollout.rewards])
+        mixed = {
+            tuple(rollout.prompts[at * GROUP])
+            for at, right in enumerate(correct.view(-1, GROUP).sum(dim=1))
+            if 0 < right < GROUP
+        }
+        pad = seen.trainer.processing_class.pad_token_id
+        used = {
+            tuple(token for token in ids if token != pad)
+            for update in seen.updates
+            if update.rollout == number
+            for part in update.slices
+            for ids in part["prompt_ids"].tolist()
+        }
+        assert len(used) == PROMPTS
+        assert used <= mixed
+        assert len(correct) > PROMPTS * GROUP
+
+
+@given(st.integers(2, 40).flatmap(lambda cap: st.tuples(st.just(cap), st.integers(1, cap - 1))), st.data())
+def test_soft_overlong_reward(sizes: tuple[int, int], data: st.DataObject):
+    """DAPO Eq. 13 at every length that the cap allows."""
+    cap, cache = sizes
+    length = data.draw(st.integers(1, cap))
+    (reward,) = rewards.build(["soft_overlong"], None, cap=cap, cache=cache)
+    found = reward(prompts=["?"], completions=["x" * length], completion_ids=[[7] * length])
+    assert found == pytest.approx([paper.soft_overlong(length, cap, cache)])
+
+
+def test_noise(watch):
+    """Of the given spread, other for each rollout, the same in all epochs over it."""
+    seen = watch("grpo-noise", "one-batch-twice")
+    noise = [update.slices[0]["old_logp_noise"] for update in seen.updates]
+    assert torch.equal(noise[0], noise[1])
+    assert torch.equal(noise[2], noise[3])
+    assert noise[0].std().item() == pytest.approx(0.1, rel=0.15)
+    assert noise[0].mean().abs() < 0.02
+    assert not torch.isin(noise[0], noise[2]).any()

@@ -1,8 +1,9 @@
 """Every method of TRL and transformers that recipes/ overrides or reaches into is pinned by name.
 
 An upgrade that renames one, changes what it takes or no longer calls it would leave an override without
-effect, and no error. hooks.json has for each its parameters (of an override) and the upstream methods that
-mention it. When a test fails: read what changed there, adapt recipes/, and only then write the new pin.
+effect, and no error. hooks.json has for each the upstream methods that mention it and, of an override, the
+classes it comes from and what it takes. When a test fails: read what changed there, adapt recipes/, and only
+then write the new pin.
 """
 
 import ast
@@ -12,6 +13,7 @@ import json
 import pkgutil
 import re
 import textwrap
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,8 @@ import recipes
 
 UPSTREAM = ("trl", "transformers")
 
-PINS: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("hooks.json").read_text())
+Pin = dict[str, str]
+PINS: dict[str, Pin] = json.loads(Path(__file__).with_name("hooks.json").read_text())
 
 
 @cache
@@ -60,9 +63,8 @@ def mentions(base: type) -> dict[str, set[str]]:
     }
 
 
-def users(name: str) -> str:
-    """The upstream methods that mention an attribute."""
-    bases = {base for one in ours() for base in upstream(one)}
+def users(name: str, bases: Sequence[type]) -> str:
+    """The methods of upstream classes that mention an attribute."""
     found = [
         f"{base.__name__}.{method}"
         for base in bases
@@ -79,42 +81,46 @@ def parameters(function: Any) -> str:
     return " ".join(plain[1:])
 
 
-def overrides() -> dict[str, dict[str, str]]:
-    """What we override of each upstream class that has it, in the form of `PINS`."""
+def overrides(one: type) -> dict[str, Pin]:
+    """The methods that a class of ours overrides."""
+    own = [base for base in one.__mro__ if base.__module__.startswith("recipes.")]
     found = {}
-    for one in ours():
-        own = [base for base in one.__mro__ if base.__module__.startswith("recipes.")]
-        for name in {name for base in own for name, value in vars(base).items() if inspect.isfunction(value)}:
-            for base in upstream(one):
-                if name in vars(base) and name != "__init__":
-                    pin = {"takes": parameters(vars(base)[name]), "used by": users(name)}
-                    found[f"{base.__name__}.{name}"] = pin
+    for name in {name for base in own for name, value in vars(base).items() if inspect.isfunction(value)}:
+        bases = [base for base in upstream(one) if name in vars(base) and name != "__init__"]
+        if bases:
+            pin = {"takes": parameters(vars(bases[0])[name]), "used by": users(name, upstream(one))}
+            found[name] = {"in": " ".join(base.__name__ for base in bases), **pin}
     return found
 
 
-def reached() -> dict[str, dict[str, str]]:
-    """The private names of upstream's trainers that recipes/ mentions, in the form of `PINS`."""
-    overridden = {key.partition(".")[2] for key in overrides()}
-    used = set()
-    for path in Path(recipes.__path__[0]).rglob("*.py"):
-        nodes = ast.walk(ast.parse(path.read_text()))
-        used |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    private = {name for name in used - overridden if re.match("_[a-z]", name)}
-    return {name: {"used by": users(name)} for name in private if users(name)}
+@cache
+def reached() -> set[str]:
+    """The private names that recipes/ mentions, its own among them."""
+    trees = [ast.parse(path.read_text()) for path in Path(recipes.__path__[0]).rglob("*.py")]
+    names = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return {name for name in names if re.match("_[a-z]", name)}
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, dict[str, str]]:
-    return {**overrides(), **reached()}
+def found() -> dict[str, Pin]:
+    """All hooks in the form of `PINS`. `GRPOTrainer.…` is what is reached through a GRPOTrainer."""
+    pins: dict[str, Pin] = {}
+    for one in ours():
+        private = {name: {"used by": users(name, upstream(one))} for name in reached()}
+        hooks = {**{name: pin for name, pin in private.items() if pin["used by"]}, **overrides(one)}
+        for name, pin in hooks.items():
+            key = f"{upstream(one)[0].__name__}.{name}"
+            pins[key] = {**pin, **pins.get(key, {})}  # another class of ours may override it
+    return pins
 
 
 @pytest.mark.parametrize("name", PINS)
-def test_hook(name: str, found: dict[str, dict[str, str]]):
+def test_hook(name: str, found: dict[str, Pin]):
     """A hook that is missing here was renamed upstream, or is no longer used by recipes/."""
     assert found.get(name) == PINS[name], f"{name} is not what recipes/ was written for"
 
 
-def test_every_hook_is_pinned(found: dict[str, dict[str, str]]):
+def test_every_hook_is_pinned(found: dict[str, Pin]):
     """A new override, or a private name newly used, needs a pin."""
     assert {name: pin for name, pin in found.items() if name not in PINS} == {}
 

@@ -1,0 +1,146 @@
+"""The comparison with the papers is sharp: each of these small mistakes in the trainers makes it fail.
+
+A mutation replaces a piece of the source of a function, of recipes/ or of TRL. One that does not find its
+piece any more fails too: look where that code has gone.
+"""
+
+import inspect
+import textwrap
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import pytest
+from cases import CASES
+from compare import TOLERANCE, compare, worst
+from trl import GRPOTrainer
+from trl.trainer import utils
+
+from recipes.trainers import advantages, process
+from recipes.trainers.advantages import MovingAverage
+from recipes.trainers.logprobs import LeanLogProbs
+from recipes.trainers.objective import Objective
+
+LOSS = GRPOTrainer._compute_loss
+SCORE = GRPOTrainer._generate_and_score_completions
+OURS = Objective._generate_and_score_completions
+LOGPS = Objective._get_per_token_logps_and_entropies
+WINDOW = Objective._prepare_inputs
+RATIO = Objective.set_ratio
+LEAN = LeanLogProbs._get_per_token_logps_and_entropies
+OF_TOTAL = MovingAverage.advantages
+
+CENTERED = "rewards - mean_grouped_rewards"
+SCALED = 'if self.scale_rewards != "none"'
+CLIP = "torch.clamp(coef_1, 1 - self.epsilon_low, 1 + self.epsilon_high)"
+CLIP_CISPO = "torch.clamp(coef_1, max=self.epsilon_high)"
+K3 = "torch.exp(ref_per_token_logps - per_token_logps) - (ref_per_token_logps - per_token_logps) - 1"
+SEQUENCE_MEAN = "(per_token_loss * mask).sum(-1) / mask.sum(-1).clamp(min=1.0)).mean()"
+TOKEN_MEAN = "(per_token_loss * mask).sum() / mask.sum()"
+RATIO_MEAN = "(log_ratio * mask).sum(-1) / mask.sum(-1)"
+STEP_TOKENS, ROLLOUT_TOKENS = "total * (rollout // window)", 'inputs["num_items_in_batch"]'
+DR_TOTAL = "(per_token_loss.size(0) * self.max_completion_length)"
+
+# what is wrong, a case that shows it (in "windows" unless said), the function, a piece of it, in its place
+# fmt: off
+MUTATIONS: list[tuple[str, str, Any, str, str]] = [
+    # advantages
+    ("the mean of all", "rloo", advantages.leave_one_out, "(group_size - 1)", "group_size"),
+    ("sign", "rloo", advantages.leave_one_out, "groups - others", "others - groups"),
+    ("sign", "raw", advantages.raw, "rewards.clone()", "-rewards"),
+    ("the worst", "best", advantages.best, "amax", "amin"),
+    ("1 for the best", "best", advantages.best, "groups * largest", "1.0 * largest"),
+    ("the wrong", "online_rft", advantages.positive, "rewards > 0", "rewards <= 0"),
+    ("centered", "online_rft", advantages.positive, "dtype)", "dtype) - rewards.mean()"),
+    ("own mean", "reinforce", OF_TOTAL, "if self.count", "if False"),
+    ("sign of the baseline", "reinforce", OF_TOTAL, "rewards - (", "rewards + ("),
+    ("counted twice", "reinforce", MovingAverage.after, "rewards.numel()", "2 * rewards.numel()"),
+    ("TRL's own", "rloo", OURS, "if self.extension.advantage:", "if False:"),
+    ("sign", "grpo", SCORE, CENTERED, "mean_grouped_rewards - rewards"),
+    ("std of a population", "grpo", utils.nanstd, "count / (count - 1)", "count / count"),
+    ("no std", "grpo", SCORE, SCALED, "if False"),
+    ("std", "dr_grpo", SCORE, SCALED, "if True"),
+    # process supervision
+    ("steps before", "grpo-process", process.advantages, "flip(1).cumsum(1).flip(1)", "cumsum(1)"),
+    ("a token late", "grpo-process", process.advantages, "[row, end]", "[row, end + 1]"),
+    ("a character early", "grpo-process", process.reader, "(ends, end)", "(ends, end - 1)"),
+    ("not centered", "grpo-process", process.normalised, "rewards - rewards.mean()", "rewards"),
+    ("std of a population", "grpo-process", process.normalised, ".std()", ".std(correction=0)"),
+    ("no answer step", "gspo-token", process.reader, ", (last, accuracy)]", "]"),
+    # ratios
+    ("a ratio", "rloo@epochs", OURS, 'importance_ratio == "none"', 'importance_ratio == "no"'),
+    ("no old policy", "grpo@epochs", SCORE, "% generate_every != 0", "< 0"),
+    ("sum", "gspo", LOSS, RATIO_MEAN, "(log_ratio * mask).sum(-1) / mask[:, 0]"),
+    ("sum", "gspo-token", RATIO, " / mask.sum(dim=1).clamp(min=1)", ""),
+    ("token ratios", "gspo-token", RATIO, '== "sequence_token"', '== "token"'),
+    ("s not frozen", "gspo-token", LOGPS, "found[0].detach()", "found[0]"),
+    ("no noise", "grpo-noise", RATIO, "+ batch[NOISE]", ""),
+    # clip
+    ("none", "grpo", LOSS, CLIP, "coef_1"),
+    ("none", "gspo", LOSS, CLIP, "coef_1"),
+    ("none", "gspo-token", LOSS, CLIP, "coef_1"),
+    ("none", "cispo", LOSS, CLIP_CISPO, "coef_1"),
+    ("not frozen", "cispo", LOSS, CLIP_CISPO + ".detach()", CLIP_CISPO),
+    ("no higher", "dapo", LOSS, CLIP, CLIP.replace("epsilon_high", "epsilon_low")),
+    ("max for min", "grpo", LOSS, "-torch.min(", "-torch.max("),
+    # KL
+    ("none", "grpo-kl", LOSS, "per_token_loss + self.beta * per_token_kl", "per_token_loss"),
+    ("sign", "grpo-kl", LOSS, "per_token_loss + self.beta", "per_token_loss - self.beta"),
+    ("k1", "grpo-kl", LOSS, K3, "per_token_logps - ref_per_token_logps"),
+    ("times the ratio", "grpo-kl", LOSS, "if self.args.use_bias_correction_kl", "if True"),
+    # normalisers
+    ("longest", "grpo", LOSS, SEQUENCE_MEAN, "(per_token_loss * mask).sum(-1) / mask.size(1)).mean()"),
+    ("unmasked", "grpo-overlong", LOSS, SEQUENCE_MEAN, SEQUENCE_MEAN[:-7] + "[mask.sum(-1) > 0].mean()"),
+    ("not filtered", "grpo-overlong", SCORE, "if self.mask_truncated_completions", "if False"),
+    ("accumulation", "grpo", LOSS, "loss = loss / normalizer", "pass"),
+    ("share of the rollout", "dapo", WINDOW, STEP_TOKENS, ROLLOUT_TOKENS),
+    ("share of the rollout", "cispo@minibatches", WINDOW, STEP_TOKENS, ROLLOUT_TOKENS),
+    ("a micro-batch", "dapo", WINDOW, "first + window", "first + 1"),
+    ("tokens for the cap", "dr_grpo", LOSS, DR_TOTAL, "mask.sum()"),
+    ("longest for all", "bnpo", LOSS, TOKEN_MEAN, TOKEN_MEAN[:-10] + "mask.sum(-1).max()"),
+    # log-probabilities
+    ("of the next token", "grpo", LEAN, "start + steps - 1", "start + steps"),
+    ("without the last", "grpo", LEAN, "start + steps < length", "start + steps < length - 1"),
+    ("without the first", "grpo", LEAN, "place < start", "place <= start"),
+    ("rows mixed up", "grpo@one-batch-twice", LEAN, "torch.argsort(torch.cat(order))", "torch.cat(order)"),
+]
+# fmt: on
+
+
+def mutate(monkeypatch: pytest.MonkeyPatch, function: Any, piece: str, other: str) -> None:
+    """Give a function another body wherever it is already known by name."""
+    function = inspect.unwrap(function)
+    source = textwrap.dedent(inspect.getsource(function))
+    assert piece in source, f"{function.__qualname__} has no {piece!r} any more"
+    body = textwrap.indent(source.replace(piece, other), "    ")
+    # `super()` needs a cell of this name
+    lines = ["def outer(__class__=None):", body, f"    return {function.__name__}"]
+    built: dict[str, Any] = {}
+    exec("\n".join(lines), function.__globals__, built)
+    mutant = inspect.unwrap(built["outer"]())
+    assert isinstance(function, FunctionType)
+    monkeypatch.setattr(function, "__code__", mutant.__code__)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("place", "function", "piece", "other"),
+    [mutation[1:] for mutation in MUTATIONS],
+    ids=[f"{case}: {what}" for what, case, *_ in MUTATIONS],
+)
+def test_a_mistake_is_seen(
+    place: str, function: Any, piece: str, other: str, monkeypatch: pytest.MonkeyPatch, folder: Path
+):
+    case, _, layout = place.partition("@")
+    mutate(monkeypatch, function, piece, other)
+    seen = CASES[case].watch(folder, layout or "windows")
+    assert worst(compare(CASES[case], seen, folder)) > 100 * TOLERANCE
+
+
+@pytest.mark.slow
+def test_an_unchanged_copy_is_no_mistake(monkeypatch: pytest.MonkeyPatch, folder: Path):
+    """The way of mutating alone changes nothing."""
+    for function in (LOSS, SCORE, OURS, RATIO, LEAN):
+        mutate(monkeypatch, function, "self", "self")
+    seen = CASES["gspo-token"].watch(folder, "one-batch-twice")
+    assert worst(compare(CASES["gspo-token"], seen, folder)) < TOLERANCE
