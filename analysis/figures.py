@@ -24,14 +24,12 @@ from analysis.claims import Verdict
 from analysis.drawing import STYLE, colours, save
 from analysis.table import Run, final
 
-SECTIONS = ("verdicts", "results", "training")
-
 
 @dataclass(frozen=True)
 class Plan:
     """A figure that may be drawn: `draw` returns None where there are no data."""
 
-    section: str
+    section: str  # verdicts, results or training
     name: str
     title: str
     caption: str

@@ -12,7 +12,6 @@ from recipes import graph
 
 RL = ("grpo", "policy_gradient")  # stage kinds
 CONFORMANCE = "results/published/conformance.csv"
-STATUSES = ("exact", "corrected", "deviates")
 NORMALISERS = {  # loss_type -> what a loss is a mean of
     "grpo": "tokens of each completion, then completions",
     "dapo": "all tokens of a step",

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from analysis import learning_curves, objectives, report
+from analysis.table import Run
 from recipes.recipe import Recipe, load_all
 
 
