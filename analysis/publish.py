@@ -16,7 +16,7 @@ import pandas as pd
 from analysis import command, table
 from recipes.errors import UserError
 
-TABLES = ("arms", "claims", "published", "health", "cost")
+TABLES = ("arms", "claims", "objectives", "published", "health", "cost")
 
 
 def publish(run: table.Run, out: Path, report: str) -> None:
