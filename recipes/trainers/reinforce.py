@@ -21,6 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from transformers import GenerationConfig
 
 from recipes.errors import UserError
 from recipes.rewards import Reward
@@ -65,6 +66,10 @@ def train(
     torch.manual_seed(seed)
     order = random.Random(seed)
     model.eval()  # no dropout, so that the ratio is 1 before the first update
+    # a checkpoint's own defaults (top_k, repetition_penalty, …) would sample from another policy
+    model.generation_config = GenerationConfig(
+        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
     tokens = 0
     for epoch in range(config.epochs):
@@ -149,8 +154,6 @@ def sample(model: Any, tokenizer: Any, prompts: list[str], config: PolicyGradien
         top_p=1.0,
         max_new_tokens=config.max_completion_length,
         num_return_sequences=config.num_generations,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
     )
     end = tokenizer.eos_token_id
     responses = rows[:, batch["input_ids"].shape[1] :].tolist()
