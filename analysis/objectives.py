@@ -78,7 +78,7 @@ def _own(run: Run, arm: str) -> Iterator[graph.Node]:
 
 
 def clip_range(run: Run, arm: str) -> tuple[float, float] | None:
-    """The ratios at which the last RL stage of an arm clips; None where nothing is clipped."""
+    """The ratios at which the last RL stage of an arm clips, 0: never; None where nothing is clipped."""
     nodes = list(stages(run, arm, run.seeds[0]))
     return _clip(graph.resolve(run.recipes, nodes[-1])) if nodes else None
 
@@ -94,7 +94,7 @@ def _clip(config: Mapping[str, Any]) -> tuple[float, float] | None:
     high = args.get("epsilon_high")
     if args.get("loss_type") == "cispo":
         return (0.0, high if high is not None else low)
-    return (1 - low, 1 + (low if high is None else high))
+    return (max(1 - low, 0.0), 1 + (low if high is None else high))
 
 
 def optimised(run: Run) -> pd.DataFrame:

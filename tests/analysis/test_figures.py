@@ -254,6 +254,13 @@ def test_ratios_are_added_up_and_drawn_as_shares(run, palette):
     assert clip == pytest.approx([math.log(0.8), math.log(1.2)])
 
 
+def test_a_clip_range_wider_than_the_ratios_is_drawn_where_it_can_be(run, palette):
+    stage = run.spec["stages"]["grpo"]
+    wide = changed(run, stages={"grpo": stage | {"args": stage["args"] | {"epsilon": 10.0}}})
+    (axis, *_) = ratio_histograms.draw(replace(wide, arms=ARMS[:1]), palette).axes
+    assert [line.get_xdata()[0] for line in axis.lines] == pytest.approx([math.log(11)])
+
+
 def test_without_ratios_there_is_no_figure(run, palette, tmp_path):
     assert ratio_histograms.draw(replace(run, root=tmp_path), palette) is None
 

@@ -23,13 +23,15 @@ def of(run, arms: dict, **stage):
 def test_an_arm_is_told_by_what_defines_its_loss(run):
     dapo = {"loss_type": "dapo", "epsilon_high": 0.28, "beta": 0.0, "mask_truncated_completions": True}
     gspo = {"importance_sampling_level": "sequence", "epsilon": 3e-4, "epsilon_high": 4e-4, "beta": 0.0}
-    table = objectives.optimised(of(run, {"base-recipe": {}, "dapo": dapo, "gspo": gspo})).set_index("arm")
+    arms = {"base-recipe": {}, "dapo": dapo, "gspo": gspo, "wide": {"epsilon": 10.0}}
+    table = objectives.optimised(of(run, arms)).set_index("arm")
     base = table.loc["base-recipe"]
     assert (base.objective, base.loss_type, base.KL) == ("grpo-kl", "grpo", "0.001 k3")
     assert (base["over std"], base["clip range"]) == ("group", f"0.8 {objectives.DASH} 1.2")
     assert (base["updates per rollout"], base["group size"]) == ("4", "8")
     assert (table.objective["dapo"], table.KL["dapo"]) == ("dapo", "none")
     assert table["clip range"]["dapo"] == f"0.8 {objectives.DASH} 1.28"
+    assert table["clip range"]["wide"] == f"0 {objectives.DASH} 11"  # no ratio is below 0
     assert table.also["dapo"] == "cut completions masked"
     assert (table.objective["gspo"], table.ratio["gspo"]) == ("gspo", "sequence")
     assert table["clip range"]["gspo"] == f"0.9997 {objectives.DASH} 1.0004"
@@ -66,11 +68,14 @@ def test_what_our_trainers_add_is_told(run):
 
 
 def test_every_recipe_of_the_repository_can_be_told():
-    recipes = load_all()
+    """And no objective of a grpo stage is without its rows in the conformance table."""
+    recipes, known = load_all(), set(pd.read_csv(objectives.CONFORMANCE).objective)
     for name, recipe in recipes.items():
         if arms := recipe.arms("cpu"):
             table = objectives.optimised(Run(recipes, name, "cpu", tuple(arms), (0,)))
             assert len(table) >= len(arms) or name == "tiny_lm"
+            if "loss_type" in table:
+                assert set(table.objective[table.loss_type != objectives.DASH]) <= known
 
 
 def test_conformance_is_of_the_objectives_that_were_run(run, tmp_path):
