@@ -47,6 +47,13 @@ def check(stage: Mapping[str, Any]) -> None:
         raise UserError(
             "old_logp_noise: without effect, for importance_ratio none has no old log-probabilities"
         )
+    if args.get("loss_type") == "cispo":
+        bound = args.get("epsilon_high") or args.get("epsilon", 0.2)
+        if bound <= 1:
+            raise UserError(
+                f"args.epsilon_high: {bound} would cut every ratio; for loss_type cispo it is the largest "
+                "ratio itself, 1 + the paper's epsilon"
+            )
     if "steps_per_generation" in args:
         window = args.get("gradient_accumulation_steps", 1)
         check_window(args.get("loss_type", "dapo"), window, args["steps_per_generation"])

@@ -123,7 +123,8 @@ PROPERTIES = {  # property -> status, note
     ),
     "bounds of the ratio": (
         "exact",
-        "Above only, as in the paper. TRL's epsilon_high is the bound itself: 1 + the paper's epsilon_high.",
+        "Above only, as in the paper. TRL's epsilon_high is the bound itself, 1 + the paper's epsilon_high; "
+        "a recipe with 1 or less is refused.",
     ),
     "ratio of a sequence": (
         "exact",
