@@ -16,7 +16,7 @@ from analysis.table import Run, curves
 
 MARKS = 5  # points of a trajectory marked, from first to last at equal distances in time
 COARSE = 25  # points of a line among others
-UNITS = {"updates": "updates (optimizer steps)", "samples": "samples (completions generated)"}
+UNITS = {"updates": "updates (optimizer steps)", "samples": "samples (completions)"}
 
 
 def trajectory(table: pd.DataFrame, arm: str) -> pd.DataFrame:
