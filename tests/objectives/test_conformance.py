@@ -22,7 +22,7 @@ from recipes import rewards
 # each part of the trainers where it is hardest; the whole grid is slow
 FAST = {
     ("reinforce", "windows"),
-    ("rloo", "epochs"),
+    ("rloo", "windows"),
     ("grpo-kl", "epochs"),
     ("grpo-process", "minibatches"),
     ("dapo-dynamic", "windows"),
