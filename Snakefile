@@ -176,14 +176,16 @@ rule report:
 
 rule benchmarks:
     output:
-        "results/benchmarks/grpo_speed.csv",
+        stage="results/benchmarks/grpo_speed.csv",
+        grid="results/benchmarks/grid_speed.csv",
     log:
-        "results/benchmarks/grpo_speed.log",
+        "results/benchmarks/speed.log",
     threads: workflow.cores  # nothing else runs beside a timed pair
     message:
-        "time the grpo stage against plain TRL"
+        "time the grpo stage, and a grid of objectives, against plain TRL"
     shell:
-        "python tests/benchmarks/grpo_speed.py --out {output} 2> {log}"
+        "(python tests/benchmarks/grpo_speed.py --out {output.stage}"
+        " && python tests/benchmarks/grid_speed.py --cores {threads} --out {output.grid}) 2> {log}"
 
 
 onsuccess:

@@ -18,7 +18,7 @@ from snakemake_logger_plugin_encore import is_snakemake
 # What the rules make, beside what is named after a checkpoint.
 STAGE_FILES = ("metrics.json", "curve.csv", "provenance.json")
 REPORT_FILES = ("table.csv", "claims.csv", "summary.txt")
-BENCHMARK = "results/benchmarks/grpo_speed.csv"
+BENCHMARKS = ("results/benchmarks/grpo_speed.csv", "results/benchmarks/grid_speed.csv")
 # Modes of Snakemake that only look: they neither run jobs nor need the folder to themselves.
 _LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
 _LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
@@ -92,7 +92,7 @@ def target_of(
     """What one target asks for; nothing if it is the benchmark or the clean-up.  Raises UserError."""
     path = os.path.relpath(target) if "/" in target else target  # as Snakemake reads it
     parts = path.split("/")
-    if path in (BENCHMARK, "benchmarks", "clean_checkpoints"):
+    if path in (*BENCHMARKS, "benchmarks", "clean_checkpoints"):
         return []
     if parts[0] == "results" and len(parts) > 3:
         return [_file(recipes, chosen, parts)]

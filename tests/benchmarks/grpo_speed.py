@@ -11,18 +11,18 @@ The last row, `ratio`, is stage / plain as the median over pairs, with the commi
 import argparse
 import csv
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+import plain_trl
+from plain_trl import timed
+
 from recipes.stages import provenance
 
-ROOT = Path(__file__).resolve().parents[2]
 TASK = {"world": "chain", "terms": [3, 8]}
 TEMPLATE = "<user>{question}<assistant>"
 PRETRAIN = {
@@ -66,42 +66,9 @@ MEASURED = ("train_s", "s_per_step", "tokens_per_s", "wall_s", "peak_rss_mb")
 def plain(policy: Path, out: Path) -> None:
     """What a TRL user would write; runs in a process of its own."""
     import torch
-    from datasets import Dataset
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-    from trl import GRPOConfig, GRPOTrainer
-
-    from recipes import rewards, worlds
 
     torch.set_num_threads(1)
-    world = worlds.make(TASK)
-    problems = worlds.sample(world, GRPO["problems"], SEED, "train")
-    folder = json.loads(policy.read_text())["model"]
-    args = GRPOConfig(
-        output_dir=str(out.parent),
-        seed=SEED,
-        use_cpu=True,
-        bf16=False,
-        gradient_checkpointing=False,
-        report_to="none",
-        disable_tqdm=True,
-        save_strategy="no",
-        reward_weights=list(GRPO["rewards"].values()),
-        **GRPO["args"],
-    )
-    trainer = GRPOTrainer(
-        model=AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32),
-        args=args,
-        reward_funcs=rewards.build(GRPO["rewards"], world, SEED),
-        train_dataset=Dataset.from_dict(
-            {
-                "prompt": [worlds.prompt(TEMPLATE, p.question) for p in problems],
-                "question": [p.question for p in problems],
-                "answer": [p.answer for p in problems],
-                "difficulty": [p.difficulty for p in problems],
-            }
-        ),
-        processing_class=AutoTokenizer.from_pretrained(folder),
-    )
+    trainer = plain_trl.trainer(GRPO, Path(json.loads(policy.read_text())["model"]), SEED, out.parent)
     started = time.perf_counter()
     trainer.train()
     seconds = time.perf_counter() - started
@@ -119,19 +86,6 @@ def stage(kind: str, config: dict[str, Any], folder: Path, policy: Path | None =
         *("--seed", str(SEED), "--name", f"benchmark/{kind}", *given),
         *("--checkpoints", str(folder / "checkpoints"), "--out", str(folder / "metrics.json")),
     ]
-
-
-def timed(command: list[str], log: Path) -> tuple[float, float]:
-    """Wall-clock seconds and peak resident memory (MiB) of a process. Raises RuntimeError if it fails."""
-    environment = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    started = time.perf_counter()
-    with log.open("wb") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
-        _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(command[:4])} failed: {log.read_text()[-500:]}")
-    return time.perf_counter() - started, usage.ru_maxrss / 1024
 
 
 def measure(side: str, policy: Path, folder: Path) -> dict[str, Any]:

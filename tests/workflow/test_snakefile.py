@@ -190,6 +190,7 @@ def test_targets_are_checked(demo, target, message):
         ("results/demo/cpu/hot/seed1/evals/after.samples.jsonl",
          [graph.Node("demo", "cpu", "hot", 1, "after", "eval")]),
         ("results/benchmarks/grpo_speed.csv", []),
+        ("results/benchmarks/grid_speed.csv", []),
         ("clean_checkpoints", []),
     ],
 )  # fmt: skip
