@@ -1,0 +1,243 @@
+"""Recipes at scale paper against the papers: the numbers that make an experiment that paper's.
+
+A fact is a dotted path in the resolved config of a stage, or one of `batches`: what papers report and no
+single field says, for it follows from the number of devices, the micro-batches and the size of a group.
+"""
+
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recipes import graph
+from recipes.graph import Node
+from recipes.recipe import load_all
+
+RECIPES = load_all(Path(__file__).parents[2] / "recipes")
+TRAINED = ("r1_zero", "deepseekmath", "dapo", "gspo", "dr_grpo", "objectives")
+
+
+def stage(recipe: str, arm: str = "base-recipe", name: str = "grpo", scale: str = "paper") -> dict[str, Any]:
+    return graph.resolve(RECIPES, Node(recipe, scale, arm, 0, name, "stage"))
+
+
+def evaluation(recipe: str) -> dict[str, Any]:
+    return graph.resolve(RECIPES, Node(recipe, "paper", "base-recipe", 0, "after", "eval"))
+
+
+def batches(recipe: str, arm: str = "base-recipe") -> dict[str, float]:
+    """Responses and updates, from the fields of a `grpo` stage and the devices it asks for."""
+    args = stage(recipe, arm)["args"]
+    devices = graph.resources(RECIPES, Node(recipe, "paper", arm, 0, "grpo", "stage"))["gpu"]
+    batch = devices * args["per_device_train_batch_size"]
+    rollout = batch * args["steps_per_generation"]
+    updates = args["steps_per_generation"] * args["num_iterations"] / args["gradient_accumulation_steps"]
+    return {
+        "responses_per_update": batch * args["gradient_accumulation_steps"],
+        "responses_per_rollout": rollout,
+        "prompts_per_rollout": rollout / args["num_generations"],
+        "updates_per_rollout": updates,
+        "warmup_rollouts": args.get("warmup_steps", 0) / updates,
+    }
+
+
+def at(config: dict[str, Any], path: str) -> Any:
+    return reduce(lambda part, key: part[key], path.split("."), config)
+
+
+FACTS = [
+    # recipe, arm, what, value, source
+    ("r1_zero", "base-recipe", "rewards", {"accuracy": 1.0, "format": 1.0}, "Nature, Methods"),
+    ("r1_zero", "base-recipe", "args.learning_rate", 3e-6, "Nature, Methods"),
+    ("r1_zero", "base-recipe", "args.beta", 0.001, "Nature, Methods"),
+    ("r1_zero", "base-recipe", "args.epsilon", 10.0, "Nature, Methods, stage 1 of R1"),
+    ("r1_zero", "base-recipe", "args.num_generations", 16, "Nature, Methods"),
+    ("r1_zero", "base-recipe", "args.max_completion_length", 32768, "Nature, Methods"),
+    ("r1_zero", "base-recipe", "args.max_steps", 10400, "Nature, Methods"),
+    ("r1_zero", "base-recipe", "args.ref_model_sync_steps", 400, "Nature, Methods"),
+    ("r1_zero", "base-recipe", "args.ref_model_mixup_alpha", 1.0, "Nature, Methods: replaced, not mixed"),
+    ("r1_zero", "base-recipe", "responses_per_update", 512, "Nature, Methods: 32 questions x 16"),
+    ("r1_zero", "base-recipe", "responses_per_rollout", 8192, "Nature, Methods"),
+    ("r1_zero", "base-recipe", "updates_per_rollout", 16, "Nature, Methods"),
+    ("deepseekmath", "base-recipe", "args.learning_rate", 1e-6, "2402.03300 §4.2"),
+    ("deepseekmath", "base-recipe", "args.beta", 0.04, "2402.03300 §4.2"),
+    ("deepseekmath", "base-recipe", "args.use_bias_correction_kl", False, "2402.03300 Eq. 4"),
+    ("deepseekmath", "base-recipe", "args.num_generations", 64, "2402.03300 §4.2"),
+    ("deepseekmath", "base-recipe", "args.max_completion_length", 1024, "2402.03300 §4.2"),
+    ("deepseekmath", "base-recipe", "args.loss_type", "grpo", "2402.03300 Eq. 3"),
+    ("deepseekmath", "base-recipe", "args.scale_rewards", "group", "2402.03300 §4.1.2"),
+    ("deepseekmath", "base-recipe", "responses_per_update", 1024, "2402.03300 §4.2"),
+    ("deepseekmath", "base-recipe", "prompts_per_rollout", 16, "2402.03300 §4.2: 1,024 of 64"),
+    ("deepseekmath", "base-recipe", "updates_per_rollout", 1, "2402.03300 §4.2"),
+    ("dapo", "base-recipe", "args.learning_rate", 1e-6, "2503.14476 §4.1"),
+    ("dapo", "base-recipe", "args.lr_scheduler_type", "constant_with_warmup", "2503.14476 §4.1"),
+    ("dapo", "base-recipe", "warmup_rollouts", 20, "2503.14476 §4.1"),
+    ("dapo", "base-recipe", "args.epsilon", 0.2, "2503.14476 §4.1"),
+    ("dapo", "base-recipe", "args.epsilon_high", 0.28, "2503.14476 §4.1"),
+    ("dapo", "base-recipe", "args.beta", 0.0, "2503.14476 §2.3"),
+    ("dapo", "base-recipe", "args.loss_type", "dapo", "2503.14476 Eq. 8"),
+    ("dapo", "base-recipe", "args.num_generations", 16, "2503.14476 §4.1"),
+    ("dapo", "base-recipe", "args.max_completion_length", 20480, "2503.14476 §4.1: L_max, not the 16,384"),
+    ("dapo", "base-recipe", "soft_overlong_cache", 4096, "2503.14476 §4.1"),
+    ("dapo", "base-recipe", "rewards", {"accuracy": 2.0, "soft_overlong": 1.0}, "2503.14476 Eq. 7: 2 apart"),
+    ("dapo", "base-recipe", "dynamic_sampling.max_rounds", 10, "the released script"),
+    ("dapo", "base-recipe", "args.weight_decay", 0.1, "the released script"),
+    ("dapo", "base-recipe", "prompts_per_rollout", 512, "2503.14476 §4.1"),
+    ("dapo", "base-recipe", "responses_per_update", 512, "2503.14476 §4.1"),
+    ("dapo", "base-recipe", "updates_per_rollout", 16, "2503.14476 §4.1"),
+    ("dapo", "naive", "args.epsilon_high", 0.2, "2503.14476 Table 1"),
+    ("dapo", "naive", "args.loss_type", "grpo", "2503.14476 Table 1"),
+    ("dapo", "naive", "args.mask_truncated_completions", False, "2503.14476 Table 1"),
+    ("gspo", "base-recipe", "args.epsilon", 3e-4, "2507.18071 §5.1"),
+    ("gspo", "base-recipe", "args.epsilon_high", 4e-4, "2507.18071 §5.1"),
+    ("gspo", "base-recipe", "args.importance_sampling_level", "sequence", "2507.18071 Eq. 7"),
+    ("gspo", "base-recipe", "args.loss_type", "grpo", "2507.18071 Eq. 5"),
+    ("gspo", "base-recipe", "updates_per_rollout", 4, "2507.18071 §5.1"),
+    ("gspo", "grpo", "args.epsilon", 0.2, "2507.18071 §5.1"),
+    ("gspo", "grpo", "args.epsilon_high", 0.27, "2507.18071 §5.1"),
+    ("gspo", "grpo", "args.importance_sampling_level", "token", "2507.18071 Eq. 2"),
+    ("gspo", "gspo-token", "importance_ratio", "sequence_token", "2507.18071 Eq. 14"),
+    ("dr_grpo", "base-recipe", "args.learning_rate", 1e-6, "the released script"),
+    ("dr_grpo", "base-recipe", "args.loss_type", "dr_grpo", "2503.20783 §3.2"),
+    ("dr_grpo", "base-recipe", "args.scale_rewards", "none", "2503.20783 §3.2"),
+    ("dr_grpo", "base-recipe", "args.beta", 0.0, "2503.20783 §3"),
+    ("dr_grpo", "base-recipe", "args.num_generations", 8, "the released script"),
+    ("dr_grpo", "base-recipe", "args.max_completion_length", 3000, "the released script"),
+    ("dr_grpo", "base-recipe", "rewards", {"accuracy": 1.0}, "2503.20783 §3.2"),
+    ("dr_grpo", "base-recipe", "prompts_per_rollout", 128, "the released script"),
+    ("dr_grpo", "base-recipe", "responses_per_update", 128, "the released script"),
+    ("dr_grpo", "base-recipe", "updates_per_rollout", 8, "the released script"),
+    ("dr_grpo", "grpo", "args.loss_type", "grpo", "2503.20783 Eq. 3"),
+    ("dr_grpo", "grpo", "args.scale_rewards", "group", "2503.20783 Eq. 3"),
+    ("objectives", "deepseekmath", "args.beta", 0.04, "2402.03300 §4.2"),
+    ("objectives", "dapo", "args.epsilon_high", 0.28, "2503.14476 §4.1"),
+    ("objectives", "gspo", "args.epsilon", 3e-4, "2507.18071 §5.1"),
+    ("objectives", "gspo", "args.epsilon_high", 4e-4, "2507.18071 §5.1"),
+    ("objectives", "gspo", "args.loss_type", "grpo", "2507.18071 Eq. 5"),
+    ("objectives", "dr-grpo", "args.scale_rewards", "none", "2503.20783 §3.2"),
+    ("objectives", "rloo", "advantage", "leave_one_out", "2402.14740 §2"),
+    ("objectives", "base-recipe", "prompts_per_rollout", 128, "2503.20783, script"),
+    ("objectives", "base-recipe", "updates_per_rollout", 8, "2503.20783, script"),
+]  # fmt: skip
+
+EVALUATIONS = [
+    # recipe, task, field, value, source
+    ("r1_zero", "aime24", {"temperature": 0.6, "top_p": 0.95, "samples": 64}, "2501.12948v1 §3, v2 D.1"),
+    ("deepseekmath", "math500", {"temperature": 0.7}, "2402.03300 §5.2.2"),
+    ("dapo", "aime24", {"temperature": 1.0, "top_p": 0.7, "samples": 32}, "2503.14476 §4.1"),
+    ("gspo", "aime24", {"samples": 32}, "2507.18071 §5.1"),
+    ("dr_grpo", "math500", {"max_gen_toks": 3000}, "the released script"),
+]
+
+LECTURE = {  # CS336 lecture 17, run_policy_gradient and compute_loss
+    "learning_rate": 1e-3,
+    "epochs": 100,
+    "inner_steps": 10,
+    "num_generations": 10,
+    "prompts_per_epoch": 3,
+    "reference_epochs": 10,
+    "kl_coefficient": 0.0,
+    "epsilon": 0.01,
+    "delta": "raw",
+    "loss": "naive",
+}
+
+PUBLISHED = [
+    # recipe, what, value, source
+    ("r1_zero", "AIME 2024 pass@1, before RL", 15.6, "2501.12948v1 §2.2.4"),
+    ("deepseekmath", "MATH, DeepSeekMath-Instruct 7B", 46.82, "evaluation_results.json"),
+    ("deepseekmath", "MATH, DeepSeekMath-RL 7B", 51.7, "2402.03300 Table 5"),
+    ("deepseekmath", "GSM8K, DeepSeekMath-RL 7B", 88.25, "evaluation_results.json"),
+    ("dapo", "AIME 2024 avg@32, naive GRPO", 30, "2503.14476 Table 1"),
+    ("dapo", "+ overlong filtering", 36, "2503.14476 Table 1"),
+    ("dapo", "+ clip-higher", 38, "2503.14476 Table 1"),
+    ("dapo", "+ soft overlong punishment", 41, "2503.14476 Table 1"),
+    ("dapo", "+ token-level loss", 42, "2503.14476 Table 1"),
+    ("dapo", "+ dynamic sampling (DAPO)", 50, "2503.14476 Table 1"),
+    ("dapo", "the authors' open re-run without token-level loss and dynamic sampling", 44, "verl, README"),
+    ("dapo", "the authors' open re-run without dynamic sampling", 50, "verl, README"),
+    ("dapo", "the authors' open re-run, all techniques", 52, "verl, README"),
+    ("dapo", "AIME 2024, DeepSeek-R1-Zero-Qwen-32B", 47, "2503.14476 Table 1"),
+    ("dr_grpo", "Oat-Zero-1.5B, average of five benchmarks", 42.1, "2503.20783 Table 4"),
+    ("dr_grpo", "Oat-Zero-7B, average of five benchmarks", 51.4, "2503.20783 Table 4"),
+    ("dr_grpo", "Qwen2.5-Math-7B without template, average", 38.2, "2503.20783 Table 1"),
+    ("policy_gradient", "Mean reward of 5 before training", 2.333, "lecture 17, var/"),
+    ("policy_gradient", "Mean reward of 5 at the end, raw rewards", 2.667, "lecture 17, var/"),
+    ("policy_gradient", "Mean reward of 5 at the end, centered rewards", 3.333, "lecture 17, var/"),
+    ("policy_gradient", "Mean reward of 5 at the end, normalized rewards", 3.333, "lecture 17, var/"),
+]
+
+
+@pytest.mark.parametrize(("recipe", "arm", "what", "value", "source"), FACTS)
+def test_a_setting_is_the_papers(recipe, arm, what, value, source):
+    derived = batches(recipe, arm)
+    assert (derived[what] if what in derived else at(stage(recipe, arm), what)) == value, source
+
+
+@pytest.mark.parametrize(("recipe", "task", "fields", "source"), EVALUATIONS)
+def test_an_evaluation_is_the_papers(recipe, task, fields, source):
+    found = evaluation(recipe)["tasks"][task]
+    assert {name: found[name] for name in fields} == fields, source
+
+
+def test_the_lectures_settings():
+    args = stage("policy_gradient", name="policy_gradient")["args"]
+    assert {name: args[name] for name in LECTURE} == LECTURE
+
+
+@pytest.mark.parametrize(("recipe", "what", "value", "source"), PUBLISHED)
+def test_a_published_number_is_the_papers(recipe, what, value, source):
+    found = [row["value"] for row in RECIPES[recipe].spec["published"] if row["what"] == what]
+    assert set(found) == {value}, source
+
+
+@pytest.mark.parametrize("recipe", TRAINED)
+def test_groups_and_minibatches_are_whole(recipe):
+    for arm in RECIPES[recipe].arms("paper"):
+        found = batches(recipe, arm)
+        assert all(value == int(value) for value in found.values()), found
+        args = stage(recipe, arm)["args"]
+        own = args["per_device_train_batch_size"] * args["steps_per_generation"]  # of one device
+        if "dynamic_sampling" in stage(recipe, arm):
+            assert own % args["num_generations"] == 0
+
+
+@pytest.mark.parametrize("recipe", TRAINED)
+def test_what_the_ratio_is_claimed_to_do_has_updates_to_do_it(recipe):
+    """Four updates a rollout or more at every scale: in the first the ratio is 1, so nothing is clipped."""
+    for claim in RECIPES[recipe].spec["claims"]:
+        for side in (claim["of"], claim["against"]) if claim.get("needs") == "ratio" else ():
+            for scale in claim.get("scales", RECIPES[recipe].spec["scales"]):
+                args = stage(recipe, side.split("/")[0], scale=scale)["args"]
+                assert args["steps_per_generation"] >= 4 * args["gradient_accumulation_steps"]
+
+
+@pytest.mark.parametrize("recipe", TRAINED)
+def test_a_warm_up_of_the_paper_takes_place(recipe):
+    """transformers' schedule `constant` takes no notice of warmup_steps."""
+    for arm in RECIPES[recipe].arms("paper"):
+        args = stage(recipe, arm)["args"]
+        assert not (args.get("warmup_steps") and args["lr_scheduler_type"] == "constant")
+
+
+def test_the_difference_of_a_right_and_a_wrong_answer_against_the_overlong_penalty():
+    """DAPO Eq. 7 and 13: right and wrong are 2 apart, the penalty is 1 at most."""
+    rewards = stage("dapo")["rewards"]
+    assert rewards["accuracy"] == 2 * rewards["soft_overlong"]
+
+
+def test_ladder_of_dapos_table_changes_one_technique_a_step():
+    ladder = RECIPES["dapo"].spec["ladder"]
+    techniques = {
+        "overlong filtering": lambda c: c["args"]["mask_truncated_completions"],
+        "clip-higher": lambda c: c["args"]["epsilon_high"] > c["args"]["epsilon"],
+        "soft overlong": lambda c: "soft_overlong_cache" in c,
+        "token-level": lambda c: c["args"]["loss_type"] == "dapo",
+        "dynamic sampling": lambda c: "dynamic_sampling" in c,
+    }
+    for scale in ("cpu", "paper"):
+        for number, arm in enumerate(ladder):
+            config = stage("dapo", arm, scale=scale)
+            found = [name for name, has in techniques.items() if has(config)]
+            assert found == list(techniques)[:number]
