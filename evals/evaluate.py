@@ -20,7 +20,7 @@ from evals import config as tasks
 from evals.completion import Report
 from recipes.errors import UserError
 from recipes.stages import sentinel
-from recipes.stages.cli import quiet_environment
+from recipes.stages.cli import few_collections, quiet_environment
 from recipes.stages.disk import saving
 from recipes.stages.progress import Progress, clock_text
 
@@ -136,6 +136,7 @@ def main(arguments: list[str] | None = None) -> int:
         folder, _, checkpoint = options.name.rpartition("/")
         progress = Progress(f"{folder.removesuffix('/evals')}/eval:{checkpoint}")
         say = progress.say
+        few_collections()
         quiet_environment(names_hub(options.config, options.model))
         import torch
 
