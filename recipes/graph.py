@@ -45,9 +45,12 @@ def merge(base: dict, over: Mapping) -> dict:
 
 
 def overlaid(recipe: "Recipe", scale: str, arm: str, section: str) -> dict:
-    """A section (`stages` or `evals`) of the recipe as the arm has it at the scale: stage < scale < arm."""
-    merged = recipe.spec[section]
-    for layer in (recipe.spec["scales"][scale], recipe.spec["arms"][arm]):
+    """A section (`stages` or `evals`) of the recipe as the arm has it at the scale.
+
+    stage < scale < arm < what the scale says of the arm.
+    """
+    merged, at = recipe.spec[section], recipe.spec["scales"][scale]
+    for layer in (at, recipe.spec["arms"][arm], at.get("arms", {}).get(arm, {})):
         merged = merge(merged, layer.get(section, {}))
     return merged
 

@@ -55,17 +55,24 @@ def check_layers(spec: Mapping) -> None:
     for name, stage in spec["stages"].items():
         known(f"stages.{name}.run", [stage["run"]], list(kinds), "stage kind")
         _check_layer(stage, stage["run"], ["stages", name])
-    for section in ("scales", "arms"):
-        for layer, content in spec[section].items():
-            overlays = content.get("stages", {})
-            known(f"{section}.{layer}.stages", overlays, list(spec["stages"]), "stage", as_key=True)
-            for name, overlay in overlays.items():
-                if overlay and overlay.get("run", "") is None:
-                    raise UserError(f"{section}.{layer}.stages.{name}.run: expected text, got nothing")
-                pruned = _without_nulls(overlay or {})
-                run = pruned.get("run", spec["stages"][name]["run"])
-                known(f"{section}.{layer}.stages.{name}.run", [run], list(kinds), "stage kind")
-                _check_layer(pruned, run, [section, layer, "stages", name])
+    layers = {
+        f"{section}.{name}": layer for section in ("scales", "arms") for name, layer in spec[section].items()
+    }
+    for scale, content in spec["scales"].items():
+        own = content.get("arms", {})
+        valid = [arm for arm, layer in spec["arms"].items() if scale in layer.get("scales", [scale])]
+        known(f"scales.{scale}.arms", own, valid, f"arm at scale {scale}", as_key=True)
+        layers |= {f"scales.{scale}.arms.{arm}": layer for arm, layer in own.items()}
+    for place, layer in layers.items():
+        overlays = layer.get("stages", {})
+        known(f"{place}.stages", overlays, list(spec["stages"]), "stage", as_key=True)
+        for name, overlay in overlays.items():
+            if overlay and overlay.get("run", "") is None:
+                raise UserError(f"{place}.stages.{name}.run: expected text, got nothing")
+            pruned = _without_nulls(overlay or {})
+            run = pruned.get("run", spec["stages"][name]["run"])
+            known(f"{place}.stages.{name}.run", [run], list(kinds), "stage kind")
+            _check_layer(pruned, run, [place, "stages", name])
 
 
 def check_whole(recipes: Mapping[str, "Recipe"], recipe: "Recipe") -> None:

@@ -143,6 +143,21 @@ def test_precedence_stage_scale_arm(folder):
     assert (args["beta"], args["epsilon"], args["temperature"]) == (0.001, 0.1, 1.2)
 
 
+def test_what_a_scale_says_of_an_arm_is_for_that_scale_alone(folder):
+    folder.set("paper", "scales/cpu/arms", {"hot": {"stages": {"grpo": {"args": {"temperature": 0.9}}}}})
+    recipes = folder.load()
+    other = next(scale for scale in recipes["paper"].spec["scales"] if scale != "cpu")
+    found = {
+        (scale, arm): graph.resolve(recipes, Node("paper", scale, arm, 0, "grpo", "stage"))["args"][
+            "temperature"
+        ]
+        for scale in ("cpu", other)
+        for arm in ("base-recipe", "hot")
+    }
+    assert (found["cpu", "hot"], found[other, "hot"]) == (0.9, 1.2)
+    assert found["cpu", "base-recipe"] == found[other, "base-recipe"] == 1.0
+
+
 def test_another_recipes_stage_by_arm_and_the_models_evaluation(folder):
     folder.set("paper", "arms/only-cpu/stages/grpo/needs", {"policy": "tiny/pretrain@other"})
     recipes = folder.load()
