@@ -49,10 +49,13 @@ def overlaid(recipe: "Recipe", scale: str, arm: str, section: str) -> dict:
 
     stage < scale < arm < what the scale says of the arm.
     """
-    merged, at = recipe.spec[section], recipe.spec["scales"][scale]
-    for layer in (at, recipe.spec["arms"][arm], at.get("arms", {}).get(arm, {})):
-        merged = merge(merged, layer.get(section, {}))
-    return merged
+    key = (scale, arm, section)
+    if key not in recipe.known:
+        merged, at = recipe.spec[section], recipe.spec["scales"][scale]
+        for layer in (at, recipe.spec["arms"][arm], at.get("arms", {}).get(arm, {})):
+            merged = merge(merged, layer.get(section, {}))
+        recipe.known[key] = merged
+    return recipe.known[key]
 
 
 def resolve(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, Any]:
@@ -96,14 +99,15 @@ def model_of(recipes: Mapping[str, "Recipe"], node: Node) -> dict | None:
 
 def lineage(recipes: Mapping[str, "Recipe"], node: Node) -> str:
     """64 hex digits: a hash of the node's config and seed, and of the lineages of what it needs."""
-    identity = {
-        "kind": node.kind,
-        "seed": _seed(recipes, node),
-        "config": resolve(recipes, node),
-        "model": model_of(recipes, node),
-        "inputs": {role: lineage(recipes, source) for role, source in _sources(recipes, node).items()},
-    }
-    return sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    seed = _seed(recipes, node)
+    upstream = {role: lineage(recipes, source) for role, source in _sources(recipes, node).items()}
+    known = recipes[node.recipe].known
+    key = (node, seed, *upstream.items())  # all that comes from other recipes
+    if key not in known:
+        config, model = resolve(recipes, node), model_of(recipes, node)
+        identity = {"kind": node.kind, "seed": seed, "config": config, "model": model, "inputs": upstream}
+        known[key] = sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    return known[key]
 
 
 def owner(recipes: Mapping[str, "Recipe"], node: Node) -> Node:

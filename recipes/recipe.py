@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 @dataclass(frozen=True)
 class Recipe:
     name: str
-    spec: dict[str, Any]
+    spec: dict[str, Any]  # never changed in place: what follows from it is computed once
+    known: dict[tuple, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def arms(self, scale: str) -> list[str]:
         """The arms that exist at a scale, in the recipe's order: the first is the paper's own."""

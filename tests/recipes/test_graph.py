@@ -174,6 +174,20 @@ def test_another_recipes_stage_by_arm_and_the_models_evaluation(folder):
     assert list(graph.resolve(recipes, before)["tasks"]) == ["heldout"]
 
 
+def test_what_is_known_of_a_recipe_follows_the_recipe_it_builds_on(folder):
+    """A Recipe keeps what was computed once; beside another base model it has other lineages all the same."""
+    recipes = folder.load()
+    ends = [Node("paper", "cpu", "hot", 0, *end) for end in (("grpo", "stage"), ("before", "eval"))]
+    before = [graph.lineage(recipes, node) for node in ends]
+    for keys, value in (("stages/pretrain/args/max_steps", 9), ("stages/pretrain/seed", 1)):
+        folder.set("tiny", keys, value)
+        other = {**recipes, "tiny": folder.load()["tiny"]}
+        after = [graph.lineage(other, node) for node in ends]
+        assert after == [graph.lineage(folder.load(), node) for node in ends]
+        assert not set(before) & set(after)
+    assert [graph.lineage(recipes, node) for node in ends] == before
+
+
 def test_a_hub_model_is_a_leaf(folder):
     recipes = folder.load()
     stage, before, after = (
