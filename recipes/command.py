@@ -6,7 +6,7 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -130,8 +130,6 @@ def _file(recipes: Mapping[str, Recipe], chosen: Choice, parts: list[str]) -> Re
     seed = re.fullmatch(r"seed(\d+)", parts[4]) if len(parts) == 7 else None
     if seed is None:
         raise UserError(f"{target}: no such file; expected results/recipe/scale/arm/seedN/stage/metrics.json")
-    if int(seed[1]) not in seeds:
-        raise UserError(f"{target}: seeds are 0 to {len(seeds) - 1}; ask for more with --config seeds=N")
     kind = "eval" if parts[5] == "evals" else "stage"
     known = (graph.checkpoints if kind == "eval" else graph.stages)(recipe, scale, arm)
     node_name = parts[6].split(".")[0] if kind == "eval" else parts[5]
@@ -141,6 +139,9 @@ def _file(recipes: Mapping[str, Recipe], chosen: Choice, parts: list[str]) -> Re
     scores = (f"{node_name}.json", f"{node_name}.samples.jsonl")
     _made(target, parts[6], scores if kind == "eval" else STAGE_FILES)
     node = graph.Node(name, scale, arm, int(seed[1]), node_name, kind)
+    pinned = graph.owner(recipes, replace(node, seed=seeds[0]))  # its seed may be none of the run's
+    if node.seed not in seeds and node != pinned:
+        raise UserError(f"{target}: seeds are {seeds[0]} to {seeds[-1]}; ask for more with --config seeds=N")
     owner = graph.owner(recipes, node)
     if owner != node:
         raise UserError(f"{target}: the same as {graph.sentinel(owner)}; ask for that")

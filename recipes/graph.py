@@ -125,14 +125,17 @@ def owner(recipes: Mapping[str, "Recipe"], node: Node) -> Node:
 
 
 def selection(recipe: "Recipe", scale: str, report: str, seeds: int | None) -> tuple[list[str], list[int]]:
-    """Arms and seeds of a report: all of them, or for `quickstart` those the recipe names."""
-    arms = recipe.arms(scale)
+    """Arms and seeds of a report: all of them, or for `quickstart` those the recipe names.
+
+    `seeds`: how many; None: as many as the recipe says. They count from the recipe's `first_seed`.
+    """
+    arms, first = recipe.arms(scale), recipe.spec.get("first_seed", 0)
     count = recipe.spec["scales"][scale].get("seeds", recipe.spec.get("seeds", 3))
     if report == "quickstart":
         quick = recipe.spec.get("quickstart", {})
         arms = [arm for arm in quick.get("arms", arms[:1]) if arm in arms]
         count = quick.get("seeds", count)
-    return arms, list(range(seeds or count))
+    return arms, list(range(first, first + (seeds or count)))
 
 
 def stages(recipe: "Recipe", scale: str, arm: str) -> list[str]:

@@ -52,6 +52,7 @@ PUBLISHED = {
         ("paper", "stages/grpo/args/loss_type", "drgrpo",
          'stages.grpo.args.loss_type: unknown value the text "drgrpo"; did you mean "dr_grpo"?'),
         ("paper", "seeds", 0, "seeds: expected at least 1, got 0"),
+        ("paper", "first_seed", -1, "first_seed: expected at least 0, got -1"),
         ("paper", "claims/0/direction", "up",
          'claims[0].direction: unknown value the text "up"; valid: equal, higher, lower'),
         ("paper", "stages/grpo/task", {"world": "chian"},

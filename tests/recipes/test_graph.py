@@ -211,6 +211,16 @@ def test_selection(folder):
     assert graph.selection(recipe, "paper", "report", None) == (["base-recipe", "hot"], [0])
 
 
+def test_the_first_seed_moves_all_seeds_and_no_lineage(folder):
+    seed1 = Node("paper", "cpu", "hot", 1, "grpo", "stage")
+    known = graph.lineage(folder.load(), seed1)
+    folder.set("paper", "first_seed", 1)
+    recipes = folder.load()
+    assert graph.selection(recipes["paper"], "cpu", "report", None)[1] == [1, 2, 3]
+    assert graph.selection(recipes["paper"], "cpu", "quickstart", 2)[1] == [1, 2]
+    assert graph.lineage(recipes, seed1) == known
+
+
 def test_resources_shape_no_lineage(folder):
     node = Node("paper", "cpu", "hot", 0, "grpo", "stage")
     before = graph.lineage(folder.load(), node)

@@ -46,7 +46,12 @@ def test_the_rate_is_the_sweeps_best_and_not_at_its_edge(arm):
     assert min(found) < best < max(found)
 
 
-def test_the_sweeps_seed_is_none_of_the_grids():
-    sweep = RECIPES["learning_rates"]
-    pinned = {graph.overlaid(sweep, "cpu", arm, "stages")["grpo"]["seed"] for arm in sweep.arms("cpu")}
-    assert pinned.isdisjoint(range(RECIPES["objectives"].spec["seeds"]))
+def seeds(recipe: str) -> set[int]:
+    """Those that its RL stages are trained with."""
+    arms, selected = graph.selection(RECIPES[recipe], "cpu", "report", None)
+    nodes = [graph.Node(recipe, "cpu", arm, seed, "grpo", "stage") for arm in arms for seed in selected]
+    return {graph.owner(RECIPES, node).seed for node in nodes}
+
+
+def test_the_sweeps_seeds_are_none_of_the_grids():
+    assert seeds("learning_rates").isdisjoint(seeds("objectives"))

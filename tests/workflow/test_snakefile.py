@@ -23,7 +23,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from recipes import clean, command, graph, redo
 from recipes.errors import UserError
 from recipes.jobs import Jobs
-from recipes.recipe import load_all
+from recipes.recipe import Recipe, load_all
 from recipes.stages import sentinel
 from snakemake_logger_plugin_encore import LogHandler, is_snakemake, with_cores, with_targets_first
 
@@ -196,6 +196,18 @@ def test_targets_are_checked(demo, target, message):
 )  # fmt: skip
 def test_what_a_target_asks_for(demo, target, asked):
     assert command.target_of(demo, command.Choice("cpu", None), target, "demo") == asked
+
+
+def test_seeds_from_the_first_on_and_pinned_ones_are_targets(demo):
+    recipes = demo | {"demo": Recipe("demo", demo["demo"].spec | {"first_seed": 5})}
+
+    def seed_of(target: str) -> int:
+        return command.target_of(recipes, command.Choice("cpu", None), target, "demo")[0].seed
+
+    assert seed_of("results/demo/cpu/hot/seed6/rl/metrics.json") == 6
+    assert seed_of("results/demo/cpu/base-recipe/seed0/evals/before.json") == 0  # of a pinned stage
+    with pytest.raises(UserError, match="seeds are 5 to 6; ask for more"):
+        seed_of("results/demo/cpu/hot/seed0/rl/metrics.json")
 
 
 def test_quickstart_without_its_recipe(demo):
