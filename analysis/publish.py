@@ -2,8 +2,8 @@
 
     python -m analysis.publish --recipe r1_zero --scale cpu --seeds 5 --out results/published/r1_zero-cpu
 
-Writes the report's tables as CSV, numbers.csv (every final number of every arm and seed) and runs.csv
-(commit, versions, hardware, time and tokens of every stage; the commit holds the recipe as it was).
+Writes the report's tables as CSV, numbers.csv (the final numbers of every arm and seed) and runs.csv (commit,
+versions, hardware, time and tokens of every stage; the commit holds the recipe as it was).
 """
 
 import json
@@ -17,6 +17,7 @@ from analysis import command, table
 from recipes.errors import UserError
 
 TABLES = ("arms", "claims", "objectives", "published", "health", "cost")
+KEY = ["arm", "seed", "node", "metric"]
 
 
 def publish(run: table.Run, out: Path, report: str) -> None:
@@ -34,11 +35,19 @@ def publish(run: table.Run, out: Path, report: str) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for name in TABLES:
         shutil.copyfile(folder / f"{name}.csv", out / f"{name}.csv")
-    final = table.final(pd.read_csv(folder / "table.csv"))
-    final.drop(columns=["step", "source"]).to_csv(out / "numbers.csv", index=False)
+    numbers = worth_keeping(table.final(pd.read_csv(folder / "table.csv")))
+    numbers.drop(columns=["step", "source"]).to_csv(out / "numbers.csv", index=False)
     for column in ("versions", "hardware"):
         runs[column] = [json.dumps(value, sort_keys=True) for value in runs[column]]
     runs.to_csv(out / "runs.csv", index=False)
+
+
+def worth_keeping(numbers: pd.DataFrame) -> pd.DataFrame:
+    """A number that arms or seeds share once, under its owner; no `last/…`, one step, beside `last_fifth/…`."""
+    numbers = numbers.drop_duplicates(["source", "metric"])
+    averaged = numbers.assign(metric=numbers.metric.str.replace(r"^last/", "last_fifth/", regex=True))
+    there = pd.MultiIndex.from_frame(averaged[KEY]).isin(pd.MultiIndex.from_frame(numbers[KEY]))
+    return numbers[~(numbers.metric.str.startswith("last/") & there)]
 
 
 if __name__ == "__main__":

@@ -26,15 +26,26 @@ def report(run):
     return folder
 
 
-def test_record_has_every_final_number_and_run(run, report, tmp_path):
+def test_record_has_the_final_numbers_and_every_run(run, report, tmp_path):
     out = tmp_path / "published"
     publish.publish(run, out, "report")
     numbers, runs = pd.read_csv(out / "numbers.csv"), pd.read_csv(out / "runs.csv")
-    assert len(numbers) == len(table.final(table.collect(run)))
+    final = table.final(table.collect(run))
+    assert len(numbers) == len(final.drop_duplicates(["source", "metric"])) < len(final)
     assert set(numbers.seed) == {0, 1, 2}
+    before = numbers[(numbers.node == "before") & (numbers.metric == "heldout/accuracy")]
+    assert before[["arm", "seed"]].values.tolist() == [["base-recipe", 0], ["no-cot-base", 0]]  # the owners
     assert len(runs) == sum(node.kind == "stage" for node in run.all_nodes())
     assert json.loads(runs.hardware[0])
     assert (out / "claims.csv").read_text() == (report / "claims.csv").read_text()
+
+
+def test_a_last_step_is_not_kept_beside_its_last_fifth():
+    names = ["last/loss", "last_fifth/loss", "last/length/correct", "mean/clip_fraction", "heldout/accuracy"]
+    numbers = pd.DataFrame({"arm": "a", "seed": 0, "node": "grpo", "metric": names, "source": "s0"})
+    other = pd.DataFrame({"arm": "a", "seed": 1, "node": "grpo", "metric": ["last/loss"], "source": "s1"})
+    kept = publish.worth_keeping(pd.concat([numbers, other], ignore_index=True))
+    assert kept.metric.tolist() == [*names[1:], "last/loss"]  # seed 1 has no other number of it
 
 
 def test_no_record_without_report(run, tmp_path):
