@@ -43,7 +43,7 @@ def publish(run: table.Run, out: Path, report: str) -> None:
 
 
 def worth_keeping(numbers: pd.DataFrame) -> pd.DataFrame:
-    """A number that arms or seeds share once, under its owner; no `last/…`, one step, beside `last_fifth/…`."""
+    """Numbers that arms or seeds share once, under their owner; `last/…` only without its `last_fifth/…`."""
     numbers = numbers.drop_duplicates(["source", "metric"])
     averaged = numbers.assign(metric=numbers.metric.str.replace(r"^last/", "last_fifth/", regex=True))
     there = pd.MultiIndex.from_frame(averaged[KEY]).isin(pd.MultiIndex.from_frame(numbers[KEY]))
