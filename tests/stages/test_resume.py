@@ -104,9 +104,7 @@ def reruns(
 
     All of them together, because two runs side by side take half the time.
     """
-    tests: Any = [
-        t for t in request.session.items if getattr(t, "originalname", "") == "test_killed_and_rerun"
-    ]
+    tests: Any = [t for t in request.session.items if "reruns" in getattr(t, "fixturenames", ())]
     kills = [(test.callspec.params["kind"], test.callspec.params["trap"]) for test in tests]
     folders = [fresh(kind, base, tmp_path_factory.mktemp("killed") / "run") for kind, _ in kills]
     stages = [(kind, arguments_of(kind), folder) for (kind, _), folder in zip(kills, folders, strict=True)]
