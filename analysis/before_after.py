@@ -8,12 +8,12 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import tables
 from analysis.drawing import panels
+from analysis.means import Mean, average
 from analysis.table import Run
 
 BEFORE = "#6b6b6b"
-Curve = dict[float, tables.Mean]  # x -> mean and interval
+Curve = dict[float, Mean]  # x -> mean and interval
 
 
 def pass_at_k(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> Figure | None:
@@ -49,7 +49,7 @@ def curves(run: Run, table: pd.DataFrame, prefix: str) -> dict[tuple[str, str], 
     rows = table[table.metric.str.startswith(prefix) & table.node.isin(run.ends) & table.step.isna()]
     found: dict[tuple[str, str], Curve] = {}
     for (arm, node, metric), group in rows.groupby(["arm", "node", "metric"], sort=False):
-        mean = tables.average(group.sort_values("seed"))
+        mean = average(group.sort_values("seed"))
         if mean.n:
             found.setdefault((str(arm), str(node)), {})[float(str(metric).removeprefix(prefix))] = mean
     return {key: dict(sorted(curve.items())) for key, curve in found.items()}

@@ -41,9 +41,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from analysis.hypotheses import ALPHA, constant, holm, p_claim, p_opposite
+from analysis.means import Mean
 from analysis.pairs import Pairs, pairs
 from analysis.statistics import ENOUGH, TAIL, detectable, interval, seeds_needed
-from analysis.table import measured as measured
 from recipes.errors import UserError
 
 VERDICTS = (
@@ -94,6 +94,11 @@ class Verdict:
     seeds: tuple[int, ...]
     differences: tuple[float, ...]
     note: str
+
+    @property
+    def estimate(self) -> Mean:
+        """The mean difference with its interval."""
+        return Mean(self.mean, self.low, self.high, self.n, "seeds")
 
     @property
     def seeds_so_far(self) -> str:

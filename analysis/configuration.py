@@ -6,8 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.means import DASH
 from analysis.table import Run
-from analysis.tables import DASH, duration
+from analysis.tables import duration
 from recipes import graph
 
 

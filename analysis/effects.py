@@ -7,8 +7,8 @@ import pandas as pd
 from scipy import stats
 
 from analysis import rows, statistics
+from analysis.means import Mean, shown
 from analysis.table import Run, measured
-from analysis.tables import Mean
 
 
 def against_base(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> list[rows.Row]:
@@ -55,7 +55,7 @@ def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str
     for arm, grid in grids.items():
         values = grid[shared].to_numpy()  # (models, levels)
         point, low, high = statistics.iqm(values)
-        text = rows.level(Mean(point, low, high, len(values), "seeds"))
+        text = shown(Mean(point, low, high, len(values), "seeds"))
         seeds = stats.trim_mean(values, 0.25, axis=1)
         found.append(rows.Row(arm, tuple(seeds.tolist()), point, low, high, text, palette[arm]))
     return sorted(found, key=lambda row: -row.mean)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from analysis import tables
 from analysis.claims import Verdict
 from analysis.drawing import WIDTH, margins
+from analysis.means import shown
 
 VERDICT_COLOURS = {
     "reproduced": "#00704a",
@@ -55,8 +55,7 @@ def draw(verdicts: Sequence[Verdict]) -> Figure | None:
 
 def said(verdicts: Sequence[Verdict]) -> str:
     """The same in words."""
-    numbers = ((v, tables.Mean(v.mean, v.low, v.high, v.n, "seeds")) for v in verdicts if v.n)
-    return "; ".join(f"{v.id} {tables.shown(mean, v.metric)}, {v.verdict}" for v, mean in numbers)
+    return "; ".join(f"{v.id} {shown(v.estimate, v.metric)}, {v.verdict}" for v in verdicts if v.n)
 
 
 def _sign(direction: str) -> float:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.means import DASH
 from analysis.table import Run
-from analysis.tables import DASH
 from recipes import graph
 
 RL = ("grpo", "policy_gradient")  # stage kinds

@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.drawing import panels, powers_of_ten
+from analysis.means import MINUS
 from analysis.objectives import clip_range, stages
 from analysis.table import Run
-from analysis.tables import MINUS
 
 LEVELS = {"token": "-", "sequence": "--"}
 

@@ -23,6 +23,7 @@ from analysis import (
     claims,
     command,
     configuration,
+    means,
     objectives,
     samples,
     summary,
@@ -34,8 +35,8 @@ from analysis.statistics import ENOUGH
 from recipes.errors import UserError
 
 _NUMERIC = re.compile(
-    rf"[{tables.MINUS}+]?\d[\d.,]*(e\d+)?( ?%)?( \[.*\])?"  # 0.19 [0.18, 0.20], 26.3 % [24.8, 27.8], 3.3e13
-    rf"|\d+/\d+|(\d+ (h|min|s) ?)+|{tables.DASH}"
+    rf"[{means.MINUS}+]?\d[\d.,]*(e\d+)?( ?%)?( \[.*\])?"  # 0.19 [0.18, 0.20], 26.3 % [24.8, 27.8], 3.3e13
+    rf"|\d+/\d+|(\d+ (h|min|s) ?)+|{means.DASH}"
 )
 LONG = 40  # characters from which a cell gets room for a line of text
 
@@ -58,6 +59,7 @@ def render(run: table.Run, folder: Path, report: str = "report") -> str:
         task=task,
         summary=summary,
         tables=tables,
+        means=means,
         enough=ENOUGH,
         fixed=uncertainty.fixed(run),
         scope=uncertainty.scope(run),

@@ -12,9 +12,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.drawing import WIDTH, margins
+from analysis.means import MINUS, average, shown
 from analysis.statistics import interval
 from analysis.table import measured
-from analysis.tables import MINUS, Mean, average
 
 TALL = 0.43  # inches of a row
 GREY = "#6b6b6b"
@@ -48,12 +48,6 @@ def difference(values: Sequence[float]) -> str:
     return f"{mean} [{', '.join(map(signed, interval(values)))}]" if len(values) > 1 else mean
 
 
-def level(mean: Mean) -> str:
-    """`0.412 [0.400, 0.424]`."""
-    where = "" if math.isnan(mean.low) else f" [{mean.low:.3f}, {mean.high:.3f}]"
-    return f"{mean.value:.3f}{where}".replace("-", MINUS)
-
-
 def paired(table: pd.DataFrame, of: str, against: str, metric: str) -> list[float]:
     """metric at `of` less that at `against` (arm/node), by seed; seeds that share both models count once."""
     one, other = measured(table, of, metric), measured(table, against, metric)
@@ -71,7 +65,7 @@ def of_levels(name: str, found: pd.DataFrame, colour: str) -> Row:
     """The row of measured() rows."""
     mean = average(found)
     seeds = found.dropna(subset=["value"]).drop_duplicates("source").value
-    return Row(name, tuple(seeds), mean.value, mean.low, mean.high, level(mean), colour)
+    return Row(name, tuple(seeds), mean.value, mean.low, mean.high, shown(mean), colour)
 
 
 def draw(rows: Sequence[Row], label: str, zero: bool = False, joined: bool = False) -> Figure:

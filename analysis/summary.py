@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis import claims, tables
+from analysis.means import DASH, Mean, average, number, shown
 from analysis.statistics import ENOUGH
-from analysis.table import Run
+from analysis.table import Run, measured
 
 ARROW = " \N{RIGHTWARDS ARROW} "
 
@@ -17,18 +18,18 @@ class Change:
     """One metric of the first arm, before and after; or once, where one checkpoint is evaluated."""
 
     metric: str
-    sides: tuple[tables.Mean, ...]
+    sides: tuple[Mean, ...]
 
     def text(self, interval: bool = True) -> str:
         """`0.190 [0.179, 0.200] → 0.800 [0.792, 0.808]`."""
-        show = tables.shown if interval else lambda mean, metric: tables.number(mean.value, metric)
-        return ARROW.join(show(side, self.metric) for side in self.sides) or tables.DASH
+        show = shown if interval else lambda mean, metric: number(mean.value, metric)
+        return ARROW.join(show(side, self.metric) for side in self.sides) or DASH
 
 
 def change(run: Run, table: pd.DataFrame, metric: str) -> Change:
     """`metric` of the first arm at the checkpoints before and after."""
-    rows = (claims.measured(table, f"{run.arms[0]}/{name}", metric) for name in run.ends)
-    return Change(metric, tuple(tables.average(found) for found in rows))
+    rows = (measured(table, f"{run.arms[0]}/{name}", metric) for name in run.ends)
+    return Change(metric, tuple(average(found) for found in rows))
 
 
 def counts(verdicts: Sequence[claims.Verdict]) -> str:
@@ -63,9 +64,8 @@ def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> 
 
 def foremost(verdicts: Sequence[claims.Verdict], most: int = 3) -> str:
     """The first claim, then those that failed, then the rest, in one line."""
-    failed = ("contradicted", "opposed so far")
     tested = [v for v in verdicts if v.n]
-    order = tested[:1] + sorted(tested[1:], key=lambda v: v.verdict not in failed)
+    order = tested[:1] + sorted(tested[1:], key=lambda v: v.verdict not in claims.FAILED)
     return (
         "; ".join(f"{v.id} {v.verdict} ({_numbers(v)})" for v in order[:most]) or "No claim could be tested."
     )
@@ -73,6 +73,6 @@ def foremost(verdicts: Sequence[claims.Verdict], most: int = 3) -> str:
 
 def _numbers(v: claims.Verdict) -> str:
     """`d = 0.507 [0.465, 0.539], detectable 0.088, 5 seeds`."""
-    d = tables.shown(tables.Mean(v.mean, v.low, v.high, v.n, ""), v.metric)
-    least = f", detectable {tables.number(v.detectable, v.metric)}" if v.n > 1 else ""
+    d = shown(v.estimate, v.metric)
+    least = f", detectable {number(v.detectable, v.metric)}" if v.n > 1 else ""
     return f"d = {d}{least}, {plural(v.n, 'seed')}"

@@ -6,7 +6,6 @@ A frame with numbers goes to CSV; its `shown` form, with numbers as a reader wan
 import json
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,64 +13,11 @@ import pandas as pd
 from great_tables import GT
 
 from analysis import claims
-from analysis.statistics import interval
-from analysis.table import Run
+from analysis.means import DASH, LENGTHS, MINUS, Mean, average, number, percent, shown
+from analysis.table import Run, measured
 from recipes import graph
-from recipes.compared import OF_TRAINING
 
 OTHER_SCALE = "different scale: not comparable in level"
-DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
-LENGTHS = ("length", "length_correct", "length_incorrect")
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean over seeds; the interval is over seeds, or over items where all seeds share one model."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-    over: str  # "seeds" | "items" | ""
-
-
-def average(rows: pd.DataFrame) -> Mean:
-    """The mean of claims.measured() rows, in which a model that several seeds share counts once."""
-    columns = zip(rows.source, rows.value, rows.low, rows.high, strict=True)
-    models = {source: number for source, *number in columns if not math.isnan(number[0])}
-    values = [value for value, _, _ in models.values()]
-    if not values:
-        return Mean(math.nan, math.nan, math.nan, 0, "")
-    if len(values) > 1:
-        return Mean(sum(values) / len(values), *interval(values), len(values), "seeds")
-    _, low, high = next(iter(models.values()))
-    return Mean(values[0], low, high, 1, "" if math.isnan(low) else "items")
-
-
-def number(value: float, metric: str = "accuracy") -> str:
-    """A number as a reader wants it: lengths and counts with one decimal, rates with three; a dash for none.
-
-    Metrics of training are of any size and get three digits.
-    """
-    if value is None or math.isnan(value):
-        return DASH
-    parts = metric.split("/")
-    counted = parts[-1] in LENGTHS or parts[1:2] == ["length"] or parts[0].endswith("_to")
-    form = ".3g" if parts[0] in OF_TRAINING else ".1f" if counted else ".3f"
-    return f"{value:{form}}".replace("-", MINUS)
-
-
-def shown(mean: Mean, metric: str = "accuracy") -> str:
-    """`0.801 [0.774, 0.826]`, or the number alone where there is no interval."""
-    if mean.n == 0 or math.isnan(mean.low):
-        return number(mean.value, metric)
-    return f"{number(mean.value, metric)} [{number(mean.low, metric)}, {number(mean.high, metric)}]"
-
-
-def percent(mean: Mean) -> str:
-    """`80.1 % [77.4, 82.6]` of a mean that is a fraction."""
-    value, low, high = (f"{100 * x:.1f}".replace("-", MINUS) for x in (mean.value, mean.low, mean.high))
-    return f"{value} %" if math.isnan(mean.low) else f"{value} % [{low}, {high}]"
 
 
 def largest(table: pd.DataFrame, task: str, name: str) -> str | None:
@@ -98,7 +44,7 @@ def best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
         for checkpoint in run.checkpoints(arm):
             groups: dict[str, list[tuple[float, str]]] = {}
             for name, task in tasks(run, arm, checkpoint).items():
-                mean = average(claims.measured(table, f"{arm}/{checkpoint}", f"{name}/accuracy")).value
+                mean = average(measured(table, f"{arm}/{checkpoint}", f"{name}/accuracy")).value
                 key = json.dumps(task.get("task") or task.get("lm_eval"), sort_keys=True)
                 groups.setdefault(key, []).append((-1.0 if math.isnan(mean) else mean, name))
             best |= {(arm, checkpoint, max(group)[1]) for group in groups.values() if len(group) > 1}
@@ -111,7 +57,7 @@ def arms(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     for arm in run.arms:
         for checkpoint in run.checkpoints(arm):
             for task in tasks(run, arm, checkpoint):
-                found = claims.measured(table, f"{arm}/{checkpoint}", f"{task}/accuracy")
+                found = measured(table, f"{arm}/{checkpoint}", f"{task}/accuracy")
                 key = (task, *found.source)
                 if not len(found) or key in seen:
                     continue
@@ -120,7 +66,7 @@ def arms(run: Run, table: pd.DataFrame) -> pd.DataFrame:
                 row["best_template"] = (arm, checkpoint, task) in best
                 row["models"] = found.source.nunique()
                 for column, metric in _columns(table, task).items():
-                    mean = average(claims.measured(table, f"{arm}/{checkpoint}", metric))
+                    mean = average(measured(table, f"{arm}/{checkpoint}", metric))
                     row |= {column: mean.value, f"{column}_low": mean.low, f"{column}_high": mean.high}
                     row["over"] = row.get("over") or mean.over
                 rows.append(row)
@@ -175,7 +121,6 @@ def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:
     """One row per claim for a reader."""
     rows = []
     for v in verdicts:
-        mean = Mean(v.mean, v.low, v.high, v.n, "seeds")
         rows.append(
             {
                 "claim": v.id,
@@ -183,7 +128,7 @@ def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:
                 "source": v.source,
                 "compared": f"{v.metric}: {v.of}" + (f" {MINUS} {v.against}" if v.against else ""),
                 "holds when": holds_when(v),
-                "difference d": shown(mean, v.metric) if v.n else DASH,
+                "difference d": shown(v.estimate, v.metric) if v.n else DASH,
                 "p by Holm": p_value(v.p_decisive).removeprefix("p = ").removeprefix("p ") or DASH,
                 "detectable": number(v.detectable, v.metric),
                 "seeds": f"{v.agree}/{v.n} agree" if v.n else DASH,
@@ -222,7 +167,7 @@ def _ours(run: Run, table: pd.DataFrame, entry: dict[str, Any]) -> tuple[str, st
     if not (entry.get("metric") and entry.get("at")):
         return DASH, "not measured here"
     metric, at = entry["metric"], entry["at"]
-    mean = average(claims.measured(table, at, metric))
+    mean = average(measured(table, at, metric))
     if mean.n:
         return (percent(mean) if entry.get("unit") == "%" else shown(mean, metric)), f"{metric} at {at}"
     arm, _, checkpoint = at.partition("/")

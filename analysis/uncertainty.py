@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis import claims, tables
+from analysis import tables
+from analysis.means import DASH, average, number
 from analysis.statistics import ENOUGH, covers
-from analysis.table import Run, read_lines
+from analysis.table import Run, measured, read_lines
 from recipes import graph
 
 
@@ -58,20 +59,19 @@ def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     for row in rows.to_dict("records"):
         at, task = f"{row['arm']}/{row['checkpoint']}", row["task"]
         items, sampling = (
-            tables.average(claims.measured(table, at, f"{task}/variance/{part}")).value
-            for part in ("items", "sampling")
+            average(measured(table, at, f"{task}/variance/{part}")).value for part in ("items", "sampling")
         )
-        models = claims.measured(table, at, f"{task}/accuracy").drop_duplicates("source").value.dropna()
+        models = measured(table, at, f"{task}/accuracy").drop_duplicates("source").value.dropna()
         if math.isnan(items) or not len(models):
             continue
         rates = _rates(run, row["arm"], row["checkpoint"], task, read)
         squares = components(models.tolist(), items, sampling, rates)
         whole = sum(squares.values())
-        shares = {name: f"{square / whole:.0%}" if whole else tables.DASH for name, square in squares.items()}
-        error = tables.number(math.sqrt(whole))
+        shares = {name: f"{square / whole:.0%}" if whole else DASH for name, square in squares.items()}
+        error = number(math.sqrt(whole))
         found.append({"checkpoint": tables.row_name(run, row), "standard error": error} | shares)
     columns = ["checkpoint", "standard error", "problems", "sampling", "seeds"]
-    return pd.DataFrame(found, columns=columns).fillna(tables.DASH)
+    return pd.DataFrame(found, columns=columns).fillna(DASH)
 
 
 def components(

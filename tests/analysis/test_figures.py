@@ -178,7 +178,7 @@ def test_a_crossing_is_marked_where_it_is_sure(run, numbers, palette):
     for width, sure in ((0.1, True), (0.2, False)):
         found = {
             key: {
-                k: before_after.tables.Mean(v, v - width, v + width, 5, "seeds")
+                k: before_after.Mean(v, v - width, v + width, 5, "seeds")
                 for k, v in zip((1, 16), values, strict=True)
             }
             for key, values in narrow.items()

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from analysis import claims, summary, tables
-from analysis.claims import measured
-from analysis.table import COLUMNS, Run, collect, health, provenance, read_json, read_lines
+from analysis import claims, means, summary, tables
+from analysis.table import COLUMNS, Run, collect, health, measured, provenance, read_json, read_lines
 from recipes.errors import UserError
 from recipes.recipe import Recipe
 
@@ -42,7 +41,7 @@ def test_curves_have_steps_and_final_numbers_have_none(table):
 def test_undefined_numbers_stay_undefined(table):
     length = measured(table, "no-cot-base/before", "heldout/length_correct")
     assert length.value.isna().all()
-    assert tables.average(length).n == 0
+    assert means.average(length).n == 0
 
 
 def test_what_is_not_on_disk_has_no_rows(run, tmp_path):
@@ -97,7 +96,7 @@ def test_published_numbers_and_ours_have_one_unit(run, table):
     recipe = Recipe(run.name, run.spec | {"published": entries})
     found = tables.published(replace(run, recipes={**run.recipes, run.name: recipe}), table)
     assert found.published[0] == "15.6 %"
-    assert list(found.ours) == ["19.0 % [17.9, 20.0]", "0.190 [0.179, 0.200]", *5 * [tables.DASH]]
+    assert list(found.ours) == ["19.0 % [17.9, 20.0]", "0.190 [0.179, 0.200]", *5 * [means.DASH]]
     assert list(found["our metric"][1:]) == [
         "heldout/accuracy at base-recipe/before",
         "aime24 is not evaluated at cpu scale",
@@ -120,8 +119,8 @@ def test_failed_checks_come_first(run):
         ([0.6, 0.9, 0.7], [False] * 3, "0.9"),  # farthest past the limit
         ([0.4, 0.6, 0.7], [True, False, False], "0.7"),
         ([0.1, 0.4, 0.2], [True] * 3, "0.4"),  # nearest to it
-        ([0.1, math.nan, 0.2], [True, False, True], tables.DASH),
-        ([math.nan] * 3, [True] * 3, tables.DASH),
+        ([0.1, math.nan, 0.2], [True, False, True], means.DASH),
+        ([math.nan] * 3, [True] * 3, means.DASH),
     ],
 )
 def test_a_check_shows_its_worst_seed(values, ok, worst):
@@ -143,11 +142,11 @@ def test_a_check_shows_its_worst_seed(values, ok, worst):
         (52.5, "updates_to/accuracy=0.5", "52.5"),
         (0.000412, "mean/clip_fraction", "0.000412"),
         (-3.3849, "mean/log10_clip_fraction", "\N{MINUS SIGN}3.38"),
-        (math.nan, "heldout/accuracy", tables.DASH),
+        (math.nan, "heldout/accuracy", means.DASH),
     ],
 )
 def test_numbers_for_a_reader(value, metric, text):
-    assert tables.number(value, metric) == text
+    assert means.number(value, metric) == text
 
 
 @pytest.mark.parametrize(("p", "text"), [(0.0284, "p = 0.028"), (3e-5, "p < 0.001"), (math.nan, "")])
@@ -158,10 +157,10 @@ def test_p_values_for_a_reader(p, text):
 def test_every_verdict_is_shown_with_what_it_could_have_seen(run, table):
     verdicts = claims.judge_all(run.spec["claims"], table, run.scale, run.seeds)
     shown = tables.verdicts_shown(verdicts).set_index("claim")
-    assert shown.detectable["rl-lifts-accuracy"] == tables.number(verdicts[0].detectable)
+    assert shown.detectable["rl-lifts-accuracy"] == means.number(verdicts[0].detectable)
     assert 0 < float(shown.detectable["rl-lifts-accuracy"]) < 0.5
     assert shown["p by Holm"]["rl-lifts-accuracy"].startswith(("0.0", "< 0.001"))
-    assert list(shown.loc["aime-majority", ["p by Holm", "detectable"]]) == [tables.DASH] * 2
+    assert list(shown.loc["aime-majority", ["p by Holm", "detectable"]]) == [means.DASH] * 2
     assert f"detectable {shown.detectable['rl-lifts-accuracy']}, 3 seeds" in summary.foremost(verdicts)
 
 

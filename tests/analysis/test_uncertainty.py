@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import tables, uncertainty
-from analysis.claims import measured
-from analysis.table import collect, final, read_lines
+from analysis import means, tables, uncertainty
+from analysis.table import collect, final, measured, read_lines
 from evals.passk import variance
 
 
@@ -50,7 +49,7 @@ def test_the_parts_of_the_variance_are_the_whole(run):
     )
     assert before["standard error"] == f"{(items + sampling) ** 0.5:.3f}"
     assert before.problems == f"{items / (items + sampling):.0%}"
-    assert before.seeds == tables.DASH
+    assert before.seeds == means.DASH
     after = shown.loc["base-recipe/after"]
     assert sum(int(share.rstrip("%")) for share in after[shares]) == pytest.approx(100, abs=1)
     rows = measured(table, "base-recipe/after", "heldout/accuracy")
