@@ -1,7 +1,7 @@
 """Statistics for a handful of seeds: intervals of a mean, minimal detectable effect, seeds needed, IQM.
 
 Most functions take one number per seed (for a comparison: the difference of two arms at that seed, so that
-the pairing is already done), the last two a number per seed and task; none knows of recipes.
+the pairing is already done), the last a number per seed and task; none knows of recipes.
 """
 
 import math
@@ -127,36 +127,15 @@ def iqm(values: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
     of the interval. Tasks are not resampled: the interval is for these. Tails as in interval().
     ValueError unless there are 2 seeds or more and numbers in all tasks.
     """
-    x = _grid(values)
+    x = np.asarray(values, dtype=float)
+    if x.ndim != 2 or len(x) < 2 or not x.size or np.isnan(x).any():
+        raise ValueError(f"expected numbers (seeds, tasks) of 2 seeds or more, got shape {x.shape}")
     point = float(stats.trim_mean(x, 0.25, axis=None))
     if np.ptp(x, axis=0).max() == 0:
         return point, point, point
     rows, weights = _rows(len(x))
     found = stats.trim_mean(x[rows].reshape(len(rows), -1), 0.25, axis=1)
     return point, *_bounds(found, weights, _tail(len(x), level))
-
-
-def improvement(of: ArrayLike, against: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
-    """(point, low, high) of the probability that a run of `of` beats one of `against`, mean over tasks.
-
-    Both are (seeds, tasks), row by row of the same seeds. Of each task it is the share of pairs of runs that
-    `of` wins, a tie being half a win: Mann-Whitney's U over the pairs (Agarwal et al. 2021, §4.3). Seeds are
-    resampled whole, in both arms together, for they share what a seed decides.
-    """
-    x, y = _grid(of), _grid(against)
-    if x.shape != y.shape:
-        raise ValueError(f"both arms need the same seeds and tasks, got {x.shape} and {y.shape}")
-    wins = (np.sign(x[:, None] - y[None]).mean(axis=2) + 1) / 2  # (seeds, seeds), mean over tasks
-    rows, weights = _rows(len(x))
-    found = np.array([wins[np.ix_(row, row)].mean() for row in rows])
-    return float(wins.mean()), *_bounds(found, weights, _tail(len(x), level))
-
-
-def _grid(values: ArrayLike) -> np.ndarray:
-    x = np.asarray(values, dtype=float)
-    if x.ndim != 2 or len(x) < 2 or not x.size or np.isnan(x).any():
-        raise ValueError(f"expected numbers (seeds, tasks) of 2 seeds or more, got shape {x.shape}")
-    return x
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The interquartile mean over seeds and tasks, and the probability of improvement."""
+"""The interquartile mean over seeds and tasks."""
 
 import itertools
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from analysis.statistics import improvement, interval, iqm
+from analysis.statistics import interval, iqm
 
 number = st.floats(0, 1).map(lambda x: round(x, 3))
 shape = st.tuples(st.integers(2, 4), st.integers(1, 6))
@@ -67,17 +67,6 @@ def test_the_interval_holds_what_all_tasks_of_a_seed_share():
     assert stratified / 200 <= 0.75
 
 
-def test_improvement_is_mann_whitneys_u():
-    rng = np.random.default_rng(1)
-    x, y = rng.integers(0, 4, size=(2, 5, 3)).astype(float)
-    u = [stats.mannwhitneyu(x[:, task], y[:, task]).statistic / 25 for task in range(3)]
-    point, low, high = improvement(x, y)
-    assert point == pytest.approx(np.mean(u))
-    assert low < point < high
-    assert improvement(y, x) == pytest.approx((1 - point, 1 - high, 1 - low))
-    assert improvement(y + 10, y) == (1, 1, 1)
-
-
 def test_many_seeds_are_drawn_alike_every_time():
     values = np.random.default_rng(2).normal(size=(12, 4))
     assert iqm(values) == iqm(values)
@@ -87,5 +76,3 @@ def test_many_seeds_are_drawn_alike_every_time():
 def test_what_is_no_grid_is_refused(values):
     with pytest.raises(ValueError, match="seeds, tasks"):
         iqm(values)
-    with pytest.raises(ValueError, match="same seeds"):
-        improvement(np.zeros((3, 2)), np.zeros((3, 1)))
