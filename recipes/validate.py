@@ -171,7 +171,7 @@ def _check_world(stage: Mapping, path: str, where: str) -> None:
     """What a stage takes from its task's world by name: kinds of document, rewards."""
     from recipes import rewards, worlds
 
-    world = worlds.make(stage["task"]) if "world" in stage["task"] else None
+    world = worlds.of_task(stage["task"])
     if "corpus" in stage:
         if world is None:
             raise UserError(f"{path}.task: a corpus is written by a world; this task has none{where}")

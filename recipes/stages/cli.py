@@ -20,7 +20,7 @@ from recipes.stages.progress import Progress
 
 
 class Run(Protocol):
-    """Train one stage; see `Outcome` keys in `main`."""
+    """Make `workdir`/final; return metrics, health, provenance, and `clean`, to be called at the end."""
 
     def __call__(
         self,

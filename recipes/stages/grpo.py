@@ -44,7 +44,7 @@ def run(
     combinations.check(config)
     # accuracy is always measured, so that curves of arms with other rewards can be compared
     weights = {"accuracy": 0.0, **config["rewards"]}
-    world = worlds.make(config["task"]) if "world" in config["task"] else None
+    world = worlds.of_task(config["task"])
     defaults: dict[str, Any] = {"save_steps": 20}
     if "replay" in config:
         defaults["shuffle_dataset"] = False
@@ -62,7 +62,15 @@ def run(
     prompts = data.prompts(config["task"], config["template"], config.get("problems"), seed)
     if "replay" in config:
         prompts = prompts.select(data.replay_order(len(prompts), args, **config["replay"], seed=seed))
-    checks = health.stop_at_errors(before(config, inputs, args, model, tokenizer, prompts, functions))
+    longest = max(len(ids) for ids in tokenizer(prompts["prompt"][:])["input_ids"])
+    positions = getattr(model.config, "max_position_embeddings", None)
+    checks = health.stop_at_errors(
+        [
+            health.enough_prompts(len(prompts), args.generation_batch_size // args.num_generations),
+            health.context(longest, args.max_completion_length, positions),
+            *health.before_sampling(config, inputs.get("policy"), tokenizer, prompts.to_list(), functions),
+        ]
+    )
 
     log = CompletionsLog(workdir / "completions.jsonl")
     if last_checkpoint(workdir) is None:
@@ -105,32 +113,6 @@ def run(
         "provenance": provenance.record(started, done, passes * parameters, FORMULA),
         "clean": partial(clean, workdir),
     }
-
-
-def before(
-    config: dict[str, Any],
-    inputs: dict[str, Path],
-    args: Any,
-    model: Any,
-    tokenizer: Any,
-    prompts: Any,
-    functions: dict[str, Any],
-) -> list[health.Check]:
-    """The health checks that need no training."""
-    rows = prompts.select(range(min(len(prompts), health.CHECKED))).to_list()
-    longest = max(len(ids) for ids in tokenizer(prompts["prompt"][:])["input_ids"])
-    base = sentinel.read(inputs["policy"])["config"].get("template") if "policy" in inputs else None
-    strict: dict[str, Any] = {name: functions[name] for name in ("accuracy", "format") if name in functions}
-    return [
-        health.enough_prompts(len(prompts), args.generation_batch_size // args.num_generations),
-        health.known_tokens(tokenizer, prompts["prompt"][:], "prompt"),
-        health.context(
-            longest, args.max_completion_length, getattr(model.config, "max_position_embeddings", None)
-        ),
-        health.gold(functions["accuracy"], rows),
-        health.garbage(strict, rows),
-        health.same_template(config["template"], base),
-    ]
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ Each check is a dict: check, ok, value, limit, message, severity.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError
-from recipes.stages import curves
+from recipes.stages import curves, sentinel
 
 Check = dict[str, Any]
 Reward = Callable[..., Sequence[float | None]]
@@ -44,6 +45,28 @@ def stop_at_errors(checks: Sequence[Check]) -> list[Check]:
         if not one["ok"] and one["severity"] == "error":
             raise UserError(f"health check {one['check']}: {one['message']}")
     return list(checks)
+
+
+def before_sampling(
+    config: Mapping[str, Any],
+    policy: Path | None,
+    tokenizer: Any,
+    rows: Sequence[Mapping[str, Any]],
+    rewards: Mapping[str, Reward],
+) -> list[Check]:
+    """What every stage that samples checks of its prompts, rewards and template.
+
+    `policy`: metrics.json of the stage it starts from; `rows` are those of recipes.data.prompts; `rewards`
+    hold accuracy.
+    """
+    strict = {name: rewards[name] for name in ("accuracy", "format") if name in rewards}
+    base = sentinel.read(policy)["config"].get("template") if policy else None
+    return [
+        known_tokens(tokenizer, [row["prompt"] for row in rows], "prompt"),
+        gold(rewards["accuracy"], rows),
+        garbage(strict, rows),
+        same_template(config["template"], base),
+    ]
 
 
 def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> Check:

@@ -39,7 +39,7 @@ def run(
     args: PolicyGradientConfig = plain(PolicyGradientConfig, config["args"])
     # accuracy is always measured, so that curves of arms with other rewards can be compared
     weights = {"accuracy": 0.0, **config["rewards"]}
-    world = worlds.make(config["task"]) if "world" in config["task"] else None
+    world = worlds.of_task(config["task"])
     functions = dict(zip(weights, rewards.build(weights, world, seed), strict=True))
     source = models.locate(config.get("model"), inputs.get("policy"))
     tokenizer = models.load_tokenizer(source)
@@ -47,18 +47,12 @@ def run(
     generation = copy.deepcopy(model.generation_config)
     problems = data.prompts(config["task"], config["template"], config.get("problems"), seed).to_list()
     longest = max(len(ids) for ids in tokenizer([row["prompt"] for row in problems])["input_ids"])
-    base = sentinel.read(inputs["policy"])["config"].get("template") if "policy" in inputs else None
-    strict = {name: functions[name] for name in ("accuracy", "format") if name in functions}
+    positions = getattr(model.config, "max_position_embeddings", None)
     checks = health.stop_at_errors(
         [
             health.enough_prompts(len(problems), args.prompts_per_epoch),
-            health.known_tokens(tokenizer, [row["prompt"] for row in problems], "prompt"),
-            health.context(
-                longest, args.max_completion_length, getattr(model.config, "max_position_embeddings", None)
-            ),
-            health.gold(functions["accuracy"], problems),
-            health.garbage(strict, problems),
-            health.same_template(config["template"], base),
+            health.context(longest, args.max_completion_length, positions),
+            *health.before_sampling(config, inputs.get("policy"), tokenizer, problems, functions),
         ]
     )
 

@@ -63,20 +63,14 @@ def run(
 
     started, began = provenance.now(), time.perf_counter()
     args: RejectionSamplingConfig = plain(RejectionSamplingConfig, config["args"])
-    world = worlds.make(config["task"]) if "world" in config["task"] else None
+    world = worlds.of_task(config["task"])
     (accuracy,) = rewards.build(["accuracy"], world, seed)
     source = models.locate(config.get("model"), inputs.get("policy"))
     tokenizer = models.load_tokenizer(source)
     problems = data.prompts(config["task"], config["template"], config.get("problems"), seed).to_list()
     prompts = [row["prompt"] for row in problems]
-    base = sentinel.read(inputs["policy"])["config"].get("template") if "policy" in inputs else None
     checks = health.stop_at_errors(
-        [
-            health.known_tokens(tokenizer, prompts, "prompt"),
-            health.gold(accuracy, problems),
-            health.garbage({"accuracy": accuracy}, problems),
-            health.same_template(config["template"], base),
-        ]
+        health.before_sampling(config, inputs.get("policy"), tokenizer, problems, {"accuracy": accuracy})
     )
     generation = {
         "until": [],  # nothing but the end-of-sequence token

@@ -23,7 +23,19 @@ from recipes.worlds.protocol import Problem, World
 from recipes.worlds.sort import Sort
 from recipes.worlds.text import prompt, tokenizer
 
-__all__ = ["WORLDS", "Problem", "World", "corpus", "make", "mix", "prompt", "sample", "split_of", "tokenizer"]
+__all__ = [
+    "WORLDS",
+    "Problem",
+    "World",
+    "corpus",
+    "make",
+    "mix",
+    "of_task",
+    "prompt",
+    "sample",
+    "split_of",
+    "tokenizer",
+]
 
 WORLDS: dict[str, Any] = {"chain": Chain, "countdown": Countdown, "sort": Sort}
 TEST_SHARE = 8  # one question in this many
@@ -46,6 +58,11 @@ def make(task: Mapping[str, Any]) -> World:
     return WORLDS[name](
         **{k: tuple(v) if isinstance(v, list) else v for k, v in task.items() if k != "world"}
     )
+
+
+def of_task(task: Mapping[str, Any]) -> World | None:
+    """The world of a recipe's `task`, as `make` does; None for a Hub dataset, which has none."""
+    return make(task) if "world" in task else None
 
 
 def split_of(question: str) -> str:
