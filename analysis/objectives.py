@@ -9,6 +9,7 @@ import pandas as pd
 from analysis.means import DASH
 from analysis.table import Run
 from recipes import graph
+from recipes.combinations import CLIPPED
 
 RL = ("grpo", "policy_gradient")  # stage kinds
 CONFORMANCE = "results/published/conformance.csv"
@@ -20,7 +21,7 @@ NORMALISERS = {  # loss_type -> what a loss is a mean of
     "cispo": "all tokens of a step",
     "luspo": "completions, each times its length",
 }
-PLAIN = {  # advantage -> name in the conformance table
+PLAIN = {  # advantage -> name in the conformance table, without a ratio
     "moving_average": "reinforce",
     "leave_one_out": "rloo",
     "positive": "online_rft",
@@ -43,20 +44,18 @@ ADVANTAGES = {
 def name(config: Mapping[str, Any]) -> str:
     """The objective of a `grpo` stage's resolved config, as the conformance table calls it."""
     args, advantage, ratio = config["args"], config.get("advantage"), config.get("importance_ratio")
+    loss = args.get("loss_type", "dapo")  # TRL's default
     if ratio == "none":
-        return PLAIN.get(advantage or "", "reinforce")
+        return PLAIN.get(advantage or "", f"{advantage or loss}, no ratio")
     if ratio == "sequence_token":
         return "gspo-token"
     noise = "-noise" if config.get("old_logp_noise") else ""
     if args.get("importance_sampling_level") == "sequence":
         return "gspo" + noise
-    if advantage == "leave_one_out":
-        return "rloo-clipped"
     if advantage == "process":
         return "grpo-process"
     if advantage:
-        return PLAIN[advantage]
-    loss = args.get("loss_type", "dapo")  # TRL's default
+        return f"{PLAIN[advantage]}-clipped"
     if loss == "dapo" and config.get("dynamic_sampling"):
         return "dapo-dynamic"
     if loss != "grpo":
@@ -90,11 +89,11 @@ def _clip(config: Mapping[str, Any]) -> tuple[float, float] | None:
         return (1 - bound, 1 + bound) if args["loss"] == "clipped" else None
     if config.get("importance_ratio") == "none":
         return None
-    low = args.get("epsilon", 0.2)
-    high = args.get("epsilon_high")
-    if args.get("loss_type") == "cispo":
-        return (0.0, high if high is not None else low)
-    return (max(1 - low, 0.0), 1 + (low if high is None else high))
+    low, loss = args.get("epsilon", 0.2), args.get("loss_type", "dapo")
+    high = args.get("epsilon_high", low)
+    if loss == "cispo":
+        return (0.0, high)  # the largest weight itself
+    return (max(1 - low, 0.0), 1 + high) if loss in CLIPPED else None
 
 
 def optimised(run: Run) -> pd.DataFrame:

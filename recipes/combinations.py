@@ -7,6 +7,7 @@ from recipes.errors import UserError
 
 ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward
 TOKEN_MEAN = ("dapo", "cispo", "vespo")  # loss types that divide by the tokens of an optimizer step
+CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # those whose clip cuts gradients
 
 # values of what would cut or bend the sampler's distribution, or replace the sampler
 PLAIN = {"use_vllm": False, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
@@ -48,7 +49,7 @@ def check(stage: Mapping[str, Any]) -> None:
             "old_logp_noise: without effect, for importance_ratio none has no old log-probabilities"
         )
     if args.get("loss_type") == "cispo":
-        bound = args.get("epsilon_high") or args.get("epsilon", 0.2)
+        bound = args.get("epsilon_high", args.get("epsilon", 0.2))
         if bound <= 1:
             raise UserError(
                 f"args.epsilon_high: {bound} would cut every ratio; for loss_type cispo it is the largest "

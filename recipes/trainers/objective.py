@@ -9,8 +9,8 @@ ratio s = exp(1/|o| \sum_t log w_t) and sg[.] without gradient:
 | importance_ratio | w_t: `none` by \pi/sg[\pi]; `sequence_token` by sg[s] \pi/sg[\pi] (GSPO Eq. 13-14) |
 | old_logp_noise   | log \pi_old by itself plus Gaussian noise: a sampler that is not quite the policy  |
 
-Corrected: DAPO Eq. 8 and CISPO divide by the tokens of the outputs that an optimizer step is made of. With
-several steps a rollout TRL takes an equal share of the whole rollout's tokens instead.
+Corrected: DAPO Eq. 8 and CISPO divide by the tokens of the completions that an optimizer step is made of.
+With several steps a rollout TRL takes an equal share of the whole rollout's tokens instead.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from accelerate.utils import gather_object
 
-from recipes.combinations import TOKEN_MEAN, check_window
+from recipes.combinations import CLIPPED, TOKEN_MEAN, check_window
 from recipes.rewards import text
 from recipes.stages.curves import FIFTH
 from recipes.trainers import process
@@ -29,7 +29,6 @@ from recipes.trainers.ratios import Ratios, cut_by_clip
 from recipes.trainers.resume import EPOCH_STRIDE, ExactResume
 from recipes.worlds.protocol import Problem
 
-CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # those in which the clip cuts gradients
 OLD, ROLLOUT, NOISE = "old_per_token_logps", "rollout_per_token_logps", "old_logp_noise"  # (batch, time)
 
 

@@ -67,6 +67,20 @@ def test_what_our_trainers_add_is_told(run):
     assert "10% replay" in row.also
 
 
+@pytest.mark.parametrize(
+    ("keys", "args", "name", "clip"),
+    [
+        ({"importance_ratio": "none"}, {}, "grpo, no ratio", "none"),
+        ({"advantage": "raw"}, {}, "raw-clipped", f"0.8 {objectives.DASH} 1.2"),
+        ({}, {"loss_type": "sapo"}, "sapo", "none"),
+        ({}, {"loss_type": "cispo", "epsilon_high": 1.3}, "cispo", f"0 {objectives.DASH} 1.3"),
+    ],
+)
+def test_what_no_recipe_runs_is_not_called_by_anothers_name(run, keys, args, name, clip):
+    row = objectives.optimised(of(run, {"base-recipe": args}, **keys)).iloc[0]
+    assert (row.objective, row["clip range"]) == (name, clip)
+
+
 def test_every_recipe_of_the_repository_can_be_told():
     """And no objective of a grpo stage is without its rows in the conformance table."""
     recipes, known = load_all(), set(pd.read_csv(objectives.CONFORMANCE).objective)
