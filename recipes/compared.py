@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 METRICS = ("accuracy", "format_rate", "truncation_rate", "length", "length_correct", "length_incorrect")
 BY_DIFFICULTY = ("accuracy", "length")
 OF_TRAINING = ("last", "last_fifth", "mean", "max")  # of a curve; recipes/stages/curves.py makes them
-REACHED = re.compile(
-    r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)"
-)  # analysis/reach.py makes them
+# analysis/reach.py makes them
+REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)")
 FORMS = (*(f"{name}/…" for name in OF_TRAINING), "updates_to/accuracy=X", "samples_to/accuracy=X")
 
 

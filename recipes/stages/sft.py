@@ -49,7 +49,7 @@ def run(
         for prompt, reply in zip(tokenizer(prompts)["input_ids"], replies, strict=True)
     ]
     longest = max(len(one["input_ids"]) for one in documents)
-    window = args.train_batch_size * args.gradient_accumulation_steps
+    window = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
     checks = health.stop_at_errors(
         [
             health.known_tokens(tokenizer, [*prompts, *completions], "demonstration"),

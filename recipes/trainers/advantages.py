@@ -1,6 +1,6 @@
 r"""Advantages that TRL has no argument for, as pure functions of the rewards of a rollout.
 
-`rewards`: (groups * G,), the G outputs of a prompt one after another; so is what is returned.
+`rewards`: (groups * G,), the G completions of a prompt one after another; so is what is returned.
 
 | name           | A_i                                 | source                                           |
 |----------------|-------------------------------------|--------------------------------------------------|

@@ -18,9 +18,8 @@ from recipes.trainers.logprobs import LeanLogProbs
 NEVER = -1e9  # added to an attention score; finite, so that a row of padding alone has no NaN
 CROWDED = 0.8  # once less of the rows than this go on, the others are dropped: a copy of the cache
 
-Cache = list[
-    tuple[torch.Tensor, torch.Tensor]
-]  # of each layer: keys and values (rows, heads, time, head_dim)
+# of each layer: keys and values (rows, heads, time, head_dim)
+Cache = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 class Decoder:
@@ -29,9 +28,7 @@ class Decoder:
     def __init__(self, model: Any):
         config = model.config
         if config.model_type != "qwen3" or config.attention_bias or config.use_sliding_window:
-            raise UserError(
-                f"sampler: lean knows Qwen3 models alone, not {config.model_type}; remove it"
-            )
+            raise UserError(f"sampler: lean knows Qwen3 models alone, not {config.model_type}; remove it")
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.head_dim, self.eps = config.head_dim, config.rms_norm_eps
         with torch.no_grad():

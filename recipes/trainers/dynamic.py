@@ -2,7 +2,7 @@ r"""Dynamic sampling of DAPO (arXiv 2503.14476, §3.2): a rollout of groups of m
 
 Eq. 11 maximises DAPO's objective subject to
 
-    0 < |{o_i : o_i is correct}| < G        for every question of the batch,
+    0 < |{o_i : o_i is correct}| < G        for every prompt of the batch,
 
 for a group all right or all wrong has equal rewards, so no advantage. Rounds of fresh prompts are sampled
 until the rollout is full. As in the authors' code (verl, `filter_groups.metric=acc`): correct is what the

@@ -36,6 +36,12 @@ class SortedWindows(Sampler[int]):
             yield from sorted(order[start : start + self.window], key=lambda i: self.lengths[i])
 
 
+def sorted_windows(lengths: Sequence[int], args: Any) -> SortedWindows:
+    """The order of documents of these lengths for a Trainer with these arguments: a window is its step."""
+    window = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
+    return SortedWindows(lengths, window, args.seed)
+
+
 def document(prompt: list[int], completion: list[int]) -> dict[str, list[int]]:
     """`input_ids` and `labels` of a document whose prompt carries no loss."""
     return {"input_ids": [*prompt, *completion], "labels": [IGNORED] * len(prompt) + completion}
@@ -59,8 +65,7 @@ class LanguageModel(ExactResume):
 
     def _get_train_sampler(self, dataset: Any = None):
         data: Any = self.train_dataset if dataset is None else dataset
-        window = self.args.train_batch_size * self.args.gradient_accumulation_steps * self.args.world_size
-        return SortedWindows([len(d["input_ids"]) for d in data], window, self.args.seed)
+        return sorted_windows([len(d["input_ids"]) for d in data], self.args)
 
     def training_step(self, model, inputs, num_items_in_batch=None):
         self.state.num_input_tokens_seen += int((inputs["input_ids"] != self.padding).sum())

@@ -1,7 +1,7 @@
 r"""Process supervision (DeepSeekMath, arXiv 2402.03300, §4.1.3): advantages from the rewards of single steps.
 
-Of the G outputs of a question, output i has K_i steps; step j ends at token index(j) with reward r_i^j, and
-R holds the rewards of all steps of all G outputs. Normalised over R, a token's advantage is the sum over the
+Of the G completions of a prompt the i-th has K_i steps; step j ends at token index(j) with reward r_i^j, and
+R holds the rewards of all steps of all of them. Normalised over R, a token's advantage is the sum over the
 steps that end at it or after it:
 
     r~_i^j = (r_i^j - mean(R)) / std(R)        A_{i,t} = \sum_{index(j) >= t} r~_i^j

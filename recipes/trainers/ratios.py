@@ -1,9 +1,9 @@
 r"""What importance ratios did: their spread, the share of tokens that the clip cuts, and a histogram.
 
-With \pi the policy and \pi_old the one that sampled the rollout, token t of output i has the ratio
-w_{i,t} = \pi(o_{i,t}) / \pi_old(o_{i,t}), the output the ratio s_i = exp(1/|o_i| \sum_t log w_{i,t}).
+With \pi the policy and \pi_old the one that sampled the rollout, token t of completion i has the ratio
+w_{i,t} = \pi(o_{i,t}) / \pi_old(o_{i,t}), the completion the ratio s_i = exp(1/|o_i| \sum_t log w_{i,t}).
 
-| metric             | of the tokens and outputs since the last log line                                 |
+| metric             | of the tokens and completions since the last log line                             |
 |--------------------|-----------------------------------------------------------------------------------|
 | ratio/deviation    | max abs(w - 1)                                                                    |
 | ratio/token_std    | standard deviation of w                                                           |
@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-SUMS = 7  # tokens, sum and sum of squares of w - 1; outputs, the same of s - 1; tokens cut
+SUMS = 7  # tokens, sum and sum of squares of w - 1; completions, the same of s - 1; tokens cut
 # of log ratios: from 1e-6 to 10, four bins a factor of ten, on both sides of a bin around 0
 POSITIVE = [10 ** (k / 4) for k in range(-24, 5)]
 EDGES = [*(-edge for edge in reversed(POSITIVE)), *POSITIVE]
@@ -57,10 +57,10 @@ class Ratios:
         real = mask.bool()
         lengths = real.sum(dim=1)
         tokens = log_ratio[real].double()
-        outputs = ((log_ratio * real).sum(dim=1)[lengths > 0] / lengths[lengths > 0]).double()
+        sequences = ((log_ratio * real).sum(dim=1)[lengths > 0] / lengths[lengths > 0]).double()
         parts = [
             part
-            for logs in (tokens, outputs)
+            for logs in (tokens, sequences)
             for part in (logs.new_tensor(len(logs)), logs.expm1().sum(), logs.expm1().square().sum())
         ]
         sums = torch.stack([*parts, (cut & real).sum().double()])
@@ -74,7 +74,7 @@ class Ratios:
         for name, value in zip(tops, top, strict=True):
             self.largest[name] = max(value, self.largest.get(name, 0.0))
         if counted:
-            counts = torch.stack([histogram(tokens), histogram(outputs)])
+            counts = torch.stack([histogram(tokens), histogram(sequences)])
             self.counts += accelerator.reduce(counts, reduction="sum").cpu()
 
     def flush(self) -> dict[str, float]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from trl import SFTTrainer
 
-from recipes.trainers.language_model import SortedWindows
+from recipes.trainers.language_model import sorted_windows
 from recipes.trainers.resume import ExactResume
 
 
@@ -16,8 +16,7 @@ class SFT(ExactResume, SFTTrainer):
 
     def _get_train_sampler(self, dataset: Any = None):
         data: Any = self.train_dataset if dataset is None else dataset
-        window = self.args.train_batch_size * self.args.gradient_accumulation_steps * self.args.world_size
-        return SortedWindows([len(ids) for ids in data["input_ids"]], window, self.args.seed)
+        return sorted_windows([len(ids) for ids in data["input_ids"]], self.args)
 
     def held_state(self) -> dict[str, Any]:
         return {
