@@ -52,10 +52,10 @@ def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> 
     accuracy = change(run, table, f"{task}/accuracy").text()
     length = change(run, table, f"{task}/length").text()
     few = f" (a decision takes {ENOUGH} seeds)" if verdicts and len(run.seeds) < ENOUGH else ""
-    ends = ARROW.join(run.ends)
+    where = f"on {task}, {arm}, {ARROW.join(run.ends)}" if task else "(no model is evaluated)"
     return [
         f"{title(run)}: {size}",
-        f"Accuracy on {task}, {arm}, {ends}: {accuracy}",
+        f"Accuracy {where}: {accuracy}",
         f"Response length in tokens: {length}",
         f"Published claims: {counts(verdicts)}{few}",
         foremost(verdicts),

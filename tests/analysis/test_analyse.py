@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis import analyse, claims, command, drawing, figures, learning_curves
-from analysis.table import Run, collect
+from analysis import analyse, claims, command, drawing, figures, learning_curves, summary
+from analysis.table import COLUMNS, Run, collect
 from recipes.recipe import Recipe
 
 FIGURES = 14  # of one arm without a ladder: what compares arms has nothing to show
@@ -91,6 +91,13 @@ def test_a_run_without_artefacts_still_reports(run, tmp_path):
     assert lines[3] == "Published claims: 6 not tested (a decision takes 5 seeds)"
     assert lines[4] == "No claim could be tested."
     assert json.loads((tmp_path / "out/figures/index.json").read_text()) == []
+
+
+def test_a_sweep_without_evaluations_says_so(run):
+    bare = Recipe(run.name, run.spec | {"evals": {}, "claims": []})
+    numbers = pd.DataFrame(columns=COLUMNS)
+    lines = summary.lines(replace(run, recipes={**run.recipes, run.name: bare}), numbers, [])
+    assert lines[1] == "Accuracy (no model is evaluated): \N{EN DASH}"
 
 
 def test_a_missing_seed_is_named_and_the_rest_is_judged(run):
