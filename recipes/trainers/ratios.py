@@ -126,5 +126,6 @@ def cut_by_clip(
 
     `ratio` and `advantages`: (batch, time) or (batch, 1).
     """
-    cut = ((ratio < 1 - low) & (advantages < 0)) | ((ratio > 1 + high) & (advantages > 0))
-    return cut if delta is None else cut | ((ratio > max(delta, 1 + high)) & (advantages < 0))
+    first, last = (1 + high, math.inf) if delta is None else sorted((1 + high, delta))
+    up, down = advantages > 0, advantages < 0
+    return (up & (ratio > first)) | (down & ((ratio < 1 - low) | (ratio > last)))

@@ -64,6 +64,7 @@ def test_holm_errs_in_one_family_of_twenty():
 def test_one_sided_tests_are_students(x, bound):
     assert above(x, bound) == pytest.approx(stats.ttest_1samp(x, bound, alternative="greater").pvalue)
     assert above(x, bound) + below(x, bound) == pytest.approx(1)
+    assert p_opposite(x, "equal", 0.0) == pytest.approx(stats.ttest_1samp(x, 0.0).pvalue)  # of two sides
 
 
 @given(values, margin)

@@ -50,6 +50,7 @@ def test_arms_of_one_loss_share_a_row(run):
         ({"steps_per_generation": 8, "gradient_accumulation_steps": 2}, "4"),
         ({"steps_per_generation": 4, "num_iterations": 2}, "8"),
         ({"steps_per_generation": 1}, "1"),
+        ({"steps_per_generation": None, "gradient_accumulation_steps": 2}, "1"),  # one batch, once
         ({"steps_per_generation": None, "generation_batch_size": 64, "per_device_train_batch_size": 32}, "2"),
     ],
 )

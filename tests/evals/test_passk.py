@@ -5,7 +5,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.passk import interval, majority_at_k, pass_at_k, resamples, variance
@@ -35,7 +35,6 @@ def test_pass_at_k_is_the_mean_over_every_subset(row, data):
     assert pass_at_k(np.array([row]), k)[0] == pytest.approx(enumerated_pass(row, k), abs=1e-12)
 
 
-@settings(deadline=None)
 @given(ANSWERS, st.data())
 def test_majority_at_k_is_the_mean_over_every_ordered_draw(answers, data):
     k = data.draw(st.integers(1, len(answers)))

@@ -110,7 +110,7 @@ def test_dynamic_sampling_leaves_groups_of_mixed_outcome(layout: str, watch):
         assert len(correct) > PROMPTS * GROUP
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(2, 40).flatmap(lambda cap: st.tuples(st.just(cap), st.integers(1, cap - 1))), st.data())
 def test_soft_overlong_reward(sizes: tuple[int, int], data: st.DataObject):
     """DAPO Eq. 13 at every length that the cap allows."""

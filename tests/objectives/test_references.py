@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from references import Sample
 
-FEW = settings(max_examples=20, deadline=None)
+FEW = settings(max_examples=20)
 SEEDS = st.integers(0, 10**6)
 WIDE = {"low": 100.0, "high": 100.0}  # a clip that cuts nothing
 

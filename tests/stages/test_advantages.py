@@ -27,7 +27,7 @@ def by_hand(name: str, group: list[float]) -> list[float]:
 
 
 @pytest.mark.parametrize("name", OF_GROUP)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(REWARDS)
 def test_of_a_group(name: str, groups: list[list[float]]):
     rewards = torch.tensor(groups).flatten()
@@ -38,7 +38,7 @@ def test_of_a_group(name: str, groups: list[list[float]]):
     assert torch.equal(rewards, kept)  # they are logged afterwards
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(REWARDS, st.floats(-5, 5))
 def test_leave_one_out_has_mean_zero_ignores_a_shift_and_is_scaled_centring(groups, shift):
     rewards, size = torch.tensor(groups, dtype=torch.float64).flatten(), len(groups[0])
@@ -48,7 +48,7 @@ def test_leave_one_out_has_mean_zero_ignores_a_shift_and_is_scaled_centring(grou
     torch.testing.assert_close(OF_GROUP["leave_one_out"](rewards + shift, size).view(-1, size), found)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.floats(-2, 2), min_size=1, max_size=5), min_size=1, max_size=5))
 def test_moving_average_is_over_all_earlier_rewards(rollouts):
     baseline, earlier = MovingAverage(), []

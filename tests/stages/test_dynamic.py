@@ -221,7 +221,7 @@ def test_what_cannot_be_selected_is_named():
 LENGTHS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 6)), min_size=2, max_size=2)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(LENGTHS, min_size=1, max_size=4), st.randoms(use_true_random=False))
 def test_joined_rounds_hold_the_rows_they_had(rounds, rng):
     """`rounds`: prompt and completion length of each row; groups of one."""

@@ -16,7 +16,7 @@ from recipes.errors import UserError
 from recipes.trainers import process
 from recipes.trainers.grpo import GRPO
 from recipes.trainers.objective import NOISE, OLD, ROLLOUT, Extension
-from recipes.trainers.ratios import EDGES
+from recipes.trainers.ratios import EDGES, cut_by_clip
 
 GROUP, BATCH, PROMPT, TIME = 4, 8, 3, 6
 WORLD = worlds.make({"world": "chain"})
@@ -213,6 +213,18 @@ def test_noise_is_in_the_ratio_of_the_loss(tmp_path, monkeypatch, aligned):
     metrics = built.ratios.flush()
     assert metrics["ratio/at_start"] < 1e-5  # of the policy without the noise
     assert metrics["ratio/deviation"] > 0.1
+
+
+@pytest.mark.parametrize("delta", [None, 1.1, 1.5])
+def test_a_token_is_cut_where_it_has_no_gradient(delta):
+    """With TRL's second bound too, on ratios of negative advantages."""
+    generator = torch.Generator().manual_seed(0)
+    ratio = (0.4 * torch.randn(500, 1, generator=generator)).exp().requires_grad_()
+    advantage = torch.randn(500, 1, generator=generator)
+    bounded = ratio if delta is None else ratio.clamp(max=delta)
+    terms = torch.min(bounded * advantage, ratio.clamp(0.8, 1.3) * advantage)
+    (slope,) = torch.autograd.grad(terms.sum(), ratio)
+    assert torch.equal(cut_by_clip(ratio.detach(), advantage, 0.2, 0.3, delta), slope == 0)
 
 
 @pytest.mark.parametrize("loss_type", ["dapo", "cispo"])

@@ -22,7 +22,7 @@ GROUPS = st.integers(2, 4).flatmap(
 
 
 @given(GROUPS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_advantages_are_the_equation(groups):
     found = process.advantages([output for group in groups for output in group], len(groups[0]), WIDTH)
     for group, rows in zip(groups, found.view(len(groups), -1, WIDTH), strict=True):

@@ -40,7 +40,7 @@ def test_a_step_ends_with_its_last_character(name, completion, steps):
 
 @pytest.mark.parametrize("name", WORLDS)
 @given(data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_ends_are_parallel_to_the_steps_of_any_text(name, data):
     world = make({"world": name})
     rng = random.Random(data.draw(st.integers(0, 999)))
