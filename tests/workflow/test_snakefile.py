@@ -29,13 +29,11 @@ from snakemake_logger_plugin_encore import LogHandler, is_snakemake, with_cores,
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
+RECIPES = load_all(ROOT / "recipes")
 
 
-@pytest.mark.parametrize(
-    ("recipe", "scale"), [(n, s) for n, r in load_all(ROOT / "recipes").items() for s in r.spec["scales"]]
-)
+@pytest.mark.parametrize(("recipe", "scale"), [(n, s) for n, r in RECIPES.items() for s in r.spec["scales"]])
 def test_every_recipe_is_planned_at_every_scale(recipe, scale, tmp_path):
-    recipes = load_all(ROOT / "recipes")
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL}, dryrun=True)) as api:
         workflow = api.workflow(
             resource_settings=ResourceSettings(cores=1),
@@ -51,8 +49,8 @@ def test_every_recipe_is_planned_at_every_scale(recipe, scale, tmp_path):
             for job in workflow._workflow.dag.jobs
             if job.rule.name in ("train", "evaluate")
         }
-    arms, seeds = graph.selection(recipes[recipe], scale, "report", None)
-    assert planned == {graph.sentinel(n) for n in graph.grid(recipes, recipe, scale, arms, seeds)}
+    arms, seeds = graph.selection(RECIPES[recipe], scale, "report", None)
+    assert planned == {graph.sentinel(n) for n in graph.grid(RECIPES, recipe, scale, arms, seeds)}
 
 
 def test_wildcards_are_constrained(tmp_path):
