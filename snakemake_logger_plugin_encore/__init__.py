@@ -55,6 +55,17 @@ def clock(seconds: float) -> str:
     return f"{minutes}:{seconds:02d}"
 
 
+def shortened(reason: str, most: int = 3) -> str:
+    """Snakemake's reason for a job, with the first files of each of its lists: a grid has hundreds."""
+    lists = []
+    for one in reason.split("; "):
+        kind, _, names = one.partition(": ")
+        files = names.split(", ")
+        rest = f" and {len(files) - most} more" if len(files) > most else ""
+        lists.append(f"{kind}: {', '.join(files[:most])}{rest}" if names else one)
+    return "; ".join(lists)
+
+
 class LogHandler(LogHandlerBase):
     """Jobs by their messages and times, of a failed one the end of its log; warnings as they are."""
 
@@ -74,7 +85,7 @@ class LogHandler(LogHandlerBase):
         if event == LogEvent.JOB_INFO:
             name = about.get("rule_msg") or about["rule_name"]
             self.jobs[about["jobid"]] = (name, time.monotonic())
-            reason = f"   ({about['reason']})" if self.dry else ""
+            reason = f"   ({shortened(about['reason'])})" if self.dry else ""
             return [f"{'would ' if self.dry else 'start  '}{name}{reason}"] if about.get("rule_msg") else []
         if event == LogEvent.JOB_FINISHED:
             name, began = self.jobs.get(about["job_id"], ("", 0.0))

@@ -306,6 +306,7 @@ def test_a_claim_about_a_stage_takes_a_final_number_of_training(folder, metric, 
     changes = {"of": "hot/grpo", "against": "base-recipe/grpo", "metric": metric, "needs": "ratio"}
     folder.specs["paper"]["claims"][0] |= changes
     if valid:
-        return folder.load()
+        folder.load()
+        return
     with pytest.raises(UserError, match=r"claims\.lifts\.metric: expected a final number of stage hot/grpo"):
         folder.load()

@@ -25,7 +25,13 @@ from recipes.errors import UserError
 from recipes.jobs import Jobs
 from recipes.recipe import Recipe, load_all
 from recipes.stages import sentinel
-from snakemake_logger_plugin_encore import LogHandler, is_snakemake, with_cores, with_targets_first
+from snakemake_logger_plugin_encore import (
+    LogHandler,
+    is_snakemake,
+    shortened,
+    with_cores,
+    with_targets_first,
+)
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -320,3 +326,11 @@ def test_console_tells_start_end_and_the_log_of_a_failure(tmp_path):
     assert (len(failed), failed[-1]) == (27, "         line 99")
     assert lines(logging.ERROR) == ["text"]
     assert lines() == []
+
+
+def test_a_reason_of_many_files_is_short():
+    reason = "Missing output files: a; Input files updated by another job: b, c, d, e, f"
+    assert (
+        shortened(reason) == "Missing output files: a; Input files updated by another job: b, c, d and 2 more"
+    )
+    assert shortened("Forced execution") == "Forced execution"
