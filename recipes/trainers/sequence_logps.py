@@ -1,0 +1,45 @@
+"""log π(y|x) of whole completions under a model: sums over their tokens, in nats, at temperature 1.
+
+Rows are sorted by length and run in batches, padded on the right. A causal model's real tokens never see the
+padding after them, so no attention mask is needed, and a row's number does not depend on its batch but for
+rounding.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+BATCH = 64  # rows run at once
+
+
+@torch.no_grad()
+def sequence_logps(
+    model: Any, prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[int]], batch: int = BATCH
+) -> torch.Tensor:
+    """Σ_t log π(y_t | x, y_<t) of each completion y after its prompt x: (rows,) of float64 on the CPU.
+
+    Token ids; a completion that came to its end must hold the end of sequence, and every prompt at least one
+    token. An empty completion gives 0.
+    """
+    lengths = [len(prompt) + len(completion) for prompt, completion in zip(prompts, completions, strict=True)]
+    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    device = next(model.parameters()).device
+    was_training = model.training
+    model.eval()
+    found = torch.zeros(len(lengths), dtype=torch.float64)
+    for start in range(0, len(order), batch):
+        rows = order[start : start + batch]
+        ids = pad_sequence([torch.tensor([*prompts[i], *completions[i]]) for i in rows], batch_first=True).to(
+            device
+        )  # (batch, time)
+        begins = torch.tensor([len(prompts[i]) for i in rows], device=device)[:, None]
+        ends = torch.tensor([lengths[i] for i in rows], device=device)[:, None]
+        place = torch.arange(1, ids.shape[1], device=device)  # of the token that a column predicts
+        logits = model(input_ids=ids, use_cache=False).logits[:, :-1]
+        logits = logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
+        logps = logits.gather(2, ids[:, 1:, None]).squeeze(2) - logits.logsumexp(dim=2)
+        found[rows] = (logps * ((place >= begins) & (place < ends))).sum(dim=1, dtype=torch.float64).cpu()
+    model.train(was_training)
+    return found
