@@ -1,0 +1,264 @@
+"""Reward models: a language model's backbone with a linear head, read at the last real token.
+
+r(x, y) = (w·h(x, y) - bias) / scale, with h the hidden state at the last token of prompt and completion: the
+end of sequence where the completion came to its end. The product of stage `reward_model` is a folder
+
+    reward.json {"members", "bias": [...], "scale": [...]} · the tokenizer's files · member0/ member1/ …
+
+of which each member is what `save_pretrained` of a sequence classification model with one label writes.
+The score never depends on padding: rows are padded on the right, where a causal model's tokens do not see it,
+and the position of the last token is handed over instead of being guessed from padding tokens, which fails
+where the tokenizer pads with its end of sequence.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recipes.errors import UserError, nearest
+from recipes.stages import sentinel
+from recipes.stages.disk import saving
+
+if TYPE_CHECKING:
+    import torch
+
+FILE = "reward.json"
+AGGREGATES = ("mean", "worst")
+POSITIONS = 8192  # of one forward pass, padding included
+PIECES = 4  # of a batch at least: rows of like length, so that little is padded
+SMALLEST = 32  # rows of a piece
+
+
+class RewardModel:
+    """One or several members, their biases and scales, and the tokenizer they were trained with."""
+
+    def __init__(
+        self,
+        members: Sequence[Any],
+        tokenizer: Any,
+        bias: Sequence[float],
+        scale: Sequence[float],
+        place: str,
+    ):
+        self.members, self.tokenizer, self.place = list(members), tokenizer, place
+        self.bias, self.scale = list(bias), list(scale)
+        for member in self.members:
+            member.eval()
+
+    def to(self, device: Any) -> "RewardModel":
+        self.members = [member.to(device) for member in self.members]
+        return self
+
+    def score(self, prompts: Sequence[str], completions: Sequence[Sequence[int]]) -> "torch.Tensor":
+        """Rewards (members, batch), float32 on the CPU, of completions given as token ids.
+
+        A completion that came to its end has the end-of-sequence token as its last. Raises UserError where
+        prompt and completion together have no token, or more than the model has positions.
+        """
+        distinct = list(dict.fromkeys(prompts))
+        ids = dict(zip(distinct, self.tokenizer(distinct)["input_ids"], strict=True)) if distinct else {}
+        return self.score_ids([[*ids[p], *c] for p, c in zip(prompts, completions, strict=True)])
+
+    def score_text(
+        self, prompts: Sequence[str], completions: Sequence[str], ended: bool | Sequence[bool] = True
+    ) -> "torch.Tensor":
+        """`score` of completions as text; `ended`: whether (each) is followed by the end of sequence."""
+        ends = [ended] * len(completions) if isinstance(ended, bool) else list(ended)
+        # apart from the prompt, as when sampled: no token may span both
+        ids = self.tokenizer(list(completions), add_special_tokens=False)["input_ids"] if completions else []
+        end = self.tokenizer.eos_token_id
+        return self.score(prompts, [[*c, end] if e else c for c, e in zip(ids, ends, strict=True)])
+
+    def score_ids(self, sequences: Sequence[Sequence[int]]) -> "torch.Tensor":
+        """Rewards (members, batch) of whole sequences of token ids; equal ones are computed once."""
+        import torch
+
+        if not sequences:
+            return torch.zeros(len(self.members), 0)
+        number: dict[tuple[int, ...], int] = {}
+        places = [number.setdefault(tuple(sequence), len(number)) for sequence in sequences]
+        self._check(number)
+        raw = [read(member, list(number)) for member in self.members]
+        rewards = [(r - b) / s for r, b, s in zip(raw, self.bias, self.scale, strict=True)]
+        return torch.stack(rewards)[:, places]
+
+    def same_tokenizer(self, tokenizer: Any) -> None:
+        """Raise UserError unless `tokenizer`, the policy's, gives every token the number it has here."""
+        own, other = self.tokenizer.get_vocab(), tokenizer.get_vocab()
+        where = f"the reward model {self.place} and the policy"
+        if own != other:
+            odd = min(token for token in own.keys() | other.keys() if own.get(token) != other.get(token))
+            raise UserError(
+                f"{where} have different tokenizers: {odd!r} is {_number(own, odd)} of the reward model and "
+                f"{_number(other, odd)} of the policy; train both from one base model"
+            )
+        if self.tokenizer.eos_token_id != tokenizer.eos_token_id:
+            raise UserError(
+                f"{where} end a completion differently: {self.tokenizer.eos_token!r} and "
+                f"{tokenizer.eos_token!r}; train both from one base model"
+            )
+
+    def _check(self, sequences: Any) -> None:
+        if not min(map(len, sequences)):
+            raise UserError(f"reward model {self.place}: a prompt and completion without any token")
+        limit = getattr(self.members[0].config, "max_position_embeddings", None)
+        longest = max(map(len, sequences))
+        if limit is not None and longest > limit:
+            raise UserError(
+                f"reward model {self.place}: prompt and completion have {longest} tokens, it has {limit} "
+                "positions"
+            )
+
+
+def aggregated(rewards: "torch.Tensor", aggregate: str) -> "torch.Tensor":
+    """(batch,) from (members, batch): their mean, or their minimum (worst case; Coste et al. 2023, §3.2)."""
+    if aggregate not in AGGREGATES:
+        raise UserError(f"ensemble: unknown {aggregate!r}{nearest(aggregate, [*AGGREGATES])}")
+    return rewards.mean(dim=0) if aggregate == "mean" else rewards.min(dim=0).values
+
+
+def as_reward(model: RewardModel, tokenizer: Any, aggregate: str = "mean") -> Callable[..., list[float]]:
+    """TRL's reward function `reward_model`; it reads the token ids of the policy's completions.
+
+    Logs the members' mean standard deviation where there are several. Raises UserError where `tokenizer`, the
+    policy's, is not the reward model's own.
+    """
+    model.same_tokenizer(tokenizer)
+    if aggregate not in AGGREGATES:
+        raise UserError(f"ensemble: unknown {aggregate!r}{nearest(aggregate, [*AGGREGATES])}")
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        if completion_ids is None:
+            raise ValueError("reward_model needs completion_ids")
+        rewards = model.score(prompts, completion_ids)  # (members, batch)
+        log = columns.get("log_metric")
+        if log is not None and len(rewards) > 1:
+            log("rewards/reward_model/members_std", float(rewards.std(dim=0).mean()))
+        return aggregated(rewards, aggregate).tolist()
+
+    reward.__name__ = "reward_model"
+    return reward
+
+
+# -- the model -----------------------------------------------------------------------------------------------
+
+
+def parts(model: Any) -> tuple[Any, Any]:
+    """Backbone and linear head of a sequence classification model. Raises UserError where it has none."""
+    backbone, head = getattr(model, model.base_model_prefix, None), getattr(model, "score", None)
+    if backbone is None or head is None:
+        raise UserError(f"a {model.config.model_type} model has no score head; use a causal language model")
+    return backbone, head
+
+
+def at_last_token(model: Any, input_ids: "torch.Tensor", last: "torch.Tensor") -> "torch.Tensor":
+    """Scores (rows,) of `input_ids` (rows, time), padded on the right, at the positions `last` (rows,).
+
+    No attention mask: a causal model's real tokens never see the padding after them.
+    """
+    import torch
+
+    backbone, head = parts(model)
+    hidden = backbone(input_ids=input_ids, use_cache=False).last_hidden_state  # (rows, time, width)
+    return head(hidden[torch.arange(len(last), device=last.device), last])[:, 0]
+
+
+def padded(sequences: Sequence[Sequence[int]]) -> tuple["torch.Tensor", "torch.Tensor"]:
+    """Token ids (rows, time), filled up with 0 on the right, and the position of each row's last (rows,)."""
+    import torch
+    from torch.nn.utils.rnn import pad_sequence
+
+    rows = [torch.tensor(sequence) for sequence in sequences]
+    return pad_sequence(rows, batch_first=True), torch.tensor([len(row) - 1 for row in rows])
+
+
+def pieces(lengths: Sequence[int], positions: int = POSITIONS) -> list[list[int]]:
+    """Indices of all rows by length, cut into pieces of at most `positions` when padded, or of one row."""
+    order = sorted(range(len(lengths)), key=lambda i: (lengths[i], i))
+    most = max(SMALLEST, -(-len(order) // PIECES))
+    cut: list[list[int]] = []
+    for i in order:  # the longest of a piece is its last
+        if not cut or len(cut[-1]) == most or lengths[i] * (len(cut[-1]) + 1) > positions:
+            cut.append([])
+        cut[-1].append(i)
+    return cut
+
+
+def read(model: Any, sequences: Sequence[Sequence[int]]) -> "torch.Tensor":
+    """Raw scores (rows,), float32 on the CPU, without gradients."""
+    import torch
+
+    scores = torch.empty(len(sequences))
+    device = next(model.parameters()).device
+    with torch.inference_mode():
+        for piece in pieces([len(sequence) for sequence in sequences]):
+            ids, last = padded([sequences[i] for i in piece])
+            scores[piece] = at_last_token(model, ids.to(device), last.to(device)).float().cpu()
+    return scores
+
+
+# -- files ---------------------------------------------------------------------------------------------------
+
+
+def load(metrics_json: Path) -> RewardModel:
+    """The reward model that an upstream stage has saved.
+
+    Raises UserError where it is missing or changed, or where the stage has made something else.
+    """
+    folder, _ = sentinel.product(metrics_json)
+    return open_folder(folder, f"{metrics_json}: its stage has made no reward model")
+
+
+def open_folder(folder: Path, otherwise: str = "not a reward model") -> RewardModel:
+    """The reward model in `folder`; UserError starting with `otherwise` where there is none."""
+    from recipes import models
+
+    try:
+        facts = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{otherwise}: there is no {folder / FILE}") from None
+    members = [load_member(folder, i) for i in range(facts["members"])]
+    tokenizer = models.load_tokenizer(models.Source(str(folder), None, ""))
+    return RewardModel(members, tokenizer, facts["bias"], facts["scale"], str(folder))
+
+
+def load_member(folder: Path, number: int) -> Any:
+    """A member's sequence classification model, in float32, as a critic may start from it."""
+    import torch
+    from transformers import AutoModelForSequenceClassification
+
+    place = folder / f"member{number}"
+    if not place.is_dir():
+        raise UserError(f"reward model {folder}: no member {number}")
+    try:
+        return AutoModelForSequenceClassification.from_pretrained(
+            place, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+        )
+    except (OSError, ValueError) as error:
+        raise UserError(f"reward model {place}: cannot load it: {str(error).splitlines()[0]}") from error
+
+
+def save(
+    members: Sequence[Any], tokenizer: Any, bias: Sequence[float], scale: Sequence[float], folder: Path
+) -> None:
+    """Write a reward model to `folder`, wholly or not at all. `members`: models, or folders of saved ones."""
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    with saving("the reward model", folder.parent):
+        for number, member in enumerate(members):
+            place = partial / f"member{number}"
+            if isinstance(member, Path):
+                shutil.copytree(member, place)
+            else:
+                member.save_pretrained(place)
+        tokenizer.save_pretrained(partial)
+        facts = {"members": len(members), "bias": list(bias), "scale": list(scale)}
+        sentinel.write_json(partial / FILE, facts)
+    shutil.rmtree(folder, ignore_errors=True)
+    partial.replace(folder)
+
+
+def _number(vocabulary: dict[str, int], token: str) -> str:
+    return f"token {vocabulary[token]}" if token in vocabulary else "no token"
