@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis.statistics import interval
-from recipes.compared import OF_TRAINING
+from recipes.compared import AT_KL, OF_PEAK, OF_TRAINING
 
 DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 LENGTHS = ("length", "length_correct", "length_incorrect")
@@ -45,7 +45,8 @@ def number(value: float, metric: str = "accuracy") -> str:
         return DASH
     parts = metric.split("/")
     counted = parts[-1] in LENGTHS or parts[1:2] == ["length"] or parts[0].endswith("_to")
-    form = ".3g" if parts[0] in OF_TRAINING else ".1f" if counted else ".3f"
+    trained = parts[0] in (*OF_TRAINING, *OF_PEAK) or AT_KL.fullmatch(metric)
+    form = ".3g" if trained else ".1f" if counted else ".3f"
     return f"{value:{form}}".replace("-", MINUS)
 
 

@@ -35,11 +35,11 @@ def reached(curve: pd.DataFrame, wanted: Iterable[str]) -> dict[str, float]:
     Empty without levels or `accuracy`; no `samples_to/` without `samples`.
     """
     wanted = list(wanted)
-    accuracy = _series(curve, "accuracy")
+    accuracy = series(curve, "accuracy")
     if accuracy.empty or not wanted:
         return {}
     counts = {"updates": pd.Series(accuracy.index, accuracy.index, dtype=float)}
-    samples = _series(curve, "samples")
+    samples = series(curve, "samples")
     if not samples.empty:
         counts["samples"] = samples.reindex(accuracy.index, method="ffill")
     recent = accuracy.rolling(WINDOW).mean()
@@ -51,7 +51,7 @@ def reached(curve: pd.DataFrame, wanted: Iterable[str]) -> dict[str, float]:
     return found
 
 
-def _series(curve: pd.DataFrame, metric: str) -> pd.Series:
+def series(curve: pd.DataFrame, metric: str) -> pd.Series:
     """The values of a metric by step; of a step that was logged twice, the later."""
     rows = curve[curve.metric == metric].drop_duplicates("step", keep="last")
     return rows.set_index("step").value.sort_index()

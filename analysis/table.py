@@ -5,7 +5,8 @@ One row is one number: [recipe, scale, arm, seed, node, step, metric, value, low
 - `node` is a stage (`grpo`), a checkpoint (`after`), or `recipe/stage` for a stage of another recipe.
 - `step` is the training step of a learning curve, and missing for a final number.
 - `low`, `high` are an evaluation's own 95% interval (over items and samples), else missing.
-- `updates_to/…` and `samples_to/…` are read off the curve (analysis.reach), at the levels that claims name.
+- `updates_to/…` and `samples_to/…` are read off the curve (analysis.reach), at the levels that claims name;
+  so are `peak/gold` and its like (analysis.peaks).
 - `<task>/variance/items` and `/sampling` are the two parts of the variance of that checkpoint's accuracy.
 - `source` is the artefact the number was read from: the sentinel of the node's owner. An arm that uses the
   base arm's checkpoint has rows of its own that name the base arm's artefact.
@@ -21,7 +22,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import reach
+from analysis import peaks, reach
 from recipes import graph
 from recipes.errors import UserError
 from recipes.recipe import Recipe
@@ -114,21 +115,21 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def collect(run: Run) -> pd.DataFrame:
     """The tidy table of a run."""
-    levels = reach.levels(run.spec.get("claims", []))
+    claims = run.spec.get("claims", [])
     cache: dict[graph.Node, pd.DataFrame] = {}
     parts = []
     for arm in run.arms:
         for seed in run.seeds:
             for node in run.nodes(arm, seed):
                 if node not in cache:
-                    cache[node] = _numbers(run, node, levels)
+                    cache[node] = _numbers(run, node, claims)
                 if len(cache[node]):
                     parts.append(cache[node].assign(recipe=run.name, scale=run.scale, arm=arm, seed=seed))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
     return table[COLUMNS].astype(dict.fromkeys(NUMBERS, float))
 
 
-def _numbers(run: Run, node: graph.Node, levels: list[str]) -> pd.DataFrame:
+def _numbers(run: Run, node: graph.Node, claims: list[dict[str, Any]]) -> pd.DataFrame:
     """Columns node to source of one artefact; empty where there is none."""
     found = read_json(run.sentinel(node))
     if found is None:
@@ -141,7 +142,9 @@ def _numbers(run: Run, node: graph.Node, levels: list[str]) -> pd.DataFrame:
         path = run.folder(node) / "curve.csv"
         if path.exists():
             curve = pd.read_csv(path)
-            metrics = metrics | reach.reached(curve, levels if node.recipe == run.name else [])
+            own = claims if node.recipe == run.name else []
+            metrics = metrics | reach.reached(curve, reach.levels(own))
+            metrics = metrics | peaks.peaks(curve, found.get("kind") == "ppo", peaks.levels(own))
         rows = [{"metric": metric, "value": value} for metric, value in metrics.items()]
     final = pd.DataFrame(rows, columns=["step", "metric", "value", "low", "high"])
     numbers = [frame.reindex(columns=final.columns) for frame in (final, curve) if len(frame)]

@@ -21,7 +21,17 @@ BY_DIFFICULTY = ("accuracy", "length")
 OF_TRAINING = ("last", "last_fifth", "mean", "max")  # of a curve; recipes/stages/curves.py makes them
 # analysis/reach.py makes them
 REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)")
-FORMS = (*(f"{name}/…" for name in OF_TRAINING), "updates_to/accuracy=X", "samples_to/accuracy=X")
+# analysis/peaks.py makes them, of a stage that logs gold or proxy reward
+OF_PEAK = ("peak", "rise", "drop", "kl_at_peak")
+REWARDS = ("gold", "proxy")
+AT_KL = re.compile(r"(gold|proxy)_at_kl/(\d+\.?\d*|\.\d+)")
+FORMS = (
+    *(f"{name}/…" for name in OF_TRAINING),
+    "updates_to/accuracy=X",
+    "samples_to/accuracy=X (0 < X <= 1)",
+    *(f"{name}/{'|'.join(REWARDS)}" for name in OF_PEAK),
+    f"{'|'.join(REWARDS)}_at_kl/NATS",
+)
 
 
 def check(recipe: "Recipe") -> None:
@@ -62,7 +72,7 @@ def _check_place(
         tasks = graph.resolve({recipe.name: recipe}, evaluated)["tasks"]
         _check_evaluated(f"{path}.{metric_key}", metric, tasks, f"{place} (scale {scale})")
     else:
-        forms = f"{', '.join(FORMS[:-1])} or {FORMS[-1]} (0 < X <= 1)"
+        forms = f"{', '.join(FORMS[:-1])} or {FORMS[-1]}"
         raise UserError(
             f'{path}.{metric_key}: expected a final number of stage {place}: {forms}, got "{metric}"'
         )
@@ -79,7 +89,9 @@ def _check_evaluated(path: str, metric: str, tasks: Mapping[str, Mapping], where
 def of_training(metric: str) -> bool:
     """Whether a metric has the form of a stage's final number."""
     kind, _, name = metric.partition("/")
-    return bool(REACHED.fullmatch(metric)) or (kind in OF_TRAINING and bool(name))
+    if REACHED.fullmatch(metric) or AT_KL.fullmatch(metric):
+        return True
+    return (kind in OF_TRAINING and bool(name)) or (kind in OF_PEAK and name in REWARDS)
 
 
 def _check_published(recipe: "Recipe", path: str, row: Mapping) -> None:
