@@ -1,6 +1,7 @@
 """Training data: prompts of a world or of a Hub dataset, in the columns that reward functions read."""
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +83,17 @@ def replay(available: int, size: int, iterations: int, share: float, seed: int) 
 
 
 def hub_rows(task: dict[str, Any]) -> list[tuple[str, str, int]]:
-    """(question, answer, 0) of each row of the Hub dataset that `task` names, at its pinned revision.
+    """(question, answer, 0) of each row of the Hub dataset that `task` names; see `hub`."""
+    data = hub(task, ("question", "answer"))
+    pairs = zip(data[task["question"]], data[task["answer"]], strict=True)
+    return [(str(question), str(answer), 0) for question, answer in pairs]
 
-    `task["hub"]` may also be a local folder of the same layout.
+
+def hub(task: dict[str, Any], keys: Sequence[str]) -> Any:
+    """The Hub dataset that `task` names, at its pinned revision; its `keys` name columns of it.
+
+    `task["hub"]` may also be a local folder of the same layout. Raises UserError where it cannot be loaded,
+    is empty or lacks a column.
     """
     from datasets import load_dataset
 
@@ -100,12 +109,11 @@ def hub_rows(task: dict[str, Any]) -> list[tuple[str, str, int]]:
         raise UserError(
             f"task.hub: cannot load {task['hub']}: {str(error).strip().splitlines()[0]}"
         ) from error
-    for key in ("question", "answer"):
+    for key in keys:
         if task[key] not in data.column_names:
             raise UserError(
                 f"task.{key}: no column {task[key]!r} in {task['hub']}{nearest(task[key], data.column_names)}"
             )
     if not len(data):
         raise UserError(f"task.split: {task['hub']} split {task['split']} is empty")
-    pairs = zip(data[task["question"]], data[task["answer"]], strict=True)
-    return [(str(question), str(answer), 0) for question, answer in pairs]
+    return data
