@@ -1,6 +1,6 @@
 """Preferences: responses to a prompt, ranked by a labeller; made by one stage and learnt from by another.
 
-A row: prompt, question, answer, difficulty; `responses` (K texts), `ended` (K: with its end-of-sequence token),
+A row: prompt, question, answer, difficulty; `responses` (K texts), `truncated` (K: it never came to its end),
 `scores` (K, of the labeller: more is better), `ranking` (indices of responses, best first) and `split`.
 """
 
@@ -20,7 +20,7 @@ from recipes.worlds.text import prompt as put
 
 FILE = "preferences.jsonl"
 NEEDED = ("prompt", "question", "answer", "difficulty", "responses", "ranking", "scores", "split")
-COLUMNS = (*NEEDED, "ended")
+COLUMNS = (*NEEDED, "truncated")
 SPLITS = ("train", "validation")
 SKIPPED = ("empty", "nan", "equal", "tie", "rows")
 MANY = 0.10  # Above a tenth of rows without a pair, what is learnt is of other prompts than was meant.
@@ -43,7 +43,7 @@ def load(metrics_json: Path, split: str | None = None) -> list[Row]:
     """
     rows = files.load(metrics_json, FILE, NEEDED, "preferences")
     for number, row in enumerate(rows, start=1):
-        row.setdefault("ended", [True] * len(row["responses"]))
+        row.setdefault("truncated", [False] * len(row["responses"]))
         if wrong := _contradiction(row):
             raise UserError(f"{metrics_json}: preferences, row {number}: {wrong}")
     return of_split(rows, split)
@@ -122,7 +122,7 @@ def metrics(counts: Mapping[str, int]) -> dict[str, float]:
 
 def pairs(rows: Sequence[Row], which: str = "all", seed: int = 0) -> list[Pair]:
     """Pairs to learn from: prompt, chosen, rejected, margin (of their scores), `row` (its index in `rows`),
-    chosen_ended, rejected_ended.
+    chosen_truncated, rejected_truncated.
 
     `which`: all C(K,2) of a row, one after another; its best_worst; or one drawn at random. Equal responses
     and ties make none: best_worst is the pair farthest apart of those that are.
@@ -175,7 +175,7 @@ def hub(task: Mapping[str, Any], template: str = "{question}", validation: float
                 "answer": "",
                 "difficulty": 0,
                 "responses": [side[-1]["content"] if isinstance(side, list) else side or "" for side in pair],
-                "ended": [True, True],
+                "truncated": [False, False],
                 "scores": [1.0, 0.0],
                 "ranking": [0, 1],
                 "split": split_of(prompt, validation),
@@ -202,7 +202,7 @@ def shared(one: str, other: str) -> str:
 
 
 def _pairs(row: Row, number: int) -> Iterator[Pair]:
-    texts, scores, ended = row["responses"], row["scores"], row["ended"]
+    texts, scores, cut = row["responses"], row["scores"], row["truncated"]
     for best, worst in combinations(row["ranking"], 2):
         if texts[best] != texts[worst] and scores[best] != scores[worst]:
             yield {
@@ -211,15 +211,15 @@ def _pairs(row: Row, number: int) -> Iterator[Pair]:
                 "rejected": texts[worst],
                 "margin": scores[best] - scores[worst],
                 "row": number,
-                "chosen_ended": ended[best],
-                "rejected_ended": ended[worst],
+                "chosen_truncated": cut[best],
+                "rejected_truncated": cut[worst],
             }
 
 
 def _contradiction(row: Row) -> str | None:
     """What a row says of itself that cannot be."""
     size = len(row["responses"])
-    for name in ("scores", "ended"):
+    for name in ("scores", "truncated"):
         if len(row[name]) != size:
             return f"{size} responses and {len(row[name])} {name}"
     if sorted(row["ranking"]) != list(range(size)):
@@ -239,7 +239,7 @@ def _only(row: Row, good: Sequence[int]) -> Row:
     if len(good) == len(row["responses"]):
         return row
     place = {old: new for new, old in enumerate(good)}
-    columns = {name: [row[name][i] for i in good] for name in ("responses", "scores", "ended")}
+    columns = {name: [row[name][i] for i in good] for name in ("responses", "scores", "truncated")}
     return row | columns | {"ranking": [place[i] for i in row["ranking"] if i in place]}
 
 

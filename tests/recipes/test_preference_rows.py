@@ -23,7 +23,7 @@ def row(responses: Any = "abc", scores: list[Any] | None = None, **more: Any) ->
         "answer": "a",
         "difficulty": 0,
         "responses": [*responses],
-        "ended": [True] * len(responses),
+        "truncated": [False] * len(responses),
         "scores": given,
         "ranking": preferences.by_score(given),
         "split": "train",
@@ -133,15 +133,15 @@ def test_pairs_are_of_the_ranking(responses, data, seed):
 
 
 def test_pairs_keep_their_row_and_their_ends():
-    (pair,) = preferences.pairs([row("ab", [0.0, 2.5], ended=[False, True])])
+    (pair,) = preferences.pairs([row("ab", [0.0, 2.5], truncated=[True, False])])
     assert pair == {
         "prompt": "p",
         "chosen": "b",
         "rejected": "a",
         "margin": 2.5,
         "row": 0,
-        "chosen_ended": True,
-        "rejected_ended": False,
+        "chosen_truncated": False,
+        "rejected_truncated": True,
     }
     with pytest.raises(UserError, match=r"pairs: no choice .best.; did you mean .best_worst."):
         preferences.pairs([row()], "best")
