@@ -1,11 +1,12 @@
 """Reward functions in TRL's signature: `(prompts, completions, completion_ids, **columns) -> list of floats`.
 
-| name          | 1 when, else 0                                                                         |
-|---------------|----------------------------------------------------------------------------------------|
-| accuracy      | the answer is right: by the world's verifier, or by math-verify for a Hub dataset      |
-| format        | the whole completion is `<think>…</think><answer>…</answer>` (R1-Zero's format reward) |
-| random        | a fair coin says so, whatever the completion (the spurious reward of a control)        |
-| soft_overlong | never: 0, and down to -1 in the last tokens before the cap (DAPO Eq. 13)               |
+| name            | 1 when, else 0                                                                         |
+|-----------------|----------------------------------------------------------------------------------------|
+| accuracy        | the answer is right: by the world's verifier, or by math-verify for a Hub dataset      |
+| format          | the whole completion is `<think>…</think><answer>…</answer>` (R1-Zero's format reward) |
+| random          | a fair coin says so, whatever the completion (the spurious reward of a control)        |
+| reasoning_style | it has all marks of reasoning, else a share (reasoning_style.py)                       |
+| soft_overlong   | never: 0, and down to -1 in the last tokens before the cap (DAPO Eq. 13)               |
 
 A world may add its own, such as the partial credit of `sort`. Accuracy and format are apart, as in
 DeepSeek-R1, §2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
@@ -18,13 +19,14 @@ from typing import Any
 
 from recipes.errors import UserError, nearest
 from recipes.math_answers import Comparer, boxed
+from recipes.reasoning_style import reasoning_style
 from recipes.worlds.answers import answer, formatted
 from recipes.worlds.protocol import Problem, World
 
 Reward = Callable[..., list[float]]
 Score = Callable[[Problem, str], float]
 OVERLONG = "soft_overlong"
-COMMON = ("accuracy", "format", "random", OVERLONG)  # those of every task
+COMMON = ("accuracy", "format", "random", "reasoning_style", OVERLONG)  # those of every task
 
 
 def check(names: Iterable[str], world: World | None) -> None:
@@ -71,6 +73,8 @@ def build(
             rewards.append(scored(name, lambda problem, completion: formatted(completion)))
         elif name == "random":
             rewards.append(coin(seed))
+        elif name == "reasoning_style":
+            rewards.append(scored(name, reasoning_style))
         elif name == OVERLONG:
             rewards.append(soft_overlong(cap or 0, cache or 0))
         else:
