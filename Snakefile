@@ -125,13 +125,15 @@ rule evaluate:
     params:
         config=JOBS.config,
         model=JOBS.model,
+        # A function of `input` is not compared with that of the last run; the lineage says the same.
+        judges=lambda w, input: JOBS.judges(w),
         lineage=JOBS.lineage,
         record=JOBS.record,
     message:
         "evaluate {wildcards.recipe}/{wildcards.scale}/{wildcards.arm}/seed{wildcards.seed}/{wildcards.checkpoint}"
     shell:
         "OMP_NUM_THREADS=1 MKL_NUM_THREADS=1"
-        " python -m evals.evaluate --config {params.config:q} --model {params.model:q}"
+        " python -m evals.evaluate --config {params.config:q} --model {params.model:q} {params.judges}"
         " --name {wildcards.recipe}/{wildcards.scale}/{wildcards.arm}/seed{wildcards.seed}/{wildcards.checkpoint}"
         " --out {output.scores} --samples {output.samples} 2> {log}"
         " && echo {params.lineage} > {params.record}"

@@ -31,11 +31,19 @@ def load(source: models.Source, config: dict[str, Any], report: Report) -> Any:
         return VLLMSampler(report, **vllm_arguments(source, config))
     from evals.sampler import HuggingFaceSampler
 
-    cuda = torch.cuda.is_available()
-    model = models.load(source, dtype="auto" if cuda else torch.float32).to("cuda" if cuda else "cpu")
     return HuggingFaceSampler(
-        model, models.load_tokenizer(source), config.get("batch_size", BATCH_SIZE), report
+        load_model(source), models.load_tokenizer(source), config.get("batch_size", BATCH_SIZE), report
     )
+
+
+def load_model(source: models.Source) -> Any:
+    """The causal language model of `source`, on the GPU if there is one."""
+    dtype = torch.float32 if device() == "cpu" else "auto"
+    return models.load(source, dtype=dtype).to(device())
+
+
+def device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def vllm_arguments(source: models.Source, config: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ class EvalTask:
     top_p: float
     max_gen_toks: int
     k: tuple[int, ...]
+    score: tuple[str, ...]  # beside the verifier: names of SCORES
 
     def generation(self) -> dict[str, Any]:
         """lm-eval's `generation_kwargs`; top-k, which transformers' defaults may add, is switched off."""
@@ -30,7 +31,9 @@ class EvalTask:
 
 NEEDED = ("samples", "temperature", "top_p", "max_gen_toks", "k")
 ENGINE = ("backend", "backend_args", "batch_size")  # see evals/backend.py
-KNOWN = ("task", "lm_eval", "template", "items", "checkpoints", *NEEDED)
+KNOWN = ("task", "lm_eval", "template", "items", "checkpoints", "score", *NEEDED)
+SCORES = ("gold", "proxy", "kl")  # see evals/preference.py
+ROLES = {"proxy": "proxy", "kl": "reference"}  # score -> the role of evals.models that it is measured by
 
 
 def parse(config: dict[str, Any]) -> list[EvalTask]:
@@ -76,6 +79,7 @@ def _task(name: str, spec: Any) -> EvalTask:
         )
     if not spec["temperature"] and samples > 1:
         raise UserError(f"{where}.samples: temperature 0 gives {samples} equal samples; expected 1")
+    _check_score(where, spec)
     return EvalTask(
         name=name,
         problems=spec.get("task"),
@@ -87,7 +91,32 @@ def _task(name: str, spec: Any) -> EvalTask:
         top_p=float(spec["top_p"]),
         max_gen_toks=spec["max_gen_toks"],
         k=tuple(k),
+        score=tuple(spec.get("score", ())),
     )
+
+
+def _check_score(where: str, spec: dict[str, Any]) -> None:
+    """Whether a task has what its scores are measured by. Raises UserError."""
+    scores = spec.get("score", [])
+    if not isinstance(scores, list):
+        raise UserError(f"{where}.score: expected a list of {', '.join(SCORES)}; got {scores!r}")
+    for score in scores:
+        if score not in SCORES:
+            raise UserError(f'{where}.score: no score "{score}"{nearest(score, [*SCORES])}')
+        if "lm_eval" in spec:
+            raise UserError(f"{where}.score: lm-eval's {spec['lm_eval']} has its own scoring; leave it out")
+    if "gold" in scores:
+        from recipes import worlds
+
+        world = worlds.of_task(spec["task"])
+        if world is None or "gold" not in world.rewards:
+            there = f"world {world.name}" if world else "a Hub dataset"
+            raise UserError(f"{where}.score: {there} has no gold score; leave gold out")
+    if "kl" in scores and (spec["temperature"], spec["top_p"]) != (1.0, 1.0):
+        raise UserError(
+            f"{where}.score: kl is of the policy's own samples; expected temperature 1 and top_p 1, "
+            f"got {spec['temperature']} and {spec['top_p']}"
+        )
 
 
 def _count(value: Any) -> bool:

@@ -3,8 +3,9 @@
     python -m evals.evaluate --config '{"tasks": {...}, "seed": 0}' --model results/…/metrics.json \
         --name r1_zero/cpu/base-recipe/seed0/after --out …/after.json --samples …/after.samples.jsonl
 
-`--model` may also be `hub:{"hub": "org/name", "revision": "…"}` or `hub:{"path": "folder"}`. stdout has
-progress lines, stderr the log. Exit status: 0 done, 2 a mistake told in one line.
+`--model` may also be `hub:{"hub": "org/name", "revision": "…"}` or `hub:{"path": "folder"}`. What tasks score
+by comes as `--input reference=…/metrics.json` and `--input proxy=…/metrics.json`. stdout has progress lines,
+stderr the log. Exit status: 0 done, 2 a mistake told in one line.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from evals import config as tasks
 from evals.completion import Report
 from recipes.errors import UserError
 from recipes.stages import sentinel
-from recipes.stages.cli import few_collections, quiet_environment
+from recipes.stages.cli import few_collections, quiet_environment, roles
 from recipes.stages.disk import saving
 from recipes.stages.progress import Progress, clock_text
 
@@ -30,6 +31,7 @@ EVERY = 5.0  # seconds between two lines of progress
 def run(
     config: dict[str, Any],
     model: Path | dict[str, Any],
+    inputs: Mapping[str, Path],
     name: str,
     out: Path,
     samples: Path,
@@ -40,33 +42,42 @@ def run(
     if not isinstance(config.get("seed"), int):
         raise UserError(f"--config: seed: expected an integer, got {config.get('seed')!r}")
     # imported once the config is known to be good, and the environment is set
-    from evals import backend, harness, metrics
+    from evals import backend, harness, metrics, preference
     from recipes import models
 
     source = models.locate(
         model if isinstance(model, dict) else None, model if isinstance(model, Path) else None
     )
     lm = backend.load(source, config, lambda done, total: None)
+    judges, digests = preference.load(todo, inputs, source, lm)
     rows, results = [], {}
     for task in todo:
         lm.report = reporter(progress, task.name)
         drawn = harness.sample(task, lm, config["seed"])
+        preference.score(task, drawn, judges)
         results[task.name] = metrics.summary(drawn, task.k)
         rows += drawn
-        accuracy = results[task.name]["metrics"]["accuracy"]
-        progress.say(
-            f"{task.name} accuracy {accuracy['value']:.3f} ({accuracy['low']:.3f} to {accuracy['high']:.3f})"
-        )
+        progress.say(f"{task.name} {headline(results[task.name]['metrics'])}")
     result = {
         "checkpoint": name.rpartition("/")[2],
         "digest": source.digest,
         "seed": config["seed"],
         "tasks": results,
+        **({"inputs": digests} if digests else {}),
     }
     with saving("the evaluation", out.parent):
         out.unlink(missing_ok=True)  # never beside samples it does not stand for
         sentinel.write(samples, "".join(json.dumps(row) + "\n" for row in rows))
         sentinel.write_json(out, result)
+
+
+def headline(metrics: Mapping[str, Mapping[str, float]]) -> str:
+    """`accuracy 0.612 (0.580 to 0.645), gold …`: what a task was for, each with its interval."""
+    return ", ".join(
+        f"{name} {metrics[name]['value']:.3f} ({metrics[name]['low']:.3f} to {metrics[name]['high']:.3f})"
+        for name in ("accuracy", "gold", "win_rate", "proxy", "kl")
+        if name in metrics
+    )
 
 
 def reporter(progress: Progress, task: str, clock: Callable[[], float] = time.monotonic) -> Report:
@@ -99,6 +110,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--config", required=True, help='{"tasks": {name: {...}}, "seed": n} as JSON')
     parser.add_argument("--model", required=True, help="a stage's metrics.json, or hub:{json}")
+    parser.add_argument("--input", action="append", default=[], metavar="ROLE=METRICS_JSON")
     parser.add_argument("--name", required=True, help="recipe/scale/arm/seedN/checkpoint")
     parser.add_argument("--out", type=Path, required=True, help="the results, written last")
     parser.add_argument("--samples", type=Path, required=True, help="every completion, as JSON lines")
@@ -108,14 +120,19 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     if options.model.startswith("hub:"):
         options.model = _object("--model", options.model.removeprefix("hub:"))
     else:
-        options.model = Path(options.model)
-        try:
-            sentinel.read(options.model)
-        except FileNotFoundError:
-            raise UserError(f"--model: {options.model} does not exist; run its stage first") from None
-        except ValueError as error:
-            raise UserError(f"--model: {options.model}: not a stage's metrics.json: {error}") from None
+        options.model = _stage("--model", Path(options.model))
+    options.inputs = {role: _stage("--input", path) for role, path in roles(options.input).items()}
     return options
+
+
+def _stage(option: str, metrics_json: Path) -> Path:
+    try:
+        sentinel.read(metrics_json)
+    except FileNotFoundError:
+        raise UserError(f"{option}: {metrics_json} does not exist; run its stage first") from None
+    except ValueError as error:
+        raise UserError(f"{option}: {metrics_json}: not a stage's metrics.json: {error}") from None
+    return metrics_json
 
 
 def _object(option: str, text: str) -> dict[str, Any]:
@@ -142,7 +159,15 @@ def main(arguments: list[str] | None = None) -> int:
 
         torch.set_num_threads(options.threads)
         with contextlib.redirect_stdout(sys.stderr):  # lm-eval prints; `progress` keeps the true stdout
-            run(options.config, options.model, options.name, options.out, options.samples, progress)
+            run(
+                options.config,
+                options.model,
+                options.inputs,
+                options.name,
+                options.out,
+                options.samples,
+                progress,
+            )
         progress.end(f"done: {options.out}")
     except UserError as error:
         say(f"error: {error}")

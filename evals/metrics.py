@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from evals.best_of_n import best_of_n
 from evals.passk import Floats, interval, majority_at_k, pass_at_k, resamples, variance
 
 Row = dict[str, Any]
@@ -53,6 +54,31 @@ def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Float
         there = (difficulties == difficulty).astype(float)
         found[f"accuracy/difficulty={difficulty}"] = (correct.mean(axis=1) * there, there)
         found[f"length/difficulty={difficulty}"] = (tokens.mean(axis=1) * there, there)
+    return found | {name: (values, ones) for name, values in preference(rows, k).items()}
+
+
+def preference(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
+    """Metric -> (items,) of what evals/preference.py has scored: gold, win_rate, proxy, kl, best-of-n.
+
+    A win is a sample whose gold is above that of the world's own reply; a tie is half of one.
+    """
+    scored = {
+        name: np.array([row[name] for row in rows], dtype=float)  # (items, samples)
+        for name in ("gold", "proxy", "logratio")
+        if name in rows[0]
+    }
+    found = {}
+    if "gold" in scored:
+        rival = np.array([[row["reference_gold"]] for row in rows])  # (items, 1)
+        found["gold"] = scored["gold"].mean(axis=1)
+        found["win_rate"] = ((scored["gold"] > rival) + 0.5 * (scored["gold"] == rival)).mean(axis=1)
+    if "proxy" in scored:
+        found["proxy"] = scored["proxy"].mean(axis=1)
+        for name in ("gold", "proxy"):
+            if name in scored:
+                found |= {f"{name}/bon@{n}": best_of_n(scored[name], scored["proxy"], n) for n in k}
+    if "logratio" in scored:
+        found["kl"] = scored["logratio"].mean(axis=1)
     return found
 
 

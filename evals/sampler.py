@@ -68,7 +68,7 @@ class HuggingFaceSampler(HFLM):
                 rows = self._continue(contexts, length - len(drawn[batch[0]]), stops, options)
                 for i, row in zip(batch, rows, strict=True):
                     drawn[i] += row
-                    completion = self._completion(drawn[i], stops)
+                    completion = self._completion(drawn[i], stops, prompts[i])
                     if length == limit or not completion.truncated:
                         done[i] = completion
                         ended.add(i)
@@ -93,11 +93,13 @@ class HuggingFaceSampler(HFLM):
         )
         return rows[:, width:].tolist()
 
-    def _completion(self, tokens: list[int], stops: list[str]) -> Completion:
+    def _completion(self, tokens: list[int], stops: list[str], context: list[int]) -> Completion:
         """Cut a padded row at its end-of-sequence token (counted, not shown) or before a stop string."""
         end = next((i for i, token in enumerate(tokens) if token in self.ends), None)
         whole = self.tokenizer.decode(tokens[:end], skip_special_tokens=False)
         text = postprocess_generated_text(whole, stops, None)
         if text != whole:
-            return Completion(text, tokens=len(self.tok_encode(text)), truncated=False)
-        return Completion(text, tokens=len(tokens) if end is None else end + 1, truncated=end is None)
+            ids = self.tok_encode(text)
+            return Completion(text, tokens=len(ids), truncated=False, ids=ids, context=context)
+        ids = tokens if end is None else tokens[: end + 1]
+        return Completion(text, tokens=len(ids), truncated=end is None, ids=ids, context=context)

@@ -38,6 +38,8 @@ class VLLMSampler(VLLM):
                 postprocess_generated_text(each.text, stops, None),
                 tokens=len(each.token_ids),
                 truncated=each.finish_reason == "length",
+                ids=list(each.token_ids),
+                context=prompt,
             )
-            for each in first
+            for prompt, each in zip(prompts, first, strict=True)
         ]

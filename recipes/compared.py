@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recipes.recipe import Recipe
 
 METRICS = ("accuracy", "format_rate", "truncation_rate", "length", "length_correct", "length_incorrect")
+SCORED = {"gold": ("gold", "win_rate"), "proxy": ("proxy",), "kl": ("kl",)}  # of a task's `score`
 BY_DIFFICULTY = ("accuracy", "length")
 OF_TRAINING = ("last", "last_fifth", "mean", "max")  # of a curve; recipes/stages/curves.py makes them
 # analysis/reach.py makes them
@@ -81,7 +82,10 @@ def _check_place(
 def _check_evaluated(path: str, metric: str, tasks: Mapping[str, Mapping], where: str) -> None:
     task, _, name = metric.partition("/")
     known(path, [task], list(tasks), f"task at {where}")
-    metrics = [*METRICS, *(f"{f}@{k}" for f in ("pass", "maj") for k in tasks[task]["k"])]
+    scores = tasks[task].get("score", [])
+    best = [f"{score}/bon" for score in ("gold", "proxy") if {score, "proxy"} <= set(scores)]
+    metrics = [*METRICS, *(metric for score in scores for metric in SCORED[score])]
+    metrics += [f"{family}@{k}" for family in ("pass", "maj", *best) for k in tasks[task]["k"]]
     if not re.fullmatch(rf"({'|'.join(BY_DIFFICULTY)})/difficulty=\d+", name):
         known(path, [name], [*metrics, *(f"{m}/difficulty=N" for m in BY_DIFFICULTY)], "metric")
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from evals.config import ROLES
 from recipes.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 REPORTS = ("report", "quickstart")  # of all that was asked for; of the recipe's quickstart alone
 # Of the stage, but not of what it computes: the graph itself, the lineage's own seed, and the machine.
 _NOT_CONFIG = ("needs", "seed", "resources")
+_NOT_EVALS_CONFIG = ("checkpoints", "models", "tasks", "resources")
 
 
 @dataclass(frozen=True, order=True)
@@ -64,7 +66,7 @@ def resolve(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, Any]:
         stage = _stage(recipes, node)
         return {"version": 1, "threads": 1} | {k: v for k, v in stage.items() if k not in _NOT_CONFIG}
     evals = overlaid(recipes[node.recipe], node.scale, node.arm, "evals")
-    engine = {key: value for key, value in evals.items() if key not in ("checkpoints", "tasks", "resources")}
+    engine = {key: value for key, value in evals.items() if key not in _NOT_EVALS_CONFIG}
     return engine | {
         "tasks": {
             name: {key: value for key, value in task.items() if key != "checkpoints"}
@@ -83,7 +85,10 @@ def resources(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, int]:
 
 
 def inputs(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, Node]:
-    """role -> the owner of the node that plays it; an evaluation's only role is "model"."""
+    """role -> the owner of the node that plays it.
+
+    An evaluation's roles are "model", what is evaluated, and those of `evals.models` that its tasks score by.
+    """
     return {role: owner(recipes, source) for role, source in _sources(recipes, node).items()}
 
 
@@ -207,10 +212,15 @@ def needs(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, Node]:
     nodes = {}
     seed = _seed(recipes, node)
     for role, text in _stage(recipes, node).get("needs", {}).items():
-        recipe, stage, arm = reference(node, text)
-        arm = arm or (node.arm if recipe == node.recipe else recipes[recipe].arms(node.scale)[0])
-        nodes[role] = Node(recipe, node.scale, arm, seed, stage, "stage")
+        nodes[role] = replace(target(recipes, node, text), seed=seed)
     return nodes
+
+
+def target(recipes: Mapping[str, "Recipe"], node: Node, text: str) -> Node:
+    """The stage that `node` names by `text`, of the node's own seed and, where `text` says none, its arm."""
+    recipe, stage, arm = reference(node, text)
+    arm = arm or (node.arm if recipe == node.recipe else recipes[recipe].arms(node.scale)[0])
+    return Node(recipe, node.scale, arm, node.seed, stage, "stage")
 
 
 def _checkpoint(recipes: Mapping[str, "Recipe"], node: Node) -> tuple[Node, str | None]:
@@ -224,15 +234,25 @@ def _sources(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, Node]:
     if node.kind == "stage":
         return needs(recipes, node)
     stage, role = _checkpoint(recipes, node)
-    if role is None:
-        return {"model": stage}
-    needed = needs(recipes, stage)
-    return {"model": needed[role]} if role in needed else {}
+    needed = needs(recipes, stage) if role else {}
+    model = stage if role is None else needed.get(role)
+    return ({"model": model} if model else {}) | judges(recipes, node)
+
+
+def judges(recipes: Mapping[str, "Recipe"], node: Node) -> dict[str, Node]:
+    """role -> the node of `evals.models` that an evaluation's tasks score by, not yet its owner."""
+    models = overlaid(recipes[node.recipe], node.scale, node.arm, "evals").get("models")
+    if not models:
+        return {}
+    tasks = resolve(recipes, node)["tasks"].values()
+    used = {ROLES.get(score) for task in tasks for score in task.get("score", [])}
+    return {role: target(recipes, node, text) for role, text in models.items() if role in used}
 
 
 def _seed(recipes: Mapping[str, "Recipe"], node: Node) -> int:
     """The seed a node is computed with: its own, a pinned stage's, or 0 to evaluate a fixed model."""
     if node.kind == "stage":
         return _stage(recipes, node).get("seed", node.seed)
-    source = _sources(recipes, node)
-    return _seed(recipes, source["model"]) if source else 0
+    nobodys = replace(node, seed=-1)  # no stage is pinned to it: who has it follows the run's seed
+    seeds = [_seed(recipes, source) for source in _sources(recipes, nobodys).values()]
+    return node.seed if -1 in seeds else next(iter(seeds), 0)

@@ -67,6 +67,11 @@ class Jobs:
         leaf = graph.model_of(self.recipes, self.node(w))
         return graph.sentinel(source) if source else "hub:" + json.dumps(leaf, sort_keys=True)
 
+    def judges(self, w: Any) -> str:
+        """The stages an evaluation scores by, as options of its command."""
+        sources = graph.inputs(self.recipes, self.node(w))
+        return " ".join(f"--input {r}={graph.sentinel(n)}" for r, n in sources.items() if r != "model")
+
     def lineage(self, w: Any) -> str:
         return graph.lineage(self.recipes, self.node(w))
 

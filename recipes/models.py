@@ -117,6 +117,21 @@ def load_tokenizer(source: Source) -> Any:
     return tokenizer
 
 
+def same_tokenizer(own: Any, other: Any, names: tuple[str, str]) -> None:
+    """Raise UserError unless both tokenizers give every token, and the end of sequence, the same number.
+
+    `names`: whose they are, for the message.
+    """
+    first, second = own.get_vocab(), other.get_vocab()
+    odd = sorted(token for token in first.keys() | second.keys() if first.get(token) != second.get(token))
+    if not odd and own.eos_token_id == other.eos_token_id:
+        return
+    what = f"{odd[0]!r} is token {first.get(odd[0])} and {second.get(odd[0])}" if odd else "their ends differ"
+    raise UserError(
+        f"{names[0]} and {names[1]} have different tokenizers: {what}; start both from one base model"
+    )
+
+
 def load(source: Source, **options: Any) -> Any:
     """The causal language model of `source`, float32 unless `options` (from_pretrained's) say otherwise."""
     import torch

@@ -145,18 +145,22 @@ def _read_checked() -> dict[str, dict]:
 def _remeasure(recipes: Mapping[str, Recipe], node: graph.Node) -> str | None:
     """Why an evaluation is to be made again."""
     path = Path(graph.sentinel(node))
-    source = graph.inputs(recipes, node).get("model")
-    if source is None:
+    sources = graph.inputs(recipes, node)
+    if not sources:
         return None
     try:
-        measured = json.loads(path.read_text(encoding="utf-8"))["digest"]
+        done = json.loads(path.read_text(encoding="utf-8"))
+        measured = {"model": done["digest"]} | done.get("inputs", {})
     except (ValueError, KeyError, TypeError):
         return "it is not readable"
-    try:
-        now = sentinel.read(Path(graph.sentinel(source)))["digest"]
-    except (OSError, ValueError):
-        return None  # redone or not there: nothing to compare with
-    return None if measured == now else "its checkpoint has changed"
+    for role, source in sources.items():
+        try:
+            now = sentinel.read(Path(graph.sentinel(source)))["digest"]
+        except (OSError, ValueError):
+            continue  # redone or not there: nothing to compare with
+        if measured.get(role) != now:
+            return "its checkpoint has changed" if role == "model" else f"its {role} model has changed"
+    return None
 
 
 def only_one(folder: Path = Path(".snakemake")) -> TextIO:

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from evals import config as evals_config
+from evals.config import ROLES
 from recipes import combinations, compared, graph
 from recipes.errors import UserError
 from recipes.fields import fields
@@ -17,6 +18,14 @@ from recipes.shape import check, known, schema
 
 if TYPE_CHECKING:
     from recipes.recipe import Recipe
+
+# Role -> what a stage must make to play it; any other is played by a model.
+PLAYED_BY = {
+    "data": "data",
+    "demonstrations": "data",
+    "reward_model": "a reward model",
+    "proxy": "a reward model",
+}
 
 
 def check_shape(spec: Mapping) -> None:
@@ -36,7 +45,7 @@ def check_shape(spec: Mapping) -> None:
     lacking = spec.get("leave_one_out", {"full": arms[0], "without": []})
     known("leave_one_out.full", [lacking["full"]], arms, "arm")
     known("leave_one_out.without", lacking["without"], arms, "arm")
-    for section in ("checkpoints", "tasks"):
+    for section in ("checkpoints", "models", "tasks"):
         for name, value in spec["evals"].get(section, {}).items():
             if value is None:
                 raise UserError(f"evals.{section}.{name}: nothing is below it to be deleted; remove it")
@@ -84,7 +93,7 @@ def check_whole(recipes: Mapping[str, "Recipe"], recipe: "Recipe") -> None:
                 node = graph.Node(recipe.name, scale, arm, 0, name, "stage")
                 _check_needs(recipes, node, where)
                 _check_stage(graph.overlaid(recipe, scale, arm, "stages")[name], f"stages.{name}", where)
-            _check_evals(recipe, scale, arm, where)
+            _check_evals(recipes, recipe, scale, arm, where)
             for name in graph.stages(recipe, scale, arm):
                 _check_cycle(recipes, graph.Node(recipe.name, scale, arm, 0, name, "stage"), [])
         if not graph.selection(recipe, scale, "quickstart", None)[0]:
@@ -197,24 +206,30 @@ def _check_needs(recipes: Mapping[str, "Recipe"], node: graph.Node, where: str) 
     stage = graph.overlaid(recipes[node.recipe], node.scale, node.arm, "stages")[node.name]
     for role, text in stage.get("needs", {}).items():
         path = f"stages.{node.name}.needs.{role}"
-        recipe, target, arm = graph.reference(node, text)
-        known(path, [recipe], list(recipes), "recipe")
-        known(path, [node.scale], list(recipes[recipe].spec["scales"]), f"scale of recipe {recipe}")
-        arms = recipes[recipe].arms(node.scale)
-        if not arms:
-            raise UserError(f"{path}: recipe {recipe} has no arm at scale {node.scale}{where}")
-        default = node.arm if recipe == node.recipe else arms[0]
-        known(path, [arm or default], arms, f"arm of recipe {recipe} at scale {node.scale}")
-        stages = graph.stages(recipes[recipe], node.scale, arm or default)
-        known(path, [target], stages, f"stage of recipe {recipe}")
-        made = _product(graph.overlaid(recipes[recipe], node.scale, arm or default, "stages")[target])
-        wanted = "data" if role == "data" else "a model"
-        if made != wanted:
-            raise UserError(f"{path}: stage {target} makes {made}; expected one that makes {wanted}{where}")
+        _check_target(recipes, node, text, PLAYED_BY.get(role, "a model"), path, where)
+
+
+def _check_target(
+    recipes: Mapping[str, "Recipe"], node: graph.Node, text: str, wanted: str, path: str, where: str
+) -> None:
+    """That `text` names a stage there is, of a recipe there is, which makes what is `wanted`."""
+    recipe, target, arm = graph.reference(node, text)
+    known(path, [recipe], list(recipes), "recipe")
+    known(path, [node.scale], list(recipes[recipe].spec["scales"]), f"scale of recipe {recipe}")
+    arms = recipes[recipe].arms(node.scale)
+    if not arms:
+        raise UserError(f"{path}: recipe {recipe} has no arm at scale {node.scale}{where}")
+    default = node.arm if recipe == node.recipe else arms[0]
+    known(path, [arm or default], arms, f"arm of recipe {recipe} at scale {node.scale}")
+    stages = graph.stages(recipes[recipe], node.scale, arm or default)
+    known(path, [target], stages, f"stage of recipe {recipe}")
+    made = _product(graph.overlaid(recipes[recipe], node.scale, arm or default, "stages")[target])
+    if made != wanted:
+        raise UserError(f"{path}: stage {target} makes {made}; expected one that makes {wanted}{where}")
 
 
 def _product(stage: Mapping) -> str:
-    """What a stage makes: "a model", or "data" for other stages to learn from."""
+    """What a stage makes: "a model", "a reward model", or "data" for other stages to learn from."""
     return schema()["x-kinds"][stage["run"]].get("product", "a model")
 
 
@@ -227,7 +242,7 @@ def _check_cycle(recipes: Mapping[str, "Recipe"], node: graph.Node, above: list[
         _check_cycle(recipes, source, [*above, node])
 
 
-def _check_evals(recipe: "Recipe", scale: str, arm: str, where: str) -> None:
+def _check_evals(recipes: Mapping[str, "Recipe"], recipe: "Recipe", scale: str, arm: str, where: str) -> None:
     evals = graph.overlaid(recipe, scale, arm, "evals")
     stages = graph.overlaid(recipe, scale, arm, "stages")
     for name, place in evals.get("checkpoints", {}).items():
@@ -238,8 +253,8 @@ def _check_evals(recipe: "Recipe", scale: str, arm: str, where: str) -> None:
             if {"hub", "path"} & stages[stage].get("model", {}).keys():
                 roles.append("policy")
             known(f"evals.checkpoints.{name}", [role], roles, f"role of stage {stage}{where}")
-        if (role or _product(stages[stage])) == "data":
-            raise UserError(f"evals.checkpoints.{name}: {place} is data; expected a model{where}")
+        if (made := PLAYED_BY.get(role, "a model") if role else _product(stages[stage])) != "a model":
+            raise UserError(f"evals.checkpoints.{name}: {place} is {made}; expected a model{where}")
     checkpoints = list(evals.get("checkpoints", {}))
     if evals.get("tasks") and not checkpoints:
         raise UserError(f"evals.checkpoints: missing: there are tasks, and nothing to measure by them{where}")
@@ -250,6 +265,14 @@ def _check_evals(recipe: "Recipe", scale: str, arm: str, where: str) -> None:
             _check_task(task["task"], [*path.split("."), "task"], where)
         if "template" in task:
             _check_template(task["template"], path, where)
+        for score in task.get("score", []):
+            if score in ROLES and ROLES[score] not in evals.get("models", {}):
+                raise UserError(
+                    f"{path}.score: {score} needs evals.models.{ROLES[score]}, which is missing{where}"
+                )
+    for role, text in evals.get("models", {}).items():
+        node = graph.Node(recipe.name, scale, arm, 0, role, "eval")
+        _check_target(recipes, node, text, PLAYED_BY.get(role, "a model"), f"evals.models.{role}", where)
     for name in checkpoints:
         node = graph.Node(recipe.name, scale, arm, 0, name, "eval")
         try:

@@ -70,11 +70,16 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         raise UserError(f"--config: not JSON: {error}") from None
     if not isinstance(options.config, dict):
         raise UserError("--config: expected a JSON object")
-    pairs = [text.partition("=") for text in options.input]
+    options.inputs = roles(options.input)
+    return options
+
+
+def roles(texts: list[str]) -> dict[str, Path]:
+    """role -> path of each `role=path`. Raises UserError for what is none."""
+    pairs = [text.partition("=") for text in texts]
     if bad := [role for role, _, path in pairs if not path]:
         raise UserError(f"--input {bad[0]}: expected ROLE=METRICS_JSON")
-    options.inputs = {role: Path(path) for role, _, path in pairs}
-    return options
+    return {role: Path(path) for role, _, path in pairs}
 
 
 def already_done(out: Path, record: dict[str, Any]) -> bool:

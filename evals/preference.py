@@ -1,0 +1,127 @@
+"""What preference learning asks of a completion beside its answer: a task's `score`.
+
+| score | of a completion y to a prompt x                               | measured by            |
+|-------|---------------------------------------------------------------|------------------------|
+| gold  | the world's gold score; above that of its own reply, a win    | the task's world       |
+| proxy | what the reward model says: the mean over its members         | evals.models.proxy     |
+| kl    | log pi(y|x) - log pi_ref(y|x), whose mean is KL(pi || pi_ref) | evals.models.reference |
+
+Log-probabilities, in nats, are of the very tokens that were drawn, the end of sequence included, at
+temperature 1.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from transformers import PreTrainedModel
+
+from evals import backend
+from evals.completion import Completion
+from evals.config import ROLES, EvalTask
+from recipes import models, worlds
+from recipes.errors import UserError
+from recipes.trainers.sequence_logps import sequence_logps
+from recipes.worlds import Problem
+
+if TYPE_CHECKING:
+    from recipes.reward_models import RewardModel
+
+Row = dict[str, Any]  # of evals.harness.sample
+
+
+@dataclass(frozen=True)
+class Judges:
+    """The models that completions are scored by; None where no task asks for it."""
+
+    policy: Any = None  # what drew them
+    reference: Any = None  # `policy` itself where both have the same weights
+    proxy: "RewardModel | None" = None
+
+
+def load(
+    tasks: Iterable[EvalTask], inputs: Mapping[str, Path], source: models.Source, lm: Any
+) -> tuple[Judges, dict[str, str]]:
+    """What the scores of `tasks` need, and role -> digest of each model but the policy.
+
+    `inputs`: role -> metrics.json of a stage; `source` and `lm` are the evaluated model and its sampler.
+    Raises UserError for a role without an input, and for a model whose tokenizer is not the policy's.
+    """
+    needed = {}
+    for task in tasks:
+        for score in task.score:
+            if score in ROLES and ROLES[score] not in inputs:
+                raise UserError(f"evals.tasks.{task.name}.score: {score} needs evals.models.{ROLES[score]}")
+            needed[score] = True
+    found: dict[str, Any] = {}
+    digests = {}
+    if "proxy" in needed:
+        from recipes import reward_models
+
+        digests["proxy"] = models.locate(None, inputs["proxy"]).digest
+        proxy = reward_models.load(inputs["proxy"])
+        proxy.same_tokenizer(lm.tokenizer)
+        found["proxy"] = proxy.to(backend.device())
+    if "kl" in needed:
+        reference = models.locate(None, inputs["reference"])
+        digests["reference"] = reference.digest
+        names = f"the reference {reference.place}", f"the policy {source.place}"
+        models.same_tokenizer(models.load_tokenizer(reference), lm.tokenizer, names)
+        # vLLM tells no log-probabilities of given tokens: the policy is then loaded once more
+        policy = lm.model if isinstance(lm.model, PreTrainedModel) else backend.load_model(source)
+        found["policy"] = policy
+        found["reference"] = policy if reference.digest == source.digest else backend.load_model(reference)
+    return Judges(**found), digests
+
+
+def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
+    """Add to each row what `task.score` names, a number a sample: "gold", "proxy", "logratio".
+
+    With gold also "reference_gold", the score of the world's own reply. Raises UserError where a model says
+    what is no number.
+    """
+    if "gold" in task.score:
+        add_gold(rows, task.problems or {})
+    completions: list[Completion] = [completion for row in rows for completion in row["completions"]]
+    if "proxy" in task.score and judges.proxy is not None:
+        prompts = [
+            worlds.prompt(task.template or "", row["question"]) for row in rows for _ in row["completions"]
+        ]
+        rewards = judges.proxy.score(prompts, [completion.ids for completion in completions])
+        _add(rows, task, "proxy", rewards.double().mean(dim=0).tolist())
+    if "kl" in task.score:
+        _add(rows, task, "logratio", log_ratios(judges.policy, judges.reference, completions))
+
+
+def add_gold(rows: list[Row], spec: Mapping[str, Any]) -> None:
+    """The gold scores of the task `spec`, a world with its dials."""
+    world = worlds.make(spec)
+    gold = world.rewards["gold"]
+    for row in rows:
+        problem = Problem(row["question"], row["answer"], row["difficulty"])
+        row["gold"] = [gold(problem, str(completion)) for completion in row["completions"]]
+        row["reference_gold"] = gold(problem, world.reference(problem))
+
+
+def log_ratios(policy: Any, reference: Any, completions: list[Completion]) -> list[float]:
+    """log pi(y|x) - log pi_ref(y|x) of each completion; equal ones are computed once."""
+    if reference is policy:
+        return [0.0] * len(completions)
+    number: dict[tuple, int] = {}
+    places = [number.setdefault((tuple(c.context), tuple(c.ids)), len(number)) for c in completions]
+    contexts, drawn = [context for context, _ in number], [ids for _, ids in number]
+    ratios = sequence_logps(policy, contexts, drawn) - sequence_logps(reference, contexts, drawn)
+    return ratios[places].tolist()
+
+
+def _add(rows: list[Row], task: EvalTask, name: str, values: list[float]) -> None:
+    """Deal `values`, a sample each, out to the rows."""
+    if not np.isfinite(values).all():
+        raise UserError(
+            f"evals.tasks.{task.name}: {name} of a completion is not a number; its model is broken"
+        )
+    for row in rows:
+        count = len(row["completions"])
+        row[name], values = values[:count], values[count:]
