@@ -1,4 +1,4 @@
-"""log π(y|x) of whole completions under a model: sums over their tokens, in nats, at temperature 1.
+"""log pi(y|x) of whole completions under a model: sums over their tokens, in nats, at temperature 1.
 
 Rows are sorted by length and run in batches, padded on the right. A causal model's real tokens never see the
 padding after them, so no attention mask is needed, and a row's number does not depend on its batch but for
@@ -18,7 +18,7 @@ BATCH = 64  # rows run at once
 def sequence_logps(
     model: Any, prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[int]], batch: int = BATCH
 ) -> torch.Tensor:
-    """Σ_t log π(y_t | x, y_<t) of each completion y after its prompt x: (rows,) of float64 on the CPU.
+    """sum_t log pi(y_t | x, y_<t) of each completion y after its prompt x: (rows,) of float64 on the CPU.
 
     Token ids; a completion that came to its end must hold the end of sequence, and every prompt at least one
     token. An empty completion gives 0.

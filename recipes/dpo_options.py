@@ -1,0 +1,43 @@
+"""Keys of a `dpo` stage that contradict each other, or that TRL reads past: said before any job starts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recipes.errors import UserError
+from recipes.shape import known
+
+LOSSES = (
+    *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard"),
+    *("aot", "aot_unpaired", "apo_zero", "apo_down", "discopop", "sft", "sigmoid_norm"),
+)
+SMOOTHED = ("robust", "exo_pair", "aot", "aot_unpaired")  # those that read label_smoothing
+
+
+def check(stage: Mapping[str, Any]) -> None:
+    """Raise UserError at the first mistake in a resolved `dpo` stage that its types do not show."""
+    args = stage["args"]
+    losses = args["loss_type"]
+    known("args.loss_type", losses, list(LOSSES), "loss")
+    if not losses:
+        raise UserError("args.loss_type: expected at least one loss, got none")
+    if len(args.get("loss_weights") or losses) != len(losses):
+        raise UserError(
+            f"args.loss_weights: {len(args['loss_weights'])} of them for {len(losses)} losses in loss_type"
+        )
+    if args["beta"] <= 0:
+        raise UserError(f"args.beta: expected more than 0, got {args['beta']}")
+    if args.get("label_smoothing") and not set(losses) & set(SMOOTHED):
+        raise UserError(
+            f"args.label_smoothing: loss_type {', '.join(losses)} takes no notice of it; of those that do, "
+            "robust is the sigmoid loss with flipped labels"
+        )
+    if args.get("truncation_mode", "keep_start") != "keep_start":
+        raise UserError("args.truncation_mode: TRL keeps the start; remove it")
+    if args.get("sync_ref_model") and args.get("precompute_ref_log_probs"):
+        raise UserError("args.precompute_ref_log_probs: the reference model changes with sync_ref_model")
+    if "data" not in stage.get("needs", {}) and "task" not in stage:
+        raise UserError("needs.data: missing, and there is no task: {hub: …} that would have pairs")
+    if "data" in stage.get("needs", {}) and "task" in stage:
+        raise UserError("task: the pairs come from one of needs.data and task; both are given")
+    if stage["pairs"] != "all" and "task" in stage:
+        raise UserError(f"pairs: {stage['pairs']}, but a Hub dataset has one pair a row; write all")

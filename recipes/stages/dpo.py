@@ -1,0 +1,182 @@
+"""Stage `dpo`: direct preference optimisation of a policy, by TRL's DPOTrainer.
+
+    python -m recipes.stages.dpo --config '{"args": …, "pairs": "all"}' \\
+        --input policy=results/…/metrics.json --input data=results/…/metrics.json …
+
+The pairs come from the product of a stage such as `label`, or from the Hub dataset that `task` names. The
+reference model is the policy as it starts, or the input `reference`. Every field of `args` goes to TRL's
+DPOConfig. After training, the implicit reward beta log pi/pi_ref is measured as a reward model is: by how
+often it puts the chosen completion above the rejected one, on pairs trained on and on pairs held out.
+"""
+
+import copy
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from recipes.errors import UserError
+from recipes.stages import cli, curves, health, provenance, sentinel
+from recipes.stages.progress import Progress
+
+FORMULA = "parameters x tokens of prompts and completions x (6 policy + 2 reference)"
+MEASURED = 2048  # pairs trained on, evenly spread, whose implicit reward is measured at the end
+CHANCE = 0.5
+TIED = 0.01  # Above a hundredth, the policy has not moved, or the completions of a pair are the same.
+
+
+def run(
+    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
+) -> dict[str, Any]:
+    """Train and save the policy under `workdir`/final; curve.csv beside `out`."""
+    from datasets import Dataset
+    from trl import DPOConfig
+
+    from recipes import models, preferences
+    from recipes.stages.arguments import arguments
+    from recipes.stages.sft import learns
+    from recipes.trainers.dpo import DPO, length, tokenise
+    from recipes.trainers.dropout import disable_dropout
+    from recipes.trainers.fit import clean, fit
+
+    started = provenance.now()
+    rows = preferences.load(inputs["data"]) if "data" in inputs else preferences.hub(config["task"])
+    rows, skipped = preferences.usable(rows)
+    checks = health.stop_at_errors(preferences.checks(rows, skipped))
+    pairs = {
+        "train": preferences.pairs(preferences.of_split(rows, "train"), config["pairs"], seed),
+        "validation": preferences.pairs(preferences.of_split(rows, "validation"), "all", seed),
+    }
+    args = arguments(DPOConfig, config["args"], {"save_steps": 100}, workdir, seed)
+    source = models.locate(config.get("model"), inputs.get("policy"))
+    anchor = models.locate(None, inputs["reference"]) if "reference" in inputs else source
+    tokenizer = models.load_tokenizer(source)
+    same_vocabulary(tokenizer, models.load_tokenizer(anchor), inputs.get("reference"))
+    documents = {name: tokenise(found, tokenizer) if found else [] for name, found in pairs.items()}
+    checks += health.stop_at_errors(
+        [
+            enough(len(documents["train"]), args),
+            known(tokenizer, [pair for found in pairs.values() for pair in found]),
+        ]
+    )
+    options = args.model_init_kwargs or {}
+    model, reference = models.load(source, **options), models.load(anchor, **options)
+    if args.disable_dropout:
+        disable_dropout(model)
+    generation = copy.deepcopy(model.generation_config)
+    args.model_init_kwargs = None  # TRL refuses them with a loaded model
+    longest = max(length(pair) for found in documents.values() for pair in found)
+    checks += health.stop_at_errors(
+        [
+            health.context(longest, 0, getattr(model.config, "max_position_embeddings", None)),
+            whole(longest, args.max_length),
+        ]
+    )
+    if args.eval_strategy != "no" and not documents["validation"]:
+        raise UserError(f"args.eval_strategy: {args.eval_strategy.value}, but there are no validation pairs")
+    trainer = DPO(
+        model=model,
+        ref_model=reference.requires_grad_(False),
+        args=args,
+        train_dataset=Dataset.from_list(documents["train"]),
+        eval_dataset=Dataset.from_list(documents["validation"]) if args.eval_strategy != "no" else None,
+        processing_class=tokenizer,
+    )
+    done = fit(trainer, progress)
+    models.save(model, tokenizer, workdir / "final", generation)
+
+    curve = curves.deterministic(curves.rows(done.history))
+    every = max(1, len(documents["train"]) // MEASURED)
+    for name, found in (("train", documents["train"][::every]), ("validation", documents["validation"])):
+        ratios = log_ratios(model, reference, found)
+        curve += [(done.steps, key, value) for key, value in implicit(ratios, args.beta, name).items()]
+    sentinel.write(out.with_name("curve.csv"), curves.text(curve))
+    parameters = model.num_parameters()
+    counts = {"pairs": len(pairs["train"]), "pairs/validation": len(pairs["validation"])}
+    scalars = {**curves.scalars(curve), **counts, **preferences.metrics(skipped), "parameters": parameters}
+    return {
+        "metrics": scalars,
+        "health": [*checks, *learns(curve, scalars), *learnt(scalars)],
+        "provenance": provenance.record(started, done, 8 * parameters, FORMULA),
+        "clean": partial(clean, workdir),
+    }
+
+
+def log_ratios(policy: Any, reference: Any, pairs: Sequence[Mapping[str, list[int]]]) -> dict[str, Any]:
+    """log pi(y|x) - log pi_ref(y|x), in nats, of the `chosen` and the `rejected` completions: (pairs,)."""
+    from recipes.trainers.sequence_logps import sequence_logps
+
+    prompts = [pair["prompt_ids"] for pair in pairs]
+    return {
+        name: sequence_logps(policy, prompts, replies) - sequence_logps(reference, prompts, replies)
+        for name in ("chosen", "rejected")
+        for replies in ([pair[f"{name}_ids"] for pair in pairs],)
+    }
+
+
+def implicit(ratios: Mapping[str, Any], beta: float, split: str) -> dict[str, float]:
+    """How the implicit reward ranks the pairs of a split, ties counted half; nothing where there are none."""
+    chosen, rejected = ratios["chosen"], ratios["rejected"]
+    if not len(chosen):
+        return {}
+    right, tied = (chosen > rejected).double().mean(), (chosen == rejected).double().mean()
+    return {
+        f"accuracy/{split}": float(right + tied / 2),
+        f"ties/{split}": float(tied),
+        f"margin/{split}": beta * float((chosen - rejected).mean()),
+        f"logratio/chosen/{split}": float(chosen.mean()),
+        f"logratio/rejected/{split}": float(rejected.mean()),
+    }
+
+
+def same_vocabulary(own: Any, other: Any, reference: Path | None) -> None:
+    """Raise UserError unless token ids mean the same to the policy and its reference model."""
+    if own.get_vocab() != other.get_vocab():
+        raise UserError(
+            f"needs.reference: {reference} has another tokenizer ({len(other)} tokens) than the policy "
+            f"({len(own)})"
+        )
+
+
+def enough(available: int, args: Any) -> health.Check:
+    """An incomplete last batch of an epoch is left out, so with too few pairs there is none."""
+    needed = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
+    message = f"one step takes {needed} pairs, there are {available}"
+    return health.check("enough_data", available >= needed, available, needed, message, "error")
+
+
+def known(tokenizer: Any, pairs: Sequence[Mapping[str, Any]]) -> health.Check:
+    """The tokenizer knows every token of the pairs."""
+    texts = {pair[name] for pair in pairs for name in ("prompt", "chosen", "rejected")}
+    return health.known_tokens(tokenizer, sorted(texts), "pair")
+
+
+def whole(longest: int, limit: int | None) -> health.Check:
+    """TRL cuts what is longer than `max_length`, and says nothing."""
+    message = f"the longest completion with its prompt has {longest} tokens, max_length is {limit}"
+    return health.check(
+        "max_length", limit is None or longest <= limit, longest, limit or 0, message, "warning"
+    )
+
+
+def learnt(scalars: Mapping[str, float]) -> list[health.Check]:
+    """Warnings about what was learnt; what was not measured is not checked."""
+    found = []
+
+    def warn(name: str, ok: bool, value: float, limit: float, text: str) -> None:
+        found.append(health.check(name, ok, value, limit, text, "warning"))
+
+    if (value := scalars.get("last/accuracy/validation")) is not None:
+        text = f"the implicit reward ranks {value:.1%} of the held-out pairs as their labels do"
+        warn("held_out", value > CHANCE, value, CHANCE, f"{text} (chance is {CHANCE:.0%})")
+    if (value := scalars.get("last/ties/train")) is not None:
+        warn("ties", value <= TIED, value, TIED, f"{value:.1%} of the pairs have equal implicit rewards")
+    if (value := scalars.get("last/logratio/chosen/train")) is not None:
+        text = f"log-probability of the chosen completions went by {value:+.2f} nats"
+        warn("chosen_logp", value >= 0, value, 0.0, f"{text}: only the difference to the rejected is trained")
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(cli.main("dpo", run))
