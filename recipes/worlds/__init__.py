@@ -19,6 +19,7 @@ from recipes.errors import UserError, nearest
 from recipes.worlds.chain import Chain
 from recipes.worlds.countdown import Countdown
 from recipes.worlds.documents import mix
+from recipes.worlds.preferences import Preferences
 from recipes.worlds.protocol import Problem, World
 from recipes.worlds.sort import Sort
 from recipes.worlds.text import prompt, tokenizer
@@ -37,7 +38,12 @@ __all__ = [
     "tokenizer",
 ]
 
-WORLDS: dict[str, Any] = {"chain": Chain, "countdown": Countdown, "sort": Sort}
+WORLDS: dict[str, Any] = {
+    "chain": Chain,
+    "countdown": Countdown,
+    "preferences": Preferences,
+    "sort": Sort,
+}
 TEST_SHARE = 8  # one question in this many
 
 
@@ -125,10 +131,12 @@ def _like(value: Any, default: Any) -> bool:
         number = int if default and isinstance(default[0], int) else int | float
         fits = isinstance(value, list | tuple) and (not default or len(value) == len(default))
         return fits and all(isinstance(v, number) and not isinstance(v, bool) for v in value)
+    if isinstance(default, float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
     return type(value) is type(default)
 
 
 def _describe(default: Any) -> str:
     if isinstance(default, tuple):
         return f"{len(default)} integers in a list" if default else "a list of numbers"
-    return "an integer" if isinstance(default, int) else "a string"
+    return {int: "an integer", float: "a number"}.get(type(default), "a string")

@@ -13,6 +13,7 @@ from recipes.worlds import WORLDS, corpus, make, mix, sample, split_of
 
 TEMPLATE = "<user>{question}<assistant>"
 worlds = pytest.mark.parametrize("name", WORLDS)
+in_tags = pytest.mark.parametrize("name", [name for name in WORLDS if name != "preferences"])
 ALWAYS_RIGHT = {"chain", "filler", "recheck", "pairwise", "grouped", "solve", "search", "selection"}
 SOUND = ALWAYS_RIGHT | {"truncated", "untagged"}
 
@@ -43,7 +44,7 @@ def test_gold_answers_verify_and_nothing_else_by_accident(name):
             assert not world.verify(problem, f"<answer>{other.answer}</answer>")
 
 
-@worlds
+@in_tags
 def test_each_kind_of_document_is_what_its_name_says(name):
     for kind in make({"world": name}).kinds:
         for world, problem, completion in documents(name, kind):
@@ -63,7 +64,7 @@ def test_each_kind_of_document_is_what_its_name_says(name):
                 assert not world.verify(problem, completion)
 
 
-@worlds
+@in_tags
 def test_the_share_of_right_guesses_is_planted(name):
     for share in (0.0, 0.4, 1.0):
         right = [w.verify(p, c) for w, p, c in documents(name, "direct", n=1000, right=share)]
@@ -101,7 +102,7 @@ def test_one_question_in_eight_is_a_test_question():
     assert share == pytest.approx(1 / 8, abs=0.015)
 
 
-@worlds
+@in_tags
 def test_a_corpus_is_deterministic_follows_its_weights_and_has_no_test_question(name):
     world = make({"world": name})
     mixture = {"direct": 3, "untagged": {"weight": 1}}
@@ -218,7 +219,7 @@ def test_garbage_neither_raises_nor_verifies(name, data):
     problem = world.problem(random.Random(data.draw(st.integers(0, 999))))
     text = data.draw(st.one_of(st.text(), tokens[name].map("".join)))
     assert all(isinstance(step, bool) for step in world.steps(problem, text))
-    if "<answer>" not in text:
+    if "<answer>" not in text and name != "preferences":
         assert not world.verify(problem, text)
     world.verify(problem, f"<answer>{text}</answer>")
 
@@ -253,7 +254,7 @@ def test_a_long_text_is_read_in_bounded_time(name, unit):
     assert not world.verify(problem, f"<think>{text}</think><answer>{text}</answer>")
     world.steps(problem, f"<think>{text}</think>")
     for reward in world.rewards.values():
-        assert reward(problem, f"<answer>{text}</answer>") == 0
+        assert reward(problem, f"<answer>{text}</answer>") <= 0
     assert time.perf_counter() - start < 4
 
 
