@@ -35,9 +35,3 @@ def check(stage: Mapping[str, Any]) -> None:
         raise UserError("args.truncation_mode: TRL keeps the start; remove it")
     if args.get("sync_ref_model") and args.get("precompute_ref_log_probs"):
         raise UserError("args.precompute_ref_log_probs: the reference model changes with sync_ref_model")
-    if "data" not in stage.get("needs", {}) and "task" not in stage:
-        raise UserError("needs.data: missing, and there is no task: {hub: …} that would have pairs")
-    if "data" in stage.get("needs", {}) and "task" in stage:
-        raise UserError("task: the pairs come from one of needs.data and task; both are given")
-    if stage["pairs"] != "all" and "task" in stage:
-        raise UserError(f"pairs: {stage['pairs']}, but a Hub dataset has one pair a row; write all")

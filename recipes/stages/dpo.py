@@ -3,10 +3,10 @@
     python -m recipes.stages.dpo --config '{"args": …, "pairs": "all"}' \\
         --input policy=results/…/metrics.json --input data=results/…/metrics.json …
 
-The pairs come from the product of a stage such as `label`, or from the Hub dataset that `task` names. The
-reference model is the policy as it starts, or the input `reference`. Every field of `args` goes to TRL's
-DPOConfig. After training, the implicit reward beta log pi/pi_ref is measured as a reward model is: by how
-often it puts the chosen completion above the rejected one, on pairs trained on and on pairs held out.
+The pairs come from the product of a stage such as `label`. The reference model is the policy as it starts,
+or the input `reference`. Every field of `args` goes to TRL's DPOConfig. After training, the implicit reward
+beta log pi/pi_ref is measured as a reward model is: by how often it puts the chosen completion above the
+rejected one, on pairs trained on and on pairs held out.
 """
 
 import copy
@@ -41,8 +41,7 @@ def run(
     from recipes.trainers.fit import clean, fit
 
     started = provenance.now()
-    rows = preferences.load(inputs["data"]) if "data" in inputs else preferences.hub(config["task"])
-    rows, skipped = preferences.usable(rows)
+    rows, skipped = preferences.usable(preferences.load(inputs["data"]))
     checks = health.stop_at_errors(preferences.checks(rows, skipped))
     pairs = {
         "train": preferences.pairs(preferences.of_split(rows, "train"), config["pairs"], seed),

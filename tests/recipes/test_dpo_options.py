@@ -5,7 +5,6 @@ import pytest
 from recipes import dpo_options
 from recipes.errors import UserError
 
-STAGE = {"needs": {"data": "label"}, "pairs": "all"}
 ARGS = {"loss_type": ["sigmoid"], "beta": 0.1}
 
 
@@ -26,23 +25,9 @@ ARGS = {"loss_type": ["sigmoid"], "beta": 0.1}
 )
 def test_a_mistake_in_args(args, says):
     with pytest.raises(UserError) as error:
-        dpo_options.check({**STAGE, "args": ARGS | args})
-    assert str(error.value).startswith(says)
-
-
-@pytest.mark.parametrize(
-    ("keys", "says"),
-    [
-        ({"needs": {}}, "needs.data: missing, and there is no task"),
-        ({"task": {"hub": "org/pairs"}}, "task: the pairs come from one of needs.data and task"),
-        ({"needs": {}, "task": {"hub": "org/pairs"}, "pairs": "one"}, "pairs: one, but a Hub dataset"),
-    ],
-)
-def test_where_the_pairs_come_from(keys, says):
-    with pytest.raises(UserError) as error:
-        dpo_options.check({**STAGE, "args": ARGS, **keys})
+        dpo_options.check({"args": ARGS | args})
     assert str(error.value).startswith(says)
 
 
 def test_label_smoothing_where_it_is_read():
-    dpo_options.check({**STAGE, "args": ARGS | {"loss_type": ["robust"], "label_smoothing": 0.1}})
+    dpo_options.check({"args": ARGS | {"loss_type": ["robust"], "label_smoothing": 0.1}})
