@@ -240,24 +240,40 @@ def load_member(folder: Path, number: int) -> Any:
         raise UserError(f"reward model {place}: cannot load it: {str(error).splitlines()[0]}") from error
 
 
-def save(
-    members: Sequence[Any], tokenizer: Any, bias: Sequence[float], scale: Sequence[float], folder: Path
-) -> None:
-    """Write a reward model to `folder`, wholly or not at all. `members`: models, or folders of saved ones."""
+def begin(folder: Path) -> Path:
+    """An empty folder, in which `add` and `finish` write the reward model that is to be in `folder`."""
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    return partial
+
+
+def add(partial: Path, number: int, member: Any) -> None:
+    """Write a member."""
+    with saving("the reward model", partial.parent):
+        member.save_pretrained(partial / f"member{number}")
+
+
+def finish(
+    partial: Path, tokenizer: Any, bias: Sequence[float], scale: Sequence[float], folder: Path
+) -> None:
+    """Write the rest, of as many members as there are in `bias`, and put all in the place of `folder`."""
     with saving("the reward model", folder.parent):
-        for number, member in enumerate(members):
-            place = partial / f"member{number}"
-            if isinstance(member, Path):
-                shutil.copytree(member, place)
-            else:
-                member.save_pretrained(place)
         tokenizer.save_pretrained(partial)
-        facts = {"members": len(members), "bias": list(bias), "scale": list(scale)}
+        facts = {"members": len(bias), "bias": list(bias), "scale": list(scale)}
         sentinel.write_json(partial / FILE, facts)
     shutil.rmtree(folder, ignore_errors=True)
     partial.replace(folder)
+
+
+def save(
+    members: Sequence[Any], tokenizer: Any, bias: Sequence[float], scale: Sequence[float], folder: Path
+) -> None:
+    """Write a reward model to `folder`, wholly or not at all."""
+    partial = begin(folder)
+    for number, member in enumerate(members):
+        add(partial, number, member)
+    finish(partial, tokenizer, bias, scale, folder)
 
 
 def _number(vocabulary: dict[str, int], token: str) -> str:

@@ -1,0 +1,195 @@
+"""TRL's RewardTrainer with InstructGPT's K-wise loss, exact resume, and scores read at the last real token.
+
+A labeller ranks K responses y to a prompt x. InstructGPT (Ouyang et al. 2022, arXiv 2203.02155, Eq. 1) then
+minimises
+
+    loss = -1/C(K,2) E_x sum over pairs (w better than l) log sigmoid( r(x, y_w) - r(x, y_l) )
+
+with all C(K,2) pairs of a prompt in one batch element (§3.5): each response is read once, in one update. With
+the pairs shuffled into one data set instead, each response is in K-1 updates of an epoch, and the paper's
+models overfit. Both are made of elements: K sequences with all their pairs, or 2 sequences with one.
+"""
+
+from collections.abc import Sequence
+from types import MethodType
+from typing import Any
+
+import torch
+from torch.nn.functional import logsigmoid
+from transformers import AutoModelForSequenceClassification
+from trl import RewardTrainer
+
+from recipes.errors import UserError
+from recipes.models import Source, folder_of
+from recipes.reward_models import at_last_token, padded, parts, pieces
+from recipes.trainers.language_model import sorted_windows
+from recipes.trainers.resume import ExactResume
+
+# sequences: K lists of token ids, prompt and response; better, worse: of each pair, its places among them
+Element = dict[str, Any]
+TIMES = ("eval_runtime", "eval_samples_per_second", "eval_steps_per_second", "eval_model_preparation_time")
+
+
+def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> Any:
+    """A sequence classification model with the backbone of a policy and a new head N(0, 1/(d+1)).
+
+    `source`: models.Source of a causal language model of width d; `options`: from_pretrained's. The head is
+    that of Stiennon et al. (2020, App. B.1), drawn with `seed`.
+    """
+    options = {"dtype": torch.float32, **options, "use_safetensors": True, "trust_remote_code": False}
+    try:
+        model = AutoModelForSequenceClassification.from_pretrained(folder_of(source), num_labels=1, **options)
+    except (OSError, ValueError) as error:
+        raise UserError(f"model {source.place}: cannot load it: {str(error).splitlines()[0]}") from error
+    _, head = parts(model)
+    drawn = torch.randn(head.weight.shape, generator=torch.Generator().manual_seed(seed))
+    with torch.no_grad():
+        head.weight.copy_(drawn / (head.in_features + 1) ** 0.5)
+    model.config.pad_token_id = tokenizer.pad_token_id  # for those who score with transformers' own class
+    return model
+
+
+def grouped(sequences: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]) -> list[Element]:
+    """All `pairs` (better, worse) of a prompt's `sequences` as one element."""
+    return [
+        {
+            "sequences": [list(one) for one in sequences],
+            "better": [better for better, _ in pairs],
+            "worse": [worse for _, worse in pairs],
+        }
+    ]
+
+
+def shuffled(sequences: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]) -> list[Element]:
+    """Each of `pairs` (better, worse) as an element of its own; the sampler's order shuffles them."""
+    return [
+        {"sequences": [list(sequences[better]), list(sequences[worse])], "better": [0], "worse": [1]}
+        for better, worse in pairs
+    ]
+
+
+def collate(elements: Sequence[Element]) -> dict[str, torch.Tensor]:
+    """A batch: all sequences one below another, and the pairs over all of them.
+
+    `input_ids` (rows, time), padded on the right; `last` (rows,): place of the last token; `better`, `worse`
+    (pairs,): rows; `weight` (pairs,): 1 / (elements x pairs of its element), so that they sum to 1.
+    """
+    better, worse, weight, above = [], [], [], 0
+    for element in elements:
+        better += [above + i for i in element["better"]]
+        worse += [above + i for i in element["worse"]]
+        weight += [1 / (len(elements) * len(element["better"]))] * len(element["better"])
+        above += len(element["sequences"])
+    ids, last = padded([one for element in elements for one in element["sequences"]])
+    return {
+        "input_ids": ids,
+        "last": last,
+        "better": torch.tensor(better),
+        "worse": torch.tensor(worse),
+        "weight": torch.tensor(weight),
+    }
+
+
+def k_wise(
+    rewards: torch.Tensor, batch: dict[str, torch.Tensor], centre: float | None = None
+) -> torch.Tensor:
+    """Eq. 1 of `rewards` (rows,), as a mean over the elements of a `collate`d batch.
+
+    `centre`: weight of (r_w + r_l)^2, TRL's center_rewards_coefficient (Eisenstein et al. 2023).
+    """
+    better, worse = rewards[batch["better"]], rewards[batch["worse"]]  # (pairs,)
+    each = -logsigmoid(better - worse)
+    if centre is not None:
+        each = each + centre * (better + worse) ** 2
+    return (batch["weight"] * each).sum()
+
+
+class Reward(ExactResume, RewardTrainer):
+    """RewardTrainer on data sets of `Element`s, resumable at any step."""
+
+    args: Any
+    model: Any
+    _signature_columns: Any
+    _total_train_tokens: int
+    _metrics: Any
+
+    def __init__(self, model: Any, **options: Any):
+        # where wrappers such as DistributedDataParallel call it; the class reads at what it takes for padding
+        model.forward = MethodType(at_last_token, model)
+        super().__init__(model=model, data_collator=collate, **options)
+
+    def _prepare_dataset(self, dataset, processing_class, args, dataset_name):
+        """As it is: TRL knows pairs alone, and would end what was cut."""
+        return dataset
+
+    def _set_signature_columns_if_needed(self):
+        self._signature_columns = ["sequences", "better", "worse"]
+
+    def _get_train_sampler(self, dataset: Any = None):
+        data: Any = self.train_dataset if dataset is None else dataset
+        return sorted_windows([max(map(len, one)) for one in data["sequences"]], self.args)
+
+    def scores(self, model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        """r (rows,), with the rows run in pieces of like length: little is padded."""
+        ids, last = batch["input_ids"], batch["last"]
+        if self.accelerator.num_processes > 1:  # all must call the model equally often
+            return model(ids, last)
+        order = pieces((last + 1).tolist(), ids.numel())
+        found = [model(ids[piece, : int(last[piece].max()) + 1], last[piece]) for piece in order]
+        back = torch.argsort(torch.tensor([row for piece in order for row in piece]))
+        return torch.cat(found)[back]
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        rewards = self.scores(model, inputs)
+        loss = k_wise(rewards, inputs, self.args.center_rewards_coefficient)
+        with torch.no_grad():
+            self.measure("train" if self.model.training else "eval", rewards, inputs)
+        return (loss, {"rewards": rewards}) if return_outputs else loss
+
+    def measure(self, mode: str, rewards: torch.Tensor, batch: dict[str, torch.Tensor]) -> None:
+        """TRL's metrics of a micro-batch; accuracy and margin are weighted as the loss is."""
+        rewards = rewards.double()
+        gap = rewards[batch["better"]] - rewards[batch["worse"]]  # (pairs,)
+        right = (gap > 0).double() + (gap == 0).double() / 2
+        own = torch.stack(
+            [
+                rewards.min(),
+                rewards.mean(),
+                rewards.max(),
+                (batch["weight"] * right).sum(),
+                (batch["weight"] * gap).sum(),
+                (batch["last"] + 1).sum(),
+            ]
+        )
+        least, mean, most, accuracy, margin, tokens = self.accelerator.gather(own[None]).unbind(dim=1)
+        kept = self._metrics[mode]
+        if mode == "train":
+            self._total_train_tokens += int(tokens.sum())
+            kept["num_tokens"] = [self._total_train_tokens]
+        kept["min_reward"].append(least.min().item())
+        kept["max_reward"].append(most.max().item())
+        for name, values in (("mean_reward", mean), ("accuracy", accuracy), ("margin", margin)):
+            kept[name].append(values.mean().item())
+
+    def log(self, logs, start_time=None):
+        for name in TIMES:  # a repeated run logs the same
+            logs.pop(name, None)
+        super().log(logs, start_time)
+
+    def held_state(self) -> dict[str, Any]:
+        return {
+            **super().held_state(),
+            "tokens": self._total_train_tokens,
+            "unlogged": {name: list(values) for name, values in self._metrics["train"].items()},
+        }
+
+    def restore_held_state(self, state: dict[str, Any]) -> None:
+        super().restore_held_state(state)
+        self._total_train_tokens = state["tokens"]
+        self._metrics["train"].clear()
+        self._metrics["train"].update(state["unlogged"])
+
+    def training_step(self, *args, **kwargs):
+        loss = super().training_step(*args, **kwargs)
+        self.state.num_input_tokens_seen = self._total_train_tokens
+        return loss
