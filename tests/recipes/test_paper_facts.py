@@ -15,7 +15,7 @@ from recipes.graph import Node
 from recipes.recipe import load_all
 
 RECIPES = load_all(Path(__file__).parents[2] / "recipes")
-TRAINED = ("r1_zero", "deepseekmath", "dapo", "gspo", "dr_grpo", "objectives")
+TRAINED = ("r1_zero", "deepseekmath", "dapo", "gspo", "dr_grpo", "objectives", "reward_design")
 
 
 def stage(recipe: str, arm: str = "base-recipe", name: str = "grpo", scale: str = "paper") -> dict[str, Any]:
@@ -119,6 +119,13 @@ FACTS = [
     ("objectives", "rloo", "advantage", "leave_one_out", "2402.14740 §2"),
     ("objectives", "base-recipe", "prompts_per_rollout", 128, "2503.20783, script"),
     ("objectives", "base-recipe", "updates_per_rollout", 8, "2503.20783, script"),
+    ("reward_design", "base-recipe", "rewards.format", 0.1, "guides"),
+    ("reward_design", "base-recipe", "rewards.accuracy", 0.8, "guides"),
+    ("reward_design", "base-recipe", "rewards.reasoning_style", 0.1, "guides"),
+    ("reward_design", "outcome-only", "rewards.accuracy", 1.0, "2503.20783 §3.2"),
+    ("reward_design", "base-recipe", "prompts_per_rollout", 128, "2503.20783, script"),
+    ("reward_design", "base-recipe", "updates_per_rollout", 8, "2503.20783, script"),
+    ("reward_design", "no-std", "args.scale_rewards", "none", "2503.20783 §3.2"),
 ]  # fmt: skip
 
 EVALUATIONS = [
@@ -190,6 +197,14 @@ def test_the_lectures_settings():
 def test_a_published_number_is_the_papers(recipe, what, value, source):
     found = [row["value"] for row in RECIPES[recipe].spec["published"] if row["what"] == what]
     assert set(found) == {value}, source
+
+
+def test_every_arm_measures_every_part_of_the_designed_reward():
+    for scale in ("cpu", "paper"):
+        for arm in RECIPES["reward_design"].arms(scale):
+            weights = stage("reward_design", arm, scale=scale)["rewards"]
+            assert set(weights) == {"format", "accuracy", "reasoning_style"}
+            assert any(weights.values())
 
 
 @pytest.mark.parametrize("recipe", TRAINED)
