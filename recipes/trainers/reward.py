@@ -22,6 +22,7 @@ from trl import RewardTrainer
 from recipes.errors import UserError
 from recipes.models import Source, folder_of
 from recipes.reward_models import at_last_token, padded, parts, pieces
+from recipes.trainers.dropout import disable_dropout
 from recipes.trainers.language_model import sorted_windows
 from recipes.trainers.resume import ExactResume
 
@@ -113,10 +114,12 @@ class Reward(ExactResume, RewardTrainer):
     _total_train_tokens: int
     _metrics: Any
 
-    def __init__(self, model: Any, **options: Any):
+    def __init__(self, model: Any, *, args: Any, **options: Any):
+        if args.disable_dropout:
+            disable_dropout(model)
         # where wrappers such as DistributedDataParallel call it; the class reads at what it takes for padding
         model.forward = MethodType(at_last_token, model)
-        super().__init__(model=model, data_collator=collate, **options)
+        super().__init__(model=model, args=args, data_collator=collate, **options)
 
     def _prepare_dataset(self, dataset, processing_class, args, dataset_name):
         """As it is: TRL knows pairs alone, and would end what was cut."""
