@@ -4,14 +4,14 @@ Three passes: the shape of the file; each layer of a stage (base, scale, arm) by
 whole: what the layers resolve to at every scale and arm, with the recipes it builds on.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from evals import config as evals_config
 from evals.config import ROLES
-from recipes import combinations, compared, graph
+from recipes import combinations, compared, graph, labelling, products
 from recipes.errors import UserError
 from recipes.fields import fields
 from recipes.shape import check, known, schema
@@ -19,12 +19,11 @@ from recipes.shape import check, known, schema
 if TYPE_CHECKING:
     from recipes.recipe import Recipe
 
-# Role -> what a stage must make to play it; any other is played by a model.
-PLAYED_BY = {
-    "data": "data",
-    "demonstrations": "data",
-    "reward_model": "a reward model",
-    "proxy": "a reward model",
+# Kind of stage -> the rule of which of its keys go together.
+COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
+    "grpo": combinations.check,
+    "label": labelling.check,
+    "sft": products.check_demonstrations,
 }
 
 
@@ -93,6 +92,8 @@ def check_whole(recipes: Mapping[str, "Recipe"], recipe: "Recipe") -> None:
                 node = graph.Node(recipe.name, scale, arm, 0, name, "stage")
                 _check_needs(recipes, node, where)
                 _check_stage(graph.overlaid(recipe, scale, arm, "stages")[name], f"stages.{name}", where)
+                with _under(f"stages.{name}", where):
+                    labelling.check_samples(recipes, node)
             _check_evals(recipes, recipe, scale, arm, where)
             for name in graph.stages(recipe, scale, arm):
                 _check_cycle(recipes, graph.Node(recipe.name, scale, arm, 0, name, "stage"), [])
@@ -117,8 +118,9 @@ def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
 
 @cache
 def _args(run: str) -> dict:
+    config = schema()["x-kinds"][run].get("config")
     try:
-        return fields(schema()["x-kinds"][run]["config"])
+        return fields(config) if config else {}
     except (ImportError, OSError) as error:
         raise UserError(f"stage kind {run}: its config dataclass cannot be read: {error}") from None
 
@@ -137,7 +139,7 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
         if at is None:
             raise UserError(f"{path}.{key}: missing{where}")
     if "task" in stage:
-        _check_task(stage["task"], [*path.split("."), "task"], where)
+        _check_task(stage["task"], [*path.split("."), "task"], where, kind.get("hub", "task-hub"))
         _check_world(stage, path, where)
     if "template" in stage:
         _check_template(stage["template"], path, where)
@@ -162,13 +164,13 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
                 f"{path}.args: {' or '.join(alternatives)}: missing{where}: it defines the objective, and "
                 f"TRL's default {default} would be used silently; write it out"
             )
-    if stage["run"] == "grpo":
+    if stage["run"] in COMBINATIONS:
         with _under(path, where):
-            combinations.check(stage)
+            COMBINATIONS[stage["run"]](stage)
 
 
-def _check_task(task: Mapping, path: list[str], where: str) -> None:
-    check(task, _definition("task-hub" if "hub" in task else "task-world"), path, where)
+def _check_task(task: Mapping, path: list[str], where: str, hub: str = "task-hub") -> None:
+    check(task, _definition(hub if "hub" in task else "task-world"), path, where)
     if "world" in task:
         from recipes import worlds
 
@@ -206,7 +208,7 @@ def _check_needs(recipes: Mapping[str, "Recipe"], node: graph.Node, where: str) 
     stage = graph.overlaid(recipes[node.recipe], node.scale, node.arm, "stages")[node.name]
     for role, text in stage.get("needs", {}).items():
         path = f"stages.{node.name}.needs.{role}"
-        _check_target(recipes, node, text, PLAYED_BY.get(role, "a model"), path, where)
+        _check_target(recipes, node, text, products.played_by(role, stage["run"]), path, where)
 
 
 def _check_target(
@@ -223,14 +225,9 @@ def _check_target(
     known(path, [arm or default], arms, f"arm of recipe {recipe} at scale {node.scale}")
     stages = graph.stages(recipes[recipe], node.scale, arm or default)
     known(path, [target], stages, f"stage of recipe {recipe}")
-    made = _product(graph.overlaid(recipes[recipe], node.scale, arm or default, "stages")[target])
+    made = products.made(graph.overlaid(recipes[recipe], node.scale, arm or default, "stages")[target])
     if made != wanted:
         raise UserError(f"{path}: stage {target} makes {made}; expected one that makes {wanted}{where}")
-
-
-def _product(stage: Mapping) -> str:
-    """What a stage makes: "a model", "a reward model", or "data" for other stages to learn from."""
-    return schema()["x-kinds"][stage["run"]].get("product", "a model")
 
 
 def _check_cycle(recipes: Mapping[str, "Recipe"], node: graph.Node, above: list[graph.Node]) -> None:
@@ -253,7 +250,8 @@ def _check_evals(recipes: Mapping[str, "Recipe"], recipe: "Recipe", scale: str, 
             if {"hub", "path"} & stages[stage].get("model", {}).keys():
                 roles.append("policy")
             known(f"evals.checkpoints.{name}", [role], roles, f"role of stage {stage}{where}")
-        if (made := PLAYED_BY.get(role, "a model") if role else _product(stages[stage])) != "a model":
+        run = stages[stage]["run"]
+        if (made := products.played_by(role, run) if role else products.made(stages[stage])) != "a model":
             raise UserError(f"evals.checkpoints.{name}: {place} is {made}; expected a model{where}")
     checkpoints = list(evals.get("checkpoints", {}))
     if evals.get("tasks") and not checkpoints:
@@ -272,7 +270,7 @@ def _check_evals(recipes: Mapping[str, "Recipe"], recipe: "Recipe", scale: str, 
                 )
     for role, text in evals.get("models", {}).items():
         node = graph.Node(recipe.name, scale, arm, 0, role, "eval")
-        _check_target(recipes, node, text, PLAYED_BY.get(role, "a model"), f"evals.models.{role}", where)
+        _check_target(recipes, node, text, products.played_by(role), f"evals.models.{role}", where)
     for name in checkpoints:
         node = graph.Node(recipe.name, scale, arm, 0, name, "eval")
         try:

@@ -8,7 +8,6 @@ kept. A stage that has `needs: {data: <this stage>}` reads it. A run that was ki
 with the same bits.
 """
 
-import contextlib
 import sys
 import time
 from collections.abc import Sequence
@@ -19,44 +18,28 @@ from typing import Any
 from recipes.errors import UserError
 from recipes.stages import cli, curves, health, provenance, sentinel
 from recipes.stages.arguments import plain
+from recipes.stages.drawing import FORMULA, DrawingConfig, at_least_one, draw
 from recipes.stages.progress import Progress
 
-FORMULA = (
-    "2 x parameters x tokens of prompts and completions (generation); 0 where the engine hides its model"
-)
 # Below a tenth, the data are of the easiest problems alone.
 COVERED = 0.10
 
 
 @dataclass(frozen=True)
-class RejectionSamplingConfig:
+class RejectionSamplingConfig(DrawingConfig):
     """`args` of this stage."""
 
-    num_generations: int  # completions of a problem
-    temperature: float
-    top_p: float
-    max_completion_length: int
     max_per_problem: int | None = None  # kept of a problem's right completions, the first so many; None: all
 
     def __post_init__(self) -> None:
-        for name in ("num_generations", "max_completion_length", "max_per_problem"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise UserError(f"args.{name}: expected at least 1, got {value}")
-        if self.temperature <= 0:
-            raise UserError(f"args.temperature: expected more than 0, got {self.temperature}")
-        if not 0 < self.top_p <= 1:
-            raise UserError(f"args.top_p: expected more than 0 and at most 1, got {self.top_p}")
+        super().__post_init__()
+        at_least_one("max_per_problem", self.max_per_problem)
 
 
 def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
 ) -> dict[str, Any]:
     """Sample, and write what is right to `workdir`/final; every completion to completions.jsonl."""
-    import torch
-    from lm_eval.api.instance import Instance
-
-    from evals import backend
-    from evals.evaluate import reporter
     from recipes import data, demonstrations, models, rewards, worlds
     from recipes.trainers.completions import CompletionsLog
     from recipes.trainers.fit import Fit
@@ -68,27 +51,12 @@ def run(
     source = models.locate(config.get("model"), inputs.get("policy"))
     tokenizer = models.load_tokenizer(source)
     problems = data.prompts(config["task"], config["template"], config.get("problems"), seed).to_list()
-    prompts = [row["prompt"] for row in problems]
     checks = health.stop_at_errors(
         health.before_sampling(config, inputs.get("policy"), tokenizer, problems, {"accuracy": accuracy})
     )
-    generation = {
-        "until": [],  # nothing but the end-of-sequence token
-        "do_sample": True,
-        "temperature": args.temperature,
-        "top_p": args.top_p,
-        "top_k": 0,
-        "max_gen_toks": args.max_completion_length,
-    }
     rows = [row for row in problems for _ in range(args.num_generations)]
-    requests = [
-        Instance(request_type="generate_until", doc={}, arguments=(row["prompt"], generation), idx=0)
-        for row in rows
-    ]
-    torch.manual_seed(seed)
-    with contextlib.redirect_stdout(sys.stderr):  # lm-eval prints; `progress` keeps the true stdout
-        engine = backend.load(source, {**config, "seed": seed}, reporter(progress, "sampled"))
-        completions = engine.generate_until(requests)
+    drawn = draw([row["prompt"] for row in problems], args, source, tokenizer, config, seed, progress)
+    completions = drawn.completions
     scores = health.score(accuracy, rows, [str(text) for text in completions])
     right = [score == 1.0 for score in scores]
     kept = keep(completions, right, args.num_generations, args.max_per_problem)
@@ -141,14 +109,11 @@ def run(
         ),
     ]
     sentinel.write(out.with_name("curve.csv"), curves.text([]))  # nothing is learnt
-    width = {text: len(ids) for text, ids in zip(prompts, tokenizer(prompts)["input_ids"], strict=True)}
-    tokens = sum(width[row["prompt"]] + text.tokens for row, text in zip(rows, completions, strict=True))
-    done = Fit([], 0, tokens, time.perf_counter() - began, 0)
-    parameters = engine.model.num_parameters() if hasattr(engine.model, "num_parameters") else 0
+    done = Fit([], 0, drawn.tokens, time.perf_counter() - began, 0)
     return {
         "metrics": measured,
         "health": checks,
-        "provenance": provenance.record(started, done, 2 * parameters, FORMULA),
+        "provenance": provenance.record(started, done, 2 * drawn.parameters, FORMULA),
         "clean": lambda: None,
     }
 

@@ -39,19 +39,23 @@ def test_data_feed_a_fine_tuning(ladder):
         (
             "stages/sft/needs/data",
             "grpo",
-            "stages.sft.needs.data: stage grpo makes a model; expected one that makes data",
+            "stages.sft.needs.data: stage grpo makes a model; expected one that makes demonstrations",
         ),
         (
             "stages/sft/needs/policy",
             "sample",
-            "stages.sft.needs.policy: stage sample makes data; expected one that makes a model",
+            "stages.sft.needs.policy: stage sample makes demonstrations; expected one that makes a model",
         ),
         ("stages/sft/needs", {"policy": "tiny/pretrain"}, "stages.sft.needs.data: missing"),
-        ("evals/checkpoints/after", "sample", "evals.checkpoints.after: sample is data; expected a model"),
+        (
+            "evals/checkpoints/after",
+            "sample",
+            "evals.checkpoints.after: sample is demonstrations; expected a model",
+        ),
         (
             "evals/checkpoints/after",
             "sft.data",
-            "evals.checkpoints.after: sft.data is data; expected a model",
+            "evals.checkpoints.after: sft.data is demonstrations; expected a model",
         ),
         (
             "stages/sample/args/num_generation",

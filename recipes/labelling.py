@@ -1,0 +1,96 @@
+"""Who labels samples: which roles, dials and keys of a stage `label` go together. Checked before any job."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from recipes import graph
+from recipes.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from recipes.recipe import Recipe
+
+# by -> the roles it needs
+NEEDS: dict[str, tuple[str, ...]] = {
+    "gold": ("data",),
+    "annotator": ("data",),
+    "judge": ("data",),
+    "reward_model": ("data", "reward_model"),
+    "self": ("data", "policy", "reference"),
+    "verifier": ("data",),
+    "language_model": ("data",),
+    "dataset": (),
+}
+# by -> its dials, under `labeller`
+DIALS: dict[str, tuple[str, ...]] = {
+    "annotator": ("agreement", "accuracy", "temperature"),
+    "judge": ("accuracy", "temperature", "bias", "length_bias", "position_bias", "both_orders"),
+    "reward_model": ("ensemble",),
+    "self": ("beta",),
+    "language_model": ("model", "question", "both_orders"),
+}
+REWARDS = {"gold": "gold", "annotator": "gold", "judge": "judge"}  # by -> what the samples' world must have
+OF_DATASETS = ("task", "template", "problems")  # keys of by: dataset alone
+PLACES = ("{prompt}", "{first}", "{second}")  # of a language model's question
+
+
+def check(stage: Mapping[str, Any]) -> None:
+    """Raise UserError, one line that begins with a key of the stage, unless its keys go together."""
+    by, needs, dials = stage["by"], stage.get("needs", {}), stage.get("labeller", {})
+    for role in NEEDS[by]:
+        if role not in needs:
+            raise UserError(f"needs.{role}: missing; by: {by} needs {' and '.join(NEEDS[by])}")
+    for role in needs:
+        if role not in NEEDS[by]:
+            raise UserError(f"needs.{role}: by: {by} does not use it; remove it")
+    own = DIALS.get(by, ())
+    for dial in dials:
+        if dial not in own:
+            hint = nearest(dial, [*own]) if own else "; it has none"
+            raise UserError(f"labeller.{dial}: no dial of by: {by}{hint}")
+    for key in OF_DATASETS if by != "dataset" else ():
+        if key in stage:
+            raise UserError(f"{key}: the samples have it; it goes with by: dataset alone; remove it")
+    if by == "annotator" and len(dials) != 1:
+        raise UserError(f"labeller: expected one of {', '.join(own)}, got {', '.join(dials) or 'none'}")
+    if by == "judge" and {"accuracy", "temperature", "bias"} <= dials.keys():
+        raise UserError("labeller.accuracy: it follows from temperature and bias; remove one of the three")
+    if by == "language_model":
+        for dial in ("model", "question"):
+            if dial not in dials:
+                raise UserError(f"labeller.{dial}: missing; by: language_model needs it")
+        for place in PLACES:
+            if dials["question"].count(place) != 1:
+                raise UserError(f"labeller.question: expected {place} exactly once")
+    if by == "dataset" and "task" not in stage:
+        raise UserError("task: missing; by: dataset needs it")
+    if (keep := stage.get("keep", "preferences")) != "preferences":
+        if by == "dataset":
+            raise UserError("keep: by: dataset makes preferences alone")
+        if keep == "right" and by != "verifier":
+            raise UserError(f"keep: right is of by: verifier alone, got by: {by}; expected best")
+        if "validation" in stage:
+            raise UserError(f"validation: demonstrations (keep: {keep}) have no such split; remove it")
+
+
+def product(stage: Mapping[str, Any]) -> str:
+    """What a stage `label` makes."""
+    return "preferences" if stage.get("keep", "preferences") == "preferences" else "demonstrations"
+
+
+def check_samples(recipes: Mapping[str, "Recipe"], node: graph.Node) -> None:
+    """Raise UserError where a stage `label` is to perceive what the samples' world does not have."""
+    stage = graph.overlaid(recipes[node.recipe], node.scale, node.arm, "stages")[node.name]
+    if stage["run"] == "label" and stage["by"] in REWARDS:
+        from recipes import worlds
+
+        source = graph.needs(recipes, node)["data"]
+        drawn = graph.overlaid(recipes[source.recipe], source.scale, source.arm, "stages")[source.name]
+        check_world(stage["by"], worlds.of_task(drawn["task"]), f"stage {source.name}")
+
+
+def check_world(by: str, world: Any, where: str) -> None:
+    """Raise UserError unless the samples' world (None: a Hub dataset) has the score that `by` perceives."""
+    reward = REWARDS.get(by)
+    if reward and (world is None or reward not in world.rewards):
+        name = f"world {world.name}" if world else "a Hub dataset"
+        raise UserError(f"by: {by} needs a world with the reward {reward}; {where} is of {name}")

@@ -1,0 +1,159 @@
+"""Scores of samples by a labeller: what stage `label` writes beside each ranking. Pure functions of rows.
+
+    human annotator   ranks by Plackett and Luce's model on gold (recipes/labellers.py)
+    AI judge          the same on v = u + bias (j - u) + length_bias tokens / 10 (+ position_bias)
+
+with u the gold score and j the judge's own, biased as the world says. No product holds gold: such rankings
+are told by ranks alone, and a reply's score is the number of those below it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from recipes import labellers
+from recipes.errors import UserError
+from recipes.worlds.protocol import Problem
+
+Scores = list[list[float]]  # K of each row
+MOST = 1e3  # times the judge's own bias; beyond, nothing changes
+
+
+@dataclass(frozen=True)
+class Labels:
+    """`scores` of a labeller, those of a second one like it where they err by chance, and what was found."""
+
+    scores: Scores
+    second: Scores | None = None
+    found: dict[str, float] = field(default_factory=dict)
+
+
+def rewarded(rows: Sequence[Mapping[str, Any]], reward: Callable[[Problem, str], float]) -> Scores:
+    """A world's reward of each completion."""
+    return [
+        [
+            float(reward(Problem(row["question"], row["answer"], row["difficulty"]), text))
+            for text in row["completions"]
+        ]
+        for row in rows
+    ]
+
+
+def by_rank(scores: Scores) -> Scores:
+    """How many of a prompt's replies have a lower score than each."""
+    return [[float(sum(other < one for other in row)) for one in row] for row in scores]
+
+
+def annotated(gold: Scores, dials: Mapping[str, Any], seed: int) -> Labels:
+    """Rankings of human annotators, who agree or are right as often as `dials` say."""
+    temperature = dials.get("temperature")
+    if temperature is None:
+        temperature = labellers.temperature_for(labellers.gaps(gold), **dials)
+    return ranked(gold, temperature, seed, {"temperature": temperature})
+
+
+def judged(
+    gold: Scores, own: Scores, rows: Sequence[Mapping[str, Any]], dials: Mapping[str, Any], seed: int
+) -> Labels:
+    """Rankings of an AI judge whose scores are `own`.
+
+    `accuracy` holds for a judge that sees both orders: it sets the temperature or, with `temperature`, the
+    bias. The same judge that sees one order alone is less often right.
+    """
+    tokens = [row["tokens"] for row in rows]
+    both, position = dials.get("both_orders", True), dials.get("position_bias", 0.0)
+
+    def perceived(bias: float, both_orders: bool = True) -> Scores:
+        return [
+            labellers.judged(
+                [u + bias * (j - u) for u, j in zip(us, js, strict=True)],
+                counts,
+                length_bias=dials.get("length_bias", 0.0),
+                position_bias=position,
+                both_orders=both_orders,
+            ).tolist()
+            for us, js, counts in zip(gold, own, tokens, strict=True)
+        ]
+
+    bias, temperature = dials.get("bias", 1.0), dials.get("temperature", 0.0)
+    if "accuracy" in dials and "temperature" in dials:
+        bias = bias_for(perceived, labellers.gaps(gold), dials["accuracy"], temperature)
+    elif "accuracy" in dials:
+        seen, truth = labellers.gaps(perceived(bias)), labellers.gaps(gold)
+        temperature = labellers.temperature_for(seen, accuracy=dials["accuracy"], truth=truth)
+    return ranked(perceived(bias, both), temperature, seed, {"temperature": temperature, "bias": bias})
+
+
+def bias_for(perceived: Callable[[float], Scores], truth: Any, accuracy: float, temperature: float) -> float:
+    """The least bias at which a judge is right on that share of the pairs, the temperature being given.
+
+    Raises UserError where no bias makes it so bad, or the temperature alone makes it worse.
+    """
+
+    def right(bias: float) -> float:
+        return labellers.accuracy(labellers.gaps(perceived(bias)), temperature, truth)
+
+    places = [0.0, *np.geomspace(1e-2, MOST, 101).tolist()]
+    values = [right(place) for place in places]
+    at = next((i for i, value in enumerate(values) if value <= accuracy), 0)
+    if at == 0:
+        reach = f"{min(values):.3f} to {values[0]:.3f}"
+        raise UserError(
+            f"labeller.accuracy: {accuracy:g} is out of reach at temperature {temperature:g}: {reach}"
+        )
+    low, high = places[at - 1], places[at]
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if right(middle) <= accuracy else (middle, high)
+    return high
+
+
+def ranked(perceived: Scores, temperature: float, seed: int, found: dict[str, float]) -> Labels:
+    """Two labellers' rankings by what both perceive, as scores: how many replies each ranked below."""
+    drawn = []
+    for labeller in range(2):
+        rng = np.random.default_rng([seed, labeller])
+        scores = []
+        for values in perceived:
+            ranking = labellers.annotator(values, rng, temperature)
+            below = [0.0] * len(ranking)
+            for place, i in enumerate(ranking):
+                below[i] = float(len(ranking) - 1 - place)
+            scores.append(below)
+        drawn.append(scores)
+    return Labels(drawn[0], drawn[1], found)
+
+
+def quality(rows: Sequence[Mapping[str, Any]], labels: Labels, gold: Scores | None) -> dict[str, float]:
+    """What is known of labels, over the pairs of different texts that they tell apart.
+
+    `pairs`; `accuracy`: share ranked as gold does, of those that gold tells apart, and of these
+    `accuracy/longer_worse`; `agreement` with the second labeller; `longer_preferred` of those of different
+    length, and `gold/longer_preferred`; `first_preferred`, as drawn. What is unknown is left out.
+    """
+    votes: dict[str, list[bool]] = {}
+    pairs = 0
+    for number, row in enumerate(rows):
+        scores, texts, tokens = labels.scores[number], row["completions"], row["tokens"]
+        for i in range(len(texts)):
+            for j in range(i + 1, len(texts)):
+                gap, longer = scores[i] - scores[j], tokens[i] - tokens[j]
+                if texts[i] == texts[j] or not gap or gap != gap:
+                    continue
+                pairs += 1
+                votes.setdefault("first_preferred", []).append(gap > 0)
+                if longer:
+                    votes.setdefault("longer_preferred", []).append((gap > 0) == (longer > 0))
+                if labels.second is not None:
+                    other = labels.second[number][i] - labels.second[number][j]
+                    votes.setdefault("agreement", []).append((gap > 0) == (other > 0))
+                if gold is not None and (true := gold[number][i] - gold[number][j]):
+                    votes.setdefault("accuracy", []).append((gap > 0) == (true > 0))
+                    if longer:
+                        votes.setdefault("gold/longer_preferred", []).append((true > 0) == (longer > 0))
+                        if (true > 0) != (longer > 0):
+                            votes.setdefault("accuracy/longer_worse", []).append((gap > 0) == (true > 0))
+    shares = {name: sum(found) / len(found) for name, found in votes.items()}
+    return {"pairs": pairs, **shares}

@@ -1,0 +1,152 @@
+"""Stage `label`: samples ranked by a labeller, or the rankings of a Hub dataset.
+
+    python -m recipes.stages.label --config '{"by": "annotator", "labeller": {"agreement": 0.73}}' \\
+        --input data=results/…/metrics.json …
+
+`by` names the labeller: gold, annotator and judge of the samples' world (recipes/labels.py), reward_model,
+self (the implicit reward beta log(policy/reference); Rafailov et al. 2023, Eq. 5), verifier, language_model
+(recipes/judge.py), or dataset. Its product are preferences (recipes/preferences.py) or, with `keep`,
+demonstrations: best of each prompt, or all that are right. It makes no step and starts again where killed.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from recipes import demonstrations, labelling, labels, preferences, samples, worlds
+from recipes.errors import UserError
+from recipes.labels import Labels
+from recipes.stages import cli, curves, health, provenance, sentinel
+from recipes.stages.progress import Progress
+
+FORMULA = "2 x parameters x tokens of prompts and completions, of each model that scores"
+VALIDATION = 0.1
+CHANCE = 0.55  # of the pairs ranked as gold does; below, there is next to nothing to learn
+Row = dict[str, Any]
+
+
+def run(
+    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
+) -> dict[str, Any]:
+    """Label, and write the rows to `workdir`/final."""
+    from recipes.trainers.fit import Fit
+
+    started, began = provenance.now(), time.perf_counter()
+    labelling.check({**config, "needs": inputs})
+    by, keep = config["by"], config.get("keep", "preferences")
+    measured: dict[str, float] = {}
+    checks: list[health.Check] = []
+    tokens, parameters = 0, 0
+    if by == "dataset":
+        template = config.get("template", "{question}")
+        validation = config.get("validation", VALIDATION)
+        labelled = preferences.hub(config["task"], template, validation)[: config.get("problems")]
+    else:
+        rows = samples.load(inputs["data"])
+        task = sentinel.read(inputs["data"])["config"]["task"]
+        world = worlds.of_task(task)
+        labelling.check_world(by, world, str(inputs["data"]))
+        made, tokens, parameters = score(config, inputs, rows, world, seed)
+        gold = labels.rewarded(rows, world.rewards["gold"]) if world and "gold" in world.rewards else None
+        measured = labels.quality(rows, made, gold) | made.found
+        if "accuracy" in measured:
+            checks.append(better_than_chance(measured["accuracy"], int(measured["pairs"])))
+        if keep != "preferences":
+            chosen, skipped = demonstrated(rows, made.scores, keep)
+            if not chosen:
+                raise UserError(f"keep: {keep}: none of {len(rows)} prompts has a completion to keep")
+            demonstrations.save(chosen, workdir / "final")
+            measured |= skipped | {"kept": len(chosen), "problems": len(rows)}
+        else:
+            labelled = joined(rows, made.scores, config.get("validation", VALIDATION))
+    if keep == "preferences":
+        kept, counts = preferences.usable(labelled)
+        checks += health.stop_at_errors(preferences.checks(kept, counts))
+        preferences.save(kept, workdir / "final")
+        held_out = sum(row["split"] == "validation" for row in kept)
+        measured |= preferences.metrics(counts)
+        measured |= {"problems": len(kept), "problems/validation": held_out}
+        measured["pairs"] = len(preferences.pairs(kept))
+    sentinel.write(out.with_name("curve.csv"), curves.text([]))  # nothing is learnt
+    done = Fit([], 0, tokens, time.perf_counter() - began, 0)
+    return {
+        "metrics": measured,
+        "health": checks,
+        "provenance": provenance.record(started, done, 2 * parameters, FORMULA),
+        "clean": lambda: None,
+    }
+
+
+def score(
+    config: dict[str, Any], inputs: dict[str, Path], rows: Sequence[Row], world: Any, seed: int
+) -> tuple[Labels, int, int]:
+    """The labeller's scores, and the tokens and parameters that they took."""
+    by, dials = config["by"], config.get("labeller", {})
+    if by in labelling.REWARDS:
+        gold = labels.rewarded(rows, world.rewards["gold"])
+        if by == "gold":
+            return Labels(labels.by_rank(gold)), 0, 0
+        if by == "annotator":
+            return labels.annotated(gold, dials, seed), 0, 0
+        own = labels.rewarded(rows, world.rewards["judge"])
+        return labels.judged(gold, own, rows, dials, seed), 0, 0
+    if by == "verifier":
+        from recipes.rewards import math_verifier
+
+        return Labels(labels.rewarded(rows, world.verify if world else math_verifier())), 0, 0
+    from recipes import scorers
+
+    if by == "reward_model":
+        return scorers.reward_model(rows, inputs["reward_model"], dials.get("ensemble", "mean"))
+    if by == "self":
+        return scorers.implicit(rows, inputs["policy"], inputs["reference"], dials.get("beta", 1.0))
+    return scorers.language_model(rows, dials)
+
+
+def joined(rows: Sequence[Row], scores: labels.Scores, validation: float) -> list[Row]:
+    """Rows of preferences: samples with their scores, and the split of their prompts."""
+    return [
+        {
+            **{key: row[key] for key in ("prompt", "question", "answer", "difficulty", "truncated")},
+            "responses": row["completions"],
+            "scores": values,
+            "ranking": preferences.by_score(values),
+            "split": preferences.split_of(row["prompt"], validation),
+        }
+        for row, values in zip(rows, scores, strict=True)
+    ]
+
+
+def demonstrated(rows: Sequence[Row], scores: labels.Scores, keep: str) -> tuple[list[Row], dict[str, float]]:
+    """Demonstrations: the best completion of each prompt, or all distinct right ones; and what is left out.
+
+    Never one that is empty, was cut at the cap or has no finite score.
+    """
+    kept, skipped = [], dict.fromkeys(("skipped/empty", "skipped/truncated", "skipped/nan"), 0.0)
+    for row, values in zip(rows, scores, strict=True):
+        good: dict[str, float] = {}
+        for text, cut, value in zip(row["completions"], row["truncated"], values, strict=True):
+            if not text.strip():
+                skipped["skipped/empty"] += 1
+            elif cut:
+                skipped["skipped/truncated"] += 1
+            elif value - value != 0:  # neither NaN nor infinite
+                skipped["skipped/nan"] += 1
+            else:
+                good.setdefault(text, value)
+        texts = [text for text, value in good.items() if value == 1.0]
+        if keep == "best":
+            texts = [max(good, key=lambda text: good[text])] if good else []
+        kept += [row | {"completion": text} for text in texts]
+    return kept, skipped
+
+
+def better_than_chance(accuracy: float, pairs: int) -> health.Check:
+    message = f"{accuracy:.1%} of the pairs, {pairs} in all, are ranked as gold ranks them"
+    return health.check("accuracy", accuracy >= CHANCE, accuracy, CHANCE, message, "warning")
+
+
+if __name__ == "__main__":
+    sys.exit(cli.main("label", run))
