@@ -1,4 +1,4 @@
-"""Stage `pretrain`: a base model from nothing, on a corpus that a world writes.
+"""Stage `pretrain`: a base model from nothing, on a corpus that worlds write.
 
     python -m recipes.stages.pretrain --config '{"task": …, "template": …, "corpus": …, "model": …, …}' …
 
@@ -25,26 +25,24 @@ def run(
     """Train and save the base model under `workdir`/final; curve.csv beside `out`."""
     from transformers import TrainingArguments
 
-    from recipes import models, worlds
+    from recipes import corpora, models, worlds
     from recipes.stages.arguments import arguments
     from recipes.trainers.fit import clean, fit
     from recipes.trainers.language_model import LanguageModel, collate, document
 
     started = provenance.now()
-    world = worlds.make(config["task"])
-    corpus = config["corpus"]
-    texts = worlds.corpus(world, corpus["mixture"], corpus["documents"], seed, config["template"])
-    tokenizer = worlds.tokenizer([world])
+    texts = corpora.documents(config, seed)
+    tokenizer = worlds.tokenizer(corpora.worlds_of(config))
     model = models.build(config["model"], tokenizer, seed)
     generation = copy.deepcopy(model.generation_config)
-    halves = [halve(text, config["template"]) for text in texts]
-    questions = tokenizer([question for question, _ in halves])["input_ids"]
-    replies = tokenizer([reply + tokenizer.eos_token for _, reply in halves])["input_ids"]
-    documents = [document(*pair) for pair in zip(questions, replies, strict=True)]
+    prompts = tokenizer([prompt for prompt, _ in texts])["input_ids"]
+    replies = tokenizer([reply + tokenizer.eos_token for _, reply in texts])["input_ids"]
+    documents = [document(*pair) for pair in zip(prompts, replies, strict=True)]
     longest = max(len(one["input_ids"]) for one in documents)
+    some = ["".join(text) for text in texts[:: max(1, len(texts) // 1000)]]  # of every task
     checks = health.stop_at_errors(
         [
-            health.known_tokens(tokenizer, texts[:1000], "document"),
+            health.known_tokens(tokenizer, some, "document"),
             health.context(longest, 0, model.config.max_position_embeddings),
         ]
     )
@@ -70,13 +68,6 @@ def run(
         "provenance": provenance.record(started, done, 6 * parameters, FORMULA),
         "clean": partial(clean, workdir),
     }
-
-
-def halve(text: str, template: str) -> tuple[str, str]:
-    """Prompt and completion of a document: cut where the part of the template after the question ends."""
-    before, _, after = template.partition("{question}")
-    cut = text.index(after, len(before)) + len(after) if after else 0
-    return text[:cut], text[cut:]
 
 
 if __name__ == "__main__":

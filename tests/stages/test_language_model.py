@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from stage_runs import TASK, TEMPLATE
 
 from recipes import worlds
-from recipes.stages.pretrain import halve
+from recipes.corpora import halve
 from recipes.trainers.language_model import IGNORED, SortedWindows, collate, document
 
 

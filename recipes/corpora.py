@@ -1,0 +1,62 @@
+"""Corpora: the documents that a stage learns to continue, of one task or, by `corpus.also`, of several.
+
+task: {world: preferences}
+template: "<user>{question}<assistant>"
+corpus:
+  documents: 80_000                      # of all tasks together
+  mixture: {good: 0.2, curt: 0.8}
+  also:
+    - {task: {world: sort}, template: "<user>{question}<assistant>", mixture: {direct: 1}, share: 0.2}
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recipes import worlds
+from recipes.errors import UserError
+
+
+def worlds_of(config: Mapping[str, Any]) -> list[worlds.World]:
+    """The worlds of `{task, corpus}`: the task's own first."""
+    also = config["corpus"].get("also", [])
+    return [worlds.make(part["task"]) for part in ({"task": config["task"]}, *also)]
+
+
+def documents(config: Mapping[str, Any], seed: int) -> list[tuple[str, str]]:
+    """(prompt, completion) of each document of `{task, template, corpus}`, the own task's first.
+
+    Of train questions alone. A part's share is rounded to whole documents.
+    """
+    corpus = config["corpus"]
+    also = corpus.get("also", [])
+    counts = [round(part["share"] * corpus["documents"]) for part in also]
+    own = {"task": config["task"], "template": config["template"], "mixture": corpus["mixture"]}
+    found = []
+    for part, count in zip([own, *also], [corpus["documents"] - sum(counts), *counts], strict=True):
+        world = worlds.make(part["task"])
+        texts = worlds.corpus(world, part["mixture"], count, seed, part["template"])
+        found += [halve(text, part["template"]) for text in texts]
+    return found
+
+
+def check(world: worlds.World, corpus: Mapping[str, Any]) -> None:
+    """Raise UserError, its path from `corpus` on, unless the worlds can write this."""
+    worlds.mix(world, corpus["mixture"])
+    also = corpus.get("also", [])
+    for i, part in enumerate(also):
+        try:
+            worlds.prompt(part["template"], "")
+            other = worlds.make(part["task"])
+            worlds.mix(other, part["mixture"])
+        except UserError as error:
+            raise UserError(f"also[{i}].{error}") from None
+    total = sum(part["share"] for part in also)
+    if total >= 1:
+        raise UserError(f"also: expected shares that add up to less than 1, got {total:g}")
+
+
+def halve(text: str, template: str) -> tuple[str, str]:
+    """Prompt and completion of a document: cut where the part of the template after the question ends."""
+    before, _, after = template.partition("{question}")
+    cut = text.index(after, len(before)) + len(after) if after else 0
+    return text[:cut], text[cut:]
