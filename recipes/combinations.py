@@ -59,11 +59,7 @@ def check(stage: Mapping[str, Any]) -> None:
         window = args.get("gradient_accumulation_steps", 1)
         check_window(args.get("loss_type", "dapo"), window, args["steps_per_generation"])
     if stage.get("sampler") == "lean":
-        for name, plain in PLAIN.items():
-            if args.get(name, plain) not in (plain, None):
-                raise UserError(
-                    f"args.{name}: {args[name]}, but sampler lean draws from the whole distribution"
-                )
+        check_lean(args)
     if "replay" in stage:
         if "dynamic_sampling" in stage:
             raise UserError("replay: dynamic_sampling draws its own prompts; remove one of them")
@@ -71,6 +67,13 @@ def check(stage: Mapping[str, Any]) -> None:
             raise UserError("args.shuffle_dataset: replay has an order of its own; remove it")
         if args.get("max_steps", -1) <= 0:
             raise UserError("args.max_steps: missing; replay plans all iterations beforehand")
+
+
+def check_lean(args: Mapping[str, Any]) -> None:
+    """Raise UserError at an argument that sampler lean would ignore."""
+    for name, plain in PLAIN.items():
+        if args.get(name, plain) not in (plain, None):
+            raise UserError(f"args.{name}: {args[name]}, but sampler lean draws from the whole distribution")
 
 
 def check_window(loss_type: str, window: int, rollout: int) -> None:

@@ -86,8 +86,7 @@ class Objective(ExactResume, LeanSampling):
         batch = super()._generate_and_score_completions(inputs)
         if not self.model.training:
             return batch
-        if self.extension.advantage:
-            batch["advantages"] = self.own_advantages(batch["completion_ids"].shape[1])
+        self.set_advantages(batch)
         if self.extension.importance_ratio == "none" and OLD in batch:
             batch[ROLLOUT] = batch.pop(OLD)  # measured, but not in the loss
         if self.extension.old_logp_noise:
@@ -101,6 +100,11 @@ class Objective(ExactResume, LeanSampling):
             size = (size * mask).sum() / mask.sum().clamp(min=1)
         self._metrics["train"]["advantage/abs"].append(self.accelerator.gather(size.mean()).mean().item())
         return batch
+
+    def set_advantages(self, batch: dict[str, Any]) -> None:
+        """Replace TRL's advantages of a rollout by the extension's, if it has any."""
+        if self.extension.advantage:
+            batch["advantages"] = self.own_advantages(batch["completion_ids"].shape[1])
 
     def own_advantages(self, width: int) -> torch.Tensor:
         """The extension's advantages of this process's part of the rollout: (batch,) or (batch, width)."""

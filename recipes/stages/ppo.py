@@ -1,0 +1,152 @@
+"""Stage `ppo`: reinforcement learning of a policy with a critic, from a reward model or a task's own rewards.
+
+    python -m recipes.stages.ppo --config '{"task": …, "template": …, "rewards": …, "args": …}' \\
+        --input policy=results/…/metrics.json --input reward_model=results/…/metrics.json …
+
+`args` are those of PPOConfig: TRL's GRPOConfig, and kl_coef, gamma, lam and so on. The product is the policy
+alone; the critic lives in the checkpoints of the training.
+"""
+
+import copy
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from recipes.stages import cli, curves, health, provenance, sentinel
+from recipes.stages.progress import Progress
+
+FORMULA = (
+    "tokens of prompts and completions x (policy parameters x (2 generation + 2 old log-probabilities"
+    " + 6 an epoch) + 2 x reference parameters + critic parameters x (2 + 6 an epoch));"
+    " reward model and pretraining documents not counted"
+)
+MEASURED = ("accuracy", "gold")  # at weight 0 where not rewarded, so that all curves can be compared
+REWARD_MODEL = "reward_model"
+# Below 0 the critic is worse than a constant.
+EXPLAINED = 0.0
+
+
+def run(
+    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
+) -> dict[str, Any]:
+    """Train and save the policy under `workdir`/final; its curves, ratios and completions beside `out`."""
+    import torch
+
+    from recipes import combinations_ppo, data, models, reward_models, rewards, worlds
+    from recipes.stages.arguments import arguments
+    from recipes.trainers import ptx
+    from recipes.trainers.completions import CompletionsLog
+    from recipes.trainers.fit import clean, fit
+    from recipes.trainers.ppo import PPO
+    from recipes.trainers.ppo_config import PPOConfig
+    from recipes.trainers.resume import last_checkpoint
+
+    started = provenance.now()
+    combinations_ppo.check({**config, "needs": dict.fromkeys(inputs)})
+    defaults: dict[str, Any] = {"save_steps": 20}
+    if not torch.cuda.is_available():
+        defaults["cache_implementation"] = "static"  # a tenth faster than a cache that grows by copying
+    args = arguments(PPOConfig, config["args"], defaults, workdir, seed)
+    source = models.locate(config.get("model"), inputs.get("policy"))
+    tokenizer = models.load_tokenizer(source)
+    options = args.model_init_kwargs or {}
+    model = models.load(source, **options)
+    generation = copy.deepcopy(model.generation_config)
+    args.model_init_kwargs = None  # TRL refuses them with a loaded model
+    reference = models.load(
+        models.locate(None, inputs["reference"]) if "reference" in inputs else source, **options
+    )
+    scorer = reward_models.load(inputs[REWARD_MODEL]) if REWARD_MODEL in inputs else None
+
+    world = worlds.of_task(config["task"])
+    weights = weighted(config["rewards"], world)
+    names = [name for name in weights if name != REWARD_MODEL]
+    overlong = {"cap": args.max_completion_length, "cache": config.get("soft_overlong_cache")}
+    functions = dict(zip(names, rewards.build(names, world, seed, **overlong), strict=True))
+    if scorer:
+        scorer.to(args.device)
+        scored = reward_models.as_reward(scorer, tokenizer, config.get("ensemble", "mean"))
+        functions |= {REWARD_MODEL: scored} if REWARD_MODEL in weights else {}
+    args.reward_weights = [weights[name] for name in functions]
+    prompts = data.prompts(config["task"], config["template"], config.get("problems"), seed)
+    longest = max(len(ids) for ids in tokenizer(prompts["prompt"][:])["input_ids"])
+    positions = getattr(model.config, "max_position_embeddings", None)
+    checks = health.stop_at_errors(
+        [
+            health.enough_prompts(len(prompts), args.generation_batch_size // args.num_generations),
+            health.context(longest, args.max_completion_length, positions),
+            *health.before_sampling(config, inputs.get("policy"), tokenizer, prompts.to_list(), functions),
+        ]
+    )
+
+    log = CompletionsLog(workdir / "completions.jsonl")
+    if last_checkpoint(workdir) is None:
+        log.cut(0)
+    trainer = PPO(
+        model=model,
+        args=args,
+        reward_funcs=list(functions.values()),
+        train_dataset=prompts,
+        processing_class=tokenizer,
+        critic=critic(config.get("critic"), model, scorer, seed),
+        reference=reference,
+        ptx=ptx.read(config["ptx"], tokenizer, seed) if "ptx" in config else None,
+    )
+    trainer.rollouts = log
+    trainer.lean = config.get("sampler") == "lean"
+    done = fit(trainer, progress)
+    log.flush()
+    models.save(model, tokenizer, workdir / "final", generation)
+
+    curve = curves.rows(done.history)
+    measured = curves.deterministic(curve)
+    scalars = curves.scalars(measured)
+    sentinel.write(out.with_name("curve.csv"), curves.text(measured))
+    sentinel.write(out.with_name("timing.csv"), curves.text(curves.timing(curve)))
+    sentinel.write(out.with_name("ratios.csv"), trainer.ratios.text())
+    shutil.copyfile(log.path, out.with_name("completions.jsonl"))
+    sizes = {
+        "parameters": model.num_parameters(),
+        "critic_parameters": sum(weight.numel() for weight in trainer.critic.parameters()),
+    }
+    passes = sizes["parameters"] * (4 + 6 * args.num_iterations) + 2 * reference.num_parameters()
+    passes += sizes["critic_parameters"] * (2 + 6 * args.num_iterations)
+    return {
+        "metrics": {**scalars, **sizes},
+        "health": [*checks, *health.training(measured, scalars), *critic_explains(scalars)],
+        "provenance": provenance.record(started, done, passes, FORMULA),
+        "clean": partial(clean, workdir),
+    }
+
+
+def weighted(named: dict[str, float], world: Any) -> dict[str, float]:
+    """The rewards of a recipe with their weights, after those that are measured in any case."""
+    known = ["accuracy", *(world.rewards if world else {})]
+    return {**{name: 0.0 for name in MEASURED if name in known}, **named}
+
+
+def critic(start: str | None, policy: Any, scorer: Any, seed: int) -> Any:
+    """The critic that a stage's key `critic` names; without it from the reward model, if there is one."""
+    from recipes.trainers.critic import from_nothing, from_policy, from_reward_model
+
+    start = start or (REWARD_MODEL if scorer else "policy")
+    if start == REWARD_MODEL:
+        return from_reward_model(scorer)
+    return {"policy": from_policy, "random": from_nothing}[start](policy, seed)
+
+
+def critic_explains(scalars: dict[str, float]) -> list[health.Check]:
+    """Warns of a critic that says less of the returns than their mean does."""
+    value = scalars.get("last_fifth/explained_variance")
+    if value is None:
+        return []
+    message = f"the critic explains {value:.0%} of the variance of the returns in the last fifth of the steps"
+    return [
+        health.check("explained_variance", value > EXPLAINED, value, EXPLAINED, message, "warning"),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(cli.main("ppo", run))

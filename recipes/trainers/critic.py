@@ -1,0 +1,84 @@
+"""The critic: a network of its own that says, before each token, what reward is still to come.
+
+V(s_t) is a linear head on the hidden state of the token before t, as a reward model's score is one on that of
+the last (Stiennon et al. 2020, §3.4: a separate network, so that a young critic does not harm the policy).
+"""
+
+import copy
+from typing import Any
+
+import torch
+from torch import nn
+
+from recipes.trainers.logprobs import PIECES, SMALLEST, pieces, to_the_left
+
+
+class Critic(nn.Module):
+    """(w·h - bias) / scale of each position; bias and scale are a reward model's, and stay as they are."""
+
+    def __init__(self, backbone: Any, head: nn.Linear, bias: float = 0.0, scale: float = 1.0):
+        super().__init__()
+        self.backbone, self.head, self.bias, self.scale = backbone, head, bias, scale
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """(rows, time) -> (rows, time). No attention mask: real tokens come first."""
+        hidden = self.backbone(input_ids=ids, use_cache=False).last_hidden_state
+        values = self.head(hidden)[..., 0]
+        at_least = torch.promote_types(values.dtype, torch.float32)
+        return (values.to(at_least) - self.bias) / self.scale
+
+
+def from_reward_model(model: Any, member: int = 0) -> Critic:
+    """A copy of a RewardModel's member, which starts by scoring every prefix as if it were whole."""
+    from recipes.reward_models import parts
+
+    backbone, head = copy.deepcopy(parts(model.members[member]))
+    return trainable(Critic(backbone, head, model.bias[member], model.scale[member]))
+
+
+def from_policy(policy: Any, seed: int) -> Critic:
+    """A copy of a causal language model's backbone, with a new head."""
+    return trainable(Critic(copy.deepcopy(policy.base_model), new_head(policy, seed)))
+
+
+def from_nothing(policy: Any, seed: int) -> Critic:
+    """A random network of the policy's shape."""
+    torch.manual_seed(seed)
+    backbone = type(policy.base_model)(copy.deepcopy(policy.config)).to(policy.dtype)
+    return trainable(Critic(backbone, new_head(policy, seed)))
+
+
+def new_head(policy: Any, seed: int) -> nn.Linear:
+    """Weights from N(0, 1/(d + 1)), d the hidden size (Stiennon et al. 2020, App. B.1); no bias."""
+    size = policy.config.get_text_config().hidden_size
+    head = nn.Linear(size, 1, bias=False, dtype=policy.dtype)
+    nn.init.normal_(head.weight, std=(size + 1) ** -0.5, generator=torch.Generator().manual_seed(seed))
+    return head
+
+
+def trainable(critic: Critic) -> Critic:
+    """With gradients, and without dropout, under which old and new values would differ."""
+    for module in critic.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    return critic.requires_grad_(True).train()
+
+
+def token_values(critic: Any, ids: torch.Tensor, mask: torch.Tensor, keep: int, whole: bool) -> torch.Tensor:
+    """V before each of the last `keep` tokens: (batch, keep), 0 at padding.
+
+    `ids`, `mask`: (batch, time), prompts padded on the left and completions on the right. Rows run in pieces
+    of like length, or if `whole` in one, where several processes must call the network equally often.
+    """
+    starts = mask[:, :-keep].sum(dim=1)  # (batch,): where each completion begins
+    ids, lengths = to_the_left(ids, mask)
+    rows = len(ids) if whole else max(SMALLEST, -(-len(ids) // PIECES))
+    steps = torch.arange(keep, device=ids.device)
+    found, order = [], pieces(lengths, rows)
+    for piece in order:
+        width = max(2, int(lengths[piece[0]]))
+        values = critic(ids[piece, : width - 1])  # the last token has nothing after it
+        start = starts[piece, None]
+        column = (start + steps - 1).clamp(min=0, max=width - 2)
+        found.append(values.gather(1, column) * (start + steps < lengths[piece, None]))
+    return torch.cat(found)[torch.argsort(torch.cat(order))]

@@ -1,0 +1,111 @@
+r"""From scores and values to advantages and returns, and the critic's loss: pure functions of one rollout.
+
+Tensors are (batch, time) over the tokens of the completions, padded on the right; `mask` is 1 at real tokens.
+With \pi_old the policy that sampled, \rho the reference and V(s_t) the critic's value before token t:
+
+| what         | equation                                                                  | source          |
+|--------------|---------------------------------------------------------------------------|-----------------|
+| reward       | r_t = -\beta log(\pi_old(a_t)/\rho(a_t)) + [t = T] score                  | Ziegler Eq. 2   |
+| TD error     | \delta_t = r_t + \gamma V(s_{t+1}) - V(s_t), with V(s_{T+1}) = 0          | Schulman Eq. 10 |
+| advantage    | A_t = \sum_l (\gamma \lambda)^l \delta_{t+l}                              | Schulman Eq. 16 |
+| return       | R_t = A_t + V(s_t)                                                        | PPO §5          |
+| whitening    | (x - mean) / sqrt(var + 1e-8), over all real tokens of the rollout        | Ziegler's code  |
+| value loss   | 1/2 max((V - R)^2, (clip(V, V_old - \epsilon, V_old + \epsilon) - R)^2)   | Ziegler's code  |
+| adaptive KL  | \beta <- \beta (1 + K clip(KL/target - 1, -0.2, 0.2))                     | Ziegler §2.2    |
+
+Ziegler: arXiv 1909.08593. Schulman: GAE, arXiv 1506.02438. PPO: arXiv 1707.06347. A completion that is cut
+off ends like any other: its last token has the score, and no value follows it.
+"""
+
+from collections.abc import Callable
+
+import torch
+
+VARIANCE_FLOOR = 1e-8
+LARGEST_ERROR = 0.2  # of the KL, relative to its target, that the controller reacts to
+
+Sum = Callable[[torch.Tensor], torch.Tensor]  # of a scalar over all processes
+
+
+def end_scores(
+    scores: torch.Tensor, ended: torch.Tensor, penalty: float | None = None, instead: float | None = None
+) -> torch.Tensor:
+    """(batch,): `scores`, but for completions that did not end: less `penalty`, or `instead` of their own.
+
+    `ended`: (batch,) of bool. `instead` is the EOS trick of arXiv 2403.17031 (N+).
+    """
+    if instead is not None:
+        scores = torch.where(ended, scores, torch.full_like(scores, instead))
+    return scores if penalty is None else scores - penalty * (~ended).to(scores.dtype)
+
+
+def token_rewards(
+    scores: torch.Tensor, log_ratio: torch.Tensor, mask: torch.Tensor, kl_coef: float
+) -> torch.Tensor:
+    r"""(batch, time): -\beta log(\pi_old/\rho) at each token, plus the score (batch,) at the last.
+
+    A completion without a token has no reward.
+    """
+    rewards = -kl_coef * log_ratio * mask
+    lengths = mask.sum(dim=1).long()
+    last = (lengths - 1).clamp(min=0)[:, None]
+    return rewards.scatter_add(1, last, (scores * (lengths > 0))[:, None].to(rewards.dtype))
+
+
+def whiten(
+    values: torch.Tensor, mask: torch.Tensor, shift_mean: bool = True, summed: Sum = lambda x: x
+) -> torch.Tensor:
+    """`values` with variance 1 over the real tokens, and mean 0 or, without `shift_mean`, the mean they had.
+
+    Padding becomes 0. The variance is that of the tokens themselves (divided by n). `summed` adds a number up
+    over the processes that share a rollout.
+    """
+    count = summed(mask.sum()).clamp(min=1)
+    mean = summed((values * mask).sum()) / count
+    centred = (values - mean) * mask
+    scaled = centred * torch.rsqrt(summed(centred.square().sum()) / count + VARIANCE_FLOOR)
+    return scaled if shift_mean else scaled + mean * mask
+
+
+def advantages(
+    rewards: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, gamma: float, lam: float
+) -> torch.Tensor:
+    """GAE(gamma, lam) of each token: (batch, time), 0 at padding."""
+    found = torch.zeros_like(rewards)
+    after, following = torch.zeros_like(rewards[:, 0]), torch.zeros_like(rewards[:, 0])
+    for t in reversed(range(rewards.shape[1])):
+        error = rewards[:, t] + gamma * following - values[:, t]
+        after = (error + gamma * lam * after) * mask[:, t]
+        following = values[:, t] * mask[:, t]
+        found[:, t] = after
+    return found
+
+
+def value_terms(
+    values: torch.Tensor, old: torch.Tensor, returns: torch.Tensor, clip: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The value loss of each token, and where the clip has cut its gradient; `clip` 0: no clip."""
+    plain = (values - returns).square()
+    if not clip:
+        return plain / 2, torch.zeros_like(plain, dtype=torch.bool)
+    held = (old + (values - old).clamp(-clip, clip) - returns).square()
+    return torch.maximum(plain, held) / 2, held > plain
+
+
+def explained_variance(values: torch.Tensor, returns: torch.Tensor, mask: torch.Tensor) -> float:
+    """1 - var(R - V) / var(R) over the real tokens: 1 for a perfect critic, 0 for a constant one.
+
+    0 where the returns do not vary.
+    """
+    real = mask.bool()
+    if real.sum() < 2:
+        return 0.0
+    returns, errors = returns[real].double(), (returns - values)[real].double()
+    spread = returns.var(correction=0)
+    return (1 - errors.var(correction=0) / spread).item() if spread > VARIANCE_FLOOR else 0.0
+
+
+def adapted(kl_coef: float, kl: float, target: float, gain: float) -> float:
+    r"""The next \beta, given the mean KL of a sequence (nats) in this rollout and the one wanted."""
+    error = min(max(kl / target - 1, -LARGEST_ERROR), LARGEST_ERROR)
+    return kl_coef * (1 + gain * error)

@@ -1,0 +1,229 @@
+r"""PPO with a critic (arXiv 1707.06347, as in InstructGPT, arXiv 2203.02155 §3.5), on TRL's GRPOTrainer.
+
+TRL samples, keeps the rollout for several updates and computes the clipped policy loss from advantages of
+each token. Here come the reference, the critic, the KL in the reward, GAE, the value loss and the pretraining
+loss of PPO-ptx. With w_t = \pi(a_t)/\pi_old(a_t), over the T tokens of an optimizer step,
+
+    L = 1/T \sum_t [-min(w_t A_t, clip(w_t, 1 - \epsilon, 1 + \epsilon) A_t) + c_V L_V,t] - \gamma log \pi(x)
+
+`gae` has A, L_V and the rewards, `ptx` the last term. Policy and critic share an optimizer, in which the
+critic has parameter groups of its own rate; their gradients are clipped apart.
+"""
+
+from typing import Any
+
+import torch
+from torch import nn
+from trl.trainer.utils import (
+    add_fused_lm_head,
+    disable_dropout_in_model,
+    shuffle_sequence_dict,
+    split_tensor_dict,
+)
+
+from recipes.errors import UserError
+from recipes.trainers import gae
+from recipes.trainers.critic import token_values
+from recipes.trainers.grpo import GRPO
+from recipes.trainers.objective import OLD, loss_mask
+from recipes.trainers.ptx import Ptx
+
+OF_GROUPS = ("frac_reward_zero_std", "groups/all_correct", "groups/all_wrong")  # advantages need no group
+
+
+class PPO(GRPO):
+    """GRPOTrainer that learns by PPO.
+
+    `critic`: `critic.Critic`; `reference`: the causal language model that the KL is to; `ptx`: documents to
+    be remembered. Raises UserError under FSDP and DeepSpeed, which would shard the policy alone.
+    """
+
+    def __init__(self, *args, critic: nn.Module, reference: Any, ptx: Ptx | None = None, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.is_fsdp_enabled or self.is_deepspeed_enabled:
+            raise UserError("stage ppo runs on one device, or on several under DDP, for its critic's sake")
+        disable_dropout_in_model(reference)
+        add_fused_lm_head(reference, temperature=self.temperature)
+        self.ref_model = self.accelerator.prepare_model(
+            reference.requires_grad_(False), evaluation_mode=True
+        ).eval()
+        if self.args.gradient_checkpointing:
+            critic.backbone.gradient_checkpointing_enable(self.args.gradient_checkpointing_kwargs)
+        self.critic: Any = self.accelerator.prepare_model(critic)
+        self.ptx = ptx
+        self.kl_coef: float = self.args.kl_coef
+
+    # -- the critic's part of the trainer ----------------------------------------------------------------
+
+    def create_optimizer(self, model=None):
+        if self.optimizer is not None:
+            return super().create_optimizer(model)
+        optimizer = super().create_optimizer(model)
+        critic, rate = self.accelerator.unwrap_model(self.critic), self.args.critic_learning_rate
+        decayed = set(self.get_decay_parameter_names(critic))
+        for decays, decay in ((True, self.args.weight_decay), (False, 0.0)):
+            weights = [w for name, w in critic.named_parameters() if (name in decayed) is decays]
+            optimizer.add_param_group({"params": weights, "lr": rate, "weight_decay": decay})
+        # transformers forgets the gradients of its own model alone
+        optimizer.register_step_post_hook(lambda *_: self.critic.zero_grad())
+        return optimizer
+
+    def _get_grad_norm(self, model, grad_norm=None):
+        # called after the policy's gradients were clipped, and unscaled, and before the optimizer's step
+        norm = super()._get_grad_norm(model, grad_norm=grad_norm)
+        limit = self.args.max_grad_norm or float("inf")
+        own = nn.utils.clip_grad_norm_(self.critic.parameters(), limit)
+        self.require_finite("grad_norm/critic", own)
+        self._metrics["train"]["grad_norm/critic"].append(own.item())
+        return norm
+
+    def held_state(self) -> dict[str, Any]:
+        critic = self.accelerator.unwrap_model(self.critic)
+        return {**super().held_state(), "critic": critic.state_dict(), "kl_coef": self.kl_coef}
+
+    def restore_held_state(self, state: dict[str, Any]) -> None:
+        super().restore_held_state(state)
+        self.accelerator.unwrap_model(self.critic).load_state_dict(state["critic"])
+        self.kl_coef = state["kl_coef"]
+
+    # -- rollouts ----------------------------------------------------------------------------------------
+
+    def _prepare_inputs(self, generation_batch):
+        again = self._step % (self.args.steps_per_generation * self.num_iterations) != 0
+        if (
+            self.model.training
+            and self.args.reshuffle
+            and self._buffered_inputs is not None
+            and again
+            and self._step % self.args.steps_per_generation == 0
+        ):
+            parts = self._buffered_inputs
+            whole = {
+                name: torch.cat([part[name] for part in parts]) if value.dim() else value
+                for name, value in parts[0].items()
+            }
+            self._buffered_inputs = split_tensor_dict(shuffle_sequence_dict(whole), len(parts))
+        return super()._prepare_inputs(generation_batch)
+
+    def _generate_and_score_completions(self, inputs):
+        batch = super()._generate_and_score_completions(inputs)
+        if self.num_generations == 1:
+            for name in OF_GROUPS:
+                self._metrics["train" if self.model.training else "eval"].pop(name, None)
+        return batch
+
+    def require_scored(self, rewards: torch.Tensor) -> None:
+        """Stop unless the rewards that have a weight are finite. `rewards`: (batch, functions)."""
+        for name, weight, column in zip(
+            self.reward_func_names, self.reward_weights.tolist(), rewards.T, strict=True
+        ):
+            if weight:
+                self.require_finite(f"reward {name}", column.sum())
+
+    def set_advantages(self, batch: dict[str, Any]) -> None:
+        """Put advantages, values and returns, all (batch, time), into a rollout of this process."""
+        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
+        real = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
+        mask, keep, size = loss_mask(batch), batch["completion_ids"].shape[1], self.args.train_batch_size
+        with torch.no_grad():
+            if OLD not in batch:  # TRL needs none where a rollout is one update
+                batch[OLD] = self._get_per_token_logps_and_entropies(self.model, ids, real, keep, size)[0]
+            reference = self._get_per_token_logps_and_entropies(self.ref_model, ids, real, keep, size)[0]
+            values = self.values(batch)
+        log_ratio = (batch[OLD] - reference) * mask
+        scores, ended = self.scores(len(ids)), self.ended(batch)
+        scores = gae.end_scores(scores, ended, self.args.missing_eos_penalty, self.args.missing_eos_score)
+        rewards = gae.token_rewards(scores.to(log_ratio.dtype), log_ratio, mask, self.kl_coef)
+        if self.args.whiten_rewards:
+            rewards = gae.whiten(rewards, mask, shift_mean=False, summed=self.summed)
+        found = gae.advantages(rewards, values, mask, self.args.gamma, self.args.lam)
+        batch["values"], batch["returns"] = values, found + values
+        if self.args.whiten_advantages:
+            found = gae.whiten(found, mask, summed=self.summed)
+        batch["advantages"] = found
+        kl = log_ratio.sum(dim=1)  # (batch,), nats
+        for row, own in zip(self._rollout_rows, kl.tolist(), strict=True):
+            row["kl"] = own
+        self.measure(scores, kl, batch, mask)
+
+    def scores(self, rows: int) -> torch.Tensor:
+        """(rows,): the weighted rewards of this process's completions."""
+        rewards = self._scored[0]  # (all processes' batch, functions)
+        start = self.accelerator.process_index * rows
+        return (rewards * self.reward_weights.to(rewards.device)).nansum(dim=1)[start : start + rows]
+
+    def ended(self, batch: dict[str, Any]) -> torch.Tensor:
+        """(batch,) of bool: whether a completion's last token ends it."""
+        last = (batch["completion_mask"].sum(dim=1) - 1).clamp(min=0)
+        tokens = batch["completion_ids"].gather(1, last[:, None])[:, 0]
+        return torch.isin(tokens, torch.tensor(list(self.eos_token_ids), device=tokens.device))
+
+    def values(self, batch: dict[str, Any]) -> torch.Tensor:
+        """(batch, time): the critic's, now."""
+        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
+        real = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
+        with self.accelerator.autocast():
+            return token_values(
+                self.critic, ids, real, batch["completion_ids"].shape[1], self.accelerator.num_processes > 1
+            )
+
+    def summed(self, value: torch.Tensor) -> torch.Tensor:
+        return self.accelerator.reduce(value, reduction="sum")
+
+    def measure(
+        self, scores: torch.Tensor, kl: torch.Tensor, batch: dict[str, Any], mask: torch.Tensor
+    ) -> None:
+        """Log a rollout, and move the KL coefficient if it is adaptive. `scores`, `kl`: (batch,)."""
+        log = self._metrics["train"]
+        all_scores, all_kl = self.accelerator.gather(scores), self.accelerator.gather(kl)
+        sequence_kl = all_kl.double().mean().item()
+        log["kl"].append(sequence_kl)
+        log["kl_coef"].append(self.kl_coef)
+        log["score"].append(all_scores.double().mean().item())
+        log["objective"].append((all_scores - self.kl_coef * all_kl).double().mean().item())
+        explained = gae.explained_variance(batch["values"], batch["returns"], mask)
+        log["explained_variance"].append(
+            self.accelerator.gather(torch.tensor(explained, device=mask.device)).mean().item()
+        )
+        if self.args.kl_target is not None:
+            self.kl_coef = gae.adapted(self.kl_coef, sequence_kl, self.args.kl_target, self.args.kl_gain)
+
+    # -- the loss ----------------------------------------------------------------------------------------
+
+    def _compute_loss(self, model, inputs):
+        loss = super()._compute_loss(model, inputs)
+        if not self.model.training:
+            return loss
+        # a loss is of the tokens of its optimizer step: the parts of its micro-batches add up
+        parts = self.current_gradient_accumulation_steps
+        self.log_loss("policy_loss", loss * parts)
+        value = self.value_loss(inputs)
+        self.log_loss("value_loss", value * parts)
+        loss = loss + self.args.vf_coef * value
+        if self.ptx:
+            number = self._step * self.accelerator.num_processes + self.accelerator.process_index
+            with self.accelerator.autocast():
+                pretraining = self.ptx.loss(model, number)
+            self.log_loss("ptx_loss", pretraining)
+            loss = loss + self.ptx.coefficient * pretraining / parts
+        return loss
+
+    def value_loss(self, inputs: dict[str, Any]) -> torch.Tensor:
+        """This micro-batch's part of the mean value loss over the tokens of an optimizer step."""
+        mask, values = loss_mask(inputs), self.values(inputs)
+        terms, cut = gae.value_terms(values, inputs["values"], inputs["returns"], self.args.cliprange_value)
+        counts = self.summed(torch.stack([(cut * mask).sum(), mask.sum()]))
+        self._metrics["train"]["value_clip_fraction"].append((counts[0] / counts[1].clamp(min=1)).item())
+        # as in TRL's policy loss: the number is a rollout's, and gradients are averaged over processes
+        share = self.current_gradient_accumulation_steps / self.args.steps_per_generation
+        tokens = inputs["num_items_in_batch"].clamp(min=1) * share / self.accelerator.num_processes
+        return (terms * mask).sum() / tokens
+
+    def log_loss(self, name: str, value: torch.Tensor) -> None:
+        self._metrics["train"][name].append(self.accelerator.gather(value.detach()).mean().item())
+
+    def set_ratio(self, logps: torch.Tensor, batch: dict[str, Any]) -> None:
+        super().set_ratio(logps, batch)
+        mask = loss_mask(batch)
+        halves = self.summed(torch.stack([(((logps - batch[OLD]) ** 2 / 2) * mask).sum(), mask.sum()]))
+        self._metrics["train"]["approx_kl"].append((halves[0] / halves[1].clamp(min=1)).item())

@@ -1,0 +1,92 @@
+r"""PPO-ptx: documents of the pretraining corpus in the same update as a rollout (InstructGPT, Eq. 2).
+
+The objective gains \gamma E[log \pi(x)] over documents x; here log \pi is the mean over the tokens that
+carry a loss in a micro-batch, as in pretraining, and the mean over the micro-batches of an update.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from recipes.errors import UserError
+from recipes.trainers.language_model import collate, document
+from recipes.trainers.resume import EPOCH_STRIDE
+
+
+@dataclass(frozen=True)
+class Ptx:
+    """Documents as `language_model.document` makes them, and how they enter an update."""
+
+    documents: Sequence[dict[str, list[int]]]
+    coefficient: float
+    batch_size: int  # documents a micro-batch and process
+    seed: int
+    padding: int  # token that fills up
+
+    def batch(self, number: int) -> dict[str, torch.Tensor]:
+        """The documents of micro-batch `number`: `input_ids` and `labels`, (batch, time)."""
+        chosen = indices(number, self.batch_size, len(self.documents), self.seed)
+        return collate([self.documents[i] for i in chosen], self.padding)
+
+    def loss(self, model: Any, number: int) -> torch.Tensor:
+        """-log \\pi, nats a token, of micro-batch `number` under a causal language model."""
+        device = next(model.parameters()).device
+        return model(**{name: value.to(device) for name, value in self.batch(number).items()}).loss
+
+
+def indices(number: int, size: int, count: int, seed: int) -> list[int]:
+    """`size` indices of `count` documents: those of batch `number` of an endless stream of random orders.
+
+    A function of its arguments alone, so that a resumed run reads on where the killed one was.
+    """
+    found: list[int] = []
+    place = number * size
+    while len(found) < size:
+        epoch, start = divmod(place + len(found), count)
+        generator = torch.Generator().manual_seed(seed + EPOCH_STRIDE * (epoch + 1))
+        order = torch.randperm(count, generator=generator)
+        found += order[start : start + size - len(found)].tolist()
+    return found
+
+
+def read(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> Ptx:
+    """The documents that a stage's key `ptx` asks for.
+
+    Raises UserError where the tokenizer does not know them, and for a Hub dataset that is not as described.
+    """
+    if "data" in ptx:
+        limit = ptx["data"]["max_length"]
+        ids = tokenizer(texts(ptx["data"]), truncation=True, max_length=limit)["input_ids"]
+        found = [document([], one) for one in ids]
+    else:
+        found = [document(*pair) for pair in halves(ptx, tokenizer, seed)]
+    return Ptx(found, ptx["coefficient"], ptx["batch_size"], seed, tokenizer.pad_token_id)
+
+
+def halves(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> list[tuple[list[int], list[int]]]:
+    """Token ids of each document of a world's corpus: its prompt, which carries no loss, and the rest."""
+    from recipes import corpora
+    from recipes.stages import health
+
+    pairs = corpora.documents(ptx, seed)
+    known = health.known_tokens(tokenizer, [prompt + rest for prompt, rest in pairs], "document of ptx")
+    health.stop_at_errors([known])
+    prompts = tokenizer([prompt for prompt, _ in pairs])["input_ids"]
+    ended = [rest + tokenizer.eos_token for _, rest in pairs]
+    rests = tokenizer(ended, add_special_tokens=False)["input_ids"]
+    return [*zip(prompts, rests, strict=True)]
+
+
+def texts(data: Mapping[str, Any]) -> list[str]:
+    """The first `documents` texts of a Hub dataset, or of a local folder of the same layout."""
+    from recipes.data import hub
+
+    try:
+        rows = hub(dict(data), ("text",))
+    except UserError as error:
+        raise UserError(f"ptx.data.{str(error).removeprefix('task.')}") from None
+    if len(rows) < data["documents"]:
+        raise UserError(f"ptx.data.documents: {data['documents']} asked, {data['hub']} has {len(rows)}")
+    return [str(text) for text in rows[: data["documents"]][data["text"]]]
