@@ -180,14 +180,14 @@ def _check_task(task: Mapping, path: list[str], where: str, hub: str = "task-hub
 
 def _check_world(stage: Mapping, path: str, where: str) -> None:
     """What a stage takes from its task's world by name: kinds of document, rewards."""
-    from recipes import rewards, worlds
+    from recipes import corpora, rewards, worlds
 
     world = worlds.of_task(stage["task"])
     if "corpus" in stage:
         if world is None:
             raise UserError(f"{path}.task: a corpus is written by a world; this task has none{where}")
         with _under(f"{path}.corpus", where):
-            worlds.mix(world, stage["corpus"]["mixture"])
+            corpora.check(world, stage["corpus"])
     if "rewards" in stage:
         if not stage["rewards"]:
             raise UserError(f"{path}.rewards: must not be empty{where}")
