@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from evals import config as evals_config
 from evals.config import ROLES
-from recipes import combinations, compared, graph, labelling, products
+from recipes import combinations, combinations_ppo, compared, graph, labelling, products
 from recipes.errors import UserError
 from recipes.fields import fields
 from recipes.shape import check, known, schema
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
     "grpo": combinations.check,
     "label": labelling.check,
+    "ppo": combinations_ppo.check,
     "sft": products.check_demonstrations,
 }
 
@@ -192,7 +193,8 @@ def _check_world(stage: Mapping, path: str, where: str) -> None:
         if not stage["rewards"]:
             raise UserError(f"{path}.rewards: must not be empty{where}")
         with _under(path, where):
-            rewards.check(stage["rewards"], world)
+            own = combinations_ppo.own if stage["run"] == "ppo" else list
+            rewards.check(own(stage["rewards"]), world)
             cap = stage.get("args", {}).get("max_completion_length")
             rewards.check_overlong(stage["rewards"], stage.get("soft_overlong_cache"), cap)
 
