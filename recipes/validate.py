@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from evals import config as evals_config
 from evals.config import ROLES
-from recipes import combinations, combinations_ppo, compared, graph, labelling, products
+from recipes import combinations, combinations_ppo, compared, dpo_options, graph, labelling, products
 from recipes.errors import UserError
 from recipes.fields import fields
 from recipes.shape import check, known, schema
@@ -24,6 +24,7 @@ COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
     "grpo": combinations.check,
     "label": labelling.check,
     "ppo": combinations_ppo.check,
+    "dpo": dpo_options.check,
     "sft": products.check_demonstrations,
 }
 
