@@ -119,9 +119,7 @@ def log_ratios(policy: Any, reference: Any, completions: list[Completion]) -> li
 def _add(rows: list[Row], task: EvalTask, name: str, values: list[float]) -> None:
     """Deal `values`, a sample each, out to the rows."""
     if not np.isfinite(values).all():
-        raise UserError(
-            f"evals.tasks.{task.name}: {name} of a completion is not a number; its model is broken"
-        )
+        raise UserError(f"evals.tasks.{task.name}: the {name} of a completion is not a number")
     for row in rows:
         count = len(row["completions"])
         row[name], values = values[:count], values[count:]

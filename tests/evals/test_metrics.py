@@ -63,3 +63,30 @@ def test_a_metric_over_nothing_is_none():
 def test_without_difficulty():
     rows = [{**row, "difficulty": None} for row in ROWS]
     assert not [name for name in summary(rows, (1,))["metrics"] if "difficulty" in name]
+
+
+def test_what_a_task_scores_beside_the_answer():
+    scored = [
+        {"gold": [1.0, 2.0, 3.0, 4.0], "proxy": [4.0, 3.0, 2.0, 1.0], "logratio": [0.0, 1.0, 2.0, 3.0]},
+        {"gold": [0.0, 0.0, -1.0, 1.0], "proxy": [5.0, 5.0, 5.0, 9.0], "logratio": [-2.0, 0.0, 0.0, 0.0]},
+    ]
+    rivals = [{"reference_gold": 2.0}, {"reference_gold": 0.0}]
+    rows = [row | more | rival for row, more, rival in zip(ROWS, scored, rivals, strict=True)]
+    plain, found = summary(ROWS, (1, 2, 4))["metrics"], summary(rows, (1, 2, 4))["metrics"]
+    assert {name: metric["value"] for name, metric in found.items() if name not in plain} == pytest.approx(
+        {
+            "gold": 10 / 8,
+            "win_rate": (2.5 / 4 + 2 / 4) / 2,  # ties: one in the first item, two in the second
+            "proxy": 34 / 8,
+            "kl": 4 / 8,
+            "gold/bon@1": 10 / 8,
+            # of the 6 pairs of the first item, best by proxy: 1 1 1 2 2 3; of the second: 0 -1/2 -1/2 1 1 1
+            "gold/bon@2": (10 / 6 + 2 / 6) / 2,
+            "gold/bon@4": (1 + 1) / 2,
+            "proxy/bon@1": 34 / 8,
+            "proxy/bon@2": ((4 + 4 + 4 + 3 + 3 + 2) / 6 + (5 + 5 + 5 + 9 + 9 + 9) / 6) / 2,
+            "proxy/bon@4": (4 + 9) / 2,
+        }
+    )
+    only_proxy = [{key: value for key, value in row.items() if key != "gold"} for row in rows]
+    assert not [name for name in summary(only_proxy, (1,))["metrics"] if "gold" in name or "win" in name]
