@@ -86,19 +86,9 @@ class RewardModel:
 
     def same_tokenizer(self, tokenizer: Any) -> None:
         """Raise UserError unless `tokenizer`, the policy's, gives every token the number it has here."""
-        own, other = self.tokenizer.get_vocab(), tokenizer.get_vocab()
-        where = f"the reward model {self.place} and the policy"
-        if own != other:
-            odd = min(token for token in own.keys() | other.keys() if own.get(token) != other.get(token))
-            raise UserError(
-                f"{where} have different tokenizers: {odd!r} is {_number(own, odd)} of the reward model and "
-                f"{_number(other, odd)} of the policy; train both from one base model"
-            )
-        if self.tokenizer.eos_token_id != tokenizer.eos_token_id:
-            raise UserError(
-                f"{where} end a completion differently: {self.tokenizer.eos_token!r} and "
-                f"{tokenizer.eos_token!r}; train both from one base model"
-            )
+        from recipes.models import same_tokenizer
+
+        same_tokenizer(self.tokenizer, tokenizer, (f"the reward model {self.place}", "the policy"))
 
     def _check(self, sequences: Any) -> None:
         if not min(map(len, sequences)):
@@ -274,7 +264,3 @@ def save(
     for number, member in enumerate(members):
         add(partial, number, member)
     finish(partial, tokenizer, bias, scale, folder)
-
-
-def _number(vocabulary: dict[str, int], token: str) -> str:
-    return f"token {vocabulary[token]}" if token in vocabulary else "no token"

@@ -1,0 +1,168 @@
+"""Reward models score at the last real token, whatever the padding and the company; ensembles; bad input."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import Qwen3Config, Qwen3ForSequenceClassification
+
+from recipes import models, reward_models, worlds
+from recipes.errors import UserError
+from recipes.reward_models import RewardModel, aggregated, as_reward, pieces
+from recipes.stages import sentinel
+
+TOKENIZER = worlds.tokenizer([worlds.make({"world": "sort"})])
+POSITIONS = 24
+
+
+def member(seed: int) -> Any:
+    torch.manual_seed(seed)
+    config = Qwen3Config(
+        vocab_size=len(TOKENIZER),
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+        num_labels=1,
+        max_position_embeddings=POSITIONS,
+        pad_token_id=TOKENIZER.pad_token_id,
+    )
+    model = Qwen3ForSequenceClassification(config)
+    with torch.no_grad():
+        model.score.weight.normal_()
+    return model
+
+
+BIAS, SCALE = [0.5, -0.25, 0.0], [1.0, 2.0, 0.5]
+MODEL = RewardModel([member(i) for i in range(3)], TOKENIZER, BIAS, SCALE, "here")
+PROMPTS = ["<user>3 1 2<assistant>", "<user>9<assistant>", "<user>7 7<assistant>"]
+prompted = st.tuples(
+    st.sampled_from(PROMPTS), st.lists(st.integers(0, len(TOKENIZER) - 1), min_size=0, max_size=12)
+)
+
+
+def alone(prompt: str, completion: list[int]) -> torch.Tensor:
+    """(members,), by transformers' parts, of one row without padding."""
+    ids = torch.tensor([TOKENIZER(prompt)["input_ids"] + completion])
+    with torch.no_grad():
+        raw = [m.score(m.model(ids).last_hidden_state[0, -1]) for m in MODEL.members]
+    return torch.stack([(r[0] - b) / s for r, b, s in zip(raw, BIAS, SCALE, strict=True)])
+
+
+@settings(max_examples=15)
+@given(st.lists(prompted, min_size=1, max_size=12), st.integers(1, 60))
+def test_scores_do_not_depend_on_what_else_is_in_the_batch(rows, positions):
+    with pytest.MonkeyPatch.context() as patch:  # pieces of one row up to the whole batch
+        patch.setattr(reward_models, "POSITIONS", positions)
+        found = MODEL.score(*map(list, zip(*rows, strict=True)))
+    assert found.shape == (3, len(rows))
+    for column, row in enumerate(rows):
+        torch.testing.assert_close(found[:, column], alone(*row), rtol=0, atol=1e-6)
+
+
+@given(st.lists(st.integers(1, 50), max_size=100), st.integers(1, 200))
+def test_pieces_hold_each_row_once(lengths, positions):
+    found = pieces(lengths, positions)
+    assert sorted(i for piece in found for i in piece) == [*range(len(lengths))]
+    for piece in found:
+        assert len(piece) == 1 or len(piece) * max(lengths[i] for i in piece) <= positions
+
+
+def test_text_and_ids_are_the_same_reward():
+    end = TOKENIZER.eos_token_id
+    texts = ["1 2 3", "9", "1 2 3"]
+    ids = TOKENIZER(texts)["input_ids"]
+    by_ids = MODEL.score(PROMPTS, [[*ids[0], end], [*ids[1], end], ids[2]])
+    by_text = MODEL.score_text(PROMPTS, texts, [True, True, False])
+    assert torch.equal(by_ids, by_text)
+    assert not torch.equal(by_text, MODEL.score_text(PROMPTS, texts))
+    assert MODEL.score([], []).shape == (3, 0)
+
+
+def test_aggregates():
+    rewards = torch.tensor([[1.0, 2.0], [3.0, -2.0], [2.0, 0.0]])
+    assert aggregated(rewards, "mean").tolist() == [2.0, 0.0]
+    assert aggregated(rewards, "worst").tolist() == [1.0, -2.0]
+    for wrong in (lambda: aggregated(rewards, "worse"), lambda: as_reward(MODEL, TOKENIZER, "worse")):
+        with pytest.raises(UserError, match=re.escape("ensemble: unknown 'worse'; did you mean \"worst\"?")):
+            wrong()
+
+
+def test_trls_reward_function():
+    logged = {}
+    ids = [[5, 6, TOKENIZER.eos_token_id], [7], []]
+    arguments = {"prompts": PROMPTS, "completions": ["?"] * 3, "completion_ids": ids, "answer": ["1"] * 3}
+    for aggregate in ("mean", "worst"):
+        reward = as_reward(MODEL, TOKENIZER, aggregate)
+        assert reward.__name__ == "reward_model"
+        found = reward(**arguments, log_metric=lambda name, value: logged.update({name: value}))
+        assert found == aggregated(MODEL.score(PROMPTS, ids), aggregate).tolist()
+    spread = MODEL.score(PROMPTS, ids).std(dim=0).mean()
+    assert logged == {"rewards/reward_model/members_std": pytest.approx(float(spread))}
+
+
+def test_bad_input_is_told():
+    other = worlds.tokenizer([worlds.make({"world": "countdown"})])
+    with pytest.raises(UserError, match="the reward model here and the policy have different tokenizers"):
+        as_reward(MODEL, other)
+    with pytest.raises(UserError, match="without any token"):
+        MODEL.score([""], [[]])
+    with pytest.raises(UserError, match=f"have 41 tokens, it has {POSITIONS} positions"):
+        MODEL.score(["1"], [[5] * 40])
+    bert = type("Bert", (), {"base_model_prefix": "bert", "config": Qwen3Config(), "bert": None})()
+    with pytest.raises(UserError, match="has no score head"):
+        reward_models.parts(bert)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    reward_models.save(MODEL.members, TOKENIZER, BIAS, SCALE, tmp_path / "final")
+    return record(tmp_path)
+
+
+def record(folder: Path) -> Path:
+    final = folder / "final"
+    found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
+    sentinel.write_json(folder / "metrics.json", found)
+    return folder / "metrics.json"
+
+
+def test_saved_and_loaded(saved: Path):
+    again = reward_models.load(saved)
+    rows = (PROMPTS, [[5, 6], [7, 1], [8]])
+    assert torch.equal(again.score(*rows), MODEL.score(*rows))
+    again.same_tokenizer(TOKENIZER)
+    assert not any(m.training for m in again.members)
+    assert [path.name for path in saved.parent.iterdir() if "partial" in path.name] == []
+    critic = reward_models.load_member(saved.parent / "final", 1)
+    assert torch.equal(critic.score.weight, MODEL.members[1].score.weight)
+    assert critic.config.pad_token_id == TOKENIZER.pad_token_id
+
+
+def test_what_is_no_reward_model_is_told(saved: Path):
+    final = saved.parent / "final"
+    with pytest.raises(UserError, match="no member 3"):
+        reward_models.load_member(final, 3)
+    facts = json.loads((final / "reward.json").read_text())
+    assert facts == {"members": 3, "bias": BIAS, "scale": SCALE}
+    (final / "reward.json").write_text("{}")
+    with pytest.raises(UserError, match="are not the ones it was written for"):
+        reward_models.load(saved)
+    (final / "reward.json").unlink()
+    with pytest.raises(UserError, match="its stage has made no reward model"):
+        reward_models.load(record(saved.parent))
+
+
+def test_a_policy_with_other_ends_is_told():
+    like = worlds.tokenizer([worlds.make({"world": "sort"})])
+    models.same_tokenizer(TOKENIZER, like, ("a", "b"))
+    like.eos_token = like.pad_token
+    with pytest.raises(UserError, match="their ends differ"):
+        MODEL.same_tokenizer(like)
