@@ -26,12 +26,17 @@ REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?
 OF_PEAK = ("peak", "rise", "drop", "kl_at_peak")
 REWARDS = ("gold", "proxy")
 AT_KL = re.compile(r"(gold|proxy)_at_kl/(\d+\.?\d*|\.\d+)")
+# of a stage that labels pairs or learns from them, measured at its end: reward_quality.py, dpo.py, label.py
+OF_PAIRS = re.compile(
+    r"accuracy|agreement|(accuracy|loss|calibration|length|logratio|margin|members)/[a-z0-9_=/]+"
+)
 FORMS = (
     *(f"{name}/…" for name in OF_TRAINING),
     "updates_to/accuracy=X",
     "samples_to/accuracy=X (0 < X <= 1)",
     *(f"{name}/{'|'.join(REWARDS)}" for name in OF_PEAK),
     f"{'|'.join(REWARDS)}_at_kl/NATS",
+    "accuracy/validation and its like of pairs",
 )
 
 
@@ -93,7 +98,7 @@ def _check_evaluated(path: str, metric: str, tasks: Mapping[str, Mapping], where
 def of_training(metric: str) -> bool:
     """Whether a metric has the form of a stage's final number."""
     kind, _, name = metric.partition("/")
-    if REACHED.fullmatch(metric) or AT_KL.fullmatch(metric):
+    if REACHED.fullmatch(metric) or AT_KL.fullmatch(metric) or OF_PAIRS.fullmatch(metric):
         return True
     return (kind in OF_TRAINING and bool(name)) or (kind in OF_PEAK and name in REWARDS)
 

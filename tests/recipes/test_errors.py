@@ -115,7 +115,8 @@ PUBLISHED = {
         ("paper", "claims/0/of", "hot/grpo",
          "claims.lifts.metric: expected a final number of stage hot/grpo: last/…, last_fifth/…, mean/…, "
          "max/…, updates_to/accuracy=X, samples_to/accuracy=X (0 < X <= 1), peak/gold|proxy, rise/gold|proxy, "
-         'drop/gold|proxy, kl_at_peak/gold|proxy or gold|proxy_at_kl/NATS, got "heldout/accuracy"'),
+         "drop/gold|proxy, kl_at_peak/gold|proxy, gold|proxy_at_kl/NATS or accuracy/validation and its like "
+         'of pairs, got "heldout/accuracy"'),
         ("paper", "claims/0/metric", "last/entropy",
          'claims.lifts.metric: "last/entropy" is a number of training, and base-recipe/after a checkpoint; '
          "its stages: grpo"),
@@ -296,6 +297,9 @@ def test_the_recipes_of_the_repository_are_valid():
         ("max/ratio_deviation", True),
         ("updates_to/accuracy=0.5", True),
         ("samples_to/accuracy=1", True),
+        ("accuracy/validation", True),
+        ("accuracy/margin=q1", True),
+        ("agreement", True),
         ("samples_to/accuracy=50", False),
         ("updates_to/accuracy=0.0", False),
         ("updates_to/reward=0.5", False),
