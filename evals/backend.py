@@ -1,4 +1,4 @@
-"""The model to evaluate, behind lm-eval's interface: `transformers` by default, or vLLM."""
+"""The model to evaluate, behind lm-eval's interface: `transformers` by default, vLLM, or the lean sampler."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -10,13 +10,13 @@ from recipes import models
 from recipes.errors import UserError, nearest
 
 BATCH_SIZE = 512  # completions at once; fixed, because what is sampled depends on it
-BACKENDS = ("hf", "vllm")
+BACKENDS = ("hf", "lean", "vllm")
 
 
 def load(source: models.Source, config: dict[str, Any], report: Report) -> Any:
     """The lm-eval model of a checkpoint; `report` is told about the completions done. Raises UserError.
 
-    `config` may have `backend` (hf or vllm), `batch_size` (hf) and `backend_args` (vLLM's engine arguments).
+    `config` may have `backend`, `batch_size` (hf and lean) and `backend_args` (vLLM's engine arguments).
     """
     backend = config.get("backend", "hf")
     if backend not in BACKENDS:
@@ -29,9 +29,11 @@ def load(source: models.Source, config: dict[str, Any], report: Report) -> Any:
         from evals.vllm_sampler import VLLMSampler
 
         return VLLMSampler(report, **vllm_arguments(source, config))
+    from evals.lean_sampler import LeanSampler
     from evals.sampler import HuggingFaceSampler
 
-    return HuggingFaceSampler(
+    sampler = LeanSampler if backend == "lean" else HuggingFaceSampler
+    return sampler(
         load_model(source), models.load_tokenizer(source), config.get("batch_size", BATCH_SIZE), report
     )
 

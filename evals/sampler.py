@@ -9,6 +9,7 @@ What differs from `HFLM.generate_until`:
 - a prompt that does not fit is an error instead of being cut from the left.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from lm_eval.api.instance import Instance
@@ -47,13 +48,7 @@ class HuggingFaceSampler(HFLM):
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         options: dict[str, Any] = dict(normalize_gen_kwargs(requests[0].args[1]))
         stops, limit = options.pop("until"), options.pop("max_gen_toks")
-        encoded = {text: self.tok_encode(text) for text in {request.args[0] for request in requests}}
-        if (longest := max(map(len, encoded.values()))) + limit > self.max_length:
-            raise UserError(
-                f"max_gen_toks: {limit} and the longest prompt, {longest} tokens, exceed the model's "
-                f"{self.max_length} positions"
-            )
-        prompts = [encoded[request.args[0]] for request in requests]
+        prompts = self.prompts(requests, limit)
         drawn: list[list[int]] = [[] for _ in prompts]
         done: list[str] = [""] * len(prompts)
         # rows of one length beside each other need little padding; the sort is stable, so deterministic
@@ -76,6 +71,16 @@ class HuggingFaceSampler(HFLM):
             pending = [i for i in pending if i not in ended]
         return done
 
+    def prompts(self, requests: list[Instance], limit: int) -> list[list[int]]:
+        """The token ids of each request's prompt. Raises UserError if one and `limit` more do not fit."""
+        encoded = {text: self.tok_encode(text) for text in {request.args[0] for request in requests}}
+        if (longest := max(map(len, encoded.values()))) + limit > self.max_length:
+            raise UserError(
+                f"max_gen_toks: {limit} and the longest prompt, {longest} tokens, exceed the model's "
+                f"{self.max_length} positions"
+            )
+        return [encoded[request.args[0]] for request in requests]
+
     def _continue(
         self, contexts: list[list[int]], count: int, stops: list[str], options: dict[str, Any]
     ) -> list[list[int]]:
@@ -93,7 +98,7 @@ class HuggingFaceSampler(HFLM):
         )
         return rows[:, width:].tolist()
 
-    def _completion(self, tokens: list[int], stops: list[str], context: list[int]) -> Completion:
+    def _completion(self, tokens: list[int], stops: list[str], context: Sequence[int] = ()) -> Completion:
         """Cut a padded row at its end-of-sequence token (counted, not shown) or before a stop string."""
         end = next((i for i, token in enumerate(tokens) if token in self.ends), None)
         whole = self.tokenizer.decode(tokens[:end], skip_special_tokens=False)

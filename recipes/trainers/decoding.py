@@ -102,7 +102,8 @@ def sample(
 ) -> tuple[list[list[int]], torch.Tensor]:
     """A completion of each prompt, and the log-probabilities of its tokens (rows, time), 0 after its end.
 
-    It ends with a token of `ends`, or with its `cap`-th. Draws from softmax(logits / `temperature`).
+    It ends with a token of `ends`, or with its `cap`-th. Draws from softmax(logits / `temperature`); at
+    temperature 0 takes the likeliest token.
     """
     decoder = Decoder(model)
     device = decoder.embedding.device
@@ -128,9 +129,10 @@ def sample(
     lengths = torch.zeros_like(going)
     stop = torch.tensor(list(ends), device=device)
     for length in range(cap):
-        log_probs = (logits / temperature).log_softmax(dim=-1)
+        log_probs = (logits / (temperature or 1.0)).log_softmax(dim=-1)
         # the largest of p / Exponential(1) is a draw from p
-        token = (log_probs.exp() / torch.empty_like(log_probs).exponential_()).argmax(dim=-1)
+        noise = torch.empty_like(log_probs).exponential_() if temperature else 1.0
+        token = (log_probs.exp() / noise).argmax(dim=-1)
         drawn[going, length] = token
         logps[going, length] = log_probs.gather(1, token[:, None])[:, 0]
         lengths[going] += alive

@@ -11,6 +11,7 @@ from transformers import GenerationConfig
 
 from evals import backend, sampler
 from recipes import models
+from recipes.errors import UserError
 
 PROMPTS = ["<user>3+4=<assistant>", "<user>1+2+3+4+5=<assistant>", "<user>9+9+9=<assistant>"]
 GREEDY = {"until": [], "do_sample": False, "temperature": 0.0, "max_gen_toks": 40}
@@ -22,6 +23,13 @@ def lm(checkpoint):
     torch.manual_seed(0)
     source = models.locate(None, checkpoint)
     return backend.load(source, {"seed": 0, "batch_size": 2}, lambda done, total: None)
+
+
+@pytest.fixture
+def lean(checkpoint):
+    torch.manual_seed(0)
+    config = {"seed": 0, "batch_size": 1000, "backend": "lean"}
+    return backend.load(models.locate(None, checkpoint), config, lambda done, total: None)
 
 
 def draw(lm, prompts, options):
@@ -41,8 +49,24 @@ def test_greedy_tokens_are_those_of_plain_transformers(lm, monkeypatch, first_ro
         assert (completion.tokens, completion.truncated) == (len(row), not ended)
 
 
-@pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (0.5, 1.0), (1.0, 0.5)])
-def test_first_tokens_follow_the_models_distribution(lm, temperature, top_p):
+def test_lean_greedy_tokens_are_those_of_transformers(lm, lean):
+    for one, other in zip(draw(lean, PROMPTS, GREEDY), draw(lm, PROMPTS, GREEDY), strict=True):
+        assert (one, one.tokens, one.truncated) == (other, other.tokens, other.truncated)
+        assert (list(one.ids), list(one.context)) == (list(other.ids), list(other.context))
+
+
+def test_lean_refuses_what_it_would_ignore(lean):
+    for change in ({"top_p": 0.5}, {"until": ["1"]}):
+        with pytest.raises(UserError, match=r"evals\.backend: lean knows neither"):
+            draw(lean, PROMPTS, {**SAMPLED, "max_gen_toks": 5, **change})
+
+
+@pytest.mark.parametrize(
+    ("engine", "temperature", "top_p"),
+    [("lm", 1.0, 1.0), ("lm", 0.5, 1.0), ("lm", 1.0, 0.5), ("lean", 1.0, 1.0), ("lean", 0.5, 1.0)],
+)
+def test_first_tokens_follow_the_models_distribution(request, engine, temperature, top_p):
+    lm = request.getfixturevalue(engine)
     lm.batch_size_per_gpu = 1000
     count = 3000
     options = {**SAMPLED, "temperature": temperature, "top_p": top_p, "max_gen_toks": 1}

@@ -1,0 +1,30 @@
+"""Sampling by `recipes.trainers.decoding`: for small models, at less than half the time of `generate`."""
+
+from typing import Any
+
+from lm_eval.api.instance import Instance
+from lm_eval.models.utils import normalize_gen_kwargs
+
+from evals.sampler import HuggingFaceSampler
+from recipes.errors import UserError
+from recipes.trainers.decoding import sample
+
+
+class LeanSampler(HuggingFaceSampler):
+    """Draws from the whole distribution, or greedily, up to the end-of-sequence token; Qwen3 models alone."""
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        options: dict[str, Any] = dict(normalize_gen_kwargs(requests[0].args[1]))
+        limit, temperature = options["max_gen_toks"], options["temperature"]
+        if options.get("top_p", 1.0) != 1.0 or options["until"]:
+            raise UserError(
+                "evals.backend: lean knows neither top_p below 1 nor stop strings; use backend: hf"
+            )
+        prompts = self.prompts(requests, limit)
+        done: list[str] = []
+        for start in range(0, len(prompts), self.batch_size):
+            batch = prompts[start : start + self.batch_size]
+            drawn, _ = sample(self.model, batch, limit, temperature, sorted(self.ends))
+            done += [self._completion(ids, [], prompt) for ids, prompt in zip(drawn, batch, strict=True)]
+            self.report(len(done), len(prompts))
+        return done
