@@ -26,10 +26,7 @@ def prompts(task: dict[str, Any], template: str, problems: int | None, seed: int
         rows = [(p.question, p.answer, p.difficulty) for p in found]
     else:
         rows = hub_rows(task)
-        if problems is not None and problems > len(rows):
-            raise UserError(
-                f"problems: {problems} asked, but {task['hub']} split {task['split']} has {len(rows)}"
-            )
+        enough_rows(task, len(rows), problems)
         rows = rows[:problems]
     questions, answers, difficulties = (list(column) for column in zip(*rows, strict=True))
     return Dataset.from_dict(
@@ -83,10 +80,22 @@ def replay(available: int, size: int, iterations: int, share: float, seed: int) 
 
 
 def hub_rows(task: dict[str, Any]) -> list[tuple[str, str, int]]:
-    """(question, answer, 0) of each row of the Hub dataset that `task` names; see `hub`."""
-    data = hub(task, ("question", "answer"))
-    pairs = zip(data[task["question"]], data[task["answer"]], strict=True)
-    return [(str(question), str(answer), 0) for question, answer in pairs]
+    """(question, answer, 0) of each row of the Hub dataset that `task` names; see `hub`.
+
+    The answer is "" where the task names no column of answers, as of prompts that nobody verifies.
+    """
+    data = hub(task, [key for key in ("question", "answer") if key in task])
+    questions = [str(question) for question in data[task["question"]]]
+    answers = [str(answer) for answer in data[task["answer"]]] if "answer" in task else [""] * len(questions)
+    return [(question, answer, 0) for question, answer in zip(questions, answers, strict=True)]
+
+
+def enough_rows(task: dict[str, Any], available: int, problems: int | None) -> None:
+    """Raise UserError where a Hub dataset has fewer rows than are asked for."""
+    if problems is not None and problems > available:
+        raise UserError(
+            f"problems: {problems} asked, but {task['hub']} split {task['split']} has {available}"
+        )
 
 
 def hub(task: dict[str, Any], keys: Sequence[str]) -> Any:

@@ -1,10 +1,12 @@
-"""Demonstrations: prompts with completions to imitate, made by one stage and learnt from by another."""
+"""Demonstrations: prompts with completions to imitate, of another stage, of a world or of a Hub dataset."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from recipes import corpora, data
 from recipes import rows as files
+from recipes.worlds.text import prompt
 
 FILE = "data.jsonl"
 COLUMNS = ("prompt", "completion", "question", "answer", "difficulty")
@@ -21,3 +23,24 @@ def load(metrics_json: Path) -> list[dict[str, Any]]:
     Raises UserError where they are missing or changed, or where the stage has made something else.
     """
     return files.load(metrics_json, FILE, COLUMNS, "data")
+
+
+def of_task(config: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
+    """Demonstrations, prompt and completion, of a stage that names a `task`.
+
+    A world's, by `template` and `corpus`; or those of a Hub dataset, whose columns the task names, with
+    `template` around the prompt; of a completion that is a conversation, the last turn. Raises UserError for
+    a column that is missing or a dataset with fewer rows than `problems`.
+    """
+    task = config["task"]
+    if "world" in task:
+        return [{"prompt": before, "completion": after} for before, after in corpora.documents(config, seed)]
+    given = data.hub(task, ("prompt", "completion"))
+    data.enough_rows(task, len(given), config.get("problems"))
+    found = []
+    for row in given.select(range(config.get("problems") or len(given))):
+        reply = row[task["completion"]]
+        reply = reply[-1]["content"] if isinstance(reply, list) else reply
+        before = prompt(config.get("template", "{question}"), str(row[task["prompt"]]))
+        found.append({"prompt": before, "completion": str(reply or "")})
+    return found

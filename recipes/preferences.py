@@ -143,30 +143,21 @@ def pairs(rows: Sequence[Row], which: str = "all", seed: int = 0) -> list[Pair]:
 
 
 def hub(task: Mapping[str, Any], template: str = "{question}", validation: float = 0.0) -> list[Row]:
-    """The comparisons of the Hub dataset that `task` names: K = 2, the chosen response with score 1.
+    """The comparisons of the Hub dataset that `task` names: {hub, revision, split, optionally subset} and
 
-    Keys of `task`: hub, revision, split, chosen, rejected, optionally subset and prompt. A column holds text
-    or a conversation, whose last turn is the response. Without a prompt column the prompt is the turns before
-    or, of text as in HH, what chosen and rejected share up to the last "Assistant:". `template` is put around
-    the prompt. Raises UserError for a column that is missing and for texts that share no dialogue.
+    * chosen, rejected and optionally prompt: columns of text or of conversations, whose last turn is the
+      response. Without a prompt column the prompt is the turns before or, of text as in HH, what chosen and
+      rejected share up to the last "Assistant:". The chosen response has score 1.
+    * prompt, and responses: a column of lists of mappings, with keys named `text` and `rank` (1: the best).
+      The score is -rank.
+
+    `template` is put around the prompt. Raises UserError for a column that is missing and for texts that
+    share no dialogue.
     """
-    data = hub_data(dict(task), [key for key in ("prompt", "chosen", "rejected") if key in task])
+    data = hub_data(dict(task), [key for key in ("prompt", "chosen", "rejected", "responses") if key in task])
     rows = []
     for number in range(len(data)):
-        given = data[number]
-        pair = [given[task["chosen"]], given[task["rejected"]]]
-        if "prompt" in task:
-            before = dialogue(given[task["prompt"]])
-        elif isinstance(pair[0], list):
-            before = dialogue(pair[0][:-1]) + ASSISTANT
-        else:
-            before = shared(*pair)
-            if not before:
-                raise UserError(
-                    f"task.prompt: missing, and in row {number} of {task['hub']} {task['chosen']} and "
-                    f"{task['rejected']} do not begin with the same dialogue"
-                )
-            pair = [text.removeprefix(before) for text in pair]
+        before, texts, scores = _compared(task, data[number], number)
         prompt = put(template, before)
         rows.append(
             {
@@ -174,14 +165,48 @@ def hub(task: Mapping[str, Any], template: str = "{question}", validation: float
                 "question": before,
                 "answer": "",
                 "difficulty": 0,
-                "responses": [side[-1]["content"] if isinstance(side, list) else side or "" for side in pair],
-                "truncated": [False, False],
-                "scores": [1.0, 0.0],
-                "ranking": [0, 1],
+                "responses": [last_turn(text) for text in texts],
+                "truncated": [False] * len(texts),
+                "scores": scores,
+                "ranking": by_score(scores),
                 "split": split_of(prompt, validation),
             }
         )
     return rows
+
+
+def _compared(
+    task: Mapping[str, Any], given: Mapping[str, Any], number: int
+) -> tuple[str, list, list[float]]:
+    """Prompt, responses and scores of a row of a Hub dataset."""
+    if "responses" in task:
+        listed = given[task["responses"]]
+        for key in ("text", "rank"):
+            if absent := [one for one in listed if task[key] not in one]:
+                known = nearest(task[key], [*absent[0]])
+                raise UserError(f"task.{key}: no {task[key]!r} in {task['responses']} of row {number}{known}")
+        ranks = [one[task["rank"]] for one in listed]
+        scores = [math.nan if rank is None else -float(rank) for rank in ranks]
+        return dialogue(given[task["prompt"]]), [one[task["text"]] for one in listed], scores
+    pair = [given[task["chosen"]], given[task["rejected"]]]
+    if "prompt" in task:
+        before = dialogue(given[task["prompt"]])
+    elif isinstance(pair[0], list):
+        before = dialogue(pair[0][:-1]) + ASSISTANT
+    else:
+        before = shared(*pair)
+        if not before:
+            raise UserError(
+                f"task.prompt: missing, and in row {number} of {task['hub']} {task['chosen']} and "
+                f"{task['rejected']} do not begin with the same dialogue"
+            )
+        pair = [text.removeprefix(before) for text in pair]
+    return before, pair, [1.0, 0.0]
+
+
+def last_turn(text: Any) -> str:
+    """A response: text, or the last turn of a conversation; nothing as no text."""
+    return (text[-1]["content"] if isinstance(text, list) and text else text) or ""
 
 
 def dialogue(turns: Any) -> str:

@@ -41,5 +41,8 @@ def check_demonstrations(stage: Mapping[str, Any]) -> None:
     absent = "template" if "template" not in stage else "corpus" if "corpus" not in stage else None
     if "world" in task and absent:
         raise UserError(f"{absent}: missing; a world writes its demonstrations by it")
+    for key in ("documents", "mixture") if "world" in task else ():
+        if key not in stage["corpus"]:
+            raise UserError(f"corpus.{key}: missing")
     if "world" in task and "problems" in stage:
         raise UserError("problems: of a Hub dataset; a world writes corpus.documents")

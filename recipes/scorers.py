@@ -1,9 +1,12 @@
 """Models as labellers: scores of samples by a reward model, by a policy's own implicit reward, by a judge."""
 
+import re
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+from recipes.errors import UserError
 from recipes.labels import Labels, Scores
 
 Row = Mapping[str, Any]
@@ -13,7 +16,7 @@ def reward_model(rows: Sequence[Row], metrics_json: Path, aggregate: str) -> tup
     """Rewards of a stage's reward model, the mean or the worst of its members."""
     from recipes import reward_models
 
-    model = reward_models.load(metrics_json)
+    model = onto_device(reward_models.load(metrics_json))
     prompts, texts, truncated = flat(rows)
     rewards = model.score_text(prompts, texts, [not cut for cut in truncated])  # (members, completions)
     values = reward_models.aggregated(rewards, aggregate).tolist()
@@ -30,7 +33,7 @@ def implicit(rows: Sequence[Row], policy: Path, reference: Path, beta: float) ->
     logps, parameters, counted = [], 0, 0
     for place in (policy, reference):
         source = models.locate(None, place)
-        tokenizer, model = models.load_tokenizer(source), models.load(source)
+        tokenizer, model = models.load_tokenizer(source), onto_device(models.load(source))
         before = tokenizer(prompts)["input_ids"]
         # apart from the prompt, as when sampled: no token may span both
         after = tokenizer(texts, add_special_tokens=False)["input_ids"]
@@ -41,6 +44,54 @@ def implicit(rows: Sequence[Row], policy: Path, reference: Path, beta: float) ->
         counted = tokens(rows, tokenizer)
     values = (beta * (logps[0] - logps[1])).tolist()
     return Labels(grouped(rows, values)), counted, parameters
+
+
+def language_model(rows: Sequence[Row], dials: Mapping[str, Any]) -> tuple[Labels, int, int]:
+    """How often a language model prefers a completion to the others of its prompt (Lee et al. 2023, §2.1).
+
+    It is asked `question`, with {prompt}, {first} and {second} put in, and answers 1 or 2: P(first) is the
+    softmax of the log-probabilities of these two tokens. With `both_orders` (the default) it is averaged over
+    the pair shown in either order, which takes away its liking for one position. Raises UserError where the
+    tokenizer has no such tokens, or a question does not fit.
+    """
+    from recipes import models
+    from recipes.trainers.sequence_logps import sequence_logps
+
+    source = models.locate(dials["model"], None)
+    tokenizer, model = models.load_tokenizer(source), onto_device(models.load(source))
+    digits = [tokenizer(digit, add_special_tokens=False)["input_ids"] for digit in "12"]
+    if any(len(ids) != 1 or ids[0] == tokenizer.unk_token_id for ids in digits):
+        raise UserError(f"labeller.model: {source.place} has no tokens for the answers 1 and 2")
+    pairs = [
+        (number, i, j)
+        for number, row in enumerate(rows)
+        for i, j in permutations(range(len(row["completions"])), 2)
+        if i < j or dials.get("both_orders", True)
+    ]
+    asked = [ask(dials["question"], rows[n]["prompt"], rows[n]["completions"], i, j) for n, i, j in pairs]
+    ids = tokenizer(asked)["input_ids"]
+    longest, limit = max(map(len, ids)), getattr(model.config, "max_position_embeddings", None)
+    if limit is not None and longest >= limit:
+        raise UserError(f"labeller.question: the longest has {longest} tokens, the model {limit} positions")
+    one, two = (sequence_logps(model, ids, [digit] * len(ids)) for digit in digits)
+    first = (one - two).sigmoid().tolist()  # P(first), of each pair as shown
+    scores = [[0.0] * len(row["completions"]) for row in rows]
+    for (number, i, j), p in zip(pairs, first, strict=True):
+        scores[number][i] += p
+        scores[number][j] += 1 - p
+    return Labels(scores), 2 * sum(map(len, ids)), model.num_parameters()
+
+
+def ask(question: str, prompt: str, texts: Sequence[str], first: int, second: int) -> str:
+    """The question about two completions; a brace in them is plain text."""
+    put = {"{prompt}": prompt, "{first}": texts[first], "{second}": texts[second]}
+    return re.sub("|".join(map(re.escape, put)), lambda match: put[match.group()], question)
+
+
+def onto_device(model: Any) -> Any:
+    import torch
+
+    return model.to("cuda") if torch.cuda.is_available() else model
 
 
 def flat(rows: Sequence[Row]) -> tuple[list[str], list[str], list[bool]]:

@@ -188,8 +188,9 @@ def _check_world(stage: Mapping, path: str, where: str) -> None:
     if "corpus" in stage:
         if world is None:
             raise UserError(f"{path}.task: a corpus is written by a world; this task has none{where}")
-        with _under(f"{path}.corpus", where):
-            corpora.check(world, stage["corpus"])
+        if "mixture" in stage["corpus"]:
+            with _under(f"{path}.corpus", where):
+                corpora.check(world, stage["corpus"])
     if "rewards" in stage:
         if not stage["rewards"]:
             raise UserError(f"{path}.rewards: must not be empty{where}")

@@ -5,7 +5,10 @@
 
 The demonstrations are the product of a stage such as `rejection_sampling`; on the right completions of the
 policy itself this is offline rejection sampling fine-tuning (RFT; DeepSeekMath, arXiv 2402.03300, §5.2).
-Loss on the completion and its end of sequence alone. Every field of `args` goes to TRL's SFTConfig.
+Without an input `data` they are what `task` names: a world, which writes them by `template` and `corpus`, or
+a Hub dataset. Empty ones are counted and skipped. Loss on the completion and its end of sequence alone.
+Every field of `args` goes to TRL's SFTConfig; `model_init_kwargs: {attention_dropout: …}` is dropout of this
+stage alone.
 """
 
 import copy
@@ -34,12 +37,14 @@ def run(
     from recipes.trainers.sft import SFT
 
     started = provenance.now()
-    rows = demonstrations.load(inputs["data"])
+    given = demonstrations.load(inputs["data"]) if "data" in inputs else demonstrations.of_task(config, seed)
+    rows = [row for row in given if row["completion"].strip()]
     args = arguments(SFTConfig, config["args"], {"save_steps": 100}, workdir, seed)
     source = models.locate(config.get("model"), inputs.get("policy"))
     tokenizer = models.load_tokenizer(source)
     model = models.load(source, **(args.model_init_kwargs or {}))
     generation = copy.deepcopy(model.generation_config)
+    dropout = own_dropout(source, args.model_init_kwargs or {})
     args.model_init_kwargs = None  # TRL refuses them with a loaded model
     prompts, completions = ([row[name] for row in rows] for name in ("prompt", "completion"))
     # apart, as when sampled: no token may span prompt and completion
@@ -56,6 +61,7 @@ def run(
             health.context(longest, 0, getattr(model.config, "max_position_embeddings", None)),
             enough(len(rows), window),
             whole(longest, args.max_length),
+            *filled(len(given), len(rows)),
         ]
     )
     trainer = SFT(
@@ -65,6 +71,8 @@ def run(
         processing_class=tokenizer,
     )
     done = fit(trainer, progress)
+    for name, rate in dropout.items():
+        setattr(model.config, name, rate)
     models.save(model, tokenizer, workdir / "final", generation)
 
     curve = curves.rows(done.history)
@@ -72,6 +80,7 @@ def run(
     sentinel.write(out.with_name("curve.csv"), curves.text(measured))
     parameters = model.num_parameters()
     scalars = {**curves.scalars(measured), "demonstrations": len(rows), "parameters": parameters}
+    scalars |= {"skipped/empty": len(given) - len(rows)} if len(rows) < len(given) else {}
     return {
         "metrics": scalars,
         "health": [*checks, *learns(measured, scalars)],
@@ -80,10 +89,30 @@ def run(
     }
 
 
+def own_dropout(source: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """The dropout rates of the model's own that `options` replace: it is saved with them."""
+    names = [name for name in options if "dropout" in name]
+    if not names:
+        return {}
+    from transformers import AutoConfig
+
+    from recipes.models import folder_of
+
+    config = AutoConfig.from_pretrained(folder_of(source))
+    return {name: getattr(config, name) for name in names}
+
+
 def enough(available: int, needed: int) -> health.Check:
     """An incomplete last batch of an epoch is left out, so with too few demonstrations there is none."""
     message = f"one step takes {needed} demonstrations, there are {available}"
     return health.check("enough_data", available >= needed, available, needed, message, "error")
+
+
+def filled(given: int, left: int) -> list[health.Check]:
+    """A warning where demonstrations are empty: from them a policy learns to say nothing."""
+    empty = given - left
+    message = f"{empty} of {given} demonstrations are empty and skipped"
+    return [health.check("empty", False, empty, 0, message, "warning")] if empty else []
 
 
 def whole(longest: int, limit: int | None) -> health.Check:
