@@ -86,14 +86,17 @@ def run(
     models.save(model, tokenizer, workdir / "final", generation)
 
     curve = curves.deterministic(curves.rows(done.history))
-    every = max(1, len(documents["train"]) // MEASURED)
-    for name, found in (("train", documents["train"][::every]), ("validation", documents["validation"])):
-        ratios = log_ratios(model, reference, found)
-        curve += [(done.steps, key, value) for key, value in implicit(ratios, args.beta, name).items()]
     sentinel.write(out.with_name("curve.csv"), curves.text(curve))
+    every = max(1, len(documents["train"]) // MEASURED)
+    ranked = {}
+    for name, found in (("train", documents["train"][::every]), ("validation", documents["validation"])):
+        ranked |= implicit(log_ratios(model, reference, found), args.beta, name)
+    if "accuracy/validation" in ranked:
+        ranked["accuracy/gap"] = ranked["accuracy/train"] - ranked["accuracy/validation"]
     parameters = model.num_parameters()
     counts = {"pairs": len(pairs["train"]), "pairs/validation": len(pairs["validation"])}
-    scalars = {**curves.scalars(curve), **counts, **preferences.metrics(skipped), "parameters": parameters}
+    counts |= {**preferences.metrics(skipped), "parameters": parameters}
+    scalars = {**curves.scalars(curve), **ranked, **counts}
     return {
         "metrics": scalars,
         "health": [*checks, *learns(curve, scalars), *learnt(scalars)],
@@ -116,14 +119,18 @@ def log_ratios(policy: Any, reference: Any, pairs: Sequence[Mapping[str, list[in
 
 def implicit(ratios: Mapping[str, Any], beta: float, split: str) -> dict[str, float]:
     """How the implicit reward ranks the pairs of a split, ties counted half; nothing where there are none."""
+    from torch.nn.functional import softplus
+
     chosen, rejected = ratios["chosen"], ratios["rejected"]
     if not len(chosen):
         return {}
-    right, tied = (chosen > rejected).double().mean(), (chosen == rejected).double().mean()
+    gap = chosen - rejected
+    right, tied = (gap > 0).double().mean(), (gap == 0).double().mean()
     return {
         f"accuracy/{split}": float(right + tied / 2),
         f"ties/{split}": float(tied),
-        f"margin/{split}": beta * float((chosen - rejected).mean()),
+        f"loss/{split}": float(softplus(-beta * gap).mean()),
+        f"margin/{split}": beta * float(gap.mean()),
         f"logratio/chosen/{split}": float(chosen.mean()),
         f"logratio/rejected/{split}": float(rejected.mean()),
     }
@@ -166,12 +173,12 @@ def learnt(scalars: Mapping[str, float]) -> list[health.Check]:
     def warn(name: str, ok: bool, value: float, limit: float, text: str) -> None:
         found.append(health.check(name, ok, value, limit, text, "warning"))
 
-    if (value := scalars.get("last/accuracy/validation")) is not None:
+    if (value := scalars.get("accuracy/validation")) is not None:
         text = f"the implicit reward ranks {value:.1%} of the held-out pairs as their labels do"
         warn("held_out", value > CHANCE, value, CHANCE, f"{text} (chance is {CHANCE:.0%})")
-    if (value := scalars.get("last/ties/train")) is not None:
+    if (value := scalars.get("ties/train")) is not None:
         warn("ties", value <= TIED, value, TIED, f"{value:.1%} of the pairs have equal implicit rewards")
-    if (value := scalars.get("last/logratio/chosen/train")) is not None:
+    if (value := scalars.get("logratio/chosen/train")) is not None:
         text = f"log-probability of the chosen completions went by {value:+.2f} nats"
         warn("chosen_logp", value >= 0, value, 0.0, f"{text}: only the difference to the rejected is trained")
     return found

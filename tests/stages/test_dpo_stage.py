@@ -1,6 +1,7 @@
 """Stage `dpo`: killed and run again it gives the same bits; what it measures, skips and refuses."""
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -115,9 +116,10 @@ def test_killed_and_rerun(ready: Path, tmp_path: Path, args: dict[str, Any]):
     assert metrics["pairs"] == 3 * 11 + 1
     assert metrics["pairs/validation"] == 3 * 2
     assert metrics["skipped/empty"] == metrics["skipped/nan"] == metrics["skipped/rows"] == 1
-    assert metrics["last/accuracy/train"] > 0.9
-    assert metrics["last/margin/validation"] > 0
-    assert metrics["last/eval_rewards/accuracies"] == pytest.approx(metrics["last/accuracy/validation"])
+    assert metrics["accuracy/train"] > 0.9
+    assert metrics["margin/validation"] > 0
+    assert metrics["accuracy/gap"] == metrics["accuracy/train"] - metrics["accuracy/validation"]
+    assert metrics["last/eval_rewards/accuracies"] == pytest.approx(metrics["accuracy/validation"])
     assert not [name for name in metrics if "runtime" in name or "per_second" in name]
     assert {check["check"] for check in found["health"]} >= {"pairs", "skipped", "chosen_logp", "ties"}
 
@@ -171,6 +173,7 @@ def test_implicit_rewards():
         {
             "accuracy/validation": 0.625,  # right, tied, wrong, right
             "ties/validation": 0.25,
+            "loss/validation": (math.log(2) + sum(math.log1p(math.exp(-x / 10)) for x in (1, -1, 2))) / 4,
             "margin/validation": 0.05,
             "logratio/chosen/validation": 0.5,
             "logratio/rejected/validation": 0.0,
@@ -189,7 +192,7 @@ def test_implicit_rewards():
     ],
 )
 def test_health(accuracy, ties, chosen, failed):
-    names = ("last/accuracy/validation", "last/ties/train", "last/logratio/chosen/train")
+    names = ("accuracy/validation", "ties/train", "logratio/chosen/train")
     checks = learnt(dict(zip(names, (accuracy, ties, chosen), strict=True)))
     assert {one["check"] for one in checks if not one["ok"]} == failed
     assert learnt({}) == []
