@@ -17,7 +17,7 @@ FIXED: dict[str, tuple[Any, str]] = {
 }
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PPOConfig(GRPOConfig):
     """Raises ValueError for values out of their range. GRPOConfig's `scale_rewards` is without effect."""
 

@@ -55,7 +55,7 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("own mean", "reinforce", OF_TOTAL, "if self.count", "if False"),
     ("sign of the baseline", "reinforce", OF_TOTAL, "rewards - (", "rewards + ("),
     ("counted twice", "reinforce", MovingAverage.after, "rewards.numel()", "2 * rewards.numel()"),
-    ("TRL's own", "rloo", OURS, "if self.extension.advantage:", "if False:"),
+    ("TRL's own", "rloo", OURS, "self.set_advantages(batch)", "pass"),
     ("sign", "grpo", SCORE, CENTERED, "mean_grouped_rewards - rewards"),
     ("std of a population", "grpo", utils.nanstd, "count / (count - 1)", "count / count"),
     ("no std", "grpo", SCORE, SCALED, "if False"),
