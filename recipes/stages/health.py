@@ -57,13 +57,13 @@ def before_sampling(
     """What every stage that samples checks of its prompts, rewards and template.
 
     `policy`: metrics.json of the stage it starts from; `rows` are those of recipes.data.prompts; `rewards`
-    hold accuracy.
+    hold accuracy where answers can be verified.
     """
     strict = {name: rewards[name] for name in ("accuracy", "format") if name in rewards}
     base = sentinel.read(policy)["config"].get("template") if policy else None
     return [
         known_tokens(tokenizer, [row["prompt"] for row in rows], "prompt"),
-        gold(rewards["accuracy"], rows),
+        *([gold(rewards["accuracy"], rows)] if "accuracy" in rewards else []),
         garbage(strict, rows),
         same_template(config["template"], base),
     ]

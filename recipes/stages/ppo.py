@@ -61,7 +61,7 @@ def run(
     scorer = reward_models.load(inputs[REWARD_MODEL]) if REWARD_MODEL in inputs else None
 
     world = worlds.of_task(config["task"])
-    weights = weighted(config["rewards"], world)
+    weights = weighted(config, world)
     names = [name for name in weights if name != REWARD_MODEL]
     overlong = {"cap": args.max_completion_length, "cache": config.get("soft_overlong_cache")}
     functions = dict(zip(names, rewards.build(names, world, seed, **overlong), strict=True))
@@ -121,10 +121,12 @@ def run(
     }
 
 
-def weighted(named: dict[str, float], world: Any) -> dict[str, float]:
+def weighted(config: dict[str, Any], world: Any) -> dict[str, float]:
     """The rewards of a recipe with their weights, after those that are measured in any case."""
-    known = ["accuracy", *(world.rewards if world else {})]
-    return {**{name: 0.0 for name in MEASURED if name in known}, **named}
+    known = list(world.rewards) if world else []
+    if world or "verifier" in config["task"]:
+        known.append("accuracy")
+    return {**{name: 0.0 for name in MEASURED if name in known}, **config["rewards"]}
 
 
 def critic(start: str | None, policy: Any, scorer: Any, seed: int) -> Any:

@@ -28,7 +28,9 @@ from recipes.trainers.grpo import GRPO
 from recipes.trainers.objective import OLD, loss_mask
 from recipes.trainers.ptx import Ptx
 
-OF_GROUPS = ("frac_reward_zero_std", "groups/all_correct", "groups/all_wrong")  # advantages need no group
+# metrics that say nothing without groups of completions, and without a verifier
+OF_GROUPS = ("frac_reward_zero_std", "groups/all_correct", "groups/all_wrong")
+OF_ANSWERS = ("accuracy", "length/correct", "length/incorrect", *OF_GROUPS)
 
 
 class PPO(GRPO):
@@ -107,9 +109,9 @@ class PPO(GRPO):
 
     def _generate_and_score_completions(self, inputs):
         batch = super()._generate_and_score_completions(inputs)
-        if self.num_generations == 1:
-            for name in OF_GROUPS:
-                self._metrics["train" if self.model.training else "eval"].pop(name, None)
+        verified = "accuracy" in self.reward_func_names
+        for name in (OF_GROUPS if self.num_generations == 1 else ()) if verified else OF_ANSWERS:
+            self._metrics["train" if self.model.training else "eval"].pop(name, None)
         return batch
 
     def require_scored(self, rewards: torch.Tensor) -> None:

@@ -1,4 +1,4 @@
-"""GAE on a decision process solved by hand; what must hold of it, and of what is around it, for any rollout."""
+"""GAE on a decision process solved by hand; what must hold of it, and of what is around it, always."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recipes.trainers import gae
 
 # Two decisions. At s0, `a` and `b` have the probability 1/2, and `a` is rewarded with 1; at s1, `c` has 1/4
-# and is rewarded with 4, `d` with nothing. gamma = 1/2: V(s1) = 1/4 * 4 = 1, V(s0) = 1/2 * 1 + 1/2 * V(s1) = 1.
+# and is rewarded with 4, `d` with nothing. gamma = 1/2: V(s1) = 1/4 * 4 = 1, V(s0) = 1/2 * 1 + 1/2 * 1 = 1.
 PATHS = {("a", "c"): 1 / 8, ("a", "d"): 3 / 8, ("b", "c"): 1 / 8, ("b", "d"): 3 / 8}
 REWARD = {"a": 1.0, "b": 0.0, "c": 4.0, "d": 0.0}
 GAMMA = 0.5
