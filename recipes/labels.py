@@ -15,6 +15,7 @@ import numpy as np
 
 from recipes import labellers
 from recipes.errors import UserError
+from recipes.labellers import Floats
 from recipes.worlds.protocol import Problem
 
 Scores = list[list[float]]  # K of each row
@@ -79,21 +80,23 @@ def judged(
 
     bias, temperature = dials.get("bias", 1.0), dials.get("temperature", 0.0)
     if "accuracy" in dials and "temperature" in dials:
-        bias = bias_for(perceived, labellers.gaps(gold), dials["accuracy"], temperature)
+        fair, biased = labellers.gaps(perceived(0.0)), labellers.gaps(perceived(1.0))
+        bias = bias_for(fair, biased - fair, labellers.gaps(gold), dials["accuracy"], temperature)
     elif "accuracy" in dials:
         seen, truth = labellers.gaps(perceived(bias)), labellers.gaps(gold)
         temperature = labellers.temperature_for(seen, accuracy=dials["accuracy"], truth=truth)
     return ranked(perceived(bias, both), temperature, seed, {"temperature": temperature, "bias": bias})
 
 
-def bias_for(perceived: Callable[[float], Scores], truth: Any, accuracy: float, temperature: float) -> float:
-    """The least bias at which a judge is right on that share of the pairs, the temperature being given.
+def bias_for(fair: Floats, unfair: Floats, truth: Floats, accuracy: float, temperature: float) -> float:
+    """The least b at which a judge of perceived gaps `fair` + b `unfair` is right on that share of pairs.
 
-    Raises UserError where no bias makes it so bad, or the temperature alone makes it worse.
+    `truth`: the gold gaps of the same pairs. Raises UserError where no bias makes the judge so bad, or the
+    temperature alone makes it worse.
     """
 
     def right(bias: float) -> float:
-        return labellers.accuracy(labellers.gaps(perceived(bias)), temperature, truth)
+        return labellers.accuracy(fair + bias * unfair, temperature, truth)
 
     places = [0.0, *np.geomspace(1e-2, MOST, 101).tolist()]
     values = [right(place) for place in places]
