@@ -5,6 +5,7 @@ the rest. Instead its filters and its `process_results` score each sample as if 
 """
 
 import random
+from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from evals.completion import Completion
 from evals.config import EvalTask
 from recipes.errors import UserError
 from recipes.math_answers import boxed
+from recipes.worlds import of_task
 from recipes.worlds.answers import answer, formatted
 
 TASKS = Path(__file__).parent / "tasks"
@@ -90,7 +92,16 @@ def sample(task: EvalTask, lm: LM, seed: int, folder: Path = TASKS) -> list[Row]
         loaded.apply_filters()
         for instance, row in zip(loaded.instances, rows, strict=True):
             _score(loaded, instance, row)
+    if stated := _stated(task):
+        for row in rows:
+            row["votes"] = [stated(completion) for completion in row["completions"]]
     return rows
+
+
+def _stated(task: EvalTask) -> Callable[[str], str | None] | None:
+    """How a world without tags reads the answer of a completion; None for all others."""
+    world = of_task(task.problems or {})
+    return getattr(world, "stated", None)
 
 
 def _row(task: EvalTask, item: int, instance: Any) -> Row:

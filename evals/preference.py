@@ -97,7 +97,7 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
 
 def add_gold(rows: list[Row], spec: Mapping[str, Any]) -> None:
     """The gold scores of the task `spec`, a world with its dials."""
-    world = worlds.make(spec)
+    world: Any = worlds.make(spec)
     gold = world.rewards["gold"]
     for row in rows:
         problem = Problem(row["question"], row["answer"], row["difficulty"])

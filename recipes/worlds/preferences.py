@@ -161,8 +161,10 @@ class Preferences:
 
     @property
     def rewards(self) -> Mapping[str, Callable[[Problem, str], float]]:
-        biases = {"length": self.judge_length, "courtesy": self.judge_courtesy, "blind": self.judge_blind}
-        return {"gold": gold, "judge": partial(judge, **biases)}
+        biased = partial(
+            judge, length=self.judge_length, courtesy=self.judge_courtesy, blind=self.judge_blind
+        )
+        return {"gold": gold, "judge": biased}
 
     def draw(self, count: int, rng: random.Random) -> tuple[int, ...]:
         return tuple(rng.randrange(10) for _ in range(count))
@@ -174,7 +176,11 @@ class Preferences:
 
     def verify(self, problem: Problem, completion: str) -> bool:
         """Whether the one answer that the reply states is right; an answer in tags is read too."""
-        return stated(completion) == problem.answer
+        return self.stated(completion) == problem.answer
+
+    def stated(self, completion: str) -> str | None:
+        """The answer that the reply votes for in maj@k."""
+        return stated(completion)
 
     def reference(self, problem: Problem) -> str:
         """A reply fixed by the question, good but not perfect: the human reference of win rates."""

@@ -9,10 +9,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted import Scripted
 from transformers import AutoModelForSequenceClassification
 
-from evals import evaluate, preference
+from evals import evaluate, harness, preference
 from evals.completion import Completion
+from evals.config import parse
 from recipes import models, reward_models, worlds
 from recipes.stages import sentinel
 
@@ -134,6 +136,17 @@ def test_every_score_is_that_of_a_completion_alone(command, stages, task, capsys
     }
     line = capsys.readouterr().out.splitlines()[-2]
     assert all(f"{name} {metrics[name]['value']:.3f}" in line for name in ("gold", "win_rate", "proxy", "kl"))
+
+
+def test_a_reply_votes_by_what_it_states(task):
+    world = worlds.make(TASK)
+    lm = Scripted(lambda prompt, n: ["It is 7. ", "It is 7. It is 7. ", "7", "It is 7. It is 8. "][n])
+    (heldout,) = parse({"tasks": {"heldout": {**task, "score": ["gold"]}}})
+    rows = harness.sample(heldout, lm, seed=0)
+    assert [row["votes"] for row in rows] == [["7", "7", None, None]] * 4
+    preference.score(heldout, rows, preference.Judges())
+    problem = worlds.Problem(rows[0]["question"], rows[0]["answer"], rows[0]["difficulty"])
+    assert rows[0]["gold"][0] == world.rewards["gold"](problem, "It is 7. ")
 
 
 def test_the_reference_is_no_way_from_itself(command, stages, task, tmp_path):
