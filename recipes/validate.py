@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from evals import config as evals_config
 from evals.config import ROLES
-from recipes import combinations, combinations_ppo, compared, dpo_options, graph, labelling, products
+from recipes import (
+    combinations,
+    combinations_ppo,
+    compared,
+    dpo_options,
+    graph,
+    labelling,
+    products,
+    reward_options,
+)
 from recipes.errors import UserError
 from recipes.fields import fields
 from recipes.shape import check, known, schema
@@ -25,6 +34,7 @@ COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
     "label": labelling.check,
     "ppo": combinations_ppo.check,
     "dpo": dpo_options.check,
+    "reward_model": reward_options.check,
     "sft": products.check_demonstrations,
 }
 

@@ -48,6 +48,13 @@ def quiet_environment(names_hub: bool) -> None:
         os.environ["HF_HUB_OFFLINE"] = "1"
 
 
+def names_hub(config: Any) -> bool:
+    """Whether something in a configuration, however deep, is of the Hub."""
+    if isinstance(config, dict):
+        return "hub" in config or any(names_hub(value) for value in config.values())
+    return isinstance(config, list) and any(names_hub(value) for value in config)
+
+
 def few_collections() -> None:
     """Look for garbage seldom: what an import makes stays, and searching it takes a sixth of its time."""
     gc.set_threshold(50_000, 50, 50)
@@ -135,7 +142,7 @@ def main(kind: str, run: Run, arguments: list[str] | None = None) -> int:
         progress = Progress(options.name)
         say = progress.say
         few_collections()
-        quiet_environment(any("hub" in (options.config.get(key) or {}) for key in ("model", "task")))
+        quiet_environment(names_hub(options.config))
         try:
             work(kind, run, options, progress)
         except FileNotFoundError as error:

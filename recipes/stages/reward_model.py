@@ -6,10 +6,11 @@
 
 The comparisons come from the product of a stage `label`. Each of `members` starts from the policy with a head
 of its own, and sees the comparisons in an order of its own. After training a bias makes the demonstrations'
-mean reward 0 (InstructGPT §3.5; Stiennon et al. 2020, App. B.1), or without demonstrations that of the
-responses trained on; `normalize: unit` also divides by the standard deviation of the latter. Every field of
-`args` goes to TRL's RewardConfig; with its `eval_strategy` the held-out comparisons are measured on the way.
-calibration.csv beside `out` is of those at the end.
+mean reward 0 (InstructGPT §3.5; Stiennon et al. 2020, App. B.1), be they an input or what the key
+`demonstrations` names, as a stage `sft` does; without any, that of the responses trained on. With `normalize:
+unit` rewards are also divided by the latter's standard deviation. Every field of `args` goes to TRL's
+RewardConfig; with its `eval_strategy` the held-out comparisons are measured on the way. calibration.csv is of
+those at the end.
 """
 
 import sys
@@ -75,7 +76,11 @@ def run(
         skipped["long"] = skipped.get("long", 0) + len(found) - len(fit_in[0])
         splits[name] = Split(*fit_in)
     splits["train"] = first(splits["train"], config.get("problems"))
-    shown = demonstrations.load(inputs["demonstrations"]) if "demonstrations" in inputs else []
+    shown = []
+    if "demonstrations" in inputs:
+        shown = demonstrations.load(inputs["demonstrations"])
+    elif "demonstrations" in config:
+        shown = demonstrations.of_task(config["demonstrations"], seed)
     checks += before(splits, shown, skipped["long"], args[0], tokenizer)
 
     every = max(1, len(splits["train"].rows) // MEASURED)
