@@ -139,7 +139,9 @@ def die() -> None:
 def outputs(folder: Path, kind: str) -> dict[str, bytes]:
     """Every output that a repeated run must give again, byte by byte, and the weights."""
     result, model = folder / "results" / kind, folder / "checkpoints" / kind / "final"
-    names = ["metrics.json", "curve.csv"] + (["completions.jsonl", "ratios.csv"] if kind == "grpo" else [])
+    names = ["metrics.json", "curve.csv"] + (
+        ["completions.jsonl", "ratios.csv"] if kind in ("grpo", "ppo") else []
+    )
     return {name: (result / name).read_bytes() for name in names} | {
         path.name: path.read_bytes() for path in sorted(model.iterdir())
     }
