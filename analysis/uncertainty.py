@@ -109,7 +109,8 @@ def _rates(
         if node not in read:
             read[node] = {}
             for row in read_lines(run.folder(node) / f"{node.name}.samples.jsonl"):
-                read[node].setdefault(row["task"], {})[row["item"]] = float(np.mean(row["correct"]))
+                if row["correct"][0] is not None:  # of a task that something verifies
+                    read[node].setdefault(row["task"], {})[row["item"]] = float(np.mean(row["correct"]))
     models = [read[node][task] for node in nodes if task in read[node]]
     shared = set.intersection(*map(set, models)) if models else set()
     found = [[rates[item] for item in sorted(shared)] for rates in models]

@@ -68,9 +68,9 @@ def sample(task: EvalTask, lm: LM, seed: int, folder: Path = TASKS) -> list[Row]
     """Draw and score `task.samples` completions of each item; the same seed gives the same completions.
 
     A row, one an item, has "task", "item", "question", "answer", "difficulty" (None where a task has none),
-    and lists with an entry a sample: "completions" (`Completion`s), "correct", "tokens", "truncated",
-    "formatted" and "votes" (its answer in the vote of maj@k, or None). Raises UserError for an unknown task
-    or too few items.
+    and lists with an entry a sample: "completions" (`Completion`s), "correct" (None where nothing verifies
+    the task), "tokens", "truncated", "formatted" and "votes" (its answer in the vote of maj@k, or None).
+    Raises UserError for an unknown task or too few items.
     """
     loaded = load(task, folder)
     if task.items is not None and task.items > len(loaded.eval_docs):
@@ -125,7 +125,7 @@ def _score(loaded: Task, instance: Any, row: Row) -> None:
         raise UserError(f"evals.tasks.{row['task']}: its first metric is {score!r}; expected right or wrong")
     row["answer"] = str(loaded.doc_to_target(instance.doc))
     row["completions"].append(completion)
-    row["correct"].append(bool(score == 1))
+    row["correct"].append(None if np.isnan(score) else bool(score == 1))
     row["tokens"].append(completion.tokens)
     row["truncated"].append(completion.truncated)
     opened = "<think>" if instance.args[0].endswith("<think>") else ""  # a template may begin the answer

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 
 from evals.best_of_n import best_of_n
-from evals.passk import Floats, interval, majority_at_k, pass_at_k, resamples, variance
+from evals.passk import Bools, Floats, interval, majority_at_k, pass_at_k, resamples, variance
 
 Row = dict[str, Any]
 
 
 def summary(rows: list[Row], k: tuple[int, ...]) -> dict[str, Any]:
-    """{"items", "samples", "metrics": {name: {"value", "low", "high"}}, "variance": {"items", "sampling"}}.
+    """{"items", "samples", "metrics": {name: {"value", "low", "high"}}, "variance": {"items", "sampling"}};
+    the last, as the metrics of right answers, only of a task that something verifies.
 
     Lengths are in generated tokens, the end-of-sequence token included. A metric over nothing (the length of
     right answers when none is right) has the value None.
@@ -21,40 +22,59 @@ def summary(rows: list[Row], k: tuple[int, ...]) -> dict[str, Any]:
     for name, (numerator, denominator) in ratios(rows, k).items():
         value, low, high = interval(numerator, denominator, resampled)
         metrics[name] = {"value": _number(value), "low": _number(low), "high": _number(high)}
-    correct = np.array([row["correct"] for row in rows], dtype=bool)
-    return {
-        "items": len(rows),
-        "samples": correct.shape[1],
-        "metrics": metrics,
-        "variance": variance(correct),
-    }
+    found = {"items": len(rows), "samples": len(rows[0]["tokens"]), "metrics": metrics}
+    return found | ({"variance": variance(_correct(rows))} if verified(rows) else {})
 
 
 def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Floats]]:
     """Metric -> (numerator, denominator), each (items,): the metric is the ratio of their sums."""
-    correct = np.array([row["correct"] for row in rows], dtype=bool)  # (items, samples)
-    tokens = np.array([row["tokens"] for row in rows], dtype=float)
+    tokens = np.array([row["tokens"] for row in rows], dtype=float)  # (items, samples)
     formatted = np.array([row["formatted"] for row in rows], dtype=float)
     truncated = np.array([row["truncated"] for row in rows], dtype=float)
+    ones = np.ones(len(rows))
+    found = right(rows, k, tokens) if verified(rows) else {}
+    found |= {
+        "format_rate": (formatted.mean(axis=1), ones),
+        "truncation_rate": (truncated.mean(axis=1), ones),
+        "length": (tokens.mean(axis=1), ones),
+    }
+    for difficulty, there in _difficulties(rows).items():
+        found[f"length/difficulty={difficulty}"] = (tokens.mean(axis=1) * there, there)
+    return found | {name: (values, ones) for name, values in preference(rows, k).items()}
+
+
+def verified(rows: list[Row]) -> bool:
+    """Whether there is right and wrong in these rows."""
+    return rows[0]["correct"][0] is not None
+
+
+def right(rows: list[Row], k: tuple[int, ...], tokens: Floats) -> dict[str, tuple[Floats, Floats]]:
+    """The metrics of right and wrong answers; `tokens` (items, samples)."""
+    correct = _correct(rows)
     votes = [row["votes"] for row in rows]
     ones = np.ones(len(rows))
     found = {"accuracy": (correct.mean(axis=1), ones)}
     found |= {f"pass@{n}": (pass_at_k(correct, n), ones) for n in k}
     found |= {f"maj@{n}": (majority_at_k(correct, votes, n), ones) for n in k}
     found |= {
-        "format_rate": (formatted.mean(axis=1), ones),
-        "truncation_rate": (truncated.mean(axis=1), ones),
-        "length": (tokens.mean(axis=1), ones),
         "length_correct": ((tokens * correct).sum(axis=1), correct.sum(axis=1).astype(float)),
         "length_incorrect": ((tokens * ~correct).sum(axis=1), (~correct).sum(axis=1).astype(float)),
         "distinct_answers": (np.array([float(len(set(row) - {None})) for row in votes]), ones),
     }
-    difficulties = np.array([-1 if row["difficulty"] is None else row["difficulty"] for row in rows])
-    for difficulty in sorted(set(difficulties.tolist()) - {-1}):
-        there = (difficulties == difficulty).astype(float)
+    for difficulty, there in _difficulties(rows).items():
         found[f"accuracy/difficulty={difficulty}"] = (correct.mean(axis=1) * there, there)
-        found[f"length/difficulty={difficulty}"] = (tokens.mean(axis=1) * there, there)
-    return found | {name: (values, ones) for name, values in preference(rows, k).items()}
+    return found
+
+
+def _correct(rows: list[Row]) -> Bools:
+    """(items, samples)"""
+    return np.array([row["correct"] for row in rows], dtype=bool)
+
+
+def _difficulties(rows: list[Row]) -> dict[int, Floats]:
+    """Difficulty -> (items,) 1 where an item has it, of those there are."""
+    of = np.array([-1 if row["difficulty"] is None else row["difficulty"] for row in rows])
+    return {value: (of == value).astype(float) for value in sorted(set(of.tolist()) - {-1})}
 
 
 def preference(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:

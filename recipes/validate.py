@@ -240,7 +240,7 @@ def _check_target(
     stages = graph.stages(recipes[recipe], node.scale, arm or default)
     known(path, [target], stages, f"stage of recipe {recipe}")
     made = products.made(graph.overlaid(recipes[recipe], node.scale, arm or default, "stages")[target])
-    if made != wanted:
+    if made not in wanted.split(" or "):
         raise UserError(f"{path}: stage {target} makes {made}; expected one that makes {wanted}{where}")
 
 
@@ -274,7 +274,7 @@ def _check_evals(recipes: Mapping[str, "Recipe"], recipe: "Recipe", scale: str, 
         path = f"evals.tasks.{name}"
         known(f"{path}.checkpoints", task.get("checkpoints", []), checkpoints, "checkpoint")
         if "task" in task:
-            _check_task(task["task"], [*path.split("."), "task"], where)
+            _check_task(task["task"], [*path.split("."), "task"], where, _hub_task(task))
         if "template" in task:
             _check_template(task["template"], path, where)
         for score in task.get("score", []):
@@ -291,6 +291,12 @@ def _check_evals(recipes: Mapping[str, "Recipe"], recipe: "Recipe", scale: str, 
             evals_config.parse(graph.resolve({recipe.name: recipe}, node))
         except UserError as error:
             raise UserError(f"{error}{where}") from None
+
+
+def _hub_task(task: Mapping) -> str:
+    """What an evaluation's task of the Hub must have: answers to verify, unless it has other scores."""
+    unverified = task.get("score") and "verifier" not in task["task"]
+    return "task-hub-prompts" if unverified else "task-hub"
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from functools import cache
+from math import nan
 from typing import Any
 
 from datasets import Dataset
@@ -38,12 +39,15 @@ def dataset(spec: dict[str, Any], items: int, template: str, **_: Any) -> dict[s
 
 
 def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, float]:
-    """Score one completion of one problem."""
+    """Score one completion of one problem: NaN, neither right nor wrong, where the task has no `verifier`."""
     problem = Problem(doc["question"], doc["answer"], doc["difficulty"])
-    return {"accuracy": float(_verifier(doc["spec"])(problem, results[0]))}
+    verifier = _verifier(doc["spec"])
+    return {"accuracy": float(verifier(problem, results[0])) if verifier else nan}
 
 
 @cache
-def _verifier(spec: str) -> Callable[[Problem, str], bool]:
+def _verifier(spec: str) -> Callable[[Problem, str], bool] | None:
     task = json.loads(spec)
-    return make(task).verify if "world" in task else math_verifier()
+    if "world" in task:
+        return make(task).verify
+    return math_verifier() if "verifier" in task else None

@@ -162,3 +162,19 @@ def test_a_hub_dataset_is_scored_by_math_verify(tmp_path):
     assert [row["difficulty"] for row in found] == [None, None]
     with pytest.raises(UserError, match="9 asked, but"):
         harness.load(task_of({**spec, "items": 9}))
+
+
+def test_prompts_of_the_hub_that_nothing_verifies(tmp_path):
+    (tmp_path / "test.jsonl").write_text(json.dumps({"post": "A long post. TL;DR:"}) + "\n")
+    spec = {
+        "task": {"hub": str(tmp_path), "revision": "0" * 40, "split": "test", "question": "post"},
+        "template": "{question}",
+        **{"items": 1, "samples": 2, "temperature": 1.0, "top_p": 1.0, "max_gen_toks": 8, "k": [1]},
+        "score": ["kl"],
+    }
+    [row] = harness.sample(task_of(spec), Scripted(lambda text, n: ["short", ""][n]), seed=0)
+    assert row["question"] == "A long post. TL;DR:"
+    assert row["completions"] == ["short", ""]
+    assert row["correct"] == [None, None]
+    assert row["answer"] == ""
+    json.dumps(row, allow_nan=False)

@@ -90,3 +90,18 @@ def test_what_a_task_scores_beside_the_answer():
     )
     only_proxy = [{key: value for key, value in row.items() if key != "gold"} for row in rows]
     assert not [name for name in summary(only_proxy, (1,))["metrics"] if "gold" in name or "win" in name]
+
+
+def test_nothing_is_right_or_wrong_where_nothing_verifies():
+    rows = [
+        {**row, "correct": [None] * 4, "votes": [None] * 4, "proxy": [1.0, 2.0, 3.0, 4.0]} for row in ROWS
+    ]
+    result = summary(rows, (1, 4))
+    assert "variance" not in result
+    assert (result["items"], result["samples"]) == (2, 4)
+    assert result["metrics"].keys() == {
+        *("format_rate", "truncation_rate", "length", "length/difficulty=3", "length/difficulty=4"),
+        *("proxy", "proxy/bon@1", "proxy/bon@4"),
+    }
+    assert result["metrics"]["length"]["value"] == 116 / 8
+    assert result["metrics"]["proxy/bon@4"]["value"] == 4.0

@@ -168,6 +168,21 @@ def test_it_is_redone_when_one_of_them_has_changed(scored, tmp_path, monkeypatch
     assert json.loads(path.read_text()) == made | change
 
 
+def test_prompts_of_the_hub_need_no_answer_where_something_else_scores_them(scored):
+    posts = {"hub": "org/posts", "revision": "0" * 40, "split": "test", "question": "prompt"}
+    scored.set("paper", f"{TASK}/task", posts)
+    scored.set("paper", f"{TASK}/score", ["proxy", "kl"])
+    scored.set("paper", CLAIM, "heldout/proxy")
+    scored.load()
+    scored.set("paper", f"{TASK}/task", {**posts, "verifier": "math"})
+    with pytest.raises(UserError, match=r"evals\.tasks\.heldout\.task: answer: missing"):
+        scored.load()
+    scored.set("paper", f"{TASK}/task", posts)
+    scored.remove("paper", f"{TASK}/score")
+    with pytest.raises(UserError, match=r"evals\.tasks\.heldout\.task: (answer|verifier): missing"):
+        scored.load()
+
+
 @pytest.mark.parametrize(
     "metric",
     ["gold", "win_rate", "proxy", "kl", "gold/bon@1", "proxy/bon@4", "accuracy", "pass@4", "maj@1"],
