@@ -30,6 +30,7 @@ DIALS: dict[str, tuple[str, ...]] = {
 }
 REWARDS = {"gold": "gold", "annotator": "gold", "judge": "judge"}  # by -> what the samples' world must have
 OF_DATASETS = ("task", "template", "problems")  # keys of by: dataset alone
+AGAIN = ("reward_model", "self", "language_model")  # those that can label preferences once more
 PLACES = ("{prompt}", "{first}", "{second}")  # of a language model's question
 
 
@@ -78,14 +79,25 @@ def product(stage: Mapping[str, Any]) -> str:
 
 
 def check_samples(recipes: Mapping[str, "Recipe"], node: graph.Node) -> None:
-    """Raise UserError where a stage `label` is to perceive what the samples' world does not have."""
+    """Raise UserError where a stage `label` is to perceive what its data do not have: a world, its gold."""
     stage = graph.overlaid(recipes[node.recipe], node.scale, node.arm, "stages")[node.name]
-    if stage["run"] == "label" and stage["by"] in REWARDS:
+    if stage["run"] != "label" or "data" not in stage.get("needs", {}):
+        return
+    source = graph.needs(recipes, node)["data"]
+    drawn = graph.overlaid(recipes[source.recipe], source.scale, source.arm, "stages")[source.name]
+    by, where = stage["by"], f"stage {source.name}"
+    if drawn["run"] == "label":
+        check_relabels(by, where)
+    elif by in REWARDS:
         from recipes import worlds
 
-        source = graph.needs(recipes, node)["data"]
-        drawn = graph.overlaid(recipes[source.recipe], source.scale, source.arm, "stages")[source.name]
-        check_world(stage["by"], worlds.of_task(drawn["task"]), f"stage {source.name}")
+        check_world(by, worlds.of_task(drawn["task"]), where)
+
+
+def check_relabels(by: str, where: str) -> None:
+    """Raise UserError unless `by` can label preferences once more: without the task they are of."""
+    if by not in AGAIN:
+        raise UserError(f"by: {by} takes samples, {where} makes preferences; those take {' or '.join(AGAIN)}")
 
 
 def check_world(by: str, world: Any, where: str) -> None:

@@ -23,9 +23,10 @@ def made(stage: Mapping[str, Any]) -> str:
 
 
 def played_by(role: str, run: str | None = None) -> str:
-    """What plays `role` in a stage of kind `run`, or in an evaluation."""
+    """What can play `role` in a stage of kind `run` or in an evaluation, such as "samples or preferences"."""
     takes = schema()["x-kinds"][run].get("takes", {}) if run else {}
-    return takes.get(role, PLAYED_BY.get(role, "a model"))
+    wanted = takes.get(role, PLAYED_BY.get(role, "a model"))
+    return wanted if isinstance(wanted, str) else " or ".join(wanted)
 
 
 def check_demonstrations(stage: Mapping[str, Any]) -> None:

@@ -39,6 +39,15 @@ def load(metrics_json: Path) -> list[Row]:
     return rows
 
 
+def of_preferences(rows: Sequence[Row]) -> list[Row]:
+    """The responses of preferences as samples, to be labelled once more; `tokens` are then characters."""
+    return [
+        {key: row[key] for key in ("prompt", "question", "answer", "difficulty", "truncated")}
+        | {"completions": row["responses"], "tokens": [len(text) for text in row["responses"]]}
+        for row in rows
+    ]
+
+
 def grouped(problems: Sequence[Row], completions: Sequence[Any]) -> list[Row]:
     """Rows of `problems` with their `completions`: as many of each, one problem's after another's."""
     size = len(completions) // len(problems)

@@ -5,8 +5,9 @@
 
 `by` names the labeller: gold, annotator and judge of the samples' world (recipes/labels.py), reward_model,
 self (the implicit reward beta log(policy/reference); Rafailov et al. 2023, Eq. 5), verifier, language_model
-(recipes/judge.py), or dataset. Its product are preferences (recipes/preferences.py) or, with `keep`,
-demonstrations: best of each prompt, or all that are right. It makes no step and starts again where killed.
+(recipes/scorers.py), or dataset. The three that are models can also rank preferences once more. Its product
+are preferences (recipes/preferences.py) or, with `keep`, demonstrations: best of each prompt, or all that are
+right. It makes no step and starts again where killed.
 """
 
 import sys
@@ -44,13 +45,12 @@ def run(
         validation = config.get("validation", VALIDATION)
         labelled = preferences.hub(config["task"], template, validation)[: config.get("problems")]
     else:
-        rows = samples.load(inputs["data"])
-        task = sentinel.read(inputs["data"])["config"]["task"]
-        world = worlds.of_task(task)
-        labelling.check_world(by, world, str(inputs["data"]))
+        rows, world, given = read(by, inputs["data"])
         made, tokens, parameters = score(config, inputs, rows, world, seed)
         gold = labels.rewarded(rows, world.rewards["gold"]) if world and "gold" in world.rewards else None
         measured = labels.quality(rows, made, gold) | made.found
+        if given is not None:  # RLAIF's alignment: how often the label is the one that was given
+            measured["alignment"] = labels.quality(rows, made, given).get("accuracy", 0.0)
         if "accuracy" in measured:
             checks.append(better_than_chance(measured["accuracy"], int(measured["pairs"])))
         if keep != "preferences":
@@ -77,6 +77,19 @@ def run(
         "provenance": provenance.record(started, done, 2 * parameters, FORMULA),
         "clean": lambda: None,
     }
+
+
+def read(by: str, data: Path) -> tuple[list[Row], Any, labels.Scores | None]:
+    """Samples, their world (None: of the Hub) and, of preferences labelled once more, their scores."""
+    upstream = sentinel.read(data)
+    if upstream.get("kind") == "label":
+        labelling.check_relabels(by, str(data))
+        given = preferences.load(data)
+        return samples.of_preferences(given), None, [row["scores"] for row in given]
+    rows = samples.load(data)
+    world = worlds.of_task(upstream["config"]["task"])
+    labelling.check_world(by, world, str(data))
+    return rows, world, None
 
 
 def score(

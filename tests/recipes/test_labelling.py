@@ -27,6 +27,7 @@ SFT = {
 }
 HUB = {"hub": "org/name", "revision": "a" * 40, "split": "train"}
 PAIRS = HUB | {"chosen": "chosen", "rejected": "rejected"}
+AGAIN = {"by": "self", "needs": {"data": "label", "policy": "sft", "reference": "tiny/pretrain"}}
 ASKED = {"model": {"path": "x"}, "question": "{prompt} {first} {second}"}
 
 
@@ -77,7 +78,7 @@ def merged(base: dict, over: dict) -> dict:
         ({"needs": {"policy": "sft"}}, "label.needs.policy: by: annotator does not use it; remove it"),
         (
             {"needs": {"data": "sft"}},
-            "label.needs.data: stage sft makes a model; expected one that makes samples",
+            "label.needs.data: stage sft makes a model; expected one that makes samples or preferences",
         ),
         (
             {"by": "reward_model", "labeller": None, "needs": {"reward_model": "sft"}},
@@ -125,6 +126,16 @@ def test_gold_is_of_a_world_that_has_it(chain):
     ):
         chain.load()
     chain.set("paper", "stages/label", merged(LABEL, {"by": "verifier", "labeller": None}))
+    chain.load()
+
+
+def test_a_model_labels_preferences_once_more(chain):
+    chain.set("paper", "stages/again", {"run": "label", "needs": {"data": "label"}, "by": "gold"})
+    with pytest.raises(
+        UserError, match=r"again.by: gold takes samples, stage label makes preferences; those"
+    ):
+        chain.load()
+    chain.set("paper", "stages/again", {**chain.specs["paper"]["stages"]["again"], **AGAIN})
     chain.load()
 
 

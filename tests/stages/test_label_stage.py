@@ -125,6 +125,32 @@ def test_preferences_of_a_labeller(drawn: Path, tmp_path: Path, config, inputs):
 
 
 @pytest.mark.slow
+def test_a_language_model_labels_preferences_once_more(drawn: Path, tmp_path: Path):
+    folder = tmp_path / "run"
+    shutil.copytree(drawn, folder)
+    line = {"prompt": "<user>1+2=<assistant>", "chosen": "3. ", "rejected": "4. "}
+    (folder / "hub").mkdir()
+    (folder / "hub/train.jsonl").write_text(json.dumps(line) + "\n")
+    task = {"hub": "hub", "revision": "0" * 40, "split": "train"} | {key: key for key in line}
+    assert run("label", {"by": "dataset", "task": task}, folder) == 0, (folder / "err.txt").read_text()
+    given = folder / "results/label"
+    given.rename(folder / "results/given")
+    (folder / "checkpoints/label").rename(folder / "checkpoints/given")
+    place = folder / "results/given/metrics.json"
+    place.write_text(place.read_text().replace("checkpoints/label", "checkpoints/given"))
+    dials = {"model": {"path": "checkpoints/pretrain/final"}, "question": QUESTION}
+    again = {"by": "language_model", "labeller": dials}
+    inputs = {"data": "results/given/metrics.json"}
+    assert run("label", again, folder, **inputs) == 0, (folder / "err.txt").read_text()
+    measured = found(folder, "label")["metrics"]
+    assert measured["pairs"] == 1
+    assert measured["alignment"] in (0.0, 1.0)
+    assert "accuracy" not in measured
+    assert run("label", {"by": "gold"}, folder, **inputs) == 2
+    assert "by: gold takes samples" in (folder / "out.txt").read_text()
+
+
+@pytest.mark.slow
 def test_the_best_feed_a_fine_tuning(drawn: Path, tmp_path: Path):
     folder = tmp_path / "run"
     shutil.copytree(drawn, folder)
