@@ -100,6 +100,9 @@ def check_whole(recipes: Mapping[str, "Recipe"], recipe: "Recipe") -> None:
     for scale in recipe.spec["scales"]:
         for arm in recipe.arms(scale):
             where = f" (scale {scale}, arm {arm})"
+            for name, stage in graph.overlaid(recipe, scale, arm, "stages").items():
+                if "run" not in stage:  # deleted by a layer, and in part written again by one above
+                    raise UserError(f"stages.{name}.run: missing{where}")
             for name in graph.stages(recipe, scale, arm):
                 node = graph.Node(recipe.name, scale, arm, 0, name, "stage")
                 _check_needs(recipes, node, where)
