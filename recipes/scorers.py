@@ -10,13 +10,16 @@ from recipes.errors import UserError
 from recipes.labels import Labels, Scores
 
 Row = Mapping[str, Any]
+ASKED = 16  # questions at once
 
 
 def reward_model(rows: Sequence[Row], metrics_json: Path, aggregate: str) -> tuple[Labels, int, int]:
     """Rewards of a stage's reward model, the mean or the worst of its members."""
+    import torch
+
     from recipes import reward_models
 
-    model = onto_device(reward_models.load(metrics_json))
+    model = reward_models.load(metrics_json).to("cuda" if torch.cuda.is_available() else "cpu")
     prompts, texts, truncated = flat(rows)
     rewards = model.score_text(prompts, texts, [not cut for cut in truncated])  # (members, completions)
     values = reward_models.aggregated(rewards, aggregate).tolist()
@@ -33,7 +36,7 @@ def implicit(rows: Sequence[Row], policy: Path, reference: Path, beta: float) ->
     logps, parameters, counted = [], 0, 0
     for place in (policy, reference):
         source = models.locate(None, place)
-        tokenizer, model = models.load_tokenizer(source), onto_device(models.load(source))
+        tokenizer, model = models.load_tokenizer(source), onto_device(source)
         before = tokenizer(prompts)["input_ids"]
         # apart from the prompt, as when sampled: no token may span both
         after = tokenizer(texts, add_special_tokens=False)["input_ids"]
@@ -55,10 +58,9 @@ def language_model(rows: Sequence[Row], dials: Mapping[str, Any]) -> tuple[Label
     tokenizer has no such tokens, or a question does not fit.
     """
     from recipes import models
-    from recipes.trainers.sequence_logps import sequence_logps
 
     source = models.locate(dials["model"], None)
-    tokenizer, model = models.load_tokenizer(source), onto_device(models.load(source))
+    tokenizer, model = models.load_tokenizer(source), onto_device(source)
     digits = [tokenizer(digit, add_special_tokens=False)["input_ids"] for digit in "12"]
     if any(len(ids) != 1 or ids[0] == tokenizer.unk_token_id for ids in digits):
         raise UserError(f"labeller.model: {source.place} has no tokens for the answers 1 and 2")
@@ -71,15 +73,42 @@ def language_model(rows: Sequence[Row], dials: Mapping[str, Any]) -> tuple[Label
     asked = [ask(dials["question"], rows[n]["prompt"], rows[n]["completions"], i, j) for n, i, j in pairs]
     ids = tokenizer(asked)["input_ids"]
     longest, limit = max(map(len, ids)), getattr(model.config, "max_position_embeddings", None)
-    if limit is not None and longest >= limit:
+    if limit is not None and longest > limit:
         raise UserError(f"labeller.question: the longest has {longest} tokens, the model {limit} positions")
-    one, two = (sequence_logps(model, ids, [digit] * len(ids)) for digit in digits)
-    first = (one - two).sigmoid().tolist()  # P(first), of each pair as shown
+    first = preferred(model, tokenizer, ids, [digit[0] for digit in digits])
     scores = [[0.0] * len(row["completions"]) for row in rows]
     for (number, i, j), p in zip(pairs, first, strict=True):
         scores[number][i] += p
         scores[number][j] += 1 - p
-    return Labels(scores), 2 * sum(map(len, ids)), model.num_parameters()
+    return Labels(scores), sum(map(len, ids)), model.num_parameters()
+
+
+def preferred(
+    model: Any, tokenizer: Any, questions: Sequence[list[int]], answers: Sequence[int]
+) -> list[float]:
+    """P(first answer) after each question: the softmax of the logits of two tokens."""
+    import torch
+
+    order = sorted(range(len(questions)), key=lambda i: len(questions[i]))
+    found = [0.0] * len(questions)
+    model.eval()
+    for start in range(0, len(order), ASKED):
+        batch = order[start : start + ASKED]
+        padded = tokenizer.pad(
+            {"input_ids": [questions[i] for i in batch]}, padding_side="left", return_tensors="pt"
+        ).to(model.device)
+        mask = padded["attention_mask"]
+        with torch.no_grad():
+            logits = model(
+                input_ids=padded["input_ids"],
+                attention_mask=mask,
+                position_ids=(mask.cumsum(1) - 1).clamp(min=0),  # of the real tokens, as without padding
+                logits_to_keep=1,
+                use_cache=False,
+            ).logits[:, -1, list(answers)]  # (batch, 2)
+        for i, p in zip(batch, logits.float().softmax(dim=1)[:, 0].tolist(), strict=True):
+            found[i] = p
+    return found
 
 
 def ask(question: str, prompt: str, texts: Sequence[str], first: int, second: int) -> str:
@@ -88,10 +117,14 @@ def ask(question: str, prompt: str, texts: Sequence[str], first: int, second: in
     return re.sub("|".join(map(re.escape, put)), lambda match: put[match.group()], question)
 
 
-def onto_device(model: Any) -> Any:
+def onto_device(source: Any) -> Any:
+    """The model of `source`: in its own precision on a GPU, else float32."""
     import torch
 
-    return model.to("cuda") if torch.cuda.is_available() else model
+    from recipes import models
+
+    cuda = torch.cuda.is_available()
+    return models.load(source, dtype="auto" if cuda else torch.float32).to("cuda" if cuda else "cpu")
 
 
 def flat(rows: Sequence[Row]) -> tuple[list[str], list[str], list[bool]]:

@@ -50,7 +50,7 @@ def run(
         gold = labels.rewarded(rows, world.rewards["gold"]) if world and "gold" in world.rewards else None
         measured = labels.quality(rows, made, gold) | made.found
         if given is not None:  # RLAIF's alignment: how often the label is the one that was given
-            measured["alignment"] = labels.quality(rows, made, given).get("accuracy", 0.0)
+            measured["accuracy/given"] = labels.quality(rows, made, given).get("accuracy", 0.0)
         if "accuracy" in measured:
             checks.append(better_than_chance(measured["accuracy"], int(measured["pairs"])))
         if keep != "preferences":

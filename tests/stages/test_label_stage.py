@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import stage_runs
+import torch
 
-from recipes import preferences, samples
+from recipes import models, preferences, samples, scorers
 from recipes.errors import UserError
 from recipes.stages import sentinel
 from recipes.stages.sample import summary
@@ -144,10 +145,23 @@ def test_a_language_model_labels_preferences_once_more(drawn: Path, tmp_path: Pa
     assert run("label", again, folder, **inputs) == 0, (folder / "err.txt").read_text()
     measured = found(folder, "label")["metrics"]
     assert measured["pairs"] == 1
-    assert measured["alignment"] in (0.0, 1.0)
+    assert measured["accuracy/given"] in (0.0, 1.0)
     assert "accuracy" not in measured
     assert run("label", {"by": "gold"}, folder, **inputs) == 2
     assert "by: gold takes samples" in (folder / "out.txt").read_text()
+
+
+@pytest.mark.slow
+def test_an_answer_does_not_depend_on_its_batch(drawn: Path):
+    source = models.locate({"path": str(drawn / "checkpoints/pretrain/final")}, None)
+    model, tokenizer = models.load(source), models.load_tokenizer(source)
+    questions = tokenizer(["1", "<user>1+2=<assistant>3", "1+2"])["input_ids"]
+    alone = [scorers.preferred(model, tokenizer, [one], [5, 7])[0] for one in questions]
+    together = scorers.preferred(model, tokenizer, questions, [5, 7])
+    assert together == pytest.approx(alone, abs=1e-6)
+    assert len({round(p, 6) for p in together}) == 3
+    logits = model(torch.tensor([questions[1]])).logits[0, -1]
+    assert together[1] == pytest.approx(float(logits[[5, 7]].softmax(0)[0]), abs=1e-6)
 
 
 @pytest.mark.slow
