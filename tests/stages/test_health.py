@@ -57,6 +57,8 @@ def test_unknown_tokens():
     tokenizer = worlds.tokenizer([worlds.make(TASK)])
     assert health.known_tokens(tokenizer, ["<user>1+2=<assistant>"], "prompt")["ok"]
     assert not health.known_tokens(tokenizer, ["<user>1+2=<assistant>", "What is 1+2?"], "prompt")["ok"]
+    assert health.known_tokens(tokenizer, ["1+<unk>2="], "response")["ok"]  # a policy can write it
+    assert not health.known_tokens(tokenizer, ["1+<unk>2=?!"], "response")["ok"]
 
 
 def test_template_of_the_base():
