@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-BATCH = 64  # rows run at once
+BATCH = 64  # rows run at once, or as many as keep to
+LOGITS = 2**28  # numbers, a gigabyte of them: large models have vocabularies of 150 thousand tokens
 
 
 @torch.no_grad()
@@ -25,6 +26,8 @@ def sequence_logps(
     """
     lengths = [len(prompt) + len(completion) for prompt, completion in zip(prompts, completions, strict=True)]
     order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    widest = max(lengths, default=1) * model.config.get_text_config().vocab_size
+    batch = max(1, min(batch, LOGITS // widest))
     device = next(model.parameters()).device
     was_training = model.training
     model.eval()

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted import Scripted
-from transformers import AutoModelForSequenceClassification
+from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
 from evals import evaluate, harness, preference
 from evals.completion import Completion
@@ -226,6 +226,7 @@ class Bigram(torch.nn.Module):
     def __init__(self, chances):
         super().__init__()
         self.table = torch.nn.Parameter(torch.tensor(chances).log() + 3.0)  # a constant adds nothing
+        self.config = PreTrainedConfig(vocab_size=len(chances))
 
     def forward(self, input_ids, **options):
         return type("Output", (), {"logits": self.table[input_ids]})()

@@ -10,6 +10,7 @@ import pytest
 import stage_runs
 import torch
 from test_resume import at_training_step
+from transformers import PreTrainedConfig
 
 from recipes import preferences
 from recipes.stages import sentinel
@@ -203,6 +204,7 @@ class Counting(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
+        self.config = PreTrainedConfig(vocab_size=5)
         self.logits = torch.nn.Parameter(torch.randn(9, 5, generator=torch.Generator().manual_seed(0)))
 
     def forward(self, input_ids, use_cache):
