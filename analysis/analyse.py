@@ -10,7 +10,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from analysis import claims, command, figures, objectives, summary, table, tables
+from analysis import claims, command, figures, objectives, preferences, summary, table, tables
 
 
 def analyse(run: table.Run, out: Path) -> list[str]:
@@ -30,7 +30,9 @@ def analyse(run: table.Run, out: Path) -> list[str]:
     losses = objectives.optimised(run)
     tables.write(out, "objectives", f"Objectives. {where}", losses, losses)
     tables.write(out, "cost", f"Cost. {where}", spent, tables.cost_shown(spent))
-    drawn = figures.draw_all(run, every, verdicts, out / "figures")
+    learnt = preferences.gather(run, every)
+    preferences.write(out, where, learnt.frames)
+    drawn = figures.draw_all(run, every, verdicts, out / "figures", learnt)
     (out / "figures/index.json").write_text(json.dumps([asdict(d) for d in drawn], indent=1) + "\n")
     lines = summary.lines(run, numbers, verdicts)
     (out / "summary.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -14,18 +14,54 @@ from recipes import graph
 
 def differences(run: Run) -> pd.DataFrame:
     """Every resolved setting in which an arm differs from the first, with both values."""
-    base = dict(_settings(run, run.arms[0]))
+    base = dict(settings(run, run.arms[0]))
     rows = []
     for arm in run.arms[1:]:
-        own = dict(_settings(run, arm))
+        own = dict(settings(run, arm))
         for key in [*own, *(key for key in base if key not in own)]:
             if own.get(key) != base.get(key):
-                there, here = (settings.get(key, DASH) for settings in (base, own))
+                there, here = (side.get(key, DASH) for side in (base, own))
                 rows.append({"arm": arm, "setting": key, run.arms[0]: there, "here": here})
     return pd.DataFrame(rows, columns=["arm", "setting", run.arms[0], "here"])
 
 
-def _settings(run: Run, arm: str) -> Iterator[tuple[str, str]]:
+def sweeps(run: Run) -> dict[str, list[str]]:
+    """Setting -> the arms that differ in this number alone, in its order; `key (2)` where there are several.
+
+    Where a stage of the recipe itself is needed, its own settings say what differs, not who owns it.
+    """
+    by_arm = {}
+    for arm in run.arms:
+        own = {key: value.partition("@")[0] if ".needs." in key and "/" not in value else value
+               for key, value in settings(run, arm)}  # fmt: skip
+        by_arm[arm] = own
+    keys = dict.fromkeys(key for own in by_arm.values() for key in own)
+    found: dict[str, list[str]] = {}
+    for key in keys:
+        if len({own.get(key) for own in by_arm.values()}) < 2:
+            continue
+        alike: dict[str, list[tuple[float, str]]] = {}
+        for arm, own in by_arm.items():
+            if (value := _number(own.get(key))) is not None:
+                rest = json.dumps([pair for pair in sorted(own.items()) if pair[0] != key])
+                alike.setdefault(rest, []).append((value, arm))
+        for group in (group for group in alike.values() if len(group) > 1):
+            name = key if key not in found else f"{key} ({sum(k.startswith(key) for k in found) + 1})"
+            found[name] = [arm for _, arm in sorted(group)]
+    return found
+
+
+def _number(text: str | None) -> float | None:
+    """The number a setting is; None of any other."""
+    try:
+        value = json.loads(text or "null")
+    except ValueError:
+        return None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def settings(run: Run, arm: str) -> Iterator[tuple[str, str]]:
+    """Every resolved setting of the arm's own stages and evaluations, and what they need, as text."""
     seed = run.seeds[0]
     stages = [(name, "stage") for name in graph.stages(run.recipe, run.scale, arm)]
     for name, kind in [*stages, *((name, "eval") for name in run.checkpoints(arm))]:

@@ -13,6 +13,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -74,6 +75,20 @@ def panels(names: Sequence[str], height: float = 1.75) -> tuple[Figure, dict[str
     for axis in axes[max(0, len(names) - columns) : len(names)]:  # the last panel of each column
         axis.xaxis.set_tick_params(labelbottom=True)
     return figure, dict(zip(names, axes, strict=False))
+
+
+def stacked(count: int, height: float, handles: Sequence[Artist]) -> tuple[Figure, list[Axes]]:
+    """`count` panels under one another on a common x axis, above a legend of `handles` in two columns."""
+    legend = LINE * math.ceil(len(handles) / 2)
+    tall = count * height + legend + 0.75
+    figure = Figure(figsize=(WIDTH, tall))
+    room = margins(tall, left=0.72, right=0.14, bottom=legend + 0.6, top=0.12)
+    axes = figure.subplots(count, 1, sharex=True, squeeze=False, gridspec_kw=room | {"hspace": 0.12})
+    figure.legend(
+        handles=handles, loc="lower left", ncols=2, fontsize=9, handlelength=2.2, borderpad=0,
+        bbox_to_anchor=(0.03, 0.01), labelspacing=0.25, columnspacing=1.4,
+    )  # fmt: skip
+    return figure, list(axes.ravel())
 
 
 def powers_of_ten(axis: Axes, positive: Sequence[float] | pd.Series) -> None:

@@ -11,22 +11,28 @@ from analysis.means import Mean, shown
 from analysis.table import Run, measured
 
 
-def against_base(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> list[rows.Row]:
-    """Every other arm's final accuracy less that of the first, paired by seed; the best arm first."""
-    found = [_difference(run, table, task, arm, run.arms[0], palette) for arm in run.arms[1:]]
+def against_base(
+    run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
+) -> list[rows.Row]:
+    """Every other arm's final `measure` less that of the first, paired by seed; the best arm first."""
+    metric = f"{task}/{measure}"
+    found = [_difference(run, table, metric, arm, run.arms[0], palette) for arm in run.arms[1:]]
     return sorted(filter(None, found), key=lambda row: -row.mean)
 
 
-def ladder(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> list[rows.Row]:
-    """The recipe's `ladder`, in its order: final accuracy, and in words what the step to it was worth."""
+def ladder(
+    run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
+) -> list[rows.Row]:
+    """The recipe's `ladder`, in its order: final `measure`, and in words what the step to it was worth."""
+    metric = f"{task}/{measure}"
     found: list[rows.Row] = []
     below = ""
     for arm in run.spec.get("ladder", []):
-        numbers = measured(table, _end(run, arm), f"{task}/accuracy").dropna(subset=["value"])
+        numbers = measured(table, _end(run, arm), metric).dropna(subset=["value"])
         if arm not in run.arms or not len(numbers):
             continue
         row = rows.of_levels(arm, numbers, palette[arm])
-        step = rows.paired(table, _end(run, arm), _end(run, below), f"{task}/accuracy") if below else []
+        step = rows.paired(table, _end(run, arm), _end(run, below), metric) if below else []
         if step:
             row = replace(row, text=rows.difference(step))
         found.append(row)
@@ -34,10 +40,13 @@ def ladder(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str])
     return found if len(found) > 1 else []
 
 
-def leave_one_out(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> list[rows.Row]:
+def leave_one_out(
+    run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
+) -> list[rows.Row]:
     """The arms of the recipe's `leave_one_out.without`, in its order, less `full`, paired by seed."""
     named = run.spec.get("leave_one_out", {"full": "", "without": []})
-    found = [_difference(run, table, task, arm, named["full"], palette) for arm in named["without"]]
+    metric = f"{task}/{measure}"
+    found = [_difference(run, table, metric, arm, named["full"], palette) for arm in named["without"]]
     return [row for row in found if row]
 
 
@@ -70,9 +79,9 @@ def levels(table: pd.DataFrame, arm: str, node: str, task: str) -> pd.DataFrame:
 
 
 def _difference(
-    run: Run, table: pd.DataFrame, task: str, arm: str, other: str, palette: Mapping[str, str]
+    run: Run, table: pd.DataFrame, metric: str, arm: str, other: str, palette: Mapping[str, str]
 ) -> rows.Row | None:
-    values = rows.paired(table, _end(run, arm), _end(run, other), f"{task}/accuracy")
+    values = rows.paired(table, _end(run, arm), _end(run, other), metric)
     return rows.of_differences(arm, values, palette[arm]) if values else None
 
 

@@ -14,6 +14,8 @@ from analysis import (
     effects,
     forest,
     learning_curves,
+    preference_figures,
+    preferences,
     ratio_histograms,
     reach,
     rows,
@@ -29,7 +31,7 @@ from analysis.table import Run, final
 class Plan:
     """A figure that may be drawn: `draw` returns None where there are no data."""
 
-    section: str  # verdicts, results or training
+    section: str  # verdicts, results, preferences or training
     name: str
     title: str
     caption: str
@@ -48,11 +50,15 @@ class Drawn:
     alt: str
 
 
-def plans(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Iterator[Plan]:
+def plans(
+    run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict], found: preferences.Found
+) -> Iterator[Plan]:
     """Every figure, in the order of the report."""
     palette = colours(run.recipe.arms(run.scale))
     task, numbers, training = tables.headline(run), final(table), learning_curves.of_rl(table)
-    level = f"accuracy on {task}"
+    measure = tables.measure(numbers, task)
+    word = tables.MEASURES[measure]
+    level = f"{word} on {task}"
 
     def in_rows(
         section: str, name: str, title: str, caption: str, found: list[rows.Row], label: str, **how
@@ -72,8 +78,8 @@ def plans(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Iterato
         "results",
         "ladder",
         "The ladder: each arm adds to the one above",
-        "Final accuracy. The number is the step from the arm above, paired by seed, with its interval.",
-        effects.ladder(run, numbers, task, palette),
+        f"Final {word}. The number is the step from the arm above, paired by seed, with its interval.",
+        effects.ladder(run, numbers, task, palette, measure),
         level,
         joined=True,
     )
@@ -82,18 +88,18 @@ def plans(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Iterato
         "results",
         "leave-one-out",
         f"What {full} loses without each part",
-        f"Accuracy less that of {full}, paired by seed: left of the line the part is missed.",
-        effects.leave_one_out(run, numbers, task, palette),
+        f"{word.capitalize()} less that of {full}, paired by seed: left of the line the part is missed.",
+        effects.leave_one_out(run, numbers, task, palette, measure),
         f"{level}, less that of {full}",
         zero=True,
     )
     yield in_rows(
         "results",
         "arms-forest",
-        f"Final accuracy against {run.arms[0]}",
-        f"Accuracy less that of {run.arms[0]}, paired by seed, the best first: "
+        f"Final {word} against {run.arms[0]}",
+        f"{word.capitalize()} less that of {run.arms[0]}, paired by seed, the best first: "
         "an interval that holds zero tells no difference.",
-        effects.against_base(run, numbers, task, palette),
+        effects.against_base(run, numbers, task, palette, measure),
         f"{level}, less that of {run.arms[0]}",
         zero=True,
     )
@@ -104,7 +110,7 @@ def plans(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Iterato
         "Mean of the middle half of all seeds and levels, with its interval, the best first: "
         "no single level or seed decides. Dots: seeds alone.",
         effects.by_level(run, numbers, task, palette),
-        f"IQM of {level}",
+        f"IQM of accuracy on {task}",
     )
     yield Plan(
         "results",
@@ -128,10 +134,18 @@ def plans(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Iterato
         "Longer answers to harder problems are reasoning; the same growth everywhere is padding.",
         partial(before_after.by_difficulty, run, numbers, task, "length", palette),
     )
+    for about in preference_figures.plans(run, numbers, found, palette):
+        yield Plan("preferences", *about)
     for series in learning_curves.TRAINING:
-        caption = series.caption + (learning_curves.reference(run) if series.name == "kl" else "")
+        caption = series.caption
+        if series.name == "kl":
+            caption += learning_curves.distance(run) + learning_curves.reference(run)
         draw = partial(learning_curves.draw, training, series, palette)
         yield Plan("training", series.name, series.title, caption, draw)
+    for series in learning_curves.PREFERENCES:
+        logged = learning_curves.of_rl(table, series.metrics[0][0])
+        draw = partial(learning_curves.draw, logged, series, palette)
+        yield Plan("training", series.name, series.title, series.caption, draw)
     yield Plan(
         "training",
         "entropy-accuracy",
@@ -168,12 +182,14 @@ def plans(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Iterato
     )
 
 
-def draw_all(run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict], folder: Path) -> list[Drawn]:
+def draw_all(
+    run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict], folder: Path, found: preferences.Found
+) -> list[Drawn]:
     """Every figure that there is data for, into `folder`; in the order of the report."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     with mpl.rc_context(STYLE):
-        for plan in plans(run, table, verdicts):
+        for plan in plans(run, table, verdicts, found):
             figure = plan.draw()
             if figure is not None:
                 save(figure, folder, plan.name)

@@ -55,7 +55,7 @@ TRAINING = (
     Series(
         "kl",
         "KL divergence to the reference policy",
-        "How far the policy has moved from the reference, in nats per token.",
+        "How far the policy has moved from the reference",
         (("kl", "", "-"),),
     ),
     Series(
@@ -77,6 +77,38 @@ TRAINING = (
         "Share of groups with zero variance",
         "Groups whose rewards are all alike teach nothing: here the batch shrinks without saying so.",
         (("frac_reward_zero_std", "", "-"),),
+    ),
+)
+PREFERENCES = (
+    Series(
+        "gold-proxy",
+        "Gold and proxy reward of training rollouts",
+        "What the reward model says (dashed) and what is true (solid): apart, the model is being exploited.",
+        (("rewards/gold/mean", "gold", "-"), ("rewards/reward_model/mean", "proxy", "--")),
+    ),
+    Series(
+        "explained-variance",
+        "What the critic explains",
+        "Share of the variance of returns that the critic foresaw; below 0 it is worse than a constant.",
+        (("explained_variance", "", "-"),),
+    ),
+    Series(
+        "value-loss",
+        "Loss of the critic",
+        "Squared error of its values: a critic that starts from the reward model should start low.",
+        (("value_loss", "", "-"),),
+    ),
+    Series(
+        "implicit-reward",
+        "Accuracy of the implicit reward",
+        "Share of training pairs whose chosen reply gained more log-probability than the rejected one.",
+        (("rewards/accuracies", "", "-"),),
+    ),
+    Series(
+        "pair-logps",
+        "Log-probability of chosen and rejected replies",
+        "Both may fall while the margin grows: then neither reply becomes likelier.",
+        (("logps/chosen", "chosen", "-"), ("logps/rejected", "rejected", "--")),
     ),
 )
 
@@ -116,12 +148,12 @@ def draw(table: pd.DataFrame, series: Series, palette: Mapping[str, str]) -> Fig
     return figure
 
 
-def of_rl(table: pd.DataFrame) -> pd.DataFrame:
-    """The curves of stages that log a reward; those of one arm end to end, steps and samples counted on."""
+def of_rl(table: pd.DataFrame, by: str = "reward") -> pd.DataFrame:
+    """The curves of stages that log `by`; those of one arm end to end, steps and samples counted on."""
     logged = table[table.step.notna()]
     parts = []
     for _, rows in logged.groupby("arm", sort=False):
-        nodes = rows.node[rows.metric == "reward"].unique()  # upstream first
+        nodes = rows.node[rows.metric == by].unique()  # upstream first
         done = {"step": 0.0, "samples": 0.0}
         for node in nodes:
             part = rows[rows.node == node]
@@ -143,6 +175,14 @@ def binned(rows: pd.DataFrame | None, points: int = POINTS) -> pd.DataFrame:
     bins = np.arange(len(wide)) * points // len(wide)
     steps = wide.index.to_series().groupby(bins).mean()
     return wide.groupby(bins).mean().set_index(steps.to_numpy())
+
+
+def distance(run: Run) -> str:
+    """The end of the caption of `kl`: PPO's is a completion's, that of the others a token's."""
+    kinds = {graph.resolve(run.recipes, node)["run"] for node in run.all_nodes() if node.kind == "stage"}
+    if {"ppo", "grpo"} <= kinds:
+        return ", in nats: per completion of PPO, per token of GRPO."
+    return ", in nats per completion." if "ppo" in kinds else ", in nats per token."
 
 
 def reference(run: Run) -> str:

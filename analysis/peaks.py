@@ -43,13 +43,13 @@ def peaks(curve: pd.DataFrame, of_sequences: bool, at: Iterable[str] = ()) -> di
         means = trailing(curve, logged)
         if means.empty:
             continue
-        top = means.idxmax()
-        found[f"peak/{name}"] = float(means[top])
-        found[f"rise/{name}"] = float(means[top] - means.iloc[0])
-        found[f"drop/{name}"] = float(means[top] - means.iloc[-1])
+        top = int(means.argmax())
+        found[f"peak/{name}"] = float(means.iloc[top])
+        found[f"rise/{name}"] = float(means.iloc[top] - means.iloc[0])
+        found[f"drop/{name}"] = float(means.iloc[top] - means.iloc[-1])
         distances = kl.reindex(means.index)
         if distances.notna().any():
-            found[f"kl_at_peak/{name}"] = float(distances[top])
+            found[f"kl_at_peak/{name}"] = float(distances.iloc[top])
             found |= {f"{name}_at_kl/{level}": passing(distances, means, float(level)) for level in at}
     return found
 

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import command, table
+from analysis import command, preferences, table
 from recipes.errors import UserError
 
 TABLES = ("arms", "claims", "objectives", "published", "health", "cost")
+IF_THERE = tuple(kind.name for kind in preferences.TABLES)
 KEY = ["arm", "seed", "node", "metric"]
 
 
@@ -35,6 +36,11 @@ def publish(run: table.Run, out: Path, report: str) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for name in TABLES:
         shutil.copyfile(folder / f"{name}.csv", out / f"{name}.csv")
+    for name in IF_THERE:
+        if (folder / f"{name}.csv").exists():
+            shutil.copyfile(folder / f"{name}.csv", out / f"{name}.csv")
+        else:
+            (out / f"{name}.csv").unlink(missing_ok=True)
     numbers = worth_keeping(table.final(pd.read_csv(folder / "table.csv")))
     numbers.drop(columns=["step", "source"]).to_csv(out / "numbers.csv", index=False)
     for column in ("versions", "hardware"):

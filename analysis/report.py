@@ -23,8 +23,10 @@ from analysis import (
     claims,
     command,
     configuration,
+    contenders,
     means,
     objectives,
+    preferences,
     samples,
     summary,
     table,
@@ -35,7 +37,7 @@ from analysis.statistics import ENOUGH
 from recipes.errors import UserError
 
 _NUMERIC = re.compile(
-    rf"[{means.MINUS}+]?\d[\d.,]*(e\d+)?( ?%)?( \[.*\])?"  # 0.19 [0.18, 0.20], 26.3 % [24.8, 27.8], 3.3e13
+    rf"(< )?[{means.MINUS}+]?\d[\d.,]*(e\d+)?( ?%)?( \[.*\])?"  # 0.19 [0.18, 0.20], 26.3 % [24.8, 27.8]
     rf"|\d+/\d+|(\d+ (h|min|s) ?)+|{means.DASH}"
 )
 LONG = 40  # characters from which a cell gets room for a line of text
@@ -48,8 +50,12 @@ def render(run: table.Run, folder: Path, report: str = "report") -> str:
     task = tables.headline(run)
     provenance = table.provenance(run)
     rollouts = samples.rollouts(run)
+    learnt = preferences.read(folder)
+    taxed = {task for kind, _, frame in learnt if kind.name == "alignment_tax" for task in frame.task}
     arms, checks = tables.arms(run, numbers), tables.health(table.health(run))
     script = _template("viewer.js").render()
+    gold_task = contenders.gold_task(run, numbers)
+    among = contenders.contenders(run, numbers, gold_task) if gold_task else []
     figures = {figure["name"]: figure for figure in json.loads((folder / "figures/index.json").read_text())}
     for name, figure in figures.items():
         figure["src"] = _data_uri(folder / f"figures/{name}.svg")
@@ -67,12 +73,17 @@ def render(run: table.Run, folder: Path, report: str = "report") -> str:
         parts=_cells(uncertainty.parts(run, numbers, arms)),
         accuracy=summary.change(run, numbers, f"{task}/accuracy"),
         length=summary.change(run, numbers, f"{task}/length"),
+        measure=tables.measure(numbers, task),
+        gold=summary.change(run, numbers, f"{task}/gold"),
+        wins=summary.change(run, numbers, f"{task}/win_rate"),
+        learnt=[(kind, caption, _cells(kind.shown(frame))) for kind, caption, frame in learnt],
+        policies=[who.name for who in among],
         pass_k=tables.largest(numbers, task, "pass"),
         pass_change=summary.change(run, numbers, tables.largest(numbers, task, "pass") or ""),
         verdicts=verdicts,
         tally=claims.tally(verdicts),
         figures=figures,
-        arms_table=_cells(tables.arms_shown(run, arms)),
+        arms_table=_cells(tables.arms_shown(run, arms[~arms.task.isin(taxed)] if taxed else arms)),
         objectives=_cells(objectives.grouped(objectives.optimised(run))),
         conformance=objectives.conformance(run).to_dict("records"),
         published=_cells(tables.published(run, numbers)),
@@ -81,7 +92,8 @@ def render(run: table.Run, folder: Path, report: str = "report") -> str:
         cost=_cells(tables.cost_shown(tables.cost(provenance))),
         total=tables.cost(provenance).iloc[-1],
         rollouts=_json(rollouts),
-        pairs=samples.before_after(run, task),
+        pairs=samples.side_by_side(run, gold_task, among) if among else samples.before_after(run, task),
+        sides=samples.SIDES,
         differences=_cells(configuration.differences(run)),
         recipe_yaml=_commented((run.root / f"recipes/{run.name}.yaml").read_text(encoding="utf-8")),
         facts=configuration.facts(provenance),

@@ -5,9 +5,11 @@ here as plain text that any encoder accepts; escaping is the template's work. Th
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from analysis.contenders import Contender
+from analysis.means import MINUS
 from analysis.table import Run, read_lines
 from recipes import graph
 
@@ -15,6 +17,7 @@ LONGEST = 2000  # characters shown of one text
 STEPS = 5  # training steps shown of one arm
 EACH = 3  # correct, and as many incorrect, completions shown of one step
 ITEMS = 6  # held-out problems shown before and after
+SIDES = 6  # policies shown side by side
 
 # Control characters as their visible pictures, so that none acts on the reader's page or terminal.
 CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
@@ -81,7 +84,20 @@ def _shown(arm: str, row: dict[str, Any]) -> dict[str, Any]:
 
 def before_after(run: Run, task: str) -> list[dict[str, Any]]:
     """The first sample of one held-out problem a difficulty, before and after, of the first arm and seed."""
-    sides = [_first_samples(run, checkpoint, task) for checkpoint in run.ends]
+    return _beside(run, task, [(name, run.arms[0], name) for name in run.ends])
+
+
+def side_by_side(run: Run, task: str, among: Sequence[Contender]) -> list[dict[str, Any]]:
+    """The same of at most SIDES policies, first of all one of each stage that made them."""
+    first_of = {who.stage: who for who in reversed(among)}
+    chosen = [*first_of.values(), *(who for who in among if who not in first_of.values())][:SIDES]
+    return _beside(run, task, [(who.name, who.arm, who.checkpoint) for who in among if who in chosen])
+
+
+def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
+    """Of policies (name, arm, checkpoint), as far as their samples are on disk."""
+    read = {name: _first_samples(run, arm, checkpoint, task) for name, arm, checkpoint in policies}
+    names, sides = list(filter(read.get, read)), list(filter(None, read.values()))
     if not sides:
         return []
     shared = [[side[item] for side in sides] for item in sides[0] if all(item in side for side in sides)]
@@ -93,16 +109,28 @@ def before_after(run: Run, task: str) -> list[dict[str, Any]]:
             "answer": safe(rows[0]["answer"]),
             "difficulty": difficulty,
             "sides": [
-                {"checkpoint": name, "completion": safe(row["completions"][0]), "correct": row["correct"][0]}
-                for name, row in zip(run.ends, rows, strict=True)
+                {
+                    "checkpoint": name,
+                    "completion": safe(row["completions"][0]),
+                    "correct": row["correct"][0],
+                    "scores": _scores(row),
+                }
+                for name, row in zip(names, rows, strict=True)
             ],
         }
         for difficulty, rows in chosen
     ]
 
 
-def _first_samples(run: Run, checkpoint: str, task: str) -> dict[Any, dict[str, Any]]:
-    asked = graph.Node(run.name, run.scale, run.arms[0], run.seeds[0], checkpoint, "eval")
+def _scores(row: dict[str, Any]) -> str:
+    """`gold 1.20, proxy 0.85, 14 tokens` of the first sample; empty where it was not scored by gold."""
+    named = [f"{name} {row[name][0]:.2f}" for name in ("gold", "proxy") if row.get(name)]
+    named = [text.replace("-0.00", "0.00").replace("-", MINUS) for text in named]
+    return ", ".join([*named, f"{row['tokens'][0]} tokens"]) if named else ""
+
+
+def _first_samples(run: Run, arm: str, checkpoint: str, task: str) -> dict[Any, dict[str, Any]]:
+    asked = graph.Node(run.name, run.scale, arm, run.seeds[0], checkpoint, "eval")
     node = graph.owner(run.recipes, asked)
     rows = read_lines(run.folder(node) / f"{checkpoint}.samples.jsonl")
     return {row["item"]: row for row in rows if row["task"] == task and row["completions"]}

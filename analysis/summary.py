@@ -46,16 +46,20 @@ def title(run: Run) -> str:
 
 
 def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> list[str]:
-    """Exactly five lines: what was run, accuracy, length, how many verdicts of each kind, the foremost."""
+    """Exactly five lines: what was run, accuracy or gold, length, verdicts of each kind, the foremost."""
     task, arm = tables.headline(run), run.arms[0]
     size = f"{run.scale} scale, {plural(len(run.seeds), 'seed')}, {plural(len(run.arms), 'arm')}"
     accuracy = change(run, table, f"{task}/accuracy").text()
     length = change(run, table, f"{task}/length").text()
     few = f" (a decision takes {ENOUGH} seeds)" if verdicts and len(run.seeds) < ENOUGH else ""
     where = f"on {task}, {arm}, {ARROW.join(run.ends)}" if task else "(no model is evaluated)"
+    quality = f"Accuracy {where}: {accuracy}"
+    if tables.measure(table, task) == "gold":
+        gold, wins = (change(run, table, f"{task}/{name}").text() for name in ("gold", "win_rate"))
+        quality = f"Gold reward {where}: {gold}; win rate: {wins}"
     return [
         f"{title(run)}: {size}",
-        f"Accuracy {where}: {accuracy}",
+        quality,
         f"Response length in tokens: {length}",
         f"Published claims: {counts(verdicts)}{few}",
         foremost(verdicts),

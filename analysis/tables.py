@@ -17,6 +17,8 @@ from analysis.means import DASH, LENGTHS, MINUS, Mean, average, number, percent,
 from analysis.table import Run, measured
 from recipes import graph
 
+MEASURES = {"gold": "gold reward", "accuracy": "accuracy"}  # what arms are compared by: the first there is
+PREFERENCES = ("gold", "win_rate", "proxy", "kl")  # metrics that only preference learning has
 OTHER_SCALE = "different scale: not comparable in level"
 
 
@@ -35,6 +37,12 @@ def tasks(run: Run, arm: str, checkpoint: str) -> dict[str, dict]:
 def headline(run: Run) -> str:
     """The task the summary speaks of: the first of the last checkpoint; empty where nothing is evaluated."""
     return next((task for end in run.ends[-1:] for task in tasks(run, run.arms[0], end)), "")
+
+
+def measure(table: pd.DataFrame, task: str) -> str:
+    """What arms are compared by on a task: gold reward where it was measured, else accuracy."""
+    there = set(table.metric[table.step.isna()])
+    return next((name for name in MEASURES if f"{task}/{name}" in there), "accuracy")
 
 
 def best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
@@ -86,8 +94,10 @@ def _columns(table: pd.DataFrame, task: str) -> dict[str, str]:
         metric = largest(table, task, name)
         if metric:
             columns[metric.rpartition("/")[2]] = metric
+    there = set(table.metric)
+    gold = {leaf: f"{task}/{leaf}" for leaf in PREFERENCES if f"{task}/{leaf}" in there}
     leaves = ("format_rate", "truncation_rate", *LENGTHS)
-    return columns | {leaf: f"{task}/{leaf}" for leaf in leaves}
+    return columns | gold | {leaf: f"{task}/{leaf}" for leaf in leaves}
 
 
 def arms_shown(run: Run, frame: pd.DataFrame) -> pd.DataFrame:
@@ -97,7 +107,9 @@ def arms_shown(run: Run, frame: pd.DataFrame) -> pd.DataFrame:
     for row in frame.to_dict("records"):
         out = {"checkpoint": row_name(run, row) + (" (best template)" if row["best_template"] else "")}
         out["accuracy"] = shown(Mean(row["accuracy"], row["accuracy_low"], row["accuracy_high"], 1, ""))
-        out |= {name.replace("_", " "): number(row[name], name) for name in names if name != "accuracy"}
+        for name in names[1:]:
+            whole = Mean(row[name], row[f"{name}_low"], row[f"{name}_high"], 1, "")
+            out[name.replace("_", " ")] = shown(whole) if name in PREFERENCES[:2] else number(row[name], name)
         rows.append(out | {"models": row["models"]})
     return pd.DataFrame(rows).fillna(DASH)
 
