@@ -16,7 +16,8 @@ from recipes.shape import known
 if TYPE_CHECKING:
     from recipes.recipe import Recipe
 
-METRICS = ("accuracy", "format_rate", "truncation_rate", "length", "length_correct", "length_incorrect")
+METRICS = ("format_rate", "truncation_rate", "length")
+VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # of tasks that can tell right from wrong
 SCORED = {"gold": ("gold", "win_rate"), "proxy": ("proxy",), "kl": ("kl",)}  # of a task's `score`
 BY_DIFFICULTY = ("accuracy", "length")
 OF_TRAINING = ("last", "last_fifth", "mean", "max")  # of a curve; recipes/stages/curves.py makes them
@@ -87,12 +88,15 @@ def _check_place(
 def _check_evaluated(path: str, metric: str, tasks: Mapping[str, Mapping], where: str) -> None:
     task, _, name = metric.partition("/")
     known(path, [task], list(tasks), f"task at {where}")
-    scores = tasks[task].get("score", [])
+    scores, problems = tasks[task].get("score", []), tasks[task].get("task", {})
+    verified = "hub" not in problems or "verifier" in problems
     best = [f"{score}/bon" for score in ("gold", "proxy") if {score, "proxy"} <= set(scores)]
     metrics = [*METRICS, *(metric for score in scores for metric in SCORED[score])]
-    metrics += [f"{family}@{k}" for family in ("pass", "maj", *best) for k in tasks[task]["k"]]
-    if not re.fullmatch(rf"({'|'.join(BY_DIFFICULTY)})/difficulty=\d+", name):
-        known(path, [name], [*metrics, *(f"{m}/difficulty=N" for m in BY_DIFFICULTY)], "metric")
+    families = [*best, *(("pass", "maj") if verified else ())]
+    metrics += [f"{family}@{k}" for family in families for k in tasks[task]["k"]]
+    metrics += [*VERIFIED, *(f"{m}/difficulty=N" for m in BY_DIFFICULTY)] if verified else []
+    if not (verified and re.fullmatch(rf"({'|'.join(BY_DIFFICULTY)})/difficulty=\d+", name)):
+        known(path, [name], metrics, "metric")
 
 
 def of_training(metric: str) -> bool:
