@@ -55,11 +55,6 @@ def names_hub(config: Any) -> bool:
     return isinstance(config, list) and any(names_hub(value) for value in config)
 
 
-def names_hub(config: dict[str, Any]) -> bool:
-    """Whether a configuration names a model or data of the Hub, at any depth."""
-    return "hub" in config or any(names_hub(part) for part in config.values() if isinstance(part, dict))
-
-
 def few_collections() -> None:
     """Look for garbage seldom: what an import makes stays, and searching it takes a sixth of its time."""
     gc.set_threshold(50_000, 50, 50)
