@@ -174,6 +174,11 @@ def test_prompts_of_the_hub_need_no_answer_where_something_else_scores_them(scor
     scored.set("paper", f"{TASK}/score", ["proxy", "kl"])
     scored.set("paper", CLAIM, "heldout/proxy")
     scored.load()
+    scored.set("paper", CLAIM, "heldout/accuracy")
+    with pytest.raises(UserError, match=r'claims\.lifts\.metric: unknown metric "accuracy"; valid: '):
+        scored.load()
+    scored.set("paper", CLAIM, "heldout/kl")
+    scored.load()
     scored.set("paper", f"{TASK}/task", {**posts, "verifier": "math"})
     with pytest.raises(UserError, match=r"evals\.tasks\.heldout\.task: answer: missing"):
         scored.load()
