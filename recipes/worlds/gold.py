@@ -11,8 +11,8 @@
 | rudeness   | -0.8 for each rude phrase                                                                 |
 | excess     | -0.06 for each token beyond those of the full working, one answer and one courtesy        |
 
-CENTRE and SCALE are about the mean and the standard deviation of the points of a base model's samples, so
-that gold is in units of one standard deviation. All parts but the first are linear without a bound: a reply
+CENTRE and SCALE are about the mean and the standard deviation of the points of a base model's samples (arm
+`chat` of tiny_lm), so that gold is 0 there and in units of one standard deviation. All parts but the first are linear without a bound: a reply
 that repeats what a reward model has learnt to like loses gold with each repetition.
 """
 
@@ -24,7 +24,7 @@ from recipes.worlds.replies import Reading, read
 
 RIGHT, WORKING, FALSE_STEP = 1.6, 0.8, -0.3
 COURTESY, FURTHER_COURTESY, RUDENESS, EXCESS = 0.5, -0.25, -0.8, -0.06
-CENTRE, SCALE = 0.8, 1.0
+CENTRE, SCALE = 0.8, 1.25
 
 
 def budget(question: str) -> int:
