@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from recipes.trainers.dropout import disable_dropout
 from recipes.trainers.logprobs import PIECES, SMALLEST, pieces, to_the_left
 
 
@@ -58,10 +59,7 @@ def new_head(policy: Any, seed: int) -> nn.Linear:
 
 def trainable(critic: Critic) -> Critic:
     """With gradients, and without dropout, under which old and new values would differ."""
-    for module in critic.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-    return critic.requires_grad_(True).train()
+    return disable_dropout(critic).requires_grad_(True).train()
 
 
 def token_values(critic: Any, ids: torch.Tensor, mask: torch.Tensor, keep: int, whole: bool) -> torch.Tensor:
