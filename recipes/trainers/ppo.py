@@ -14,16 +14,12 @@ from typing import Any
 
 import torch
 from torch import nn
-from trl.trainer.utils import (
-    add_fused_lm_head,
-    disable_dropout_in_model,
-    shuffle_sequence_dict,
-    split_tensor_dict,
-)
+from trl.trainer.utils import add_fused_lm_head, shuffle_sequence_dict, split_tensor_dict
 
 from recipes.errors import UserError
 from recipes.trainers import gae
 from recipes.trainers.critic import token_values
+from recipes.trainers.dropout import disable_dropout
 from recipes.trainers.grpo import GRPO
 from recipes.trainers.objective import OLD, loss_mask
 from recipes.trainers.ptx import Ptx
@@ -44,7 +40,9 @@ class PPO(GRPO):
         super().__init__(*args, **kwargs)
         if self.is_fsdp_enabled or self.is_deepspeed_enabled:
             raise UserError("stage ppo runs on one device, or on several under DDP, for its critic's sake")
-        disable_dropout_in_model(reference)
+        if self.args.disable_dropout:
+            disable_dropout(self.model)
+        disable_dropout(reference)
         add_fused_lm_head(reference, temperature=self.temperature)
         self.ref_model = self.accelerator.prepare_model(
             reference.requires_grad_(False), evaluation_mode=True
