@@ -55,9 +55,10 @@ def run(
     model = models.load(source, **options)
     generation = copy.deepcopy(model.generation_config)
     args.model_init_kwargs = None  # TRL refuses them with a loaded model
-    reference = models.load(
-        models.locate(None, inputs["reference"]) if "reference" in inputs else source, **options
-    )
+    anchor = models.locate(None, inputs["reference"]) if "reference" in inputs else source
+    names = (f"the reference {anchor.place}", f"the policy {source.place}")
+    models.same_tokenizer(models.load_tokenizer(anchor), tokenizer, names)
+    reference = models.load(anchor, **options)
     scorer = reward_models.load(inputs[REWARD_MODEL]) if REWARD_MODEL in inputs else None
 
     world = worlds.of_task(config["task"])
