@@ -15,11 +15,10 @@ ASKED = 16  # questions at once
 
 def reward_model(rows: Sequence[Row], metrics_json: Path, aggregate: str) -> tuple[Labels, int, int]:
     """Rewards of a stage's reward model, the mean or the worst of its members."""
-    import torch
-
+    from evals.backend import device
     from recipes import reward_models
 
-    model = reward_models.load(metrics_json).to("cuda" if torch.cuda.is_available() else "cpu")
+    model = reward_models.load(metrics_json).to(device())
     prompts, texts, truncated = flat(rows)
     rewards = model.score_text(prompts, texts, [not cut for cut in truncated])  # (members, completions)
     values = reward_models.aggregated(rewards, aggregate).tolist()
@@ -29,6 +28,7 @@ def reward_model(rows: Sequence[Row], metrics_json: Path, aggregate: str) -> tup
 
 def implicit(rows: Sequence[Row], policy: Path, reference: Path, beta: float) -> tuple[Labels, int, int]:
     """beta log(pi(y|x) / pi_ref(y|x)), the reward that DPO's policy implies but for a term of x alone."""
+    from evals.backend import load_model
     from recipes import models
     from recipes.trainers.sequence_logps import sequence_logps
 
@@ -36,7 +36,7 @@ def implicit(rows: Sequence[Row], policy: Path, reference: Path, beta: float) ->
     logps, parameters, counted = [], 0, 0
     for place in (policy, reference):
         source = models.locate(None, place)
-        tokenizer, model = models.load_tokenizer(source), onto_device(source)
+        tokenizer, model = models.load_tokenizer(source), load_model(source)
         before = tokenizer(prompts)["input_ids"]
         # apart from the prompt, as when sampled: no token may span both
         after = tokenizer(texts, add_special_tokens=False)["input_ids"]
@@ -57,10 +57,11 @@ def language_model(rows: Sequence[Row], dials: Mapping[str, Any]) -> tuple[Label
     the pair shown in either order, which takes away its liking for one position. Raises UserError where the
     tokenizer has no such tokens, or a question does not fit.
     """
+    from evals.backend import load_model
     from recipes import models
 
     source = models.locate(dials["model"], None)
-    tokenizer, model = models.load_tokenizer(source), onto_device(source)
+    tokenizer, model = models.load_tokenizer(source), load_model(source)
     digits = [tokenizer(digit, add_special_tokens=False)["input_ids"] for digit in "12"]
     if any(len(ids) != 1 or ids[0] == tokenizer.unk_token_id for ids in digits):
         raise UserError(f"labeller.model: {source.place} has no tokens for the answers 1 and 2")
@@ -115,16 +116,6 @@ def ask(question: str, prompt: str, texts: Sequence[str], first: int, second: in
     """The question about two completions; a brace in them is plain text."""
     put = {"{prompt}": prompt, "{first}": texts[first], "{second}": texts[second]}
     return re.sub("|".join(map(re.escape, put)), lambda match: put[match.group()], question)
-
-
-def onto_device(source: Any) -> Any:
-    """The model of `source`: in its own precision on a GPU, else float32."""
-    import torch
-
-    from recipes import models
-
-    cuda = torch.cuda.is_available()
-    return models.load(source, dtype="auto" if cuda else torch.float32).to("cuda" if cuda else "cpu")
 
 
 def flat(rows: Sequence[Row]) -> tuple[list[str], list[str], list[bool]]:
