@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from recipes.errors import UserError
 from recipes.stages import cli, curves, health, provenance, sentinel
 from recipes.stages.progress import Progress
 
@@ -39,6 +40,8 @@ def run(
     started = provenance.now()
     given = demonstrations.load(inputs["data"]) if "data" in inputs else demonstrations.of_task(config, seed)
     rows = [row for row in given if row["completion"].strip()]
+    if not rows:
+        raise UserError(f"all {len(given)} demonstrations are empty: there is nothing to learn")
     args = arguments(SFTConfig, config["args"], {"save_steps": 100}, workdir, seed)
     source = models.locate(config.get("model"), inputs.get("policy"))
     tokenizer = models.load_tokenizer(source)
