@@ -42,6 +42,19 @@ def batches(recipe: str, arm: str = "base-recipe") -> dict[str, float]:
     }
 
 
+def sizes(recipe: str, arm: str, name: str) -> dict[str, float]:
+    """What a stage learns from at once, and in all; `episodes` to a rollout."""
+    args = stage(recipe, arm, name)["args"]
+    devices = graph.resources(RECIPES, Node(recipe, "paper", arm, 0, name, "stage"))["gpu"]
+    batch = devices * args["per_device_train_batch_size"]
+    found = {"batch": batch * args.get("gradient_accumulation_steps", 1)}
+    if "steps_per_generation" in args:
+        rollout = batch * args["steps_per_generation"]
+        samples = args["max_steps"] * found["batch"] / args["num_iterations"]
+        found |= {"rollout": rollout, "episodes": pytest.approx(samples, abs=rollout)}
+    return found
+
+
 def at(config: dict[str, Any], path: str) -> Any:
     return reduce(lambda part, key: part[key], path.split("."), config)
 
@@ -128,6 +141,46 @@ FACTS = [
     ("reward_design", "no-std", "args.scale_rewards", "none", "2503.20783 §3.2"),
 ]  # fmt: skip
 
+STAGES = [
+    # recipe, arm, stage, what, value, source
+    ("tldr", "base-recipe", "sft", "args.learning_rate", 3e-6, "2403.17031, detail 9"),
+    ("tldr", "base-recipe", "sft", "args.lr_scheduler_type", "cosine", "2403.17031, detail 9"),
+    ("tldr", "base-recipe", "sft", "args.num_train_epochs", 1, "2403.17031, detail 9"),
+    ("tldr", "base-recipe", "sft", "args.max_length", 562, "2403.17031, detail 5"),
+    ("tldr", "base-recipe", "sft", "batch", 128, "2403.17031, detail 9"),
+    ("tldr", "base-recipe", "reward_model", "args.learning_rate", 3e-6, "2403.17031, detail 10"),
+    ("tldr", "base-recipe", "reward_model", "args.num_train_epochs", 1, "2403.17031, detail 10"),
+    ("tldr", "base-recipe", "reward_model", "args.max_length", 638, "2403.17031, detail 5"),
+    ("tldr", "base-recipe", "reward_model", "batch", 64, "2403.17031, detail 10"),
+    ("tldr", "base-recipe", "reward_model", "normalize", "mean", "2403.17031, detail 15: a bias"),
+    ("tldr", "base-recipe", "ppo", "critic", "reward_model", "2403.17031, detail 22"),
+    ("tldr", "base-recipe", "ppo", "args.missing_eos_score", -1, "2403.17031, detail 23"),
+    ("tldr", "base-recipe", "ppo", "args.whiten_rewards", False, "2403.17031, detail 24; code"),
+    ("tldr", "base-recipe", "ppo", "args.whiten_advantages", True, "2403.17031, detail 25"),
+    ("tldr", "base-recipe", "ppo", "args.kl_coef", 0.05, "its code"),
+    ("tldr", "base-recipe", "ppo", "args.gamma", 1.0, "its code"),
+    ("tldr", "base-recipe", "ppo", "args.lam", 0.95, "its code"),
+    ("tldr", "base-recipe", "ppo", "args.vf_coef", 0.1, "its code"),
+    ("tldr", "base-recipe", "ppo", "args.epsilon", 0.2, "its code"),
+    ("tldr", "base-recipe", "ppo", "args.cliprange_value", 0.2, "its code"),
+    ("tldr", "base-recipe", "ppo", "args.temperature", 0.7, "its code"),
+    ("tldr", "base-recipe", "ppo", "args.max_completion_length", 53, "its code"),
+    ("tldr", "base-recipe", "ppo", "args.num_iterations", 4, "its code"),
+    ("tldr", "base-recipe", "ppo", "args.learning_rate", 3e-6, "2403.17031, table of PPO"),
+    ("tldr", "base-recipe", "ppo", "args.lr_scheduler_type", "linear", "2403.17031, table of PPO"),
+    ("tldr", "base-recipe", "ppo", "batch", 512, "its code"),
+    ("tldr", "base-recipe", "ppo", "rollout", 512, "its code"),
+    ("tldr", "base-recipe", "ppo", "episodes", 1_000_000, "its code"),
+    ("tldr", "base-recipe", "dpo", "args.beta", 0.05, "its code"),
+    ("tldr", "base-recipe", "dpo", "args.learning_rate", 3e-6, "its code"),
+    ("tldr", "base-recipe", "dpo", "batch", 64, "its code"),
+    ("tldr", "whitened-rewards", "ppo", "args.whiten_rewards", True, "2403.17031, detail 24"),
+    ("tldr", "unit-reward", "reward_model", "normalize", "unit", "1909.08593 §2"),
+    ("tldr", "stiennon", "sft", "args.learning_rate", 6.35e-5, "2009.01325 App. B.1"),
+    ("tldr", "stiennon", "reward_model", "args.learning_rate", 1.5e-5, "2009.01325 App. B.1"),
+    ("tldr", "stiennon", "ppo", "args.learning_rate", 1.5e-5, "2009.01325 App. B.1"),
+]
+
 EVALUATIONS = [
     # recipe, task, field, value, source
     ("r1_zero", "aime24", {"temperature": 0.6, "top_p": 0.95, "samples": 64}, "2501.12948v1 §3, v2 D.1"),
@@ -173,6 +226,13 @@ PUBLISHED = [
     ("policy_gradient", "Mean reward of 5 at the end, raw rewards", 2.667, "lecture 17, var/"),
     ("policy_gradient", "Mean reward of 5 at the end, centered rewards", 3.333, "lecture 17, var/"),
     ("policy_gradient", "Mean reward of 5 at the end, normalized rewards", 3.333, "lecture 17, var/"),
+    ("tldr", "held-out accuracy of the reward model, Pythia 1B", 62.8, "2403.17031"),
+    ("tldr", "held-out accuracy of the reward model, Pythia 2.8B", 66.9, "2403.17031"),
+    ("tldr", "held-out accuracy of the reward model, Pythia 6.9B", 68.9, "2403.17031"),
+    ("tldr", "preferred to the reference summary, 1.3B by PPO", 61, "2009.01325 §4"),
+    ("tldr", "preferred to the reference summary, 10 times larger, fine-tuned", 43, "2009.01325 §4"),
+    ("tldr", "preferred to the reference summary, Pythia 1B by PPO (GPT-4o mini)", 64.7, "TRL, PPO"),
+    ("tldr", "preferred to the reference summary, Pythia 1B fine-tuned (GPT-4o mini)", 33.0, "TRL, PPO"),
 ]
 
 
@@ -180,6 +240,12 @@ PUBLISHED = [
 def test_a_setting_is_the_papers(recipe, arm, what, value, source):
     derived = batches(recipe, arm)
     assert (derived[what] if what in derived else at(stage(recipe, arm), what)) == value, source
+
+
+@pytest.mark.parametrize(("recipe", "arm", "name", "what", "value", "source"), STAGES)
+def test_a_setting_of_one_of_many_stages_is_the_papers(recipe, arm, name, what, value, source):
+    derived = sizes(recipe, arm, name)
+    assert (derived[what] if what in derived else at(stage(recipe, arm, name), what)) == value, source
 
 
 @pytest.mark.parametrize(("recipe", "task", "fields", "source"), EVALUATIONS)
