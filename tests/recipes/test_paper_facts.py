@@ -44,7 +44,9 @@ def batches(recipe: str, arm: str = "base-recipe") -> dict[str, float]:
 
 def sizes(recipe: str, arm: str, name: str) -> dict[str, float]:
     """What a stage learns from at once, and in all; `episodes` to a rollout."""
-    args = stage(recipe, arm, name)["args"]
+    args = stage(recipe, arm, name).get("args", {})
+    if "per_device_train_batch_size" not in args:  # it learns nothing
+        return {}
     devices = graph.resources(RECIPES, Node(recipe, "paper", arm, 0, name, "stage"))["gpu"]
     batch = devices * args["per_device_train_batch_size"]
     found = {"batch": batch * args.get("gradient_accumulation_steps", 1)}
@@ -179,6 +181,29 @@ STAGES = [
     ("tldr", "stiennon", "sft", "args.learning_rate", 6.35e-5, "2009.01325 App. B.1"),
     ("tldr", "stiennon", "reward_model", "args.learning_rate", 1.5e-5, "2009.01325 App. B.1"),
     ("tldr", "stiennon", "ppo", "args.learning_rate", 1.5e-5, "2009.01325 App. B.1"),
+    ("rlaif", "base-recipe", "sft", "args.learning_rate", 1e-5, "2309.00267 App. G"),
+    ("rlaif", "base-recipe", "sft", "args.optim", "adafactor", "2309.00267 App. G"),
+    ("rlaif", "base-recipe", "sft", "args.num_train_epochs", 1, "2309.00267 App. G"),
+    ("rlaif", "base-recipe", "sft", "args.max_length", 1152, "2309.00267 App. G: 1,024 and 128"),
+    ("rlaif", "base-recipe", "sft", "batch", 128, "2309.00267 App. G"),
+    ("rlaif", "base-recipe", "label", "labeller.both_orders", True, "2309.00267 §2.1.1"),
+    ("rlaif", "one-order", "label", "labeller.both_orders", False, "2309.00267 App. B"),
+    ("rlaif", "base-recipe", "reward_model", "args.learning_rate", 1e-5, "2309.00267 App. G"),
+    ("rlaif", "base-recipe", "reward_model", "args.optim", "adafactor", "2309.00267 App. G"),
+    ("rlaif", "base-recipe", "reward_model", "args.num_train_epochs", 2, "2309.00267 App. G: 2 to 3"),
+    ("rlaif", "base-recipe", "reward_model", "args.max_length", 1152, "2309.00267 App. G"),
+    ("rlaif", "base-recipe", "reward_model", "batch", 128, "2309.00267 App. G"),
+    ("rlaif", "base-recipe", "ppo", "critic", "policy", "2309.00267 §3.3"),
+    ("rlaif", "base-recipe", "ppo", "args.num_iterations", 1, "2309.00267 §3.3: REINFORCE"),
+    ("rlaif", "base-recipe", "ppo", "args.gamma", 1.0, "2309.00267 App. F"),
+    ("rlaif", "base-recipe", "ppo", "args.lam", 1.0, "2309.00267 App. F: the return less the baseline"),
+    ("rlaif", "base-recipe", "ppo", "args.kl_coef", 0.05, "2309.00267 App. G"),
+    ("rlaif", "base-recipe", "ppo", "rewards", {"reward_model": 0.95}, "2309.00267 App. A.3: 1 - beta"),
+    ("rlaif", "base-recipe", "ppo", "args.temperature", 0.9, "2309.00267 App. G"),
+    ("rlaif", "base-recipe", "ppo", "args.learning_rate", 1e-5, "2309.00267 App. G"),
+    ("rlaif", "base-recipe", "ppo", "args.max_completion_length", 128, "2309.00267 App. G"),
+    ("rlaif", "base-recipe", "ppo", "batch", 128, "2309.00267 App. G"),
+    ("rlaif", "base-recipe", "ppo", "rollout", 128, "2309.00267 App. F: an update each"),
 ]
 
 EVALUATIONS = [
@@ -233,6 +258,13 @@ PUBLISHED = [
     ("tldr", "preferred to the reference summary, 10 times larger, fine-tuned", 43, "2009.01325 §4"),
     ("tldr", "preferred to the reference summary, Pythia 1B by PPO (GPT-4o mini)", 64.7, "TRL, PPO"),
     ("tldr", "preferred to the reference summary, Pythia 1B fine-tuned (GPT-4o mini)", 33.0, "TRL, PPO"),
+    ("rlaif", "RLAIF preferred to SFT, summaries", 71, "2309.00267 Table 1"),
+    ("rlaif", "RLHF preferred to SFT, summaries", 73, "2309.00267 Table 1"),
+    ("rlaif", "same-size RLAIF preferred to SFT", 68, "2309.00267 Table 1"),
+    ("rlaif", "direct RLAIF preferred to SFT", 74, "2309.00267 Table 1"),
+    ("rlaif", "RLAIF preferred to SFT, corrected for length", 59, "2309.00267 Table 8"),
+    ("rlaif", "alignment of the labels of PaLM 2 XS", 62.7, "2309.00267 Table 3"),
+    ("rlaif", "accuracy of the reward model of AI labels, on people's", 74.2, "2309.00267 Table 5"),
 ]
 
 
