@@ -24,7 +24,7 @@ class Contender:
     name: str
     arm: str
     checkpoint: str
-    last: bool  # what its arm ends with
+    last: bool  # its arm ends with it: the last checkpoint that is the arm's alone
     shared: bool  # by several arms, or on the way of the only one
     stage: str  # the stage that made it; empty of a model from elsewhere
 
@@ -44,37 +44,44 @@ class Replies:
     scores: dict[str, np.ndarray]
 
 
-def gold_task(run: Run, table: pd.DataFrame) -> str:
-    """The first task, the headline before others, that is measured by gold; empty where none is."""
-    there = {metric.removesuffix("/gold") for metric in table.metric[table.step.isna()].unique()
-             if metric.endswith("/gold") and metric.count("/") == 1}  # fmt: skip
-    asked = [tables.headline(run)]
-    asked += [
-        task for arm in run.arms for name in run.checkpoints(arm) for task in tables.tasks(run, arm, name)
-    ]
-    return next((task for task in asked if task in there and not of_training(task)), "")
+def judged_task(run: Run, table: pd.DataFrame) -> str:
+    """The task that policies are compared on; empty where none has gold, nor reward and KL.
+
+    The headline if it is one, else the first of the evaluations' with gold, or else with reward and KL.
+    """
+    there = set(table.metric[table.step.isna()])
+    asked = [tables.headline(run), *asked_tasks(run)]
+    gold = (task for task in asked if f"{task}/gold" in there)
+    return next(gold, None) or next((t for t in asked if {f"{t}/proxy", f"{t}/kl"} <= there), "")
 
 
-def of_training(task: str) -> bool:
-    """Whether the name before `/gold` is a kind of training number (`peak/gold`) and no task."""
-    return task in ("peak", "rise", "drop", "kl_at_peak")
+def asked_tasks(run: Run) -> list[str]:
+    """Every evaluation task of the run, once, in the recipe's order."""
+    return list(
+        dict.fromkeys(
+            task for arm in run.arms for name in run.checkpoints(arm) for task in tables.tasks(run, arm, name)
+        )
+    )
 
 
 def contenders(run: Run, table: pd.DataFrame, task: str) -> list[Contender]:
-    """Every distinct policy with gold reward on the task, in the order of arms and their checkpoints."""
+    """Every distinct policy measured on the task, in the order of arms and their checkpoints."""
+    by = f"{task}/{tables.measure(table, task)}"
     having: dict[tuple, list[tuple[str, str]]] = {}  # a policy's models, one a seed -> where it is evaluated
     for arm in run.arms:
         for checkpoint in run.checkpoints(arm):
-            if len(measured(table, f"{arm}/{checkpoint}", f"{task}/gold")):
+            if len(measured(table, f"{arm}/{checkpoint}", by)):
                 models = tuple(model(run, arm, checkpoint, seed) for seed in run.seeds)
                 having.setdefault(models, []).append((arm, checkpoint))
+    own = {places[0] for places in having.values() if len({arm for arm, _ in places}) == 1}
+    ends = {arm: [name for name in run.checkpoints(arm) if (arm, name) in own][-1:] for arm in run.arms}
     found = []
     for models, places in having.items():
         arm, checkpoint = places[0]
         made_by = models[0].name if isinstance(models[0], graph.Node) else ""
-        last = checkpoint == run.checkpoints(arm)[-1]
-        shared = len({arm for arm, _ in places}) > 1 or (len(run.arms) == 1 and not last)
-        name = arm if last else checkpoint
+        last = [checkpoint] == (ends[arm] or run.checkpoints(arm)[-1:])
+        shared = places[0] not in own or (len(run.arms) == 1 and not last)
+        name = arm if last and not shared else checkpoint
         found.append(Contender(name, arm, checkpoint, last, shared, made_by))
     names = [one.name for one in found]
     return [one if names.count(one.name) == 1 else replace(one, name=one.at) for one in found]
@@ -95,9 +102,35 @@ def baseline(run: Run, among: Sequence[Contender]) -> Contender | None:
     return next(by_stage, None) or next(by_name, None) or next(iter(among), None)
 
 
-def replies(run: Run, contender: Contender, task: str) -> dict[int, Replies]:
-    """By seed; without the seeds whose samples are not on disk or have no gold score."""
-    read: dict[graph.Node, Replies | None] = {}
+def representatives(among: Sequence[Contender], most: int) -> list[Contender]:
+    """At most `most`: what arms share, then an end of each stage, other ends, the rest; as ordered."""
+    ends = [who for who in among if who.last and not who.shared]
+    first_of = {who.stage: who for who in reversed(ends)}
+    wanted = [who for who in among if who.shared] + [who for who in ends if first_of[who.stage] == who]
+    chosen = list(dict.fromkeys([*wanted, *ends, *among]))[:most]
+    return [who for who in among if who in chosen]
+
+
+def in_arm(run: Run, who: Contender, arm: str) -> Contender:
+    """The same policy as another arm had it evaluated, with that arm's proxy; itself where it was not."""
+    own = model(run, who.arm, who.checkpoint, run.seeds[0])
+    for checkpoint in run.checkpoints(arm):
+        if model(run, arm, checkpoint, run.seeds[0]) == own:
+            return replace(who, arm=arm, checkpoint=checkpoint)
+    return who
+
+
+def proxies(run: Run, among: Sequence[Contender]) -> int:
+    """How many different reward models judge these policies."""
+    nodes = (graph.Node(run.name, run.scale, w.arm, run.seeds[0], w.checkpoint, "eval") for w in among)
+    return len({graph.inputs(run.recipes, node).get("proxy") for node in nodes} - {None})
+
+
+Read = dict[graph.Node, Replies | None]
+
+
+def replies(run: Run, contender: Contender, task: str, read: Read) -> dict[int, Replies]:
+    """By seed; without the seeds whose samples are not on disk or have no gold score. `read` is a cache."""
     found = {}
     for seed in run.seeds:
         asked = graph.Node(run.name, run.scale, contender.arm, seed, contender.checkpoint, "eval")

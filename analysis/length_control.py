@@ -30,6 +30,7 @@ from analysis.statistics import interval
 from analysis.win_rates import between, estimate
 
 PRIOR = 10.0  # standard deviation of theta and phi
+SHIFTS = (0, 1, -1, 2, -2)  # sample j of one side meets sample j + shift of the other
 STEPS = 50  # of Newton's method; it takes about six
 BY = ("gold", "proxy")
 
@@ -63,12 +64,20 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return 0.5 * (1 + np.tanh(x / 2))  # of any size
 
 
+def pairs(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which of n samples meet which of m, as indices (pairs,) each: every one at most five, evenly."""
+    most = np.arange(max(n, m))
+    shifts = sorted({shift % max(n, m) for shift in SHIFTS})
+    return np.tile(most % n, len(shifts)), np.concatenate([(most + shift) % m for shift in shifts])
+
+
 def features(lengths: np.ndarray, baseline: np.ndarray) -> np.ndarray:
-    """(items * n * m, 2): one, and tanh of the standardised length difference, of all pairs of an item.
+    """(items * pairs, 2): one, and tanh of the standardised length difference, of pairs().
 
     lengths (items, n), baseline (items, m), in tokens.
     """
-    difference = (lengths[:, :, None] - baseline[:, None, :]).ravel()
+    one, other = pairs(lengths.shape[1], baseline.shape[1])
+    difference = (lengths[:, one] - baseline[:, other]).ravel()
     bounded = np.tanh(difference / (difference.std() or 1.0))
     return np.stack([np.ones_like(difference), bounded], axis=1)
 
@@ -80,7 +89,8 @@ def controlled(one: Replies, other: Replies, score: str) -> tuple[float, float]:
     """
     a, b = paired(one, other, score)
     x = features(*paired(one, other, "tokens"))
-    wins = ((a[:, :, None] > b[:, None, :]) + 0.5 * (a[:, :, None] == b[:, None, :])).ravel()
+    a, b = (side[:, met] for side, met in zip((a, b), pairs(a.shape[1], b.shape[1]), strict=True))
+    wins = ((a > b) + 0.5 * (a == b)).ravel()  # (items * pairs,)
     weights = logistic(x, wins)
     p = sigmoid(x @ weights)
     residual = (x * (wins - p)[:, None]).reshape(len(a), -1, 2).sum(axis=1)  # (items, 2)
@@ -105,20 +115,26 @@ def rate(one: Mapping[int, Replies], other: Mapping[int, Replies], score: str) -
     return Mean(rates[0], float(ends[0]), float(ends[1]), 1, "items")
 
 
-def against(said: Mapping[str, Mapping[int, Replies]], baseline: str) -> pd.DataFrame:
-    """One row a contender other than the baseline: by gold and by proxy the plain and the controlled rate."""
+def against(
+    said: Mapping[str, Mapping[int, Replies]], baseline: str, rivals: Mapping[str, Mapping[int, Replies]]
+) -> pd.DataFrame:
+    """One row a contender other than the baseline: by gold and by proxy the plain and the controlled rate.
+
+    rivals: contender -> what the baseline said, judged by that contender's proxy.
+    """
     rows = []
     for name, own in said.items():
-        if name == baseline or not (shared := sorted(set(own) & set(said[baseline]))):
+        other = rivals[name]
+        if name == baseline or not (shared := sorted(set(own) & set(other))):
             continue
         lengths = [
             float(np.mean(a) - np.mean(b))
-            for a, b in (paired(own[seed], said[baseline][seed], "tokens") for seed in shared)
+            for a, b in (paired(own[seed], other[seed], "tokens") for seed in shared)
         ]
         row: dict = {"of": name, "against": baseline, "length": sum(lengths) / len(lengths)}
         for score in BY:
-            plain = estimate(between(own, said[baseline], score))
-            fair = rate(own, said[baseline], score)
+            plain = estimate(between(own, other, score))
+            fair = rate(own, other, score)
             for kind, mean in (("win_rate", plain), ("controlled", fair)):
                 row |= {f"{score}/{kind}": mean.value, f"{score}/{kind}_low": mean.low,
                         f"{score}/{kind}_high": mean.high}  # fmt: skip

@@ -6,12 +6,13 @@ from typing import Any
 
 import pandas as pd
 
+from analysis import preference_objectives
 from analysis.means import DASH
 from analysis.table import Run
 from recipes import graph
 from recipes.combinations import CLIPPED
 
-RL = ("grpo", "policy_gradient")  # stage kinds
+RL = ("grpo", "policy_gradient", "ppo", "dpo")  # stage kinds
 CONFORMANCE = "results/published/conformance.csv"
 NORMALISERS = {  # loss_type -> what a loss is a mean of
     "grpo": "tokens of each completion, then completions",
@@ -89,6 +90,8 @@ def _clip(config: Mapping[str, Any]) -> tuple[float, float] | None:
         return (1 - bound, 1 + bound) if args["loss"] == "clipped" else None
     if config.get("importance_ratio") == "none":
         return None
+    if config["run"] == "dpo":
+        return None
     low, loss = args.get("epsilon", 0.2), args.get("loss_type", "dapo")
     high = args.get("epsilon_high", low)
     if loss == "cispo":
@@ -106,7 +109,7 @@ def optimised(run: Run) -> pd.DataFrame:
             rows.append({"arm": arm, "objective": ", ".join(kinds)})
         for node in nodes:
             config = graph.resolve(run.recipes, node)
-            described = _grpo(config) if config["run"] == "grpo" else _policy_gradient(config)
+            described = DESCRIBED[config["run"]](config)
             rows.append({"arm": arm + (f"/{run.label(node)}" if len(nodes) > 1 else "")} | described)
     if not any("ratio" in row for row in rows):
         return pd.DataFrame()
@@ -206,14 +209,22 @@ def _policy_gradient(config: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+DESCRIBED = {
+    "grpo": _grpo,
+    "policy_gradient": _policy_gradient,
+    "ppo": preference_objectives.ppo,
+    "dpo": preference_objectives.dpo,
+}
+
+
 def conformance(run: Run) -> pd.DataFrame:
-    """The rows of the conformance table for the objectives of the run's `grpo` stages; empty without them."""
+    """The rows of the conformance table for the objectives of the run's stages; empty without them."""
     path = run.root / CONFORMANCE
     names: set[str] = set()
     for arm in run.arms:
         for node in stages(run, arm, run.seeds[0]):
             config = graph.resolve(run.recipes, node)
-            names |= {name(config)} if config["run"] == "grpo" else set()
+            names.add(name(config) if config["run"] == "grpo" else config["run"])
     rows = _rows(path)
     return rows.loc[rows.objective.isin(names)].reset_index(drop=True)
 

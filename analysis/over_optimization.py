@@ -6,7 +6,8 @@ rollouts of an arm (all seeds), over n = 1.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis import reward_fits
-from analysis.contenders import Contender, model
+from analysis.contenders import Contender, in_arm
 from analysis.drawing import dashes, stacked
 from analysis.learning_curves import binned
 from analysis.means import DASH, MINUS, Mean, average, number, shown
@@ -29,6 +30,7 @@ from recipes import graph
 POINTS = 40  # of an arm's curve, beyond which neighbouring rollouts are averaged
 FEW = 4  # arms up to which seeds have thin lines of their own
 OWN = {"RL": "rl", "best-of-n": "bon"}  # how the policy moved -> its form
+BEST = re.compile(r"(?P<task>[^/]+)/(?P<reward>gold|proxy)/bon@(?P<n>\d+)")
 BLACK = "#333333"
 
 
@@ -85,16 +87,25 @@ def _root(kl: pd.Series) -> np.ndarray:
     return np.sqrt(kl.clip(lower=0).to_numpy())  # k1 of a policy that has hardly moved may fall below 0
 
 
-def of_best_of_n(run: Run, table: pd.DataFrame, task: str, initial: Contender | None) -> list[Track]:
-    """Gold and proxy of the best of n by the proxy, drawn from the initial policy; a track a proxy."""
-    found, seen = [], set()
-    for arm, checkpoint in _of_stage(run, initial):
+def of_best_of_n(run: Run, table: pd.DataFrame, initial: Contender | None) -> list[Track]:
+    """Gold and proxy of the best of n by the proxy, drawn from the initial policy; a track a proxy.
+
+    Of several tasks that with the largest n.
+    """
+    found: list[Track] = []
+    seen = set()
+    if initial is None:
+        return found
+    for arm in run.arms:
+        checkpoint = in_arm(run, initial, arm).checkpoint
+        here = table[(table.arm == arm) & (table.node == checkpoint)].metric.unique()
+        drawn = [match for metric in here if (match := BEST.fullmatch(str(metric)))]
+        if not drawn:
+            continue
+        task = max(drawn, key=lambda match: int(match["n"]))["task"]
         for reward in CURVES:
             at, prefix = f"{arm}/{checkpoint}", f"{task}/{reward}/bon@"
-            rows = table[table.step.isna() & (table.arm == arm) & (table.node == checkpoint)]
-            counts = sorted(
-                {int(str(m).removeprefix(prefix)) for m in rows.metric.unique() if str(m).startswith(prefix)}
-            )
+            counts = sorted(int(m["n"]) for m in drawn if (m["task"], m["reward"]) == (task, reward))
             by_n = {n: measured(table, at, f"{prefix}{n}") for n in counts if n > 1}
             start = measured(table, at, f"{prefix}1" if 1 in counts else f"{task}/{reward}")
             key = (reward, *sorted(start.source.unique()))
@@ -113,16 +124,6 @@ def of_best_of_n(run: Run, table: pd.DataFrame, task: str, initial: Contender | 
                 )
             )  # fmt: skip
     return found
-
-
-def _of_stage(run: Run, initial: Contender | None) -> Iterator[tuple[str, str]]:
-    """(arm, checkpoint) of every arm's evaluation of the initial policy."""
-    for arm in run.arms if initial else ():
-        for checkpoint in run.checkpoints(arm):
-            made_by = model(run, arm, checkpoint, run.seeds[0])
-            if initial and getattr(made_by, "name", "") == initial.stage:
-                yield arm, checkpoint
-                break
 
 
 def _less(one: pd.DataFrame, start: pd.DataFrame) -> pd.DataFrame:
@@ -192,8 +193,11 @@ def _r2(value: float) -> str:
     return number(value) if math.isnan(value) or value > -10 else f"< {MINUS}10"
 
 
-def draw(tracks: Sequence[Track], palette: Mapping[str, str]) -> Figure | None:
-    """Gain in gold above gain in proxy, against d; dotted: the fitted form."""
+def draw(tracks: Sequence[Track], palette: Mapping[str, str], beside: Sequence[Track] = ()) -> Figure | None:
+    """Gain in gold above gain in proxy, against d; dotted: the fitted form.
+
+    beside: tracks of another kind, drawn as black crosses.
+    """
     rewards = [reward for reward in CURVES if any(track.reward == reward for track in tracks)]
     if not rewards:
         return None
@@ -201,11 +205,16 @@ def draw(tracks: Sequence[Track], palette: Mapping[str, str]) -> Figure | None:
     styles = dashes(list(palette))
     handles: list = [Line2D([], [], color=palette[arm], ls=styles[arm], lw=1.8, label=arm) for arm in arms]
     handles.append(Line2D([], [], color=BLACK, lw=1.2, ls=":", label="fitted form"))
+    if beside:
+        name = f"{beside[0].by}, {beside[0].arm}"
+        handles.append(Line2D([], [], color=BLACK, ls="", marker="x", ms=5, label=name))
     figure, axes = stacked(len(rewards), 2.1, handles)
     for axis, reward in zip(axes, rewards, strict=True):
         axis.axhline(0, color="#888888", lw=0.8)
         for track in (track for track in tracks if track.reward == reward):
             _track(axis, track, palette[track.arm], styles[track.arm], len(arms) <= FEW)
+        for track in (track for track in beside if track.reward == reward):
+            axis.plot(track.d, track.gain, "x", color=BLACK, ms=5, zorder=3.5)
         axis.set_ylabel(f"{reward} reward gained", fontsize=9.5)
         axis.tick_params(labelsize=9)
     axes[-1].set_xlabel("√KL to the initial policy, nats a sequence", fontsize=9.5)

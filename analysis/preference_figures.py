@@ -6,7 +6,7 @@ from functools import partial
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import configuration, frontier, over_optimization, reward_models, win_rates
+from analysis import configuration, contenders, frontier, over_optimization, reward_models, win_rates
 from analysis.preferences import Found
 from analysis.table import Run
 
@@ -27,6 +27,8 @@ def plans(run: Run, table: pd.DataFrame, found: Found, palette: Mapping[str, str
     if found.places:
         sweeps = configuration.sweeps(run)
         joined = " Grey lines join arms that differ in one number alone." if sweeps else ""
+        if contenders.proxies(run, found.among) > 1:
+            joined += " Proxy reward is by each arm's own reward model."
         yield (
             "frontier",
             "Reward against divergence",
@@ -35,16 +37,17 @@ def plans(run: Run, table: pd.DataFrame, found: Found, palette: Mapping[str, str
             partial(frontier.draw, found.places, sweeps, palette),
             frontier.said(found.places),
         )
-    for name, title, tracks in (
-        ("over-optimisation", "Over-optimisation by RL", found.trained),
-        ("over-optimisation-bon", "Over-optimisation by best-of-n", found.best_of_n),
+    first = [track for track in found.best_of_n if track.arm == run.arms[0]]
+    for name, title, tracks, beside in (
+        ("over-optimisation", "Over-optimisation by RL", found.trained, first),
+        ("over-optimisation-bon", "Over-optimisation by best-of-n", found.best_of_n, []),
     ):
         yield (
             name,
             title,
             "Reward gained over the initial policy: proxy that rises on where gold turns is being exploited. "
             f"Dotted: R(d) = {over_optimization.form_of(tracks)}.",
-            partial(over_optimization.draw, tracks, palette),
+            partial(over_optimization.draw, tracks, palette, beside),
             over_optimization.said(tracks),
         )
     yield (

@@ -63,6 +63,28 @@ def tax_shown(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(list(rows.values())).fillna(DASH)
 
 
+def by_task(table: pd.DataFrame, task: str, asked: Sequence[str], among: Sequence[Contender]) -> pd.DataFrame:
+    """One row a contender and task: win rate against the world's replies, if two tasks or more have one."""
+    rows = []
+    for name in asked:
+        found = {who.name: average(measured(table, who.at, f"{name}/win_rate")) for who in among}
+        found = {policy: mean for policy, mean in found.items() if mean.n}
+        if len(found) > 1:
+            rows += [{"policy": policy, "task": name, "win_rate": mean.value, "low": mean.low,
+                      "high": mean.high} for policy, mean in found.items()]  # fmt: skip
+    several = len({row["task"] for row in rows} | {task}) > 1
+    return pd.DataFrame(rows if several else [], columns=["policy", "task", "win_rate", "low", "high"])
+
+
+def by_task_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a policy, a column a task."""
+    rows: dict[str, dict[str, str]] = {}
+    for one in frame.to_dict("records"):
+        cell = shown(Mean(one["win_rate"], one["low"], one["high"], 1, ""))
+        rows.setdefault(one["policy"], {"": one["policy"]})[one["task"]] = cell
+    return pd.DataFrame(list(rows.values())).fillna(DASH)
+
+
 def labels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     """One row a distinct `label` stage and metric: who labelled, and what became of it, mean over seeds."""
     rows, seen = [], set()

@@ -3,7 +3,7 @@
 The tables are written by analyse as <name>.csv (and for readers) and read from there by report.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from analysis.over_optimization import Track
 from analysis.reward_fits import WRITTEN
 from analysis.table import Run, final
 
+BY_TASK = ("win_rates_by_task", "alignment_tax")  # tables with columns task: theirs need not be shown again
 RIVAL = "reference reply"  # the world's own reply to each item, among the contenders
 Shown = Callable[[pd.DataFrame], pd.DataFrame]
 
@@ -44,7 +45,8 @@ TABLES = (
         "win_rates",
         "Win rates by gold",
         "How often a reply of the row has more gold reward than one of the column to the same prompt, ties "
-        "half. Interval: items and seeds drawn again, in pairs.",
+        "half. Interval: items and seeds drawn again, in pairs. Of many policies "
+        f"{win_rates.MOST} are shown, one of each kind first.",
         win_rates.table_shown,
     ),
     Table(
@@ -54,6 +56,12 @@ TABLES = (
         "if replies were equally long (AlpacaEval's length-controlled win rate). A rate that falls there was "
         "partly bought with length; where the lengths of the two hardly overlap, it is an extrapolation.",
         length_control.against_shown,
+    ),
+    Table(
+        "win_rates_by_task",
+        "Win rates against the reference replies, by task",
+        "Tasks differ in temperature or in prompts.",
+        preference_tables.by_task_shown,
     ),
     Table(
         "alignment_tax",
@@ -101,16 +109,16 @@ class Found:
 def gather(run: Run, table: pd.DataFrame) -> Found:
     """All of it, from the tidy table and the samples on disk."""
     numbers = final(table)
-    task = contenders.gold_task(run, numbers)
+    task = contenders.judged_task(run, numbers)
     among = contenders.contenders(run, numbers, task) if task else []
     start = contenders.baseline(run, among)
     trained = over_optimization.of_training(run, table)
-    best_of_n = over_optimization.of_best_of_n(run, numbers, task, start) if task else []
-    said = replies(run, among, task)
-    own = {name: by_seed for name, by_seed in said.items() if name != RIVAL}
+    best_of_n = over_optimization.of_best_of_n(run, numbers, start)
+    said, rivals = replies(run, among, start, task)
     frames = {
-        "win_rates": win_rates.matrix(said),
-        "length_controlled": length_control.against(own, start.name) if start else pd.DataFrame(),
+        "win_rates": win_rates.matrix(said | rival(next(iter(said.values()), {}))),
+        "length_controlled": length_control.against(said, start.name if start else "", rivals),
+        "win_rates_by_task": preference_tables.by_task(numbers, task, contenders.asked_tasks(run), among),
         "alignment_tax": preference_tables.tax(run, numbers, task, among, start),
         "over_optimization": over_optimization.table_of([*trained, *best_of_n]),
         "reward_models": reward_models.table_of(run, numbers),
@@ -127,13 +135,20 @@ def gather(run: Run, table: pd.DataFrame) -> Found:
     )
 
 
-def replies(run: Run, among: list[Contender], task: str) -> dict[str, dict[int, Replies]]:
-    """By name and seed what contenders said, at most MOST; and the world's reply, where there is one."""
-    said = {}
-    for who in among[: win_rates.MOST]:
-        if by_seed := contenders.replies(run, who, task):
+def replies(
+    run: Run, among: Sequence[Contender], start: Contender | None, task: str
+) -> tuple[dict[str, dict[int, Replies]], dict[str, dict[int, Replies]]]:
+    """By name and seed what at most MOST contenders said; and what `start` did, judged by each one's proxy."""
+    said: dict[str, dict[int, Replies]] = {}
+    rivals: dict[str, dict[int, Replies]] = {}
+    read: contenders.Read = {}
+    if start is None:
+        return said, rivals
+    for who in contenders.representatives(among, win_rates.MOST):
+        if by_seed := contenders.replies(run, who, task, read):
             said[who.name] = by_seed
-    return said | rival(next(iter(said.values()), {}))
+            rivals[who.name] = contenders.replies(run, contenders.in_arm(run, start, who.arm), task, read)
+    return said, rivals
 
 
 def rival(by_seed: Mapping[int, Replies]) -> dict[str, dict[int, Replies]]:

@@ -51,11 +51,12 @@ def render(run: table.Run, folder: Path, report: str = "report") -> str:
     provenance = table.provenance(run)
     rollouts = samples.rollouts(run)
     learnt = preferences.read(folder)
-    taxed = {task for kind, _, frame in learnt if kind.name == "alignment_tax" for task in frame.task}
+    judged = contenders.judged_task(run, numbers)
+    by_task = [frame for kind, _, frame in learnt if kind.name in preferences.BY_TASK]
+    apart = {name for frame in by_task for name in frame.task} - {judged, task}
     arms, checks = tables.arms(run, numbers), tables.health(table.health(run))
     script = _template("viewer.js").render()
-    gold_task = contenders.gold_task(run, numbers)
-    among = contenders.contenders(run, numbers, gold_task) if gold_task else []
+    among = contenders.contenders(run, numbers, judged) if judged else []
     figures = {figure["name"]: figure for figure in json.loads((folder / "figures/index.json").read_text())}
     for name, figure in figures.items():
         figure["src"] = _data_uri(folder / f"figures/{name}.svg")
@@ -83,7 +84,7 @@ def render(run: table.Run, folder: Path, report: str = "report") -> str:
         verdicts=verdicts,
         tally=claims.tally(verdicts),
         figures=figures,
-        arms_table=_cells(tables.arms_shown(run, arms[~arms.task.isin(taxed)] if taxed else arms)),
+        arms_table=_cells(tables.arms_shown(run, arms[~arms.task.isin(apart)] if apart else arms)),
         objectives=_cells(objectives.grouped(objectives.optimised(run))),
         conformance=objectives.conformance(run).to_dict("records"),
         published=_cells(tables.published(run, numbers)),
@@ -92,7 +93,7 @@ def render(run: table.Run, folder: Path, report: str = "report") -> str:
         cost=_cells(tables.cost_shown(tables.cost(provenance))),
         total=tables.cost(provenance).iloc[-1],
         rollouts=_json(rollouts),
-        pairs=samples.side_by_side(run, gold_task, among) if among else samples.before_after(run, task),
+        pairs=samples.side_by_side(run, judged, among) if among else samples.before_after(run, task),
         sides=samples.SIDES,
         differences=_cells(configuration.differences(run)),
         recipe_yaml=_commented((run.root / f"recipes/{run.name}.yaml").read_text(encoding="utf-8")),

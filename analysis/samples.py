@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from analysis.contenders import Contender
+from analysis.contenders import Contender, representatives
 from analysis.means import MINUS
 from analysis.table import Run, read_lines
 from recipes import graph
@@ -88,10 +88,9 @@ def before_after(run: Run, task: str) -> list[dict[str, Any]]:
 
 
 def side_by_side(run: Run, task: str, among: Sequence[Contender]) -> list[dict[str, Any]]:
-    """The same of at most SIDES policies, first of all one of each stage that made them."""
-    first_of = {who.stage: who for who in reversed(among)}
-    chosen = [*first_of.values(), *(who for who in among if who not in first_of.values())][:SIDES]
-    return _beside(run, task, [(who.name, who.arm, who.checkpoint) for who in among if who in chosen])
+    """The same of at most SIDES policies."""
+    chosen = representatives(among, SIDES)
+    return _beside(run, task, [(who.name, who.arm, who.checkpoint) for who in chosen])
 
 
 def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[dict[str, Any]]:

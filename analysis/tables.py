@@ -17,7 +17,8 @@ from analysis.means import DASH, LENGTHS, MINUS, Mean, average, number, percent,
 from analysis.table import Run, measured
 from recipes import graph
 
-MEASURES = {"gold": "gold reward", "accuracy": "accuracy"}  # what arms are compared by: the first there is
+# what arms are compared by: the first that was measured
+MEASURES = {"gold": "gold reward", "accuracy": "accuracy", "proxy": "reward of the reward model"}
 PREFERENCES = ("gold", "win_rate", "proxy", "kl")  # metrics that only preference learning has
 OTHER_SCALE = "different scale: not comparable in level"
 
@@ -40,7 +41,7 @@ def headline(run: Run) -> str:
 
 
 def measure(table: pd.DataFrame, task: str) -> str:
-    """What arms are compared by on a task: gold reward where it was measured, else accuracy."""
+    """What arms are compared by on a task: gold, else accuracy; reward where nothing verifies answers."""
     there = set(table.metric[table.step.isna()])
     return next((name for name in MEASURES if f"{task}/{name}" in there), "accuracy")
 
@@ -50,22 +51,26 @@ def best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
     best = set()
     for arm in run.arms:
         for checkpoint in run.checkpoints(arm):
-            groups: dict[str, list[tuple[float, str]]] = {}
+            groups: dict[str, list[tuple[float, str, str]]] = {}
             for name, task in tasks(run, arm, checkpoint).items():
                 mean = average(measured(table, f"{arm}/{checkpoint}", f"{name}/accuracy")).value
                 key = json.dumps(task.get("task") or task.get("lm_eval"), sort_keys=True)
-                groups.setdefault(key, []).append((-1.0 if math.isnan(mean) else mean, name))
-            best |= {(arm, checkpoint, max(group)[1]) for group in groups.values() if len(group) > 1}
+                rank = -1.0 if math.isnan(mean) else mean
+                groups.setdefault(key, []).append((rank, name, task.get("template", "")))
+            several = (group for group in groups.values() if len({template for *_, template in group}) > 1)
+            best |= {(arm, checkpoint, max(group)[1]) for group in several}
     return best
 
 
 def arms(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     """Arms x metrics. A checkpoint that arms share appears once, under the arm that owns it."""
     best, seen, rows = best_templates(run, table), set(), []
+    compared: dict[str, str] = {}  # task -> the metric it is there by
     for arm in run.arms:
         for checkpoint in run.checkpoints(arm):
             for task in tasks(run, arm, checkpoint):
-                found = measured(table, f"{arm}/{checkpoint}", f"{task}/accuracy")
+                by = compared.setdefault(task, f"{task}/{measure(table, task)}")
+                found = measured(table, f"{arm}/{checkpoint}", by)
                 key = (task, *found.source)
                 if not len(found) or key in seen:
                     continue

@@ -20,6 +20,7 @@ from analysis import (
     contenders,
     drawing,
     frontier,
+    objectives,
     over_optimization,
     preference_tables,
     preferences,
@@ -73,7 +74,7 @@ def test_a_policy_that_arms_share_is_one_contender(found):
 
 def test_a_recipe_without_gold_has_none_of_it(run, table):
     plain = table[~table.metric.str.contains("gold|proxy") & table.step.isna()]
-    assert contenders.gold_task(run, plain) == ""
+    assert contenders.judged_task(run, plain) == ""
     assert tables.measure(plain, "heldout") == "accuracy"
     frames = preferences.gather(run, plain).frames
     assert set(frames) == {"reward_models", "labels"}
@@ -116,7 +117,7 @@ def test_the_laws_of_training_and_of_best_of_n_are_recovered(found):
     assert (drawn.alpha, drawn.beta) == pytest.approx(toy.BON)
     assert drawn.largest_kl == pytest.approx(reward_fits.best_of_n_kl(8))
     shown = over_optimization.table_shown(found.frames["over_optimization"])
-    assert len(shown) == 2 * (4 + 1)  # rewards; four arms with ppo, one initial policy
+    assert len(shown) == 2 * (4 + 2)  # rewards; four arms with ppo, the initial policy by two proxies
 
 
 def test_arms_that_share_a_run_have_one_track(run, table):
@@ -236,6 +237,65 @@ def test_the_summary_speaks_of_gold(run, table):
     assert len(lines) == 5
     assert lines[1].startswith("Gold reward on heldout, base-recipe, base")
     assert "win rate: 0.2" in lines[1]
+
+
+def test_proxies_are_compared_each_with_itself(run, found):
+    start = found.start
+    few = next(who for who in found.among if who.name == "few-labels")
+    assert contenders.proxies(run, found.among) == 2
+    assert contenders.in_arm(run, start, "few-labels").at == "few-labels/sft"
+    assert contenders.in_arm(run, few, "dpo") == few  # not evaluated there
+    row = found.frames["length_controlled"].set_index("of").loc["few-labels"]
+    own, other = ([rows_of(run, "few-labels", name, seed) for seed in run.seeds] for name in ("after", "sft"))
+    wins = [
+        (x > y) + 0.5 * (x == y)
+        for mine, theirs in zip(own, other, strict=True)
+        for a, b in zip(mine, theirs, strict=True)
+        for x in a["proxy"]
+        for y in b["proxy"]
+    ]
+    assert row["proxy/win_rate"] == pytest.approx(np.mean(wins))
+
+
+def test_of_many_policies_one_of_each_kind_is_shown_first(found):
+    names = [who.name for who in contenders.representatives(found.among, 4)]
+    assert names == ["base", "sft", "base-recipe", "dpo"]
+    assert contenders.representatives(found.among, 99) == list(found.among)
+
+
+def test_a_checkpoint_that_all_arms_share_is_no_arms_end(run, table):
+    spec = run.spec | {"evals": run.spec["evals"] | {"checkpoints": {"after": "ppo", "sft": "sft"}}}
+    turned = replace(run, recipes={**run.recipes, run.name: Recipe(run.name, spec)}, arms=toy.ARMS[:4])
+    among = contenders.contenders(turned, final(table), "heldout")
+    assert [who.name for who in among] == ["base-recipe", "sft", "kl-none", "kl-strong", "few-labels"]
+
+
+def test_win_rates_by_task_need_two_tasks(found):
+    numbers = pd.DataFrame(
+        [
+            {"arm": who.arm, "node": who.checkpoint, "step": np.nan, "metric": f"{task}/win_rate", "seed": 0,
+             "value": 0.1 * place, "low": np.nan, "high": np.nan, "source": who.name}
+            for place, who in enumerate(found.among)
+            for task in ("heldout", "greedy")
+        ]
+    )  # fmt: skip
+    both = preference_tables.by_task(numbers, "heldout", ["heldout", "greedy"], found.among)
+    shown = preference_tables.by_task_shown(both).set_index("")
+    assert shown.loc["dpo"].tolist() == ["0.600", "0.600"]
+    assert not len(preference_tables.by_task(numbers, "heldout", ["heldout", "tax-sort"], found.among))
+
+
+def test_objectives_of_ppo_and_dpo_are_told(run):
+    rows = objectives.optimised(run).set_index("arm")
+    assert rows.loc["kl-strong", "KL"] == "0.4 k1 in the reward"
+    assert rows.loc["kl-none", "KL"] == "none"
+    assert rows.loc["base-recipe", "also"] == (
+        "rewarded by reward model; critic from reward model, loss x 0.1, clipped at 0.2"
+    )
+    assert rows.loc["dpo", "objective"] == "dpo, sigmoid"
+    assert rows.loc["dpo", "KL"] == "beta 0.1"
+    assert objectives.clip_range(run, "base-recipe") == (0.8, 1.2)
+    assert objectives.clip_range(run, "dpo") is None
 
 
 def test_a_table_that_no_longer_has_data_goes(tmp_path, found):

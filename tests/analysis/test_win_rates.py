@@ -126,7 +126,9 @@ def test_a_policy_that_always_wins_has_a_finite_rate():
 def test_the_page_says_what_is_left_at_equal_length():
     a, b, wins = judged(0.0, 2.0, items=1000, longer=6.0)
     one, other = replies(wins.astype(float), a, wins.astype(float)), replies(np.full(wins.shape, 0.5), b)
-    frame = length_control.against({"sft": {0: other}, "ppo": {0: one}}, "sft")
+    frame = length_control.against(
+        {"sft": {0: other}, "ppo": {0: one}}, "sft", {"ppo": {0: other}, "sft": {}}
+    )
     (row,) = frame.to_dict("records")
     assert row["gold/win_rate"] > 0.6 > 0.56 > row["gold/controlled"]
     assert row["length"] == pytest.approx(a.mean() - b.mean())
