@@ -24,6 +24,7 @@ FORMULA = (
 )
 MEASURED = ("accuracy", "gold")  # at weight 0 where not rewarded, so that all curves can be compared
 REWARD_MODEL = "reward_model"
+EARLY = ("reward", "rewards/gold/mean", "value_loss", "explained_variance")  # how fast a critic lets it learn
 # Below 0 the critic is worse than a constant.
 EXPLAINED = 0.0
 
@@ -56,8 +57,8 @@ def run(
     generation = copy.deepcopy(model.generation_config)
     args.model_init_kwargs = None  # TRL refuses them with a loaded model
     anchor = models.locate(None, inputs["reference"]) if "reference" in inputs else source
-    names = (f"the reference {anchor.place}", f"the policy {source.place}")
-    models.same_tokenizer(models.load_tokenizer(anchor), tokenizer, names)
+    places = (f"the reference {anchor.place}", f"the policy {source.place}")
+    models.same_tokenizer(models.load_tokenizer(anchor), tokenizer, places)
     reference = models.load(anchor, **options)
     scorer = reward_models.load(inputs[REWARD_MODEL]) if REWARD_MODEL in inputs else None
 
@@ -115,7 +116,7 @@ def run(
     passes = sizes["parameters"] * (4 + 6 * args.num_iterations) + 2 * reference.num_parameters()
     passes += sizes["critic_parameters"] * (2 + 6 * args.num_iterations)
     return {
-        "metrics": {**scalars, **sizes},
+        "metrics": {**scalars, **early(measured), **sizes},
         "health": [*checks, *health.training(measured, scalars), *critic_explains(scalars)],
         "provenance": provenance.record(started, done, passes, FORMULA),
         "clean": partial(clean, workdir),
@@ -138,6 +139,12 @@ def critic(start: str | None, policy: Any, scorer: Any, seed: int) -> Any:
     if start == REWARD_MODEL:
         return from_reward_model(scorer)
     return {"policy": from_policy, "random": from_nothing}[start](policy, seed)
+
+
+def early(curve: list[curves.Row]) -> dict[str, float]:
+    """`first_fifth/<metric>`: means over the first fifth of the steps."""
+    found = {f"first_fifth/{name}": curves.first_fifth(curve, name) for name in EARLY}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def critic_explains(scalars: dict[str, float]) -> list[health.Check]:
