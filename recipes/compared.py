@@ -20,7 +20,8 @@ METRICS = ("format_rate", "truncation_rate", "length")
 VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # of tasks that can tell right from wrong
 SCORED = {"gold": ("gold", "win_rate"), "proxy": ("proxy",), "kl": ("kl",)}  # of a task's `score`
 BY_DIFFICULTY = ("accuracy", "length")
-OF_TRAINING = ("last", "last_fifth", "first_fifth", "mean", "max")  # of a curve; recipes/stages/curves.py makes them
+# of a curve; recipes/stages/curves.py makes them
+OF_TRAINING = ("last", "last_fifth", "first_fifth", "mean", "max")
 # analysis/reach.py makes them
 REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)")
 # analysis/peaks.py makes them, of a stage that logs gold or proxy reward
