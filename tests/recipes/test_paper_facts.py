@@ -211,6 +211,25 @@ STAGES = [
     ("rlaif", "base-recipe", "ppo", "args.max_completion_length", 128, "2309.00267 App. G"),
     ("rlaif", "base-recipe", "ppo", "batch", 128, "2309.00267 App. G"),
     ("rlaif", "base-recipe", "ppo", "rollout", 128, "2309.00267 App. F: an update each"),
+    ("dpo", "base-recipe", "dpo", "args.loss_type", ["sigmoid"], "2305.18290 Eq. 7"),
+    ("dpo", "base-recipe", "dpo", "args.beta", 0.5, "2305.18290 App. B: summaries"),
+    ("dpo", "base-recipe", "dpo", "args.learning_rate", 1e-6, "2305.18290 App. B"),
+    ("dpo", "base-recipe", "dpo", "args.optim", "rmsprop", "2305.18290 App. B"),
+    ("dpo", "base-recipe", "dpo", "args.warmup_steps", 150, "2305.18290 App. B"),
+    ("dpo", "base-recipe", "dpo", "args.lr_scheduler_type", "constant_with_warmup", "2305.18290 App. B"),
+    ("dpo", "base-recipe", "dpo", "batch", 64, "2305.18290 App. B"),
+    ("dpo", "base-recipe", "dpo", "args.max_grad_norm", 10, "its code"),
+    ("dpo", "base-recipe", "dpo", "args.num_train_epochs", 1, "its code"),
+    ("dpo", "base-recipe", "reward_model", "args.num_train_epochs", 3, "2305.18290 App. C.1"),
+    ("dpo", "ppo", "ppo", "rollout", 1024, "2305.18290 App. C.1"),
+    ("iterative", "base-recipe", "sft", "problems", 3200, "2401.10020 §3.1.1"),
+    ("iterative", "base-recipe", "sample_1", "args.num_generations", 4, "2401.10020 §3.1.3"),
+    ("iterative", "base-recipe", "sample_3", "args.temperature", 0.7, "2401.10020 §3.1.3"),
+    ("iterative", "base-recipe", "sample_3", "args.top_p", 0.9, "2401.10020 §3.1.3"),
+    ("iterative", "base-recipe", "dpo_3", "pairs", "best_worst", "2401.10020 §2.3"),
+    ("iterative", "base-recipe", "dpo_3", "args.beta", 0.1, "2401.10020 §3.1.3"),
+    ("iterative", "base-recipe", "dpo_3", "args.learning_rate", 1e-6, "2401.10020 §3.1.3"),
+    ("iterative", "base-recipe", "dpo_3", "batch", 16, "2401.10020 §3.1.3"),
 ]
 
 EVALUATIONS = [
@@ -272,6 +291,12 @@ PUBLISHED = [
     ("rlaif", "RLAIF preferred to SFT, corrected for length", 59, "2309.00267 Table 8"),
     ("rlaif", "alignment of the labels of PaLM 2 XS", 62.7, "2309.00267 Table 3"),
     ("rlaif", "accuracy of the reward model of AI labels, on people's", 74.2, "2309.00267 Table 5"),
+    ("dpo", "win rate against the reference summary, DPO at temperature 0", 61, "2305.18290 §6.2"),
+    ("dpo", "win rate against the reference summary, PPO at temperature 0", 57, "2305.18290 §6.2"),
+    ("dpo", "DPO (temperature 0.25) preferred to PPO (0) by people", 58, "2305.18290 §6.4"),
+    ("iterative", "win rate against GPT-4 Turbo, AlpacaEval 2.0, iteration 1", 9.94, "2401.10020 Table 1"),
+    ("iterative", "win rate against GPT-4 Turbo, AlpacaEval 2.0, iteration 3", 20.44, "2401.10020 Table 1"),
+    ("iterative", "pairwise accuracy as a judge, iteration 3", 81.7, "2401.10020 Table 4"),
 ]
 
 
