@@ -143,7 +143,7 @@ def quality(rows: Sequence[Mapping[str, Any]], labels: Labels, gold: Scores | No
         for i in range(len(texts)):
             for j in range(i + 1, len(texts)):
                 gap, longer = scores[i] - scores[j], tokens[i] - tokens[j]
-                if texts[i] == texts[j] or not gap or gap != gap:
+                if texts[i] == texts[j] or not abs(gap) > 0:  # one text, a tie, or a score that is no number
                     continue
                 pairs += 1
                 votes.setdefault("first_preferred", []).append(gap > 0)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recipes import demonstrations, labelling, labels, preferences, samples, worlds
+from recipes import data, demonstrations, labelling, labels, preferences, samples, worlds
 from recipes.errors import UserError
 from recipes.labels import Labels
 from recipes.stages import cli, curves, health, provenance, sentinel
@@ -43,7 +43,9 @@ def run(
     if by == "dataset":
         template = config.get("template", "{question}")
         validation = config.get("validation", VALIDATION)
-        labelled = preferences.hub(config["task"], template, validation)[: config.get("problems")]
+        labelled = preferences.hub(config["task"], template, validation)
+        data.enough_rows(config["task"], len(labelled), config.get("problems"))
+        labelled = labelled[: config.get("problems")]
     else:
         rows, world, given = read(by, inputs["data"])
         made, tokens, parameters = score(config, inputs, rows, world, seed)
@@ -79,16 +81,16 @@ def run(
     }
 
 
-def read(by: str, data: Path) -> tuple[list[Row], Any, labels.Scores | None]:
+def read(by: str, place: Path) -> tuple[list[Row], Any, labels.Scores | None]:
     """Samples, their world (None: of the Hub) and, of preferences labelled once more, their scores."""
-    upstream = sentinel.read(data)
+    upstream = sentinel.read(place)
     if upstream.get("kind") == "label":
-        labelling.check_relabels(by, str(data))
-        given = preferences.load(data)
+        labelling.check_relabels(by, str(place))
+        given = preferences.load(place)
         return samples.of_preferences(given), None, [row["scores"] for row in given]
-    rows = samples.load(data)
+    rows = samples.load(place)
     world = worlds.of_task(upstream["config"]["task"])
-    labelling.check_world(by, world, str(data))
+    labelling.check_world(by, world, str(place))
     return rows, world, None
 
 
