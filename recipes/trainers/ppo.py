@@ -18,7 +18,7 @@ from trl.trainer.utils import add_fused_lm_head, shuffle_sequence_dict, split_te
 
 from recipes.errors import UserError
 from recipes.trainers import gae
-from recipes.trainers.critic import token_values
+from recipes.trainers.critic import Critic, token_values
 from recipes.trainers.dropout import disable_dropout
 from recipes.trainers.grpo import GRPO
 from recipes.trainers.objective import OLD, loss_mask
@@ -36,7 +36,7 @@ class PPO(GRPO):
     be remembered. Raises UserError under FSDP and DeepSpeed, which would shard the policy alone.
     """
 
-    def __init__(self, *args, critic: nn.Module, reference: Any, ptx: Ptx | None = None, **kwargs):
+    def __init__(self, *args, critic: Critic, reference: Any, ptx: Ptx | None = None, **kwargs):
         super().__init__(*args, **kwargs)
         if self.is_fsdp_enabled or self.is_deepspeed_enabled:
             raise UserError("stage ppo runs on one device, or on several under DDP, for its critic's sake")
@@ -98,7 +98,7 @@ class PPO(GRPO):
             and self._step % self.args.steps_per_generation == 0
         ):
             parts = self._buffered_inputs
-            whole = {
+            whole: Any = {
                 name: torch.cat([part[name] for part in parts]) if value.dim() else value
                 for name, value in parts[0].items()
             }
