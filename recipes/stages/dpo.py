@@ -89,13 +89,13 @@ def run(
     curve = curves.deterministic(curves.rows(done.history))
     sentinel.write(out.with_name("curve.csv"), curves.text(curve))
     every = max(1, len(documents["train"]) // MEASURED)
-    ranked = {}
+    ranked: dict[str, float] = {}
     for name, found in (("train", documents["train"][::every]), ("validation", documents["validation"])):
         ranked |= implicit(log_ratios(model, reference, found), args.beta, name)
     if "accuracy/validation" in ranked:
         ranked["accuracy/gap"] = ranked["accuracy/train"] - ranked["accuracy/validation"]
     parameters = model.num_parameters()
-    counts = {"pairs": len(pairs["train"]), "pairs/validation": len(pairs["validation"])}
+    counts: dict[str, float] = {"pairs": len(pairs["train"]), "pairs/validation": len(pairs["validation"])}
     counts |= {**preferences.metrics(skipped), "parameters": parameters}
     scalars = {**curves.scalars(curve), **ranked, **counts}
     return {
