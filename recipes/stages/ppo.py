@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from recipes.errors import UserError
 from recipes.stages import cli, curves, health, provenance, sentinel
 from recipes.stages.progress import Progress
 
@@ -73,7 +74,13 @@ def run(
         functions |= {REWARD_MODEL: scored} if REWARD_MODEL in weights else {}
     args.reward_weights = [weights[name] for name in functions]
     prompts = data.prompts(config["task"], config["template"], config.get("problems"), seed)
-    longest = max(len(ids) for ids in tokenizer(prompts["prompt"][:])["input_ids"])
+    lengths = [len(ids) for ids in tokenizer(prompts["prompt"][:])["input_ids"]]
+    limit = config.get("longest_prompt", max(lengths))
+    kept = [number for number, length in enumerate(lengths) if length <= limit]
+    if not kept:
+        raise UserError(f"longest_prompt: {limit} tokens, but the shortest prompt has {min(lengths)}")
+    long, prompts = len(lengths) - len(kept), prompts.select(kept)
+    longest = max(lengths[number] for number in kept)
     positions = getattr(model.config, "max_position_embeddings", None)
     checks = health.stop_at_errors(
         [
@@ -116,7 +123,7 @@ def run(
     passes = sizes["parameters"] * (4 + 6 * args.num_iterations) + 2 * reference.num_parameters()
     passes += sizes["critic_parameters"] * (2 + 6 * args.num_iterations)
     return {
-        "metrics": {**scalars, **early(measured), **sizes},
+        "metrics": {**scalars, **early(measured), **sizes, "skipped/long": long},
         "health": [*checks, *health.training(measured, scalars), *critic_explains(scalars)],
         "provenance": provenance.record(started, done, passes, FORMULA),
         "clean": partial(clean, workdir),

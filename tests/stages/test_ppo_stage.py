@@ -22,6 +22,7 @@ PPO: dict[str, Any] = {
     "task": TASK,
     "template": TEMPLATE,
     "problems": 40,
+    "longest_prompt": 6,
     "rewards": {"reward_model": 1.0},
     "sampler": "lean",
     "ptx": {
@@ -93,6 +94,7 @@ def test_what_it_measures(done: Path):
     for name in ("kl", "kl_coef", "value_loss", "policy_loss", "ptx_loss", "explained_variance", "entropy"):
         assert f"last/{name}" in result["metrics"], name
     assert result["metrics"]["critic_parameters"] > 0
+    assert result["metrics"]["skipped/long"] > 0  # sums of three terms
     curve = [line.split(",") for line in (done / "results/ppo/curve.csv").read_text().splitlines()]
     at_start = [float(value) for _, name, value in curve if name == "ratio/at_start"]
     assert len(at_start) == 3  # rollouts, of those that a log line follows
