@@ -102,7 +102,8 @@ class PPO(GRPO):
                 name: torch.cat([part[name] for part in parts]) if value.dim() else value
                 for name, value in parts[0].items()
             }
-            self._buffered_inputs = split_tensor_dict(shuffle_sequence_dict(whole), len(parts))
+            mixed: Any = shuffle_sequence_dict(whole)
+            self._buffered_inputs = split_tensor_dict(mixed, len(parts))
         return super()._prepare_inputs(generation_batch)
 
     def _generate_and_score_completions(self, inputs):
