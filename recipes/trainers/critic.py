@@ -13,6 +13,8 @@ from torch import nn
 from recipes.trainers.dropout import disable_dropout
 from recipes.trainers.logprobs import PIECES, SMALLEST, pieces, to_the_left
 
+AWAY = 7_919  # from the seed of a policy that was itself made from nothing, or both would start as one
+
 
 class Critic(nn.Module):
     """(w·h - bias) / scale of each position; bias and scale are a reward model's, and stay as they are."""
@@ -44,7 +46,7 @@ def from_policy(policy: Any, seed: int) -> Critic:
 
 def from_nothing(policy: Any, seed: int) -> Critic:
     """A random network of the policy's shape."""
-    torch.manual_seed(seed)
+    torch.manual_seed(seed + AWAY)
     backbone = type(policy.base_model)(copy.deepcopy(policy.config)).to(policy.dtype)
     return trainable(Critic(backbone, new_head(policy, seed)))
 
