@@ -20,7 +20,7 @@ def plans(run: Run, table: pd.DataFrame, found: Found, palette: Mapping[str, str
         yield (
             "win-rates",
             f"Win rates by gold on {found.task}",
-            "How often the row's reply is better than the column's, ties half; grey: perhaps neither.",
+            "How often the row's reply is better than the column's, ties half; grey: undecided.",
             partial(win_rates.draw, matrix),
             win_rates.said(matrix),
         )

@@ -45,8 +45,8 @@ TABLES = (
         "win_rates",
         "Win rates by gold",
         "How often a reply of the row has more gold reward than one of the column to the same prompt, ties "
-        "half. Interval: items and seeds drawn again, in pairs. Of many policies "
-        f"{win_rates.MOST} are shown, one of each kind first.",
+        "half. Interval: items and seeds drawn again, in pairs. Of more than "
+        f"{win_rates.MOST} policies {win_rates.MOST} are shown, one of each kind first.",
         win_rates.table_shown,
     ),
     Table(
@@ -138,7 +138,7 @@ def gather(run: Run, table: pd.DataFrame) -> Found:
 def replies(
     run: Run, among: Sequence[Contender], start: Contender | None, task: str
 ) -> tuple[dict[str, dict[int, Replies]], dict[str, dict[int, Replies]]]:
-    """By name and seed what at most MOST contenders said; and what `start` did, judged by each one's proxy."""
+    """What at most MOST contenders said, by name and seed; and `start`, judged by each one's proxy."""
     said: dict[str, dict[int, Replies]] = {}
     rivals: dict[str, dict[int, Replies]] = {}
     read: contenders.Read = {}

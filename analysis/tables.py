@@ -20,6 +20,7 @@ from recipes import graph
 # what arms are compared by: the first that was measured
 MEASURES = {"gold": "gold reward", "accuracy": "accuracy", "proxy": "reward of the reward model"}
 PREFERENCES = ("gold", "win_rate", "proxy", "kl")  # metrics that only preference learning has
+SHOWN_WHOLE = ("accuracy", "gold", "win_rate")  # with their intervals
 OTHER_SCALE = "different scale: not comparable in level"
 
 
@@ -94,15 +95,15 @@ def row_name(run: Run, row: Mapping[Hashable, Any]) -> str:
 
 def _columns(table: pd.DataFrame, task: str) -> dict[str, str]:
     """Column name -> metric."""
-    columns = {"accuracy": f"{task}/accuracy"}
+    there = set(table.metric)
+    columns = {leaf: f"{task}/{leaf}" for leaf in PREFERENCES if f"{task}/{leaf}" in there}
+    columns |= {"accuracy": f"{task}/accuracy"}
     for name in ("pass", "maj"):
         metric = largest(table, task, name)
         if metric:
             columns[metric.rpartition("/")[2]] = metric
-    there = set(table.metric)
-    gold = {leaf: f"{task}/{leaf}" for leaf in PREFERENCES if f"{task}/{leaf}" in there}
     leaves = ("format_rate", "truncation_rate", *LENGTHS)
-    return columns | gold | {leaf: f"{task}/{leaf}" for leaf in leaves}
+    return columns | {leaf: f"{task}/{leaf}" for leaf in leaves}
 
 
 def arms_shown(run: Run, frame: pd.DataFrame) -> pd.DataFrame:
@@ -111,10 +112,9 @@ def arms_shown(run: Run, frame: pd.DataFrame) -> pd.DataFrame:
     names = [column.removesuffix("_low") for column in frame.columns if column.endswith("_low")]
     for row in frame.to_dict("records"):
         out = {"checkpoint": row_name(run, row) + (" (best template)" if row["best_template"] else "")}
-        out["accuracy"] = shown(Mean(row["accuracy"], row["accuracy_low"], row["accuracy_high"], 1, ""))
-        for name in names[1:]:
+        for name in names:
             whole = Mean(row[name], row[f"{name}_low"], row[f"{name}_high"], 1, "")
-            out[name.replace("_", " ")] = shown(whole) if name in PREFERENCES[:2] else number(row[name], name)
+            out[name.replace("_", " ")] = shown(whole) if name in SHOWN_WHOLE else number(row[name], name)
         rows.append(out | {"models": row["models"]})
     return pd.DataFrame(rows).fillna(DASH)
 

@@ -149,7 +149,8 @@ def samples(rng: np.random.Generator, d: float, gain: float) -> list[dict]:
                 "task": TASK, "item": item, "question": f"1+{item}", "answer": str(item + 1),
                 "difficulty": 1 + item % 5, "completions": texts, "correct": (gold > 0).tolist(),
                 "tokens": tokens.tolist(), "truncated": [False] * SAMPLES, "formatted": [True] * SAMPLES,
-                "gold": gold.tolist(), "proxy": np.round(gold + 0.1 * tokens, 3).tolist(), "logratio": [d**2] * SAMPLES,
+                "gold": gold.tolist(), "proxy": np.round(gold + 0.1 * tokens, 3).tolist(),
+                "logratio": [d**2] * SAMPLES,
                 "reference_gold": float(np.round(4 * (0.8 + hardness[item])) / 4),
             }
         )  # fmt: skip
