@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from recipes import demonstrations, labelling
+from recipes import data, demonstrations, labelling
 from recipes.errors import UserError
 
 DRAW = {"num_generations": 4, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 8}
@@ -196,6 +196,14 @@ def test_demonstrations_of_the_hub(tmp_path):
         demonstrations.of_task({"task": task, "problems": 2}, 0)
     with pytest.raises(UserError, match=r"task.completion: no column .reply. in .*; valid: summary, text"):
         demonstrations.of_task({"task": task | {"completion": "reply"}}, 0)
+
+
+def test_prompts_of_the_hub_that_nobody_verifies(tmp_path):
+    (tmp_path / "train.jsonl").write_text(json.dumps({"post": "p"}) + "\n")
+    task = {"hub": str(tmp_path), "revision": "", "split": "train", "question": "post"}
+    assert data.prompts(task, "{question}:", None, 0).to_list() == [
+        {"prompt": "p:", "question": "p", "answer": "", "difficulty": 0}
+    ]
 
 
 def test_demonstrations_of_a_world():
