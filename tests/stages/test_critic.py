@@ -1,4 +1,4 @@
-"""The critic says what the reward model said, whatever the padding; documents of ptx come in a fixed order."""
+"""The critic says what the reward model said, whatever the padding; the order of the documents of ptx."""
 
 import pytest
 import torch
