@@ -164,7 +164,7 @@ def padded(sequences: Sequence[Sequence[int]]) -> tuple["torch.Tensor", "torch.T
     return pad_sequence(rows, batch_first=True), torch.tensor([len(row) - 1 for row in rows])
 
 
-def pieces(lengths: Sequence[int], positions: int = POSITIONS) -> list[list[int]]:
+def pieces(lengths: Sequence[int], positions: int) -> list[list[int]]:
     """Indices of all rows by length, cut into pieces of at most `positions` when padded, or of one row."""
     order = sorted(range(len(lengths)), key=lambda i: (lengths[i], i))
     most = max(SMALLEST, -(-len(order) // PIECES))
@@ -183,7 +183,7 @@ def read(model: Any, sequences: Sequence[Sequence[int]]) -> "torch.Tensor":
     scores = torch.empty(len(sequences))
     device = next(model.parameters()).device
     with torch.inference_mode():
-        for piece in pieces([len(sequence) for sequence in sequences]):
+        for piece in pieces([len(sequence) for sequence in sequences], POSITIONS):
             ids, last = padded([sequences[i] for i in piece])
             scores[piece] = at_last_token(model, ids.to(device), last.to(device)).float().cpu()
     return scores

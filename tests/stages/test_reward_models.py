@@ -9,7 +9,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import Qwen3Config, Qwen3ForSequenceClassification
+from transformers import (
+    AutoModelForSequenceClassification,
+    GPTNeoXConfig,
+    LlamaConfig,
+    Qwen3Config,
+    Qwen3ForSequenceClassification,
+)
 
 from recipes import models, reward_models, worlds
 from recipes.errors import UserError
@@ -36,7 +42,7 @@ def member(seed: int) -> Any:
     )
     model = Qwen3ForSequenceClassification(config)
     with torch.no_grad():
-        model.score.weight.normal_()
+        model.score.weight.normal_(std=0.1)  # rewards of about 1
     return model
 
 
@@ -73,6 +79,22 @@ def test_pieces_hold_each_row_once(lengths, positions):
     assert sorted(i for piece in found for i in piece) == [*range(len(lengths))]
     for piece in found:
         assert len(piece) == 1 or len(piece) * max(lengths[i] for i in piece) <= positions
+
+
+@pytest.mark.parametrize("kind", [GPTNeoXConfig, LlamaConfig])
+def test_other_architectures(kind):
+    """Pythia's and Llama's: padding on the right, and a last token that is their padding token."""
+    size = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
+    built = AutoModelForSequenceClassification.from_config(
+        kind(vocab_size=9, num_labels=1, pad_token_id=0, **size)
+    ).eval()
+    rows = [[3, 4, 0], [5], [6, 7, 8, 2, 1, 0, 0]]
+    together = reward_models.read(built, rows)
+    apart = torch.cat([reward_models.read(built, [row]) for row in rows])
+    torch.testing.assert_close(together, apart, rtol=0, atol=1e-6)
+    with torch.no_grad():
+        last = built(torch.tensor([[5]])).logits[0, 0]
+    torch.testing.assert_close(together[1], last, rtol=0, atol=1e-6)
 
 
 def test_text_and_ids_are_the_same_reward():
