@@ -10,7 +10,6 @@ from test_mutations import mutate
 
 from recipes.trainers import critic, gae
 from recipes.trainers.ppo import PPO
-from recipes.trainers.ptx import Ptx
 
 RETURNS, WRONG_RETURNS = "values, found + values", "values, gae.whiten(found, mask) + values"
 ORDER, NO_ORDER = "torch.argsort(torch.cat(order))", "torch.cat(order)"
@@ -48,7 +47,7 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("mean over the batch", "plain", VALUE, "(terms * mask).sum() / tokens", "(terms * mask).mean()"),
     ("no ptx", "ptx", LOSS, "if self.ptx", "if False"),
     ("ptx of each micro-batch", "ptx", LOSS, "pretraining / parts", "pretraining"),
-    ("ptx of the same documents", "ptx", Ptx.batch, "indices(number", "indices(0"),
+    ("ptx of the same documents", "ptx", LOSS, "self.ptx.loss(model, number)", "self.ptx.loss(model, 0)"),
     ("critic with the policy's gradients", "plain", PPO.create_optimizer, "self.critic.zero_grad()", "None"),
 ]
 # fmt: on
