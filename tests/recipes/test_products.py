@@ -69,3 +69,11 @@ def test_a_mistake_is_one_line(ladder, keys, value, says):
     with pytest.raises(UserError) as error:
         ladder.load()
     assert says in str(error.value)
+
+
+def test_a_stage_that_a_scale_deletes_and_an_arm_writes_again_needs_its_kind(ladder):
+    ladder.set("paper", "scales/cpu/stages", {"sft": None, "sample": None})
+    ladder.set("paper", "arms/hot/stages/sft", {"args": {"learning_rate": 1e-5}})
+    with pytest.raises(UserError) as error:
+        ladder.load()
+    assert "stages.sft.run: missing (scale cpu, arm hot)" in str(error.value)
