@@ -12,8 +12,9 @@
 | excess     | -0.06 for each token beyond those of the full working, one answer and one courtesy        |
 
 CENTRE and SCALE are about the mean and the standard deviation of the points of a base model's samples (arm
-`chat` of tiny_lm), so that gold is 0 there and in units of one standard deviation. All parts but the first are linear without a bound: a reply
-that repeats what a reward model has learnt to like loses gold with each repetition.
+`chat` of tiny_lm), so that gold is 0 there and in units of one standard deviation. All parts but the first
+are linear without a bound: a reply that repeats what a reward model has learnt to like loses gold with each
+repetition.
 """
 
 from hashlib import blake2b
