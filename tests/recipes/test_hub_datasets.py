@@ -121,8 +121,9 @@ def test_our_loaders_read_every_dataset_of_a_recipe(hub):
         kind, template, copied = config.get("run"), config.get("template", "{question}"), hub(task)
         if "chosen" in task or "responses" in task:
             rows, _ = preferences.usable(preferences.hub(copied, template))
-        elif kind == "sft":
-            rows = demonstrations.of_task({**config, "task": copied, "problems": None}, 0)
+        elif "completion" in task:  # of a stage `sft`, or those that a reward model's mean is of
+            owner = config if kind == "sft" else config["demonstrations"]
+            rows = demonstrations.of_task({**owner, "task": copied, "problems": None}, 0)
         elif "question" in task:
             rows = data.prompts(copied, template, None, 0).to_list()
         else:
