@@ -19,7 +19,7 @@ DIGITS = 9  # decimals of a score that count: a formula's rounding is no prefere
 
 @dataclass(frozen=True)
 class Contender:
-    """`name` is the arm's where the policy is what the arm ends with, else the checkpoint's."""
+    """`name` is the arm's where one of several arms ends with the policy, else the checkpoint's."""
 
     name: str
     arm: str
@@ -81,7 +81,7 @@ def contenders(run: Run, table: pd.DataFrame, task: str) -> list[Contender]:
         made_by = models[0].name if isinstance(models[0], graph.Node) else ""
         last = [checkpoint] == (ends[arm] or run.checkpoints(arm)[-1:])
         shared = places[0] not in own or (len(run.arms) == 1 and not last)
-        name = arm if last and not shared else checkpoint
+        name = arm if last and not shared and len(run.arms) > 1 else checkpoint
         found.append(Contender(name, arm, checkpoint, last, shared, made_by))
     names = [one.name for one in found]
     return [one if names.count(one.name) == 1 else replace(one, name=one.at) for one in found]

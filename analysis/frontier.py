@@ -102,7 +102,7 @@ def _dot(axis: Axes, place: Place, name: str, palette: Mapping[str, str], marks:
     (left, right), (low, high) = _ends(place.kl), _ends(reward)
     axis.plot([max(left, 0.0), right], [reward.value] * 2, color=colour, lw=1, alpha=0.7)
     axis.plot([x, x], [low, high], color=colour, lw=1, alpha=0.7)
-    axis.plot(x, reward.value, mark, color=colour, ms=8 if mark == "." else 5.5)
+    axis.plot(x, reward.value, mark, color=colour, ms=8 if mark == "." else 5.5, clip_on=False)
     if who.shared:
         axis.annotate(
             who.name, (x, reward.value), (4, 2), textcoords="offset points", va="bottom", fontsize=9,

@@ -315,8 +315,7 @@ def test_the_page_opens_offline_and_untrusted_text_stays_text(run, tmp_path):
     text = page.read_text()
     assert HOSTILE not in text
     assert "<img src=x" not in text
-    assert not re.search(r"""\b(src|srcset|poster|action)=["']?(?!data:)\w""", re.sub(
-        r'<script type="application/json".*?</script>', "", text))  # fmt: skip
+    assert not re.search(r"""<[^<>]*\b(src|srcset|poster|action)=["']?(?!data:)\w""", text)
     for wanted in ("Over-optimisation by RL", "Win rates at equal length", "tax-sort, less that of sft",
                    "Side by side", "6 of 7 policies", "reference reply", "annotator, agreement 0.75",
                    "per completion"):  # fmt: skip
@@ -347,7 +346,7 @@ def test_the_page_opens_offline_and_untrusted_text_stays_text(run, tmp_path):
 def test_a_quickstart_of_one_arm_has_its_policies(run, table):
     one = replace(run, arms=("base-recipe",))
     few = contenders.contenders(one, final(table), "heldout")
-    assert [(who.name, who.shared) for who in few] == [("base", True), ("sft", True), ("base-recipe", False)]
+    assert [(who.name, who.shared) for who in few] == [("base", True), ("sft", True), ("after", False)]
     spec = run.spec | {"evals": {key: value for key, value in run.spec["evals"].items() if key != "models"}}
     unnamed = replace(run, recipes={**run.recipes, run.name: Recipe(run.name, spec)})
     assert contenders.baseline(unnamed, few).name == "sft"
