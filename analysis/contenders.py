@@ -19,13 +19,13 @@ DIGITS = 9  # decimals of a score that count: a formula's rounding is no prefere
 
 @dataclass(frozen=True)
 class Contender:
-    """`name` is the arm's where one of several arms ends with the policy, else the checkpoint's."""
+    """A policy, by the first arm and checkpoint that have it."""
 
     name: str
     arm: str
     checkpoint: str
     last: bool  # its arm ends with it: the last checkpoint that is the arm's alone
-    shared: bool  # by several arms, or on the way of the only one
+    shared: bool  # by several arms, or the only one of its checkpoint
     stage: str  # the stage that made it; empty of a model from elsewhere
 
     @property
@@ -80,11 +80,19 @@ def contenders(run: Run, table: pd.DataFrame, task: str) -> list[Contender]:
         arm, checkpoint = places[0]
         made_by = models[0].name if isinstance(models[0], graph.Node) else ""
         last = [checkpoint] == (ends[arm] or run.checkpoints(arm)[-1:])
-        shared = places[0] not in own or (len(run.arms) == 1 and not last)
-        name = arm if last and not shared and len(run.arms) > 1 else checkpoint
-        found.append(Contender(name, arm, checkpoint, last, shared, made_by))
-    names = [one.name for one in found]
-    return [one if names.count(one.name) == 1 else replace(one, name=one.at) for one in found]
+        found.append(Contender(checkpoint, arm, checkpoint, last, places[0] not in own, made_by))
+    return [_named(one, found, len(run.arms) > 1) for one in found]
+
+
+def _named(one: Contender, among: Sequence[Contender], several: bool) -> Contender:
+    """By its arm, if it is the end of one of several; else by its checkpoint, if no other has it."""
+    if one.last and not one.shared:
+        return replace(one, name=one.arm) if several else one
+    alike = [other for other in among if other.checkpoint == one.checkpoint and not (other.last and several)]
+    if one.shared:
+        alike = [other for other in alike if other.shared]
+    alone = len(alike) == 1
+    return replace(one, name=one.checkpoint if alone else one.at, shared=one.shared or alone)
 
 
 def model(run: Run, arm: str, checkpoint: str, seed: int) -> graph.Node | str:
@@ -118,6 +126,15 @@ def in_arm(run: Run, who: Contender, arm: str) -> Contender:
         if model(run, arm, checkpoint, run.seeds[0]) == own:
             return replace(who, arm=arm, checkpoint=checkpoint)
     return who
+
+
+def own_start(run: Run, who: Contender, start: Contender) -> Contender:
+    """What the policy's arm has for `start`: where arms differ in size another model of the same stage."""
+    for checkpoint in run.checkpoints(who.arm):
+        made_by = model(run, who.arm, checkpoint, run.seeds[0])
+        if isinstance(made_by, graph.Node) and made_by.name == start.stage:
+            return replace(start, arm=who.arm, checkpoint=checkpoint)
+    return start
 
 
 def proxies(run: Run, among: Sequence[Contender]) -> int:

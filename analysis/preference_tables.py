@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import tables
-from analysis.contenders import Contender
+from analysis.contenders import Contender, own_start
 from analysis.means import DASH, Mean, average, number, shown
 from analysis.rows import paired
 from analysis.statistics import interval
@@ -31,7 +31,7 @@ def taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender]) 
 def tax(
     run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender], start: Contender | None
 ) -> pd.DataFrame:
-    """One row a contender and other task: accuracy, and that less the accuracy of `start`, paired by seed."""
+    """One row a contender and other task: accuracy, and that less its arm's own `start`, paired by seed."""
     rows = []
     for name in taxed(run, table, task, among):
         metric = f"{name}/accuracy"
@@ -41,10 +41,11 @@ def tax(
                 continue
             row: dict[str, Any] = {"policy": who.name, "task": name, "accuracy": mean.value, "low": mean.low,
                                    "high": mean.high}  # fmt: skip
-            change = paired(table, who.at, start.at, metric) if start and who != start else []
-            if start and change:
+            begun = own_start(run, who, start) if start else who
+            change = paired(table, who.at, begun.at, metric) if begun.at != who.at else []
+            if change:
                 low, high = interval(change) if len(change) > 1 else (math.nan, math.nan)
-                row |= {"since": start.name, "change": sum(change) / len(change)}
+                row |= {"since": begun.checkpoint, "change": sum(change) / len(change)}
                 row |= {"change_low": low, "change_high": high}
             rows.append(row)
     columns = ["policy", "task", "accuracy", "low", "high", "since", "change", "change_low", "change_high"]

@@ -36,6 +36,8 @@ from analysis.table import Run, collect, final
 from recipes import graph
 from recipes.recipe import Recipe
 
+ONE = ("base-recipe",)
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Run:
@@ -261,6 +263,30 @@ def test_of_many_policies_one_of_each_kind_is_shown_first(found):
     names = [who.name for who in contenders.representatives(found.among, 4)]
     assert names == ["base", "sft", "base-recipe", "dpo"]
     assert contenders.representatives(found.among, 99) == list(found.among)
+
+
+def test_a_policy_of_another_size_is_measured_from_its_own_start(run, table, found):
+    needs = {"sft": {"needs": {"policy": "tiny_lm/pretrain@no-cot"}}}
+    arms = run.spec["arms"] | {"large": {"stages": needs}}
+    large = replace(
+        run,
+        recipes={**run.recipes, run.name: Recipe(run.name, run.spec | {"arms": arms})},
+        arms=(*ONE, "large"),
+    )
+    rows = final(table)
+    other = rows[(rows.arm == "kl-none")].assign(arm="large", source=rows.source + "-large")
+    both = pd.concat([rows[rows.arm == "base-recipe"], other])
+    among = contenders.contenders(large, both, "heldout")
+    assert [(who.name, who.shared) for who in among] == [
+        ("base-recipe/base", False), ("base-recipe/sft", False), ("base-recipe", False),
+        ("large/base", False), ("large/sft", False), ("large", False),
+    ]  # fmt: skip
+    assert contenders.own_start(large, among[-1], among[1]).at == "large/sft"
+    tax = preference_tables.tax(large, both, "heldout", among, among[1]).set_index(["policy", "task"])
+    assert math.isnan(tax.loc[("large/sft", "tax-sort"), "change"])
+    assert tax.loc[("large", "tax-sort"), "change"] == pytest.approx(
+        found.frames["alignment_tax"].set_index(["policy", "task"]).loc[("kl-none", "tax-sort"), "change"]
+    )
 
 
 def test_a_checkpoint_that_all_arms_share_is_no_arms_end(run, table):
