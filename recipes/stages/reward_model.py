@@ -95,7 +95,10 @@ def run(
             progress.say(f"member {number + 1} of {len(args)}")
         options = member_args.model_init_kwargs or {}
         model = from_policy(source, tokenizer, member_args.seed, **options)
-        checks += health.stop_at_errors([fits_in(model, scored)]) if not fits else []
+        if not fits:
+            longest = max(map(len, [*splits["train"].flat, *scored["validation"], *scored["demonstrations"]]))
+            positions = getattr(model.config, "max_position_embeddings", None)
+            checks += health.stop_at_errors([health.context(longest, 0, positions)])
         fits.append(train(model, tokenizer, member_args, splits, config["comparisons"], progress))
         for name, sequences in scored.items():
             raw[name].append(reward_models.read(model, sequences).double().numpy())
@@ -106,9 +109,12 @@ def run(
 
     curve = curves.deterministic(mean_curve([curves.rows(map(renamed, done.history)) for done in fits]))
     sentinel.write(out.with_name("curve.csv"), curves.text(curve))
-    held_out = splits["validation"]
-    measured = {
-        name: [comparisons.measured(of.rows, of.sequences, rewards) for rewards in raw[name]]
+    held_out, unit = splits["validation"], float(np.mean(scale))
+    measured = {  # as the final rewards, but on the scale that was trained, in which a gap is a log-odds
+        name: [
+            comparisons.measured(of.rows, of.sequences, rewards * unit / own)
+            for rewards, own in zip(raw[name], scale, strict=True)
+        ]
         for name, of in (("train", sample), ("validation", held_out))
     }
     quality, calibration = reward_quality.report(measured)
@@ -257,11 +263,6 @@ def before(
             health.check("long", long == 0, long, 0, f"{message}: they are skipped", "warning"),
         ]
     )
-
-
-def fits_in(model: Any, scored: Mapping[str, Sequences]) -> health.Check:
-    longest = max(len(one) for of in scored.values() for one in of)
-    return health.context(longest, 0, getattr(model.config, "max_position_embeddings", None))
 
 
 def enough(available: int, needed: int, arrangement: str) -> health.Check:

@@ -202,6 +202,19 @@ def test_options(ready: Path, tmp_path: Path):
     assert found["accuracy/validation"] > 0.7
 
 
+@pytest.mark.slow
+def test_demonstrations_of_a_world(ready: Path, tmp_path: Path):
+    shutil.copytree(ready, tmp_path / "run")
+    corpus = {"documents": 16, "mixture": {"direct": 1.0}}
+    shown = {"task": stage_runs.TASK, "template": stage_runs.TEMPLATE, "corpus": corpus}
+    quick = {"members": 1, "args": {"max_steps": 2}, "demonstrations": shown}
+    assert run(tmp_path / "run", without=("demonstrations",), **quick) == 0
+    found = json.loads((tmp_path / "run/results/reward_model/metrics.json").read_text())["metrics"]
+    assert found["demonstrations"] == 16
+    assert found["reward/demonstrations"] == pytest.approx(0, abs=1e-6)
+    assert found["reward/train"] != pytest.approx(0, abs=1e-3)
+
+
 def odd_rows() -> list[dict[str, Any]]:
     """Rows with nothing to learn from among good ones."""
     rows = comparisons()
