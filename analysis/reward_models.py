@@ -44,15 +44,13 @@ def stages(run: Run) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     seen = set()
     for arm in run.arms:
-        by_label: dict[str, list[graph.Node]] = {}
-        for seed in run.seeds:
-            for node in run.nodes(arm, seed):
-                if node.kind == "stage" and graph.resolve(run.recipes, node)["run"] == KIND:
-                    by_label.setdefault(run.label(node), []).append(node)
-        for label, nodes in by_label.items():
-            if tuple(nodes) not in seen:
-                seen.add(tuple(nodes))
-                found[arm if len(by_label) == 1 else f"{arm}/{label}"] = (arm, label)
+        nodes = [node for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage"]
+        nodes = [node for node in nodes if graph.resolve(run.recipes, node)["run"] == KIND]
+        for node in nodes:
+            if node not in seen:
+                seen.add(node)
+                label = run.label(node)
+                found[arm if len(nodes) == 1 else f"{arm}/{label}"] = (arm, label)
     return found
 
 

@@ -10,6 +10,7 @@ along, which is the pairing. It errs on the side of too wide.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from itertools import combinations
 
 import matplotlib as mpl
@@ -38,12 +39,20 @@ def estimate(chances: np.ndarray, draws: int = DRAWS) -> Mean:
     seeds, items = chances.shape
     if not chances.size:
         return Mean(np.nan, np.nan, np.nan, 0, "")
-    rng = np.random.default_rng(0)
-    by_seed = rng.multinomial(seeds, np.full(seeds, 1 / seeds), size=draws) / seeds  # (draws, seeds)
-    by_item = rng.multinomial(items, np.full(items, 1 / items), size=draws) / items  # (draws, items)
+    by_seed, by_item = _drawn(seeds, items, draws)
     found = ((by_seed @ chances) * by_item).sum(axis=1)
     low, high = np.quantile(found, [0.025, 0.975])
     return Mean(float(chances.mean()), float(low), float(high), seeds, "items and seeds")
+
+
+@cache
+def _drawn(seeds: int, items: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
+    """Share of each seed (draws, seeds) and of each item (draws, items) in every resample, of any pair."""
+    rng = np.random.default_rng(0)
+    return (
+        rng.multinomial(seeds, np.full(seeds, 1 / seeds), size=draws) / seeds,
+        rng.multinomial(items, np.full(items, 1 / items), size=draws) / items,
+    )
 
 
 def between(one: Mapping[int, Replies], other: Mapping[int, Replies], score: str = "gold") -> np.ndarray:
