@@ -2,7 +2,8 @@
 
 Of training: the curves of `ppo` stages. Of best-of-n: the evaluation of the initial policy, whose n samples
 an item tell what choosing by the proxy would give. Gains are over the initial policy: over the first logged
-rollouts of an arm (all seeds), over n = 1.
+rollouts of an arm (all seeds), over n = 1. That of few rollouts is known no better than they are many: an
+error in it shifts every gain of the arm, so that weights from one seed are rough.
 """
 
 import math
