@@ -214,15 +214,6 @@ DATASETS = {
         ],
         ("train", "test"),
     ),
-    "RLHFlow/iterative-prompt-v1-iter1-20K": Shape(
-        "3fe9d880727d44dbb2278a0daad6af60a045fce0",
-        {"dataset": "str", "context": "str", "context_messages": TURNS, "id": "str"},
-        [
-            {"dataset": "d", "context": first, "context_messages": turns(first), "id": str(i)}
-            for i, (first, *_) in enumerate(DIALOGUES)
-        ],
-        ("train",),
-    ),
     "NeelNanda/pile-10k": Shape(
         "127bfedcd5047750df5ccf3a12979a47bfa0bafa",
         {"text": "str", "meta": {"pile_set_name": "str"}},
