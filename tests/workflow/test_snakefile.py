@@ -303,7 +303,8 @@ def test_clean_takes_the_folder_checkpoints_by_itself(demo, tmp_path, monkeypatc
 def demo(project, monkeypatch):
     """The fixture's recipes, without the repository's world checks in the way."""
     toy = yaml.load((project.folder / "recipes/schema.yaml").read_text(), yaml.CSafeLoader)
-    monkeypatch.setattr("recipes.validate.schema", lambda: toy)
+    for reader in ("validate", "products"):
+        monkeypatch.setattr(f"recipes.{reader}.schema", lambda: toy)
     return load_all(project.folder / "recipes")
 
 
