@@ -5,10 +5,11 @@ that shaped it, so arms whose nodes have the same lineage share one: the first o
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import wraps
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evals.config import ROLES
 from recipes.errors import UserError
@@ -16,6 +17,7 @@ from recipes.errors import UserError
 if TYPE_CHECKING:
     from recipes.recipe import Recipe
 
+Found = TypeVar("Found")
 REPORTS = ("report", "quickstart")  # of all that was asked for; of the recipe's quickstart alone
 # Of the stage, but not of what it computes: the graph itself, the lineage's own seed, and the machine.
 _NOT_CONFIG = ("needs", "seed", "resources")
@@ -102,19 +104,34 @@ def model_of(recipes: Mapping[str, "Recipe"], node: Node) -> dict | None:
     return model if leaf else None
 
 
+def remembered(function: Callable[..., Found]) -> Callable[..., Found]:
+    """`function` of (recipes, node), asked once of each node of recipes that were loaded together."""
+
+    @wraps(function)
+    def asked(recipes: Mapping[str, "Recipe"], node: Node) -> Found:
+        found = getattr(recipes, "found", {})  # see recipe.Recipes; a plain mapping may change
+        key = (function.__name__, node)
+        if key not in found:
+            found[key] = function(recipes, node)
+        return found[key]
+
+    return asked
+
+
+@remembered
 def lineage(recipes: Mapping[str, "Recipe"], node: Node) -> str:
     """64 hex digits: a hash of the node's config and seed, and of the lineages of what it needs."""
-    seed = _seed(recipes, node)
-    upstream = {role: lineage(recipes, source) for role, source in _sources(recipes, node).items()}
-    known = recipes[node.recipe].known
-    key = (node, seed, *upstream.items())  # all that comes from other recipes
-    if key not in known:
-        config, model = resolve(recipes, node), model_of(recipes, node)
-        identity = {"kind": node.kind, "seed": seed, "config": config, "model": model, "inputs": upstream}
-        known[key] = sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    return known[key]
+    identity = {
+        "kind": node.kind,
+        "seed": _seed(recipes, node),
+        "config": resolve(recipes, node),
+        "model": model_of(recipes, node),
+        "inputs": {role: lineage(recipes, source) for role, source in _sources(recipes, node).items()},
+    }
+    return sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
+@remembered
 def owner(recipes: Mapping[str, "Recipe"], node: Node) -> Node:
     """The node that is computed in this one's stead: that of the first arm with the same lineage.
 

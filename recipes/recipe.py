@@ -70,7 +70,15 @@ def load(path: str | Path) -> Recipe:
     return recipe
 
 
-def load_all(folder: str | Path = "recipes") -> dict[str, Recipe]:
+class Recipes(dict[str, Recipe]):
+    """Recipes by name, loaded together and never changed; `found` is what the graph knows of them."""
+
+    def __init__(self, recipes: dict[str, Recipe]):
+        super().__init__(recipes)
+        self.found: dict[Any, Any] = {}
+
+
+def load_all(folder: str | Path = "recipes") -> Recipes:
     """Every recipe of a folder by name, each checked at every scale and arm, with those it builds on."""
     paths = {p.stem: p for p in sorted(Path(folder).glob("*.y*ml")) if p.name != "schema.yaml"}
     if not paths:
@@ -82,7 +90,7 @@ def load_all(folder: str | Path = "recipes") -> dict[str, Recipe]:
             raise UserError(f'{path}: a recipe has a name of lower-case letters, digits and "_"; rename it')
         if name in RESERVED:
             raise UserError(f"{path}: a reserved name; call the recipe something else")
-    recipes = {name: load(path) for name, path in paths.items()}
+    recipes = Recipes({name: load(path) for name, path in paths.items()})
     for name, recipe in recipes.items():
         try:
             check_whole(recipes, recipe)
