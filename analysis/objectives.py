@@ -10,7 +10,7 @@ from analysis import preference_objectives
 from analysis.means import DASH
 from analysis.table import Run
 from recipes import graph
-from recipes.combinations import CLIPPED
+from recipes.checks.grpo import CLIPPED
 
 RL = ("grpo", "policy_gradient", "ppo", "dpo")  # stage kinds
 CONFORMANCE = "results/published/conformance.csv"

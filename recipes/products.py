@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from recipes import labelling
+from recipes.checks import label
 from recipes.errors import UserError
 from recipes.shape import schema
 
@@ -18,7 +18,7 @@ PLAYED_BY = {
 def made(stage: Mapping[str, Any]) -> str:
     """What a stage makes: "a model", "a reward model", "demonstrations", "samples" or "preferences"."""
     if stage["run"] == "label":
-        return labelling.product(stage)
+        return label.product(stage)
     return schema()["x-kinds"][stage["run"]].get("product", "a model")
 
 

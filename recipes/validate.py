@@ -11,16 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from evals import config as evals_config
 from evals.config import ROLES
-from recipes import (
-    combinations,
-    combinations_ppo,
-    compared,
-    dpo_options,
-    graph,
-    labelling,
-    products,
-    reward_options,
-)
+from recipes import compared, graph, products
+from recipes.checks import dpo, grpo, label, ppo, reward_model
 from recipes.errors import UserError
 from recipes.fields import fields
 from recipes.shape import check, known, schema
@@ -30,11 +22,11 @@ if TYPE_CHECKING:
 
 # Kind of stage -> the rule of which of its keys go together.
 COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
-    "grpo": combinations.check,
-    "label": labelling.check,
-    "ppo": combinations_ppo.check,
-    "dpo": dpo_options.check,
-    "reward_model": reward_options.check,
+    "grpo": grpo.check,
+    "label": label.check,
+    "ppo": ppo.check,
+    "dpo": dpo.check,
+    "reward_model": reward_model.check,
     "sft": products.check_demonstrations,
 }
 
@@ -108,7 +100,7 @@ def check_whole(recipes: Mapping[str, "Recipe"], recipe: "Recipe") -> None:
                 _check_needs(recipes, node, where)
                 _check_stage(graph.overlaid(recipe, scale, arm, "stages")[name], f"stages.{name}", where)
                 with _under(f"stages.{name}", where):
-                    labelling.check_samples(recipes, node)
+                    label.check_samples(recipes, node)
             _check_evals(recipes, recipe, scale, arm, where)
             for name in graph.stages(recipe, scale, arm):
                 _check_cycle(recipes, graph.Node(recipe.name, scale, arm, 0, name, "stage"), [])
@@ -208,7 +200,7 @@ def _check_world(stage: Mapping, path: str, where: str) -> None:
         if not stage["rewards"]:
             raise UserError(f"{path}.rewards: must not be empty{where}")
         with _under(path, where):
-            own = combinations_ppo.own if stage["run"] == "ppo" else list
+            own = ppo.own if stage["run"] == "ppo" else list
             rewards.check(own(stage["rewards"]), world)
             cap = stage.get("args", {}).get("max_completion_length")
             rewards.check_overlong(stage["rewards"], stage.get("soft_overlong_cache"), cap)

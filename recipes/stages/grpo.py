@@ -30,7 +30,8 @@ def run(
     import torch
     from trl import GRPOConfig
 
-    from recipes import combinations, data, models, rewards, worlds
+    from recipes import data, models, rewards, worlds
+    from recipes.checks.grpo import check
     from recipes.stages.arguments import arguments
     from recipes.trainers import process
     from recipes.trainers.completions import CompletionsLog
@@ -41,7 +42,7 @@ def run(
     from recipes.trainers.resume import last_checkpoint
 
     started = provenance.now()
-    combinations.check(config)
+    check(config)
     # accuracy is always measured, so that curves of arms with other rewards can be compared
     weights = {"accuracy": 0.0, **config["rewards"]}
     world = worlds.of_task(config["task"])

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recipes import data, demonstrations, labelling, labels, preferences, samples, worlds
+from recipes import data, demonstrations, labels, preferences, samples, worlds
+from recipes.checks import label as label_checks
 from recipes.errors import UserError
 from recipes.labels import Labels
 from recipes.stages import cli, curves, health, provenance, sentinel
@@ -35,7 +36,7 @@ def run(
     from recipes.trainers.fit import Fit
 
     started, began = provenance.now(), time.perf_counter()
-    labelling.check({**config, "needs": inputs})
+    label_checks.check({**config, "needs": inputs})
     by, keep = config["by"], config.get("keep", "preferences")
     measured: dict[str, float] = {}
     checks: list[health.Check] = []
@@ -85,12 +86,12 @@ def read(by: str, place: Path) -> tuple[list[Row], Any, labels.Scores | None]:
     """Samples, their world (None: of the Hub) and, of preferences labelled once more, their scores."""
     upstream = sentinel.read(place)
     if upstream.get("kind") == "label":
-        labelling.check_relabels(by, str(place))
+        label_checks.check_relabels(by, str(place))
         given = preferences.load(place)
         return samples.of_preferences(given), None, [row["scores"] for row in given]
     rows = samples.load(place)
     world = worlds.of_task(upstream["config"]["task"])
-    labelling.check_world(by, world, str(place))
+    label_checks.check_world(by, world, str(place))
     return rows, world, None
 
 
@@ -99,7 +100,7 @@ def score(
 ) -> tuple[Labels, int, int]:
     """The labeller's scores, and the tokens and parameters that they took."""
     by, dials = config["by"], config.get("labeller", {})
-    if by in labelling.REWARDS:
+    if by in label_checks.REWARDS:
         gold = labels.rewarded(rows, world.rewards["gold"])
         if by == "gold":
             return Labels(labels.by_rank(gold)), 0, 0

@@ -36,7 +36,8 @@ def run(
     """Train and save the policy under `workdir`/final; its curves, ratios and completions beside `out`."""
     import torch
 
-    from recipes import combinations_ppo, data, models, reward_models, rewards, worlds
+    from recipes import data, models, reward_models, rewards, worlds
+    from recipes.checks.ppo import check
     from recipes.stages.arguments import arguments
     from recipes.trainers import ptx
     from recipes.trainers.completions import CompletionsLog
@@ -46,7 +47,7 @@ def run(
     from recipes.trainers.resume import last_checkpoint
 
     started = provenance.now()
-    combinations_ppo.check({**config, "needs": dict.fromkeys(inputs)})
+    check({**config, "needs": dict.fromkeys(inputs)})
     defaults: dict[str, Any] = {"save_steps": 20}
     if not torch.cuda.is_available():
         defaults["cache_implementation"] = "static"  # a tenth faster than a cache that grows by copying

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from accelerate.utils import gather_object
 
-from recipes.combinations import CLIPPED, TOKEN_MEAN, check_window
+from recipes.checks.grpo import CLIPPED, TOKEN_MEAN, check_window
 from recipes.rewards import text
 from recipes.stages.curves import FIFTH
 from recipes.trainers import process

@@ -29,7 +29,8 @@ from torch import Tensor
 from transformers import PrinterCallback, TrainerCallback
 from trl import DPOTrainer
 
-from recipes import dpo_options, preferences
+from recipes import preferences
+from recipes.checks import dpo as checks
 from recipes.stages import sentinel
 
 BETA = 0.3
@@ -287,4 +288,4 @@ def test_means_of_log_probabilities_would_be_found(watch, folder: Path):
 def test_the_losses_are_trls():
     """Each name is a branch of TRL's loss: an upgrade that adds or removes one fails here."""
     source = inspect.getsource(DPOTrainer._compute_loss)
-    assert set(re.findall(r'loss_type == "(\w+)"', source)) == set(dpo_options.LOSSES)
+    assert set(re.findall(r'loss_type == "(\w+)"', source)) == set(checks.LOSSES)

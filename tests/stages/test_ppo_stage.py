@@ -12,7 +12,7 @@ from stage_runs import TASK, TEMPLATE
 from test_failures import told
 from test_resume import at_training_step
 
-from recipes import combinations_ppo
+from recipes.checks import ppo as checks
 from recipes.errors import UserError
 from recipes.stages.arguments import arguments
 
@@ -164,7 +164,7 @@ def test_a_reward_model_with_another_tokenizer(base: Path, tmp_path: Path):
 )
 def test_keys_that_contradict_each_other(changes: dict[str, Any], says: str):
     with pytest.raises(UserError) as error:
-        combinations_ppo.check({**PPO, "needs": dict.fromkeys(INPUTS), **changes})
+        checks.check({**PPO, "needs": dict.fromkeys(INPUTS), **changes})
     assert says in str(error.value)
 
 

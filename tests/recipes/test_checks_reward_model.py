@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recipes import reward_options
+from recipes.checks import reward_model
 from recipes.errors import UserError
 from recipes.stages.cli import names_hub
 
@@ -16,9 +16,9 @@ HUB = {"hub": "org/name", "revision": "0" * 40, "split": "train", "prompt": "p"}
 
 
 def test_what_is_right_passes():
-    reward_options.check(STAGE)
-    reward_options.check({"needs": {"data": "label", "demonstrations": "other"}, "args": {}})
-    reward_options.check(STAGE | {"demonstrations": {"task": HUB | {"completion": "c"}}})
+    reward_model.check(STAGE)
+    reward_model.check({"needs": {"data": "label", "demonstrations": "other"}, "args": {}})
+    reward_model.check(STAGE | {"demonstrations": {"task": HUB | {"completion": "c"}}})
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_what_is_right_passes():
 )
 def test_mistakes(change, says):
     with pytest.raises(UserError, match=re.escape(says)):
-        reward_options.check(STAGE | change)
+        reward_model.check(STAGE | change)
 
 
 def test_a_hub_name_anywhere_needs_the_network():

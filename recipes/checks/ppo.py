@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recipes.combinations import check_lean
+from recipes.checks.grpo import check_lean
 from recipes.errors import UserError
 
 REWARD_MODEL = "reward_model"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recipes import dpo_options
+from recipes.checks import dpo
 from recipes.errors import UserError
 
 ARGS = {"loss_type": ["sigmoid"], "beta": 0.1}
@@ -25,9 +25,9 @@ ARGS = {"loss_type": ["sigmoid"], "beta": 0.1}
 )
 def test_a_mistake_in_args(args, says):
     with pytest.raises(UserError) as error:
-        dpo_options.check({"args": ARGS | args})
+        dpo.check({"args": ARGS | args})
     assert str(error.value).startswith(says)
 
 
 def test_label_smoothing_where_it_is_read():
-    dpo_options.check({"args": ARGS | {"loss_type": ["robust"], "label_smoothing": 0.1}})
+    dpo.check({"args": ARGS | {"loss_type": ["robust"], "label_smoothing": 0.1}})

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recipes.combinations import check
+from recipes.checks.grpo import check
 from recipes.errors import UserError
 
 SEQUENCE = {"importance_sampling_level": "sequence"}

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from recipes import data, demonstrations, labelling
+from recipes import data, demonstrations
+from recipes.checks import label as label_checks
 from recipes.errors import UserError
 
 DRAW = {"num_generations": 4, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 8}
@@ -181,8 +182,8 @@ def test_every_labeller_is_of_the_schema():
     from recipes.shape import schema
 
     rules = schema()["x-kinds"]["label"]
-    assert rules["properties"]["by"]["enum"] == list(labelling.NEEDS)
-    dials = {dial for own in labelling.DIALS.values() for dial in own}
+    assert rules["properties"]["by"]["enum"] == list(label_checks.NEEDS)
+    dials = {dial for own in label_checks.DIALS.values() for dial in own}
     assert dials == set(rules["properties"]["labeller"]["properties"])
 
 
