@@ -64,8 +64,16 @@ class Run:
         return self.recipe.spec
 
     def nodes(self, arm: str, seed: int) -> list[graph.Node]:
-        """The owners of everything that one arm and seed stands on, upstream first."""
-        return graph.grid(self.recipes, self.name, self.scale, [arm], [seed])
+        """The owners of everything that one arm and seed stands on, upstream first.
+
+        Where it leans on another arm's stage and has a stage of that name itself, it is the arm's own alone.
+        """
+        found = graph.grid(self.recipes, self.name, self.scale, [arm], [seed])
+        stages = graph.stages(self.recipe, self.scale, arm)
+        places = [graph.Node(self.name, self.scale, arm, seed, name, "stage") for name in stages]
+        own = {graph.owner(self.recipes, place) for place in places}
+        taken = {self.label(node) for node in own}
+        return [n for n in found if n.kind == "eval" or n in own or self.label(n) not in taken]
 
     def all_nodes(self) -> list[graph.Node]:
         """Every distinct node of the run, upstream first: what was really computed."""

@@ -1,6 +1,7 @@
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from analysis import claims, means, summary, tables
 from analysis.table import COLUMNS, Run, collect, health, measured, provenance, read_json, read_lines
 from recipes.errors import UserError
-from recipes.recipe import Recipe
+from recipes.recipe import Recipe, load_all
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,22 @@ def test_nothing_shared_is_counted_twice(run):
     spent = tables.cost(provenance(run))
     assert spent.runs.iloc[-1] == 2 + 6 * 3  # two base models, six arms by three seeds
     assert spent.runs.iloc[:-1].sum() == spent.runs.iloc[-1]
+
+
+def test_of_two_stages_of_one_name_an_arm_has_its_own():
+    root = Path(__file__).parents[2]
+    run = Run(load_all(root / "recipes"), "instructgpt", "cpu", ("base-recipe", "rm-shuffled", "large"), (0,))
+    stages = {arm: [n for n in run.nodes(arm, 0) if n.kind == "stage"] for arm in run.arms}
+    # evaluated with the base arm's reward model, and with one of its own
+    assert [n.arm for n in stages["rm-shuffled"] if n.name == "reward_model"] == ["rm-shuffled"]
+    # with none of its own, in whose chain is another's sft
+    assert {(n.name, n.arm) for n in stages["large"] if n.name in ("reward_model", "sft")} == {
+        ("reward_model", "base-recipe"),
+        ("sft", "large"),
+    }
+    for nodes in stages.values():
+        labels = [run.label(node) for node in nodes]
+        assert len(labels) == len(set(labels))
 
 
 def test_a_broken_artefact_is_one_clear_line(tmp_path):
