@@ -70,7 +70,7 @@ def test_of_two_stages_of_one_name_an_arm_has_its_own():
         ("sft", "large"),
     }
     for nodes in stages.values():
-        labels = [run.label(node) for node in nodes]
+        labels = [node.name for node in nodes if node.recipe == run.name]
         assert len(labels) == len(set(labels))
 
 
