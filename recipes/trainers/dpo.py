@@ -13,11 +13,10 @@ from typing import Any
 
 from trl import DPOTrainer
 
+from recipes.trainers.counted import Counted
 from recipes.trainers.language_model import sorted_windows
-from recipes.trainers.resume import ExactResume
 
 Pair = dict[str, list[int]]  # prompt_ids, chosen_ids, rejected_ids
-TIMES = ("eval_runtime", "eval_samples_per_second", "eval_steps_per_second", "eval_model_preparation_time")
 
 
 def tokenise(pairs: Sequence[Mapping[str, Any]], tokenizer: Any) -> list[Pair]:
@@ -41,13 +40,11 @@ def length(pair: Pair) -> int:
     return len(pair["prompt_ids"]) + max(len(pair["chosen_ids"]), len(pair["rejected_ids"]))
 
 
-class DPO(ExactResume, DPOTrainer):
+class DPO(Counted, DPOTrainer):
     """DPOTrainer, resumable at any step; its datasets hold `Pair`s."""
 
     args: Any
     ref_model: Any
-    _total_train_tokens: int
-    _metrics: Any
 
     def _prepare_dataset(self, dataset, processing_class, args, dataset_name):
         """As it is: TRL would tokenise prompt and completion as one text, and end what was cut."""
@@ -59,25 +56,9 @@ class DPO(ExactResume, DPOTrainer):
 
     def held_state(self) -> dict[str, Any]:
         synced = self.ref_model is not None and self.args.sync_ref_model
-        return {
-            **super().held_state(),
-            "tokens": self._total_train_tokens,
-            "unlogged": {name: list(values) for name, values in self._metrics["train"].items()},
-            "reference": self.ref_model.state_dict() if synced else None,
-        }
+        return {**super().held_state(), "reference": self.ref_model.state_dict() if synced else None}
 
     def restore_held_state(self, state: dict[str, Any]) -> None:
         super().restore_held_state(state)
-        self._total_train_tokens = state["tokens"]
-        self._metrics["train"].clear()
-        self._metrics["train"].update(state["unlogged"])
         if state["reference"] is not None:
             self.ref_model.load_state_dict(state["reference"])
-
-    def training_step(self, *args, **kwargs):
-        loss = super().training_step(*args, **kwargs)
-        self.state.num_input_tokens_seen = self._total_train_tokens
-        return loss
-
-    def log(self, logs, start_time=None):
-        super().log({name: value for name, value in logs.items() if name not in TIMES}, start_time)

@@ -22,13 +22,12 @@ from trl import RewardTrainer
 from recipes.errors import UserError
 from recipes.models import Source, folder_of
 from recipes.reward_models import at_last_token, padded, parts, pieces
+from recipes.trainers.counted import Counted
 from recipes.trainers.dropout import disable_dropout
 from recipes.trainers.language_model import sorted_windows
-from recipes.trainers.resume import ExactResume
 
 # sequences: K lists of token ids, prompt and response; better, worse: of each pair, its places among them
 Element = dict[str, Any]
-TIMES = ("eval_runtime", "eval_samples_per_second", "eval_steps_per_second", "eval_model_preparation_time")
 
 
 def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> Any:
@@ -105,14 +104,12 @@ def k_wise(
     return (batch["weight"] * each).sum()
 
 
-class Reward(ExactResume, RewardTrainer):
+class Reward(Counted, RewardTrainer):
     """RewardTrainer on data sets of `Element`s, resumable at any step."""
 
     args: Any
     model: Any
     _signature_columns: Any
-    _total_train_tokens: int
-    _metrics: Any
 
     def __init__(self, model: Any, *, args: Any, **options: Any):
         if args.disable_dropout:
@@ -173,26 +170,3 @@ class Reward(ExactResume, RewardTrainer):
         kept["max_reward"].append(most.max().item())
         for name, values in (("mean_reward", mean), ("accuracy", accuracy), ("margin", margin)):
             kept[name].append(values.mean().item())
-
-    def log(self, logs, start_time=None):
-        for name in TIMES:  # a repeated run logs the same
-            logs.pop(name, None)
-        super().log(logs, start_time)
-
-    def held_state(self) -> dict[str, Any]:
-        return {
-            **super().held_state(),
-            "tokens": self._total_train_tokens,
-            "unlogged": {name: list(values) for name, values in self._metrics["train"].items()},
-        }
-
-    def restore_held_state(self, state: dict[str, Any]) -> None:
-        super().restore_held_state(state)
-        self._total_train_tokens = state["tokens"]
-        self._metrics["train"].clear()
-        self._metrics["train"].update(state["unlogged"])
-
-    def training_step(self, *args, **kwargs):
-        loss = super().training_step(*args, **kwargs)
-        self.state.num_input_tokens_seen = self._total_train_tokens
-        return loss
