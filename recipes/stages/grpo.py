@@ -7,13 +7,12 @@ Every field of `args` goes to TRL's GRPOConfig as it is; the keys beside it are 
 """
 
 import copy
-import shutil
 import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recipes.stages import cli, curves, health, provenance, sentinel
+from recipes.stages import cli, health, provenance
 from recipes.stages.progress import Progress
 
 FORMULA = (
@@ -32,14 +31,13 @@ def run(
 
     from recipes import data, models, rewards, worlds
     from recipes.checks.grpo import check
+    from recipes.stages import rollouts
     from recipes.stages.arguments import arguments
     from recipes.trainers import process
-    from recipes.trainers.completions import CompletionsLog
     from recipes.trainers.dynamic import DynamicSampling
     from recipes.trainers.fit import clean, fit
     from recipes.trainers.grpo import GRPO
     from recipes.trainers.objective import Extension
-    from recipes.trainers.resume import last_checkpoint
 
     started = provenance.now()
     check(config)
@@ -73,9 +71,7 @@ def run(
         ]
     )
 
-    log = CompletionsLog(workdir / "completions.jsonl")
-    if last_checkpoint(workdir) is None:
-        log.cut(0)
+    log = rollouts.opened(workdir)
     dynamic = config.get("dynamic_sampling")
     trainer = (DynamicSampling if dynamic else GRPO)(
         model=model,
@@ -95,16 +91,9 @@ def run(
     if isinstance(trainer, DynamicSampling) and dynamic:
         trainer.max_rounds = dynamic["max_rounds"]
     done = fit(trainer, progress)
-    log.flush()
     models.save(model, tokenizer, workdir / "final", generation)
 
-    curve = curves.rows(done.history)
-    measured = curves.deterministic(curve)
-    scalars = curves.scalars(measured)
-    sentinel.write(out.with_name("curve.csv"), curves.text(measured))
-    sentinel.write(out.with_name("timing.csv"), curves.text(curves.timing(curve)))
-    sentinel.write(out.with_name("ratios.csv"), trainer.ratios.text())
-    shutil.copyfile(log.path, out.with_name("completions.jsonl"))
+    measured, scalars = rollouts.write(out, done.history, trainer.ratios, log)
     parameters = model.num_parameters()
     passes = 2 + 6 * args.num_iterations + 2 * (args.beta != 0)
     passes += 2 * (args.gradient_accumulation_steps % (args.steps_per_generation * args.num_iterations) != 0)

@@ -8,14 +8,13 @@ alone; the critic lives in the checkpoints of the training.
 """
 
 import copy
-import shutil
 import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError
-from recipes.stages import cli, curves, health, provenance, sentinel
+from recipes.stages import cli, curves, health, provenance
 from recipes.stages.progress import Progress
 
 FORMULA = (
@@ -38,13 +37,12 @@ def run(
 
     from recipes import data, models, reward_models, rewards, worlds
     from recipes.checks.ppo import check
+    from recipes.stages import rollouts
     from recipes.stages.arguments import arguments
     from recipes.trainers import ptx
-    from recipes.trainers.completions import CompletionsLog
     from recipes.trainers.fit import clean, fit
     from recipes.trainers.ppo import PPO
     from recipes.trainers.ppo_config import PPOConfig
-    from recipes.trainers.resume import last_checkpoint
 
     started = provenance.now()
     check({**config, "needs": dict.fromkeys(inputs)})
@@ -91,9 +89,7 @@ def run(
         ]
     )
 
-    log = CompletionsLog(workdir / "completions.jsonl")
-    if last_checkpoint(workdir) is None:
-        log.cut(0)
+    log = rollouts.opened(workdir)
     trainer = PPO(
         model=model,
         args=args,
@@ -107,16 +103,9 @@ def run(
     trainer.rollouts = log
     trainer.lean = config.get("sampler") == "lean"
     done = fit(trainer, progress)
-    log.flush()
     models.save(model, tokenizer, workdir / "final", generation)
 
-    curve = curves.rows(done.history)
-    measured = curves.deterministic(curve)
-    scalars = curves.scalars(measured)
-    sentinel.write(out.with_name("curve.csv"), curves.text(measured))
-    sentinel.write(out.with_name("timing.csv"), curves.text(curves.timing(curve)))
-    sentinel.write(out.with_name("ratios.csv"), trainer.ratios.text())
-    shutil.copyfile(log.path, out.with_name("completions.jsonl"))
+    measured, scalars = rollouts.write(out, done.history, trainer.ratios, log)
     sizes = {
         "parameters": model.num_parameters(),
         "critic_parameters": sum(weight.numel() for weight in trainer.critic.parameters()),
