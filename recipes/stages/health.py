@@ -28,6 +28,12 @@ ENTROPY_LEFT = 0.10
 RATIO_AT_START = 1e-4
 
 
+def truncated(rate: float) -> Check:
+    """Warns of a share of sampled completions that never came to their end."""
+    message = f"{rate:.1%} of completions are cut at the cap"
+    return check("truncation", rate <= TRUNCATION, rate, TRUNCATION, message, "warning")
+
+
 def check(name: str, ok: bool, value: float, limit: float, message: str, severity: str) -> Check:
     return {
         "check": name,

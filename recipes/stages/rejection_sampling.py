@@ -91,14 +91,7 @@ def run(
 
     measured = summary(problems, completions, right, kept)
     checks += [
-        health.check(
-            "truncation",
-            measured["truncation_rate"] <= health.TRUNCATION,
-            measured["truncation_rate"],
-            health.TRUNCATION,
-            f"{measured['truncation_rate']:.1%} of completions are cut at the cap",
-            "warning",
-        ),
+        health.truncated(measured["truncation_rate"]),
         health.check(
             "covered",
             measured["problems/covered"] >= COVERED,

@@ -49,16 +49,9 @@ def run(
     samples.save(rows, workdir / "final")
 
     measured = summary(rows)
-    cut, new = measured["truncation_rate"], measured["distinct"]
+    new = measured["distinct"]
     checks += [
-        health.check(
-            "truncation",
-            cut <= health.TRUNCATION,
-            cut,
-            health.TRUNCATION,
-            f"{cut:.1%} of completions are cut at the cap",
-            "warning",
-        ),
+        health.truncated(measured["truncation_rate"]),
         health.check(
             "distinct",
             new >= DISTINCT,
