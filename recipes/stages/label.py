@@ -33,8 +33,6 @@ def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
 ) -> dict[str, Any]:
     """Label, and write the rows to `workdir`/final."""
-    from recipes.trainers.fit import Fit
-
     started, began = provenance.now(), time.perf_counter()
     label_checks.check({**config, "needs": inputs})
     by, keep = config["by"], config.get("keep", "preferences")
@@ -73,7 +71,7 @@ def run(
         measured |= {"problems": len(kept), "problems/validation": held_out}
         measured["pairs"] = len(preferences.pairs(kept))
     sentinel.write(out.with_name("curve.csv"), curves.text([]))  # nothing is learnt
-    done = Fit([], 0, tokens, time.perf_counter() - began, 0)
+    done = provenance.Fit([], 0, tokens, time.perf_counter() - began, 0)
     return {
         "metrics": measured,
         "health": checks,

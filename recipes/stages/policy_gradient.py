@@ -31,7 +31,6 @@ def run(
 
     from recipes import data, models, rewards, worlds
     from recipes.trainers.completions import CompletionsLog
-    from recipes.trainers.fit import Fit
     from recipes.trainers.policy_gradient import PolicyGradientConfig
     from recipes.trainers.reinforce import Rollout, train
 
@@ -78,7 +77,7 @@ def run(
     curve = curves.rows(history)
     scalars = curves.scalars(curve)
     sentinel.write(out.with_name("curve.csv"), curves.text(curve))
-    done = Fit(history, total, int(history[-1]["num_tokens"]), time.perf_counter() - began, 0)
+    done = provenance.Fit(history, total, int(history[-1]["num_tokens"]), time.perf_counter() - began, 0)
     parameters = model.num_parameters()
     return {
         "metrics": {**scalars, "parameters": parameters},

@@ -3,15 +3,24 @@
 import os
 import platform
 import subprocess
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from recipes.trainers.fit import Fit
+from typing import Any
 
 PACKAGES = ("torch", "transformers", "trl", "accelerate", "datasets", "tokenizers", "safetensors", "vllm")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a finished training, or other work of a stage, was."""
+
+    history: list[dict[str, Any]]
+    steps: int
+    tokens: int
+    wall_s: float
+    resumed: int
 
 
 def now() -> str:
@@ -71,7 +80,7 @@ def hardware() -> dict[str, Any]:
     }
 
 
-def record(started: str, done: "Fit", flops_a_token: float, formula: str) -> dict[str, Any]:
+def record(started: str, done: Fit, flops_a_token: float, formula: str) -> dict[str, Any]:
     """The content of provenance.json. wall_s: training seconds over all resumed parts, without loading."""
     head, dirty = commit()
     return {

@@ -42,7 +42,6 @@ def run(
     """Sample, and write what is right to `workdir`/final; every completion to completions.jsonl."""
     from recipes import data, demonstrations, models, rewards, worlds
     from recipes.trainers.completions import CompletionsLog
-    from recipes.trainers.fit import Fit
 
     started, began = provenance.now(), time.perf_counter()
     args: RejectionSamplingConfig = plain(RejectionSamplingConfig, config["args"])
@@ -102,7 +101,7 @@ def run(
         ),
     ]
     sentinel.write(out.with_name("curve.csv"), curves.text([]))  # nothing is learnt
-    done = Fit([], 0, drawn.tokens, time.perf_counter() - began, 0)
+    done = provenance.Fit([], 0, drawn.tokens, time.perf_counter() - began, 0)
     return {
         "metrics": measured,
         "health": checks,

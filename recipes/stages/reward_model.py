@@ -17,7 +17,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from recipes.comparisons import Row, Sequences
 from recipes.errors import UserError
 from recipes.stages import cli, curves, health, provenance, reward_quality, sentinel
 from recipes.stages.progress import Progress
-
-if TYPE_CHECKING:
-    from recipes.trainers.fit import Fit
 
 FORMULA = "6 x parameters x tokens of prompts and responses (forward and backward), of all members"
 MEMBER_STRIDE = 10_007  # between the seeds of two members
@@ -88,7 +85,7 @@ def run(
     scored = {"train": sample.flat, "validation": splits["validation"].flat}
     scored["demonstrations"] = demonstrated(shown, tokenizer)
     raw: dict[str, list[np.ndarray]] = {name: [] for name in scored}  # of each member (sequences,)
-    fits: list[Fit] = []
+    fits: list[provenance.Fit] = []
     partly = reward_models.begin(workdir / "final")
     for number, member_args in enumerate(args):
         if len(args) > 1:
@@ -146,7 +143,7 @@ def train(
     splits: Mapping[str, Split],
     arrangement: str,
     progress: Progress,
-) -> "Fit":
+) -> provenance.Fit:
     """Train `model` in place, on elements that are prompts (`grouped`) or single pairs (`shuffled`)."""
     from datasets import Dataset
 
@@ -228,11 +225,9 @@ def mean_curve(members: Sequence[Sequence[curves.Row]]) -> list[curves.Row]:
     return [(step, name, sum(found) / len(found)) for (step, name), found in values.items()]
 
 
-def total(fits: Sequence["Fit"]) -> "Fit":
+def total(fits: Sequence[provenance.Fit]) -> provenance.Fit:
     """All members' training as one."""
-    from recipes.trainers.fit import Fit
-
-    return Fit(
+    return provenance.Fit(
         [],
         sum(one.steps for one in fits),
         sum(one.tokens for one in fits),

@@ -27,7 +27,6 @@ def run(
 ) -> dict[str, Any]:
     """Sample, and write every completion to `workdir`/final."""
     from recipes import data, models, samples
-    from recipes.trainers.fit import Fit
 
     started, began = provenance.now(), time.perf_counter()
     args: DrawingConfig = plain(DrawingConfig, config["args"])
@@ -62,7 +61,7 @@ def run(
         ),
     ]
     sentinel.write(out.with_name("curve.csv"), curves.text([]))  # nothing is learnt
-    done = Fit([], 0, drawn.tokens, time.perf_counter() - began, 0)
+    done = provenance.Fit([], 0, drawn.tokens, time.perf_counter() - began, 0)
     return {
         "metrics": measured,
         "health": checks,

@@ -1,9 +1,7 @@
 """Run a trainer to its last step, from wherever an earlier process left it."""
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from transformers import PrinterCallback, TrainerCallback
@@ -12,18 +10,8 @@ from transformers.trainer_callback import TrainerState
 from recipes.errors import UserError
 from recipes.stages import curves, health
 from recipes.stages.progress import Progress
+from recipes.stages.provenance import Fit
 from recipes.trainers.resume import PARTIAL, STATE, ExactResume, checkpoints, discard, last_checkpoint
-
-
-@dataclass(frozen=True)
-class Fit:
-    """What a finished training was."""
-
-    history: list[dict[str, Any]]
-    steps: int
-    tokens: int
-    wall_s: float
-    resumed: int
 
 
 class ShowProgress(TrainerCallback):
