@@ -112,5 +112,5 @@ def _draw(
 
 
 def _arms(run: Run, found: Mapping[tuple[str, str], Curve]) -> list[str]:
-    """Those that have a panel, in its order."""
-    return [arm for arm in run.arms if any((arm, end) in found for end in run.ends)]
+    """Those that have a panel, in its order: with a policy at the end, not only the start that arms share."""
+    return [arm for arm in run.arms if any((arm, end) in found for end in run.ends[-1:])]

@@ -134,7 +134,10 @@ def _less(one: pd.DataFrame, start: pd.DataFrame) -> pd.DataFrame:
 
 
 def table_of(tracks: Sequence[Track]) -> pd.DataFrame:
-    """One row a track and form: weights (mean over seeds with interval), R^2 on all points and held out."""
+    """One row a track and form: alpha and beta, the mean over seeds of each one's own fit, with interval.
+
+    Of the fit to the mean over seeds: its highest point, and R^2 on all points and held out.
+    """
     rows = []
     for track in tracks:
         for form in reward_fits.FORMS:
@@ -146,8 +149,9 @@ def table_of(tracks: Sequence[Track]) -> pd.DataFrame:
             for name in ("alpha", "beta"):
                 values = [getattr(one, name) for one in alone]
                 known = len(values) > 1 and not math.isnan(values[0])
+                mean = sum(values) / len(values) if known else getattr(fitted, name)
                 low, high = interval(values) if known else (math.nan, math.nan)
-                row |= {name: getattr(fitted, name), f"{name}_low": low, f"{name}_high": high}
+                row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
             row |= {
                 "highest_at_kl": fitted.top**2,
                 "r2": reward_fits.r_squared(fitted, track.d, track.gain),

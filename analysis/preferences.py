@@ -22,7 +22,7 @@ from analysis import (
 )
 from analysis.contenders import Contender, Replies
 from analysis.over_optimization import Track
-from analysis.reward_fits import WRITTEN
+from analysis.reward_fits import ALPHA, BETA, WRITTEN
 from analysis.table import Run, final
 
 BY_TASK = ("win_rates_by_task", "alignment_tax")  # tables with columns task: theirs need not be shown again
@@ -73,8 +73,9 @@ TABLES = (
         "over_optimization",
         "Reward as a function of divergence",
         f"The gain over the initial policy at d = √KL, by RL {WRITTEN['rl']}, by best-of-n {WRITTEN['bon']}: "
-        "least squares, origin left out, intervals over seeds. R² is that of the far half of the range of d, "
-        "foretold from the near half: below 0 it is worse than the mean.",
+        f"least squares, origin left out. {ALPHA} and {BETA}: mean over seeds of each one's own fit, with "
+        "interval. Of the fit to the mean over seeds: where it is highest, and R² in the far half of the "
+        "range of d, foretold from the near half: below 0 it is worse than the mean.",
         over_optimization.table_shown,
     ),
     Table(

@@ -110,6 +110,8 @@ def arms_shown(run: Run, frame: pd.DataFrame) -> pd.DataFrame:
     """The same for a reader: accuracy with its interval, the best template of several marked."""
     rows = []
     names = [column.removesuffix("_low") for column in frame.columns if column.endswith("_low")]
+    if "format_rate" in names and not frame.format_rate.any():  # nobody was asked for a format
+        names.remove("format_rate")
     for row in frame.to_dict("records"):
         out = {"checkpoint": row_name(run, row) + (" (best template)" if row["best_template"] else "")}
         for name in names:

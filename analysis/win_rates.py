@@ -112,6 +112,7 @@ def draw(frame: pd.DataFrame) -> Figure | None:
     longest = max(map(len, there))
     left = min(0.25 + 0.082 * longest, 2.0)
     cell = min((WIDTH - left - 0.1) / len(there), 0.75)
+    narrow = cell <= 0.45
     fits = 0.082 * longest < cell  # a name above its column; else the number of its row
     tall = 0.42 + 0.62 * cell * len(there)
     figure = Figure(figsize=(WIDTH, tall))
@@ -128,8 +129,10 @@ def draw(frame: pd.DataFrame) -> Figure | None:
             sure = row["low"] > 0.5 or row["high"] < 0.5
             ground = colours(row["win_rate"]) if sure else "#f2f2f2"
             axis.add_patch(mpl.patches.Rectangle((x - 0.5, y - 0.5), 1, 1, fc=ground, ec="white", lw=1.2))
-            size = 10 if cell > 0.45 else 8.5
-            axis.text(x, y, f"{row['win_rate']:.2f}", ha="center", va="center", fontsize=size)
+            written = f"{row['win_rate']:.2f}"
+            if narrow:
+                written = written.removeprefix("0")
+            axis.text(x, y, written, ha="center", va="center", fontsize=8.5 if narrow else 10)
     axis.set(xlim=(-0.5, len(there) - 0.5), ylim=(len(there) - 0.5, -0.5))
     axis.grid(False)
     axis.xaxis.tick_top()
