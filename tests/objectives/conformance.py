@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import cases
+import preference_rows
 from cases import CASES
 from compare import Case
 from measures import (
@@ -43,7 +44,7 @@ ADAM = (
     "A constant factor, which Adam divides out unless a KL term or a limit of the gradient's norm stands "
     "beside it."
 )
-STEP = "value and gradient of a step"
+STEP = preference_rows.STEP
 EQUATIONS = {  # what `STEP` was held against
     "reinforce": "(r - b) grad log pi, Ahmadian et al. 2024; no ratio, however often a rollout is used.",
     "rloo": "(r - mean of the others) grad log pi, Ahmadian et al. 2024; no ratio.",
@@ -140,8 +141,9 @@ PROPERTIES = {  # property -> status, note
 
 
 def rows() -> Iterator[tuple[str, str, Measure]]:
-    """(objective, property, how its size is measured), the objectives in the order of `CASES`."""
+    """(objective, property, how its size is measured); those of `CASES` in its order, then the others."""
     yield from sorted(unsorted(), key=lambda row: [*CASES].index(row[0]))
+    yield from preference_rows.rows()
 
 
 def unsorted() -> Iterator[tuple[str, str, Measure]]:
@@ -190,8 +192,14 @@ def unsorted() -> Iterator[tuple[str, str, Measure]]:
 
 def declared() -> list[tuple[str, str, str, str]]:
     """(objective, property, status, note) of each row."""
-    notes = [("exact", EQUATIONS[name]) if what == STEP else PROPERTIES[what] for name, what, _ in rows()]
-    return [(name, what, *note) for (name, what, _), note in zip(rows(), notes, strict=True)]
+    return [(name, what, *told(name, what)) for name, what, _ in rows()]
+
+
+def told(name: str, what: str) -> tuple[str, str]:
+    """Status and note of a property of an objective."""
+    if found := preference_rows.NOTES.get((name, what)):
+        return found
+    return ("exact", EQUATIONS[name]) if what == STEP else PROPERTIES[what]
 
 
 def table(folder: Path) -> str:

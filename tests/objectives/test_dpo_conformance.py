@@ -1,74 +1,18 @@
-"""The stage `dpo` minimises what its papers write, in value and gradient of every optimizer step, in float64.
+"""The stage `dpo` minimises what its papers write, in value and gradient of every optimizer step."""
 
-The references know nothing of TRL: log-probabilities come from a plain forward pass of one unpadded row.
-
-    sigmoid   DPO, Rafailov et al. 2023, arXiv 2305.18290, Eq. 7
-    robust    rDPO, Chowdhury et al. 2024, arXiv 2403.00409, Eq. 12: labels flipped with probability e
-    ipo       Azar et al. 2023, arXiv 2310.12036, Eq. 17, with log-ratios per token as TRL has them
-    hinge     SLiC, Zhao et al. 2023, arXiv 2305.10425, Eq. 2, of the implicit rewards
-"""
-
-import functools
 import inspect
-import io
-import json
-import random
 import re
-import shutil
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
-import observe
 import pytest
 import torch
-from compare import TOLERANCE, Outcome, Reader, worst
+from compare import TOLERANCE, worst
+from dpo_cases import CASES, LAYOUTS, judge, sigmoid, watch
 from torch import Tensor
-from transformers import PrinterCallback, TrainerCallback
 from trl import DPOTrainer
 
-from recipes import preferences
 from recipes.checks import dpo as checks
-from recipes.stages import sentinel
 
-BETA = 0.3
-FLIPPED = 0.2
-# micro-batch size, gradient accumulation, steps
-LAYOUTS = {"one-batch": (8, 1, 2), "accumulated": (2, 4, 3), "single-pairs": (1, 3, 4)}
-
-# of the log-ratios of the chosen and of the rejected, (), and of their lengths
-Loss = Callable[[Tensor, Tensor, int, int], Tensor]
-
-
-def log_sigmoid(x: Tensor) -> Tensor:
-    return -torch.log1p(torch.exp(-x))
-
-
-def sigmoid(chosen: Tensor, rejected: Tensor, *lengths: int) -> Tensor:
-    return -log_sigmoid(BETA * chosen - BETA * rejected)
-
-
-def robust(chosen: Tensor, rejected: Tensor, *lengths: int) -> Tensor:
-    right, wrong = sigmoid(chosen, rejected), sigmoid(rejected, chosen)
-    return ((1 - FLIPPED) * right - FLIPPED * wrong) / (1 - 2 * FLIPPED)
-
-
-def ipo(chosen: Tensor, rejected: Tensor, long: int, short: int) -> Tensor:
-    return (chosen / long - rejected / short - 1 / (2 * BETA)) ** 2
-
-
-def hinge(chosen: Tensor, rejected: Tensor, *lengths: int) -> Tensor:
-    return (1 - BETA * (chosen - rejected)).clamp(min=0)
-
-
-CASES: dict[str, tuple[Loss, dict[str, Any]]] = {
-    "sigmoid": (sigmoid, {}),
-    "robust": (robust, {"label_smoothing": FLIPPED}),
-    "ipo": (ipo, {}),
-    "hinge": (hinge, {}),
-}
 FAST = {("sigmoid", "accumulated")}
 GRID = [
     pytest.param(case, layout, marks=() if (case, layout) in FAST else pytest.mark.slow)
@@ -77,177 +21,9 @@ GRID = [
 ]
 
 
-class Enough(Exception):
-    """Ends the stage once training is done."""
-
-
-class Seen:
-    """What the stage did: weights before, pairs, loss and gradient of each optimizer step."""
-
-    def __init__(self, trainer: Any):
-        self.trainer = trainer
-        self.reference = {name: w.clone() for name, w in trainer.ref_model.named_parameters()}
-        self.weights: list[observe.Parameters] = []
-        self.pairs: list[list[tuple[tuple[int, ...], ...]]] = []  # (prompt, chosen, rejected), a list a step
-        self.losses: list[float] = []
-        self.gradients: list[Tensor] = []
-        train, step = trainer.training_step, []
-
-        def training_step(model: Any, inputs: dict[str, Tensor], *args: Any) -> Tensor:
-            if not step:
-                self.weights.append({name: w.detach().clone() for name, w in model.named_parameters()})
-            step.append(([*read(inputs)], train(model, inputs, *args)))
-            return step[-1][1]
-
-        class Gradient(TrainerCallback):
-            def on_pre_optimizer_step(_, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-                self.pairs.append([pair for pairs, _ in step for pair in pairs])
-                self.losses.append(sum(loss.item() for _, loss in step))
-                gradients = [weight.grad for weight in trainer.model.parameters()]
-                self.gradients.append(observe.flat(gradients, trainer.model))
-                step.clear()
-
-        trainer.training_step = training_step
-        trainer.add_callback(Gradient())
-
-
-def read(inputs: dict[str, Tensor]):
-    """The pairs of a micro-batch, from the tensors that the loss is computed from."""
-    half = len(inputs["input_ids"]) // 2
-    rows = [
-        ([*ids[(real == 1) & (reply == 0)].tolist()], [*ids[reply == 1].tolist()])
-        for ids, real, reply in zip(
-            inputs["input_ids"], inputs["attention_mask"], inputs["completion_mask"], strict=True
-        )
-    ]
-    for (prompt, chosen), (same, rejected) in zip(rows[:half], rows[half:], strict=True):
-        assert prompt == same
-        yield tuple(prompt), tuple(chosen), tuple(rejected)
-
-
-def rankings(count: int = 12) -> list[dict[str, Any]]:
-    """Prompts with three ranked replies of very different lengths, some of them cut."""
-    rng, rows = random.Random(0), []
-    for number in range(count):
-        a, b = rng.randint(0, 9), rng.randint(0, 9)
-        sums = [f"{a}+{b}={value}," * rng.randint(1, 5) for value in (a + b, a + b + 1, a)]
-        rows.append(
-            {
-                "prompt": f"<user>{a}+{b}=<assistant>" if number % 2 else f"<user>{a}+{b}+0+0=<assistant>",
-                "question": f"{a}+{b}=",
-                "answer": str(a + b),
-                "difficulty": 2,
-                "responses": [str(a), *sums[:2]],
-                "truncated": [False, number % 3 == 0, False],
-                "scores": [0.5, 1.5, 1.0],
-                "ranking": [1, 2, 0],
-                "split": "train",
-            }
-        )
-    return rows
-
-
-def product(folder: Path, fill: Callable[[Path], Any]) -> Path:
-    """metrics.json of a stage whose product `fill` writes."""
-    fill(folder / "final")
-    final = folder / "final"
-    found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    sentinel.write_json(folder / "metrics.json", found)
-    return folder / "metrics.json"
-
-
-@pytest.fixture(scope="session")
-def inputs(folder: Path) -> dict[str, Path]:
-    """A policy with dropout in its configuration, another reference model, and pairs."""
-    from transformers import Qwen3ForCausalLM
-
-    start = observe.model(folder)
-
-    def policy(place: Path) -> None:
-        shutil.copytree(start, place)
-        config = json.loads((place / "config.json").read_text())
-        (place / "config.json").write_text(json.dumps(config | {"attention_dropout": 0.5}))
-
-    def reference(place: Path) -> None:
-        shutil.copytree(start, place)
-        moved = Qwen3ForCausalLM.from_pretrained(start, dtype=torch.float64)
-        generator = torch.Generator().manual_seed(1)
-        with torch.no_grad():
-            for weight in moved.parameters():
-                weight += 0.1 * torch.randn(weight.shape, generator=generator, dtype=weight.dtype)
-        moved.save_pretrained(place)
-
-    return {
-        "policy": product(folder / "dpo-policy", policy),
-        "reference": product(folder / "dpo-reference", reference),
-        "data": product(folder / "dpo-data", lambda place: preferences.save(rankings(), place)),
-    }
-
-
-@pytest.fixture(scope="session")
-def watch(folder: Path, inputs: dict[str, Path]) -> Callable[[str, str], Seen]:
-    """(case, layout) -> what the stage did."""
-
-    @functools.cache
-    def run(case: str, layout: str, **args: Any) -> Seen:
-        from recipes.stages import dpo
-        from recipes.stages.progress import Progress
-
-        size, accumulate, steps = LAYOUTS[layout]
-        config = {
-            "pairs": "all",
-            "args": {
-                "loss_type": [case],
-                "beta": BETA,
-                "per_device_train_batch_size": size,
-                "gradient_accumulation_steps": accumulate,
-                "learning_rate": 0.01,
-                "lr_scheduler_type": "constant",
-                "max_grad_norm": 0.0,
-                "max_steps": steps,
-                "save_strategy": "no",
-                "model_init_kwargs": {"dtype": "float64"},
-                **CASES[case][1],
-                **args,
-            },
-        }
-        held: list[Seen] = []
-
-        def fit(trainer: Any, progress: Any) -> None:
-            trainer.remove_callback(PrinterCallback)
-            held.append(Seen(trainer))
-            trainer.train()
-            raise Enough
-
-        with patch("recipes.trainers.fit.fit", fit), observe.quick(), suppress(Enough):
-            dpo.run(config, inputs, 3, folder / "dpo-work", folder / "m.json", Progress("r/s", io.StringIO()))
-        return held[0]
-
-    return run
-
-
-def judge(seen: Seen, loss: Loss, folder: Path) -> list[Outcome]:
-    """Value and gradient of each optimizer step beside those of a reference."""
-    reader, found = Reader(observe.model(folder)), []
-    for weights, pairs, value, gradient in zip(
-        seen.weights, seen.pairs, seen.losses, seen.gradients, strict=True
-    ):
-        rows = [(x, y) for x, *both in pairs for y in both]
-        anchor = reader.fixed(seen.reference, rows)
-        reader.load(weights)
-        terms = []
-        for x, chosen, rejected in pairs:
-            ratios = [reader.logp([*x], [*y]).sum() - anchor[x, y].sum() for y in (chosen, rejected)]
-            terms.append(loss(*ratios, len(chosen), len(rejected)))
-        expected = torch.stack(terms).mean()
-        expected.backward()
-        found.append(Outcome(value, expected.item(), gradient, reader.gradient()))
-    return found
-
-
 @pytest.mark.parametrize(("case", "layout"), GRID)
-def test_value_and_gradient(case: str, layout: str, watch, folder: Path):
-    seen = watch(case, layout)
+def test_value_and_gradient(case: str, layout: str, folder: Path):
+    seen = watch(folder, case, layout)
     size, accumulate, steps = LAYOUTS[layout]
     assert [len(pairs) for pairs in seen.pairs] == [size * accumulate] * steps
     outcomes = judge(seen, CASES[case][0], folder)
@@ -255,9 +31,9 @@ def test_value_and_gradient(case: str, layout: str, watch, folder: Path):
     assert outcomes[0].expected.norm() > 0.1
 
 
-def test_the_reference_and_the_dropout(watch):
+def test_the_reference_and_the_dropout(folder: Path):
     """The reference model is the input, and stays so; dropout of the policy's configuration is off."""
-    seen = watch("sigmoid", "accumulated")
+    seen = watch(folder, "sigmoid", "accumulated")
     now = dict(seen.trainer.ref_model.named_parameters())
     assert all(torch.equal(now[name], then) for name, then in seen.reference.items())
     assert not any(weight.requires_grad or weight.grad is not None for weight in now.values())
@@ -267,9 +43,9 @@ def test_the_reference_and_the_dropout(watch):
     assert {layer.self_attn.attention_dropout for layer in seen.trainer.model.model.layers} == {0.0}
 
 
-def test_what_the_pairs_hold(watch):
+def test_what_the_pairs_hold(folder: Path):
     """Ragged prompts and completions; the end of sequence where a reply came to it, and nowhere else."""
-    seen = watch("sigmoid", "accumulated")
+    seen = watch(folder, "sigmoid", "accumulated")
     eos = seen.trainer.processing_class.eos_token_id
     rows = [(x, y) for pairs in seen.pairs for x, *both in pairs for y in both]
     assert len({len(x) for x, _ in rows}) > 1
@@ -278,11 +54,11 @@ def test_what_the_pairs_hold(watch):
     assert not any(eos in y[:-1] for _, y in rows)
 
 
-def test_means_of_log_probabilities_would_be_found(watch, folder: Path):
+def test_means_of_log_probabilities_would_be_found(folder: Path):
     def mean(chosen: Tensor, rejected: Tensor, long: int, short: int) -> Tensor:
         return sigmoid(chosen / long, rejected / short)
 
-    assert worst(judge(watch("sigmoid", "accumulated"), mean, folder)) > 1000 * TOLERANCE
+    assert worst(judge(watch(folder, "sigmoid", "accumulated"), mean, folder)) > 1000 * TOLERANCE
 
 
 def test_the_losses_are_trls():

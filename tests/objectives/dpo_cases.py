@@ -1,0 +1,229 @@
+"""Watches the stage `dpo` at work, and puts what it did beside what its papers say, in float64.
+
+The references know nothing of TRL: log-probabilities come from a plain forward pass of one unpadded row.
+
+    sigmoid   DPO, Rafailov et al. 2023, arXiv 2305.18290, Eq. 7
+    robust    rDPO, Chowdhury et al. 2024, arXiv 2403.00409, Eq. 12: labels flipped with probability e
+    ipo       Azar et al. 2023, arXiv 2310.12036, Eq. 17, with log-ratios per token as TRL has them
+    hinge     SLiC, Zhao et al. 2023, arXiv 2305.10425, Eq. 2, of the implicit rewards
+"""
+
+import functools
+import io
+import json
+import random
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import observe
+import torch
+from compare import Outcome, Reader
+from torch import Tensor
+from transformers import PrinterCallback, TrainerCallback
+
+from recipes import preferences
+from recipes.stages import sentinel
+
+BETA = 0.3
+FLIPPED = 0.2
+# micro-batch size, gradient accumulation, steps
+LAYOUTS = {"one-batch": (8, 1, 2), "accumulated": (2, 4, 3), "single-pairs": (1, 3, 4)}
+
+# of the log-ratios of the chosen and of the rejected, (), and of their lengths
+Loss = Callable[[Tensor, Tensor, int, int], Tensor]
+
+
+def log_sigmoid(x: Tensor) -> Tensor:
+    return -torch.log1p(torch.exp(-x))
+
+
+def sigmoid(chosen: Tensor, rejected: Tensor, *lengths: int) -> Tensor:
+    return -log_sigmoid(BETA * chosen - BETA * rejected)
+
+
+def robust(chosen: Tensor, rejected: Tensor, *lengths: int) -> Tensor:
+    right, wrong = sigmoid(chosen, rejected), sigmoid(rejected, chosen)
+    return ((1 - FLIPPED) * right - FLIPPED * wrong) / (1 - 2 * FLIPPED)
+
+
+def ipo(chosen: Tensor, rejected: Tensor, long: int, short: int) -> Tensor:
+    return (chosen / long - rejected / short - 1 / (2 * BETA)) ** 2
+
+
+def hinge(chosen: Tensor, rejected: Tensor, *lengths: int) -> Tensor:
+    return (1 - BETA * (chosen - rejected)).clamp(min=0)
+
+
+CASES: dict[str, tuple[Loss, dict[str, Any]]] = {
+    "sigmoid": (sigmoid, {}),
+    "robust": (robust, {"label_smoothing": FLIPPED}),
+    "ipo": (ipo, {}),
+    "hinge": (hinge, {}),
+}
+
+
+class Enough(Exception):
+    """Ends the stage once training is done."""
+
+
+class Seen:
+    """What the stage did: weights before, pairs, loss and gradient of each optimizer step."""
+
+    def __init__(self, trainer: Any):
+        self.trainer = trainer
+        self.reference = {name: w.clone() for name, w in trainer.ref_model.named_parameters()}
+        self.weights: list[observe.Parameters] = []
+        self.pairs: list[list[tuple[tuple[int, ...], ...]]] = []  # (prompt, chosen, rejected), a list a step
+        self.losses: list[float] = []
+        self.gradients: list[Tensor] = []
+        train, step = trainer.training_step, []
+
+        def training_step(model: Any, inputs: dict[str, Tensor], *args: Any) -> Tensor:
+            if not step:
+                self.weights.append({name: w.detach().clone() for name, w in model.named_parameters()})
+            step.append(([*read(inputs)], train(model, inputs, *args)))
+            return step[-1][1]
+
+        class Gradient(TrainerCallback):
+            def on_pre_optimizer_step(_, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+                self.pairs.append([pair for pairs, _ in step for pair in pairs])
+                self.losses.append(sum(loss.item() for _, loss in step))
+                gradients = [weight.grad for weight in trainer.model.parameters()]
+                self.gradients.append(observe.flat(gradients, trainer.model))
+                step.clear()
+
+        trainer.training_step = training_step
+        trainer.add_callback(Gradient())
+
+
+def read(inputs: dict[str, Tensor]):
+    """The pairs of a micro-batch, from the tensors that the loss is computed from."""
+    half = len(inputs["input_ids"]) // 2
+    rows = [
+        ([*ids[(real == 1) & (reply == 0)].tolist()], [*ids[reply == 1].tolist()])
+        for ids, real, reply in zip(
+            inputs["input_ids"], inputs["attention_mask"], inputs["completion_mask"], strict=True
+        )
+    ]
+    for (prompt, chosen), (same, rejected) in zip(rows[:half], rows[half:], strict=True):
+        assert prompt == same
+        yield tuple(prompt), tuple(chosen), tuple(rejected)
+
+
+def rankings(count: int = 12) -> list[dict[str, Any]]:
+    """Prompts with three ranked replies of very different lengths, some of them cut."""
+    rng, rows = random.Random(0), []
+    for number in range(count):
+        a, b = rng.randint(0, 9), rng.randint(0, 9)
+        sums = [f"{a}+{b}={value}," * rng.randint(1, 5) for value in (a + b, a + b + 1, a)]
+        rows.append(
+            {
+                "prompt": f"<user>{a}+{b}=<assistant>" if number % 2 else f"<user>{a}+{b}+0+0=<assistant>",
+                "question": f"{a}+{b}=",
+                "answer": str(a + b),
+                "difficulty": 2,
+                "responses": [str(a), *sums[:2]],
+                "truncated": [False, number % 3 == 0, False],
+                "scores": [0.5, 1.5, 1.0],
+                "ranking": [1, 2, 0],
+                "split": "train",
+            }
+        )
+    return rows
+
+
+def product(folder: Path, fill: Callable[[Path], Any]) -> Path:
+    """metrics.json of a stage whose product `fill` writes."""
+    fill(folder / "final")
+    final = folder / "final"
+    found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
+    sentinel.write_json(folder / "metrics.json", found)
+    return folder / "metrics.json"
+
+
+@functools.cache
+def inputs(folder: Path) -> dict[str, Path]:
+    """A policy with dropout in its configuration, another reference model, and pairs."""
+    from transformers import Qwen3ForCausalLM
+
+    start = observe.model(folder)
+
+    def policy(place: Path) -> None:
+        shutil.copytree(start, place)
+        config = json.loads((place / "config.json").read_text())
+        (place / "config.json").write_text(json.dumps(config | {"attention_dropout": 0.5}))
+
+    def reference(place: Path) -> None:
+        shutil.copytree(start, place)
+        moved = Qwen3ForCausalLM.from_pretrained(start, dtype=torch.float64)
+        generator = torch.Generator().manual_seed(1)
+        with torch.no_grad():
+            for weight in moved.parameters():
+                weight += 0.1 * torch.randn(weight.shape, generator=generator, dtype=weight.dtype)
+        moved.save_pretrained(place)
+
+    return {
+        "policy": product(folder / "dpo-policy", policy),
+        "reference": product(folder / "dpo-reference", reference),
+        "data": product(folder / "dpo-data", lambda place: preferences.save(rankings(), place)),
+    }
+
+
+@functools.cache
+def watch(folder: Path, case: str, layout: str) -> Seen:
+    """What the stage did on a case in a layout."""
+    from recipes.stages import dpo
+    from recipes.stages.progress import Progress
+
+    size, accumulate, steps = LAYOUTS[layout]
+    config = {
+        "pairs": "all",
+        "args": {
+            "loss_type": [case],
+            "beta": BETA,
+            "per_device_train_batch_size": size,
+            "gradient_accumulation_steps": accumulate,
+            "learning_rate": 0.01,
+            "lr_scheduler_type": "constant",
+            "max_grad_norm": 0.0,
+            "max_steps": steps,
+            "save_strategy": "no",
+            "model_init_kwargs": {"dtype": "float64"},
+            **CASES[case][1],
+        },
+    }
+    held: list[Seen] = []
+
+    def fit(trainer: Any, progress: Any) -> None:
+        trainer.remove_callback(PrinterCallback)
+        held.append(Seen(trainer))
+        trainer.train()
+        raise Enough
+
+    silent = Progress("r/s", io.StringIO())
+    with patch("recipes.trainers.fit.fit", fit), observe.quick(), suppress(Enough):
+        dpo.run(config, inputs(folder), 3, folder / "dpo-work", folder / "m.json", silent)
+    return held[0]
+
+
+def judge(seen: Seen, loss: Loss, folder: Path) -> list[Outcome]:
+    """Value and gradient of each optimizer step beside those of a reference."""
+    reader, found = Reader(observe.model(folder)), []
+    for weights, pairs, value, gradient in zip(
+        seen.weights, seen.pairs, seen.losses, seen.gradients, strict=True
+    ):
+        rows = [(x, y) for x, *both in pairs for y in both]
+        anchor = reader.fixed(seen.reference, rows)
+        reader.load(weights)
+        terms = []
+        for x, chosen, rejected in pairs:
+            ratios = [reader.logp([*x], [*y]).sum() - anchor[x, y].sum() for y in (chosen, rejected)]
+            terms.append(loss(*ratios, len(chosen), len(rejected)))
+        expected = torch.stack(terms).mean()
+        expected.backward()
+        found.append(Outcome(value, expected.item(), gradient, reader.gradient()))
+    return found
