@@ -13,7 +13,7 @@ import numpy as np
 from toy_run import HOSTILE, STEPS, completion, load_all
 from toy_run import stage as plain_stage
 
-from analysis.table import Run
+from analysis.table import Run, read_lines
 from recipes import graph
 
 ARMS = ("base-recipe", "kl-none", "kl-strong", "few-labels", "dpo")
@@ -155,3 +155,8 @@ def samples(rng: np.random.Generator, d: float, gain: float) -> list[dict]:
             }
         )  # fmt: skip
     return rows
+
+
+def rows_of(run: Run, arm: str, checkpoint: str, seed: int = 0) -> list[dict]:
+    node = graph.owner(run.recipes, graph.Node(run.name, run.scale, arm, seed, checkpoint, "eval"))
+    return list(read_lines(run.folder(node) / f"{checkpoint}.samples.jsonl"))

@@ -1,0 +1,37 @@
+"""A synthetic run of preference learning whose laws are known."""
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import toy_preferences as toy
+from toy_run import load_all
+
+from analysis import (
+    drawing,
+    preferences,
+)
+from analysis.table import Run, collect
+
+
+@pytest.fixture(scope="package")
+def run(tmp_path_factory) -> Run:
+    root = tmp_path_factory.mktemp("preferences")
+    shutil.copytree(Path(__file__).parents[1] / "recipes", root / "recipes")
+    return toy.make(root, Run(load_all(root), "toy_rlhf", "cpu", toy.ARMS, (0, 1), root))
+
+
+@pytest.fixture(scope="package")
+def table(run) -> pd.DataFrame:
+    return collect(run)
+
+
+@pytest.fixture(scope="package")
+def found(run, table) -> preferences.Found:
+    return preferences.gather(run, table)
+
+
+@pytest.fixture(scope="package")
+def palette(run) -> dict[str, str]:
+    return drawing.colours(run.recipe.arms("cpu"))

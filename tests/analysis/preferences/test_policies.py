@@ -1,0 +1,180 @@
+"""What a report shows of policies: who beats whom, their replies side by side, and the page they stand on."""
+
+import re
+import shutil
+from dataclasses import replace
+from itertools import pairwise
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+import toy_preferences as toy
+from toy_run import HOSTILE
+
+from analysis import (
+    analyse,
+    contenders,
+    drawing,
+    preference_tables,
+    preferences,
+    report,
+    samples,
+    summary,
+    tables,
+    win_rates,
+)
+from analysis.table import final
+from recipes.recipe import Recipe
+
+ONE = ("base-recipe",)
+
+
+def test_a_policy_that_arms_share_is_one_contender(found):
+    names = [who.name for who in found.among]
+    assert names == ["base", "sft", "base-recipe", "kl-none", "kl-strong", "few-labels", "dpo"]
+    assert [who.name for who in found.among if who.shared] == ["base", "sft"]
+    assert found.start.name == "sft"
+    assert found.task == "heldout"
+
+
+def test_a_recipe_without_gold_has_none_of_it(run, table):
+    plain = table[~table.metric.str.contains("gold|proxy") & table.step.isna()]
+    assert contenders.judged_task(run, plain) == ""
+    assert tables.measure(plain, "heldout") == "accuracy"
+    frames = preferences.gather(run, plain).frames
+    assert set(frames) == {"reward_models", "labels"}
+    assert preferences.gather(run, plain[plain.node != "reward_model"].assign(node="x")).frames == {}
+
+
+def test_the_matrix_is_by_gold_of_the_samples_on_disk(run, found):
+    row = found.frames["win_rates"].set_index(["of", "against"]).loc[("kl-strong", "sft")]
+    wins = []
+    for seed in run.seeds:
+        sides = [
+            toy.rows_of(run, arm, name, seed)
+            for arm, name in (("kl-strong", "after"), ("base-recipe", "sft"))
+        ]
+        for one, other in zip(*sides, strict=True):
+            wins += [(x > y) + 0.5 * (x == y) for x in one["gold"] for y in other["gold"]]
+    assert row.win_rate == pytest.approx(np.mean(wins))
+    own = [toy.rows_of(run, "dpo", "after", seed) for seed in run.seeds]
+    beaten = [
+        (x > line["reference_gold"]) + 0.5 * (x == line["reference_gold"])
+        for rows in own
+        for line in rows
+        for x in line["gold"]
+    ]
+    rival = found.frames["win_rates"].set_index(["of", "against"]).loc[("dpo", preferences.RIVAL)]
+    assert rival.win_rate == pytest.approx(np.mean(beaten))
+
+
+def test_the_matrix_is_drawn_with_every_number(found):
+    with mpl.rc_context(drawing.STYLE):
+        figure = win_rates.draw(found.frames["win_rates"])
+    (axis,) = figure.axes
+    numbers = [text.get_text() for text in axis.texts]
+    assert len(numbers) == 8 * 8
+    assert [label.get_text() for label in axis.get_yticklabels()][:2] == ["base  1", "sft  2"]
+
+
+def test_policies_stand_side_by_side_on_the_same_prompts(run, found):
+    pairs = samples.side_by_side(run, found.task, found.among)
+    assert [pair["difficulty"] for pair in pairs] == [1, 2, 3, 4, 5]
+    shown = [side["checkpoint"] for side in pairs[0]["sides"]]
+    assert shown == ["base", "sft", "base-recipe", "kl-none", "kl-strong", "dpo"]  # one of each kind first
+    assert pairs[0]["sides"][0]["completion"] == HOSTILE
+    first = toy.rows_of(run, "dpo", "after")[1]
+    side = pairs[1]["sides"][-1]
+    assert side["completion"] == first["completions"][0]
+    assert side["scores"].startswith(f"gold {first['gold'][0]:.2f}".replace("-", "\N{MINUS SIGN}"))
+
+
+def test_the_summary_speaks_of_gold(run, table):
+    lines = summary.lines(run, final(table), [])
+    assert len(lines) == 5
+    assert lines[1].startswith("Gold reward on heldout, base-recipe, base")
+    assert "win rate: 0.2" in lines[1]
+
+
+def test_of_many_policies_one_of_each_kind_is_shown_first(found):
+    names = [who.name for who in contenders.representatives(found.among, 4)]
+    assert names == ["base", "sft", "base-recipe", "dpo"]
+    assert contenders.representatives(found.among, 99) == list(found.among)
+
+
+def test_a_checkpoint_that_all_arms_share_is_no_arms_end(run, table):
+    spec = run.spec | {"evals": run.spec["evals"] | {"checkpoints": {"after": "ppo", "sft": "sft"}}}
+    turned = replace(run, recipes={**run.recipes, run.name: Recipe(run.name, spec)}, arms=toy.ARMS[:4])
+    among = contenders.contenders(turned, final(table), "heldout")
+    assert [who.name for who in among] == ["base-recipe", "sft", "kl-none", "kl-strong", "few-labels"]
+
+
+def test_win_rates_by_task_need_two_tasks(found):
+    numbers = pd.DataFrame(
+        [
+            {"arm": who.arm, "node": who.checkpoint, "step": np.nan, "metric": f"{task}/win_rate", "seed": 0,
+             "value": 0.1 * place, "low": np.nan, "high": np.nan, "source": who.name}
+            for place, who in enumerate(found.among)
+            for task in ("heldout", "greedy")
+        ]
+    )  # fmt: skip
+    both = preference_tables.by_task(numbers, "heldout", ["heldout", "greedy"], found.among)
+    shown = preference_tables.by_task_shown(both).set_index("")
+    assert shown.loc["dpo"].tolist() == ["0.600", "0.600"]
+    assert not len(preference_tables.by_task(numbers, "heldout", ["heldout", "tax-sort"], found.among))
+
+
+def test_a_table_that_no_longer_has_data_goes(tmp_path, found):
+    preferences.write(tmp_path, "here", {"labels": found.frames["labels"]})
+    assert [kind.name for kind, _, _ in preferences.read(tmp_path)] == ["labels"]
+    preferences.write(tmp_path, "here", {})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_page_opens_offline_and_untrusted_text_stays_text(run, tmp_path):
+    """The whole page, with every figure, in a browser at two widths."""
+    out = tmp_path / "report"
+    analyse.analyse(run, out)
+    page = out.with_suffix(".html")
+    page.write_text(report.render(run, out), encoding="utf-8")
+    text = page.read_text()
+    assert HOSTILE not in text
+    assert "<img src=x" not in text
+    assert not re.search(r"""<[^<>]*\b(src|srcset|poster|action)=["']?(?!data:)\w""", text)
+    for wanted in ("Over-optimisation by RL", "Win rates at equal length", "tax-sort, less that of sft",
+                   "Side by side", "6 of 7 policies", "reference reply", "annotator, agreement 0.75",
+                   "per completion"):  # fmt: skip
+        assert wanted in text, wanted
+    playwright = pytest.importorskip("playwright.sync_api")
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with playwright.sync_playwright() as engine:
+        try:
+            chromium = engine.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        except playwright.Error as error:
+            pytest.skip(f"no Chromium: {error}")
+        for width in (360, 1200):
+            tab = chromium.new_page(viewport={"width": width, "height": 800})
+            asked: list[str] = []
+            tab.on("request", lambda request, asked=asked: asked.append(request.url))
+            tab.goto(page.as_uri())
+            assert tab.evaluate("document.documentElement.scrollWidth") == width
+            assert tab.evaluate("[...document.images].every(i => i.naturalWidth > 0 && i.alt)")
+            assert tab.locator("#preferences figure").count() == 6
+            assert tab.title().startswith("Toy-RLHF")
+            assert HOSTILE in tab.locator("#completions .side pre").all_inner_texts()
+            assert all(url == page.as_uri() or url.startswith("data:") for url in asked)
+            levels = tab.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
+            assert all(after - before <= 1 for before, after in pairwise(levels))
+        chromium.close()
+
+
+def test_a_quickstart_of_one_arm_has_its_policies(run, table):
+    one = replace(run, arms=("base-recipe",))
+    few = contenders.contenders(one, final(table), "heldout")
+    assert [(who.name, who.shared) for who in few] == [("base", True), ("sft", True), ("after", False)]
+    spec = run.spec | {"evals": {key: value for key, value in run.spec["evals"].items() if key != "models"}}
+    unnamed = replace(run, recipes={**run.recipes, run.name: Recipe(run.name, spec)})
+    assert contenders.baseline(unnamed, few).name == "sft"
+    assert contenders.baseline(unnamed, []) is None
