@@ -1,0 +1,138 @@
+"""The command line of snakemake as users type it: targets, choices, and a line for each mistake."""
+
+import sys
+
+import pytest
+
+from recipes import command, graph
+from recipes.errors import UserError
+from recipes.recipe import Recipe
+from snakemake_logger_plugin_encore import (
+    is_snakemake,
+    with_cores,
+    with_targets_first,
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("--cores", "--cores all"),
+        ("--cores r1_zero", "--cores all r1_zero"),
+        ("r1_zero -c --config seeds=5", "r1_zero -c all --config seeds=5"),
+        ("--cores 2 r1_zero", "--cores 2 r1_zero"),
+        ("--cores all", "--cores all"),
+        ("-n", "-n"),
+    ],
+)
+def test_cores_without_a_number(typed, read):
+    assert with_cores(typed.split()) == read.split()
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("--config seeds=5 r1_zero", "r1_zero --config seeds=5"),
+        ("-c 2 -C scale=cpu seeds=5 a b -n", "a b -c 2 -C scale=cpu seeds=5 -n"),
+        ("r1_zero --config seeds=5 -n", "r1_zero --config seeds=5 -n"),
+        ("-n r1_zero", "-n r1_zero"),
+    ],
+)
+def test_target_after_config(typed, read):
+    assert with_targets_first(typed.split()) == read.split()
+
+
+def test_ways_to_start_snakemake(monkeypatch):
+    assert is_snakemake("/usr/bin/snakemake")
+    assert is_snakemake("/usr/lib/python3/site-packages/snakemake/__main__.py")
+    assert not is_snakemake("/usr/bin/pytest")
+    assert command.arguments() is None
+    monkeypatch.setattr(sys, "argv", ["/x/snakemake/__main__.py", "-n", "demo"])
+    assert command.arguments().targets == ["demo"]
+    assert not command.runs_jobs(command.arguments())
+    assert command.runs_jobs(None)  # as a library: jobs may run, so the folder is held
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"scael": "cpu"}, '--config scael: unknown key; did you mean "scale"?'),
+        ({"scale": "cqu"}, '--config scale: unknown scale "cqu"; did you mean "cpu"?'),
+        ({"seeds": "none"}, "--config seeds: expected a whole number of at least 1, got none"),
+        ({"seeds": 0}, "--config seeds: expected a whole number of at least 1, got 0"),
+    ],
+)
+def test_choices_are_checked(demo, config, message):
+    with pytest.raises(UserError) as error:
+        command.choice(demo, config)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("dmo", 'no target or recipe "dmo"; did you mean "demo"?'),
+        ("results/dmo/cpu/report.html", 'unknown recipe "dmo"; did you mean "demo"?'),
+        ("results/demo/cqu/report.html", 'recipe demo has no scale "cqu"; did you mean "cpu"?'),
+        (
+            "results/demo/cpu/hott/seed0/rl/metrics.json",
+            'unknown arm "hott" at scale cpu; did you mean "hot"?',
+        ),
+        (
+            "results/demo/cpu/hot/seed7/rl/metrics.json",
+            "seeds are 0 to 1; ask for more with --config seeds=N",
+        ),
+        ("results/demo/cpu/hot/seed0/rll/metrics.json", 'unknown stage "rll"; did you mean "rl"?'),
+        ("results/demo/cpu/hot/seed0/evals/aftr.json", 'unknown checkpoint "aftr"; did you mean "after"?'),
+        ("results/demo/cpu/hot/seedX/rl/metrics.json",
+         "no such file; expected results/recipe/scale/arm/seedN/stage/metrics.json"),
+        ("results/demo/cpu/hot/seed0/rl/nothing.json",
+         'no rule makes "nothing.json"; did you mean "metrics.json"?'),
+        ("results/demo/cpu/hot/seed0/evals/after.csv",
+         'no rule makes "after.csv"; did you mean "after.json"?'),
+        ("results/demo/cpu/report/tables.csv", 'no rule makes "tables.csv"; did you mean "table.csv"?'),
+        ("train", "train: the rule of one job; ask for a recipe (base, demo) or a file"),
+        ("results/demo/cpu/hot/seed0/sft/metrics.json", "base-recipe/seed0/sft/metrics.json; ask for that"),
+    ],
+)  # fmt: skip
+def test_targets_are_checked(demo, target, message):
+    with pytest.raises(UserError) as error:
+        command.target_of(demo, command.Choice("cpu", None), target, "demo")
+    assert str(error.value).endswith(message)
+
+
+@pytest.mark.parametrize(
+    ("target", "asked"),
+    [
+        ("all", [("demo", "cpu", "quickstart")]),
+        ("demo", [("demo", "cpu", "report")]),
+        ("everything", [("base", "cpu", "report"), ("demo", "cpu", "report")]),
+        ("./results/demo/cpu/quickstart.html", [("demo", "cpu", "quickstart")]),
+        ("results//demo/cpu/report/table.csv", [("demo", "cpu", "report")]),
+        ("results/demo/cpu/hot/seed1/rl/metrics.json", [graph.Node("demo", "cpu", "hot", 1, "rl", "stage")]),
+        ("results/demo/cpu/hot/seed1/evals/after.samples.jsonl",
+         [graph.Node("demo", "cpu", "hot", 1, "after", "eval")]),
+        ("results/benchmarks/grpo_speed.csv", []),
+        ("results/benchmarks/grid_speed.csv", []),
+        ("clean_checkpoints", []),
+    ],
+)  # fmt: skip
+def test_what_a_target_asks_for(demo, target, asked):
+    assert command.target_of(demo, command.Choice("cpu", None), target, "demo") == asked
+
+
+def test_seeds_from_the_first_on_and_pinned_ones_are_targets(demo):
+    recipes = demo | {"demo": Recipe("demo", demo["demo"].spec | {"first_seed": 5})}
+
+    def seed_of(target: str) -> int:
+        return command.target_of(recipes, command.Choice("cpu", None), target, "demo")[0].seed
+
+    assert seed_of("results/demo/cpu/hot/seed6/rl/metrics.json") == 6
+    assert seed_of("results/demo/cpu/base-recipe/seed0/evals/before.json") == 0  # of a pinned stage
+    with pytest.raises(UserError, match="seeds are 5 to 6; ask for more"):
+        seed_of("results/demo/cpu/hot/seed0/rl/metrics.json")
+
+
+def test_quickstart_without_its_recipe(demo):
+    with pytest.raises(UserError, match=r"recipes/r1_zero\.yaml: missing; the quickstart runs it"):
+        command.target_of(demo, command.Choice("cpu", None), "all", "r1_zero")
