@@ -159,7 +159,8 @@ def record(folder: Path) -> Path:
 def test_saved_and_loaded(saved: Path):
     again = reward_models.load(saved)
     rows = (PROMPTS, [[5, 6], [7, 1], [8]])
-    assert torch.equal(again.score(*rows), MODEL.score(*rows))
+    # on some processors the last bit depends on where in memory the weights lie
+    torch.testing.assert_close(again.score(*rows), MODEL.score(*rows), rtol=0, atol=1e-6)
     again.same_tokenizer(TOKENIZER)
     assert not any(m.training for m in again.members)
     assert [path.name for path in saved.parent.iterdir() if "partial" in path.name] == []
