@@ -31,6 +31,7 @@ def planned():
         return dict(zip(CODE, pool.map(plan, CODE), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", CODE)
 def test_command_is_planned(planned, command):
     """Dry, for real it takes minutes; a target that does not exist, or a wrong flag, fails here as well."""
