@@ -31,7 +31,9 @@ def with_cores(arguments: list[str]) -> list[str]:
 
 def with_targets_first(arguments: list[str]) -> list[str]:
     """The command line with the target of `--config seeds=5 r1_zero`, which --config would take, in front."""
-    targets, rest, inside = [], [], False
+    targets: list[str] = []
+    rest: list[str] = []
+    inside = False
     for word in arguments:
         inside = word in ("--config", "-C") or (inside and not word.startswith("-"))
         swallowed = inside and word not in ("--config", "-C") and "=" not in word
