@@ -1,3 +1,5 @@
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,3 +30,20 @@ def quick_out(quick: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("quick") / "quickstart"
     analyse.analyse(quick, out)
     return out
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Headless Chromium: the system's, else playwright's own. A skip, but a failure where CI is set."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with playwright.sync_playwright() as engine:
+        try:
+            chromium = engine.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        except playwright.Error as error:
+            reason = f"no Chromium to show the report in: {str(error).splitlines()[0]}"
+            if os.environ.get("CI"):
+                pytest.fail(reason)
+            pytest.skip(reason)
+        yield chromium
+        chromium.close()

@@ -1,6 +1,5 @@
 """The page as text, and in headless Chromium; screenshots go to pytest's temporary folder."""
 
-import os
 import re
 import shutil
 from itertools import pairwise
@@ -120,23 +119,6 @@ def test_without_the_analysis_it_is_one_clear_line(run, monkeypatch, capsys, tmp
 )
 def test_comments_of_the_recipe_are_marked(line, comment):
     assert line[report._comment(line) :] == comment
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Headless Chromium: the system's, else playwright's own. A skip, but a failure where CI is set."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    with playwright.sync_playwright() as engine:
-        try:
-            chromium = engine.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        except playwright.Error as error:
-            reason = f"no Chromium to show the report in: {str(error).splitlines()[0]}"
-            if os.environ.get("CI"):
-                pytest.fail(reason)
-            pytest.skip(reason)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

@@ -8,10 +8,7 @@ import pytest
 import toy_preferences as toy
 from toy_run import load_all
 
-from analysis import (
-    drawing,
-    preferences,
-)
+from analysis import drawing, preferences
 from analysis.table import Run, collect
 
 

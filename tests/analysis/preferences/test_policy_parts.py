@@ -1,7 +1,6 @@
 """What a report shows of policies: who beats whom, their replies side by side, and the page they stand on."""
 
 import re
-import shutil
 from dataclasses import replace
 from itertools import pairwise
 
@@ -133,7 +132,7 @@ def test_a_table_that_no_longer_has_data_goes(tmp_path, found):
 
 
 @pytest.mark.slow
-def test_the_page_opens_offline_and_untrusted_text_stays_text(run, tmp_path):
+def test_the_page_opens_offline_and_untrusted_text_stays_text(run, tmp_path, browser):
     """The whole page, with every figure, in a browser at two widths."""
     out = tmp_path / "report"
     analyse.analyse(run, out)
@@ -147,27 +146,20 @@ def test_the_page_opens_offline_and_untrusted_text_stays_text(run, tmp_path):
                    "Side by side", "6 of 7 policies", "reference reply", "annotator, agreement 0.75",
                    "per completion"):  # fmt: skip
         assert wanted in text, wanted
-    playwright = pytest.importorskip("playwright.sync_api")
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    with playwright.sync_playwright() as engine:
-        try:
-            chromium = engine.chromium.launch(executable_path=browser, args=["--no-sandbox"])
-        except playwright.Error as error:
-            pytest.skip(f"no Chromium: {error}")
-        for width in (360, 1200):
-            tab = chromium.new_page(viewport={"width": width, "height": 800})
-            asked: list[str] = []
-            tab.on("request", lambda request, asked=asked: asked.append(request.url))
-            tab.goto(page.as_uri())
-            assert tab.evaluate("document.documentElement.scrollWidth") == width
-            assert tab.evaluate("[...document.images].every(i => i.naturalWidth > 0 && i.alt)")
-            assert tab.locator("#preferences figure").count() == 6
-            assert tab.title().startswith("Toy-RLHF")
-            assert HOSTILE in tab.locator("#completions .side pre").all_inner_texts()
-            assert all(url == page.as_uri() or url.startswith("data:") for url in asked)
-            levels = tab.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
-            assert all(after - before <= 1 for before, after in pairwise(levels))
-        chromium.close()
+    for width in (360, 1200):
+        tab = browser.new_page(viewport={"width": width, "height": 800})
+        asked: list[str] = []
+        tab.on("request", lambda request, asked=asked: asked.append(request.url))
+        tab.goto(page.as_uri())
+        assert tab.evaluate("document.documentElement.scrollWidth") == width
+        assert tab.evaluate("[...document.images].every(i => i.naturalWidth > 0 && i.alt)")
+        assert tab.locator("#preferences figure").count() == 6
+        assert tab.title().startswith("Toy-RLHF")
+        assert HOSTILE in tab.locator("#completions .side pre").all_inner_texts()
+        assert all(url == page.as_uri() or url.startswith("data:") for url in asked)
+        levels = tab.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
+        assert all(after - before <= 1 for before, after in pairwise(levels))
+        tab.close()
 
 
 def test_a_quickstart_of_one_arm_has_its_policies(run, table):
