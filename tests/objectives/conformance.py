@@ -192,10 +192,10 @@ def unsorted() -> Iterator[tuple[str, str, Measure]]:
 
 def declared() -> list[tuple[str, str, str, str]]:
     """(objective, property, status, note) of each row."""
-    return [(name, what, *told(name, what)) for name, what, _ in rows()]
+    return [(name, what, *explained(name, what)) for name, what, _ in rows()]
 
 
-def told(name: str, what: str) -> tuple[str, str]:
+def explained(name: str, what: str) -> tuple[str, str]:
     """Status and note of a property of an objective."""
     if found := preference_rows.NOTES.get((name, what)):
         return found

@@ -9,21 +9,18 @@ The references know nothing of TRL: log-probabilities come from a plain forward 
 """
 
 import functools
-import io
 import json
 import random
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import observe
 import torch
 from compare import Outcome, Reader
 from torch import Tensor
-from transformers import PrinterCallback, TrainerCallback
+from transformers import TrainerCallback
 
 from recipes import preferences
 from recipes.stages import sentinel
@@ -64,10 +61,6 @@ CASES: dict[str, tuple[Loss, dict[str, Any]]] = {
     "ipo": (ipo, {}),
     "hinge": (hinge, {}),
 }
-
-
-class Enough(Exception):
-    """Ends the stage once training is done."""
 
 
 class Seen:
@@ -177,7 +170,6 @@ def inputs(folder: Path) -> dict[str, Path]:
 def watch(folder: Path, case: str, layout: str) -> Seen:
     """What the stage did on a case in a layout."""
     from recipes.stages import dpo
-    from recipes.stages.progress import Progress
 
     size, accumulate, steps = LAYOUTS[layout]
     config = {
@@ -196,18 +188,7 @@ def watch(folder: Path, case: str, layout: str) -> Seen:
             **CASES[case][1],
         },
     }
-    held: list[Seen] = []
-
-    def fit(trainer: Any, progress: Any) -> None:
-        trainer.remove_callback(PrinterCallback)
-        held.append(Seen(trainer))
-        trainer.train()
-        raise Enough
-
-    silent = Progress("r/s", io.StringIO())
-    with patch("recipes.trainers.fit.fit", fit), observe.quick(), suppress(Enough):
-        dpo.run(config, inputs(folder), 3, folder / "dpo-work", folder / "m.json", silent)
-    return held[0]
+    return observe.trained(dpo.run, config, inputs(folder), folder, Seen)
 
 
 def judge(seen: Seen, loss: Loss, folder: Path) -> list[Outcome]:

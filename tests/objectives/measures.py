@@ -4,7 +4,7 @@ Each gives the text of a size and raises AssertionError where the row's status i
 is a stress: a tiny model, a high learning rate and few completions, so that percentages are upper ends.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,13 +37,24 @@ class Lab:
         return compare(like or case, self.seen[key], self.folder)
 
 
+def held(error: float) -> str:
+    """The size of what is exact."""
+    assert error < TOLERANCE, f"is off by {error:.1e}"
+    return EXACT
+
+
+def apart(found: Sequence[Outcome]) -> str:
+    """The largest relative error of a step's gradient, of what is not."""
+    error = max(one.gradient_error for one in found)
+    assert error > 10 * TOLERANCE, "is exact"
+    return f"up to {error:.1%}" if error < 0.095 else f"up to {error:.0%}"
+
+
 def exact(case: Case, like: Case | None = None) -> Measure:
     """Value and gradient, through minibatches, accumulation and epochs."""
 
     def measure(lab: Lab) -> str:
-        error = max(worst(lab.outcomes(case, layout, like)) for layout in ("minibatches", "epochs"))
-        assert error < TOLERANCE, f"is off by {error:.1e}"
-        return EXACT
+        return held(max(worst(lab.outcomes(case, layout, like)) for layout in ("minibatches", "epochs")))
 
     return measure
 
@@ -57,9 +68,7 @@ def gap(case: Case, layout: str, like: Case | None = None, before: Any = None) -
         else:
             with patch.object(Objective, "_prepare_inputs", before):
                 found = Lab(lab.folder).outcomes(case, layout, like)
-        error = max(one.gradient_error for one in found)
-        assert error > 10 * TOLERANCE, "is exact"
-        return f"up to {error:.1%}" if error < 0.095 else f"up to {error:.0%}"
+        return apart(found)
 
     return measure
 

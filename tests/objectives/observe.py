@@ -11,7 +11,7 @@ import hashlib
 import io
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,7 +114,6 @@ def arguments(layout: str, **args: Any) -> dict[str, Any]:
 def watch(folder: Path, config: dict[str, Any]) -> Watch:
     """Run the stage on `config` (its `args`, and any of its own keys) and keep what it did."""
     from recipes.stages import grpo
-    from recipes.stages.progress import Progress
 
     config = {
         "task": TASK,
@@ -125,18 +124,33 @@ def watch(folder: Path, config: dict[str, Any]) -> Watch:
         **config,
     }
     config["args"] = {**config["args"], "model_init_kwargs": {"dtype": "float64"}}
-    held: list[Watch] = []
+    weights = {"accuracy": 0.0, **config["rewards"]}
+    seen = trained(grpo.run, config, {}, folder, lambda trainer: recorder(trainer, weights))
+    seen.logged.extend(row["loss"] for row in seen.trainer.state.log_history if "loss" in row)
+    return seen
+
+
+def trained(
+    run: Callable[..., Any],
+    config: dict[str, Any],
+    inputs: dict[str, Path],
+    folder: Path,
+    record: Callable[[Any], Any],
+) -> Any:
+    """Run a stage up to the end of its training; what `record` makes of its trainer before the first step."""
+    from recipes.stages.progress import Progress
+
+    held: list[Any] = []
 
     def fit(trainer: Any, progress: Any) -> None:
         trainer.remove_callback(PrinterCallback)
-        held.append(recorder(trainer, {"accuracy": 0.0, **config["rewards"]}))
+        held.append(record(trainer))
         trainer.train()
-        logged = [row["loss"] for row in trainer.state.log_history if "loss" in row]
-        held[0].logged.extend(logged)
         raise Enough
 
+    silent = Progress("r/s", io.StringIO())
     with patch("recipes.trainers.fit.fit", fit), quick(), suppress(Enough):
-        grpo.run(config, {}, 3, folder / "work", folder / "metrics.json", Progress("r/s", io.StringIO()))
+        run(config, inputs, 3, folder / "work", folder / "metrics.json", silent)
     return held[0]
 
 

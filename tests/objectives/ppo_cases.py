@@ -4,20 +4,17 @@ As `observe` does for grpo: the real stage on a float64 model, with scripted com
 """
 
 import copy
-import io
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import observe
 import ppo_references as paper
 import torch
 from compare import Outcome, Reader, keys
-from observe import Enough, Parameters, Watch
-from transformers import PrinterCallback, TrainerCallback
+from observe import Parameters, Watch
+from transformers import TrainerCallback
 
 REWARDS = {"accuracy": 1.0, "format": 0.5}
 PTX = {
@@ -65,7 +62,6 @@ class Seen:
 def run(folder: Path, case: str, layout: str) -> Seen:
     """Run the stage on a case in a layout of `observe.LAYOUTS`."""
     from recipes.stages import ppo
-    from recipes.stages.progress import Progress
 
     args, stage = CASES[case]
     given = observe.arguments(layout, **{**ARGS, **args})
@@ -78,17 +74,7 @@ def run(folder: Path, case: str, layout: str) -> Seen:
         **stage,
         "args": {**given, "model_init_kwargs": {"dtype": "float64"}},
     }
-    held: list[Seen] = []
-
-    def fit(trainer: Any, progress: Any) -> None:
-        trainer.remove_callback(PrinterCallback)
-        held.append(recorder(trainer))
-        trainer.train()
-        raise Enough
-
-    with patch("recipes.trainers.fit.fit", fit), observe.quick(), suppress(Enough):
-        ppo.run(config, {}, 3, folder / "work", folder / "metrics.json", Progress("r/s", io.StringIO()))
-    return held[0]
+    return observe.trained(ppo.run, config, {}, folder, recorder)
 
 
 def recorder(trainer: Any) -> Seen:
