@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 from recipes.errors import UserError
-from recipes.validate import check_layers, check_shape, check_whole
+from recipes.layers import check_layers, check_shape
+from recipes.validate import check_whole
 
 SCHEMA = 1
 # Names of the Snakefile's rules, and a folder in results/: no recipe can have them.

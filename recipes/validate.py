@@ -1,20 +1,18 @@
 """Checks of a recipe, each mistake told as one `UserError` line: where, what is wrong, what would be right.
 
-Three passes: the shape of the file; each layer of a stage (base, scale, arm) by the stage's kind; and the
-whole: what the layers resolve to at every scale and arm, with the recipes it builds on.
+What its layers resolve to at every scale and arm, with the recipes it builds on. Before, `layers` has checked
+the shape of the file and each layer (base, scale, arm) by itself.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from evals import config as evals_config
 from evals.config import ROLES
-from recipes import compared, graph, products
+from recipes import compared, graph, layers, products
 from recipes.checks import dpo, grpo, label, ppo, reward_model
 from recipes.errors import UserError
-from recipes.fields import fields
 from recipes.shape import check, known, schema
 
 if TYPE_CHECKING:
@@ -29,62 +27,6 @@ COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
     "reward_model": reward_model.check,
     "sft": products.check_demonstrations,
 }
-
-
-def check_shape(spec: Mapping) -> None:
-    """The keys and types of everything but the stages."""
-    check(spec, schema())
-    arms, scales = list(spec["arms"]), list(spec["scales"])
-    if "evals" in spec["stages"]:
-        raise UserError("stages.evals: a reserved name; call the stage something else")
-    for arm in arms:
-        if arm in graph.REPORTS:  # folders beside the arms' in results/, as is `evals` beside stages'
-            raise UserError(f"arms.{arm}: a reserved name; call the arm something else")
-        known(f"arms.{arm}.scales", spec["arms"][arm].get("scales", []), scales, "scale")
-    if arms[0] != "base-recipe":
-        raise UserError(f'arms.{arms[0]}: the first arm must be "base-recipe", the paper\'s own')
-    known("quickstart.arms", spec.get("quickstart", {}).get("arms", []), arms, "arm")
-    known("ladder", spec.get("ladder", []), arms, "arm")
-    lacking = spec.get("leave_one_out", {"full": arms[0], "without": []})
-    known("leave_one_out.full", [lacking["full"]], arms, "arm")
-    known("leave_one_out.without", lacking["without"], arms, "arm")
-    for section in ("checkpoints", "models", "tasks"):
-        for name, value in spec["evals"].get(section, {}).items():
-            if value is None:
-                raise UserError(f"evals.{section}.{name}: nothing is below it to be deleted; remove it")
-    claims = [claim["id"] for claim in spec.get("claims", [])]
-    for index, claim in enumerate(spec.get("claims", [])):
-        known(f"claims.{claim['id']}.scales", claim.get("scales", []), scales, "scale")
-        if claim["id"] in claims[:index]:
-            raise UserError(f"claims.{claim['id']}: written twice")
-        if "against_metric" in claim and "against" not in claim:
-            raise UserError(f"claims.{claim['id']}.against_metric: it goes with against, which is missing")
-
-
-def check_layers(spec: Mapping) -> None:
-    """Each layer's keys of each stage, by the stage's kind and its config dataclass."""
-    kinds = schema()["x-kinds"]
-    for name, stage in spec["stages"].items():
-        known(f"stages.{name}.run", [stage["run"]], list(kinds), "stage kind")
-        _check_layer(stage, stage["run"], ["stages", name])
-    layers = {
-        f"{section}.{name}": layer for section in ("scales", "arms") for name, layer in spec[section].items()
-    }
-    for scale, content in spec["scales"].items():
-        own = content.get("arms", {})
-        valid = [arm for arm, layer in spec["arms"].items() if scale in layer.get("scales", [scale])]
-        known(f"scales.{scale}.arms", own, valid, f"arm at scale {scale}", as_key=True)
-        layers |= {f"scales.{scale}.arms.{arm}": layer for arm, layer in own.items()}
-    for place, layer in layers.items():
-        overlays = layer.get("stages", {})
-        known(f"{place}.stages", overlays, list(spec["stages"]), "stage", as_key=True)
-        for name, overlay in overlays.items():
-            if overlay and overlay.get("run", "") is None:
-                raise UserError(f"{place}.stages.{name}.run: expected text, got nothing")
-            pruned = _without_nulls(overlay or {})
-            run = pruned.get("run", spec["stages"][name]["run"])
-            known(f"{place}.stages.{name}.run", [run], list(kinds), "stage kind")
-            _check_layer(pruned, run, [place, "stages", name])
 
 
 def check_whole(recipes: Mapping[str, "Recipe"], recipe: "Recipe") -> None:
@@ -107,33 +49,6 @@ def check_whole(recipes: Mapping[str, "Recipe"], recipe: "Recipe") -> None:
         if not graph.selection(recipe, scale, "quickstart", None)[0]:
             raise UserError(f"quickstart.arms: none of them exists at scale {scale}")
     compared.check(recipe)
-
-
-def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
-    kind = schema()["x-kinds"][run]
-    roles = {role: {"type": "string"} for role in kind["needs"]}
-    needs = {"type": "object", "additionalProperties": False, "properties": roles}
-    properties = schema()["x-stage"] | {"needs": needs} | kind["properties"]
-    check(layer, {"type": "object", "additionalProperties": False, "properties": properties}, path)
-    for name in schema()["x-reserved"]:
-        if name in layer.get("args", {}):
-            raise UserError(f"{'.'.join(path)}.args.{name}: set by the stage itself; remove it")
-    choices = kind.get("choices", {})
-    arguments = {name: _argument(field, choices.get(name)) for name, field in _args(run).items()}
-    check(layer.get("args", {}), {"additionalProperties": False, "properties": arguments}, [*path, "args"])
-
-
-@cache
-def _args(run: str) -> dict:
-    config = schema()["x-kinds"][run].get("config")
-    try:
-        return fields(config) if config else {}
-    except (ImportError, OSError) as error:
-        raise UserError(f"stage kind {run}: its config dataclass cannot be read: {error}") from None
-
-
-def _argument(field: Any, choices: list[str] | None) -> dict:
-    return {"type": sorted(field.types), **({"enum": choices} if choices else {})}
 
 
 def _check_stage(stage: Mapping, path: str, where: str) -> None:
@@ -166,7 +81,7 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
     for names in kind.get("written-out", []):
         alternatives = [names] if isinstance(names, str) else names
         if not any(name in stage["args"] for name in alternatives):
-            default = _args(stage["run"])[alternatives[0]].default
+            default = layers.config_fields(stage["run"])[alternatives[0]].default
             raise UserError(
                 f"{path}.args: {' or '.join(alternatives)}: missing{where}: it defines the objective, and "
                 f"TRL's default {default} would be used silently; write it out"
@@ -305,8 +220,3 @@ def _under(path: str, where: str) -> Iterator[None]:
 
 def _definition(name: str) -> dict:
     return {"$ref": f"#/$defs/{name}"}
-
-
-def _without_nulls(layer: Mapping) -> dict:
-    """An overlay less the keys it deletes."""
-    return {k: _without_nulls(v) if isinstance(v, Mapping) else v for k, v in layer.items() if v is not None}

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from recipes import graph, redo, validate
+from recipes import graph, layers, redo, validate
 from recipes.command import Choice
 from recipes.errors import UserError
 from recipes.graph import Node
@@ -65,7 +65,7 @@ def recipes_of(specs):
 def checked(specs):
     """The recipes, `paper` checked but for the keys of its stages: no file is written or read."""
     recipes = recipes_of(specs)
-    validate.check_shape(recipes["paper"].spec)
+    layers.check_shape(recipes["paper"].spec)
     validate.check_whole(recipes, recipes["paper"])
     return recipes
 

@@ -75,6 +75,6 @@ def project(tmp_path: Path) -> Project:
 def demo(project, monkeypatch):
     """The fixture's recipes, without the repository's world checks in the way."""
     toy = yaml.load((project.folder / "recipes/schema.yaml").read_text(), yaml.CSafeLoader)
-    for reader in ("validate", "products"):
+    for reader in ("layers", "validate", "products"):
         monkeypatch.setattr(f"recipes.{reader}.schema", lambda: toy)
     return load_all(project.folder / "recipes")

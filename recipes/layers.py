@@ -1,0 +1,103 @@
+"""The layers of a recipe, each by itself: the keys and types of the file, and of each stage by its kind.
+
+Every mistake is one `UserError` line: where, what is wrong, what would be right. What the layers resolve to
+together is checked by `validate`.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from recipes import graph
+from recipes.errors import UserError
+from recipes.fields import fields
+from recipes.shape import check, known, schema
+
+
+def check_shape(spec: Mapping) -> None:
+    """The keys and types of everything but the stages."""
+    check(spec, schema())
+    arms, scales = list(spec["arms"]), list(spec["scales"])
+    if "evals" in spec["stages"]:
+        raise UserError("stages.evals: a reserved name; call the stage something else")
+    for arm in arms:
+        if arm in graph.REPORTS:  # folders beside the arms' in results/, as is `evals` beside stages'
+            raise UserError(f"arms.{arm}: a reserved name; call the arm something else")
+        known(f"arms.{arm}.scales", spec["arms"][arm].get("scales", []), scales, "scale")
+    if arms[0] != "base-recipe":
+        raise UserError(f'arms.{arms[0]}: the first arm must be "base-recipe", the paper\'s own')
+    known("quickstart.arms", spec.get("quickstart", {}).get("arms", []), arms, "arm")
+    known("ladder", spec.get("ladder", []), arms, "arm")
+    lacking = spec.get("leave_one_out", {"full": arms[0], "without": []})
+    known("leave_one_out.full", [lacking["full"]], arms, "arm")
+    known("leave_one_out.without", lacking["without"], arms, "arm")
+    for section in ("checkpoints", "models", "tasks"):
+        for name, value in spec["evals"].get(section, {}).items():
+            if value is None:
+                raise UserError(f"evals.{section}.{name}: nothing is below it to be deleted; remove it")
+    claims = [claim["id"] for claim in spec.get("claims", [])]
+    for index, claim in enumerate(spec.get("claims", [])):
+        known(f"claims.{claim['id']}.scales", claim.get("scales", []), scales, "scale")
+        if claim["id"] in claims[:index]:
+            raise UserError(f"claims.{claim['id']}: written twice")
+        if "against_metric" in claim and "against" not in claim:
+            raise UserError(f"claims.{claim['id']}.against_metric: it goes with against, which is missing")
+
+
+def check_layers(spec: Mapping) -> None:
+    """Each layer's keys of each stage, by the stage's kind and its config dataclass."""
+    kinds = schema()["x-kinds"]
+    for name, stage in spec["stages"].items():
+        known(f"stages.{name}.run", [stage["run"]], list(kinds), "stage kind")
+        _check_layer(stage, stage["run"], ["stages", name])
+    layers = {
+        f"{section}.{name}": layer for section in ("scales", "arms") for name, layer in spec[section].items()
+    }
+    for scale, content in spec["scales"].items():
+        own = content.get("arms", {})
+        valid = [arm for arm, layer in spec["arms"].items() if scale in layer.get("scales", [scale])]
+        known(f"scales.{scale}.arms", own, valid, f"arm at scale {scale}", as_key=True)
+        layers |= {f"scales.{scale}.arms.{arm}": layer for arm, layer in own.items()}
+    for place, layer in layers.items():
+        overlays = layer.get("stages", {})
+        known(f"{place}.stages", overlays, list(spec["stages"]), "stage", as_key=True)
+        for name, overlay in overlays.items():
+            if overlay and overlay.get("run", "") is None:
+                raise UserError(f"{place}.stages.{name}.run: expected text, got nothing")
+            pruned = _without_nulls(overlay or {})
+            run = pruned.get("run", spec["stages"][name]["run"])
+            known(f"{place}.stages.{name}.run", [run], list(kinds), "stage kind")
+            _check_layer(pruned, run, [place, "stages", name])
+
+
+def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
+    kind = schema()["x-kinds"][run]
+    roles = {role: {"type": "string"} for role in kind["needs"]}
+    needs = {"type": "object", "additionalProperties": False, "properties": roles}
+    properties = schema()["x-stage"] | {"needs": needs} | kind["properties"]
+    check(layer, {"type": "object", "additionalProperties": False, "properties": properties}, path)
+    for name in schema()["x-reserved"]:
+        if name in layer.get("args", {}):
+            raise UserError(f"{'.'.join(path)}.args.{name}: set by the stage itself; remove it")
+    choices = kind.get("choices", {})
+    arguments = {name: _argument(field, choices.get(name)) for name, field in config_fields(run).items()}
+    check(layer.get("args", {}), {"additionalProperties": False, "properties": arguments}, [*path, "args"])
+
+
+@cache
+def config_fields(run: str) -> dict:
+    """What `args` of a kind of stage may have: its config dataclass's fields by name; none without one."""
+    config = schema()["x-kinds"][run].get("config")
+    try:
+        return fields(config) if config else {}
+    except (ImportError, OSError) as error:
+        raise UserError(f"stage kind {run}: its config dataclass cannot be read: {error}") from None
+
+
+def _argument(field: Any, choices: list[str] | None) -> dict:
+    return {"type": sorted(field.types), **({"enum": choices} if choices else {})}
+
+
+def _without_nulls(layer: Mapping) -> dict:
+    """An overlay less the keys it deletes."""
+    return {k: _without_nulls(v) if isinstance(v, Mapping) else v for k, v in layer.items() if v is not None}
