@@ -26,14 +26,15 @@ def differences(run: Run) -> pd.DataFrame:
 
 
 def sweeps(run: Run) -> dict[str, list[str]]:
-    """Setting -> the arms that differ in this number alone, in its order; `key (2)` where there are several.
+    """Setting of a stage -> the arms whose stages differ in this number alone, in its order.
 
-    Where a stage of the recipe itself is needed, its own settings say what differs, not who owns it.
+    `key (2)` where there are several. Where a stage of the recipe itself is needed, its own settings say what
+    differs, not who owns it.
     """
     by_arm = {}
     for arm in run.arms:
         own = {key: value.partition("@")[0] if ".needs." in key and "/" not in value else value
-               for key, value in settings(run, arm)}  # fmt: skip
+               for key, value in of_stages(run, arm)}  # fmt: skip
         by_arm[arm] = own
     keys = dict.fromkeys(key for own in by_arm.values() for key in own)
     found: dict[str, list[str]] = {}
@@ -62,14 +63,19 @@ def _number(text: str | None) -> float | None:
 
 def settings(run: Run, arm: str) -> Iterator[tuple[str, str]]:
     """Every resolved setting of the arm's own stages and evaluations, and what they need, as text."""
-    seed = run.seeds[0]
-    stages = [(name, "stage") for name in graph.stages(run.recipe, run.scale, arm)]
-    for name, kind in [*stages, *((name, "eval") for name in run.checkpoints(arm))]:
-        node = graph.Node(run.name, run.scale, arm, seed, name, kind)
+    yield from of_stages(run, arm)
+    for name in run.checkpoints(arm):
+        node = graph.Node(run.name, run.scale, arm, run.seeds[0], name, "eval")
         yield from _flat(name, graph.resolve(run.recipes, node))
-        if kind == "stage":
-            for role, source in graph.inputs(run.recipes, node).items():
-                yield f"{name}.needs.{role}", f"{run.label(source)}@{source.arm}"
+
+
+def of_stages(run: Run, arm: str) -> Iterator[tuple[str, str]]:
+    """Those of the stages, and what they need."""
+    for name in graph.stages(run.recipe, run.scale, arm):
+        node = graph.Node(run.name, run.scale, arm, run.seeds[0], name, "stage")
+        yield from _flat(name, graph.resolve(run.recipes, node))
+        for role, source in graph.inputs(run.recipes, node).items():
+            yield f"{name}.needs.{role}", f"{run.label(source)}@{source.arm}"
 
 
 def _flat(key: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,7 @@ from analysis.drawing import dashes, stacked
 from analysis.learning_curves import binned
 from analysis.means import DASH, MINUS, Mean, average, number, shown
 from analysis.peaks import CURVES, KL
+from analysis.reward_fits import Fit
 from analysis.statistics import interval
 from analysis.table import Run, measured
 from recipes import graph
@@ -50,12 +51,15 @@ class Track:
 
 
 def of_training(run: Run, table: pd.DataFrame) -> list[Track]:
-    """Gold and proxy along the curve of each arm's last `ppo` stage; arms that share one have one track."""
+    """Gold and proxy along the curve of each arm's `ppo` stage; arms that share one have one track.
+
+    Of several it is the first: another begins with another policy, from which its KL and gain are.
+    """
     names = [KL, *CURVES.values()]
     logged = table[table.step.notna() & table.metric.isin(names)].dropna(subset=["value"])
     found, seen = [], set()
     for arm in run.arms:
-        here = logged[(logged.arm == arm) & (logged.node == _last_ppo(run, arm))]
+        here = logged[(logged.arm == arm) & (logged.node == _first_ppo(run, arm))]
         key = tuple(sorted(here.source.unique()))
         if not len(here) or key in seen:
             continue
@@ -78,10 +82,10 @@ def of_training(run: Run, table: pd.DataFrame) -> list[Track]:
     return found
 
 
-def _last_ppo(run: Run, arm: str) -> str:
+def _first_ppo(run: Run, arm: str) -> str:
     nodes = [node for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage"]
     labels = [run.label(node) for node in nodes if graph.resolve(run.recipes, node)["run"] == "ppo"]
-    return labels[-1] if labels else ""
+    return labels[0] if labels else ""
 
 
 def _root(kl: pd.Series) -> np.ndarray:
@@ -136,7 +140,8 @@ def _less(one: pd.DataFrame, start: pd.DataFrame) -> pd.DataFrame:
 def table_of(tracks: Sequence[Track]) -> pd.DataFrame:
     """One row a track and form: alpha and beta, the mean over seeds of each one's own fit, with interval.
 
-    Of the fit to the mean over seeds: its highest point, and R^2 on all points and held out.
+    Of the form with these weights: its highest point. Of the fit to the mean over seeds: R^2 on all points
+    and held out.
     """
     rows = []
     for track in tracks:
@@ -146,14 +151,15 @@ def table_of(tracks: Sequence[Track]) -> pd.DataFrame:
                 continue
             row: dict = {"arm": track.arm, "by": track.by, "reward": track.reward, "form": form}
             alone = [one for d, gain in track.seeds if (one := reward_fits.fit(form, d, gain))]
+            several = len(alone) > 1
+            mean = Fit(form, tuple(np.mean([one.weights for one in alone], axis=0))) if several else fitted
             for name in ("alpha", "beta"):
                 values = [getattr(one, name) for one in alone]
-                known = len(values) > 1 and not math.isnan(values[0])
-                mean = sum(values) / len(values) if known else getattr(fitted, name)
+                known = several and not math.isnan(values[0])
                 low, high = interval(values) if known else (math.nan, math.nan)
-                row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
+                row |= {name: getattr(mean, name), f"{name}_low": low, f"{name}_high": high}
             row |= {
-                "highest_at_kl": fitted.top**2,
+                "highest_at_kl": _highest(mean, float(track.d.max())) ** 2,
                 "r2": reward_fits.r_squared(fitted, track.d, track.gain),
                 "r2_held_out": reward_fits.held_out(form, track.d, track.gain),
                 "points": int((track.d > 0).sum()),
@@ -162,6 +168,12 @@ def table_of(tracks: Sequence[Track]) -> pd.DataFrame:
             }
             rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _highest(form: Fit, reached: float) -> float:
+    """The d at which a form is highest: 0 where it only falls, nan where it rises on or is a cubic."""
+    falls = math.isnan(form.top) and not math.isnan(form.alpha) and form(np.array([reached]))[0] < 0
+    return 0.0 if falls else form.top
 
 
 def table_shown(frame: pd.DataFrame) -> pd.DataFrame:

@@ -74,8 +74,8 @@ TABLES = (
         "Reward as a function of divergence",
         f"The gain over the initial policy at d = √KL, by RL {WRITTEN['rl']}, by best-of-n {WRITTEN['bon']}: "
         f"least squares, origin left out. {ALPHA} and {BETA}: mean over seeds of each one's own fit, with "
-        "interval. Of the fit to the mean over seeds: where it is highest, and R² in the far half of the "
-        "range of d, foretold from the near half: below 0 it is worse than the mean.",
+        "interval; where the form with them is highest. Of the fit to the mean over seeds: R² in the far "
+        "half of the range of d, foretold from the near half: below 0 it is worse than the mean.",
         over_optimization.table_shown,
     ),
     Table(

@@ -42,18 +42,18 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
         found = stats.bootstrap(
             (x - centre,),
             np.mean,
-            confidence_level=1 - 2 * _tail(n, level),
+            confidence_level=1 - 2 * expanded_tail(n, level),
             method="percentile",
             n_resamples=DRAWS,
             rng=np.random.default_rng(0),
         ).confidence_interval
         return centre + float(found.low), centre + float(found.high)
     counts, weights = _resamples(n)
-    low, high = _bounds(counts @ (x - centre) / n, weights, _tail(n, level))
+    low, high = _bounds(counts @ (x - centre) / n, weights, expanded_tail(n, level))
     return centre + low, centre + high
 
 
-def _tail(n: int, level: float) -> float:
+def expanded_tail(n: int, level: float = LEVEL) -> float:
     """Share of the bootstrap distribution on each side of an interval of n values; see interval()."""
     return float(stats.norm.cdf(-math.sqrt(n / (n - 1)) * stats.t.ppf((1 + level) / 2, n - 1)))
 
@@ -135,7 +135,7 @@ def iqm(values: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
         return point, point, point
     rows, weights = _rows(len(x))
     found = stats.trim_mean(x[rows].reshape(len(rows), -1), 0.25, axis=1)
-    return point, *_bounds(found, weights, _tail(len(x), level))
+    return point, *_bounds(found, weights, expanded_tail(len(x), level))
 
 
 @cache

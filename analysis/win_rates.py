@@ -6,7 +6,7 @@ is the mean over all n x n pairs, without drawing again; the win rate is its mea
 Items and seeds are both a sample, and crossed: every seed's policies answer the same items. So the interval
 is that of the pigeonhole bootstrap (Owen 2007, Annals of Applied Statistics 1:386): items are drawn with
 replacement, seeds are, and a pair counts by how often both of its were. An item brings both policies' replies
-along, which is the pairing. It errs on the side of too wide.
+along, which is the pairing. For few seeds its tails are moved out, as statistics.interval() moves its own.
 """
 
 from collections.abc import Mapping
@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from analysis.contenders import Replies, paired
 from analysis.drawing import WIDTH, margins
 from analysis.means import DASH, Mean
+from analysis.statistics import TAIL, expanded_tail
 
 DRAWS = 2000
 COLUMNS = ["of", "against", "win_rate", "low", "high", "items", "seeds"]
@@ -41,7 +42,8 @@ def estimate(chances: np.ndarray, draws: int = DRAWS) -> Mean:
         return Mean(np.nan, np.nan, np.nan, 0, "")
     by_seed, by_item = _drawn(seeds, items, draws)
     found = ((by_seed @ chances) * by_item).sum(axis=1)
-    low, high = np.quantile(found, [0.025, 0.975])
+    tail = expanded_tail(seeds) if seeds > 1 else TAIL
+    low, high = np.quantile(found, [tail, 1 - tail])
     return Mean(float(chances.mean()), float(low), float(high), seeds, "items and seeds")
 
 

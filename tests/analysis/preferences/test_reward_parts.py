@@ -20,6 +20,7 @@ from analysis import (
     reward_fits,
     reward_models,
 )
+from analysis.over_optimization import Track
 from analysis.table import final
 from recipes.recipe import Recipe
 
@@ -52,12 +53,46 @@ def test_arms_that_share_a_run_have_one_track(run, table):
     ]
 
 
+def test_of_two_trainings_the_one_from_the_initial_policy_is_shown(run, table):
+    again = {
+        "ppo_2": {**run.spec["stages"]["ppo"], "needs": {"policy": "ppo", "reward_model": "reward_model"}}
+    }
+    twice = Recipe(run.name, run.spec | {"stages": run.spec["stages"] | again})
+    later = table[table.node == "ppo"].assign(node="ppo_2", value=-1.0)
+    one_arm = replace(run, arms=("base-recipe",))
+    both = replace(one_arm, recipes={**run.recipes, run.name: twice})
+    shown = over_optimization.of_training(both, pd.concat([table, later]))
+    for one, plain in zip(shown, over_optimization.of_training(one_arm, table), strict=True):
+        assert np.array_equal(one.gain, plain.gain)
+
+
+@pytest.mark.parametrize(
+    ("gain", "highest"),
+    [
+        (lambda d: d * (-0.2 - 0.1 * d), "0"),
+        (lambda d: d * (1.2 - 0.3 * d), "4"),
+        (lambda d: d * (1.2 - 0.1 * d), "beyond 16"),
+        (lambda d: d * (0.2 + 0.1 * d), "rises on"),
+    ],
+)
+def test_where_a_reward_is_highest(gain, highest):
+    d = np.linspace(0.5, 4, 20)
+    none = np.full(len(d), np.nan)
+    seeds = tuple((d, gain(d) + shift * d) for shift in (-0.01, 0.01))
+    frame = over_optimization.table_of([Track("a", "best-of-n", "gold", d, gain(d), none, none, seeds)])
+    assert over_optimization.table_shown(frame)["highest at KL"].tolist() == [highest]
+
+
 def test_sweeps_are_of_arms_that_differ_in_one_number(run):
     assert configuration.sweeps(run) == {
         "ppo.args.kl_coef": ["kl-none", "base-recipe", "kl-strong"],
         "sample.problems": ["few-labels", "base-recipe"],
     }
     assert frontier.short("ppo.args.kl_coef") == "ppo kl_coef"
+    arms = run.spec["arms"]
+    other = arms | {"few-labels": arms["few-labels"] | {"evals": {"tasks": {"heldout": {"samples": 3}}}}}
+    elsewhere = {**run.recipes, run.name: Recipe(run.name, run.spec | {"arms": other})}
+    assert configuration.sweeps(replace(run, recipes=elsewhere)) == configuration.sweeps(run)
 
 
 def test_the_frontier_stands_where_the_evaluations_say(run, table, found, palette):
