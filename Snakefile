@@ -88,7 +88,7 @@ rule train:
     threads: JOBS.threads
     resources:
         gpu=JOBS.resource("gpu", 0),
-        mem_mb=JOBS.resource("mem_mb", 4000),
+        mem_mb=JOBS.memory,
         runtime=JOBS.resource("runtime", 120),
     params:
         kind=JOBS.kind,
@@ -120,7 +120,7 @@ rule evaluate:
         "results/{recipe}/{scale}/{arm}/seed{seed}/evals/{checkpoint}.log",
     resources:
         gpu=JOBS.resource("gpu", 0),
-        mem_mb=JOBS.resource("mem_mb", 4000),
+        mem_mb=JOBS.memory,
         runtime=JOBS.resource("runtime", 120),
     params:
         config=JOBS.config,

@@ -1,7 +1,7 @@
 """Training data: prompts of a world or of a Hub dataset, in the columns that reward functions read."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,19 @@ def prompts(task: dict[str, Any], template: str, problems: int | None, seed: int
             "difficulty": difficulties,
         }
     )
+
+
+def fitting(problems: Any, tokenizer: Any, longest: int | None) -> tuple[Any, int]:
+    """Those of prompts() of at most `longest` tokens, or all; and how long the longest of them is.
+
+    Raises UserError where there is none.
+    """
+    lengths = [len(ids) for ids in tokenizer(problems["prompt"][:])["input_ids"]]
+    limit = longest or max(lengths)
+    kept = [number for number, length in enumerate(lengths) if length <= limit]
+    if not kept:
+        raise UserError(f"longest_prompt: {limit} tokens, but the shortest prompt has {min(lengths)}")
+    return problems.select(kept), max(lengths[number] for number in kept)
 
 
 def replay_order(available: int, args: Any, every: int, share: float, seed: int) -> list[int]:
@@ -90,7 +103,7 @@ def hub_rows(task: dict[str, Any]) -> list[tuple[str, str, int]]:
     return [(question, answer, 0) for question, answer in zip(questions, answers, strict=True)]
 
 
-def enough_rows(task: dict[str, Any], available: int, problems: int | None) -> None:
+def enough_rows(task: Mapping[str, Any], available: int, problems: int | None) -> None:
     """Raise UserError where a Hub dataset has fewer rows than are asked for."""
     if problems is not None and problems > available:
         raise UserError(

@@ -12,6 +12,9 @@ from recipes.command import Choice, Report
 from recipes.graph import Node
 from recipes.recipe import Recipe
 
+MEMORY = 4000  # MB
+MEMORY_OF_A_GPU = 64_000  # MB
+
 
 @dataclass(frozen=True)
 class Jobs:
@@ -84,6 +87,11 @@ class Jobs:
 
     def resource(self, name: str, default: int) -> Callable[[Any], int]:
         return lambda w: graph.resources(self.recipes, self.node(w)).get(name, default)
+
+    def memory(self, w: Any) -> int:
+        """MB of the host's memory. Weights pass through it in float32 before they are on a GPU."""
+        asked = graph.resources(self.recipes, self.node(w))
+        return asked.get("mem_mb", MEMORY + asked.get("gpu", 0) * MEMORY_OF_A_GPU)
 
     def members(self, w: Any) -> list[str]:
         """Sentinels of all that a report shows."""

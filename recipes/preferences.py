@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes import rows as files
+from recipes.data import enough_rows
 from recipes.data import hub as hub_data
 from recipes.errors import UserError, nearest
 from recipes.stages import health
@@ -142,7 +143,12 @@ def pairs(rows: Sequence[Row], which: str = "all", seed: int = 0) -> list[Pair]:
     return found
 
 
-def hub(task: Mapping[str, Any], template: str = "{question}", validation: float = 0.0) -> list[Row]:
+def hub(
+    task: Mapping[str, Any],
+    template: str = "{question}",
+    validation: float = 0.0,
+    problems: int | None = None,
+) -> list[Row]:
     """The comparisons of the Hub dataset that `task` names: {hub, revision, split, optionally subset} and
 
     * chosen, rejected and optionally prompt: columns of text or of conversations, whose last turn is the
@@ -151,12 +157,14 @@ def hub(task: Mapping[str, Any], template: str = "{question}", validation: float
     * prompt, and responses: a column of lists of mappings, with keys named `text` and `rank` (1: the best).
       The score is -rank.
 
-    `template` is put around the prompt. Raises UserError for a column that is missing and for texts that
-    share no dialogue.
+    `template` is put around the prompt, whose spaces at its end are left out: tokenised apart from a reply,
+    they would be tokens that no other stage's prompts end with. The first `problems` rows, or all. Raises
+    UserError for a column that is missing, for too few rows and for texts that share no dialogue.
     """
     data = hub_data(dict(task), [key for key in ("prompt", "chosen", "rejected", "responses") if key in task])
+    enough_rows(task, len(data), problems)
     rows = []
-    for number in range(len(data)):
+    for number in range(problems or len(data)):
         before, texts, scores = _compared(task, data[number], number)
         prompt = put(template, before)
         rows.append(
@@ -187,10 +195,10 @@ def _compared(
                 raise UserError(f"task.{key}: no {task[key]!r} in {task['responses']} of row {number}{known}")
         ranks = [one[task["rank"]] for one in listed]
         scores = [math.nan if rank is None else -float(rank) for rank in ranks]
-        return dialogue(given[task["prompt"]]), [one[task["text"]] for one in listed], scores
+        return dialogue(given[task["prompt"]]).rstrip(" "), [one[task["text"]] for one in listed], scores
     pair = [given[task["chosen"]], given[task["rejected"]]]
     if "prompt" in task:
-        before = dialogue(given[task["prompt"]])
+        before = dialogue(given[task["prompt"]]).rstrip(" ")
     elif isinstance(pair[0], list):
         before = dialogue(pair[0][:-1]) + ASSISTANT
     else:

@@ -152,7 +152,19 @@ def at_last_token(model: Any, input_ids: "torch.Tensor", last: "torch.Tensor") -
 
     backbone, head = parts(model)
     hidden = backbone(input_ids=input_ids, use_cache=False).last_hidden_state  # (rows, time, width)
-    return head(hidden[torch.arange(len(last), device=last.device), last])[:, 0]
+    return read_out(head, hidden[torch.arange(len(last), device=last.device), last])
+
+
+def read_out(head: Any, hidden: "torch.Tensor") -> "torch.Tensor":
+    """The head's one output at `hidden` (..., width): (...), in float32 at least, whatever is autocast.
+
+    bfloat16 has 8 bits: numbers near 8 would be 1/16 apart.
+    """
+    import torch
+
+    at_least = torch.promote_types(hidden.dtype, torch.float32)
+    with torch.autocast(hidden.device.type, enabled=False):
+        return torch.nn.functional.linear(hidden.to(at_least), head.weight.to(at_least))[..., 0]
 
 
 def padded(sequences: Sequence[Sequence[int]]) -> tuple["torch.Tensor", "torch.Tensor"]:
@@ -177,15 +189,17 @@ def pieces(lengths: Sequence[int], positions: int) -> list[list[int]]:
 
 
 def read(model: Any, sequences: Sequence[Sequence[int]]) -> "torch.Tensor":
-    """Raw scores (rows,), float32 on the CPU, without gradients."""
+    """Raw scores (rows,), float32 on the CPU, without gradients or dropout."""
     import torch
 
     scores = torch.empty(len(sequences))
-    device = next(model.parameters()).device
+    device, was_training = next(model.parameters()).device, model.training
+    model.eval()
     with torch.inference_mode():
         for piece in pieces([len(sequence) for sequence in sequences], POSITIONS):
             ids, last = padded([sequences[i] for i in piece])
             scores[piece] = at_last_token(model, ids.to(device), last.to(device)).float().cpu()
+    model.train(was_training)
     return scores
 
 

@@ -10,6 +10,7 @@ rejected one, on pairs trained on and on pairs held out.
 """
 
 import copy
+import gc
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -67,9 +68,10 @@ def run(
     generation = copy.deepcopy(model.generation_config)
     args.model_init_kwargs = None  # TRL refuses them with a loaded model
     longest = max(length(pair) for found in documents.values() for pair in found)
+    positions = getattr(model.config, "max_position_embeddings", None)
     checks += health.stop_at_errors(
         [
-            health.context(longest, 0, getattr(model.config, "max_position_embeddings", None)),
+            health.document_context(longest, args.max_length, positions),
             whole(longest, args.max_length),
         ]
     )
@@ -83,8 +85,14 @@ def run(
         eval_dataset=Dataset.from_list(documents["validation"]) if args.eval_strategy != "no" else None,
         processing_class=tokenizer,
     )
+    if args.precompute_ref_log_probs:  # they are in the data now
+        trainer.ref_model = None
+        reference.to("cpu")
     done = fit(trainer, progress)
     models.save(model, tokenizer, workdir / "final", generation)
+    del trainer
+    gc.collect()  # the optimizer's state, to have room for the reference
+    reference.to(model.device)
 
     curve = curves.deterministic(curves.rows(done.history))
     sentinel.write(out.with_name("curve.csv"), curves.text(curve))

@@ -124,6 +124,11 @@ def known_tokens(tokenizer: Any, texts: Sequence[str], what: str) -> Check:
     return check("known_tokens", not bad, len(bad), 0, message, "error")
 
 
+def document_context(longest: int, max_length: int | None, limit: int | None) -> Check:
+    """A document, cut at `max_length`, fits into the model's context."""
+    return context(min(longest, max_length or longest), 0, limit)
+
+
 def context(longest: int, cap: int, limit: int | None) -> Check:
     """Prompt and completion, or a document (`cap` 0), fit into the model's context."""
     what = "the longest document needs"

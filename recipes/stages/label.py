@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recipes import data, demonstrations, labels, preferences, samples, worlds
+from recipes import demonstrations, labels, preferences, samples, worlds
 from recipes.checks import label as label_checks
 from recipes.errors import UserError
 from recipes.labels import Labels
@@ -42,9 +42,7 @@ def run(
     if by == "dataset":
         template = config.get("template", "{question}")
         validation = config.get("validation", VALIDATION)
-        labelled = preferences.hub(config["task"], template, validation)
-        data.enough_rows(config["task"], len(labelled), config.get("problems"))
-        labelled = labelled[: config.get("problems")]
+        labelled = preferences.hub(config["task"], template, validation, config.get("problems"))
     else:
         rows, world, given = read(by, inputs["data"])
         made, tokens, parameters = score(config, inputs, rows, world, seed)

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recipes.errors import UserError
 from recipes.stages import cli, curves, health, provenance
 from recipes.stages.progress import Progress
 
@@ -72,14 +71,8 @@ def run(
         scored = reward_models.as_reward(scorer, tokenizer, config.get("ensemble", "mean"))
         functions |= {REWARD_MODEL: scored} if REWARD_MODEL in weights else {}
     args.reward_weights = [weights[name] for name in functions]
-    prompts = data.prompts(config["task"], config["template"], config.get("problems"), seed)
-    lengths = [len(ids) for ids in tokenizer(prompts["prompt"][:])["input_ids"]]
-    limit = config.get("longest_prompt", max(lengths))
-    kept = [number for number, length in enumerate(lengths) if length <= limit]
-    if not kept:
-        raise UserError(f"longest_prompt: {limit} tokens, but the shortest prompt has {min(lengths)}")
-    long, prompts = len(lengths) - len(kept), prompts.select(kept)
-    longest = max(lengths[number] for number in kept)
+    given = data.prompts(config["task"], config["template"], config.get("problems"), seed)
+    prompts, longest = data.fitting(given, tokenizer, config.get("longest_prompt"))
     positions = getattr(model.config, "max_position_embeddings", None)
     checks = health.stop_at_errors(
         [
@@ -113,7 +106,7 @@ def run(
     passes = sizes["parameters"] * (4 + 6 * args.num_iterations) + 2 * reference.num_parameters()
     passes += sizes["critic_parameters"] * (2 + 6 * args.num_iterations)
     return {
-        "metrics": {**scalars, **early(measured), **sizes, "skipped/long": long},
+        "metrics": {**scalars, **early(measured), **sizes, "skipped/long": len(given) - len(prompts)},
         "health": [*checks, *health.training(measured, scalars), *critic_explains(scalars)],
         "provenance": provenance.record(started, done, passes, FORMULA),
         "clean": partial(clean, workdir),

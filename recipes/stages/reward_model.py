@@ -78,12 +78,14 @@ def run(
         shown = demonstrations.load(inputs["demonstrations"])
     elif "demonstrations" in config:
         shown = demonstrations.of_task(config["demonstrations"], seed)
+    shown, unusable = demonstrations.usable(shown)
+    skipped |= {f"demonstrations/{why}": count for why, count in unusable.items()}
     checks += before(splits, shown, skipped["long"], args[0], tokenizer)
 
     every = max(1, len(splits["train"].rows) // MEASURED)
     sample = Split(splits["train"].rows[::every], splits["train"].sequences[::every])
     scored = {"train": sample.flat, "validation": splits["validation"].flat}
-    scored["demonstrations"] = demonstrated(shown, tokenizer)
+    scored["demonstrations"] = demonstrated(shown, tokenizer, args[0].max_length)
     raw: dict[str, list[np.ndarray]] = {name: [] for name in scored}  # of each member (sequences,)
     fits: list[provenance.Fit] = []
     partly = reward_models.begin(workdir / "final")
@@ -101,7 +103,7 @@ def run(
             raw[name].append(reward_models.read(model, sequences).double().numpy())
         parameters = model.num_parameters()
         reward_models.add(partly, number, model)
-    bias, scale = normalised(raw, bool(shown), config.get("normalize", "mean"))
+    bias, scale = normalised(raw, bool(scored["demonstrations"]), config.get("normalize", "mean"))
     reward_models.finish(partly, tokenizer, bias, scale, workdir / "final")
 
     curve = curves.deterministic(mean_curve([curves.rows(map(renamed, done.history)) for done in fits]))
@@ -124,7 +126,7 @@ def run(
         **{f"prompts/{name}": len(split.rows) for name, split in splits.items()},
         "pairs/train": sum(len(comparisons.pairs(row)) for row in splits["train"].rows),
         "pairs/validation": sum(len(comparisons.pairs(row)) for row in held_out.rows),
-        "demonstrations": len(shown),
+        "demonstrations": len(scored["demonstrations"]),
         "members": len(args),
         "parameters": parameters,
     }
@@ -183,10 +185,18 @@ def first(split: Split, problems: int | None) -> Split:
     return Split(split.rows[:problems], split.sequences[:problems])
 
 
-def demonstrated(rows: Sequence[Row], tokenizer: Any) -> Sequences:
-    """Prompt, completion and end of sequence of demonstrations, as token ids."""
+def demonstrated(rows: Sequence[Row], tokenizer: Any, max_length: int | None) -> Sequences:
+    """Prompt, completion and end of sequence of demonstrations, as token ids; without those that are longer.
+
+    Raises UserError where there are demonstrations, and none is short enough.
+    """
     like = [{"prompt": row["prompt"], "responses": [row["completion"]], "truncated": [False]} for row in rows]
-    return [one for of in comparisons.tokenised(like, tokenizer) for one in of]
+    _, found = comparisons.fitting(like, comparisons.tokenised(like, tokenizer), max_length)
+    if rows and not found:
+        raise UserError(
+            f"args.max_length: all {len(rows)} demonstrations are longer than {max_length} tokens"
+        )
+    return [one for of in found for one in of]
 
 
 def normalised(

@@ -34,7 +34,10 @@ def run(
     tokenizer = models.load_tokenizer(source)
     skip, most = config.get("skip", 0), config.get("problems")
     asked = skip + (most or data.PROBLEMS) if skip else most
-    problems = data.prompts(config["task"], config["template"], asked, seed).to_list()[skip:]
+    given = data.prompts(config["task"], config["template"], asked, seed)
+    given = given.select(range(skip, len(given)))
+    short, _ = data.fitting(given, tokenizer, config.get("longest_prompt"))
+    problems = short.to_list()
     prompts = [row["prompt"] for row in problems]
     base = sentinel.read(inputs["policy"])["config"].get("template") if "policy" in inputs else None
     checks = health.stop_at_errors(
@@ -47,7 +50,7 @@ def run(
     rows = samples.grouped(problems, drawn.completions)
     samples.save(rows, workdir / "final")
 
-    measured = summary(rows)
+    measured = {**summary(rows), "skipped/long": len(given) - len(short)}
     new = measured["distinct"]
     checks += [
         health.truncated(measured["truncation_rate"]),

@@ -6,13 +6,14 @@
 The demonstrations are the product of a stage such as `rejection_sampling`; on the right completions of the
 policy itself this is offline rejection sampling fine-tuning (RFT; DeepSeekMath, arXiv 2402.03300, §5.2).
 Without an input `data` they are what `task` names: a world, which writes them by `template` and `corpus`, or
-a Hub dataset. Empty ones are counted and skipped. Loss on the completion and its end of sequence alone.
-Every field of `args` goes to TRL's SFTConfig; `model_init_kwargs: {attention_dropout: …}` is dropout of this
-stage alone.
+a Hub dataset. Empty ones and conversations of several turns are counted and skipped. Loss on the completion
+and its end of sequence alone. Every field of `args` goes to TRL's SFTConfig; `model_init_kwargs:
+{attention_dropout: …}` is dropout of this stage alone.
 """
 
 import copy
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,9 @@ def run(
 
     started = provenance.now()
     given = demonstrations.load(inputs["data"]) if "data" in inputs else demonstrations.of_task(config, seed)
-    rows = [row for row in given if row["completion"].strip()]
+    rows, skipped = demonstrations.usable(given)
     if not rows:
-        raise UserError(f"all {len(given)} demonstrations are empty: there is nothing to learn")
+        raise UserError(f"none of {len(given)} demonstrations is usable ({told(skipped)}): nothing to learn")
     args = arguments(SFTConfig, config["args"], {"save_steps": 100}, workdir, seed)
     source = models.locate(config.get("model"), inputs.get("policy"))
     tokenizer = models.load_tokenizer(source)
@@ -57,14 +58,15 @@ def run(
         for prompt, reply in zip(tokenizer(prompts)["input_ids"], replies, strict=True)
     ]
     longest = max(len(one["input_ids"]) for one in documents)
+    positions = getattr(model.config, "max_position_embeddings", None)
     window = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
     checks = health.stop_at_errors(
         [
             health.known_tokens(tokenizer, [*prompts, *completions], "demonstration"),
-            health.context(longest, 0, getattr(model.config, "max_position_embeddings", None)),
+            health.document_context(longest, args.max_length, positions),
             enough(len(rows), window),
             whole(longest, args.max_length),
-            *filled(len(given), len(rows)),
+            *filled(len(given), skipped),
         ]
     )
     trainer = SFT(
@@ -83,7 +85,7 @@ def run(
     sentinel.write(out.with_name("curve.csv"), curves.text(measured))
     parameters = model.num_parameters()
     scalars = {**curves.scalars(measured), "demonstrations": len(rows), "parameters": parameters}
-    scalars |= {"skipped/empty": len(given) - len(rows)} if len(rows) < len(given) else {}
+    scalars |= {f"skipped/{why}": count for why, count in skipped.items()}
     return {
         "metrics": scalars,
         "health": [*checks, *learns(measured, scalars)],
@@ -111,11 +113,18 @@ def enough(available: int, needed: int) -> health.Check:
     return health.check("enough_data", available >= needed, available, needed, message, "error")
 
 
-def filled(given: int, left: int) -> list[health.Check]:
-    """A warning where demonstrations are empty: from them a policy learns to say nothing."""
-    empty = given - left
-    message = f"{empty} of {given} demonstrations are empty and skipped"
-    return [health.check("empty", False, empty, 0, message, "warning")] if empty else []
+def filled(given: int, skipped: Mapping[str, int]) -> list[health.Check]:
+    """A warning for each kind of demonstration that is skipped; from empty ones a policy learns silence."""
+    return [
+        health.check(
+            why, False, count, 0, f"{count} of {given} demonstrations are {why} and skipped", "warning"
+        )
+        for why, count in skipped.items()
+    ]
+
+
+def told(skipped: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {why}" for why, count in skipped.items())
 
 
 def whole(longest: int, limit: int | None) -> health.Check:

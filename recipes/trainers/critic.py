@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from recipes.reward_models import parts, read_out
 from recipes.trainers.dropout import disable_dropout
-from recipes.trainers.logprobs import PIECES, SMALLEST, pieces, to_the_left
+from recipes.trainers.logprobs import pieces, to_the_left
 
 AWAY = 7_919  # from the seed of a policy that was itself made from nothing, or both would start as one
 
@@ -26,15 +27,11 @@ class Critic(nn.Module):
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """(rows, time) -> (rows, time). No attention mask: real tokens come first."""
         hidden = self.backbone(input_ids=ids, use_cache=False).last_hidden_state
-        values = self.head(hidden)[..., 0]
-        at_least = torch.promote_types(values.dtype, torch.float32)
-        return (values.to(at_least) - self.bias) / self.scale
+        return (read_out(self.head, hidden) - self.bias) / self.scale
 
 
 def from_reward_model(model: Any, member: int = 0) -> Critic:
     """A copy of a RewardModel's member, which starts by scoring every prefix as if it were whole."""
-    from recipes.reward_models import parts
-
     backbone, head = copy.deepcopy(parts(model.members[member]))
     return trainable(Critic(backbone, head, model.bias[member], model.scale[member]))
 
@@ -64,15 +61,14 @@ def trainable(critic: Critic) -> Critic:
     return disable_dropout(critic).requires_grad_(True).train()
 
 
-def token_values(critic: Any, ids: torch.Tensor, mask: torch.Tensor, keep: int, whole: bool) -> torch.Tensor:
+def token_values(critic: Any, ids: torch.Tensor, mask: torch.Tensor, keep: int, rows: int) -> torch.Tensor:
     """V before each of the last `keep` tokens: (batch, keep), 0 at padding.
 
-    `ids`, `mask`: (batch, time), prompts padded on the left and completions on the right. Rows run in pieces
-    of like length, or if `whole` in one, where several processes must call the network equally often.
+    `ids`, `mask`: (batch, time), prompts padded on the left and completions on the right. They run in pieces
+    of like length, of at most `rows` rows.
     """
     starts = mask[:, :-keep].sum(dim=1)  # (batch,): where each completion begins
     ids, lengths = to_the_left(ids, mask)
-    rows = len(ids) if whole else max(SMALLEST, -(-len(ids) // PIECES))
     steps = torch.arange(keep, device=ids.device)
     found, order = [], pieces(lengths, rows)
     for piece in order:

@@ -21,6 +21,7 @@ from recipes.trainers import gae
 from recipes.trainers.critic import Critic, token_values
 from recipes.trainers.dropout import disable_dropout
 from recipes.trainers.grpo import GRPO
+from recipes.trainers.logprobs import PIECES, SMALLEST
 from recipes.trainers.objective import OLD, loss_mask
 from recipes.trainers.ptx import Ptx
 
@@ -160,13 +161,14 @@ class PPO(GRPO):
         return torch.isin(tokens, torch.tensor(list(self.eos_token_ids), device=tokens.device))
 
     def values(self, batch: dict[str, Any]) -> torch.Tensor:
-        """(batch, time): the critic's, now."""
+        """(batch, time): the critic's, now, of a micro-batch's rows at a time at most."""
         ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
         real = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
+        # several processes must call the network equally often
+        most = len(ids) if self.accelerator.num_processes > 1 else max(SMALLEST, -(-len(ids) // PIECES))
+        rows, keep = min(most, self.args.train_batch_size), batch["completion_ids"].shape[1]
         with self.accelerator.autocast():
-            return token_values(
-                self.critic, ids, real, batch["completion_ids"].shape[1], self.accelerator.num_processes > 1
-            )
+            return token_values(self.critic, ids, real, keep, rows)
 
     def summed(self, value: torch.Tensor) -> torch.Tensor:
         return self.accelerator.reduce(value, reduction="sum")

@@ -55,8 +55,12 @@ class PPOConfig(GRPOConfig):
             raise ValueError("missing_eos_score: missing_eos_penalty is given too; remove one of them")
         alone = self.num_generations == 1
         if alone:  # TRL refuses it, for the groups it would take advantages from
-            batch = self.per_device_train_batch_size * (self.steps_per_generation or 1)
-            self.num_generations = self.generation_batch_size or max(batch, 2)
+            steps = self.steps_per_generation or self.gradient_accumulation_steps
+            self.num_generations = self.generation_batch_size or self.per_device_train_batch_size * steps
+            if self.num_generations < 2:
+                raise ValueError(
+                    "per_device_train_batch_size x steps_per_generation: expected at least 2, got 1"
+                )
         super().__post_init__()
         if alone:
             self.num_generations = 1

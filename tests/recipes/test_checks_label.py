@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from recipes import data, demonstrations
+from recipes import data, demonstrations, worlds
 from recipes.checks import label as label_checks
 from recipes.errors import UserError
 
@@ -193,10 +193,40 @@ def test_demonstrations_of_the_hub(tmp_path):
     task = {"hub": str(tmp_path), "revision": "", "split": "train", "prompt": "text", "completion": "summary"}
     found = demonstrations.of_task({"task": task, "template": "{question}:"}, 0)
     assert found == [{"prompt": "c:", "completion": "d"}]
+    assert demonstrations.usable(found) == (found, {})
     with pytest.raises(UserError, match=r"problems: 2 asked, but .* has 1"):
         demonstrations.of_task({"task": task, "problems": 2}, 0)
     with pytest.raises(UserError, match=r"task.completion: no column .reply. in .*; valid: summary, text"):
         demonstrations.of_task({"task": task | {"completion": "reply"}}, 0)
+
+
+def test_of_several_turns_none_is_taken_for_the_only_one(tmp_path):
+    """The prompt's column is not all that the last reply answers."""
+    roles = ("user", "assistant", "user", "assistant")
+    turns = [{"role": role, "content": text} for role, text in zip(roles, "abcd", strict=True)]
+    system = [{"role": "system", "content": "s"}, *turns[:2]]
+    replies = [turns, system, turns[:3], [], turns[:2], [turns[0], turns[1] | {"content": " "}]]
+    lines = [{"text": "a", "reply": reply} for reply in replies]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    task = {"hub": str(tmp_path), "revision": "", "split": "train", "prompt": "text", "completion": "reply"}
+    kept, skipped = demonstrations.usable(demonstrations.of_task({"task": task}, 0))
+    assert kept == [{"prompt": "a", "completion": "b"}]
+    assert skipped == {"multi-turn": 4, "empty": 1}
+
+
+def test_long_prompts_are_left_out():
+    given = data.prompts({"world": "sort"}, "<user>{question}<assistant>", 20, 0)
+    words = worlds.tokenizer([worlds.make({"world": "sort"})])
+    lengths = [len(ids) for ids in words(given["prompt"][:])["input_ids"]]
+    limit = sorted(lengths)[10]
+    kept, longest = data.fitting(given, words, limit)
+    assert kept["prompt"][:] == [p for p, n in zip(given["prompt"], lengths, strict=True) if n <= limit]
+    assert longest == limit
+    assert data.fitting(given, words, None)[0].to_list() == given.to_list()
+    with pytest.raises(
+        UserError, match=f"longest_prompt: 1 tokens, but the shortest prompt has {min(lengths)}"
+    ):
+        data.fitting(given, words, 1)
 
 
 def test_prompts_of_the_hub_that_nobody_verifies(tmp_path):

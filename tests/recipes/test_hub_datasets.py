@@ -162,7 +162,7 @@ def test_our_loaders_read_every_dataset_of_a_recipe(hub):
         (
             "berkeley-nest/Nectar",
             {"prompt": "prompt", "responses": "answers", "text": "answer", "rank": "rank"},
-            "\n\nHuman: Which tea?\n\nAssistant: ",
+            "\n\nHuman: Which tea?\n\nAssistant:",
             [f" Try a light one. {k}" for k in range(1, 8)],
         ),
     ],

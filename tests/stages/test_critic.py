@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import Qwen3Config, Qwen3ForCausalLM, Qwen3ForSequenceClassification
 
-from recipes import worlds
+from recipes import reward_models, worlds
 from recipes.reward_models import RewardModel
 from recipes.trainers.critic import from_nothing, from_policy, from_reward_model, token_values
 from recipes.trainers.ptx import indices
@@ -48,7 +48,7 @@ def scorer():
 def test_from_a_reward_model_it_scores_every_prefix(scorer):
     """V before token t is the reward model's score of what comes before it."""
     critic = from_reward_model(scorer)
-    values = token_values(critic, IDS, MASK, KEEP, whole=False)
+    values = token_values(critic, IDS, MASK, KEEP, rows=1)
     for row, ids in enumerate(ROWS):
         length = int(MASK[row, -KEEP:].sum())
         prefixes = [ids[: len(ids) - length + t] for t in range(length)]
@@ -56,17 +56,28 @@ def test_from_a_reward_model_it_scores_every_prefix(scorer):
             scorer.score_ids(prefixes)[0].tolist(), abs=1e-5
         )
         assert not values[row, length:].any()
-    assert torch.equal(values, token_values(critic, IDS, MASK, KEEP, whole=True))
+    assert torch.allclose(values, token_values(critic, IDS, MASK, KEEP, rows=3), atol=1e-6)
 
 
 def test_it_is_a_copy_without_dropout_that_learns(scorer, policy):
     for critic in (from_reward_model(scorer), from_policy(policy, 0), from_nothing(policy, 0)):
-        first, again = (token_values(critic, IDS, MASK, KEEP, whole=True) for _ in range(2))
+        first, again = (token_values(critic, IDS, MASK, KEEP, rows=3) for _ in range(2))
         assert torch.equal(first, again)
         first.sum().backward()
         assert all(weight.grad is not None for weight in critic.parameters())
     for model in (scorer.members[0], policy):
         assert all(weight.grad is None for weight in model.parameters())
+
+
+def test_values_are_whole_numbers_of_float32_under_autocast(scorer):
+    """The head's sum is not rounded to bfloat16, in which rewards near 8 are 1/16 apart."""
+    critic = from_reward_model(scorer)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        values = token_values(critic, IDS, MASK, KEEP, rows=3)
+        scores = reward_models.read(scorer.members[0], ROWS)
+    for found in (values * critic.scale + critic.bias, scores):
+        assert found.dtype == torch.float32
+        assert not torch.equal(found, found.bfloat16().float())
 
 
 def test_where_it_starts_from(policy):

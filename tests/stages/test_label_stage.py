@@ -74,6 +74,7 @@ def test_samples_have_the_same_bits(drawn: Path, tmp_path: Path):
     assert (measured["problems"], measured["samples"]) == (12, 48)
     lines = (folder / "checkpoints/sample/final/samples.jsonl").read_text().splitlines()
     assert len(lines) == 12
+    assert measured["skipped/long"] == 0
     # a second round draws on other problems
     assert run("sample", SAMPLE | {"problems": 3, "skip": 5}, folder, policy=POLICY) == 0
     later = (folder / "checkpoints/sample/final/samples.jsonl").read_text().splitlines()

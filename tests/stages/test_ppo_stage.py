@@ -178,6 +178,10 @@ def test_keys_that_contradict_each_other(changes: dict[str, Any], says: str):
         ({"vf_coef": -1.0}, "args: vf_coef: expected at least 0"),
         ({"kl_target": 1.0, "kl_coef": 0.0}, "args: kl_target: "),
         ({"missing_eos_penalty": 1.0, "missing_eos_score": -1.0}, "args: missing_eos_score: "),
+        (
+            {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 1, "steps_per_generation": 1},
+            "args: per_device_train_batch_size x steps_per_generation: expected at least 2, got 1",
+        ),
         ({"kl_coeff": 0.1}, 'args.kl_coeff: unknown field of PPOConfig; did you mean "kl_coef"'),
     ],
 )
@@ -194,6 +198,9 @@ def test_a_prompt_needs_no_group(tmp_path: Path):
 
     made = arguments(PPOConfig, {**PPO["args"], "per_device_train_batch_size": 3}, {}, tmp_path, 0)
     assert (made.num_generations, made.generation_batch_size) == (1, 12)
+    thirds = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 3, "steps_per_generation": 3}
+    made = arguments(PPOConfig, {**PPO["args"], **thirds}, {}, tmp_path, 0)
+    assert (made.num_generations, made.generation_batch_size) == (1, 3)
     made = arguments(PPOConfig, {**PPO["args"], "num_generations": 4}, {}, tmp_path, 0)
     assert (made.num_generations, made.generation_batch_size) == (4, 16)
 

@@ -130,6 +130,17 @@ def test_trls_reward_function():
     assert logged == {"rewards/reward_model/members_std": pytest.approx(float(spread))}
 
 
+def test_scores_after_training_are_without_its_dropout():
+    model = member(0)
+    model.config.attention_dropout = 0.9
+    for layer in model.model.layers:
+        layer.self_attn.attention_dropout = 0.9
+    model.train()
+    first, again = (reward_models.read(model, [[5, 6, 7, 8, 9]]) for _ in range(2))
+    assert torch.equal(first, again)
+    assert model.training
+
+
 def test_bad_input_is_told():
     other = worlds.tokenizer([worlds.make({"world": "countdown"})])
     with pytest.raises(UserError, match="the reward model here and the policy have different tokenizers"):

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipes import comparisons
+from recipes import comparisons, worlds
+from recipes.errors import UserError
 from recipes.stages import reward_quality
-from recipes.stages.reward_model import above_chance, mean_curve, renamed
+from recipes.stages.reward_model import above_chance, demonstrated, mean_curve, renamed
 
 RNG = np.random.default_rng(0)
 
@@ -152,3 +153,15 @@ def test_curves():
         (1, "loss", 1.5),
         (2, "loss", 3.0),
     ]
+
+
+def test_demonstrations_that_are_too_long_have_no_part_in_the_zero():
+    words = worlds.tokenizer([worlds.make({"world": "sort"})])
+    rows = [{"prompt": "<user>3 1<assistant>", "completion": text} for text in ("1 3", "1 3 " * 9)]
+    short, long = demonstrated(rows, words, None)
+    assert demonstrated(rows, words, len(short)) == [short]
+    assert short[-1] == words.eos_token_id
+    assert demonstrated([], words, 1) == []
+    with pytest.raises(UserError, match=f"all 1 demonstrations are longer than {len(short)} tokens"):
+        demonstrated(rows[1:], words, len(short))
+    assert len(long) > len(short)

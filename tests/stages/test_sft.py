@@ -11,7 +11,7 @@ from test_rejection_sampling import product
 from test_resume import at_training_step
 
 from recipes.stages import curves
-from recipes.stages.sft import learns
+from recipes.stages.sft import filled, learns
 
 CONFIG: dict[str, Any] = {
     # 3 steps an epoch of 2 micro-batches, 4 epochs; checkpoints and log lines seldom fall together
@@ -122,3 +122,11 @@ def test_too_little_data_and_what_is_cut_are_told(ready: Path, tmp_path: Path):
     found = json.loads((folder / "results/sft/metrics.json").read_text())
     cut = next(one for one in found["health"] if one["check"] == "max_length")
     assert not cut["ok"]
+
+
+def test_what_is_skipped_is_told():
+    assert [(one["check"], one["message"]) for one in filled(9, {"empty": 2, "multi-turn": 1})] == [
+        ("empty", "2 of 9 demonstrations are empty and skipped"),
+        ("multi-turn", "1 of 9 demonstrations are multi-turn and skipped"),
+    ]
+    assert filled(9, {}) == []

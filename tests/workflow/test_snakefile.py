@@ -117,6 +117,18 @@ def test_editing_one_arm_marks_its_results_alone(demo, project, monkeypatch):
     assert redo.mark(run.recipes, run.nodes(quickstart), run.judgements(quickstart)) == []
 
 
+def test_memory_grows_with_the_gpus(monkeypatch):
+    asked = {}
+    monkeypatch.setattr(graph, "resources", lambda recipes, node: asked)
+    run = Jobs({}, command.Choice("cpu", None))
+    monkeypatch.setattr(Jobs, "node", lambda self, w: None)
+    assert run.memory(None) == 4000
+    asked["gpu"] = 8
+    assert run.memory(None) == 516_000
+    asked["mem_mb"] = 9000
+    assert run.memory(None) == 9000
+
+
 def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):
     """Twice the same size and time: taken as checked. Another time: found, though the size is the same."""
     monkeypatch.chdir(project.folder)
