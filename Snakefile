@@ -106,7 +106,7 @@ rule train:
         "OMP_NUM_THREADS={params.threads} MKL_NUM_THREADS={params.threads}"
         " python -m recipes.stages.{params.kind} --config {params.config:q} --seed {wildcards.seed} {params.inputs}"
         " --name {wildcards.recipe}/{wildcards.scale}/{wildcards.arm}/seed{wildcards.seed}/{wildcards.stage}"
-        " --checkpoints checkpoints/{params.checkpoints} --threads {params.threads} --out {output.metrics} 2> {log}"
+        " --checkpoints checkpoints/{params.checkpoints} --threads {params.threads} --gpus {resources.gpu} --out {output.metrics} 2> {log}"
         " && echo {params.lineage} > {params.record}"
 
 
@@ -135,7 +135,7 @@ rule evaluate:
         "OMP_NUM_THREADS=1 MKL_NUM_THREADS=1"
         " python -m evals.evaluate --config {params.config:q} --model {params.model:q} {params.judges}"
         " --name {wildcards.recipe}/{wildcards.scale}/{wildcards.arm}/seed{wildcards.seed}/{wildcards.checkpoint}"
-        " --out {output.scores} --samples {output.samples} 2> {log}"
+        " --gpus {resources.gpu} --out {output.scores} --samples {output.samples} 2> {log}"
         " && echo {params.lineage} > {params.record}"
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from evals import config as tasks
 from evals.completion import Report
 from recipes.errors import UserError
-from recipes.stages import sentinel
+from recipes.stages import gpus, sentinel
 from recipes.stages.cli import few_collections, quiet_environment, roles
 from recipes.stages.disk import saving
 from recipes.stages.progress import Progress, clock_text
@@ -115,6 +115,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True, help="the results, written last")
     parser.add_argument("--samples", type=Path, required=True, help="every completion, as JSON lines")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--gpus", type=int, help="so many of those that torch sees; default: as it takes them"
+    )
     options = parser.parse_args(arguments)
     options.config = _object("--config", options.config)
     if options.model.startswith("hub:"):
@@ -158,7 +161,8 @@ def main(arguments: list[str] | None = None) -> int:
         import torch
 
         torch.set_num_threads(options.threads)
-        with contextlib.redirect_stdout(sys.stderr):  # lm-eval prints; `progress` keeps the true stdout
+        # lm-eval prints; `progress` keeps the true stdout
+        with gpus.reserved(options.gpus, progress.say), contextlib.redirect_stdout(sys.stderr):
             run(
                 options.config,
                 options.model,

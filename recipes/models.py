@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError, nearest
-from recipes.stages import sentinel
+from recipes.stages import gpus, sentinel
 from recipes.stages.disk import saving
 
 # the recipe's word -> Qwen3Config's; every other key has the same name in both
@@ -147,8 +147,11 @@ def load(source: Source, **options: Any) -> Any:
 def save(model: Any, tokenizer: Any, folder: Path, generation: Any) -> None:
     """Write weights, configuration and tokenizer to `folder`, wholly or not at all.
 
-    `generation`: the generation config to save. Trainers change the model's own for their rollouts.
+    `generation`: the generation config to save. Trainers change the model's own for their rollouts. Of
+    several processes of one stage the first alone writes.
     """
+    if not gpus.first():
+        return
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     model.config.use_cache = True  # trainers turn it off; without it generation is quadratic

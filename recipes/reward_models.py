@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.errors import UserError, nearest
-from recipes.stages import sentinel
+from recipes.stages import gpus, sentinel
 from recipes.stages.disk import saving
 
 if TYPE_CHECKING:
@@ -247,13 +247,16 @@ def load_member(folder: Path, number: int) -> Any:
 def begin(folder: Path) -> Path:
     """An empty folder, in which `add` and `finish` write the reward model that is to be in `folder`."""
     partial = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    if gpus.first():
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
     return partial
 
 
 def add(partial: Path, number: int, member: Any) -> None:
-    """Write a member."""
+    """Write a member; of several processes of one stage the first alone does."""
+    if not gpus.first():
+        return
     with saving("the reward model", partial.parent):
         member.save_pretrained(partial / f"member{number}")
 
@@ -262,6 +265,8 @@ def finish(
     partial: Path, tokenizer: Any, bias: Sequence[float], scale: Sequence[float], folder: Path
 ) -> None:
     """Write the rest, of as many members as there are in `bias`, and put all in the place of `folder`."""
+    if not gpus.first():
+        return
     with saving("the reward model", folder.parent):
         tokenizer.save_pretrained(partial)
         facts = {"members": len(bias), "bias": list(bias), "scale": list(scale)}

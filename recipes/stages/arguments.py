@@ -38,6 +38,7 @@ def arguments(
         "report_to": "none",
         "disable_tqdm": True,
         "dataloader_pin_memory": False,
+        "ddp_find_unused_parameters": False,  # there are none; TRL's default looks for them at every step
         "logging_nan_inf_filter": False,  # the trainers stop at the first NaN instead of hiding it
     }
     if not torch.cuda.is_available():

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from recipes.errors import UserError
-from recipes.stages import sentinel
+from recipes.stages import gpus, sentinel
 from recipes.stages.disk import NO_ROOM
 from recipes.stages.lock import only_one
 from recipes.stages.progress import Progress
@@ -70,6 +70,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--checkpoints", type=Path, required=True, help="folder of the training state")
     parser.add_argument("--out", type=Path, required=True, help="metrics.json, written last")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--gpus", type=int, help="so many of those that torch sees; default: as it takes them"
+    )
     options = parser.parse_args(arguments)
     try:
         options.config = json.loads(options.config)
@@ -77,7 +80,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         raise UserError(f"--config: not JSON: {error}") from None
     if not isinstance(options.config, dict):
         raise UserError("--config: expected a JSON object")
-    options.inputs = roles(options.input)
+    options.inputs, options.given = roles(options.input), arguments
     return options
 
 
@@ -98,44 +101,55 @@ def already_done(out: Path, record: dict[str, Any]) -> bool:
 
 
 def work(kind: str, run: Run, options: argparse.Namespace, progress: Progress) -> None:
-    """Run the stage unless its result is there; write metrics.json last."""
+    """Run the stage unless its result is there, on as many GPUs as asked."""
     record = {
         "kind": kind,
         "config": options.config,
         "seed": options.seed,
         "inputs": {role: sentinel.read(path)["digest"] for role, path in options.inputs.items()},
     }
-    with only_one(options.checkpoints, progress.say):
+    if gpus.spread():  # the lock is torchrun's
+        return perform(run, options, record, progress)
+    with only_one(options.checkpoints, progress.say) as lock:
         if already_done(options.out, record):
-            progress.say(f"nothing to do: {options.out} is there and valid")
-            return
+            return progress.say(f"nothing to do: {options.out} is there and valid")
         progress.say("loading")
-        import torch
+        with gpus.reserved(options.gpus, progress.say) as held:
+            if kind in gpus.SPREAD and (options.gpus or 0) > 1:
+                gpus.launch(kind, options.gpus, options.given, [lock, *held])
+            perform(run, options, record, progress)
 
-        torch.set_num_threads(options.threads)
-        outcome = run(
-            options.config, options.inputs, options.seed, options.checkpoints, options.out, progress
-        )
-        model = options.checkpoints / "final"
-        sentinel.write_json(options.out.with_name("provenance.json"), outcome["provenance"])
-        sentinel.write_json(
-            options.out,
-            {
-                **record,
-                "upstream": {role: path.as_posix() for role, path in options.inputs.items()},
-                "model": model.as_posix(),
-                "digest": sentinel.digest(model),
-                "files": sentinel.sizes(model),
-                "metrics": outcome["metrics"],
-                "health": outcome["health"],
-            },
-        )
-        outcome["clean"]()
-        progress.end(f"done: {options.out}")
+
+def perform(run: Run, options: argparse.Namespace, record: dict[str, Any], progress: Progress) -> None:
+    """Run the stage; write metrics.json last."""
+    import torch
+
+    torch.set_num_threads(options.threads)
+    outcome = run(options.config, options.inputs, options.seed, options.checkpoints, options.out, progress)
+    if not gpus.first():
+        return
+    model = options.checkpoints / "final"
+    sentinel.write_json(options.out.with_name("provenance.json"), outcome["provenance"])
+    sentinel.write_json(
+        options.out,
+        {
+            **record,
+            "upstream": {role: path.as_posix() for role, path in options.inputs.items()},
+            "model": model.as_posix(),
+            "digest": sentinel.digest(model),
+            "files": sentinel.sizes(model),
+            "metrics": outcome["metrics"],
+            "health": outcome["health"],
+        },
+    )
+    outcome["clean"]()
+    progress.end(f"done: {options.out}")
 
 
 def main(kind: str, run: Run, arguments: list[str] | None = None) -> int:
     """Entry point of a stage module; `arguments` defaults to the command line's."""
+    if not gpus.first():
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     say: Callable[[str], None] = print
     try:
         options = parse(sys.argv[1:] if arguments is None else arguments)

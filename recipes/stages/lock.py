@@ -5,11 +5,12 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 
 @contextmanager
-def only_one(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock of `folder`; where another process holds it, say so and wait.
+def only_one(folder: Path, say: Callable[[str], None]) -> Iterator[IO]:
+    """Hold the lock of `folder`, an open file; where another process holds it, say so and wait.
 
     The kernel drops the lock with its process, so a killed one leaves nothing to clean.
     """
@@ -25,4 +26,4 @@ def only_one(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
         file.truncate()
         file.write(str(os.getpid()))
         file.flush()
-        yield
+        yield file

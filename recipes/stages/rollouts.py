@@ -5,14 +5,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recipes.stages import curves, sentinel
+from recipes.stages import curves, gpus, sentinel
 from recipes.trainers.completions import CompletionsLog
 from recipes.trainers.ratios import Ratios
 from recipes.trainers.resume import last_checkpoint
 
 
-def opened(workdir: Path) -> CompletionsLog:
-    """The log of completions under `workdir`; empty unless there is a checkpoint to go on from."""
+def opened(workdir: Path) -> CompletionsLog | None:
+    """The log of completions under `workdir`; empty unless there is a checkpoint to go on from.
+
+    Of several processes of one stage the first alone has one, of the rollouts of all.
+    """
+    if not gpus.first():
+        return None
     log = CompletionsLog(workdir / "completions.jsonl")
     if last_checkpoint(workdir) is None:
         log.cut(0)
@@ -20,17 +25,18 @@ def opened(workdir: Path) -> CompletionsLog:
 
 
 def write(
-    out: Path, history: Sequence[dict[str, Any]], ratios: Ratios, log: CompletionsLog
+    out: Path, history: Sequence[dict[str, Any]], ratios: Ratios, log: CompletionsLog | None
 ) -> tuple[list[curves.Row], dict[str, float]]:
     """curve.csv, timing.csv, ratios.csv and completions.jsonl beside `out`.
 
     Returns the rows of the curve that a repeated run has too, and their final numbers.
     """
-    log.flush()
     curve = curves.rows(history)
     measured = curves.deterministic(curve)
     sentinel.write(out.with_name("curve.csv"), curves.text(measured))
     sentinel.write(out.with_name("timing.csv"), curves.text(curves.timing(curve)))
     sentinel.write(out.with_name("ratios.csv"), ratios.text())
-    shutil.copyfile(log.path, out.with_name("completions.jsonl"))
+    if log:
+        log.flush()
+        shutil.copyfile(log.path, out.with_name("completions.jsonl"))
     return measured, curves.scalars(measured)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError
+from recipes.stages import gpus
 
 CHUNK = 1 << 20
 
@@ -82,7 +83,12 @@ def stale(metrics_json: Path) -> str | None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write `text` to `path` so that a reader sees the old file or the whole new one, never a part."""
+    """Write `text` to `path` so that a reader sees the old file or the whole new one, never a part.
+
+    Of several processes of one stage the first alone does.
+    """
+    if not gpus.first():
+        return
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")

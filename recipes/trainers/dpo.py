@@ -9,6 +9,7 @@ log pi(y|x) is a sum over the tokens of y, not a mean. beta log pi/pi_ref is the
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from trl import DPOTrainer
@@ -53,6 +54,12 @@ class DPO(Counted, DPOTrainer):
     def _get_train_sampler(self, dataset: Any = None):
         data: Any = self.train_dataset if dataset is None else dataset
         return sorted_windows([length(pair) for pair in data], self.args)
+
+    def _precompute_ref_logps(self, dataset, name, batch_size):
+        # TRL's file of a dataset in memory has a random name, another one in each process
+        folder = Path(self.args.output_dir)
+        dataset._get_cache_file_path = lambda mark: str(folder / f"reference-{name}-{mark}.arrow")
+        return super()._precompute_ref_logps(dataset, name, batch_size)
 
     def held_state(self) -> dict[str, Any]:
         synced = self.ref_model is not None and self.args.sync_ref_model

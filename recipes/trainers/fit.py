@@ -8,10 +8,10 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.trainer_callback import TrainerState
 
 from recipes.errors import UserError
-from recipes.stages import curves, health
+from recipes.stages import curves, gpus, health
 from recipes.stages.progress import Progress
 from recipes.stages.provenance import Fit
-from recipes.trainers.resume import PARTIAL, STATE, ExactResume, checkpoints, discard, last_checkpoint
+from recipes.trainers.resume import PARTIAL, ExactResume, checkpoints, discard, last_checkpoint, state_file
 
 
 class ShowProgress(TrainerCallback):
@@ -58,7 +58,9 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
     Raises UserError at a non-finite number, a failed save, or where there was nothing to train on.
     """
     folder = Path(trainer.args.output_dir)
-    remove_incomplete(folder)
+    if gpus.first():
+        remove_incomplete(folder)
+    trainer.accelerator.wait_for_everyone()
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(ShowProgress(progress))
     trainer.add_callback(WatchHealth(progress))
@@ -69,7 +71,7 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
         progress.say(f"all {state.global_step} steps were done before")
         trainer._load_from_checkpoint(str(newest))
         trainer.state = state
-        held = torch.load(newest / STATE, map_location="cpu", weights_only=True)
+        held = torch.load(state_file(newest), map_location="cpu", weights_only=True)
         trainer.restore_held_state(held)
         spent = held["spent_s"]
     else:
@@ -90,6 +92,8 @@ def clean(folder: Path) -> None:
     for path in checkpoints(folder):
         discard(path)
     remove_incomplete(folder)
+    for path in folder.glob("reference-*.arrow"):  # log-probabilities that DPO has precomputed
+        path.unlink()
 
 
 def remove_incomplete(folder: Path) -> None:

@@ -17,7 +17,7 @@ from transformers import Trainer
 from recipes.errors import UserError
 from recipes.stages.disk import saving
 
-STATE = "resume.pt"
+STATE = "resume.pt"  # that of the first process: it makes a checkpoint complete
 PARTIAL = "saving"  # a checkpoint is written here and then renamed, so a kill leaves no half of one
 EPOCH_STRIDE = 1_000_003  # between the seeds of the data orders of two epochs
 
@@ -39,6 +39,12 @@ def discard(checkpoint: Path) -> None:
 def last_checkpoint(folder: Path) -> Path | None:
     """The newest complete checkpoint of `folder`, if any."""
     return next(reversed(checkpoints(folder)), None)
+
+
+def state_file(checkpoint: Path) -> Path:
+    """What this process holds in memory: STATE, of others than the first resume_<rank>.pt."""
+    rank = os.environ.get("RANK", "0")
+    return checkpoint / (STATE if rank == "0" else f"resume_{rank}.pt")
 
 
 def sync(path: Path) -> None:
@@ -118,6 +124,8 @@ class ExactResume(Trainer):
             super()._save_checkpoint(model, trial)
         finally:
             self.saving = False
+        if not self.args.should_save:
+            torch.save(self.held_state(), state_file(partial))
         self.accelerator.wait_for_everyone()
         if self.args.should_save:
             torch.save(self.held_state(), partial / STATE)
@@ -132,11 +140,20 @@ class ExactResume(Trainer):
         self.began = time.perf_counter()
         return super().train(*args, **kwargs)
 
+    def _run_epoch(self, model, epoch, train_dataloader, *args, **kwargs):
+        # accelerate tells the epoch to the sampler of one process; of several not where batches are skipped
+        sampler = train_dataloader.batch_sampler
+        while hasattr(sampler, "batch_sampler"):
+            sampler = sampler.batch_sampler
+        if hasattr(getattr(sampler, "sampler", None), "set_epoch"):
+            sampler.sampler.set_epoch(epoch)
+        return super()._run_epoch(model, epoch, train_dataloader, *args, **kwargs)
+
     def _load_rng_state(self, checkpoint):
         # The one hook that transformers calls on every resume after all else is set up.
         super()._load_rng_state(checkpoint)
         if checkpoint is not None:
-            path = Path(checkpoint) / STATE
+            path = state_file(Path(checkpoint))
             self.restore_held_state(torch.load(path, map_location="cpu", weights_only=True))
 
     # -- stop at the first non-finite number --------------------------------------------------------------

@@ -1,0 +1,100 @@
+"""A stage gets as many GPUs as it asks for, none that another job has; several are torchrun's."""
+
+import os
+import threading
+
+import pytest
+
+from recipes.errors import UserError
+from recipes.stages import gpus
+
+
+@pytest.fixture
+def four(tmp_path, monkeypatch):
+    """A machine with four GPUs, on which nobody has set CUDA_VISIBLE_DEVICES."""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
+    monkeypatch.setattr(gpus, "LOCKS", tmp_path / "locks")
+    monkeypatch.setattr(gpus, "WAIT", 0.01)
+    monkeypatch.setenv(gpus.VISIBLE, "")  # restored afterwards
+    monkeypatch.delenv(gpus.VISIBLE)
+
+
+def refuse(message):
+    raise AssertionError(message)
+
+
+def test_nobody_gets_what_another_has(four, monkeypatch):
+    seen = []
+    with gpus.reserved(1, refuse):
+        seen.append(os.environ[gpus.VISIBLE])
+        monkeypatch.delenv(gpus.VISIBLE)
+        with gpus.reserved(3, refuse):
+            seen.append(os.environ[gpus.VISIBLE])
+        monkeypatch.delenv(gpus.VISIBLE)
+    with gpus.reserved(4, refuse):
+        seen.append(os.environ[gpus.VISIBLE])
+    assert seen == ["0", "1,2,3", "0,1,2,3"]
+
+
+def test_it_waits_for_enough_and_says_so_once(four, monkeypatch):
+    said, in_time = [], threading.Event()
+    with gpus.reserved(3, refuse):
+        monkeypatch.delenv(gpus.VISIBLE)
+
+        def wait():
+            with gpus.reserved(2, said.append):
+                in_time.set()
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        assert not in_time.wait(0.1)
+    assert in_time.wait(10)
+    waiting.join()
+    assert said == ["waiting for GPUs: 2 asked, 1 of 4 are free"]
+
+
+def test_without_gpus_none_is_seen(four):
+    with gpus.reserved(0, refuse) as held:
+        assert (held, os.environ[gpus.VISIBLE]) == ([], "")
+
+
+def test_by_hand_all_are_seen(four):
+    with gpus.reserved(None, refuse) as held:
+        assert (held, gpus.VISIBLE in os.environ) == ([], False)
+
+
+def test_what_a_scheduler_gives_is_taken(four, monkeypatch):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setenv(gpus.VISIBLE, "5,7")
+    with gpus.reserved(2, refuse) as held:
+        assert (held, os.environ[gpus.VISIBLE]) == ([], "5,7")
+    with gpus.reserved(1, refuse):
+        assert os.environ[gpus.VISIBLE] == "5"
+
+
+def test_too_few_are_told(four):
+    with pytest.raises(UserError, match=r"resources.gpu: 8 asked, 4 visible here; batch sizes"):
+        gpus.reserved(8, refuse).__enter__()
+
+
+def test_torchrun_gets_the_arguments_and_the_locks(four, monkeypatch):
+    ran = []
+    monkeypatch.setattr(os, "execv", lambda path, command: ran.append(command))
+    with gpus.reserved(2, refuse) as held:
+        gpus.launch("sft", 2, ["--seed", "3"], held)
+        assert all(os.get_inheritable(lock.fileno()) for lock in held)
+    assert ran[0][1:] == [
+        *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"),
+        *("-m", "recipes.stages.sft", "--seed", "3"),
+    ]
+
+
+@pytest.mark.parametrize(("rank", "first"), [(None, True), ("0", True), ("3", False)])
+def test_the_first_process_writes(rank, first, monkeypatch, tmp_path):
+    from recipes.stages import sentinel
+
+    if rank is not None:
+        monkeypatch.setenv("RANK", rank)
+    assert gpus.first() is first
+    sentinel.write(tmp_path / "curve.csv", "step\n")
+    assert (tmp_path / "curve.csv").exists() is first
