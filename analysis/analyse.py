@@ -10,7 +10,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from analysis import claims, command, figures, objectives, preferences, summary, table, tables
+from analysis import claims, command, figures, objectives, preferences, published, summary, table, tables
 
 
 def analyse(run: table.Run, out: Path) -> list[str]:
@@ -21,7 +21,8 @@ def analyse(run: table.Run, out: Path) -> list[str]:
     numbers = table.final(every)
     verdicts = claims.judge_all(run.spec.get("claims", []), numbers, run.scale, run.seeds)
     arms, spent = tables.arms(run, numbers), tables.cost(table.provenance(run))
-    checks, beside = tables.health(table.health(run)), tables.published(run, numbers)
+    checks, learnt = tables.health(table.health(run)), preferences.gather(run, every)
+    beside = published.table_of(run, numbers, learnt.frames)
     where = f"{summary.title(run)}, {run.scale} scale"
     tables.write(out, "arms", f"Arms and metrics. {where}", arms, tables.arms_shown(run, arms))
     tables.write(out, "claims", f"Verdicts. {where}", claims.frame(verdicts), tables.verdicts_shown(verdicts))
@@ -30,7 +31,6 @@ def analyse(run: table.Run, out: Path) -> list[str]:
     losses = objectives.optimised(run)
     tables.write(out, "objectives", f"Objectives. {where}", losses, losses)
     tables.write(out, "cost", f"Cost. {where}", spent, tables.cost_shown(spent))
-    learnt = preferences.gather(run, every)
     preferences.write(out, where, learnt.frames)
     drawn = figures.draw_all(run, every, verdicts, out / "figures", learnt)
     (out / "figures/index.json").write_text(json.dumps([asdict(d) for d in drawn], indent=1) + "\n")

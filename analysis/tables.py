@@ -13,7 +13,7 @@ import pandas as pd
 from great_tables import GT
 
 from analysis import claims
-from analysis.means import DASH, LENGTHS, MINUS, Mean, average, number, percent, shown
+from analysis.means import DASH, LENGTHS, MINUS, Mean, average, number, shown
 from analysis.table import Run, measured
 from recipes import graph
 
@@ -21,7 +21,6 @@ from recipes import graph
 MEASURES = {"gold": "gold reward", "accuracy": "accuracy", "proxy": "reward of the reward model"}
 PREFERENCES = ("gold", "win_rate", "proxy", "kl")  # metrics that only preference learning has
 SHOWN_WHOLE = ("accuracy", "gold", "win_rate")  # with their intervals
-OTHER_SCALE = "different scale: not comparable in level"
 
 
 def largest(table: pd.DataFrame, task: str, name: str) -> str | None:
@@ -156,46 +155,6 @@ def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def published(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """The paper's numbers beside ours in the same unit, and whether their levels can be compared.
-
-    Ours is another metric at another scale: an entry with `scales` is shown at those.
-    """
-    rows = []
-    for entry in run.spec.get("published") or []:
-        if run.scale not in entry.get("scales", [run.scale]):
-            continue
-        ours, what = _ours(run, table, entry)
-        rows.append(
-            {
-                "what": entry["what"],
-                "published": f"{entry['value']:g} {entry.get('unit', '')}".strip(),
-                "ours": ours,
-                "comparison": "same scale" if run.scale == "paper" else OTHER_SCALE,
-                "source": entry["source"],
-                "our metric": what,
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _ours(run: Run, table: pd.DataFrame, entry: dict[str, Any]) -> tuple[str, str]:
-    """Our number beside a published one, and what it is; a dash, and why there is none."""
-    if not (entry.get("metric") and entry.get("at")):
-        return DASH, "not measured here"
-    metric, at = entry["metric"], entry["at"]
-    mean = average(measured(table, at, metric))
-    if mean.n:
-        return (percent(mean) if entry.get("unit") == "%" else shown(mean, metric)), f"{metric} at {at}"
-    arm, _, checkpoint = at.partition("/")
-    task = metric.partition("/")[0]
-    if arm not in run.arms:
-        return DASH, f"arm {arm} was not run"
-    if checkpoint not in run.checkpoints(arm) or task not in tasks(run, arm, checkpoint):
-        return DASH, f"{task} is not evaluated at {run.scale} scale"
-    return DASH, f"no {metric} at {at}"
 
 
 def health(checks: pd.DataFrame) -> pd.DataFrame:

@@ -27,6 +27,8 @@ REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?
 # analysis/peaks.py makes them, of a stage that logs gold or proxy reward
 OF_PEAK = ("peak", "rise", "drop", "kl_at_peak")
 REWARDS = ("gold", "proxy")
+# analysis/published.py has them of two policies
+PAIRED = ("win_rate", "length_controlled")
 AT_KL = re.compile(r"(gold|proxy)_at_kl/(\d+\.?\d*|\.\d+)")
 # of a stage that labels pairs or learns from them, measured at its end: reward_quality.py, dpo.py, label.py
 OF_PAIRS = re.compile(
@@ -108,7 +110,31 @@ def of_training(metric: str) -> bool:
     return (kind in OF_TRAINING and bool(name)) or (kind in OF_PEAK and name in REWARDS)
 
 
+def _check_pair(recipe: "Recipe", path: str, row: Mapping) -> None:
+    """A published preference: `of` and `against` are policies that are evaluated, at some scale both."""
+    if absent := [key for key in ("of", "against", "metric") if key not in row]:
+        raise UserError(f"{path}.{absent[0]}: missing; of, against and metric go together")
+    if "at" in row:
+        raise UserError(f"{path}.at: of and against are given too; remove it")
+    known(f"{path}.metric", [row["metric"]], list(PAIRED), "metric of two policies")
+    known(f"{path}.scales", row.get("scales", []), list(recipe.spec["scales"]), "scale")
+    failures = []
+    for scale in row.get("scales", recipe.spec["scales"]):
+        try:
+            for key in ("of", "against"):
+                arm, _, checkpoint = row[key].partition("/")
+                known(f"{path}.{key}", [arm], recipe.arms(scale), f"arm at scale {scale}")
+                checkpoints = list(graph.checkpoints(recipe, scale, arm))
+                known(f"{path}.{key}", [checkpoint], checkpoints, f"checkpoint of arm {arm}")
+            return
+        except UserError as error:
+            failures.append(error)
+    raise failures[0]
+
+
 def _check_published(recipe: "Recipe", path: str, row: Mapping) -> None:
+    if "of" in row or "against" in row:
+        return _check_pair(recipe, path, row)
     if ("metric" in row) != ("at" in row):
         raise UserError(f"{path}: metric and at go together")
     if "at" not in row:

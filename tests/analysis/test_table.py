@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis import claims, means, summary, tables
+from analysis import claims, means, published, summary, tables
 from analysis.table import COLUMNS, Run, collect, health, measured, provenance, read_json, read_lines
 from recipes.errors import UserError
 from recipes.recipe import Recipe, load_all
@@ -94,8 +94,8 @@ def test_the_base_is_shown_once_with_its_best_template(run, table):
 
 
 def test_published_numbers_say_that_the_scale_differs(run, table):
-    published = tables.published(run, table)
-    assert set(published.comparison) == {tables.OTHER_SCALE}
+    beside = published.table_of(run, table, {})
+    assert set(beside.comparison) == {published.OTHER_SCALE}
 
 
 def test_published_numbers_and_ours_have_one_unit(run, table):
@@ -111,7 +111,7 @@ def test_published_numbers_and_ours_have_one_unit(run, table):
         {"what": "another scale's", "value": 71, **at, "scales": ["paper"]},
     ]
     recipe = Recipe(run.name, run.spec | {"published": entries})
-    found = tables.published(replace(run, recipes={**run.recipes, run.name: recipe}), table)
+    found = published.table_of(replace(run, recipes={**run.recipes, run.name: recipe}), table, {})
     assert found.published[0] == "15.6 %"
     assert list(found.ours) == ["19.0 % [17.9, 20.0]", "0.190 [0.179, 0.200]", *5 * [means.DASH]]
     assert list(found["our metric"][1:]) == [
@@ -187,7 +187,7 @@ def test_durations(seconds, text):
 
 
 def test_all_formats_are_written_and_escaped(tmp_path, run, table):
-    frame = tables.published(run, table).assign(what="a_b & <c> | 100%")
+    frame = published.table_of(run, table, {}).assign(what="a_b & <c> | 100%")
     tables.write(tmp_path, "published", "A & B", frame, frame)
     assert "a\\_b \\& \\textless{}c\\textgreater{} | 100\\%" in (tmp_path / "published.tex").read_text()
     assert "a_b &amp; &lt;c&gt;" in (tmp_path / "published.html").read_text()

@@ -15,8 +15,10 @@ from analysis import (
     analyse,
     contenders,
     drawing,
+    means,
     preference_tables,
     preferences,
+    published,
     report,
     samples,
     summary,
@@ -170,3 +172,27 @@ def test_a_quickstart_of_one_arm_has_its_policies(run, table):
     unnamed = replace(run, recipes={**run.recipes, run.name: Recipe(run.name, spec)})
     assert contenders.baseline(unnamed, few).name == "sft"
     assert contenders.baseline(unnamed, []) is None
+
+
+def test_published_preferences_have_ours_beside_them(run, table, found):
+    entry = {"value": 71, "unit": "%", "source": "Table 1", "of": "kl-none/after", "against": "kl-none/sft"}
+    entries = [
+        {"what": "of two policies", **entry, "metric": "win_rate"},
+        {"what": "at equal length", **entry, "metric": "length_controlled"},
+        {"what": "of an arm that was not run", **entry, "of": "other/after", "metric": "win_rate"},
+    ]
+    recipe = Recipe(run.name, run.spec | {"published": entries})
+    there = replace(run, recipes={**run.recipes, run.name: recipe})
+    shown = published.table_of(there, final(table), found.frames)
+    rates = found.frames["win_rates"].set_index(["of", "against"]).loc[("kl-none", "sft")]
+    fair = found.frames["length_controlled"].set_index("of").loc["kl-none"]
+    assert shown.ours[0] == f"{100 * rates.win_rate:.1f} % [{100 * rates.low:.1f}, {100 * rates.high:.1f}]"
+    assert shown.ours[1].startswith(f"{100 * fair['gold/controlled']:.1f} %")
+    assert shown.ours[2] == means.DASH
+    assert list(shown["our metric"]) == [
+        "win rate of kl-none/after against kl-none/sft",
+        "length-controlled win rate of kl-none/after against kl-none/sft",
+        "no win rate of other/after against kl-none/sft",
+    ]
+    without = published.table_of(there, final(table), {})
+    assert list(without.ours) == [means.DASH] * 3
