@@ -12,9 +12,8 @@ import pandas as pd
 
 from analysis import tables
 from analysis.table import Run, measured, read_lines
+from evals.metrics import DIGITS
 from recipes import graph
-
-DIGITS = 9  # decimals of a score that count: a formula's rounding is no preference
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from evals.best_of_n import best_of_n
 from evals.passk import Bools, Floats, interval, majority_at_k, pass_at_k, resamples, variance
 
 Row = dict[str, Any]
+DIGITS = 9  # decimals of a score that count: a formula's rounding is no preference
 
 
 def summary(rows: list[Row], k: tuple[int, ...]) -> dict[str, Any]:
@@ -83,13 +84,13 @@ def preference(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
     A win is a sample whose gold is above that of the world's own reply; a tie is half of one.
     """
     scored = {
-        name: np.array([row[name] for row in rows], dtype=float)  # (items, samples)
+        name: np.round(np.array([row[name] for row in rows], dtype=float), DIGITS)  # (items, samples)
         for name in ("gold", "proxy", "logratio")
         if name in rows[0]
     }
     found = {}
     if "gold" in scored:
-        rival = np.array([[row["reference_gold"]] for row in rows])  # (items, 1)
+        rival = np.round(np.array([[row["reference_gold"]] for row in rows]), DIGITS)  # (items, 1)
         found["gold"] = scored["gold"].mean(axis=1)
         found["win_rate"] = ((scored["gold"] > rival) + 0.5 * (scored["gold"] == rival)).mean(axis=1)
     if "proxy" in scored:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scripted import Scripted
 from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
-from evals import evaluate, harness, preference
+from evals import evaluate, harness, metrics, preference
 from evals.completion import Completion
 from evals.config import parse
 from recipes import models, reward_models, worlds
@@ -238,6 +238,11 @@ REFERENCE = [[0.25, 0.25, 0.5], [0.5, 0.25, 0.25], [0.4, 0.4, 0.2]]
 
 def completion(context, ids):
     return Completion("", tokens=len(ids), truncated=ids[-1] != END, ids=ids, context=context)
+
+
+def test_what_rounding_tells_apart_is_a_tie():
+    rows = [{"gold": [0.1 + 0.2, 0.2, 0.4], "reference_gold": 0.3}]
+    assert metrics.preference(rows, (1,))["win_rate"].tolist() == [pytest.approx((0.5 + 0 + 1) / 3)]
 
 
 def test_a_case_by_hand():
