@@ -17,6 +17,7 @@ VERDICT_COLOURS = {
     "contradicted": "#b3400b",
     "not tested": "#6b6b6b",
 }
+LETTER = 0.086  # inches of a bold letter of 10 points, about
 
 
 def draw(verdicts: Sequence[Verdict]) -> Figure | None:
@@ -48,8 +49,9 @@ def draw(verdicts: Sequence[Verdict]) -> Figure | None:
         axis.grid(False)
         axis.spines["left"].set_visible(False)
         axis.tick_params(labelsize=9)
-        axis.set_title(v.id, fontsize=10)
-        axis.set_title(v.verdict, fontsize=9.5, loc="right", color=colour)
+        shrink = min(1.0, (WIDTH - 0.5) / (LETTER * len(f"{v.id}  {v.verdict}")))  # both in one line
+        axis.set_title(v.id, fontsize=10 * shrink)
+        axis.set_title(v.verdict, fontsize=9.5 * shrink, loc="right", color=colour)
     return figure
 
 
