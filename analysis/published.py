@@ -1,5 +1,6 @@
 """The paper's numbers beside ours, each in the paper's unit."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ PAIRED = {
     "win_rate": ("win_rates", "win_rate", "low", "high"),
     "length_controlled": ("length_controlled", *(f"gold/controlled{end}" for end in ("", "_low", "_high"))),
 }
+NOTHING = Mean(math.nan, math.nan, math.nan, 0, "")
 PLAIN = {"win_rate": "win rate", "length_controlled": "length-controlled win rate"}
 
 
@@ -24,12 +26,12 @@ def table_of(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]
     Ours is another metric at another scale: an entry with `scales` is shown at those. `numbers` are final();
     `paired` has the tables of win rates by their names in preferences.TABLES.
     """
-    rows = []
+    rows, names = [], _names(run, numbers)
     for entry in run.spec.get("published") or []:
         if run.scale not in entry.get("scales", [run.scale]):
             continue
         if "of" in entry:
-            mean, what = _between(run, numbers, entry, paired)
+            mean, what = _between(run, names, entry, paired)
         else:
             mean, what = _ours(run, numbers, entry)
         value = percent(mean) if entry.get("unit") == "%" else shown(mean, entry.get("metric", ""))
@@ -49,7 +51,7 @@ def table_of(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]
 def _ours(run: Run, numbers: pd.DataFrame, entry: dict[str, Any]) -> tuple[Mean, str]:
     """Our number beside a published one, and what it is, or why there is none."""
     if not (entry.get("metric") and entry.get("at")):
-        return average(measured(numbers, "", "")), "not measured here"
+        return NOTHING, "not measured here"
     metric, at = entry["metric"], entry["at"]
     mean = average(measured(numbers, at, metric))
     if mean.n:
@@ -64,28 +66,31 @@ def _ours(run: Run, numbers: pd.DataFrame, entry: dict[str, Any]) -> tuple[Mean,
 
 
 def _between(
-    run: Run, numbers: pd.DataFrame, entry: dict[str, Any], paired: Mapping[str, pd.DataFrame]
+    run: Run, names: Mapping[Any, str], entry: dict[str, Any], paired: Mapping[str, pd.DataFrame]
 ) -> tuple[Mean, str]:
     """How often one of our policies is preferred to another."""
     name, *columns = PAIRED[entry["metric"]]
     what = f"{PLAIN[entry['metric']]} of {entry['of']} against {entry['against']}"
-    frame, nothing = paired.get(name), average(measured(numbers, "", ""))
-    sides = [_contender(run, numbers, entry[side]) for side in ("of", "against")]
+    frame = paired.get(name)
+    sides = [_name(run, names, entry[side]) for side in ("of", "against")]
     if frame is None or None in sides or columns[0] not in frame:
-        return nothing, f"no {what}"
+        return NOTHING, f"no {what}"
     row = frame[(frame.of == sides[0]) & (frame.against == sides[1])]
     if not len(row):
-        return nothing, f"no {what}"
+        return NOTHING, f"no {what}"
     value, low, high = (float(row[column].iloc[0]) for column in columns)
     return Mean(value, low, high, len(run.seeds), "seeds"), what
 
 
-def _contender(run: Run, numbers: pd.DataFrame, place: str) -> str | None:
-    """By which name the tables of win rates know the policy of arm/checkpoint; None where it has not run."""
+def _names(run: Run, numbers: pd.DataFrame) -> dict[Any, str]:
+    """Model of each policy -> by which name the tables of win rates know it."""
+    among = contenders.contenders(run, numbers, contenders.judged_task(run, numbers))
+    return {contenders.model(run, who.arm, who.checkpoint, run.seeds[0]): who.name for who in among}
+
+
+def _name(run: Run, names: Mapping[Any, str], place: str) -> str | None:
+    """That of arm/checkpoint; None where it has not run."""
     arm, _, checkpoint = place.partition("/")
     if arm not in run.arms or checkpoint not in run.checkpoints(arm):
         return None
-    model = contenders.model(run, arm, checkpoint, run.seeds[0])
-    among = contenders.contenders(run, numbers, contenders.judged_task(run, numbers))
-    same = (who for who in among if contenders.model(run, who.arm, who.checkpoint, run.seeds[0]) == model)
-    return next((who.name for who in same), None)
+    return names.get(contenders.model(run, arm, checkpoint, run.seeds[0]))

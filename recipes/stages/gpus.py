@@ -22,9 +22,14 @@ LOCKS = Path(tempfile.gettempdir()) / f"encore-gpus-{os.getuid()}"
 SPREAD = ("pretrain", "sft", "reward_model", "dpo", "grpo", "ppo")
 
 
+def rank() -> int:
+    """Which process of its stage this is; 0 is the only one, or the first."""
+    return int(os.environ.get("RANK", "0"))
+
+
 def first() -> bool:
-    """Whether this process writes: the only one of its stage, or that of rank 0."""
-    return os.environ.get("RANK", "0") == "0"
+    """Whether this process writes."""
+    return rank() == 0
 
 
 def spread() -> bool:

@@ -15,6 +15,7 @@ import torch
 from transformers import Trainer
 
 from recipes.errors import UserError
+from recipes.stages import gpus
 from recipes.stages.disk import saving
 
 STATE = "resume.pt"  # that of the first process: it makes a checkpoint complete
@@ -43,8 +44,7 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 def state_file(checkpoint: Path) -> Path:
     """What this process holds in memory: STATE, of others than the first resume_<rank>.pt."""
-    rank = os.environ.get("RANK", "0")
-    return checkpoint / (STATE if rank == "0" else f"resume_{rank}.pt")
+    return checkpoint / (STATE if gpus.first() else f"resume_{gpus.rank()}.pt")
 
 
 def sync(path: Path) -> None:
