@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 
-from evals.completion import Report
 from recipes import models
 from recipes.errors import UserError, nearest
+from recipes.runtime.progress import Report
 
 BATCH_SIZE = 512  # completions at once; fixed, because what is sampled depends on it
 BACKENDS = ("hf", "lean", "vllm")

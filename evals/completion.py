@@ -1,8 +1,6 @@
 """A completion that remembers how it ended, as it passes through lm-eval as plain text."""
 
-from collections.abc import Callable, Sequence
-
-Report = Callable[[int, int], None]  # completions done, completions in all
+from collections.abc import Sequence
 
 
 class Completion(str):

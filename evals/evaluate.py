@@ -12,20 +12,16 @@ import argparse
 import contextlib
 import json
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from evals import config as tasks
-from evals.completion import Report
 from recipes.errors import UserError
-from recipes.stages import gpus, sentinel
-from recipes.stages.cli import few_collections, quiet_environment, roles
-from recipes.stages.disk import saving
-from recipes.stages.progress import Progress, clock_text
-
-EVERY = 5.0  # seconds between two lines of progress
+from recipes.runtime import files, gpus, sentinel
+from recipes.runtime.environment import few_collections, quiet_environment, roles
+from recipes.runtime.files import saving
+from recipes.runtime.progress import Progress, reporter
 
 
 def run(
@@ -67,8 +63,8 @@ def run(
     }
     with saving("the evaluation", out.parent):
         out.unlink(missing_ok=True)  # never beside samples it does not stand for
-        sentinel.write(samples, "".join(json.dumps(row) + "\n" for row in rows))
-        sentinel.write_json(out, result)
+        files.write(samples, "".join(json.dumps(row) + "\n" for row in rows))
+        files.write_json(out, result)
 
 
 def headline(metrics: Mapping[str, Mapping[str, float]]) -> str:
@@ -78,22 +74,6 @@ def headline(metrics: Mapping[str, Mapping[str, float]]) -> str:
         for name in ("accuracy", "gold", "win_rate", "proxy", "kl")
         if name in metrics
     )
-
-
-def reporter(progress: Progress, task: str, clock: Callable[[], float] = time.monotonic) -> Report:
-    """Prints `heldout 1024/4096 completions 0:12 left` at most every few seconds, and at the end."""
-    began = last = clock()
-
-    def report(done: int, total: int) -> None:
-        nonlocal last
-        now = clock()
-        if done < total and now - last < EVERY:
-            return
-        last = now
-        left = f" {clock_text((now - began) / done * (total - done))} left" if 0 < done < total else ""
-        progress.say(f"{task} {done}/{total} completions{left}")
-
-    return report
 
 
 def names_hub(config: dict[str, Any], model: Path | dict[str, Any]) -> bool:

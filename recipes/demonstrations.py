@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes import corpora, data
-from recipes import rows as files
+from recipes.runtime import rows as files
 from recipes.worlds.text import prompt
 
 FILE = "data.jsonl"

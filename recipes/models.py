@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError, nearest
-from recipes.stages import gpus, sentinel
-from recipes.stages.disk import saving
+from recipes.runtime import gpus, sentinel
+from recipes.runtime.files import saving
 
 # the recipe's word -> Qwen3Config's; every other key has the same name in both
 SHAPE = {"layers": "num_hidden_layers", "heads": "num_attention_heads", "kv_heads": "num_key_value_heads"}

@@ -12,11 +12,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from recipes import rows as files
 from recipes.data import enough_rows
 from recipes.data import hub as hub_data
 from recipes.errors import UserError, nearest
-from recipes.stages import health
+from recipes.runtime import health
+from recipes.runtime import rows as files
 from recipes.worlds.text import prompt as put
 
 FILE = "preferences.jsonl"

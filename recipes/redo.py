@@ -8,21 +8,21 @@ Beside each result its rule notes what it was made from (`record`): Snakemake's 
 lost, or left behind on another machine.
 """
 
-import fcntl
 import json
-import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from time import time_ns
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from recipes import graph
 from recipes.errors import UserError
 from recipes.recipe import Recipe
-from recipes.stages import sentinel
+from recipes.runtime import files, sentinel
+from recipes.runtime.lock import only_one
 
 CHECKED = Path(".snakemake/encore.checked.json")
+LOCK = Path(".snakemake/encore.lock")
 
 
 def marker(result: str | Path) -> Path:
@@ -72,7 +72,7 @@ def prepare(
     Raises UserError if another process holds it; who only looks (a dry-run, a summary) then changes nothing.
     """
     try:
-        held = only_one()
+        held = only_one(LOCK, _busy)
     except UserError:
         if running:
             raise
@@ -99,7 +99,7 @@ def mark(
         reasons[path] = outdated(recipes, node)
         if path.exists() and reasons[path] is None:
             reasons[path] = _stale(path, checked) if node.kind == "stage" else _remeasure(recipes, node)
-    sentinel.write_json(CHECKED, checked)
+    files.write_json(CHECKED, checked)
     for path, judged in reports.items():
         reasons[path] = _outdated(path, judged) if path.exists() else None
     for path, reason in reasons.items():
@@ -129,8 +129,8 @@ def _seen(path: Path) -> dict[str, list[int]]:
         data = sentinel.read(path)
     except (OSError, ValueError):
         return {}
-    files = [path, *map(Path, data.get("upstream", {}).values()), *Path(data["model"]).rglob("*")]
-    stats = {str(file): file.stat() for file in files if file.is_file()}
+    paths = [path, *map(Path, data.get("upstream", {}).values()), *Path(data["model"]).rglob("*")]
+    stats = {str(file): file.stat() for file in paths if file.is_file()}
     return {file: [stat.st_size, stat.st_mtime_ns] for file, stat in stats.items()}
 
 
@@ -163,21 +163,5 @@ def _remeasure(recipes: Mapping[str, Recipe], node: graph.Node) -> str | None:
     return None
 
 
-def only_one(folder: Path = Path(".snakemake")) -> TextIO:
-    """Hold the folder for this process; the kernel lets go when it ends, however it ends.
-
-    Keep the returned file open.  Raises UserError if another process holds the folder.
-    """
-    folder.mkdir(exist_ok=True)
-    file = (folder / "encore.lock").open("a+", encoding="utf-8")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.seek(0)
-        holder = file.read().strip() or "unknown"
-        file.close()
-        raise UserError(f"another snakemake (process {holder}) runs in this folder; wait for it") from None
-    file.truncate(0)
-    file.write(str(os.getpid()))
-    file.flush()
-    return file
+def _busy(holder: str) -> NoReturn:
+    raise UserError(f"another snakemake (process {holder}) runs in this folder; wait for it")

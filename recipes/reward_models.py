@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recipes.errors import UserError, nearest
-from recipes.stages import gpus, sentinel
-from recipes.stages.disk import saving
+from recipes.runtime import files, gpus, sentinel
+from recipes.runtime.files import saving
 
 if TYPE_CHECKING:
     import torch
@@ -270,7 +270,7 @@ def finish(
     with saving("the reward model", folder.parent):
         tokenizer.save_pretrained(partial)
         facts = {"members": len(bias), "bias": list(bias), "scale": list(scale)}
-        sentinel.write_json(partial / FILE, facts)
+        files.write_json(partial / FILE, facts)
     shutil.rmtree(folder, ignore_errors=True)
     partial.replace(folder)
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recipes import rows as files
 from recipes.errors import UserError
+from recipes.runtime import rows as files
 
 FILE = "samples.jsonl"
 DRAWN = ("completions", "tokens", "truncated")

@@ -4,7 +4,6 @@ stdout carries progress lines only, stderr the log. Exit status: 0 done, 2 a mis
 """
 
 import argparse
-import gc
 import json
 import os
 import sys
@@ -13,10 +12,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from recipes.errors import UserError
-from recipes.stages import gpus, sentinel
-from recipes.stages.disk import NO_ROOM
-from recipes.stages.lock import only_one
-from recipes.stages.progress import Progress
+from recipes.runtime import files, gpus, sentinel
+from recipes.runtime.environment import few_collections, names_hub, quiet_environment, roles
+from recipes.runtime.files import NO_ROOM
+from recipes.runtime.lock import only_one
+from recipes.runtime.progress import Progress
 
 
 class Run(Protocol):
@@ -31,33 +31,6 @@ class Run(Protocol):
         out: Path,
         progress: Progress,
     ) -> dict[str, Any]: ...
-
-
-def quiet_environment(names_hub: bool) -> None:
-    """Telemetry off, and no network at all unless the job names something of the Hub.
-
-    Must run before torch and the Hugging Face libraries are imported: they read these once.
-    """
-    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
-    os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
-    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    # Waiting threads sleep, not spin: two threads on a busy machine are else ten times slower than one.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    if not names_hub:
-        os.environ["HF_HUB_OFFLINE"] = "1"
-
-
-def names_hub(config: Any) -> bool:
-    """Whether something in a configuration, however deep, is of the Hub."""
-    if isinstance(config, dict):
-        return "hub" in config or any(names_hub(value) for value in config.values())
-    return isinstance(config, list) and any(names_hub(value) for value in config)
-
-
-def few_collections() -> None:
-    """Look for garbage seldom: what an import makes stays, and searching it takes a sixth of its time."""
-    gc.set_threshold(50_000, 50, 50)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -84,14 +57,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
-def roles(texts: list[str]) -> dict[str, Path]:
-    """role -> path of each `role=path`. Raises UserError for what is none."""
-    pairs = [text.partition("=") for text in texts]
-    if bad := [role for role, _, path in pairs if not path]:
-        raise UserError(f"--input {bad[0]}: expected ROLE=METRICS_JSON")
-    return {role: Path(path) for role, _, path in pairs}
-
-
 def already_done(out: Path, record: dict[str, Any]) -> bool:
     """Whether `out` is a valid sentinel of exactly this work."""
     if sentinel.stale(out) is not None:
@@ -110,7 +75,10 @@ def work(kind: str, run: Run, options: argparse.Namespace, progress: Progress) -
     }
     if gpus.spread():  # the lock is torchrun's
         return perform(run, options, record, progress)
-    with only_one(options.checkpoints, progress.say) as lock:
+    with only_one(
+        options.checkpoints / "lock",
+        lambda holder: progress.say(f"waiting for process {holder}, which works in {options.checkpoints}"),
+    ) as lock:
         if already_done(options.out, record):
             return progress.say(f"nothing to do: {options.out} is there and valid")
         progress.say("loading")
@@ -129,8 +97,8 @@ def perform(run: Run, options: argparse.Namespace, record: dict[str, Any], progr
     if not gpus.first():
         return
     model = options.checkpoints / "final"
-    sentinel.write_json(options.out.with_name("provenance.json"), outcome["provenance"])
-    sentinel.write_json(
+    files.write_json(options.out.with_name("provenance.json"), outcome["provenance"])
+    files.write_json(
         options.out,
         {
             **record,

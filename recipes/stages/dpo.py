@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError
-from recipes.stages import cli, curves, health, provenance, sentinel
-from recipes.stages.progress import Progress
+from recipes.runtime import curves, files, health, provenance
+from recipes.runtime.progress import Progress
+from recipes.stages import cli
 
 FORMULA = "parameters x tokens of prompts and completions x (6 policy + 2 reference)"
 MEASURED = 2048  # pairs trained on, evenly spread, whose implicit reward is measured at the end
@@ -95,7 +96,7 @@ def run(
     reference.to(model.device)
 
     curve = curves.deterministic(curves.rows(done.history))
-    sentinel.write(out.with_name("curve.csv"), curves.text(curve))
+    files.write(out.with_name("curve.csv"), curves.text(curve))
     every = max(1, len(documents["train"]) // MEASURED)
     ranked: dict[str, float] = {}
     for name, found in (("train", documents["train"][::every]), ("validation", documents["validation"])):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recipes.errors import UserError
-from recipes.stages.progress import Progress
+from recipes.runtime.progress import Progress
 
 FORMULA = (
     "2 x parameters x tokens of prompts and completions (generation); 0 where the engine hides its model"
@@ -60,7 +60,7 @@ def draw(
     from lm_eval.api.instance import Instance
 
     from evals import backend
-    from evals.evaluate import reporter
+    from recipes.runtime.progress import reporter
 
     generation = {
         "until": [],  # nothing but the end-of-sequence token

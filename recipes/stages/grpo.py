@@ -12,8 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recipes.stages import cli, health, provenance
-from recipes.stages.progress import Progress
+from recipes.runtime import health, provenance
+from recipes.runtime.progress import Progress
+from recipes.stages import cli
 
 FORMULA = (
     "parameters x tokens of prompts and completions x (2 generation + 6 per iteration of forward and backward"

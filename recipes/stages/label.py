@@ -20,8 +20,9 @@ from recipes import demonstrations, labels, preferences, samples, worlds
 from recipes.checks import label as label_checks
 from recipes.errors import UserError
 from recipes.labels import Labels
-from recipes.stages import cli, curves, health, provenance, sentinel
-from recipes.stages.progress import Progress
+from recipes.runtime import curves, files, health, provenance, sentinel
+from recipes.runtime.progress import Progress
+from recipes.stages import cli
 
 FORMULA = "2 x parameters x tokens of prompts and completions, of each model that scores"
 VALIDATION = 0.1
@@ -68,7 +69,7 @@ def run(
         measured |= preferences.metrics(counts)
         measured |= {"problems": len(kept), "problems/validation": held_out}
         measured["pairs"] = len(preferences.pairs(kept))
-    sentinel.write(out.with_name("curve.csv"), curves.text([]))  # nothing is learnt
+    files.write(out.with_name("curve.csv"), curves.text([]))  # nothing is learnt
     done = provenance.Fit([], 0, tokens, time.perf_counter() - began, 0)
     return {
         "metrics": measured,

@@ -13,9 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from recipes.stages import cli, curves, health, provenance, sentinel
+from recipes.runtime import curves, files, health, provenance
+from recipes.runtime.progress import Progress
+from recipes.stages import cli
 from recipes.stages.arguments import plain
-from recipes.stages.progress import Progress
 
 FORMULA = (
     "parameters x tokens of prompts and completions x (2 generation + 2 old log-probabilities + 2 reference"
@@ -76,7 +77,7 @@ def run(
 
     curve = curves.rows(history)
     scalars = curves.scalars(curve)
-    sentinel.write(out.with_name("curve.csv"), curves.text(curve))
+    files.write(out.with_name("curve.csv"), curves.text(curve))
     done = provenance.Fit(history, total, int(history[-1]["num_tokens"]), time.perf_counter() - began, 0)
     parameters = model.num_parameters()
     return {

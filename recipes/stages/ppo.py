@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recipes.stages import cli, curves, health, provenance
-from recipes.stages.progress import Progress
+from recipes.runtime import curves, health, provenance
+from recipes.runtime.progress import Progress
+from recipes.stages import cli
 
 FORMULA = (
     "tokens of prompts and completions x (policy parameters x (2 generation + 2 old log-probabilities"

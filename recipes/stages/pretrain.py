@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recipes.stages import cli, curves, health, provenance, sentinel
-from recipes.stages.progress import Progress
+from recipes.runtime import curves, files, health, provenance
+from recipes.runtime.progress import Progress
+from recipes.stages import cli
 
 FORMULA = "6 x parameters x tokens of the documents (forward and backward)"
 
@@ -60,7 +61,7 @@ def run(
     models.save(model, tokenizer, workdir / "final", generation)
 
     curve = curves.rows(done.history)
-    sentinel.write(out.with_name("curve.csv"), curves.text(curves.deterministic(curve)))
+    files.write(out.with_name("curve.csv"), curves.text(curves.deterministic(curve)))
     parameters = model.num_parameters()
     return {
         "metrics": {**curves.scalars(curves.deterministic(curve)), "parameters": parameters},

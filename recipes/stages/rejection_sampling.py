@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError
-from recipes.stages import cli, curves, health, provenance, sentinel
+from recipes.runtime import curves, files, health, provenance
+from recipes.runtime.progress import Progress
+from recipes.stages import cli
 from recipes.stages.arguments import plain
 from recipes.stages.drawing import FORMULA, DrawingConfig, at_least_one, draw
-from recipes.stages.progress import Progress
 
 # Below a tenth, the data are of the easiest problems alone.
 COVERED = 0.10
@@ -100,7 +101,7 @@ def run(
             "warning",
         ),
     ]
-    sentinel.write(out.with_name("curve.csv"), curves.text([]))  # nothing is learnt
+    files.write(out.with_name("curve.csv"), curves.text([]))  # nothing is learnt
     done = provenance.Fit([], 0, drawn.tokens, time.perf_counter() - began, 0)
     return {
         "metrics": measured,

@@ -24,8 +24,9 @@ import numpy as np
 from recipes import comparisons
 from recipes.comparisons import Row, Sequences
 from recipes.errors import UserError
-from recipes.stages import cli, curves, health, provenance, reward_quality, sentinel
-from recipes.stages.progress import Progress
+from recipes.runtime import curves, files, health, provenance
+from recipes.runtime.progress import Progress
+from recipes.stages import cli, reward_quality
 
 FORMULA = "6 x parameters x tokens of prompts and responses (forward and backward), of all members"
 MEMBER_STRIDE = 10_007  # between the seeds of two members
@@ -107,7 +108,7 @@ def run(
     reward_models.finish(partly, tokenizer, bias, scale, workdir / "final")
 
     curve = curves.deterministic(mean_curve([curves.rows(map(renamed, done.history)) for done in fits]))
-    sentinel.write(out.with_name("curve.csv"), curves.text(curve))
+    files.write(out.with_name("curve.csv"), curves.text(curve))
     held_out, unit = splits["validation"], float(np.mean(scale))
     measured = {  # as the final rewards, but on the scale that was trained, in which a gap is a log-odds
         name: [
@@ -117,7 +118,7 @@ def run(
         for name, of in (("train", sample), ("validation", held_out))
     }
     quality, calibration = reward_quality.report(measured)
-    sentinel.write(out.with_name("calibration.csv"), reward_quality.text(calibration))
+    files.write(out.with_name("calibration.csv"), reward_quality.text(calibration))
     metrics = {
         **curves.scalars(curve),
         **quality,

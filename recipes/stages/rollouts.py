@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recipes.stages import curves, gpus, sentinel
+from recipes.runtime import curves, files, gpus
 from recipes.trainers.completions import CompletionsLog
 from recipes.trainers.ratios import Ratios
 from recipes.trainers.resume import last_checkpoint
@@ -33,9 +33,9 @@ def write(
     """
     curve = curves.rows(history)
     measured = curves.deterministic(curve)
-    sentinel.write(out.with_name("curve.csv"), curves.text(measured))
-    sentinel.write(out.with_name("timing.csv"), curves.text(curves.timing(curve)))
-    sentinel.write(out.with_name("ratios.csv"), ratios.text())
+    files.write(out.with_name("curve.csv"), curves.text(measured))
+    files.write(out.with_name("timing.csv"), curves.text(curves.timing(curve)))
+    files.write(out.with_name("ratios.csv"), ratios.text())
     if log:
         log.flush()
         shutil.copyfile(log.path, out.with_name("completions.jsonl"))

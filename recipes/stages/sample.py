@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recipes.stages import cli, curves, health, provenance, sentinel
+from recipes.runtime import curves, files, health, provenance, sentinel
+from recipes.runtime.progress import Progress
+from recipes.stages import cli
 from recipes.stages.arguments import plain
 from recipes.stages.drawing import FORMULA, DrawingConfig, draw
-from recipes.stages.progress import Progress
 
 # Below a half, most comparisons would be of a text with itself.
 DISTINCT = 0.50
@@ -63,7 +64,7 @@ def run(
             "warning",
         ),
     ]
-    sentinel.write(out.with_name("curve.csv"), curves.text([]))  # nothing is learnt
+    files.write(out.with_name("curve.csv"), curves.text([]))  # nothing is learnt
     done = provenance.Fit([], 0, drawn.tokens, time.perf_counter() - began, 0)
     return {
         "metrics": measured,

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError
-from recipes.stages import cli, curves, health, provenance, sentinel
-from recipes.stages.progress import Progress
+from recipes.runtime import curves, files, health, provenance
+from recipes.runtime.progress import Progress
+from recipes.stages import cli
 
 FORMULA = "6 x parameters x tokens of the documents (forward and backward)"
 
@@ -82,7 +83,7 @@ def run(
 
     curve = curves.rows(done.history)
     measured = curves.deterministic(curve)
-    sentinel.write(out.with_name("curve.csv"), curves.text(measured))
+    files.write(out.with_name("curve.csv"), curves.text(measured))
     parameters = model.num_parameters()
     scalars = {**curves.scalars(measured), "demonstrations": len(rows), "parameters": parameters}
     scalars |= {f"skipped/{why}": count for why, count in skipped.items()}

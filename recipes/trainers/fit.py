@@ -8,9 +8,9 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.trainer_callback import TrainerState
 
 from recipes.errors import UserError
-from recipes.stages import curves, gpus, health
-from recipes.stages.progress import Progress
-from recipes.stages.provenance import Fit
+from recipes.runtime import curves, gpus, health
+from recipes.runtime.progress import Progress
+from recipes.runtime.provenance import Fit
 from recipes.trainers.resume import PARTIAL, ExactResume, checkpoints, discard, last_checkpoint, state_file
 
 

@@ -21,7 +21,7 @@ from accelerate.utils import gather_object
 
 from recipes.checks.grpo import CLIPPED, TOKEN_MEAN, check_window
 from recipes.rewards import text
-from recipes.stages.curves import FIFTH
+from recipes.runtime.curves import FIFTH
 from recipes.trainers import process
 from recipes.trainers.advantages import OF_GROUP, MovingAverage
 from recipes.trainers.decoding import LeanSampling

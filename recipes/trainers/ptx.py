@@ -68,7 +68,7 @@ def read(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> Ptx:
 def halves(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> list[tuple[list[int], list[int]]]:
     """Token ids of each document of a world's corpus: its prompt, which carries no loss, and the rest."""
     from recipes import corpora
-    from recipes.stages import health
+    from recipes.runtime import health
 
     pairs = corpora.documents(ptx, seed)
     known = health.known_tokens(tokenizer, [prompt + rest for prompt, rest in pairs], "document of ptx")

@@ -15,8 +15,8 @@ import torch
 from transformers import Trainer
 
 from recipes.errors import UserError
-from recipes.stages import gpus
-from recipes.stages.disk import saving
+from recipes.runtime import gpus
+from recipes.runtime.files import saving
 
 STATE = "resume.pt"  # that of the first process: it makes a checkpoint complete
 PARTIAL = "saving"  # a checkpoint is written here and then renamed, so a kill leaves no half of one

@@ -33,7 +33,7 @@ from plain_trl import ROOT, timed
 
 from recipes import graph
 from recipes.recipe import Recipe, load_all
-from recipes.stages import provenance
+from recipes.runtime import provenance
 
 CODE = ("recipes", "evals", "analysis", "profiles", "snakemake_logger_plugin_encore")
 OBJECTIVE = ("advantage", "importance_ratio", "dynamic_sampling", "old_logp_noise", "replay")  # beyond TRL's

@@ -21,7 +21,7 @@ from typing import Any
 import plain_trl
 from plain_trl import timed
 
-from recipes.stages import provenance
+from recipes.runtime import provenance
 
 TASK = {"world": "chain", "terms": [3, 8]}
 TEMPLATE = "<user>{question}<assistant>"

@@ -6,7 +6,7 @@ import pytest
 from scripted import TEMPLATE
 
 from recipes import models
-from recipes.stages import sentinel
+from recipes.runtime import files, sentinel
 from recipes.worlds import make, tokenizer
 
 
@@ -23,7 +23,7 @@ def checkpoint(tmp_path_factory):
         "digest": sentinel.digest(folder / "final"),
         "files": sentinel.sizes(folder / "final"),
     }
-    sentinel.write_json(folder / "metrics.json", record)
+    files.write_json(folder / "metrics.json", record)
     return folder / "metrics.json"
 
 

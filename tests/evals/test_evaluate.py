@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from evals import evaluate
-from recipes.stages import sentinel
-from recipes.stages.progress import Progress
+from recipes.runtime import files, progress, sentinel
+from recipes.runtime.progress import Progress
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def corrupted(checkpoint, folder, change):
     """A copy of the checkpoint, changed by `change(final folder)`."""
     shutil.copytree(checkpoint.parent / "final", folder / "final")
     record = {**sentinel.read(checkpoint), "model": str(folder / "final")}
-    sentinel.write_json(folder / "metrics.json", record)
+    files.write_json(folder / "metrics.json", record)
     change(folder / "final")
     return folder / "metrics.json"
 
@@ -159,14 +159,14 @@ def test_a_full_disk_leaves_no_result(command, heldout, monkeypatch, capsys):
 
 def test_progress_before_the_first_completion(capsys):
     now = iter([0.0, 6.0])
-    report = evaluate.reporter(Progress("r/cpu/base/seed0/eval:after"), "heldout", clock=lambda: next(now))
+    report = progress.reporter(Progress("r/cpu/base/seed0/eval:after"), "heldout", clock=lambda: next(now))
     report(0, 4096)
     assert capsys.readouterr().out == "[r/cpu/base/seed0 eval:after] heldout 0/4096 completions\n"
 
 
 def test_progress_lines(capsys):
     now = iter([0.0, 1.0, 6.0, 7.0, 24.0])
-    report = evaluate.reporter(Progress("r/cpu/base/seed0/eval:after"), "heldout", clock=lambda: next(now))
+    report = progress.reporter(Progress("r/cpu/base/seed0/eval:after"), "heldout", clock=lambda: next(now))
     for done in (512, 1024, 1536, 4096):
         report(done, 4096)
     assert capsys.readouterr().out.splitlines() == [

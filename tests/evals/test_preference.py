@@ -16,7 +16,7 @@ from evals import evaluate, harness, metrics, preference
 from evals.completion import Completion
 from evals.config import parse
 from recipes import models, reward_models, worlds
-from recipes.stages import sentinel
+from recipes.runtime import files, sentinel
 
 TASK = {"world": "preferences"}
 SHAPE = {"hidden_size": 32, "layers": 1, "max_position_embeddings": 128}
@@ -30,7 +30,7 @@ def made(folder):
         "digest": sentinel.digest(folder / "final"),
         "files": sentinel.sizes(folder / "final"),
     }
-    sentinel.write_json(folder / "metrics.json", record)
+    files.write_json(folder / "metrics.json", record)
     return folder / "metrics.json"
 
 

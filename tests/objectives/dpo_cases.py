@@ -23,7 +23,7 @@ from torch import Tensor
 from transformers import TrainerCallback
 
 from recipes import preferences
-from recipes.stages import sentinel
+from recipes.runtime import files, sentinel
 
 BETA = 0.3
 FLIPPED = 0.2
@@ -134,7 +134,7 @@ def product(folder: Path, fill: Callable[[Path], Any]) -> Path:
     fill(folder / "final")
     final = folder / "final"
     found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    sentinel.write_json(folder / "metrics.json", found)
+    files.write_json(folder / "metrics.json", found)
     return folder / "metrics.json"
 
 

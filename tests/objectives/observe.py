@@ -138,7 +138,7 @@ def trained(
     record: Callable[[Any], Any],
 ) -> Any:
     """Run a stage up to the end of its training; what `record` makes of its trainer before the first step."""
-    from recipes.stages.progress import Progress
+    from recipes.runtime.progress import Progress
 
     held: list[Any] = []
 

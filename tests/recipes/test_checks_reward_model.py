@@ -7,7 +7,7 @@ import pytest
 
 from recipes.checks import reward_model
 from recipes.errors import UserError
-from recipes.stages.cli import names_hub
+from recipes.runtime.environment import names_hub
 
 CORPUS = {"documents": 8, "mixture": {"direct": 1.0}}
 SHOWN = {"task": {"world": "sort"}, "template": "<user>{question}<assistant>", "corpus": CORPUS}

@@ -12,7 +12,7 @@ from recipes.errors import UserError
 from recipes.graph import Node
 from recipes.jobs import Jobs
 from recipes.recipe import Recipe
-from recipes.stages import sentinel
+from recipes.runtime import files
 
 SFT = {
     "run": "sft",
@@ -157,10 +157,10 @@ def test_it_is_redone_when_one_of_them_has_changed(scored, tmp_path, monkeypatch
     node = evaluation()
     for source in graph.inputs(recipes, node).values():
         record = {"digest": f"sha256:{source.name}", "model": "x"}
-        sentinel.write_json(tmp_path / graph.sentinel(source), record)
+        files.write_json(tmp_path / graph.sentinel(source), record)
     made = {"digest": "sha256:grpo", "inputs": {"reference": "sha256:sft", "proxy": "sha256:rm"}}
     path = tmp_path / graph.sentinel(node)
-    sentinel.write_json(path, made | change)
+    files.write_json(path, made | change)
     redo.record(path).write_text(graph.lineage(recipes, node))
     (tmp_path / ".snakemake").mkdir()
     lines = redo.mark(recipes, [node], {})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recipes import demonstrations, preferences
 from recipes.errors import UserError
-from recipes.stages import sentinel
+from recipes.runtime import files, sentinel
 
 
 def row(responses: Any = "abc", scores: list[Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def made(folder: Path) -> Path:
     """The metrics.json of a stage whose product is `folder`/final."""
     final = folder / "final"
     found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    sentinel.write_json(folder / "metrics.json", found)
+    files.write_json(folder / "metrics.json", found)
     return folder / "metrics.json"
 
 

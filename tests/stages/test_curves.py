@@ -2,7 +2,7 @@
 
 import pytest
 
-from recipes.stages import curves
+from recipes.runtime import curves
 
 HISTORY = [
     {"step": 1, "epoch": 0.1, "reward": 0.1, "step_time": 2.0, "num_tokens": 100.0},

@@ -8,7 +8,7 @@ import torch
 from safetensors import SafetensorError
 
 from recipes.errors import UserError
-from recipes.stages.disk import saving
+from recipes.runtime.files import saving
 
 
 @pytest.mark.parametrize(

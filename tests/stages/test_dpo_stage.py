@@ -13,7 +13,7 @@ from test_resume import at_training_step
 from transformers import PreTrainedConfig
 
 from recipes import preferences
-from recipes.stages import sentinel
+from recipes.runtime import files, sentinel
 from recipes.stages.dpo import implicit, learnt
 from recipes.trainers.dpo import length, tokenise
 from recipes.trainers.sequence_logps import sequence_logps
@@ -70,7 +70,7 @@ def product(folder: Path, rows: list[dict[str, Any]]) -> Path:
     preferences.save(rows, folder / "final")
     final = folder / "final"
     found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    sentinel.write_json(folder / "metrics.json", found)
+    files.write_json(folder / "metrics.json", found)
     return folder / "metrics.json"
 
 
@@ -147,7 +147,7 @@ def test_what_is_refused_and_what_is_warned_of(ready: Path, tmp_path: Path):
         lines.write_text(lines.read_text().replace('"ranking"', '"rankings"'))
         found = sentinel.read(Path("results/data/metrics.json"))
         now = {"digest": sentinel.digest(lines.parent), "files": sentinel.sizes(lines.parent)}
-        sentinel.write_json(Path("results/data/metrics.json"), found | now)
+        files.write_json(Path("results/data/metrics.json"), found | now)
         assert run(folder) == 2
         assert "line 1: no column 'ranking'; did you mean \"rankings\"?" in out.read_text()
 

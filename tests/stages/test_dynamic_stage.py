@@ -175,8 +175,8 @@ def one_of_two(rank: int, port: int, base: Path, folder: Path) -> None:
     (folder / "out").mkdir(parents=True)
     os.chdir(base)
     some_mixed()
+    from recipes.runtime.progress import Progress
     from recipes.stages import grpo
-    from recipes.stages.progress import Progress
 
     plain = DynamicSampling._generate_and_score_completions
 

@@ -111,10 +111,10 @@ def disk_full_at_step_6():
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         return disk_usage(folder)
 
-    from recipes.stages import disk
+    from recipes.runtime import files
 
-    disk_usage = disk.shutil.disk_usage
-    disk.shutil.disk_usage = make_room  # called once the save has failed: the log must still be written
+    disk_usage = files.shutil.disk_usage
+    files.shutil.disk_usage = make_room  # called once the save has failed: the log must still be written
     ExactResume._save_checkpoint = save
 
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from recipes.errors import UserError
-from recipes.stages import gpus
+from recipes.runtime import gpus
 
 
 @pytest.fixture
@@ -91,10 +91,10 @@ def test_torchrun_gets_the_arguments_and_the_locks(four, monkeypatch):
 
 @pytest.mark.parametrize(("rank", "first"), [(None, True), ("0", True), ("3", False)])
 def test_the_first_process_writes(rank, first, monkeypatch, tmp_path):
-    from recipes.stages import sentinel
+    from recipes.runtime import files
 
     if rank is not None:
         monkeypatch.setenv("RANK", rank)
     assert gpus.first() is first
-    sentinel.write(tmp_path / "curve.csv", "step\n")
+    files.write(tmp_path / "curve.csv", "step\n")
     assert (tmp_path / "curve.csv").exists() is first

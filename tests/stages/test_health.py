@@ -8,8 +8,8 @@ from stage_runs import TASK
 
 from recipes import rewards, worlds
 from recipes.errors import UserError
-from recipes.stages import health
-from recipes.stages.progress import Progress
+from recipes.runtime import health
+from recipes.runtime.progress import Progress
 from recipes.trainers.fit import WatchHealth
 
 ROWS = [

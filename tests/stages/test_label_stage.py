@@ -11,7 +11,7 @@ import torch
 
 from recipes import models, preferences, samples, scorers
 from recipes.errors import UserError
-from recipes.stages import sentinel
+from recipes.runtime import files, sentinel
 from recipes.stages.sample import summary
 
 TASK = {"world": "preferences", "terms": [3, 3]}
@@ -215,7 +215,7 @@ def test_samples_whose_columns_differ_in_length(tmp_path: Path):
     samples.save([row], tmp_path / "final")
     final = tmp_path / "final"
     made = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    sentinel.write_json(tmp_path / "metrics.json", made)
+    files.write_json(tmp_path / "metrics.json", made)
     with pytest.raises(UserError, match=r"samples, row 1: expected completions, tokens and truncated of one"):
         samples.load(tmp_path / "metrics.json")
 

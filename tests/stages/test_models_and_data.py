@@ -10,7 +10,7 @@ from stage_runs import TASK, TEMPLATE
 
 from recipes import data, models, worlds
 from recipes.errors import UserError
-from recipes.stages import sentinel
+from recipes.runtime import sentinel
 
 TOKENIZER = worlds.tokenizer([worlds.make(TASK)])
 SHAPE = {"hidden_size": 64, "layers": 2, "head_dim": 32}

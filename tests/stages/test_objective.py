@@ -290,7 +290,7 @@ def test_the_histogram_is_of_the_last_fifth(tmp_path):
 
 
 def test_a_large_ratio_at_the_start_is_told():
-    from recipes.stages import curves, health
+    from recipes.runtime import curves, health
 
     history = [{"step": step, "ratio/at_start": 2e-6, "ratio/deviation": 0.5} for step in range(1, 6)]
     history += [{"step": 6, "ratio/at_start": 3e-4, "ratio/deviation": 0.7, "clip_fraction": 0.0}]

@@ -56,7 +56,7 @@ def reward_model(folder: Path, tokenizer: Any = None) -> None:
     from transformers import AutoModelForSequenceClassification
 
     from recipes import models, reward_models
-    from recipes.stages import sentinel
+    from recipes.runtime import files, sentinel
 
     final = folder / "checkpoints/pretrain/final"
     torch.manual_seed(0)
@@ -66,7 +66,7 @@ def reward_model(folder: Path, tokenizer: Any = None) -> None:
     place = folder / "checkpoints/reward_model/final"
     reward_models.save([member], words, [0.25], [2.0], place)
     record = {"model": "checkpoints/reward_model/final", "digest": sentinel.digest(place), "config": {}}
-    sentinel.write_json(folder / INPUTS["reward_model"], record)
+    files.write_json(folder / INPUTS["reward_model"], record)
 
 
 def stage(config: dict[str, Any], base: Path, folder: Path) -> tuple[str, list[str], Path]:

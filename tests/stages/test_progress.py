@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from recipes.stages.progress import Progress, clock_text, rate_text
+from recipes.runtime.progress import Progress, clock_text, rate_text
 
 
 def run(steps: int, seconds_a_step: float, tokens_a_step: int, resumed: int = 0) -> list[str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evals.completion import Completion
 from recipes import demonstrations
 from recipes.errors import UserError
-from recipes.stages import sentinel
+from recipes.runtime import files, sentinel
 from recipes.stages.arguments import plain
 from recipes.stages.rejection_sampling import RejectionSamplingConfig, keep, summary
 
@@ -66,7 +66,7 @@ def product(folder: Path, rows: list[dict[str, Any]]) -> Path:
     demonstrations.save(rows, folder / "final")
     final = folder / "final"
     found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    sentinel.write_json(folder / "metrics.json", found)
+    files.write_json(folder / "metrics.json", found)
     return folder / "metrics.json"
 
 
@@ -90,7 +90,7 @@ def test_demonstrations_that_were_changed_are_refused(tmp_path: Path):
 def test_a_model_is_no_data(tmp_path: Path):
     metrics = product(tmp_path, [ROW])
     (tmp_path / "final" / demonstrations.FILE).rename(tmp_path / "final" / "model.safetensors")
-    sentinel.write_json(metrics, sentinel.read(metrics) | {"digest": sentinel.digest(tmp_path / "final")})
+    files.write_json(metrics, sentinel.read(metrics) | {"digest": sentinel.digest(tmp_path / "final")})
     with pytest.raises(UserError, match="its stage has made no data"):
         demonstrations.load(metrics)
 

@@ -44,9 +44,9 @@ def at_save(number: int) -> None:
 
 def before_the_sentinel() -> None:
     """Die with the model saved and metrics.json not yet written."""
-    from recipes.stages import sentinel
+    from recipes.runtime import files
 
-    sentinel.write_json = lambda *args: stage_runs.die()
+    files.write_json = lambda *args: stage_runs.die()
 
 
 def mid_rollout():

@@ -15,7 +15,7 @@ from test_rejection_sampling import product
 from test_resume import at_training_step
 
 from recipes import preferences, reward_models
-from recipes.stages import sentinel
+from recipes.runtime import files, sentinel
 
 CONFIG: dict[str, Any] = {
     # 5 steps an epoch of 2 micro-batches, 3 epochs; checkpoints and log lines seldom fall together
@@ -69,7 +69,7 @@ def label(folder: Path, rows: list[dict[str, Any]]) -> None:
     preferences.save(rows, folder / "final")
     final = folder / "final"
     found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    sentinel.write_json(folder / "metrics.json", found)
+    files.write_json(folder / "metrics.json", found)
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +94,8 @@ def run(folder: Path, trap: Any = None, without: tuple[str, ...] = (), **keys: A
 
 def outputs(folder: Path) -> dict[str, bytes]:
     result, final = folder / "results/reward_model", folder / "checkpoints/reward_model/final"
-    files = [result / name for name in ("metrics.json", "curve.csv", "calibration.csv")]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files} | {
+    paths = [result / name for name in ("metrics.json", "curve.csv", "calibration.csv")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths} | {
         str(path.relative_to(final)): path.read_bytes() for path in sorted(final.rglob("*")) if path.is_file()
     }
 
@@ -284,6 +284,6 @@ def test_mistakes_are_one_line(ready: Path, tmp_path: Path, monkeypatch: pytest.
     )
     found = json.loads(Path("results/label/metrics.json").read_text())
     found["digest"] = sentinel.digest(lines.parent)
-    sentinel.write_json(Path("results/label/metrics.json"), found)
+    files.write_json(Path("results/label/metrics.json"), found)
     assert run(folder) == 2
     assert "no column 'ranking'" in Path("out.txt").read_text()

@@ -20,7 +20,7 @@ from transformers import (
 from recipes import models, reward_models, worlds
 from recipes.errors import UserError
 from recipes.reward_models import RewardModel, aggregated, as_reward, pieces
-from recipes.stages import sentinel
+from recipes.runtime import files, sentinel
 
 TOKENIZER = worlds.tokenizer([worlds.make({"world": "sort"})])
 POSITIONS = 24
@@ -163,7 +163,7 @@ def saved(tmp_path: Path) -> Path:
 def record(folder: Path) -> Path:
     final = folder / "final"
     found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    sentinel.write_json(folder / "metrics.json", found)
+    files.write_json(folder / "metrics.json", found)
     return folder / "metrics.json"
 
 

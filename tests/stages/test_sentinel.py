@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recipes.stages import sentinel
+from recipes.runtime import files, sentinel
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def chain(tmp_path: Path) -> Path:
         (model / "model.safetensors").write_bytes(f"weights of {name}".encode())
         (model / "config.json").write_text("{}")
         upstream = {role: str(tmp_path / parent / "metrics.json") for role, parent in parents.items()}
-        sentinel.write_json(
+        files.write_json(
             tmp_path / name / "metrics.json",
             {
                 "model": str(model),
@@ -82,7 +82,7 @@ def test_digest_depends_on_content_alone(chain: Path):
 
 def test_write_leaves_the_old_file_when_it_fails(tmp_path: Path):
     path = tmp_path / "x.json"
-    sentinel.write_json(path, {"a": 1})
+    files.write_json(path, {"a": 1})
     with pytest.raises(ValueError, match="not JSON compliant"):
-        sentinel.write_json(path, {"a": float("nan")})
+        files.write_json(path, {"a": float("nan")})
     assert json.loads(path.read_text()) == {"a": 1}

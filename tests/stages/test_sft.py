@@ -10,7 +10,7 @@ import stage_runs
 from test_rejection_sampling import product
 from test_resume import at_training_step
 
-from recipes.stages import curves
+from recipes.runtime import curves
 from recipes.stages.sft import filled, learns
 
 CONFIG: dict[str, Any] = {

@@ -22,7 +22,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from recipes import clean, command, graph, redo
 from recipes.jobs import Jobs
 from recipes.recipe import load_all
-from recipes.stages import sentinel
+from recipes.runtime import files, sentinel
 from snakemake_logger_plugin_encore import (
     LogHandler,
     shortened,
@@ -138,7 +138,7 @@ def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):
         path.parent.mkdir(parents=True)
     weights.write_text("good")
     model = weights.parent
-    sentinel.write_json(
+    files.write_json(
         metrics,
         {"model": str(model), "digest": sentinel.digest(model), "files": sentinel.sizes(model), "inputs": {}},
     )

@@ -1,14 +1,18 @@
-"""A disk that is full while something is saved: one line, whatever the library called it."""
+"""Files written whole or not at all; a full disk told in one line, whatever the library called it."""
 
 import errno
+import json
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 
 from recipes.errors import UserError
+from recipes.runtime import gpus
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 TORCH_SAYS = ("unexpected pos", "iostream error")
@@ -38,3 +42,25 @@ def saving(what: str, folder: Path, then: str = "") -> Iterator[None]:
             f"{(str(error).strip().splitlines() or [type(error).__name__])[0]}; {then}"
             "make room and run the same command again"
         ) from error
+
+
+def write(path: Path, text: str) -> None:
+    """Write `text` to `path` so that a reader sees the old file or the whole new one, never a part.
+
+    Of several processes of one stage the first alone does.
+    """
+    if not gpus.first():
+        return
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def write_json(path: Path, data: dict[str, Any]) -> None:
+    """`write` of deterministic JSON: sorted keys, no NaN."""
+    write(path, json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + "\n")

@@ -13,6 +13,8 @@ SHOWN = {
     "length": "completions/mean_length",
 }
 EARLY = 1.0  # seconds until the first line
+EVERY = 5.0  # seconds between two lines
+Report = Callable[[int, int], None]  # completions done, completions in all
 
 
 def clock_text(seconds: float) -> str:
@@ -34,7 +36,7 @@ class Progress:
         self,
         name: str,
         stream: TextIO | None = None,
-        every: float = 5.0,
+        every: float = EVERY,
         clock: Callable[[], float] = time.monotonic,
     ):
         folder, _, stage = name.rpartition("/")
@@ -82,3 +84,19 @@ class Progress:
     def end(self, message: str) -> None:
         """Say how it ended and how long it took."""
         self.say(f"{message} in {clock_text(self.clock() - self.began)}")
+
+
+def reporter(progress: Progress, task: str, clock: Callable[[], float] = time.monotonic) -> Report:
+    """Prints `heldout 1024/4096 completions 0:12 left` at most every few seconds, and at the end."""
+    began = last = clock()
+
+    def report(done: int, total: int) -> None:
+        nonlocal last
+        now = clock()
+        if done < total and now - last < EVERY:
+            return
+        last = now
+        left = f" {clock_text((now - began) / done * (total - done))} left" if 0 < done < total else ""
+        progress.say(f"{task} {done}/{total} completions{left}")
+
+    return report

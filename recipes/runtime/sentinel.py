@@ -2,12 +2,10 @@
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError
-from recipes.stages import gpus
 
 CHUNK = 1 << 20
 
@@ -80,25 +78,3 @@ def stale(metrics_json: Path) -> str | None:
         if now != data["inputs"].get(role):
             return f"its input {role} ({parent}) has changed"
     return None
-
-
-def write(path: Path, text: str) -> None:
-    """Write `text` to `path` so that a reader sees the old file or the whole new one, never a part.
-
-    Of several processes of one stage the first alone does.
-    """
-    if not gpus.first():
-        return
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-
-
-def write_json(path: Path, data: dict[str, Any]) -> None:
-    """`write` of deterministic JSON: sorted keys, no NaN."""
-    write(path, json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + "\n")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError, nearest
-from recipes.stages import sentinel
-from recipes.stages.disk import saving
+from recipes.runtime import files, sentinel
+from recipes.runtime.files import saving
 
 Row = dict[str, Any]
 
@@ -19,7 +19,7 @@ def save(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], folder: Path
     shutil.rmtree(partial, ignore_errors=True)
     lines = [json.dumps({name: row[name] for name in columns}) + "\n" for row in rows]
     with saving("the data", folder.parent):
-        sentinel.write(partial / file, "".join(lines))
+        files.write(partial / file, "".join(lines))
     shutil.rmtree(folder, ignore_errors=True)
     partial.replace(folder)
 

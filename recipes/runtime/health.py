@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError
-from recipes.stages import curves, sentinel
+from recipes.runtime import curves, sentinel
 
 Check = dict[str, Any]
 Reward = Callable[..., Sequence[float | None]]
