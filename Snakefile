@@ -11,23 +11,26 @@ from pathlib import Path
 
 from snakemake.logging import logger
 
-from recipes import command, graph, redo
+from recipes import command, redo
 from recipes.errors import UserError
+from recipes.graph import Graph
 from recipes.jobs import Jobs
 from recipes.recipe import load_all
+from recipes.spec.recipe import REPORTS
 
 QUICKSTART = "r1_zero"
 
 try:
     RECIPES = load_all()
     CHOICE = command.choice(RECIPES, config)
-    JOBS = Jobs(RECIPES, CHOICE)
+    GRAPH = Graph(RECIPES)
+    JOBS = Jobs(GRAPH, CHOICE)
     if workflow.is_main_process:
         ARGUMENTS = command.arguments()
-        ASKED = command.asked(RECIPES, CHOICE, ARGUMENTS, QUICKSTART)
+        ASKED = command.asked(GRAPH, CHOICE, ARGUMENTS, QUICKSTART)
         RUNNING = command.runs_jobs(ARGUMENTS)
         # held until this process ends
-        LOCK = redo.prepare(RECIPES, JOBS.nodes(ASKED), JOBS.judgements(ASKED), RUNNING)
+        LOCK = redo.prepare(GRAPH, JOBS.nodes(ASKED), JOBS.judgements(ASKED), RUNNING)
         if ARGUMENTS and RUNNING:
             logger.addFilter(command.Unchanged(ASKED))
 except UserError as error:
@@ -42,7 +45,7 @@ wildcard_constraints:
     seed=r"\d+",
     stage="[a-z][a-z0-9_]*",
     checkpoint="[a-z][a-z0-9_]*",
-    report="|".join(graph.REPORTS),
+    report="|".join(REPORTS),
 
 
 rule all:

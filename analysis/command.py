@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from analysis.table import Run
-from recipes import graph
 from recipes.errors import UserError, nearest
+from recipes.graph import Graph
 from recipes.recipe import load_all
+from recipes.spec.recipe import REPORTS
 
 
 def main(
@@ -29,7 +30,7 @@ def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.N
     parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
     parser.add_argument("--recipe", required=True)
     parser.add_argument("--scale", required=True)
-    parser.add_argument("--report", choices=graph.REPORTS, default="report")
+    parser.add_argument("--report", choices=REPORTS, default="report")
     parser.add_argument("--seeds", type=int, help="how many; default: as the recipe says")
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args(argv)
@@ -47,5 +48,5 @@ def select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
         raise UserError(f'recipes/{args.recipe}.yaml: unknown scale "{args.scale}"{known}')
     if args.seeds is not None and args.seeds < 1:
         raise UserError(f"--seeds: expected a whole number of at least 1, got {args.seeds}")
-    arms, seeds = graph.selection(recipe, args.scale, args.report, args.seeds)
-    return Run(recipes, args.recipe, args.scale, tuple(arms), tuple(seeds), root)
+    arms, seeds = recipe.selection(args.scale, args.report, args.seeds)
+    return Run(Graph(recipes), args.recipe, args.scale, tuple(arms), tuple(seeds), root)

@@ -9,7 +9,7 @@ import pandas as pd
 from analysis.means import DASH
 from analysis.table import Run
 from analysis.tables import duration
-from recipes import graph
+from recipes.graph import Node
 
 
 def differences(run: Run) -> pd.DataFrame:
@@ -65,16 +65,16 @@ def settings(run: Run, arm: str) -> Iterator[tuple[str, str]]:
     """Every resolved setting of the arm's own stages and evaluations, and what they need, as text."""
     yield from of_stages(run, arm)
     for name in run.checkpoints(arm):
-        node = graph.Node(run.name, run.scale, arm, run.seeds[0], name, "eval")
-        yield from _flat(name, graph.resolve(run.recipes, node))
+        node = Node(run.name, run.scale, arm, run.seeds[0], name, "eval")
+        yield from _flat(name, run.graph.config(node))
 
 
 def of_stages(run: Run, arm: str) -> Iterator[tuple[str, str]]:
     """Those of the stages, and what they need."""
-    for name in graph.stages(run.recipe, run.scale, arm):
-        node = graph.Node(run.name, run.scale, arm, run.seeds[0], name, "stage")
-        yield from _flat(name, graph.resolve(run.recipes, node))
-        for role, source in graph.inputs(run.recipes, node).items():
+    for name in run.recipe.stages(run.scale, arm):
+        node = Node(run.name, run.scale, arm, run.seeds[0], name, "stage")
+        yield from _flat(name, run.graph.config(node))
+        for role, source in run.graph.inputs(node).items():
             yield f"{name}.needs.{role}", f"{run.label(source)}@{source.arm}"
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from analysis import tables
 from analysis.table import Run, measured, read_lines
 from evals.metrics import DIGITS
-from recipes import graph
+from recipes.graph import Node
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def contenders(run: Run, table: pd.DataFrame, task: str) -> list[Contender]:
     found = []
     for models, places in having.items():
         arm, checkpoint = places[0]
-        made_by = models[0].name if isinstance(models[0], graph.Node) else ""
+        made_by = models[0].name if isinstance(models[0], Node) else ""
         last = [checkpoint] == (ends[arm] or run.checkpoints(arm)[-1:])
         found.append(Contender(checkpoint, arm, checkpoint, last, places[0] not in own, made_by))
     return [_named(one, found, len(run.arms) > 1) for one in found]
@@ -94,15 +94,15 @@ def _named(one: Contender, among: Sequence[Contender], several: bool) -> Contend
     return replace(one, name=one.checkpoint if alone else one.at, shared=one.shared or alone)
 
 
-def model(run: Run, arm: str, checkpoint: str, seed: int) -> graph.Node | str:
+def model(run: Run, arm: str, checkpoint: str, seed: int) -> Node | str:
     """The stage whose model a checkpoint is, of the arm that owns it; of another model its place as text."""
-    node = graph.Node(run.name, run.scale, arm, seed, checkpoint, "eval")
-    return graph.inputs(run.recipes, node).get("model") or str(graph.model_of(run.recipes, node))
+    node = Node(run.name, run.scale, arm, seed, checkpoint, "eval")
+    return run.graph.inputs(node).get("model") or str(run.graph.model_of(node))
 
 
 def baseline(run: Run, among: Sequence[Contender]) -> Contender | None:
     """The reference policy of the evaluations; else checkpoint `sft`, else the first. None among none."""
-    named = graph.overlaid(run.recipe, run.scale, run.arms[0], "evals").get("models") or {}
+    named = run.recipe.overlaid(run.scale, run.arms[0], "evals").get("models") or {}
     stage = str(named.get("reference") or "").partition("@")[0].rpartition("/")[2]
     by_stage = (contender for contender in among if stage and contender.stage == stage)
     by_name = (contender for contender in among if contender.checkpoint == "sft")
@@ -131,26 +131,26 @@ def own_start(run: Run, who: Contender, start: Contender) -> Contender:
     """What the policy's arm has for `start`: where arms differ in size another model of the same stage."""
     for checkpoint in run.checkpoints(who.arm):
         made_by = model(run, who.arm, checkpoint, run.seeds[0])
-        if isinstance(made_by, graph.Node) and made_by.name == start.stage:
+        if isinstance(made_by, Node) and made_by.name == start.stage:
             return replace(start, arm=who.arm, checkpoint=checkpoint)
     return start
 
 
 def proxies(run: Run, among: Sequence[Contender]) -> int:
     """How many different reward models judge these policies."""
-    nodes = (graph.Node(run.name, run.scale, w.arm, run.seeds[0], w.checkpoint, "eval") for w in among)
-    return len({graph.inputs(run.recipes, node).get("proxy") for node in nodes} - {None})
+    nodes = (Node(run.name, run.scale, w.arm, run.seeds[0], w.checkpoint, "eval") for w in among)
+    return len({run.graph.inputs(node).get("proxy") for node in nodes} - {None})
 
 
-Read = dict[graph.Node, Replies | None]
+Read = dict[Node, Replies | None]
 
 
 def replies(run: Run, contender: Contender, task: str, read: Read) -> dict[int, Replies]:
     """By seed; without the seeds whose samples are not on disk or have no gold score. `read` is a cache."""
     found = {}
     for seed in run.seeds:
-        asked = graph.Node(run.name, run.scale, contender.arm, seed, contender.checkpoint, "eval")
-        node = graph.owner(run.recipes, asked)
+        asked = Node(run.name, run.scale, contender.arm, seed, contender.checkpoint, "eval")
+        node = run.graph.owner(asked)
         if node not in read:
             read[node] = _read(run, node, task)
         if (one := read[node]) is not None:
@@ -158,7 +158,7 @@ def replies(run: Run, contender: Contender, task: str, read: Read) -> dict[int, 
     return found
 
 
-def _read(run: Run, node: graph.Node, task: str) -> Replies | None:
+def _read(run: Run, node: Node, task: str) -> Replies | None:
     rows = [
         row
         for row in read_lines(run.folder(node) / f"{node.name}.samples.jsonl")

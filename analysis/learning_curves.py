@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from analysis.drawing import panels, powers_of_ten
 from analysis.objectives import reference_every, stages
 from analysis.table import Run, curves
-from recipes import graph
 
 POINTS = 100  # of a curve, beyond which neighbouring steps are averaged
 
@@ -179,7 +178,7 @@ def binned(rows: pd.DataFrame | None, points: int = POINTS) -> pd.DataFrame:
 
 def distance(run: Run) -> str:
     """The end of the caption of `kl`: PPO's is a completion's, that of the others a token's."""
-    kinds = {graph.resolve(run.recipes, node)["run"] for node in run.all_nodes() if node.kind == "stage"}
+    kinds = {run.graph.config(node)["run"] for node in run.all_nodes() if node.kind == "stage"}
     if {"ppo", "grpo"} <= kinds:
         return ", in nats: per completion of PPO, per token of GRPO."
     return ", in nats per completion." if "ppo" in kinds else ", in nats per token."
@@ -188,7 +187,7 @@ def distance(run: Run) -> str:
 def reference(run: Run) -> str:
     """What the KL divergence is measured to, by the first arm's config; empty where no stage has one."""
     for node in stages(run, run.arms[0], run.seeds[0]):
-        args = graph.resolve(run.recipes, node)["args"]
+        args = run.graph.config(node)["args"]
         if args.get("beta"):
             every = reference_every(args)
             follows = f"follows the policy every {every} steps"

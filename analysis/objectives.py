@@ -9,8 +9,8 @@ import pandas as pd
 from analysis import preference_objectives
 from analysis.means import DASH
 from analysis.table import Run
-from recipes import graph
 from recipes.checks.grpo import CLIPPED
+from recipes.graph import Node
 
 RL = ("grpo", "policy_gradient", "ppo", "dpo")  # stage kinds
 CONFORMANCE = "results/published/conformance.csv"
@@ -65,14 +65,14 @@ def name(config: Mapping[str, Any]) -> str:
     return "grpo" + (noise or kl or ("-overlong" if args.get("mask_truncated_completions") else ""))
 
 
-def stages(run: Run, arm: str, seed: int) -> Iterator[graph.Node]:
+def stages(run: Run, arm: str, seed: int) -> Iterator[Node]:
     """The owners of an arm's RL stages, upstream first."""
     for node in run.nodes(arm, seed):
-        if node.kind == "stage" and graph.resolve(run.recipes, node)["run"] in RL:
+        if node.kind == "stage" and run.graph.config(node)["run"] in RL:
             yield node
 
 
-def _own(run: Run, arm: str) -> Iterator[graph.Node]:
+def _own(run: Run, arm: str) -> Iterator[Node]:
     """The arm's stages of this recipe."""
     return (n for n in run.nodes(arm, run.seeds[0]) if n.kind == "stage" and n.recipe == run.name)
 
@@ -80,7 +80,7 @@ def _own(run: Run, arm: str) -> Iterator[graph.Node]:
 def clip_range(run: Run, arm: str) -> tuple[float, float] | None:
     """The ratios at which the last RL stage of an arm clips, 0: never; None where nothing is clipped."""
     nodes = list(stages(run, arm, run.seeds[0]))
-    return _clip(graph.resolve(run.recipes, nodes[-1])) if nodes else None
+    return _clip(run.graph.config(nodes[-1])) if nodes else None
 
 
 def _clip(config: Mapping[str, Any]) -> tuple[float, float] | None:
@@ -105,10 +105,10 @@ def optimised(run: Run) -> pd.DataFrame:
     for arm in run.arms:
         nodes = list(stages(run, arm, run.seeds[0]))
         if not nodes:
-            kinds = dict.fromkeys(graph.resolve(run.recipes, node)["run"] for node in _own(run, arm))
+            kinds = dict.fromkeys(run.graph.config(node)["run"] for node in _own(run, arm))
             rows.append({"arm": arm, "objective": ", ".join(kinds)})
         for node in nodes:
-            config = graph.resolve(run.recipes, node)
+            config = run.graph.config(node)
             described = DESCRIBED[config["run"]](config)
             rows.append({"arm": arm + (f"/{run.label(node)}" if len(nodes) > 1 else "")} | described)
     if not any("ratio" in row for row in rows):
@@ -223,7 +223,7 @@ def conformance(run: Run) -> pd.DataFrame:
     names: set[str] = set()
     for arm in run.arms:
         for node in stages(run, arm, run.seeds[0]):
-            config = graph.resolve(run.recipes, node)
+            config = run.graph.config(node)
             names.add(name(config) if config["run"] == "grpo" else config["run"])
     rows = _rows(path)
     return rows.loc[rows.objective.isin(names)].reset_index(drop=True)

@@ -27,7 +27,6 @@ from analysis.peaks import CURVES, KL
 from analysis.reward_fits import Fit
 from analysis.statistics import interval
 from analysis.table import Run, measured
-from recipes import graph
 
 POINTS = 40  # of an arm's curve, beyond which neighbouring rollouts are averaged
 FEW = 4  # arms up to which seeds have thin lines of their own
@@ -84,7 +83,7 @@ def of_training(run: Run, table: pd.DataFrame) -> list[Track]:
 
 def _first_ppo(run: Run, arm: str) -> str:
     nodes = [node for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage"]
-    labels = [run.label(node) for node in nodes if graph.resolve(run.recipes, node)["run"] == "ppo"]
+    labels = [run.label(node) for node in nodes if run.graph.config(node)["run"] == "ppo"]
     return labels[0] if labels else ""
 
 

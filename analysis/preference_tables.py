@@ -12,7 +12,6 @@ from analysis.means import DASH, Mean, average, number, shown
 from analysis.rows import paired
 from analysis.statistics import interval
 from analysis.table import Run, measured
-from recipes import graph
 
 LABELS = "label"  # the stage kind
 LEADING = ("pairs", "agreement", "accuracy")  # metrics a reader looks for first; what else there is follows
@@ -107,7 +106,7 @@ def labels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 def _stages(run: Run, arm: str) -> dict[str, dict]:
     """Label stage -> its resolved config."""
     nodes = (node for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage")
-    found = {run.label(node): graph.resolve(run.recipes, node) for node in nodes}
+    found = {run.label(node): run.graph.config(node) for node in nodes}
     return {label: config for label, config in found.items() if config["run"] == LABELS}
 
 

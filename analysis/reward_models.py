@@ -16,7 +16,6 @@ from matplotlib.lines import Line2D
 from analysis.drawing import dashes, panels, stacked
 from analysis.means import DASH, Mean, average, shown
 from analysis.table import Run, measured
-from recipes import graph
 
 KIND = "reward_model"
 QUARTERS = ("q1", "q2", "q3", "q4")  # of the pairs, by the labeller's margin
@@ -45,7 +44,7 @@ def stages(run: Run) -> dict[str, tuple[str, str]]:
     seen = set()
     for arm in run.arms:
         nodes = [node for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage"]
-        nodes = [node for node in nodes if graph.resolve(run.recipes, node)["run"] == KIND]
+        nodes = [node for node in nodes if run.graph.config(node)["run"] == KIND]
         for node in nodes:
             if node not in seen:
                 seen.add(node)

@@ -11,7 +11,7 @@ from typing import Any
 from analysis.contenders import Contender, representatives
 from analysis.means import MINUS
 from analysis.table import Run, read_lines
-from recipes import graph
+from recipes.graph import Node
 
 LONGEST = 2000  # characters shown of one text
 STEPS = 5  # training steps shown of one arm
@@ -129,7 +129,7 @@ def _scores(row: dict[str, Any]) -> str:
 
 
 def _first_samples(run: Run, arm: str, checkpoint: str, task: str) -> dict[Any, dict[str, Any]]:
-    asked = graph.Node(run.name, run.scale, arm, run.seeds[0], checkpoint, "eval")
-    node = graph.owner(run.recipes, asked)
+    asked = Node(run.name, run.scale, arm, run.seeds[0], checkpoint, "eval")
+    node = run.graph.owner(asked)
     rows = read_lines(run.folder(node) / f"{checkpoint}.samples.jsonl")
     return {row["item"]: row for row in rows if row["task"] == task and row["completions"]}

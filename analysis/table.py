@@ -23,9 +23,9 @@ from typing import Any
 import pandas as pd
 
 from analysis import peaks, reach
-from recipes import graph
 from recipes.errors import UserError
-from recipes.recipe import Recipe
+from recipes.graph import Graph, Node
+from recipes.spec.recipe import Recipe
 
 COLUMNS = [
     "recipe",
@@ -48,7 +48,7 @@ MEASURED = ["seed", "value", "low", "high", "source"]
 class Run:
     """What a report is about: a recipe at a scale, its arms and seeds, and where the artefacts lie."""
 
-    recipes: Mapping[str, Recipe]
+    graph: Graph
     name: str
     scale: str
     arms: tuple[str, ...]
@@ -57,40 +57,40 @@ class Run:
 
     @property
     def recipe(self) -> Recipe:
-        return self.recipes[self.name]
+        return self.graph.recipes[self.name]
 
     @property
     def spec(self) -> dict[str, Any]:
         return self.recipe.spec
 
-    def nodes(self, arm: str, seed: int) -> list[graph.Node]:
+    def nodes(self, arm: str, seed: int) -> list[Node]:
         """The owners of everything that one arm and seed stands on, upstream first.
 
         Where it leans on another arm's stage and has a stage of that name itself, it is the arm's own alone.
         """
-        found = graph.grid(self.recipes, self.name, self.scale, [arm], [seed])
-        stages = graph.stages(self.recipe, self.scale, arm)
-        places = [graph.Node(self.name, self.scale, arm, seed, name, "stage") for name in stages]
-        own = {graph.owner(self.recipes, place) for place in places}
+        found = self.graph.grid(self.name, self.scale, [arm], [seed])
+        stages = self.recipe.stages(self.scale, arm)
+        places = [Node(self.name, self.scale, arm, seed, name, "stage") for name in stages]
+        own = {self.graph.owner(place) for place in places}
         taken = {self.label(node) for node in own}
         return [n for n in found if n.kind == "eval" or n in own or self.label(n) not in taken]
 
-    def all_nodes(self) -> list[graph.Node]:
+    def all_nodes(self) -> list[Node]:
         """Every distinct node of the run, upstream first: what was really computed."""
-        return graph.grid(self.recipes, self.name, self.scale, list(self.arms), list(self.seeds))
+        return self.graph.grid(self.name, self.scale, list(self.arms), list(self.seeds))
 
-    def label(self, node: graph.Node) -> str:
+    def label(self, node: Node) -> str:
         return node.name if node.recipe == self.name else f"{node.recipe}/{node.name}"
 
-    def folder(self, node: graph.Node) -> Path:
-        return self.root / graph.folder(node)
+    def folder(self, node: Node) -> Path:
+        return self.root / node.folder
 
-    def sentinel(self, node: graph.Node) -> Path:
-        return self.root / graph.sentinel(node)
+    def sentinel(self, node: Node) -> Path:
+        return self.root / node.sentinel
 
     def checkpoints(self, arm: str) -> list[str]:
         """The evaluated checkpoints of an arm: the first named stands for before, the last for after."""
-        return graph.checkpoints(self.recipe, self.scale, arm)
+        return self.recipe.checkpoints(self.scale, arm)
 
     @property
     def ends(self) -> list[str]:
@@ -124,7 +124,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 def collect(run: Run) -> pd.DataFrame:
     """The tidy table of a run."""
     claims = run.spec.get("claims", [])
-    cache: dict[graph.Node, pd.DataFrame] = {}
+    cache: dict[Node, pd.DataFrame] = {}
     parts = []
     for arm in run.arms:
         for seed in run.seeds:
@@ -137,7 +137,7 @@ def collect(run: Run) -> pd.DataFrame:
     return table[COLUMNS].astype(dict.fromkeys(NUMBERS, float))
 
 
-def _numbers(run: Run, node: graph.Node, claims: list[dict[str, Any]]) -> pd.DataFrame:
+def _numbers(run: Run, node: Node, claims: list[dict[str, Any]]) -> pd.DataFrame:
     """Columns node to source of one artefact; empty where there is none."""
     found = read_json(run.sentinel(node))
     if found is None:
@@ -158,7 +158,7 @@ def _numbers(run: Run, node: graph.Node, claims: list[dict[str, Any]]) -> pd.Dat
     numbers = [frame.reindex(columns=final.columns) for frame in (final, curve) if len(frame)]
     typed = [frame.astype(dict.fromkeys(NUMBERS, float)) for frame in numbers]
     joined = pd.concat(typed, ignore_index=True) if typed else final
-    return joined.assign(node=run.label(node), source=graph.sentinel(node))
+    return joined.assign(node=run.label(node), source=node.sentinel)
 
 
 def _evaluated(tasks: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -15,7 +15,7 @@ from great_tables import GT
 from analysis import claims
 from analysis.means import DASH, LENGTHS, MINUS, Mean, average, number, shown
 from analysis.table import Run, measured
-from recipes import graph
+from recipes.graph import Node
 
 # what arms are compared by: the first that was measured
 MEASURES = {"gold": "gold reward", "accuracy": "accuracy", "proxy": "reward of the reward model"}
@@ -31,8 +31,8 @@ def largest(table: pd.DataFrame, task: str, name: str) -> str | None:
 
 def tasks(run: Run, arm: str, checkpoint: str) -> dict[str, dict]:
     """The evaluation tasks of one checkpoint, resolved."""
-    node = graph.Node(run.name, run.scale, arm, run.seeds[0], checkpoint, "eval")
-    return graph.resolve(run.recipes, graph.owner(run.recipes, node))["tasks"]
+    node = Node(run.name, run.scale, arm, run.seeds[0], checkpoint, "eval")
+    return run.graph.config(run.graph.owner(node))["tasks"]
 
 
 def headline(run: Run) -> str:

@@ -11,7 +11,7 @@ from analysis import tables
 from analysis.means import DASH, average, number
 from analysis.statistics import ENOUGH, covers
 from analysis.table import Run, measured, read_lines
-from recipes import graph
+from recipes.graph import Node
 
 
 def fixed(run: Run) -> str:
@@ -39,7 +39,7 @@ def shares_base(run: Run) -> bool:
     grids = [run.nodes(run.arms[0], seed) for seed in run.seeds]
     pinned = set.intersection(*map(set, grids)) if len(grids) > 1 else set()
     stages = [node for node in grids[0] if node.kind == "stage"]
-    return bool(pinned) or any(graph.model_of(run.recipes, node) for node in stages)
+    return bool(pinned) or any(run.graph.model_of(node) for node in stages)
 
 
 def coverage(n: int) -> str:
@@ -55,7 +55,7 @@ def coverage(n: int) -> str:
 def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """The standard error of each accuracy among tables.arms() `rows`, and the shares of its square."""
     found = []
-    read: dict[graph.Node, dict[str, dict[Any, float]]] = {}
+    read: dict[Node, dict[str, dict[Any, float]]] = {}
     for row in rows.to_dict("records"):
         at, task = f"{row['arm']}/{row['checkpoint']}", row["task"]
         items, sampling = (
@@ -100,11 +100,11 @@ def components(
 
 
 def _rates(
-    run: Run, arm: str, checkpoint: str, task: str, read: dict[graph.Node, dict[str, dict[Any, float]]]
+    run: Run, arm: str, checkpoint: str, task: str, read: dict[Node, dict[str, dict[Any, float]]]
 ) -> np.ndarray:
     """Share of right answers (models, items), of the items that all models were asked; `read` is a cache."""
-    asked = [graph.Node(run.name, run.scale, arm, seed, checkpoint, "eval") for seed in run.seeds]
-    nodes = list(dict.fromkeys(graph.owner(run.recipes, node) for node in asked))
+    asked = [Node(run.name, run.scale, arm, seed, checkpoint, "eval") for seed in run.seeds]
+    nodes = list(dict.fromkeys(run.graph.owner(node) for node in asked))
     for node in nodes:
         if node not in read:
             read[node] = {}

@@ -3,29 +3,28 @@
 import argparse
 import shutil
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
-from recipes import graph
 from recipes.errors import UserError
-from recipes.recipe import Recipe, load_all
+from recipes.graph import Graph, Node
+from recipes.recipe import load_all
 
 
-def unused(recipes: Mapping[str, Recipe], folder: Path) -> list[Path]:
+def unused(graph: Graph, folder: Path) -> list[Path]:
     """Folders recipe/scale/arm/seedN/stage/lineage whose lineage the recipe's node no longer has."""
     folders = (path for path in sorted(folder.glob("*/*/*/seed*/*/*")) if path.is_dir())
-    return [path for path in folders if not _used(recipes, path)]
+    return [path for path in folders if not _used(graph, path)]
 
 
-def _used(recipes: Mapping[str, Recipe], path: Path) -> bool:
+def _used(graph: Graph, path: Path) -> bool:
     name, scale, arm, seed, stage, lineage = path.parts[-6:]
-    recipe = recipes.get(name)
+    recipe = graph.recipes.get(name)
     if recipe is None or scale not in recipe.spec["scales"] or arm not in recipe.arms(scale):
         return False
-    if stage not in graph.stages(recipe, scale, arm):
+    if stage not in recipe.stages(scale, arm):
         return False
-    node = graph.Node(name, scale, arm, int(seed.removeprefix("seed")), stage, "stage")
-    return graph.lineage(recipes, node).startswith(lineage)
+    node = Node(name, scale, arm, int(seed.removeprefix("seed")), stage, "stage")
+    return graph.lineage(node).startswith(lineage)
 
 
 def main() -> int:
@@ -33,7 +32,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, nargs="?", default="checkpoints")
     folder = parser.parse_args().folder
     try:
-        paths = unused(load_all(), folder)
+        paths = unused(Graph(load_all()), folder)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

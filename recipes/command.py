@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recipes import graph
 from recipes.errors import UserError, nearest
-from recipes.recipe import INNER, TARGETS, Recipe
+from recipes.graph import Graph, Node
+from recipes.recipe import INNER, TARGETS
+from recipes.spec.recipe import REPORTS, Recipe
 from snakemake_logger_plugin_encore import is_snakemake
 
 # What the rules make, beside what is named after a checkpoint.
@@ -27,7 +28,7 @@ _LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "prin
 class Report(NamedTuple):
     recipe: str
     scale: str
-    report: str  # of graph.REPORTS
+    report: str  # of REPORTS
 
     @property
     def page(self) -> Path:
@@ -75,27 +76,24 @@ def runs_jobs(args: Namespace | None) -> bool:
     return args is None or not any(getattr(args, mode, None) for mode in _LOOKING)
 
 
-def asked(
-    recipes: Mapping[str, Recipe], chosen: Choice, args: Namespace | None, quickstart: str
-) -> list[Report | graph.Node]:
+def asked(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: str) -> list[Report | Node]:
     """The reports and nodes that the command line asks for; as a library, all reports of the scale.
 
     Raises UserError for a target that is neither a rule nor a file that one of them makes.
     """
     targets = (args.targets or ["all"]) if args else ["everything"]
-    return [found for target in targets for found in target_of(recipes, chosen, str(target), quickstart)]
+    return [found for target in targets for found in target_of(graph, chosen, str(target), quickstart)]
 
 
-def target_of(
-    recipes: Mapping[str, Recipe], chosen: Choice, target: str, quickstart: str
-) -> list[Report | graph.Node]:
+def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> list[Report | Node]:
     """What one target asks for; nothing if it is the benchmark or the clean-up.  Raises UserError."""
+    recipes = graph.recipes
     path = os.path.relpath(target) if "/" in target else target  # as Snakemake reads it
     parts = path.split("/")
     if path in (*BENCHMARKS, "benchmarks", "clean_checkpoints"):
         return []
     if parts[0] == "results" and len(parts) > 3:
-        return [_file(recipes, chosen, parts)]
+        return [_file(graph, chosen, parts)]
     if target == "all":
         if quickstart not in recipes:
             raise UserError(f"recipes/{quickstart}.yaml: missing; the quickstart runs it")
@@ -112,39 +110,40 @@ def target_of(
     raise UserError(f'no target or recipe "{target}"{nearest(target, [*recipes, *TARGETS])}')
 
 
-def _file(recipes: Mapping[str, Recipe], chosen: Choice, parts: list[str]) -> Report | graph.Node:
+def _file(graph: Graph, chosen: Choice, parts: list[str]) -> Report | Node:
     target, (_, name, scale, arm) = "/".join(parts), parts[:4]
+    recipes = graph.recipes
     if name not in recipes:
         raise UserError(f'{target}: unknown recipe "{name}"{nearest(name, list(recipes))}')
     recipe = recipes[name]
     _scale(recipe, scale, target)
-    if (report := arm.removesuffix(".html")) in graph.REPORTS:
+    if (report := arm.removesuffix(".html")) in REPORTS:
         if arm == report:
             _made(target, "/".join(parts[4:]), REPORT_FILES)
         return Report(name, scale, report)
     arms = recipe.arms(scale)
     if arm not in arms:
-        near = nearest(arm, [*arms, *graph.REPORTS])
+        near = nearest(arm, [*arms, *REPORTS])
         raise UserError(f'{target}: unknown arm "{arm}" at scale {scale}{near}')
-    _, seeds = graph.selection(recipe, scale, "report", chosen.seeds)
+    _, seeds = recipe.selection(scale, "report", chosen.seeds)
     seed = re.fullmatch(r"seed(\d+)", parts[4]) if len(parts) == 7 else None
     if seed is None:
         raise UserError(f"{target}: no such file; expected results/recipe/scale/arm/seedN/stage/metrics.json")
     kind = "eval" if parts[5] == "evals" else "stage"
-    known = (graph.checkpoints if kind == "eval" else graph.stages)(recipe, scale, arm)
+    known = recipe.checkpoints(scale, arm) if kind == "eval" else recipe.stages(scale, arm)
     node_name = parts[6].split(".")[0] if kind == "eval" else parts[5]
     if node_name not in known:
         what = "checkpoint" if kind == "eval" else "stage"
         raise UserError(f'{target}: unknown {what} "{node_name}"{nearest(node_name, known)}')
     scores = (f"{node_name}.json", f"{node_name}.samples.jsonl")
     _made(target, parts[6], scores if kind == "eval" else STAGE_FILES)
-    node = graph.Node(name, scale, arm, int(seed[1]), node_name, kind)
-    pinned = graph.owner(recipes, replace(node, seed=seeds[0]))  # its seed may be none of the run's
+    node = Node(name, scale, arm, int(seed[1]), node_name, kind)
+    pinned = graph.owner(replace(node, seed=seeds[0]))  # its seed may be none of the run's
     if node.seed not in seeds and node != pinned:
         raise UserError(f"{target}: seeds are {seeds[0]} to {seeds[-1]}; ask for more with --config seeds=N")
-    owner = graph.owner(recipes, node)
+    owner = graph.owner(node)
     if owner != node:
-        raise UserError(f"{target}: the same as {graph.sentinel(owner)}; ask for that")
+        raise UserError(f"{target}: the same as {owner.sentinel}; ask for that")
     return node
 
 
@@ -170,7 +169,7 @@ def show(pages: Iterable[Path]) -> None:
 class Unchanged(logging.Filter):
     """Shows the reports asked for where Snakemake logs that nothing is to be done: it then runs no hook."""
 
-    def __init__(self, asked: Iterable[Report | graph.Node]) -> None:
+    def __init__(self, asked: Iterable[Report | Node]) -> None:
         super().__init__()
         self.pages = [one.page for one in asked if isinstance(one, Report)]
 

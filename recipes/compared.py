@@ -7,14 +7,11 @@ is checked; a number that is missing then leaves its claim untested.
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from recipes import graph
 from recipes.errors import UserError
+from recipes.graph import Graph, Node
 from recipes.shape import known
-
-if TYPE_CHECKING:
-    from recipes.recipe import Recipe
+from recipes.spec.recipe import Recipe
 
 METRICS = ("format_rate", "truncation_rate", "length")
 VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # of tasks that can tell right from wrong
@@ -44,7 +41,7 @@ FORMS = (
 )
 
 
-def check(recipe: "Recipe") -> None:
+def check(recipe: Recipe) -> None:
     """Every claim at each of its scales, and every published number that names a place."""
     for claim in recipe.spec.get("claims", []):
         other = "against_metric" if "against_metric" in claim else "metric"
@@ -57,7 +54,7 @@ def check(recipe: "Recipe") -> None:
 
 
 def _check_place(
-    recipe: "Recipe", scale: str, path: str, row: Mapping[str, str], key: str, metric_key: str
+    recipe: Recipe, scale: str, path: str, row: Mapping[str, str], key: str, metric_key: str
 ) -> None:
     """That row[key], a place, exists at the scale and can be measured by row[metric_key]."""
     place, metric = row[key], row[metric_key]
@@ -68,7 +65,7 @@ def _check_place(
         valid = ", ".join(recipe.arms(scale))
         raise UserError(f'{path}.{key}: arm "{arm}" does not exist at scale {scale}; there are: {valid}')
     known(f"{path}.{key}", [arm], recipe.arms(scale), "arm")
-    checkpoints, stages = graph.checkpoints(recipe, scale, arm), graph.stages(recipe, scale, arm)
+    checkpoints, stages = recipe.checkpoints(scale, arm), recipe.stages(scale, arm)
     known(f"{path}.{key}", [node], [*checkpoints, *stages], "checkpoint or stage")
     if node in stages and of_training(metric):
         return
@@ -78,8 +75,8 @@ def _check_place(
             f"its stages: {', '.join(stages)}"
         )
     if node in checkpoints:
-        evaluated = graph.Node(recipe.name, scale, arm, 0, node, "eval")
-        tasks = graph.resolve({recipe.name: recipe}, evaluated)["tasks"]
+        evaluated = Node(recipe.name, scale, arm, 0, node, "eval")
+        tasks = Graph({recipe.name: recipe}).config(evaluated)["tasks"]
         _check_evaluated(f"{path}.{metric_key}", metric, tasks, f"{place} (scale {scale})")
     else:
         forms = f"{', '.join(FORMS[:-1])} or {FORMS[-1]}"
@@ -110,7 +107,7 @@ def of_training(metric: str) -> bool:
     return (kind in OF_TRAINING and bool(name)) or (kind in OF_PEAK and name in REWARDS)
 
 
-def _check_pair(recipe: "Recipe", path: str, row: Mapping) -> None:
+def _check_pair(recipe: Recipe, path: str, row: Mapping) -> None:
     """A published preference: `of` and `against` are policies that are evaluated, at some scale both."""
     if absent := [key for key in ("of", "against", "metric") if key not in row]:
         raise UserError(f"{path}.{absent[0]}: missing; of, against and metric go together")
@@ -124,7 +121,7 @@ def _check_pair(recipe: "Recipe", path: str, row: Mapping) -> None:
             for key in ("of", "against"):
                 arm, _, checkpoint = row[key].partition("/")
                 known(f"{path}.{key}", [arm], recipe.arms(scale), f"arm at scale {scale}")
-                checkpoints = list(graph.checkpoints(recipe, scale, arm))
+                checkpoints = list(recipe.checkpoints(scale, arm))
                 known(f"{path}.{key}", [checkpoint], checkpoints, f"checkpoint of arm {arm}")
             return
         except UserError as error:
@@ -132,7 +129,7 @@ def _check_pair(recipe: "Recipe", path: str, row: Mapping) -> None:
     raise failures[0]
 
 
-def _check_published(recipe: "Recipe", path: str, row: Mapping) -> None:
+def _check_published(recipe: Recipe, path: str, row: Mapping) -> None:
     if "of" in row or "against" in row:
         return _check_pair(recipe, path, row)
     if ("metric" in row) != ("at" in row):

@@ -1,16 +1,15 @@
 """What the Snakefile's rules ask of a job's wildcards `w`: recipe, scale, arm, seed, stage or checkpoint."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from recipes import graph, redo
+from recipes import redo
 from recipes.command import Choice, Report
-from recipes.graph import Node
-from recipes.recipe import Recipe
+from recipes.graph import Graph, Node
 
 MEMORY = 4000  # MB
 MEMORY_OF_A_GPU = 64_000  # MB
@@ -18,7 +17,7 @@ MEMORY_OF_A_GPU = 64_000  # MB
 
 @dataclass(frozen=True)
 class Jobs:
-    recipes: Mapping[str, Recipe]
+    graph: Graph
     choice: Choice
 
     def nodes(self, asked: Iterable[Report | Node]) -> list[Node]:
@@ -26,7 +25,7 @@ class Jobs:
         nodes = []
         for one in asked:
             nodes += [one] if isinstance(one, Node) else self.grid(*one)
-        return graph.with_upstream(self.recipes, nodes)
+        return self.graph.with_upstream(nodes)
 
     def judgements(self, asked: Iterable[Report | Node]) -> dict[Path, str]:
         """The table of each report asked for -> what it should have been judged from."""
@@ -34,11 +33,13 @@ class Jobs:
 
     def here(self) -> list[str]:
         """The recipes that have the chosen scale."""
-        return [name for name, recipe in self.recipes.items() if self.choice.scale in recipe.spec["scales"]]
+        return [
+            name for name, recipe in self.graph.recipes.items() if self.choice.scale in recipe.spec["scales"]
+        ]
 
     def grid(self, recipe: str, scale: str, report: str) -> list[Node]:
-        arms, seeds = graph.selection(self.recipes[recipe], scale, report, self.choice.seeds)
-        return graph.grid(self.recipes, recipe, scale, arms, seeds)
+        arms, seeds = self.graph.recipes[recipe].selection(scale, report, self.choice.seeds)
+        return self.graph.grid(recipe, scale, arms, seeds)
 
     def node(self, w: Any) -> Node:
         kind, name = ("stage", w.stage) if "stage" in w.keys() else ("eval", w.checkpoint)  # noqa: SIM118
@@ -47,67 +48,67 @@ class Jobs:
     def upstream(self, w: Any) -> dict[str, str | list[str]]:
         """role -> sentinel, and the marker that has the job redone if its result no longer holds."""
         node = self.node(w)
-        marker = redo.marker(graph.sentinel(node))
-        sources = {role: graph.sentinel(n) for role, n in redo.waits_for(self.recipes, node).items()}
+        marker = redo.marker(node.sentinel)
+        sources = {role: n.sentinel for role, n in redo.waits_for(self.graph, node).items()}
         return {**sources, "stale": [str(marker)] if marker.exists() else []}
 
     def kind(self, w: Any) -> str:
-        return graph.resolve(self.recipes, self.node(w))["run"]
+        return self.graph.config(self.node(w))["run"]
 
     def config(self, w: Any) -> str:
         """One sorted JSON, for Snakemake compares several params as a set."""
         node = self.node(w)
-        config = graph.resolve(self.recipes, node)
+        config = self.graph.config(node)
         return json.dumps(config | ({"seed": node.seed} if node.kind == "eval" else {}), sort_keys=True)
 
     def inputs(self, w: Any) -> str:
-        sources = graph.inputs(self.recipes, self.node(w))
-        return " ".join(f"--input {role}={graph.sentinel(node)}" for role, node in sources.items())
+        sources = self.graph.inputs(self.node(w))
+        return " ".join(f"--input {role}={node.sentinel}" for role, node in sources.items())
 
     def model(self, w: Any) -> str:
         """What an evaluation measures: a stage's metrics.json, or a model of the Hub or of a folder."""
-        source = graph.inputs(self.recipes, self.node(w)).get("model")
-        leaf = graph.model_of(self.recipes, self.node(w))
-        return graph.sentinel(source) if source else "hub:" + json.dumps(leaf, sort_keys=True)
+        source = self.graph.inputs(self.node(w)).get("model")
+        leaf = self.graph.model_of(self.node(w))
+        return source.sentinel if source else "hub:" + json.dumps(leaf, sort_keys=True)
 
     def judges(self, w: Any) -> str:
         """The stages an evaluation scores by, as options of its command."""
-        sources = graph.inputs(self.recipes, self.node(w))
-        return " ".join(f"--input {r}={graph.sentinel(n)}" for r, n in sources.items() if r != "model")
+        sources = self.graph.inputs(self.node(w))
+        return " ".join(f"--input {r}={n.sentinel}" for r, n in sources.items() if r != "model")
 
     def lineage(self, w: Any) -> str:
-        return graph.lineage(self.recipes, self.node(w))
+        return self.graph.lineage(self.node(w))
 
     def record(self, w: Any) -> str:
         """The file that notes the lineage once the job is done."""
-        return str(redo.record(graph.sentinel(self.node(w))))
+        return str(redo.record(self.node(w).sentinel))
 
     def threads(self, w: Any) -> int:
-        return graph.resolve(self.recipes, self.node(w)).get("threads", 1)
+        return self.graph.config(self.node(w)).get("threads", 1)
 
     def resource(self, name: str, default: int) -> Callable[[Any], int]:
-        return lambda w: graph.resources(self.recipes, self.node(w)).get(name, default)
+        return lambda w: self.graph.resources(self.node(w)).get(name, default)
 
     def memory(self, w: Any) -> int:
         """MB of the host's memory. Weights pass through it in float32 before they are on a GPU."""
-        asked = graph.resources(self.recipes, self.node(w))
+        asked = self.graph.resources(self.node(w))
         return asked.get("mem_mb", MEMORY + asked.get("gpu", 0) * MEMORY_OF_A_GPU)
 
     def members(self, w: Any) -> list[str]:
         """Sentinels of all that a report shows."""
         table = Report(w.recipe, w.scale, w.report).table
         stale = [str(redo.marker(table))] if redo.marker(table).exists() else []
-        return [graph.sentinel(node) for node in self.grid(w.recipe, w.scale, w.report)] + stale
+        return [node.sentinel for node in self.grid(w.recipe, w.scale, w.report)] + stale
 
     def seeds(self, w: Any) -> int:
-        return len(graph.selection(self.recipes[w.recipe], w.scale, w.report, self.choice.seeds)[1])
+        return len(self.graph.recipes[w.recipe].selection(w.scale, w.report, self.choice.seeds)[1])
 
     def judged_record(self, w: Any) -> str:
         return str(redo.record(Report(w.recipe, w.scale, w.report).table))
 
     def judged(self, w: Any) -> str:
         """A hash of what a report says: the recipe's text, and the lineages of what it shows."""
-        lineages = [graph.lineage(self.recipes, node) for node in self.grid(w.recipe, w.scale, w.report)]
+        lineages = [self.graph.lineage(node) for node in self.grid(w.recipe, w.scale, w.report)]
         return sha256(
-            json.dumps([self.recipes[w.recipe].spec, lineages], sort_keys=True).encode()
+            json.dumps([self.graph.recipes[w.recipe].spec, lineages], sort_keys=True).encode()
         ).hexdigest()

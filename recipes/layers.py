@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from recipes import graph
 from recipes.errors import UserError
 from recipes.fields import fields
 from recipes.shape import check, known, schema
+from recipes.spec.recipe import REPORTS
 
 
 def check_shape(spec: Mapping) -> None:
@@ -21,7 +21,7 @@ def check_shape(spec: Mapping) -> None:
     if "evals" in spec["stages"]:
         raise UserError("stages.evals: a reserved name; call the stage something else")
     for arm in arms:
-        if arm in graph.REPORTS:  # folders beside the arms' in results/, as is `evals` beside stages'
+        if arm in REPORTS:  # folders beside the arms' in results/, as is `evals` beside stages'
             raise UserError(f"arms.{arm}: a reserved name; call the arm something else")
         known(f"arms.{arm}.scales", spec["arms"][arm].get("scales", []), scales, "scale")
     if arms[0] != "base-recipe":

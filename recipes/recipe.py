@@ -2,14 +2,15 @@
 
 import math
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from recipes.errors import UserError
+from recipes.graph import Graph
 from recipes.layers import check_layers, check_shape
+from recipes.spec.recipe import Recipe
 from recipes.validate import check_whole
 
 SCHEMA = 1
@@ -18,17 +19,6 @@ TARGETS = ("all", "everything", "benchmarks", "clean_checkpoints")
 INNER = ("train", "evaluate", "analyse", "report")  # rules of one job each
 RESERVED = (*TARGETS, *INNER, "published")
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-@dataclass(frozen=True)
-class Recipe:
-    name: str
-    spec: dict[str, Any]  # never changed in place: what follows from it is computed once
-    known: dict[tuple, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def arms(self, scale: str) -> list[str]:
-        """The arms that exist at a scale, in the recipe's order: the first is the paper's own."""
-        return [arm for arm, spec in self.spec["arms"].items() if scale in spec.get("scales", [scale])]
 
 
 class _StrictLoader(_Loader):  # type: ignore[misc, valid-type]
@@ -71,15 +61,7 @@ def load(path: str | Path) -> Recipe:
     return recipe
 
 
-class Recipes(dict[str, Recipe]):
-    """Recipes by name, loaded together and never changed; `found` is what the graph knows of them."""
-
-    def __init__(self, recipes: dict[str, Recipe]):
-        super().__init__(recipes)
-        self.found: dict[Any, Any] = {}
-
-
-def load_all(folder: str | Path = "recipes") -> Recipes:
+def load_all(folder: str | Path = "recipes") -> dict[str, Recipe]:
     """Every recipe of a folder by name, each checked at every scale and arm, with those it builds on."""
     paths = {p.stem: p for p in sorted(Path(folder).glob("*.y*ml")) if p.name != "schema.yaml"}
     if not paths:
@@ -91,10 +73,11 @@ def load_all(folder: str | Path = "recipes") -> Recipes:
             raise UserError(f'{path}: a recipe has a name of lower-case letters, digits and "_"; rename it')
         if name in RESERVED:
             raise UserError(f"{path}: a reserved name; call the recipe something else")
-    recipes = Recipes({name: load(path) for name, path in paths.items()})
+    recipes = {name: load(path) for name, path in paths.items()}
+    graph = Graph(recipes)
     for name, recipe in recipes.items():
         try:
-            check_whole(recipes, recipe)
+            check_whole(graph, recipe)
         except UserError as error:
             raise UserError(f"{paths[name]}: {error}") from None
     return recipes

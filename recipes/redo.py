@@ -15,9 +15,8 @@ from pathlib import Path
 from time import time_ns
 from typing import NoReturn, TextIO
 
-from recipes import graph
 from recipes.errors import UserError
-from recipes.recipe import Recipe
+from recipes.graph import Graph, Node
 from recipes.runtime import files, sentinel
 from recipes.runtime.lock import only_one
 
@@ -34,19 +33,19 @@ def record(result: str | Path) -> Path:
     return Path(result).with_suffix(".lineage")
 
 
-def outdated(recipes: Mapping[str, Recipe], node: graph.Node, root: Path = Path(".")) -> str | None:
+def outdated(graph: Graph, node: Node, root: Path = Path(".")) -> str | None:
     """Why the node's result under `root` is not the recipe's any more; None where it is, or none is there."""
-    path = root / graph.sentinel(node)
-    return _outdated(path, graph.lineage(recipes, node)) if path.exists() else None
+    path = root / node.sentinel
+    return _outdated(path, graph.lineage(node)) if path.exists() else None
 
 
-def waits_for(recipes: Mapping[str, Recipe], node: graph.Node) -> dict[str, graph.Node]:
+def waits_for(graph: Graph, node: Node) -> dict[str, Node]:
     """role -> the nodes that must be there before `node` is made; none that is only repeated."""
-    sources = graph.inputs(recipes, node)
-    path = Path(graph.sentinel(node))
-    if not path.exists() or marker(path).exists() or outdated(recipes, node):
+    sources = graph.inputs(node)
+    path = Path(node.sentinel)
+    if not path.exists() or marker(path).exists() or outdated(graph, node):
         return sources
-    return {role: source for role, source in sources.items() if not _repeated(recipes, source)}
+    return {role: source for role, source in sources.items() if not _repeated(graph, source)}
 
 
 def _outdated(result: Path, identity: str) -> str | None:
@@ -57,16 +56,14 @@ def _outdated(result: Path, identity: str) -> str | None:
     return None if same else "it was made from other settings"
 
 
-def _repeated(recipes: Mapping[str, Recipe], node: graph.Node) -> bool:
+def _repeated(graph: Graph, node: Node) -> bool:
     """Whether the node is to be made once more, just as it was."""
-    path = Path(graph.sentinel(node))
-    same = _outdated(path, graph.lineage(recipes, node)) is None
+    path = Path(node.sentinel)
+    same = _outdated(path, graph.lineage(node)) is None
     return (not path.exists() or marker(path).exists()) and same
 
 
-def prepare(
-    recipes: Mapping[str, Recipe], nodes: Iterable[graph.Node], reports: Mapping[Path, str], running: bool
-) -> TextIO | None:
+def prepare(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str], running: bool) -> TextIO | None:
     """Mark what no longer holds, a line each on stderr; when `running`, hold the folder by the returned file.
 
     Raises UserError if another process holds it; who only looks (a dry-run, a summary) then changes nothing.
@@ -77,7 +74,7 @@ def prepare(
         if running:
             raise
         return None
-    for line in mark(recipes, nodes, reports):
+    for line in mark(graph, nodes, reports):
         print(line, file=sys.stderr)
     if running:
         return held
@@ -85,9 +82,7 @@ def prepare(
     return None
 
 
-def mark(
-    recipes: Mapping[str, Recipe], nodes: Iterable[graph.Node], reports: Mapping[Path, str]
-) -> list[str]:
+def mark(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str]) -> list[str]:
     """Write or remove the marker of each result; one line for each that will be redone.
 
     `reports`: table of a report -> what it should have been judged from.
@@ -95,10 +90,10 @@ def mark(
     checked = _read_checked()
     reasons: dict[Path, str | None] = {}
     for node in nodes:
-        path = Path(graph.sentinel(node))
-        reasons[path] = outdated(recipes, node)
+        path = Path(node.sentinel)
+        reasons[path] = outdated(graph, node)
         if path.exists() and reasons[path] is None:
-            reasons[path] = _stale(path, checked) if node.kind == "stage" else _remeasure(recipes, node)
+            reasons[path] = _stale(path, checked) if node.kind == "stage" else _remeasure(graph, node)
     files.write_json(CHECKED, checked)
     for path, judged in reports.items():
         reasons[path] = _outdated(path, judged) if path.exists() else None
@@ -142,10 +137,10 @@ def _read_checked() -> dict[str, dict]:
     return checked if isinstance(checked, dict) else {}
 
 
-def _remeasure(recipes: Mapping[str, Recipe], node: graph.Node) -> str | None:
+def _remeasure(graph: Graph, node: Node) -> str | None:
     """Why an evaluation is to be made again."""
-    path = Path(graph.sentinel(node))
-    sources = graph.inputs(recipes, node)
+    path = Path(node.sentinel)
+    sources = graph.inputs(node)
     if not sources:
         return None
     try:
@@ -155,7 +150,7 @@ def _remeasure(recipes: Mapping[str, Recipe], node: graph.Node) -> str | None:
         return "it is not readable"
     for role, source in sources.items():
         try:
-            now = sentinel.read(Path(graph.sentinel(source)))["digest"]
+            now = sentinel.read(Path(source.sentinel))["digest"]
         except (OSError, ValueError):
             continue  # redone or not there: nothing to compare with
         if measured.get(role) != now:

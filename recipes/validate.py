@@ -6,17 +6,16 @@ the shape of the file and each layer (base, scale, arm) by itself.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evals import config as evals_config
 from evals.config import ROLES
-from recipes import compared, graph, layers, products
+from recipes import compared, layers, products
 from recipes.checks import dpo, grpo, label, ppo, reward_model
 from recipes.errors import UserError
+from recipes.graph import Graph, Node
 from recipes.shape import check, known, schema
-
-if TYPE_CHECKING:
-    from recipes.recipe import Recipe
+from recipes.spec.recipe import Recipe
 
 # Kind of stage -> the rule of which of its keys go together.
 COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
@@ -29,24 +28,24 @@ COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
 }
 
 
-def check_whole(recipes: Mapping[str, "Recipe"], recipe: "Recipe") -> None:
+def check_whole(graph: Graph, recipe: Recipe) -> None:
     """The recipe as it resolves at every scale and arm, then its claims."""
     for scale in recipe.spec["scales"]:
         for arm in recipe.arms(scale):
             where = f" (scale {scale}, arm {arm})"
-            for name, stage in graph.overlaid(recipe, scale, arm, "stages").items():
+            for name, stage in recipe.overlaid(scale, arm, "stages").items():
                 if "run" not in stage:  # deleted by a layer, and in part written again by one above
                     raise UserError(f"stages.{name}.run: missing{where}")
-            for name in graph.stages(recipe, scale, arm):
-                node = graph.Node(recipe.name, scale, arm, 0, name, "stage")
-                _check_needs(recipes, node, where)
-                _check_stage(graph.overlaid(recipe, scale, arm, "stages")[name], f"stages.{name}", where)
+            for name in recipe.stages(scale, arm):
+                node = Node(recipe.name, scale, arm, 0, name, "stage")
+                _check_needs(graph, node, where)
+                _check_stage(recipe.overlaid(scale, arm, "stages")[name], f"stages.{name}", where)
                 with _under(f"stages.{name}", where):
-                    label.check_samples(recipes, node)
-            _check_evals(recipes, recipe, scale, arm, where)
-            for name in graph.stages(recipe, scale, arm):
-                _check_cycle(recipes, graph.Node(recipe.name, scale, arm, 0, name, "stage"), [])
-        if not graph.selection(recipe, scale, "quickstart", None)[0]:
+                    label.check_samples(graph, node)
+            _check_evals(graph, recipe, scale, arm, where)
+            for name in recipe.stages(scale, arm):
+                _check_cycle(graph, Node(recipe.name, scale, arm, 0, name, "stage"), [])
+        if not recipe.selection(scale, "quickstart", None)[0]:
             raise UserError(f"quickstart.arms: none of them exists at scale {scale}")
     compared.check(recipe)
 
@@ -128,44 +127,42 @@ def _check_template(template: str, path: str, where: str) -> None:
         worlds.prompt(template, "")
 
 
-def _check_needs(recipes: Mapping[str, "Recipe"], node: graph.Node, where: str) -> None:
-    stage = graph.overlaid(recipes[node.recipe], node.scale, node.arm, "stages")[node.name]
+def _check_needs(graph: Graph, node: Node, where: str) -> None:
+    stage = graph.stage(node)
     for role, text in stage.get("needs", {}).items():
         path = f"stages.{node.name}.needs.{role}"
-        _check_target(recipes, node, text, products.played_by(role, stage["run"]), path, where)
+        _check_target(graph, node, text, products.played_by(role, stage["run"]), path, where)
 
 
-def _check_target(
-    recipes: Mapping[str, "Recipe"], node: graph.Node, text: str, wanted: str, path: str, where: str
-) -> None:
+def _check_target(graph: Graph, node: Node, text: str, wanted: str, path: str, where: str) -> None:
     """That `text` names a stage there is, of a recipe there is, which makes what is `wanted`."""
-    recipe, target, arm = graph.reference(node, text)
-    known(path, [recipe], list(recipes), "recipe")
-    known(path, [node.scale], list(recipes[recipe].spec["scales"]), f"scale of recipe {recipe}")
-    arms = recipes[recipe].arms(node.scale)
+    recipe, target, arm = node.reference(text)
+    known(path, [recipe], list(graph.recipes), "recipe")
+    known(path, [node.scale], list(graph.recipes[recipe].spec["scales"]), f"scale of recipe {recipe}")
+    arms = graph.recipes[recipe].arms(node.scale)
     if not arms:
         raise UserError(f"{path}: recipe {recipe} has no arm at scale {node.scale}{where}")
     default = node.arm if recipe == node.recipe else arms[0]
     known(path, [arm or default], arms, f"arm of recipe {recipe} at scale {node.scale}")
-    stages = graph.stages(recipes[recipe], node.scale, arm or default)
+    stages = graph.recipes[recipe].stages(node.scale, arm or default)
     known(path, [target], stages, f"stage of recipe {recipe}")
-    made = products.made(graph.overlaid(recipes[recipe], node.scale, arm or default, "stages")[target])
+    made = products.made(graph.stage(Node(recipe, node.scale, arm or default, node.seed, target, "stage")))
     if made not in wanted.split(" or "):
         raise UserError(f"{path}: stage {target} makes {made}; expected one that makes {wanted}{where}")
 
 
-def _check_cycle(recipes: Mapping[str, "Recipe"], node: graph.Node, above: list[graph.Node]) -> None:
+def _check_cycle(graph: Graph, node: Node, above: list[Node]) -> None:
     if node in above:
         names = [f"{n.recipe}/{n.name}" for n in [*above[above.index(node) :], node]]
         raise UserError(f"stages.{above[-1].name}.needs: a cycle: {' needs '.join(names)}")
-    for source in graph.needs(recipes, node).values():
-        _check_needs(recipes, source, "")
-        _check_cycle(recipes, source, [*above, node])
+    for source in graph.needs(node).values():
+        _check_needs(graph, source, "")
+        _check_cycle(graph, source, [*above, node])
 
 
-def _check_evals(recipes: Mapping[str, "Recipe"], recipe: "Recipe", scale: str, arm: str, where: str) -> None:
-    evals = graph.overlaid(recipe, scale, arm, "evals")
-    stages = graph.overlaid(recipe, scale, arm, "stages")
+def _check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) -> None:
+    evals = recipe.overlaid(scale, arm, "evals")
+    stages = recipe.overlaid(scale, arm, "stages")
     for name, place in evals.get("checkpoints", {}).items():
         stage, _, role = place.partition(".")
         known(f"evals.checkpoints.{name}", [stage], list(stages), f"stage{where}")
@@ -193,12 +190,12 @@ def _check_evals(recipes: Mapping[str, "Recipe"], recipe: "Recipe", scale: str, 
                     f"{path}.score: {score} needs evals.models.{ROLES[score]}, which is missing{where}"
                 )
     for role, text in evals.get("models", {}).items():
-        node = graph.Node(recipe.name, scale, arm, 0, role, "eval")
-        _check_target(recipes, node, text, products.played_by(role), f"evals.models.{role}", where)
+        node = Node(recipe.name, scale, arm, 0, role, "eval")
+        _check_target(graph, node, text, products.played_by(role), f"evals.models.{role}", where)
     for name in checkpoints:
-        node = graph.Node(recipe.name, scale, arm, 0, name, "eval")
+        node = Node(recipe.name, scale, arm, 0, name, "eval")
         try:
-            evals_config.parse(graph.resolve({recipe.name: recipe}, node))
+            evals_config.parse(graph.config(node))
         except UserError as error:
             raise UserError(f"{error}{where}") from None
 

@@ -1,13 +1,10 @@
 """Who labels samples: which roles, dials and keys of a stage `label` go together. Checked before any job."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from recipes import graph
 from recipes.errors import UserError, nearest
-
-if TYPE_CHECKING:
-    from recipes.recipe import Recipe
+from recipes.graph import Graph, Node
 
 # by -> the roles it needs
 NEEDS: dict[str, tuple[str, ...]] = {
@@ -78,13 +75,13 @@ def product(stage: Mapping[str, Any]) -> str:
     return "preferences" if stage.get("keep", "preferences") == "preferences" else "demonstrations"
 
 
-def check_samples(recipes: Mapping[str, "Recipe"], node: graph.Node) -> None:
+def check_samples(graph: Graph, node: Node) -> None:
     """Raise UserError where a stage `label` is to perceive what its data do not have: a world, its gold."""
-    stage = graph.overlaid(recipes[node.recipe], node.scale, node.arm, "stages")[node.name]
+    stage = graph.stage(node)
     if stage["run"] != "label" or "data" not in stage.get("needs", {}):
         return
-    source = graph.needs(recipes, node)["data"]
-    drawn = graph.overlaid(recipes[source.recipe], source.scale, source.arm, "stages")[source.name]
+    source = graph.needs(node)["data"]
+    drawn = graph.stage(source)
     by, where = stage["by"], f"stage {source.name}"
     if drawn["run"] == "label":
         check_relabels(by, where)

@@ -7,6 +7,7 @@ from toy_run import ARMS, load_all, make
 
 from analysis import analyse
 from analysis.table import Run
+from recipes.graph import Graph
 
 
 @pytest.fixture(scope="session")
@@ -16,12 +17,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def run(root: Path) -> Run:
-    return Run(load_all(root), "toy_zero", "cpu", ARMS, (0, 1, 2), root)
+    return Run(Graph(load_all(root)), "toy_zero", "cpu", ARMS, (0, 1, 2), root)
 
 
 @pytest.fixture(scope="session")
 def quick(run: Run) -> Run:
-    return Run(run.recipes, "toy_zero", "cpu", ARMS[:1], (0, 1), run.root)
+    return Run(run.graph, "toy_zero", "cpu", ARMS[:1], (0, 1), run.root)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,8 @@ import pytest
 
 from analysis import analyse, claims, command, drawing, figures, learning_curves, summary
 from analysis.table import COLUMNS, Run, collect
-from recipes.recipe import Recipe
+from recipes.graph import Graph
+from recipes.spec.recipe import Recipe
 
 FIGURES = 14  # of one arm without a ladder: what compares arms has nothing to show
 
@@ -86,7 +87,7 @@ def test_no_two_of_many_arms_look_alike():
 
 
 def test_a_run_without_artefacts_still_reports(run, tmp_path):
-    empty = Run(run.recipes, run.name, run.scale, run.arms, run.seeds, tmp_path)
+    empty = Run(run.graph, run.name, run.scale, run.arms, run.seeds, tmp_path)
     lines = analyse.analyse(empty, tmp_path / "out")
     assert lines[3] == "Published claims: 6 not tested (a decision takes 5 seeds)"
     assert lines[4] == "No claim could be tested."
@@ -96,7 +97,7 @@ def test_a_run_without_artefacts_still_reports(run, tmp_path):
 def test_a_sweep_without_evaluations_says_so(run):
     bare = Recipe(run.name, run.spec | {"evals": {}, "claims": []})
     numbers = pd.DataFrame(columns=COLUMNS)
-    lines = summary.lines(replace(run, recipes={**run.recipes, run.name: bare}), numbers, [])
+    lines = summary.lines(replace(run, graph=Graph({**run.graph.recipes, run.name: bare})), numbers, [])
     assert lines[1] == "Accuracy (no model is evaluated): \N{EN DASH}"
 
 
@@ -131,7 +132,7 @@ def test_long_curves_are_thinned_without_moving_them():
 def test_the_kl_figure_names_its_reference(run, args, words):
     grpo = run.spec["stages"]["grpo"] | {"args": {"max_steps": 60, **args}}
     recipe = Recipe(run.name, run.spec | {"stages": {"grpo": grpo}})
-    said = learning_curves.reference(replace(run, recipes={**run.recipes, run.name: recipe}))
+    said = learning_curves.reference(replace(run, graph=Graph({**run.graph.recipes, run.name: recipe})))
     assert words in said
     assert bool(words) == bool(said)
 
@@ -145,7 +146,7 @@ def test_the_kl_figure_names_its_reference(run, args, words):
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(argv, message, run, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(command, "load_all", lambda folder: run.recipes)
+    monkeypatch.setattr(command, "load_all", lambda folder: run.graph.recipes)
     assert command.main("", lambda *args: None, [*argv, "--out", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert message in error

@@ -24,8 +24,8 @@ from analysis import (
 )
 from analysis.statistics import interval, iqm
 from analysis.table import collect, final
-from recipes import graph
-from recipes.recipe import Recipe
+from recipes.graph import Graph, Node
+from recipes.spec.recipe import Recipe
 
 TASK = "heldout"
 
@@ -56,7 +56,7 @@ def after(run) -> dict[str, list[float]]:
     """arm -> final accuracy of each seed, read from the evaluations themselves."""
 
     def read(arm: str, seed: int) -> float:
-        node = graph.Node(run.name, run.scale, arm, seed, "after", "eval")
+        node = Node(run.name, run.scale, arm, seed, "after", "eval")
         return json.loads(run.sentinel(node).read_text())["tasks"][TASK]["metrics"]["accuracy"]["value"]
 
     return {arm: [read(arm, seed) for seed in run.seeds] for arm in ARMS}
@@ -64,7 +64,7 @@ def after(run) -> dict[str, list[float]]:
 
 def changed(run, **keys):
     recipe = Recipe(run.name, run.spec | keys)
-    return replace(run, recipes={**run.recipes, run.name: recipe})
+    return replace(run, graph=Graph({**run.graph.recipes, run.name: recipe}))
 
 
 def test_arms_stand_by_what_they_gain_on_the_base_recipe(run, numbers, palette, after):

@@ -7,7 +7,9 @@ import pytest
 
 from analysis import learning_curves, objectives, report
 from analysis.table import Run
-from recipes.recipe import Recipe, load_all
+from recipes.graph import Graph
+from recipes.recipe import load_all
+from recipes.spec.recipe import Recipe
 
 
 def of(run, arms: dict, **stage):
@@ -16,8 +18,8 @@ def of(run, arms: dict, **stage):
         "stages": {"grpo": run.spec["stages"]["grpo"] | stage},
         "arms": {name: {"stages": {"grpo": {"args": args}}} for name, args in arms.items()},
     }
-    recipes = {**run.recipes, run.name: Recipe(run.name, spec)}
-    return replace(run, recipes=recipes, arms=tuple(arms))
+    recipes = {**run.graph.recipes, run.name: Recipe(run.name, spec)}
+    return replace(run, graph=Graph(recipes), arms=tuple(arms))
 
 
 def test_an_arm_is_told_by_what_defines_its_loss(run):
@@ -87,7 +89,7 @@ def test_every_recipe_of_the_repository_can_be_told():
     recipes, known = load_all(), set(pd.read_csv(objectives.CONFORMANCE).objective)
     for name, recipe in recipes.items():
         if arms := recipe.arms("cpu"):
-            table = objectives.optimised(Run(recipes, name, "cpu", tuple(arms), (0,)))
+            table = objectives.optimised(Run(Graph(recipes), name, "cpu", tuple(arms), (0,)))
             assert len(table) >= len(arms) or name == "tiny_lm"
             if "loss_type" in table:
                 assert set(table.objective[table.loss_type != objectives.DASH]) <= known

@@ -9,7 +9,6 @@ import pytest
 
 from analysis import claims, publish, table
 from analysis.hypotheses import holm, p_claim
-from recipes import graph
 from recipes.errors import UserError
 
 RECORDS = sorted(Path(__file__).parents[2].glob("results/published/*/claims.csv"))
@@ -62,7 +61,7 @@ def test_no_record_without_report(run, tmp_path):
 )
 def test_no_record_of_unknown_code(run, report, tmp_path, change, how):
     stage = next(node for node in run.all_nodes() if node.kind == "stage")
-    path = run.root / graph.folder(stage) / "provenance.json"
+    path = run.root / stage.folder / "provenance.json"
     kept = path.read_text()
     path.write_text(json.dumps(json.loads(kept) | change))
     try:

@@ -10,13 +10,14 @@ from toy_run import ARMS, HOSTILE
 
 from analysis import analyse, command, figures, report
 from analysis.table import Run
-from recipes.recipe import Recipe
+from recipes.graph import Graph
+from recipes.spec.recipe import Recipe
 
 
 @pytest.fixture(scope="module")
 def page(run, tmp_path_factory) -> Path:
     """The report of three arms, one of them with failed health checks, and a few of the figures."""
-    some = Run(run.recipes, run.name, run.scale, (*ARMS[:2], "no-cot-base"), run.seeds, run.root)
+    some = Run(run.graph, run.name, run.scale, (*ARMS[:2], "no-cot-base"), run.seeds, run.root)
     out = tmp_path_factory.mktemp("page") / "report"
     with pytest.MonkeyPatch.context() as patch:
         every = figures.plans
@@ -81,7 +82,7 @@ def test_how_flops_are_counted_is_said_once_a_stage(page):
 def test_a_run_without_artefacts_has_a_page(run, tmp_path):
     root = tmp_path / "root"
     shutil.copytree(run.root / "recipes", root / "recipes")
-    empty = Run(run.recipes, run.name, run.scale, run.arms, run.seeds, root)
+    empty = Run(run.graph, run.name, run.scale, run.arms, run.seeds, root)
     analyse.analyse(empty, tmp_path / "report")
     text = report.render(empty, tmp_path / "report")
     assert "6 not tested" in text
@@ -91,18 +92,18 @@ def test_a_run_without_artefacts_has_a_page(run, tmp_path):
 def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "plans", lambda *about: ())  # drawn for another test
     spec = run.spec | {"evals": run.spec["evals"] | {"checkpoints": {"after": "grpo"}}}
-    recipes = {**run.recipes, "toy_zero": Recipe("toy_zero", spec)}
-    one = Run(recipes, "toy_zero", "cpu", ARMS[:1], (0,), run.root)
+    recipes = {**run.graph.recipes, "toy_zero": Recipe("toy_zero", spec)}
+    one = Run(Graph(recipes), "toy_zero", "cpu", ARMS[:1], (0,), run.root)
     lines = analyse.analyse(one, tmp_path / "one")
     assert lines[1].startswith("Accuracy on heldout, base-recipe, after: 0.7")
     assert "has an accuracy on" in report.render(one, tmp_path / "one")
-    none = Run(recipes, "tiny_lm", "cpu", ("base-recipe",), (0,), run.root)
+    none = Run(Graph(recipes), "tiny_lm", "cpu", ("base-recipe",), (0,), run.root)
     analyse.analyse(none, tmp_path / "none")
     assert "This recipe states no claims." in report.render(none, tmp_path / "none")
 
 
 def test_without_the_analysis_it_is_one_clear_line(run, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(command, "load_all", lambda folder: run.recipes)
+    monkeypatch.setattr(command, "load_all", lambda folder: run.graph.recipes)
     argv = ["--recipe", "toy_zero", "--scale", "cpu", "--out", str(tmp_path / "report.html")]
     assert command.main("", report.write, argv) == 2
     assert "table.csv: missing; run analysis.analyse first" in capsys.readouterr().err

@@ -9,7 +9,9 @@ import pytest
 from analysis import claims, means, published, summary, tables
 from analysis.table import COLUMNS, Run, collect, health, measured, provenance, read_json, read_lines
 from recipes.errors import UserError
-from recipes.recipe import Recipe, load_all
+from recipes.graph import Graph
+from recipes.recipe import load_all
+from recipes.spec.recipe import Recipe
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +48,7 @@ def test_undefined_numbers_stay_undefined(table):
 
 
 def test_what_is_not_on_disk_has_no_rows(run, tmp_path):
-    empty = Run(run.recipes, run.name, run.scale, run.arms, run.seeds, tmp_path)
+    empty = Run(run.graph, run.name, run.scale, run.arms, run.seeds, tmp_path)
     assert len(collect(empty)) == 0
     assert len(health(empty)) == len(provenance(empty)) == 0
     assert tables.cost(provenance(empty)).iloc[-1].wall_s == 0
@@ -60,7 +62,9 @@ def test_nothing_shared_is_counted_twice(run):
 
 def test_of_two_stages_of_one_name_an_arm_has_its_own():
     root = Path(__file__).parents[2]
-    run = Run(load_all(root / "recipes"), "instructgpt", "cpu", ("base-recipe", "rm-shuffled", "large"), (0,))
+    run = Run(
+        Graph(load_all(root / "recipes")), "instructgpt", "cpu", ("base-recipe", "rm-shuffled", "large"), (0,)
+    )
     stages = {arm: [n for n in run.nodes(arm, 0) if n.kind == "stage"] for arm in run.arms}
     # evaluated with the base arm's reward model, and with one of its own
     assert [n.arm for n in stages["rm-shuffled"] if n.name == "reward_model"] == ["rm-shuffled"]
@@ -111,7 +115,7 @@ def test_published_numbers_and_ours_have_one_unit(run, table):
         {"what": "another scale's", "value": 71, **at, "scales": ["paper"]},
     ]
     recipe = Recipe(run.name, run.spec | {"published": entries})
-    found = published.table_of(replace(run, recipes={**run.recipes, run.name: recipe}), table, {})
+    found = published.table_of(replace(run, graph=Graph({**run.graph.recipes, run.name: recipe})), table, {})
     assert found.published[0] == "15.6 %"
     assert list(found.ours) == ["19.0 % [17.9, 20.0]", "0.190 [0.179, 0.200]", *5 * [means.DASH]]
     assert list(found["our metric"][1:]) == [
@@ -200,7 +204,9 @@ def test_all_formats_are_written_and_escaped(tmp_path, run, table):
 def test_how_soon_a_level_was_reached_is_a_final_number(run):
     claim = run.spec["claims"][0] | {"metric": "updates_to/accuracy=0.5"}
     recipe = Recipe(run.name, run.spec | {"claims": [claim]})
-    table = collect(replace(run, recipes={**run.recipes, run.name: recipe}, arms=("base-recipe", "random")))
+    table = collect(
+        replace(run, graph=Graph({**run.graph.recipes, run.name: recipe}), arms=("base-recipe", "random"))
+    )
     soon = measured(table, "base-recipe/grpo", "updates_to/accuracy=0.5")
     assert soon.value.between(13, 20).all()  # the toy's curve itself passes 0.5 near step 13
     assert measured(table, "random/grpo", "updates_to/accuracy=0.5").value.isna().all()

@@ -9,6 +9,7 @@ import pytest
 from analysis import means, tables, uncertainty
 from analysis.table import collect, final, measured, read_lines
 from evals.passk import variance
+from recipes.graph import Graph
 
 
 def test_a_base_model_that_all_seeds_share_is_named(run):
@@ -21,7 +22,7 @@ def test_a_base_model_that_all_seeds_share_is_named(run):
     }
     unpinned = replace(recipe, spec=recipe.spec | {"stages": stages})
     assert "for these problems" in uncertainty.scope(
-        replace(own, recipes={**own.recipes, "tiny_lm": unpinned})
+        replace(own, graph=Graph({**own.graph.recipes, "tiny_lm": unpinned}))
     )
 
 

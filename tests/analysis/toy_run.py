@@ -13,8 +13,8 @@ from pathlib import Path
 import yaml
 
 from analysis.table import Run
-from recipes import graph
-from recipes.recipe import Recipe
+from recipes.graph import Graph, Node
+from recipes.spec.recipe import Recipe
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 SURROGATE = "half \ud800 pair"
@@ -53,13 +53,13 @@ def load_all(root: Path) -> dict[str, Recipe]:
 def make(root: Path, arms: tuple[str, ...] = ARMS, seeds: tuple[int, ...] = (0, 1, 2)) -> Path:
     """Write both recipes and every artefact of the toy run under `root`."""
     shutil.copytree(Path(__file__).parent / "recipes", root / "recipes")
-    run = Run(load_all(root), "toy_zero", "cpu", arms, seeds, root)
+    run = Run(Graph(load_all(root)), "toy_zero", "cpu", arms, seeds, root)
     for node in run.all_nodes():
         (evaluation if node.kind == "eval" else stage)(run, node)
     return root
 
 
-def stage(run: Run, node: graph.Node) -> None:
+def stage(run: Run, node: Node) -> None:
     rng = random.Random(str(node))
     folder = run.folder(node)
     folder.mkdir(parents=True, exist_ok=True)
@@ -161,14 +161,14 @@ def completion(rng: random.Random, step: int, correct: bool, index: int) -> dict
     }
 
 
-def evaluation(run: Run, node: graph.Node) -> None:
+def evaluation(run: Run, node: Node) -> None:
     rng = random.Random(str(node))
     before, short, after, long = OUTCOMES[node.arm]
     accuracy, length = (before, short) if node.name == "before" else (after, long)
     if node.name == "after":
         accuracy, length = min(1, max(0, accuracy + rng.gauss(0, 0.02))), length + rng.gauss(0, 1.5)
     tasks, samples = {}, []
-    for name, config in graph.resolve(run.recipes, node)["tasks"].items():
+    for name, config in run.graph.config(node)["tasks"].items():
         level = accuracy if name == "heldout" else accuracy * 0.6
         spread = 0.9 if node.name == "before" else 0.45
         values = {

@@ -31,9 +31,10 @@ import plain_trl
 import yaml
 from plain_trl import ROOT, timed
 
-from recipes import graph
-from recipes.recipe import Recipe, load_all
+from recipes.graph import Graph, Node
+from recipes.recipe import load_all
 from recipes.runtime import provenance
+from recipes.spec.recipe import Recipe
 
 CODE = ("recipes", "evals", "analysis", "profiles", "snakemake_logger_plugin_encore")
 OBJECTIVE = ("advantage", "importance_ratio", "dynamic_sampling", "old_logp_noise", "replay")  # beyond TRL's
@@ -67,18 +68,18 @@ def grid(recipes: dict[str, Recipe], recipe: str, arms: list[str], seeds: int) -
     runs = []
     for arm in arms or recipes[recipe].arms("cpu"):
         for seed in range(seeds):
-            evaluated = graph.Node(recipe, "cpu", arm, seed, "after", "eval")
-            stage = graph.inputs(recipes, evaluated)["model"]
-            config = graph.resolve(recipes, stage)
+            evaluated = Node(recipe, "cpu", arm, seed, "after", "eval")
+            stage = Graph(recipes).inputs(evaluated)["model"]
+            config = Graph(recipes).config(stage)
             runs.append(
                 {
                     "arm": arm,
                     "seed": seed,
-                    "folder": graph.folder(stage),
-                    "scores": graph.sentinel(evaluated),
+                    "folder": stage.folder,
+                    "scores": evaluated.sentinel,
                     "config": config,
-                    "tasks": graph.resolve(recipes, evaluated)["tasks"],
-                    "policy": graph.sentinel(graph.inputs(recipes, stage)["policy"]),
+                    "tasks": Graph(recipes).config(evaluated)["tasks"],
+                    "policy": Graph(recipes).inputs(stage)["policy"].sentinel,
                     "comparable": not any(key in config for key in OBJECTIVE),
                 }
             )

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from recipes.recipe import Recipe, load_all
+from recipes.recipe import load_all
+from recipes.spec.recipe import Recipe
 
 GRPO = """
 loss_type: grpo

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from recipes import graph, layers, redo, validate
+from recipes import layers, redo, validate
 from recipes.command import Choice
 from recipes.errors import UserError
-from recipes.graph import Node
+from recipes.graph import Graph, Node
 from recipes.jobs import Jobs
-from recipes.recipe import Recipe
 from recipes.runtime import files
+from recipes.spec.recipe import Recipe
 
 SFT = {
     "run": "sft",
@@ -76,59 +76,59 @@ def evaluation(name="after", arm="base-recipe", seed=2):
 
 def test_what_a_task_scores_by_is_an_input(scored):
     recipes = scored.load()
-    found = graph.inputs(recipes, evaluation())
+    found = Graph(recipes).inputs(evaluation())
     assert {role: node.name for role, node in found.items()} == {
         "model": "grpo",
         "reference": "sft",
         "proxy": "rm",
     }
     assert {node.seed for node in found.values()} == {2}
-    assert "models" not in graph.resolve(recipes, evaluation())
+    assert "models" not in Graph(recipes).config(evaluation())
     scored.set("paper", f"{TASK}/score", ["gold", "kl"])
-    assert list(graph.inputs(scored.load(), evaluation())) == ["model", "reference"]
+    assert list(Graph(scored.load()).inputs(evaluation())) == ["model", "reference"]
     scored.remove("paper", f"{TASK}/score")
-    assert list(graph.inputs(scored.load(), evaluation())) == ["model"]
+    assert list(Graph(scored.load()).inputs(evaluation())) == ["model"]
 
 
 def test_an_evaluation_that_scores_by_nothing_has_the_lineage_it_had(scored):
     scored.remove("paper", f"{TASK}/score")
-    with_models = graph.lineage(scored.load(), evaluation())
+    with_models = Graph(scored.load()).lineage(evaluation())
     scored.remove("paper", "evals/models")
-    assert graph.lineage(scored.load(), evaluation()) == with_models
+    assert Graph(scored.load()).lineage(evaluation()) == with_models
 
 
 def test_another_reference_is_another_evaluation(scored):
-    before = {name: graph.lineage(scored.load(), evaluation(name)) for name in ("before", "after")}
+    before = {name: Graph(scored.load()).lineage(evaluation(name)) for name in ("before", "after")}
     scored.set("paper", "stages/sft/args/learning_rate", 1e-3)
-    after = {name: graph.lineage(scored.load(), evaluation(name)) for name in ("before", "after")}
+    after = {name: Graph(scored.load()).lineage(evaluation(name)) for name in ("before", "after")}
     assert not set(before.values()) & set(after.values())
 
 
 def test_a_pinned_model_is_evaluated_per_seed_where_what_it_is_scored_by_is(scored):
     recipes = scored.load()
-    assert graph.owner(recipes, evaluation("before")).seed == 2
+    assert Graph(recipes).owner(evaluation("before")).seed == 2
     for stage in ("sft", "rm"):
         scored.set("paper", f"stages/{stage}/seed", 7)
     recipes = scored.load()
-    assert graph.owner(recipes, evaluation("before")).seed == 0  # all it stands on is pinned, itself to 0
-    assert graph.inputs(recipes, evaluation("before"))["reference"].seed == 7
+    assert Graph(recipes).owner(evaluation("before")).seed == 0  # all it stands on is pinned, itself to 0
+    assert Graph(recipes).inputs(evaluation("before"))["reference"].seed == 7
     for seed in (0, 2, 7):
-        assert graph.owner(recipes, evaluation("before", seed=seed)).seed == 0
-        assert graph.owner(recipes, evaluation("after", seed=seed)).seed == seed
+        assert Graph(recipes).owner(evaluation("before", seed=seed)).seed == 0
+        assert Graph(recipes).owner(evaluation("after", seed=seed)).seed == seed
 
 
 def test_an_arm_is_scored_by_its_own_models(scored):
     scored.set("paper", "arms/hot/stages/rm", {"args": {"learning_rate": 1e-3}})
     recipes = scored.load()
-    found = {role: node.arm for role, node in graph.inputs(recipes, evaluation(arm="hot")).items()}
+    found = {role: node.arm for role, node in Graph(recipes).inputs(evaluation(arm="hot")).items()}
     assert found == {"model": "hot", "reference": "base-recipe", "proxy": "hot"}
     scored.set("paper", "evals/models/proxy", "rm@base-recipe")
-    assert graph.inputs(scored.load(), evaluation(arm="hot"))["proxy"].arm == "base-recipe"
+    assert Graph(scored.load()).inputs(evaluation(arm="hot"))["proxy"].arm == "base-recipe"
 
 
 def test_the_command_line_names_them(scored):
     recipes = scored.load()
-    jobs = Jobs(recipes, Choice("cpu", None))
+    jobs = Jobs(Graph(recipes), Choice("cpu", None))
     wildcards = {"recipe": "paper", "scale": "cpu", "arm": "base-recipe", "seed": "1", "checkpoint": "after"}
     w = SimpleNamespace(**wildcards, keys=wildcards.keys)
     folder = "results/paper/cpu/base-recipe/seed1"
@@ -139,7 +139,7 @@ def test_the_command_line_names_them(scored):
     )
     assert set(jobs.upstream(w)) == {"model", "reference", "proxy", "stale"}
     scored.remove("paper", f"{TASK}/score")
-    assert Jobs(scored.load(), Choice("cpu", None)).judges(w) == ""
+    assert Jobs(Graph(scored.load()), Choice("cpu", None)).judges(w) == ""
 
 
 @pytest.mark.parametrize(
@@ -155,16 +155,16 @@ def test_it_is_redone_when_one_of_them_has_changed(scored, tmp_path, monkeypatch
     recipes = scored.load()
     monkeypatch.chdir(tmp_path)
     node = evaluation()
-    for source in graph.inputs(recipes, node).values():
+    for source in Graph(recipes).inputs(node).values():
         record = {"digest": f"sha256:{source.name}", "model": "x"}
-        files.write_json(tmp_path / graph.sentinel(source), record)
+        files.write_json(tmp_path / source.sentinel, record)
     made = {"digest": "sha256:grpo", "inputs": {"reference": "sha256:sft", "proxy": "sha256:rm"}}
-    path = tmp_path / graph.sentinel(node)
+    path = tmp_path / node.sentinel
     files.write_json(path, made | change)
-    redo.record(path).write_text(graph.lineage(recipes, node))
+    redo.record(path).write_text(Graph(recipes).lineage(node))
     (tmp_path / ".snakemake").mkdir()
-    lines = redo.mark(recipes, [node], {})
-    assert lines == ([f"{graph.sentinel(node)}: {reason}; redoing it"] if reason else [])
+    lines = redo.mark(Graph(recipes), [node], {})
+    assert lines == ([f"{node.sentinel}: {reason}; redoing it"] if reason else [])
     assert json.loads(path.read_text()) == made | change
 
 

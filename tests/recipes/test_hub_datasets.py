@@ -7,8 +7,8 @@ from typing import Any
 import hub_datasets
 import pytest
 
-from recipes import data, demonstrations, graph, preferences
-from recipes.graph import Node
+from recipes import data, demonstrations, preferences
+from recipes.graph import Graph, Node
 from recipes.recipe import load_all
 
 RECIPES = load_all(Path(__file__).parents[2] / "recipes")
@@ -80,10 +80,10 @@ def of_recipes() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
     for name, recipe in RECIPES.items():
         for scale in recipe.spec["scales"]:
             for arm in recipe.arms(scale):
-                nodes = [(stage, "stage") for stage in graph.stages(recipe, scale, arm)]
-                nodes += [(checkpoint, "eval") for checkpoint in graph.checkpoints(recipe, scale, arm)]
+                nodes = [(stage, "stage") for stage in recipe.stages(scale, arm)]
+                nodes += [(checkpoint, "eval") for checkpoint in recipe.checkpoints(scale, arm)]
                 for node, kind in nodes:
-                    config = graph.resolve(RECIPES, Node(name, scale, arm, 0, node, kind))
+                    config = Graph(RECIPES).config(Node(name, scale, arm, 0, node, kind))
                     for path, named in parts(config):
                         yield f"{name}/{scale}/{arm}/{node}{path}", named, config
 

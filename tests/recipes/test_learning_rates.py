@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recipes import graph
+from recipes.graph import Graph, Node
 from recipes.recipe import load_all
 
 ROOT = Path(__file__).parents[2]
@@ -16,7 +16,7 @@ RECIPES = load_all(ROOT / "recipes")
 
 
 def stage(recipe: str, arm: str) -> dict:
-    return graph.resolve(RECIPES, graph.Node(recipe, "cpu", arm, 0, "grpo", "stage"))
+    return Graph(RECIPES).config(Node(recipe, "cpu", arm, 0, "grpo", "stage"))
 
 
 def but_its_rate(config: dict) -> dict:
@@ -41,7 +41,7 @@ def test_the_rate_is_the_sweeps_best_and_not_at_its_edge(arm):
 
 def test_the_sweeps_seeds_are_none_of_the_grids():
     seeds = {
-        name: set(graph.selection(RECIPES[name], "cpu", "report", None)[1])
+        name: set(RECIPES[name].selection("cpu", "report", None)[1])
         for name in ("learning_rates", "objectives")
     }
     assert seeds["learning_rates"].isdisjoint(seeds["objectives"])

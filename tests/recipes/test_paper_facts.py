@@ -11,8 +11,7 @@ from typing import Any
 import preference_facts
 import pytest
 
-from recipes import graph
-from recipes.graph import Node
+from recipes.graph import Graph, Node
 from recipes.recipe import load_all
 
 RECIPES = load_all(Path(__file__).parents[2] / "recipes")
@@ -20,17 +19,17 @@ TRAINED = ("r1_zero", "deepseekmath", "dapo", "gspo", "dr_grpo", "objectives", "
 
 
 def stage(recipe: str, arm: str = "base-recipe", name: str = "grpo", scale: str = "paper") -> dict[str, Any]:
-    return graph.resolve(RECIPES, Node(recipe, scale, arm, 0, name, "stage"))
+    return Graph(RECIPES).config(Node(recipe, scale, arm, 0, name, "stage"))
 
 
 def evaluation(recipe: str) -> dict[str, Any]:
-    return graph.resolve(RECIPES, Node(recipe, "paper", "base-recipe", 0, "after", "eval"))
+    return Graph(RECIPES).config(Node(recipe, "paper", "base-recipe", 0, "after", "eval"))
 
 
 def batches(recipe: str, arm: str = "base-recipe") -> dict[str, float]:
     """Responses and updates, from the fields of a `grpo` stage and the devices it asks for."""
     args = stage(recipe, arm)["args"]
-    devices = graph.resources(RECIPES, Node(recipe, "paper", arm, 0, "grpo", "stage"))["gpu"]
+    devices = Graph(RECIPES).resources(Node(recipe, "paper", arm, 0, "grpo", "stage"))["gpu"]
     batch = devices * args["per_device_train_batch_size"]
     rollout = batch * args["steps_per_generation"]
     updates = args["steps_per_generation"] * args["num_iterations"] / args["gradient_accumulation_steps"]
@@ -48,7 +47,7 @@ def sizes(recipe: str, arm: str, name: str) -> dict[str, float]:
     args = stage(recipe, arm, name).get("args", {})
     if "per_device_train_batch_size" not in args:  # it learns nothing
         return {}
-    devices = graph.resources(RECIPES, Node(recipe, "paper", arm, 0, name, "stage"))["gpu"]
+    devices = Graph(RECIPES).resources(Node(recipe, "paper", arm, 0, name, "stage"))["gpu"]
     batch = devices * args["per_device_train_batch_size"]
     found = {"batch": batch * args.get("gradient_accumulation_steps", 1)}
     if "steps_per_generation" in args:

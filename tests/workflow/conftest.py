@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from recipes.graph import Graph
 from recipes.recipe import load_all
 
 ROOT = Path(__file__).parents[2]
@@ -77,4 +78,4 @@ def demo(project, monkeypatch):
     toy = yaml.load((project.folder / "recipes/schema.yaml").read_text(), yaml.CSafeLoader)
     for reader in ("layers", "validate", "products"):
         monkeypatch.setattr(f"recipes.{reader}.schema", lambda: toy)
-    return load_all(project.folder / "recipes")
+    return Graph(load_all(project.folder / "recipes"))

@@ -4,9 +4,10 @@ import sys
 
 import pytest
 
-from recipes import command, graph
+from recipes import command
 from recipes.errors import UserError
-from recipes.recipe import Recipe
+from recipes.graph import Graph, Node
+from recipes.spec.recipe import Recipe
 from snakemake_logger_plugin_encore import (
     is_snakemake,
     with_cores,
@@ -64,7 +65,7 @@ def test_ways_to_start_snakemake(monkeypatch):
 )
 def test_choices_are_checked(demo, config, message):
     with pytest.raises(UserError) as error:
-        command.choice(demo, config)
+        command.choice(demo.recipes, config)
     assert str(error.value) == message
 
 
@@ -109,9 +110,9 @@ def test_targets_are_checked(demo, target, message):
         ("everything", [("base", "cpu", "report"), ("demo", "cpu", "report")]),
         ("./results/demo/cpu/quickstart.html", [("demo", "cpu", "quickstart")]),
         ("results//demo/cpu/report/table.csv", [("demo", "cpu", "report")]),
-        ("results/demo/cpu/hot/seed1/rl/metrics.json", [graph.Node("demo", "cpu", "hot", 1, "rl", "stage")]),
+        ("results/demo/cpu/hot/seed1/rl/metrics.json", [Node("demo", "cpu", "hot", 1, "rl", "stage")]),
         ("results/demo/cpu/hot/seed1/evals/after.samples.jsonl",
-         [graph.Node("demo", "cpu", "hot", 1, "after", "eval")]),
+         [Node("demo", "cpu", "hot", 1, "after", "eval")]),
         ("results/benchmarks/grpo_speed.csv", []),
         ("results/benchmarks/grid_speed.csv", []),
         ("clean_checkpoints", []),
@@ -122,10 +123,11 @@ def test_what_a_target_asks_for(demo, target, asked):
 
 
 def test_seeds_from_the_first_on_and_pinned_ones_are_targets(demo):
-    recipes = demo | {"demo": Recipe("demo", demo["demo"].spec | {"first_seed": 5})}
+    changed = Recipe("demo", demo.recipes["demo"].spec | {"first_seed": 5})
+    graph = Graph({**demo.recipes, "demo": changed})
 
     def seed_of(target: str) -> int:
-        return command.target_of(recipes, command.Choice("cpu", None), target, "demo")[0].seed
+        return command.target_of(graph, command.Choice("cpu", None), target, "demo")[0].seed
 
     assert seed_of("results/demo/cpu/hot/seed6/rl/metrics.json") == 6
     assert seed_of("results/demo/cpu/base-recipe/seed0/evals/before.json") == 0  # of a pinned stage

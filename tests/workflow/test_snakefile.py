@@ -19,7 +19,8 @@ from snakemake.settings.types import (
 )
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from recipes import clean, command, graph, redo
+from recipes import clean, command, redo
+from recipes.graph import Graph, Node
 from recipes.jobs import Jobs
 from recipes.recipe import load_all
 from recipes.runtime import files, sentinel
@@ -51,8 +52,8 @@ def test_every_recipe_is_planned_at_every_scale(recipe, scale, tmp_path, monkeyp
             for job in workflow._workflow.dag.jobs
             if job.rule.name in ("train", "evaluate")
         }
-    arms, seeds = graph.selection(RECIPES[recipe], scale, "report", None)
-    assert planned == {graph.sentinel(n) for n in graph.grid(RECIPES, recipe, scale, arms, seeds)}
+    arms, seeds = RECIPES[recipe].selection(scale, "report", None)
+    assert planned == {n.sentinel for n in Graph(RECIPES).grid(recipe, scale, arms, seeds)}
 
 
 def test_wildcards_are_constrained(tmp_path):
@@ -99,28 +100,28 @@ def test_editing_one_arm_marks_its_results_alone(demo, project, monkeypatch):
     run = Jobs(demo, command.Choice("cpu", None))
     asked = command.target_of(demo, run.choice, "demo", "demo")
     nodes, judgements = run.nodes(asked), run.judgements(asked)
-    made = {Path(graph.sentinel(node)): graph.lineage(demo, node) for node in nodes}
+    made = {Path(node.sentinel): demo.lineage(node) for node in nodes}
     for path, made_from in (made | judgements).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
         redo.record(path).write_text(made_from)
     assert redo.mark(demo, nodes, judgements) == []
     project.edit("demo", "{dial: 5}", "{dial: 6}")
-    run = Jobs(load_all(project.folder / "recipes"), run.choice)
-    lines = redo.mark(run.recipes, run.nodes(asked), run.judgements(asked))
+    run = Jobs(Graph(load_all(project.folder / "recipes")), run.choice)
+    lines = redo.mark(run.graph, run.nodes(asked), run.judgements(asked))
     hot = [f"hot/seed{seed}/{file}" for seed in (0, 1) for file in ("rl/metrics.json", "evals/after.json")]
     assert lines == [
         f"results/demo/cpu/{file}: it was made from other settings; redoing it"
         for file in [*hot, "report/table.csv"]
     ]
     quickstart = command.target_of(demo, run.choice, "all", "demo")  # does not include the edited arm
-    assert redo.mark(run.recipes, run.nodes(quickstart), run.judgements(quickstart)) == []
+    assert redo.mark(run.graph, run.nodes(quickstart), run.judgements(quickstart)) == []
 
 
 def test_memory_grows_with_the_gpus(monkeypatch):
     asked = {}
-    monkeypatch.setattr(graph, "resources", lambda recipes, node: asked)
-    run = Jobs({}, command.Choice("cpu", None))
+    monkeypatch.setattr(Graph, "resources", lambda self, node: asked)
+    run = Jobs(Graph({}), command.Choice("cpu", None))
     monkeypatch.setattr(Jobs, "node", lambda self, w: None)
     assert run.memory(None) == 4000
     asked["gpu"] = 8
@@ -132,8 +133,8 @@ def test_memory_grows_with_the_gpus(monkeypatch):
 def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):
     """Twice the same size and time: taken as checked. Another time: found, though the size is the same."""
     monkeypatch.chdir(project.folder)
-    node = graph.Node("base", "cpu", "base-recipe", 0, "pretrain", "stage")
-    metrics, weights = Path(graph.sentinel(node)), Path("checkpoints/w/final/weights")
+    node = Node("base", "cpu", "base-recipe", 0, "pretrain", "stage")
+    metrics, weights = Path(node.sentinel), Path("checkpoints/w/final/weights")
     for path in (metrics, weights):
         path.parent.mkdir(parents=True)
     weights.write_text("good")
@@ -142,7 +143,7 @@ def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):
         metrics,
         {"model": str(model), "digest": sentinel.digest(model), "files": sentinel.sizes(model), "inputs": {}},
     )
-    redo.record(metrics).write_text(graph.lineage(demo, node))
+    redo.record(metrics).write_text(demo.lineage(node))
     read: list[Path] = []
     digest = sentinel.digest
     monkeypatch.setattr(sentinel, "digest", lambda folder: read.append(folder) or digest(folder))
@@ -160,8 +161,8 @@ def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):
 
 
 def test_unused_checkpoints(demo, tmp_path):
-    node = graph.Node("demo", "cpu", "hot", 0, "rl", "stage")
-    used = tmp_path / "demo/cpu/hot/seed0/rl" / graph.lineage(demo, node)[:12]
+    node = Node("demo", "cpu", "hot", 0, "rl", "stage")
+    used = tmp_path / "demo/cpu/hot/seed0/rl" / demo.lineage(node)[:12]
     old = [
         used.with_name("0" * 12),
         tmp_path / "gone/cpu/hot/seed0/rl/abc",
@@ -175,7 +176,7 @@ def test_unused_checkpoints(demo, tmp_path):
 def test_clean_takes_the_folder_checkpoints_by_itself(demo, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["clean"])
-    monkeypatch.setattr(clean, "load_all", lambda: demo)
+    monkeypatch.setattr(clean, "load_all", lambda: demo.recipes)
     old = Path("checkpoints/gone/cpu/hot/seed0/rl/abc")
     old.mkdir(parents=True)
     assert clean.main() == 0

@@ -10,13 +10,14 @@ from toy_run import load_all
 
 from analysis import drawing, preferences
 from analysis.table import Run, collect
+from recipes.graph import Graph
 
 
 @pytest.fixture(scope="package")
 def run(tmp_path_factory) -> Run:
     root = tmp_path_factory.mktemp("preferences")
     shutil.copytree(Path(__file__).parents[1] / "recipes", root / "recipes")
-    return toy.make(root, Run(load_all(root), "toy_rlhf", "cpu", toy.ARMS, (0, 1), root))
+    return toy.make(root, Run(Graph(load_all(root)), "toy_rlhf", "cpu", toy.ARMS, (0, 1), root))
 
 
 @pytest.fixture(scope="package")

@@ -26,7 +26,8 @@ from analysis import (
     win_rates,
 )
 from analysis.table import final
-from recipes.recipe import Recipe
+from recipes.graph import Graph
+from recipes.spec.recipe import Recipe
 
 ONE = ("base-recipe",)
 
@@ -106,7 +107,9 @@ def test_of_many_policies_one_of_each_kind_is_shown_first(found):
 
 def test_a_checkpoint_that_all_arms_share_is_no_arms_end(run, table):
     spec = run.spec | {"evals": run.spec["evals"] | {"checkpoints": {"after": "ppo", "sft": "sft"}}}
-    turned = replace(run, recipes={**run.recipes, run.name: Recipe(run.name, spec)}, arms=toy.ARMS[:4])
+    turned = replace(
+        run, graph=Graph({**run.graph.recipes, run.name: Recipe(run.name, spec)}), arms=toy.ARMS[:4]
+    )
     among = contenders.contenders(turned, final(table), "heldout")
     assert [who.name for who in among] == ["base-recipe", "sft", "kl-none", "kl-strong", "few-labels"]
 
@@ -169,7 +172,7 @@ def test_a_quickstart_of_one_arm_has_its_policies(run, table):
     few = contenders.contenders(one, final(table), "heldout")
     assert [(who.name, who.shared) for who in few] == [("base", True), ("sft", True), ("after", False)]
     spec = run.spec | {"evals": {key: value for key, value in run.spec["evals"].items() if key != "models"}}
-    unnamed = replace(run, recipes={**run.recipes, run.name: Recipe(run.name, spec)})
+    unnamed = replace(run, graph=Graph({**run.graph.recipes, run.name: Recipe(run.name, spec)}))
     assert contenders.baseline(unnamed, few).name == "sft"
     assert contenders.baseline(unnamed, []) is None
 
@@ -182,7 +185,7 @@ def test_published_preferences_have_ours_beside_them(run, table, found):
         {"what": "of an arm that was not run", **entry, "of": "other/after", "metric": "win_rate"},
     ]
     recipe = Recipe(run.name, run.spec | {"published": entries})
-    there = replace(run, recipes={**run.recipes, run.name: recipe})
+    there = replace(run, graph=Graph({**run.graph.recipes, run.name: recipe}))
     shown = published.table_of(there, final(table), found.frames)
     rates = found.frames["win_rates"].set_index(["of", "against"]).loc[("kl-none", "sft")]
     fair = found.frames["length_controlled"].set_index("of").loc["kl-none"]

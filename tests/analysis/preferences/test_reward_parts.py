@@ -22,7 +22,8 @@ from analysis import (
 )
 from analysis.over_optimization import Track
 from analysis.table import final
-from recipes.recipe import Recipe
+from recipes.graph import Graph
+from recipes.spec.recipe import Recipe
 
 
 def test_the_laws_of_training_and_of_best_of_n_are_recovered(found):
@@ -60,7 +61,7 @@ def test_of_two_trainings_the_one_from_the_initial_policy_is_shown(run, table):
     twice = Recipe(run.name, run.spec | {"stages": run.spec["stages"] | again})
     later = table[table.node == "ppo"].assign(node="ppo_2", value=-1.0)
     one_arm = replace(run, arms=("base-recipe",))
-    both = replace(one_arm, recipes={**run.recipes, run.name: twice})
+    both = replace(one_arm, graph=Graph({**run.graph.recipes, run.name: twice}))
     shown = over_optimization.of_training(both, pd.concat([table, later]))
     for one, plain in zip(shown, over_optimization.of_training(one_arm, table), strict=True):
         assert np.array_equal(one.gain, plain.gain)
@@ -91,8 +92,8 @@ def test_sweeps_are_of_arms_that_differ_in_one_number(run):
     assert frontier.short("ppo.args.kl_coef") == "ppo kl_coef"
     arms = run.spec["arms"]
     other = arms | {"few-labels": arms["few-labels"] | {"evals": {"tasks": {"heldout": {"samples": 3}}}}}
-    elsewhere = {**run.recipes, run.name: Recipe(run.name, run.spec | {"arms": other})}
-    assert configuration.sweeps(replace(run, recipes=elsewhere)) == configuration.sweeps(run)
+    elsewhere = {**run.graph.recipes, run.name: Recipe(run.name, run.spec | {"arms": other})}
+    assert configuration.sweeps(replace(run, graph=Graph(elsewhere))) == configuration.sweeps(run)
 
 
 def test_the_frontier_stands_where_the_evaluations_say(run, table, found, palette):
@@ -193,7 +194,7 @@ def test_a_policy_of_another_size_is_measured_from_its_own_start(run, table, fou
     arms = run.spec["arms"] | {"large": {"stages": needs}}
     large = replace(
         run,
-        recipes={**run.recipes, run.name: Recipe(run.name, run.spec | {"arms": arms})},
+        graph=Graph({**run.graph.recipes, run.name: Recipe(run.name, run.spec | {"arms": arms})}),
         arms=("base-recipe", "large"),
     )
     rows = final(table)

@@ -14,7 +14,7 @@ from toy_run import HOSTILE, STEPS, completion, load_all
 from toy_run import stage as plain_stage
 
 from analysis.table import Run, read_lines
-from recipes import graph
+from recipes.graph import Graph, Node
 
 ARMS = ("base-recipe", "kl-none", "kl-strong", "few-labels", "dpo")
 TASK = "heldout"
@@ -33,16 +33,16 @@ def gold_gain(arm: str, d: float) -> float:
 
 def make(root: Path, run: Run | None = None) -> Run:
     """Every artefact of the run under `root`, whose recipes are there already; and the run."""
-    found = run or Run(load_all(root), "toy_rlhf", "cpu", ARMS, (0, 1, 2), root)
+    found = run or Run(Graph(load_all(root)), "toy_rlhf", "cpu", ARMS, (0, 1, 2), root)
     for node in found.all_nodes():
         (evaluation if node.kind == "eval" else stage)(found, node)
     return found
 
 
-def stage(run: Run, node: graph.Node) -> None:
+def stage(run: Run, node: Node) -> None:
     plain_stage(run, node)
     folder, rng = run.folder(node), random.Random(str(node))
-    kind = graph.resolve(run.recipes, node)["run"]
+    kind = run.graph.config(node)["run"]
     rows, metrics = [], {"loss": 0.1}
     if kind == "ppo":
         rows = ppo_curve(node.arm, rng)
@@ -106,14 +106,14 @@ def calibration(rng: random.Random) -> str:
     return "\n".join(lines) + "\n"
 
 
-def evaluation(run: Run, node: graph.Node) -> None:
+def evaluation(run: Run, node: Node) -> None:
     if node.recipe != "toy_rlhf":
         return
     rng = np.random.default_rng([ord(c) for c in str(node)])
     d = {"base": 1.5, "sft": 0.0}.get(node.name, REACH.get(node.arm, 0.0))
     gain = -1.0 if node.name == "base" else gold_gain(node.arm, d)
     tasks, lines = {}, []
-    for name, config in graph.resolve(run.recipes, node)["tasks"].items():
+    for name, config in run.graph.config(node)["tasks"].items():
         accuracy = {"tax-sort": 0.9 - 0.05 * d, "tax-chain": 0.8 - 0.02 * d}.get(name, 0.8)
         values = {"accuracy": accuracy + rng.normal(0, 0.01), "format_rate": 1.0, "truncation_rate": 0.0,
                   "length": 12.0 + 2 * d, "pass@1": accuracy}  # fmt: skip
@@ -158,5 +158,5 @@ def samples(rng: np.random.Generator, d: float, gain: float) -> list[dict]:
 
 
 def rows_of(run: Run, arm: str, checkpoint: str, seed: int = 0) -> list[dict]:
-    node = graph.owner(run.recipes, graph.Node(run.name, run.scale, arm, seed, checkpoint, "eval"))
+    node = run.graph.owner(Node(run.name, run.scale, arm, seed, checkpoint, "eval"))
     return list(read_lines(run.folder(node) / f"{checkpoint}.samples.jsonl"))

@@ -1,0 +1,68 @@
+"""A recipe as data: what a paper ran, at each scale and in each arm."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+REPORTS = ("report", "quickstart")  # of all that was asked for; of the recipe's quickstart alone
+
+
+@dataclass(frozen=True)
+class Recipe:
+    name: str
+    spec: dict[str, Any]  # never changed in place: what follows from it is computed once
+    _overlaid: dict[tuple[str, str, str], dict] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def arms(self, scale: str) -> list[str]:
+        """The arms that exist at a scale, in the recipe's order: the first is the paper's own."""
+        return [arm for arm, spec in self.spec["arms"].items() if scale in spec.get("scales", [scale])]
+
+    def overlaid(self, scale: str, arm: str, section: str) -> dict:
+        """A section (`stages` or `evals`) as the arm has it at the scale.
+
+        stage < scale < arm < what the scale says of the arm.
+        """
+        key = (scale, arm, section)
+        if key not in self._overlaid:
+            merged, at = self.spec[section], self.spec["scales"][scale]
+            for layer in (at, self.spec["arms"][arm], at.get("arms", {}).get(arm, {})):
+                merged = merge(merged, layer.get(section, {}))
+            self._overlaid[key] = merged
+        return self._overlaid[key]
+
+    def stages(self, scale: str, arm: str) -> list[str]:
+        """Names of the stages the arm has at the scale."""
+        return list(self.overlaid(scale, arm, "stages"))
+
+    def checkpoints(self, scale: str, arm: str) -> list[str]:
+        """Names of the checkpoints the arm has evaluated at the scale."""
+        return list(self.overlaid(scale, arm, "evals").get("checkpoints", {}))
+
+    def selection(self, scale: str, report: str, seeds: int | None) -> tuple[list[str], list[int]]:
+        """Arms and seeds of a report: all of them, or for `quickstart` those the recipe names.
+
+        `seeds`: how many; None: as many as the recipe says. They count from the recipe's `first_seed`.
+        """
+        arms, first = self.arms(scale), self.spec.get("first_seed", 0)
+        count = self.spec["scales"][scale].get("seeds", self.spec.get("seeds", 3))
+        if report == "quickstart":
+            quick = self.spec.get("quickstart", {})
+            arms = [arm for arm in quick.get("arms", arms[:1]) if arm in arms]
+            count = quick.get("seeds", count)
+        return arms, list(range(first, first + (seeds or count)))
+
+
+def merge(base: dict, over: Mapping) -> dict:
+    """`base` with `over` laid on it: dicts merge, everything else replaces, null deletes."""
+    merged = dict(base)
+    for key, value in over.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, Mapping):
+            below = merged.get(key)
+            merged[key] = merge(below if isinstance(below, dict) else {}, value)
+        else:
+            merged[key] = value
+    return merged
