@@ -66,7 +66,7 @@ def checked(specs):
     """The recipes, `paper` checked but for the keys of its stages: no file is written or read."""
     recipes = recipes_of(specs)
     layers.check_shape(recipes["paper"].spec)
-    validate.check_whole(recipes, recipes["paper"])
+    validate.check_whole(Graph(recipes), recipes["paper"])
     return recipes
 
 
