@@ -11,28 +11,28 @@ from pathlib import Path
 
 from snakemake.logging import logger
 
-from recipes import command, redo
 from recipes.errors import UserError
-from recipes.graph import Graph
-from recipes.jobs import Jobs
-from recipes.recipe import load_all
+from recipes.spec.graph import Graph
+from recipes.spec.load import load_all
 from recipes.spec.recipe import REPORTS
+from recipes.workflow import stale, targets
+from recipes.workflow.jobs import Jobs
 
 QUICKSTART = "r1_zero"
 
 try:
     RECIPES = load_all()
-    CHOICE = command.choice(RECIPES, config)
+    CHOICE = targets.choice(RECIPES, config)
     GRAPH = Graph(RECIPES)
     JOBS = Jobs(GRAPH, CHOICE)
     if workflow.is_main_process:
-        ARGUMENTS = command.arguments()
-        ASKED = command.asked(GRAPH, CHOICE, ARGUMENTS, QUICKSTART)
-        RUNNING = command.runs_jobs(ARGUMENTS)
+        ARGUMENTS = targets.arguments()
+        ASKED = targets.asked(GRAPH, CHOICE, ARGUMENTS, QUICKSTART)
+        RUNNING = targets.runs_jobs(ARGUMENTS)
         # held until this process ends
-        LOCK = redo.prepare(GRAPH, JOBS.nodes(ASKED), JOBS.judgements(ASKED), RUNNING)
+        LOCK = stale.prepare(GRAPH, JOBS.nodes(ASKED), JOBS.judgements(ASKED), RUNNING)
         if ARGUMENTS and RUNNING:
-            logger.addFilter(command.Unchanged(ASKED))
+            logger.addFilter(targets.Unchanged(ASKED))
 except UserError as error:
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
@@ -74,7 +74,7 @@ rule clean_checkpoints:
     message:
         "remove the checkpoints that no recipe leads to any more"
     shell:
-        "python -m recipes.clean 2> {log}"
+        "python -m recipes.workflow.clean 2> {log}"
 
 
 rule train:
@@ -195,7 +195,7 @@ rule benchmarks:
 
 onsuccess:
     made = {str(file) for job in workflow.dag.finished_jobs for file in job.output}
-    command.show(sorted(Path(file) for file in made if file.endswith(".html")))
+    targets.show(sorted(Path(file) for file in made if file.endswith(".html")))
 
 
 onerror:

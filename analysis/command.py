@@ -7,8 +7,8 @@ from pathlib import Path
 
 from analysis.table import Run
 from recipes.errors import UserError, nearest
-from recipes.graph import Graph
-from recipes.recipe import load_all
+from recipes.spec.graph import Graph
+from recipes.spec.load import load_all
 from recipes.spec.recipe import REPORTS
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from analysis.means import DASH
 from analysis.table import Run
 from analysis.tables import duration
-from recipes.graph import Node
+from recipes.spec.graph import Node
 
 
 def differences(run: Run) -> pd.DataFrame:

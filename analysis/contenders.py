@@ -13,7 +13,7 @@ import pandas as pd
 from analysis import tables
 from analysis.table import Run, measured, read_lines
 from evals.metrics import DIGITS
-from recipes.graph import Node
+from recipes.spec.graph import Node
 
 
 @dataclass(frozen=True)

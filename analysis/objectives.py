@@ -9,8 +9,8 @@ import pandas as pd
 from analysis import preference_objectives
 from analysis.means import DASH
 from analysis.table import Run
-from recipes.checks.grpo import CLIPPED
-from recipes.graph import Node
+from recipes.spec.checks.grpo import CLIPPED
+from recipes.spec.graph import Node
 
 RL = ("grpo", "policy_gradient", "ppo", "dpo")  # stage kinds
 CONFORMANCE = "results/published/conformance.csv"

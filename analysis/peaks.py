@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.reach import WINDOW, series
-from recipes.compared import AT_KL
+from recipes.spec.metric_names import AT_KL
 
 CURVES = {"gold": "rewards/gold/mean", "proxy": "rewards/reward_model/mean"}
 KL = "kl"

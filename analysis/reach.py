@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from recipes.compared import REACHED
+from recipes.spec.metric_names import REACHED
 
 WINDOW = 5  # logged rollouts: one alone is too noisy to have reached anything
 

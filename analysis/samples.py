@@ -11,7 +11,7 @@ from typing import Any
 from analysis.contenders import Contender, representatives
 from analysis.means import MINUS
 from analysis.table import Run, read_lines
-from recipes.graph import Node
+from recipes.spec.graph import Node
 
 LONGEST = 2000  # characters shown of one text
 STEPS = 5  # training steps shown of one arm

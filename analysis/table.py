@@ -24,7 +24,7 @@ import pandas as pd
 
 from analysis import peaks, reach
 from recipes.errors import UserError
-from recipes.graph import Graph, Node
+from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
 
 COLUMNS = [

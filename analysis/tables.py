@@ -15,7 +15,7 @@ from great_tables import GT
 from analysis import claims
 from analysis.means import DASH, LENGTHS, MINUS, Mean, average, number, shown
 from analysis.table import Run, measured
-from recipes.graph import Node
+from recipes.spec.graph import Node
 
 # what arms are compared by: the first that was measured
 MEASURES = {"gold": "gold reward", "accuracy": "accuracy", "proxy": "reward of the reward model"}

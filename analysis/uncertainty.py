@@ -11,7 +11,7 @@ from analysis import tables
 from analysis.means import DASH, average, number
 from analysis.statistics import ENOUGH, covers
 from analysis.table import Run, measured, read_lines
-from recipes.graph import Node
+from recipes.spec.graph import Node
 
 
 def fixed(run: Run) -> str:

@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evals import config as tasks
 from recipes.errors import UserError
 from recipes.runtime import files, gpus, sentinel
 from recipes.runtime.environment import few_collections, quiet_environment, roles
 from recipes.runtime.files import saving
 from recipes.runtime.progress import Progress, reporter
+from recipes.spec import eval_tasks as tasks
 
 
 def run(

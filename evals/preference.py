@@ -20,9 +20,9 @@ from transformers import PreTrainedModel
 
 from evals import backend
 from evals.completion import Completion
-from evals.config import ROLES, EvalTask
 from recipes import models, worlds
 from recipes.errors import UserError
+from recipes.spec.eval_tasks import ROLES, EvalTask
 from recipes.trainers.sequence_logps import sequence_logps
 from recipes.worlds import Problem
 

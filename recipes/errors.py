@@ -1,5 +1,6 @@
 """The one error a user should ever see: a mistake in their input, told in one line."""
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 
@@ -11,3 +12,10 @@ def nearest(word: object, known: list[str]) -> str:
     """`; nearest valid: "x"` for the closest known word, else the list of them."""
     match = get_close_matches(str(word), known, n=1, cutoff=0.5)
     return f'; did you mean "{match[0]}"?' if match else f"; valid: {', '.join(sorted(known))}"
+
+
+def known(path: str, names: Iterable[str], valid: list[str], what: str, as_key: bool = False) -> None:
+    for name in names:
+        if name not in valid:
+            place = f"{path}.{name}: unknown {what}" if as_key else f'{path}: unknown {what} "{name}"'
+            raise UserError(place + nearest(name, valid))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError, nearest
-from recipes.shape import schema
+from recipes.spec.schema import schema
 
 
 def arguments(

@@ -31,7 +31,7 @@ def run(
     from trl import GRPOConfig
 
     from recipes import data, models, rewards, worlds
-    from recipes.checks.grpo import check
+    from recipes.spec.checks.grpo import check
     from recipes.stages import rollouts
     from recipes.stages.arguments import arguments
     from recipes.trainers import process

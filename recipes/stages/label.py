@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from recipes import demonstrations, labels, preferences, samples, worlds
-from recipes.checks import label as label_checks
 from recipes.errors import UserError
 from recipes.labels import Labels
 from recipes.runtime import curves, files, health, provenance, sentinel
 from recipes.runtime.progress import Progress
+from recipes.spec.checks import label as label_checks
 from recipes.stages import cli
 
 FORMULA = "2 x parameters x tokens of prompts and completions, of each model that scores"

@@ -36,7 +36,7 @@ def run(
     import torch
 
     from recipes import data, models, reward_models, rewards, worlds
-    from recipes.checks.ppo import check
+    from recipes.spec.checks.ppo import check
     from recipes.stages import rollouts
     from recipes.stages.arguments import arguments
     from recipes.trainers import ptx

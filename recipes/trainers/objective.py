@@ -19,9 +19,9 @@ from typing import Any
 import torch
 from accelerate.utils import gather_object
 
-from recipes.checks.grpo import CLIPPED, TOKEN_MEAN, check_window
 from recipes.rewards import text
 from recipes.runtime.curves import FIFTH
+from recipes.spec.checks.grpo import CLIPPED, TOKEN_MEAN, check_window
 from recipes.trainers import process
 from recipes.trainers.advantages import OF_GROUP, MovingAverage
 from recipes.trainers.decoding import LeanSampling

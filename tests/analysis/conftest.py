@@ -7,7 +7,7 @@ from toy_run import ARMS, load_all, make
 
 from analysis import analyse
 from analysis.table import Run
-from recipes.graph import Graph
+from recipes.spec.graph import Graph
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 
 from analysis import analyse, claims, command, drawing, figures, learning_curves, summary
 from analysis.table import COLUMNS, Run, collect
-from recipes.graph import Graph
+from recipes.spec.graph import Graph
 from recipes.spec.recipe import Recipe
 
 FIGURES = 14  # of one arm without a ladder: what compares arms has nothing to show

@@ -24,7 +24,7 @@ from analysis import (
 )
 from analysis.statistics import interval, iqm
 from analysis.table import collect, final
-from recipes.graph import Graph, Node
+from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
 
 TASK = "heldout"

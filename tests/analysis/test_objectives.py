@@ -7,8 +7,8 @@ import pytest
 
 from analysis import learning_curves, objectives, report
 from analysis.table import Run
-from recipes.graph import Graph
-from recipes.recipe import load_all
+from recipes.spec.graph import Graph
+from recipes.spec.load import load_all
 from recipes.spec.recipe import Recipe
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis import peaks
-from recipes.compared import of_training
+from recipes.spec.metric_names import of_training
 
 GOLD, PROXY = peaks.CURVES["gold"], peaks.CURVES["proxy"]
 

@@ -10,7 +10,7 @@ from toy_run import ARMS, HOSTILE
 
 from analysis import analyse, command, figures, report
 from analysis.table import Run
-from recipes.graph import Graph
+from recipes.spec.graph import Graph
 from recipes.spec.recipe import Recipe
 
 

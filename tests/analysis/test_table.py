@@ -9,8 +9,8 @@ import pytest
 from analysis import claims, means, published, summary, tables
 from analysis.table import COLUMNS, Run, collect, health, measured, provenance, read_json, read_lines
 from recipes.errors import UserError
-from recipes.graph import Graph
-from recipes.recipe import load_all
+from recipes.spec.graph import Graph
+from recipes.spec.load import load_all
 from recipes.spec.recipe import Recipe
 
 

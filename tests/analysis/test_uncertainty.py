@@ -9,7 +9,7 @@ import pytest
 from analysis import means, tables, uncertainty
 from analysis.table import collect, final, measured, read_lines
 from evals.passk import variance
-from recipes.graph import Graph
+from recipes.spec.graph import Graph
 
 
 def test_a_base_model_that_all_seeds_share_is_named(run):

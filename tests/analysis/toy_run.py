@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from analysis.table import Run
-from recipes.graph import Graph, Node
+from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"

@@ -31,9 +31,9 @@ import plain_trl
 import yaml
 from plain_trl import ROOT, timed
 
-from recipes.graph import Graph, Node
-from recipes.recipe import load_all
 from recipes.runtime import provenance
+from recipes.spec.graph import Graph, Node
+from recipes.spec.load import load_all
 from recipes.spec.recipe import Recipe
 
 CODE = ("recipes", "evals", "analysis", "profiles", "snakemake_logger_plugin_encore")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from evals.config import parse
 from recipes.errors import UserError
+from recipes.spec.eval_tasks import parse
 
 
 def changed(heldout, **changes):

@@ -6,8 +6,8 @@ import pytest
 from scripted import TEMPLATE, Scripted
 
 from evals import harness
-from evals.config import parse
 from recipes.errors import UserError
+from recipes.spec.eval_tasks import parse
 from recipes.worlds import make, prompt, sample, split_of
 
 

@@ -14,9 +14,9 @@ from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
 from evals import evaluate, harness, metrics, preference
 from evals.completion import Completion
-from evals.config import parse
 from recipes import models, reward_models, worlds
 from recipes.runtime import files, sentinel
+from recipes.spec.eval_tasks import parse
 
 TASK = {"world": "preferences"}
 SHAPE = {"hidden_size": 32, "layers": 1, "max_position_embeddings": 128}

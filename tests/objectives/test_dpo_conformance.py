@@ -11,7 +11,7 @@ from dpo_cases import CASES, LAYOUTS, judge, sigmoid, watch
 from torch import Tensor
 from trl import DPOTrainer
 
-from recipes.checks import dpo as checks
+from recipes.spec.checks import dpo as checks
 
 FAST = {("sigmoid", "accumulated")}
 GRID = [

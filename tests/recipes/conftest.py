@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from recipes.recipe import load_all
+from recipes.spec.load import load_all
 from recipes.spec.recipe import Recipe
 
 GRPO = """

@@ -2,8 +2,8 @@
 
 import pytest
 
-from recipes.checks import dpo
 from recipes.errors import UserError
+from recipes.spec.checks import dpo
 
 ARGS = {"loss_type": ["sigmoid"], "beta": 0.1}
 

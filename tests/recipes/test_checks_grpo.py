@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from recipes.checks.grpo import check
 from recipes.errors import UserError
+from recipes.spec.checks.grpo import check
 
 SEQUENCE = {"importance_sampling_level": "sequence"}
 

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from recipes import data, demonstrations, worlds
-from recipes.checks import label as label_checks
 from recipes.errors import UserError
+from recipes.spec.checks import label as label_checks
 
 DRAW = {"num_generations": 4, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 8}
 SAMPLE = {
@@ -179,7 +179,7 @@ def test_demonstrations_have_one_source(chain, changes, says):
 
 
 def test_every_labeller_is_of_the_schema():
-    from recipes.shape import schema
+    from recipes.spec.schema import schema
 
     rules = schema()["x-kinds"]["label"]
     assert rules["properties"]["by"]["enum"] == list(label_checks.NEEDS)

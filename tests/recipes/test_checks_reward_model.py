@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from recipes.checks import reward_model
 from recipes.errors import UserError
 from recipes.runtime.environment import names_hub
+from recipes.spec.checks import reward_model
 
 CORPUS = {"documents": 8, "mixture": {"direct": 1.0}}
 SHOWN = {"task": {"world": "sort"}, "template": "<user>{question}<assistant>", "corpus": CORPUS}

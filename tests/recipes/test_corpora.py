@@ -6,7 +6,7 @@ import pytest
 
 from recipes import corpora, worlds
 from recipes.errors import UserError
-from recipes.shape import check, schema
+from recipes.spec.schema import check, schema
 from recipes.worlds import split_of
 
 ONE = {

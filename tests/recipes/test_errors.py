@@ -3,7 +3,7 @@
 import pytest
 
 from recipes.errors import UserError
-from recipes.recipe import load, load_all
+from recipes.spec.load import load, load_all
 
 TASK = "evals/tasks/heldout"
 OVERLAY = "arms/hot/stages/grpo"

@@ -6,13 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from recipes import layers, redo, validate
-from recipes.command import Choice
 from recipes.errors import UserError
-from recipes.graph import Graph, Node
-from recipes.jobs import Jobs
 from recipes.runtime import files
+from recipes.spec.checks import layers, resolved
+from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
+from recipes.workflow import stale
+from recipes.workflow.jobs import Jobs
+from recipes.workflow.targets import Choice
 
 SFT = {
     "run": "sft",
@@ -66,7 +67,7 @@ def checked(specs):
     """The recipes, `paper` checked but for the keys of its stages: no file is written or read."""
     recipes = recipes_of(specs)
     layers.check_shape(recipes["paper"].spec)
-    validate.check_whole(Graph(recipes), recipes["paper"])
+    resolved.check_whole(Graph(recipes), recipes["paper"])
     return recipes
 
 
@@ -161,9 +162,9 @@ def test_it_is_redone_when_one_of_them_has_changed(scored, tmp_path, monkeypatch
     made = {"digest": "sha256:grpo", "inputs": {"reference": "sha256:sft", "proxy": "sha256:rm"}}
     path = tmp_path / node.sentinel
     files.write_json(path, made | change)
-    redo.record(path).write_text(Graph(recipes).lineage(node))
+    stale.record(path).write_text(Graph(recipes).lineage(node))
     (tmp_path / ".snakemake").mkdir()
-    lines = redo.mark(Graph(recipes), [node], {})
+    lines = stale.mark(Graph(recipes), [node], {})
     assert lines == ([f"{node.sentinel}: {reason}; redoing it"] if reason else [])
     assert json.loads(path.read_text()) == made | change
 

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recipes.graph import Graph, Node
-from recipes.recipe import load_all
+from recipes.spec.graph import Graph, Node
+from recipes.spec.load import load_all
 from recipes.spec.recipe import Recipe, merge
 
 ARMS = ("base-recipe", "a", "b")

@@ -8,8 +8,8 @@ import hub_datasets
 import pytest
 
 from recipes import data, demonstrations, preferences
-from recipes.graph import Graph, Node
-from recipes.recipe import load_all
+from recipes.spec.graph import Graph, Node
+from recipes.spec.load import load_all
 
 RECIPES = load_all(Path(__file__).parents[2] / "recipes")
 NAMED = (

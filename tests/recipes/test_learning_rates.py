@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recipes.graph import Graph, Node
-from recipes.recipe import load_all
+from recipes.spec.graph import Graph, Node
+from recipes.spec.load import load_all
 
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "results/published/learning_rates-cpu/numbers.csv"

@@ -11,8 +11,8 @@ from typing import Any
 import preference_facts
 import pytest
 
-from recipes.graph import Graph, Node
-from recipes.recipe import load_all
+from recipes.spec.graph import Graph, Node
+from recipes.spec.load import load_all
 
 RECIPES = load_all(Path(__file__).parents[2] / "recipes")
 TRAINED = ("r1_zero", "deepseekmath", "dapo", "gspo", "dr_grpo", "objectives", "reward_design")

@@ -8,8 +8,8 @@ import typing
 
 import pytest
 
-from recipes.fields import fields
-from recipes.shape import schema
+from recipes.spec.schema import schema
+from recipes.spec.trl_fields import fields
 
 
 def test_arms_of_a_scale(folder):
@@ -54,6 +54,6 @@ def test_choices_are_those_that_trl_knows():
 
 
 def test_reading_recipes_imports_neither_torch_nor_trl():
-    code = "import sys, recipes.recipe as r; r.load_all(); print({'torch', 'trl'} & set(sys.modules))"
+    code = "import sys, recipes.spec.load as r; r.load_all(); print({'torch', 'trl'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -12,8 +12,8 @@ from stage_runs import TASK, TEMPLATE
 from test_failures import told
 from test_resume import at_training_step
 
-from recipes.checks import ppo as checks
 from recipes.errors import UserError
+from recipes.spec.checks import ppo as checks
 from recipes.stages.arguments import arguments
 
 INPUTS = {"policy": "results/pretrain/metrics.json", "reward_model": "results/reward_model/metrics.json"}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from recipes.graph import Graph
-from recipes.recipe import load_all
+from recipes.spec.graph import Graph
+from recipes.spec.load import load_all
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = Path(__file__).with_name("fixtures")
@@ -61,12 +61,12 @@ def project(tmp_path: Path) -> Project:
     shutil.copy(ROOT / "Snakefile", tmp_path)
     shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
     shutil.copytree(FIXTURES, tmp_path, dirs_exist_ok=True)
-    for path in [*sorted(ROOT.glob("recipes/**/*.py")), ROOT / "evals/config.py"]:
+    for path in sorted(ROOT.glob("recipes/**/*.py")):
         copy = tmp_path / path.relative_to(ROOT)
-        copy.parent.mkdir(exist_ok=True)
+        copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
-    schema = (ROOT / "recipes/schema.yaml").read_text()
-    (tmp_path / "recipes/schema.yaml").write_text(schema.replace("x-kinds:\n", TOY, 1))
+    schema = (ROOT / "recipes/spec/schema.yaml").read_text()
+    (tmp_path / "recipes/spec/schema.yaml").write_text(schema.replace("x-kinds:\n", TOY, 1))
     snakefile = tmp_path / "Snakefile"
     snakefile.write_text(snakefile.read_text().replace('QUICKSTART = "r1_zero"', 'QUICKSTART = "demo"'))
     return Project(tmp_path)
@@ -75,7 +75,7 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture
 def demo(project, monkeypatch):
     """The fixture's recipes, without the repository's world checks in the way."""
-    toy = yaml.load((project.folder / "recipes/schema.yaml").read_text(), yaml.CSafeLoader)
-    for reader in ("layers", "validate", "products"):
-        monkeypatch.setattr(f"recipes.{reader}.schema", lambda: toy)
+    toy = yaml.load((project.folder / "recipes/spec/schema.yaml").read_text(), yaml.CSafeLoader)
+    for reader in ("checks.layers", "checks.resolved", "products"):
+        monkeypatch.setattr(f"recipes.spec.{reader}.schema", lambda: toy)
     return Graph(load_all(project.folder / "recipes"))

@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from recipes import command
 from recipes.errors import UserError
-from recipes.graph import Graph, Node
+from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
+from recipes.workflow import targets
 from snakemake_logger_plugin_encore import (
     is_snakemake,
     with_cores,
@@ -47,11 +47,11 @@ def test_ways_to_start_snakemake(monkeypatch):
     assert is_snakemake("/usr/bin/snakemake")
     assert is_snakemake("/usr/lib/python3/site-packages/snakemake/__main__.py")
     assert not is_snakemake("/usr/bin/pytest")
-    assert command.arguments() is None
+    assert targets.arguments() is None
     monkeypatch.setattr(sys, "argv", ["/x/snakemake/__main__.py", "-n", "demo"])
-    assert command.arguments().targets == ["demo"]
-    assert not command.runs_jobs(command.arguments())
-    assert command.runs_jobs(None)  # as a library: jobs may run, so the folder is held
+    assert targets.arguments().targets == ["demo"]
+    assert not targets.runs_jobs(targets.arguments())
+    assert targets.runs_jobs(None)  # as a library: jobs may run, so the folder is held
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_ways_to_start_snakemake(monkeypatch):
 )
 def test_choices_are_checked(demo, config, message):
     with pytest.raises(UserError) as error:
-        command.choice(demo.recipes, config)
+        targets.choice(demo.recipes, config)
     assert str(error.value) == message
 
 
@@ -98,7 +98,7 @@ def test_choices_are_checked(demo, config, message):
 )  # fmt: skip
 def test_targets_are_checked(demo, target, message):
     with pytest.raises(UserError) as error:
-        command.target_of(demo, command.Choice("cpu", None), target, "demo")
+        targets.target_of(demo, targets.Choice("cpu", None), target, "demo")
     assert str(error.value).endswith(message)
 
 
@@ -119,7 +119,7 @@ def test_targets_are_checked(demo, target, message):
     ],
 )  # fmt: skip
 def test_what_a_target_asks_for(demo, target, asked):
-    assert command.target_of(demo, command.Choice("cpu", None), target, "demo") == asked
+    assert targets.target_of(demo, targets.Choice("cpu", None), target, "demo") == asked
 
 
 def test_seeds_from_the_first_on_and_pinned_ones_are_targets(demo):
@@ -127,7 +127,7 @@ def test_seeds_from_the_first_on_and_pinned_ones_are_targets(demo):
     graph = Graph({**demo.recipes, "demo": changed})
 
     def seed_of(target: str) -> int:
-        return command.target_of(graph, command.Choice("cpu", None), target, "demo")[0].seed
+        return targets.target_of(graph, targets.Choice("cpu", None), target, "demo")[0].seed
 
     assert seed_of("results/demo/cpu/hot/seed6/rl/metrics.json") == 6
     assert seed_of("results/demo/cpu/base-recipe/seed0/evals/before.json") == 0  # of a pinned stage
@@ -137,4 +137,4 @@ def test_seeds_from_the_first_on_and_pinned_ones_are_targets(demo):
 
 def test_quickstart_without_its_recipe(demo):
     with pytest.raises(UserError, match=r"recipes/r1_zero\.yaml: missing; the quickstart runs it"):
-        command.target_of(demo, command.Choice("cpu", None), "all", "r1_zero")
+        targets.target_of(demo, targets.Choice("cpu", None), "all", "r1_zero")

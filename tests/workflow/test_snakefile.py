@@ -19,11 +19,11 @@ from snakemake.settings.types import (
 )
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from recipes import clean, command, redo
-from recipes.graph import Graph, Node
-from recipes.jobs import Jobs
-from recipes.recipe import load_all
 from recipes.runtime import files, sentinel
+from recipes.spec.graph import Graph, Node
+from recipes.spec.load import load_all
+from recipes.workflow import clean, stale, targets
+from recipes.workflow.jobs import Jobs
 from snakemake_logger_plugin_encore import (
     LogHandler,
     shortened,
@@ -36,7 +36,7 @@ RECIPES = load_all(ROOT / "recipes")
 
 @pytest.mark.parametrize(("recipe", "scale"), [(n, s) for n, r in RECIPES.items() for s in r.spec["scales"]])
 def test_every_recipe_is_planned_at_every_scale(recipe, scale, tmp_path, monkeypatch):
-    monkeypatch.setattr("recipes.recipe.load_all", lambda: RECIPES)  # reading them is half of the time
+    monkeypatch.setattr("recipes.spec.load.load_all", lambda: RECIPES)  # reading them is half of the time
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL}, dryrun=True)) as api:
         workflow = api.workflow(
             resource_settings=ResourceSettings(cores=1),
@@ -95,33 +95,33 @@ def test_snakefmt_is_content():
 def test_editing_one_arm_marks_its_results_alone(demo, project, monkeypatch):
     """Without any notes of Snakemake's: by what lies beside the results."""
     monkeypatch.chdir(project.folder)
-    monkeypatch.setattr(redo, "_stale", lambda path, checked: None)
-    monkeypatch.setattr(redo, "_remeasure", lambda recipes, node: None)
-    run = Jobs(demo, command.Choice("cpu", None))
-    asked = command.target_of(demo, run.choice, "demo", "demo")
+    monkeypatch.setattr(stale, "_stale", lambda path, checked: None)
+    monkeypatch.setattr(stale, "_remeasure", lambda recipes, node: None)
+    run = Jobs(demo, targets.Choice("cpu", None))
+    asked = targets.target_of(demo, run.choice, "demo", "demo")
     nodes, judgements = run.nodes(asked), run.judgements(asked)
     made = {Path(node.sentinel): demo.lineage(node) for node in nodes}
     for path, made_from in (made | judgements).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
-        redo.record(path).write_text(made_from)
-    assert redo.mark(demo, nodes, judgements) == []
+        stale.record(path).write_text(made_from)
+    assert stale.mark(demo, nodes, judgements) == []
     project.edit("demo", "{dial: 5}", "{dial: 6}")
     run = Jobs(Graph(load_all(project.folder / "recipes")), run.choice)
-    lines = redo.mark(run.graph, run.nodes(asked), run.judgements(asked))
+    lines = stale.mark(run.graph, run.nodes(asked), run.judgements(asked))
     hot = [f"hot/seed{seed}/{file}" for seed in (0, 1) for file in ("rl/metrics.json", "evals/after.json")]
     assert lines == [
         f"results/demo/cpu/{file}: it was made from other settings; redoing it"
         for file in [*hot, "report/table.csv"]
     ]
-    quickstart = command.target_of(demo, run.choice, "all", "demo")  # does not include the edited arm
-    assert redo.mark(run.graph, run.nodes(quickstart), run.judgements(quickstart)) == []
+    quickstart = targets.target_of(demo, run.choice, "all", "demo")  # does not include the edited arm
+    assert stale.mark(run.graph, run.nodes(quickstart), run.judgements(quickstart)) == []
 
 
 def test_memory_grows_with_the_gpus(monkeypatch):
     asked = {}
     monkeypatch.setattr(Graph, "resources", lambda self, node: asked)
-    run = Jobs(Graph({}), command.Choice("cpu", None))
+    run = Jobs(Graph({}), targets.Choice("cpu", None))
     monkeypatch.setattr(Jobs, "node", lambda self, w: None)
     assert run.memory(None) == 4000
     asked["gpu"] = 8
@@ -143,21 +143,21 @@ def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):
         metrics,
         {"model": str(model), "digest": sentinel.digest(model), "files": sentinel.sizes(model), "inputs": {}},
     )
-    redo.record(metrics).write_text(demo.lineage(node))
+    stale.record(metrics).write_text(demo.lineage(node))
     read: list[Path] = []
     digest = sentinel.digest
     monkeypatch.setattr(sentinel, "digest", lambda folder: read.append(folder) or digest(folder))
-    assert redo.mark(demo, [node], {}) == redo.mark(demo, [node], {}) == []
+    assert stale.mark(demo, [node], {}) == stale.mark(demo, [node], {}) == []
     assert read == [model]
     weights.write_text("evil")
     os.utime(weights, ns=(1, 1))
     for _ in range(2):
-        assert len(redo.mark(demo, [node], {})) == 1
-        assert redo.marker(metrics).exists()
-    redo.record(metrics).write_text("another lineage")
-    assert redo.outdated(demo, node) == "it was made from other settings"
-    redo.record(metrics).unlink()
-    assert redo.outdated(demo, node) == "there is no record of what it was made from"
+        assert len(stale.mark(demo, [node], {})) == 1
+        assert stale.marker(metrics).exists()
+    stale.record(metrics).write_text("another lineage")
+    assert stale.outdated(demo, node) == "it was made from other settings"
+    stale.record(metrics).unlink()
+    assert stale.outdated(demo, node) == "there is no record of what it was made from"
 
 
 def test_unused_checkpoints(demo, tmp_path):

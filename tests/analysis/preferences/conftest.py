@@ -10,7 +10,7 @@ from toy_run import load_all
 
 from analysis import drawing, preferences
 from analysis.table import Run, collect
-from recipes.graph import Graph
+from recipes.spec.graph import Graph
 
 
 @pytest.fixture(scope="package")

@@ -26,7 +26,7 @@ from analysis import (
     win_rates,
 )
 from analysis.table import final
-from recipes.graph import Graph
+from recipes.spec.graph import Graph
 from recipes.spec.recipe import Recipe
 
 ONE = ("base-recipe",)

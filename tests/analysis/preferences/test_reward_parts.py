@@ -22,7 +22,7 @@ from analysis import (
 )
 from analysis.over_optimization import Track
 from analysis.table import final
-from recipes.graph import Graph
+from recipes.spec.graph import Graph
 from recipes.spec.recipe import Recipe
 
 

@@ -14,7 +14,7 @@ from toy_run import HOSTILE, STEPS, completion, load_all
 from toy_run import stage as plain_stage
 
 from analysis.table import Run, read_lines
-from recipes.graph import Graph, Node
+from recipes.spec.graph import Graph, Node
 
 ARMS = ("base-recipe", "kl-none", "kl-strong", "few-labels", "dpo")
 TASK = "heldout"

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from recipes.errors import UserError
-from recipes.fields import fields
-from recipes.shape import check, known, schema
+from recipes.errors import UserError, known
 from recipes.spec.recipe import REPORTS
+from recipes.spec.schema import check, schema
+from recipes.spec.trl_fields import fields
 
 
 def check_shape(spec: Mapping) -> None:

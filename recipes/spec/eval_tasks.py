@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from recipes import worlds
 from recipes.errors import UserError, nearest
 
 
@@ -106,8 +107,6 @@ def _check_score(where: str, spec: dict[str, Any]) -> None:
         if "lm_eval" in spec:
             raise UserError(f"{where}.score: lm-eval's {spec['lm_eval']} has its own scoring; leave it out")
     if "gold" in scores:
-        from recipes import worlds
-
         world = worlds.of_task(spec["task"])
         if world is None or "gold" not in world.rewards:
             there = f"world {world.name}" if world else "a Hub dataset"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from recipes.errors import UserError, nearest
-from recipes.graph import Graph, Node
-from recipes.recipe import INNER, TARGETS
+from recipes.spec.graph import Graph, Node
+from recipes.spec.load import INNER, TARGETS
 from recipes.spec.recipe import REPORTS, Recipe
 from snakemake_logger_plugin_encore import is_snakemake
 

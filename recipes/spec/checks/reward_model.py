@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from recipes import products
+from recipes import corpora, worlds
 from recipes.errors import UserError
-from recipes.shape import check as fits
+from recipes.spec.checks import sft
+from recipes.spec.schema import check as fits
 
 
 def check(stage: Mapping[str, Any]) -> None:
@@ -23,8 +24,6 @@ def check(stage: Mapping[str, Any]) -> None:
 
 def shown(given: Mapping[str, Any]) -> None:
     """Check `demonstrations`: task, template and corpus as a stage `sft` has them."""
-    from recipes import corpora, worlds
-
     world = "world" in given["task"]
     fits(
         given["task"],
@@ -32,7 +31,7 @@ def shown(given: Mapping[str, Any]) -> None:
         ["demonstrations", "task"],
     )
     try:
-        products.check_demonstrations(given)
+        sft.check(given)
         if world:
             worlds.prompt(given["template"], "")
             corpora.check(worlds.make(given["task"]), given["corpus"])

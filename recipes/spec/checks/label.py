@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from recipes import worlds
 from recipes.errors import UserError, nearest
-from recipes.graph import Graph, Node
+from recipes.spec.graph import Graph, Node
 
 # by -> the roles it needs
 NEEDS: dict[str, tuple[str, ...]] = {
@@ -70,11 +71,6 @@ def check(stage: Mapping[str, Any]) -> None:
             raise UserError(f"validation: demonstrations (keep: {keep}) have no such split; remove it")
 
 
-def product(stage: Mapping[str, Any]) -> str:
-    """What a stage `label` makes."""
-    return "preferences" if stage.get("keep", "preferences") == "preferences" else "demonstrations"
-
-
 def check_samples(graph: Graph, node: Node) -> None:
     """Raise UserError where a stage `label` is to perceive what its data do not have: a world, its gold."""
     stage = graph.stage(node)
@@ -86,8 +82,6 @@ def check_samples(graph: Graph, node: Node) -> None:
     if drawn["run"] == "label":
         check_relabels(by, where)
     elif by in REWARDS:
-        from recipes import worlds
-
         check_world(by, worlds.of_task(drawn["task"]), where)
 
 

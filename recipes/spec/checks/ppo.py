@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recipes.checks.grpo import check_lean
+from recipes import corpora, worlds
 from recipes.errors import UserError
+from recipes.spec.checks.grpo import check_lean
 
 REWARD_MODEL = "reward_model"
 OF_WORLD = ("task", "template", "corpus")
@@ -51,7 +52,6 @@ def check_ptx(ptx: Mapping[str, Any]) -> None:
     for key in ("documents", "mixture"):
         if key not in ptx["corpus"]:
             raise UserError(f"ptx.corpus.{key}: missing")
-    from recipes import corpora, worlds
 
     world = worlds.of_task(ptx["task"])
     if world is None:

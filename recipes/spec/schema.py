@@ -24,13 +24,6 @@ def schema() -> dict[str, Any]:
     )
 
 
-def known(path: str, names: Iterable[str], valid: list[str], what: str, as_key: bool = False) -> None:
-    for name in names:
-        if name not in valid:
-            place = f"{path}.{name}: unknown {what}" if as_key else f'{path}: unknown {what} "{name}"'
-            raise UserError(place + nearest(name, valid))
-
-
 def check(value: Any, rules: dict, path: Iterable[str] = (), where: str = "") -> None:
     """Raise the first violation of a JSON schema as one line."""
     errors = Draft202012Validator({"$defs": schema()["$defs"], **rules}).iter_errors(value)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
-from evals.config import ROLES
 from recipes.errors import UserError
+from recipes.spec.eval_tasks import ROLES
 from recipes.spec.recipe import Recipe
 
 # Of the stage, but not of what it computes: the graph itself, the lineage's own seed, and the machine.

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from recipes.errors import UserError
-from recipes.graph import Graph, Node
-from recipes.recipe import load_all
+from recipes.spec.graph import Graph, Node
+from recipes.spec.load import load_all
 
 
 def unused(graph: Graph, folder: Path) -> list[Path]:

@@ -7,9 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from recipes import redo
-from recipes.command import Choice, Report
-from recipes.graph import Graph, Node
+from recipes.spec.graph import Graph, Node
+from recipes.workflow import stale
+from recipes.workflow.targets import Choice, Report
 
 MEMORY = 4000  # MB
 MEMORY_OF_A_GPU = 64_000  # MB
@@ -48,8 +48,8 @@ class Jobs:
     def upstream(self, w: Any) -> dict[str, str | list[str]]:
         """role -> sentinel, and the marker that has the job redone if its result no longer holds."""
         node = self.node(w)
-        marker = redo.marker(node.sentinel)
-        sources = {role: n.sentinel for role, n in redo.waits_for(self.graph, node).items()}
+        marker = stale.marker(node.sentinel)
+        sources = {role: n.sentinel for role, n in stale.waits_for(self.graph, node).items()}
         return {**sources, "stale": [str(marker)] if marker.exists() else []}
 
     def kind(self, w: Any) -> str:
@@ -81,7 +81,7 @@ class Jobs:
 
     def record(self, w: Any) -> str:
         """The file that notes the lineage once the job is done."""
-        return str(redo.record(self.node(w).sentinel))
+        return str(stale.record(self.node(w).sentinel))
 
     def threads(self, w: Any) -> int:
         return self.graph.config(self.node(w)).get("threads", 1)
@@ -97,14 +97,16 @@ class Jobs:
     def members(self, w: Any) -> list[str]:
         """Sentinels of all that a report shows."""
         table = Report(w.recipe, w.scale, w.report).table
-        stale = [str(redo.marker(table))] if redo.marker(table).exists() else []
-        return [node.sentinel for node in self.grid(w.recipe, w.scale, w.report)] + stale
+        marker = stale.marker(table)
+        return [node.sentinel for node in self.grid(w.recipe, w.scale, w.report)] + (
+            [str(marker)] if marker.exists() else []
+        )
 
     def seeds(self, w: Any) -> int:
         return len(self.graph.recipes[w.recipe].selection(w.scale, w.report, self.choice.seeds)[1])
 
     def judged_record(self, w: Any) -> str:
-        return str(redo.record(Report(w.recipe, w.scale, w.report).table))
+        return str(stale.record(Report(w.recipe, w.scale, w.report).table))
 
     def judged(self, w: Any) -> str:
         """A hash of what a report says: the recipe's text, and the lineages of what it shows."""

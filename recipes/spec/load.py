@@ -8,10 +8,10 @@ from typing import Any
 import yaml
 
 from recipes.errors import UserError
-from recipes.graph import Graph
-from recipes.layers import check_layers, check_shape
+from recipes.spec.checks.layers import check_layers, check_shape
+from recipes.spec.checks.resolved import check_whole
+from recipes.spec.graph import Graph
 from recipes.spec.recipe import Recipe
-from recipes.validate import check_whole
 
 SCHEMA = 1
 # Names of the Snakefile's rules, and a folder in results/: no recipe can have them.
@@ -63,7 +63,7 @@ def load(path: str | Path) -> Recipe:
 
 def load_all(folder: str | Path = "recipes") -> dict[str, Recipe]:
     """Every recipe of a folder by name, each checked at every scale and arm, with those it builds on."""
-    paths = {p.stem: p for p in sorted(Path(folder).glob("*.y*ml")) if p.name != "schema.yaml"}
+    paths = {p.stem: p for p in sorted(Path(folder).glob("*.y*ml"))}
     if not paths:
         raise UserError(f"no recipe in {Path(folder).resolve()}; work in the folder of Encore's Snakefile")
     for name, path in paths.items():

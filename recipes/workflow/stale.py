@@ -16,9 +16,9 @@ from time import time_ns
 from typing import NoReturn, TextIO
 
 from recipes.errors import UserError
-from recipes.graph import Graph, Node
 from recipes.runtime import files, sentinel
 from recipes.runtime.lock import only_one
+from recipes.spec.graph import Graph, Node
 
 CHECKED = Path(".snakemake/encore.checked.json")
 LOCK = Path(".snakemake/encore.lock")

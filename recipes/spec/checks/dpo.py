@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from recipes.errors import UserError
-from recipes.shape import known
+from recipes.errors import UserError, known
 
 LOSSES = (
     *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard"),
