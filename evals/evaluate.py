@@ -38,13 +38,14 @@ def run(
     if not isinstance(config.get("seed"), int):
         raise UserError(f"--config: seed: expected an integer, got {config.get('seed')!r}")
     # imported once the config is known to be good, and the environment is set
-    from evals import backend, harness, metrics, preference
+    from evals import harness, metrics, preference
     from recipes import models
+    from recipes.sampling import engine
 
     source = models.locate(
         model if isinstance(model, dict) else None, model if isinstance(model, Path) else None
     )
-    lm = backend.load(source, config, lambda done, total: None)
+    lm = engine.load(source, config, lambda done, total: None)
     judges, digests = preference.load(todo, inputs, source, lm)
     rows, results = [], {}
     for task in todo:

@@ -17,9 +17,9 @@ from lm_eval.api.model import LM
 from lm_eval.api.task import Task
 from lm_eval.tasks import TaskManager
 
-from evals.completion import Completion
 from recipes.errors import UserError
 from recipes.math_answers import boxed
+from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import EvalTask
 from recipes.worlds import of_task
 from recipes.worlds.answers import answer, formatted

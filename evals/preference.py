@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from transformers import PreTrainedModel
 
-from evals import backend
-from evals.completion import Completion
 from recipes import models, worlds
 from recipes.errors import UserError
+from recipes.models_tmp import language_model
+from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import ROLES, EvalTask
 from recipes.trainers.sequence_logps import sequence_logps
 from recipes.worlds import Problem
@@ -63,16 +63,20 @@ def load(
         digests["proxy"] = models.locate(None, inputs["proxy"]).digest
         proxy = reward_models.load(inputs["proxy"])
         proxy.same_tokenizer(lm.tokenizer)
-        found["proxy"] = proxy.to(backend.device())
+        found["proxy"] = proxy.to(language_model.device())
     if "kl" in needed:
         reference = models.locate(None, inputs["reference"])
         digests["reference"] = reference.digest
         names = f"the reference {reference.place}", f"the policy {source.place}"
         models.same_tokenizer(models.load_tokenizer(reference), lm.tokenizer, names)
         # vLLM tells no log-probabilities of given tokens: the policy is then loaded once more
-        policy = lm.model if isinstance(lm.model, PreTrainedModel) else backend.load_model(source)
+        policy = (
+            lm.model if isinstance(lm.model, PreTrainedModel) else language_model.load_for_inference(source)
+        )
         found["policy"] = policy
-        found["reference"] = policy if reference.digest == source.digest else backend.load_model(reference)
+        found["reference"] = (
+            policy if reference.digest == source.digest else language_model.load_for_inference(reference)
+        )
     return Judges(**found), digests
 
 

@@ -15,8 +15,8 @@ ASKED = 16  # questions at once
 
 def reward_model(rows: Sequence[Row], metrics_json: Path, aggregate: str) -> tuple[Labels, int, int]:
     """Rewards of a stage's reward model, the mean or the worst of its members."""
-    from evals.backend import device
     from recipes import reward_models
+    from recipes.models_tmp.language_model import device
 
     model = reward_models.load(metrics_json).to(device())
     prompts, texts, truncated = flat(rows)
@@ -28,15 +28,15 @@ def reward_model(rows: Sequence[Row], metrics_json: Path, aggregate: str) -> tup
 
 def implicit(rows: Sequence[Row], policy: Path, reference: Path, beta: float) -> tuple[Labels, int, int]:
     """beta log(pi(y|x) / pi_ref(y|x)), the reward that DPO's policy implies but for a term of x alone."""
-    from evals.backend import load_model
     from recipes import models
+    from recipes.models_tmp.language_model import load_for_inference
     from recipes.trainers.sequence_logps import sequence_logps
 
     prompts, texts, truncated = flat(rows)
     logps, parameters, counted = [], 0, 0
     for place in (policy, reference):
         source = models.locate(None, place)
-        tokenizer, model = models.load_tokenizer(source), load_model(source)
+        tokenizer, model = models.load_tokenizer(source), load_for_inference(source)
         before = tokenizer(prompts)["input_ids"]
         # apart from the prompt, as when sampled: no token may span both
         after = tokenizer(texts, add_special_tokens=False)["input_ids"]
@@ -57,11 +57,11 @@ def language_model(rows: Sequence[Row], dials: Mapping[str, Any]) -> tuple[Label
     the pair shown in either order, which takes away its liking for one position. Raises UserError where the
     tokenizer has no such tokens, or a question does not fit.
     """
-    from evals.backend import load_model
     from recipes import models
+    from recipes.models_tmp.language_model import load_for_inference
 
     source = models.locate(dials["model"], None)
-    tokenizer, model = models.load_tokenizer(source), load_model(source)
+    tokenizer, model = models.load_tokenizer(source), load_for_inference(source)
     digits = [tokenizer(digit, add_special_tokens=False)["input_ids"] for digit in "12"]
     if any(len(ids) != 1 or ids[0] == tokenizer.unk_token_id for ids in digits):
         raise UserError(f"labeller.model: {source.place} has no tokens for the answers 1 and 2")

@@ -27,9 +27,10 @@ def run(
     from transformers import TrainingArguments
 
     from recipes import corpora, models, worlds
+    from recipes.models_tmp.packing import collate, document
     from recipes.stages.arguments import arguments
     from recipes.trainers.fit import clean, fit
-    from recipes.trainers.language_model import LanguageModel, collate, document
+    from recipes.trainers.language_model import LanguageModel
 
     started = provenance.now()
     texts = corpora.documents(config, seed)

@@ -18,9 +18,9 @@ from typing import Any
 from recipes.errors import UserError
 from recipes.runtime import curves, files, health, provenance
 from recipes.runtime.progress import Progress
+from recipes.sampling.draw import FORMULA, DrawingConfig, at_least_one, draw
 from recipes.stages import cli
 from recipes.stages.arguments import plain
-from recipes.stages.drawing import FORMULA, DrawingConfig, at_least_one, draw
 
 # Below a tenth, the data are of the easiest problems alone.
 COVERED = 0.10

@@ -15,9 +15,9 @@ from typing import Any
 
 from recipes.runtime import curves, files, health, provenance, sentinel
 from recipes.runtime.progress import Progress
+from recipes.sampling.draw import FORMULA, DrawingConfig, draw
 from recipes.stages import cli
 from recipes.stages.arguments import plain
-from recipes.stages.drawing import FORMULA, DrawingConfig, draw
 
 # Below a half, most comparisons would be of a text with itself.
 DISTINCT = 0.50

@@ -34,9 +34,9 @@ def run(
     from trl import SFTConfig
 
     from recipes import demonstrations, models
+    from recipes.models_tmp.packing import document
     from recipes.stages.arguments import arguments
     from recipes.trainers.fit import clean, fit
-    from recipes.trainers.language_model import document
     from recipes.trainers.sft import SFT
 
     started = provenance.now()

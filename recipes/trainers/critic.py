@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from recipes.models_tmp.packing import longest_first, to_the_left
 from recipes.reward_models import parts, read_out
 from recipes.trainers.dropout import disable_dropout
-from recipes.trainers.logprobs import pieces, to_the_left
 
 AWAY = 7_919  # from the seed of a policy that was itself made from nothing, or both would start as one
 
@@ -70,7 +70,7 @@ def token_values(critic: Any, ids: torch.Tensor, mask: torch.Tensor, keep: int, 
     starts = mask[:, :-keep].sum(dim=1)  # (batch,): where each completion begins
     ids, lengths = to_the_left(ids, mask)
     steps = torch.arange(keep, device=ids.device)
-    found, order = [], pieces(lengths, rows)
+    found, order = [], longest_first(lengths, rows)
     for piece in order:
         width = max(2, int(lengths[piece[0]]))
         values = critic(ids[piece, : width - 1])  # the last token has nothing after it

@@ -4,12 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Sampler
 
 from recipes.trainers.resume import EPOCH_STRIDE, ExactResume
-
-IGNORED = -100  # label of a position without a loss
 
 
 class SortedWindows(Sampler[int]):
@@ -40,22 +37,6 @@ def sorted_windows(lengths: Sequence[int], args: Any) -> SortedWindows:
     """The order of documents of these lengths for a Trainer with these arguments: a window is its step."""
     window = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
     return SortedWindows(lengths, window, args.seed)
-
-
-def document(prompt: list[int], completion: list[int]) -> dict[str, list[int]]:
-    """`input_ids` and `labels` of a document whose prompt carries no loss."""
-    return {"input_ids": [*prompt, *completion], "labels": [IGNORED] * len(prompt) + completion}
-
-
-def collate(documents: list[dict[str, list[int]]], pad: int) -> dict[str, torch.Tensor]:
-    """Pad on the right: `input_ids` and `labels`, both (batch, time).
-
-    No attention mask: a causal model's real tokens never see the padding after them.
-    """
-    return {
-        name: pad_sequence([torch.tensor(d[name]) for d in documents], batch_first=True, padding_value=value)
-        for name, value in (("input_ids", pad), ("labels", IGNORED))
-    }
 
 
 class LanguageModel(ExactResume):

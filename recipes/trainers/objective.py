@@ -24,7 +24,7 @@ from recipes.runtime.curves import FIFTH
 from recipes.spec.checks.grpo import CLIPPED, TOKEN_MEAN, check_window
 from recipes.trainers import process
 from recipes.trainers.advantages import OF_GROUP, MovingAverage
-from recipes.trainers.decoding import LeanSampling
+from recipes.trainers.lean import LeanSampling
 from recipes.trainers.ratios import Ratios, cut_by_clip
 from recipes.trainers.resume import EPOCH_STRIDE, ExactResume
 from recipes.worlds.protocol import Problem

@@ -21,7 +21,7 @@ from recipes.trainers import gae
 from recipes.trainers.critic import Critic, token_values
 from recipes.trainers.dropout import disable_dropout
 from recipes.trainers.grpo import GRPO
-from recipes.trainers.logprobs import PIECES, SMALLEST
+from recipes.trainers.lean import PIECES, SMALLEST
 from recipes.trainers.objective import OLD, loss_mask
 from recipes.trainers.ptx import Ptx
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from recipes.errors import UserError
-from recipes.trainers.language_model import collate, document
+from recipes.models_tmp.packing import collate, document
 from recipes.trainers.resume import EPOCH_STRIDE
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from lm_eval.api.model import LM
 
-from evals.completion import Completion
+from recipes.sampling.completion import Completion
 
 TEMPLATE = "<user>{question}<assistant>"
 

@@ -11,9 +11,9 @@ import torch
 from lm_eval.api.instance import Instance
 from lm_eval.api.registry import model_registry
 
-from evals import backend
 from recipes.errors import UserError
 from recipes.models import Source
+from recipes.sampling import engine
 
 SOURCE = Source("org/model", "0" * 40, "hub:org/model@0")
 
@@ -24,13 +24,13 @@ def nothing(done, total):
 
 def test_unknown_backend():
     with pytest.raises(UserError, match=r'evals\.backend: no backend "vlm"; did you mean "vllm"'):
-        backend.load(SOURCE, {"backend": "vlm"}, nothing)
+        engine.load(SOURCE, {"backend": "vlm"}, nothing)
 
 
 def test_vllm_not_installed(monkeypatch):
-    monkeypatch.setattr(backend, "find_spec", lambda name: None)
+    monkeypatch.setattr(engine, "find_spec", lambda name: None)
     with pytest.raises(UserError, match="vllm is not installed"):
-        backend.load(SOURCE, {"backend": "vllm"}, nothing)
+        engine.load(SOURCE, {"backend": "vllm"}, nothing)
 
 
 @pytest.fixture
@@ -73,20 +73,20 @@ def vllm(monkeypatch):
                 monkeypatch.setitem(sys.modules, parent, module)
         for key, value in content.items():
             monkeypatch.setattr(sys.modules[name], key, value, raising=False)
-    for name in ("lm_eval.models.vllm_causallms", "evals.vllm_sampler"):
+    for name in ("lm_eval.models.vllm_causallms", "recipes.sampling.vllm"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     lazy = "lm_eval.models.vllm_causallms:VLLM"  # as it is before the first import
     monkeypatch.setitem(model_registry._objs, "vllm", lazy)
     monkeypatch.setattr("importlib.metadata.version", lambda name: "0.31.0")
     monkeypatch.setattr("transformers.AutoConfig.from_pretrained", lambda *args, **kwargs: SimpleNamespace())
-    monkeypatch.setattr(backend, "find_spec", lambda name: object())
+    monkeypatch.setattr(engine, "find_spec", lambda name: object())
     return made
 
 
 def test_what_vllm_is_told_and_what_it_says(vllm, monkeypatch):
     reports = []
     config = {"seed": 7, "backend": "vllm", "backend_args": {"max_model_len": 64, "tensor_parallel_size": 2}}
-    lm = backend.load(SOURCE, config, lambda done, total: reports.append((done, total)))
+    lm = engine.load(SOURCE, config, lambda done, total: reports.append((done, total)))
     assert (
         vllm["engine"].items()
         >= {
@@ -130,6 +130,4 @@ def test_vllm_arguments_are_those_lm_eval_takes(vllm):
     from lm_eval.models.vllm_causallms import VLLM
 
     names = set(inspect.signature(VLLM.__init__).parameters)
-    assert set(backend.vllm_arguments(SOURCE, {"seed": 0})) - names == {
-        "load_format"
-    }  # goes on to the engine
+    assert set(engine.vllm_arguments(SOURCE, {"seed": 0})) - names == {"load_format"}  # goes on to the engine

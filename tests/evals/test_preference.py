@@ -13,9 +13,9 @@ from scripted import Scripted
 from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
 from evals import evaluate, harness, metrics, preference
-from evals.completion import Completion
 from recipes import models, reward_models, worlds
 from recipes.runtime import files, sentinel
+from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import parse
 
 TASK = {"world": "preferences"}

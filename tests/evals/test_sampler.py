@@ -9,9 +9,9 @@ from lm_eval.api.instance import Instance
 from scipy.stats import chisquare
 from transformers import GenerationConfig
 
-from evals import backend, sampler
 from recipes import models
 from recipes.errors import UserError
+from recipes.sampling import engine, hf
 
 PROMPTS = ["<user>3+4=<assistant>", "<user>1+2+3+4+5=<assistant>", "<user>9+9+9=<assistant>"]
 GREEDY = {"until": [], "do_sample": False, "temperature": 0.0, "max_gen_toks": 40}
@@ -22,14 +22,14 @@ SAMPLED = {"until": [], "do_sample": True, "temperature": 1.0, "top_p": 1.0, "to
 def lm(checkpoint):
     torch.manual_seed(0)
     source = models.locate(None, checkpoint)
-    return backend.load(source, {"seed": 0, "batch_size": 2}, lambda done, total: None)
+    return engine.load(source, {"seed": 0, "batch_size": 2}, lambda done, total: None)
 
 
 @pytest.fixture
 def lean(checkpoint):
     torch.manual_seed(0)
     config = {"seed": 0, "batch_size": 1000, "backend": "lean"}
-    return backend.load(models.locate(None, checkpoint), config, lambda done, total: None)
+    return engine.load(models.locate(None, checkpoint), config, lambda done, total: None)
 
 
 def draw(lm, prompts, options):
@@ -39,7 +39,7 @@ def draw(lm, prompts, options):
 @pytest.mark.parametrize("first_round", [1, 7, 64])
 def test_greedy_tokens_are_those_of_plain_transformers(lm, monkeypatch, first_round):
     """Neither the padding, nor the batches, nor the rounds change what the model says."""
-    monkeypatch.setattr(sampler, "FIRST_ROUND", first_round)
+    monkeypatch.setattr(hf, "FIRST_ROUND", first_round)
     said = draw(lm, PROMPTS, GREEDY)
     for text, completion in zip(PROMPTS, said, strict=True):
         prompt = lm.tokenizer(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
@@ -117,6 +117,6 @@ def test_a_checkpoints_own_decoding_defaults_are_not_used(checkpoint):
     model.generation_config = GenerationConfig(
         eos_token_id=[words.eos_token_id, 7], top_k=1, repetition_penalty=5.0, pad_token_id=words.pad_token_id
     )
-    lm = sampler.HuggingFaceSampler(model, words, 8, lambda done, total: None)
+    lm = hf.HuggingFaceSampler(model, words, 8, lambda done, total: None)
     assert len(set(draw(lm, PROMPTS[:1] * 8, {**SAMPLED, "max_gen_toks": 10}))) > 1
     assert lm.ends == {words.eos_token_id, 7}

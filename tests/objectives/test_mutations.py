@@ -18,7 +18,7 @@ from trl.trainer import utils
 
 from recipes.trainers import advantages, process
 from recipes.trainers.advantages import MovingAverage
-from recipes.trainers.logprobs import LeanLogProbs
+from recipes.trainers.lean import LeanLogProbs
 from recipes.trainers.objective import Objective
 
 LOSS = GRPOTrainer._compute_loss

@@ -12,8 +12,8 @@ from scipy.stats import chi2
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 from recipes.errors import UserError
-from recipes.trainers import decoding
-from recipes.trainers.decoding import Decoder, sample
+from recipes.sampling import decoding
+from recipes.sampling.decoding import Decoder, sample
 from recipes.trainers.resume import ExactResume
 
 PROMPTS = [[5, 6, 7], [8], [5, 6, 7], [9, 10, 11, 12, 5], [8], [5, 6, 7]]

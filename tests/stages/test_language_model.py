@@ -7,7 +7,8 @@ from stage_runs import TASK, TEMPLATE
 
 from recipes import worlds
 from recipes.corpora import halve
-from recipes.trainers.language_model import IGNORED, SortedWindows, collate, document
+from recipes.models_tmp.packing import IGNORED, collate, document
+from recipes.trainers.language_model import SortedWindows
 
 
 @given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 9), st.integers(0, 5), st.integers(0, 3))

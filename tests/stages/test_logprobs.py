@@ -10,7 +10,8 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOTrainer
 from trl.trainer.utils import add_fused_lm_head
 
-from recipes.trainers.logprobs import LeanLogProbs, to_the_left
+from recipes.models_tmp.packing import to_the_left
+from recipes.trainers.lean import LeanLogProbs
 
 
 class Lean(LeanLogProbs):

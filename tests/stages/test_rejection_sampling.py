@@ -10,10 +10,10 @@ import stage_runs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.completion import Completion
 from recipes import demonstrations
 from recipes.errors import UserError
 from recipes.runtime import files, sentinel
+from recipes.sampling.completion import Completion
 from recipes.stages.arguments import plain
 from recipes.stages.rejection_sampling import RejectionSamplingConfig, keep, summary
 

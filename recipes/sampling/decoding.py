@@ -13,10 +13,12 @@ import torch
 from torch.nn import functional
 
 from recipes.errors import UserError
-from recipes.trainers.logprobs import LeanLogProbs
 
 NEVER = -1e9  # added to an attention score; finite, so that a row of padding alone has no NaN
+
+
 CROWDED = 0.8  # once less of the rows than this go on, the others are dropped: a copy of the cache
+
 
 # of each layer: keys and values (rows, heads, time, head_dim)
 Cache = list[tuple[torch.Tensor, torch.Tensor]]
@@ -149,33 +151,3 @@ def sample(
     logps *= torch.arange(cap, device=device) < lengths[:, None]
     ids_of = [row[:end] for row, end in zip(drawn.tolist(), lengths.tolist(), strict=True)]
     return ids_of, logps[:, : int(lengths.max())]
-
-
-class LeanSampling(LeanLogProbs):
-    """GRPOTrainer whose rollouts, if `lean`, come from `sample`, and the old log-probabilities with them."""
-
-    lean = False
-    model: Any
-    temperature: Any
-    max_completion_length: Any
-    eos_token_ids: Any
-    _drawn: torch.Tensor | None = None  # log-probabilities of the rollout that is being scored
-
-    def _generate_single_turn(self, prompt_ids, *args, **kwargs):
-        if not self.lean:
-            return super()._generate_single_turn(prompt_ids, *args, **kwargs)
-        ids, self._drawn = sample(
-            self.accelerator.unwrap_model(self.model),
-            prompt_ids,
-            self.max_completion_length,
-            self.temperature,
-            self.eos_token_ids,
-        )
-        return ids, None
-
-    def _get_per_token_logps_and_entropies(self, model, *args, **kwargs):
-        drawn = self._drawn
-        if drawn is None or torch.is_grad_enabled() or model is not self.model:
-            return super()._get_per_token_logps_and_entropies(model, *args, **kwargs)
-        self._drawn = None
-        return drawn, None, None

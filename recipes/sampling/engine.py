@@ -7,6 +7,7 @@ import torch
 
 from recipes import models
 from recipes.errors import UserError, nearest
+from recipes.models_tmp.language_model import load_for_inference
 from recipes.runtime.progress import Report
 
 BATCH_SIZE = 512  # completions at once; fixed, because what is sampled depends on it
@@ -26,26 +27,19 @@ def load(source: models.Source, config: dict[str, Any], report: Report) -> Any:
             raise UserError(
                 "evals.backend: vllm is not installed; `pip install -e .[vllm]` or use backend: hf"
             )
-        from evals.vllm_sampler import VLLMSampler
+        from recipes.sampling.vllm import VLLMSampler
 
         return VLLMSampler(report, **vllm_arguments(source, config))
-    from evals.lean_sampler import LeanSampler
-    from evals.sampler import HuggingFaceSampler
+    from recipes.sampling.hf import HuggingFaceSampler
+    from recipes.sampling.lean import LeanSampler
 
     sampler = LeanSampler if backend == "lean" else HuggingFaceSampler
     return sampler(
-        load_model(source), models.load_tokenizer(source), config.get("batch_size", BATCH_SIZE), report
+        load_for_inference(source),
+        models.load_tokenizer(source),
+        config.get("batch_size", BATCH_SIZE),
+        report,
     )
-
-
-def load_model(source: models.Source) -> Any:
-    """The causal language model of `source`, on the GPU if there is one."""
-    dtype = torch.float32 if device() == "cpu" else "auto"
-    return models.load(source, dtype=dtype).to(device())
-
-
-def device() -> str:
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def vllm_arguments(source: models.Source, config: dict[str, Any]) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from lm_eval.models.huggingface import HFLM
 from lm_eval.models.utils import normalize_gen_kwargs, postprocess_generated_text
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from evals.completion import Completion
 from recipes.errors import UserError
 from recipes.runtime.progress import Report
+from recipes.sampling.completion import Completion
 
 FIRST_ROUND = 32  # tokens; each further round doubles the completion
 

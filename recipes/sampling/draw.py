@@ -59,8 +59,8 @@ def draw(
     import torch
     from lm_eval.api.instance import Instance
 
-    from evals import backend
     from recipes.runtime.progress import reporter
+    from recipes.sampling import engine
 
     generation = {
         "until": [],  # nothing but the end-of-sequence token
@@ -77,9 +77,9 @@ def draw(
     ]
     torch.manual_seed(seed)
     with contextlib.redirect_stdout(sys.stderr):  # lm-eval prints; `progress` keeps the true stdout
-        engine = backend.load(source, {**config, "seed": seed}, reporter(progress, "sampled"))
-        completions = engine.generate_until(requests)
+        lm = engine.load(source, {**config, "seed": seed}, reporter(progress, "sampled"))
+        completions = lm.generate_until(requests)
     width = {text: len(ids) for text, ids in zip(prompts, tokenizer(list(prompts))["input_ids"], strict=True)}
     tokens = sum(width[prompt] + text.tokens for prompt, text in zip(each, completions, strict=True))
-    parameters = engine.model.num_parameters() if hasattr(engine.model, "num_parameters") else 0
+    parameters = lm.model.num_parameters() if hasattr(lm.model, "num_parameters") else 0
     return Drawn(completions, tokens, parameters)

@@ -5,9 +5,9 @@ from typing import Any
 from lm_eval.api.instance import Instance
 from lm_eval.models.utils import normalize_gen_kwargs
 
-from evals.sampler import HuggingFaceSampler
 from recipes.errors import UserError
-from recipes.trainers.decoding import sample
+from recipes.sampling.decoding import sample
+from recipes.sampling.hf import HuggingFaceSampler
 
 
 class LeanSampler(HuggingFaceSampler):

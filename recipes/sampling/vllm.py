@@ -7,9 +7,9 @@ from lm_eval.models.utils import postprocess_generated_text
 from lm_eval.models.vllm_causallms import VLLM
 from vllm import SamplingParams
 
-from evals.completion import Completion
 from recipes.errors import UserError
 from recipes.runtime.progress import Report
+from recipes.sampling.completion import Completion
 
 
 class VLLMSampler(VLLM):
