@@ -39,10 +39,10 @@ def run(
         raise UserError(f"--config: seed: expected an integer, got {config.get('seed')!r}")
     # imported once the config is known to be good, and the environment is set
     from evals import harness, metrics, preference
-    from recipes import models
+    from recipes.models import language_model
     from recipes.sampling import engine
 
-    source = models.locate(
+    source = language_model.locate(
         model if isinstance(model, dict) else None, model if isinstance(model, Path) else None
     )
     lm = engine.load(source, config, lambda done, total: None)

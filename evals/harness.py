@@ -18,7 +18,7 @@ from lm_eval.api.task import Task
 from lm_eval.tasks import TaskManager
 
 from recipes.errors import UserError
-from recipes.math_answers import boxed
+from recipes.rewards.math_answers import boxed
 from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import EvalTask
 from recipes.worlds import of_task

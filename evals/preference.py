@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from transformers import PreTrainedModel
 
-from recipes import models, worlds
+from recipes import worlds
 from recipes.errors import UserError
-from recipes.models_tmp import language_model
+from recipes.models import language_model
+from recipes.models import language_model as models
+from recipes.models.logprobs import sequence_logps
 from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import ROLES, EvalTask
-from recipes.trainers.sequence_logps import sequence_logps
 from recipes.worlds import Problem
 
 if TYPE_CHECKING:
-    from recipes.reward_models import RewardModel
+    from recipes.models.reward_model import RewardModel
 
 Row = dict[str, Any]  # of evals.harness.sample
 
@@ -58,10 +59,10 @@ def load(
     found: dict[str, Any] = {}
     digests = {}
     if "proxy" in needed:
-        from recipes import reward_models
+        from recipes.models import reward_model
 
         digests["proxy"] = models.locate(None, inputs["proxy"]).digest
-        proxy = reward_models.load(inputs["proxy"])
+        proxy = reward_model.load(inputs["proxy"])
         proxy.same_tokenizer(lm.tokenizer)
         found["proxy"] = proxy.to(language_model.device())
     if "kl" in needed:

@@ -8,9 +8,9 @@ from typing import Any
 
 from datasets import Dataset
 
-from recipes.data import hub_rows
+from recipes.data.hub import hub_rows
 from recipes.errors import UserError
-from recipes.rewards import math_verifier
+from recipes.rewards.rules import math_verifier
 from recipes.worlds import Problem, make, prompt, sample
 
 ITEMS_SEED = 0  # a benchmark is a fixed set: the same items for every arm, seed and checkpoint

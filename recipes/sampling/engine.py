@@ -5,16 +5,16 @@ from typing import Any
 
 import torch
 
-from recipes import models
 from recipes.errors import UserError, nearest
-from recipes.models_tmp.language_model import load_for_inference
+from recipes.models import language_model
+from recipes.models.language_model import load_for_inference
 from recipes.runtime.progress import Report
 
 BATCH_SIZE = 512  # completions at once; fixed, because what is sampled depends on it
 BACKENDS = ("hf", "lean", "vllm")
 
 
-def load(source: models.Source, config: dict[str, Any], report: Report) -> Any:
+def load(source: language_model.Source, config: dict[str, Any], report: Report) -> Any:
     """The lm-eval model of a checkpoint; `report` is told about the completions done. Raises UserError.
 
     `config` may have `backend`, `batch_size` (hf and lean) and `backend_args` (vLLM's engine arguments).
@@ -36,13 +36,13 @@ def load(source: models.Source, config: dict[str, Any], report: Report) -> Any:
     sampler = LeanSampler if backend == "lean" else HuggingFaceSampler
     return sampler(
         load_for_inference(source),
-        models.load_tokenizer(source),
+        language_model.load_tokenizer(source),
         config.get("batch_size", BATCH_SIZE),
         report,
     )
 
 
-def vllm_arguments(source: models.Source, config: dict[str, Any]) -> dict[str, Any]:
+def vllm_arguments(source: language_model.Source, config: dict[str, Any]) -> dict[str, Any]:
     """Arguments of lm-eval's vLLM model. `auto` would turn a float32 checkpoint into bfloat16 on a CPU."""
     return {
         "pretrained": source.place,

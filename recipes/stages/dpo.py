@@ -35,11 +35,12 @@ def run(
     from datasets import Dataset
     from trl import DPOConfig
 
-    from recipes import models, preferences
+    from recipes.data import preferences
+    from recipes.models import language_model
+    from recipes.models.language_model import disable_dropout
     from recipes.stages.arguments import arguments
     from recipes.stages.sft import learns
     from recipes.trainers.dpo import DPO, length, tokenise
-    from recipes.trainers.dropout import disable_dropout
     from recipes.trainers.fit import clean, fit
 
     started = provenance.now()
@@ -50,11 +51,11 @@ def run(
         "validation": preferences.pairs(preferences.of_split(rows, "validation"), "all", seed),
     }
     args = arguments(DPOConfig, config["args"], {"save_steps": 100}, workdir, seed)
-    source = models.locate(config.get("model"), inputs.get("policy"))
-    anchor = models.locate(None, inputs["reference"]) if "reference" in inputs else source
-    tokenizer = models.load_tokenizer(source)
+    source = language_model.locate(config.get("model"), inputs.get("policy"))
+    anchor = language_model.locate(None, inputs["reference"]) if "reference" in inputs else source
+    tokenizer = language_model.load_tokenizer(source)
     names = (f"the reference {anchor.place}", f"the policy {source.place}")
-    models.same_tokenizer(models.load_tokenizer(anchor), tokenizer, names)
+    language_model.same_tokenizer(language_model.load_tokenizer(anchor), tokenizer, names)
     documents = {name: tokenise(found, tokenizer) if found else [] for name, found in pairs.items()}
     checks += health.stop_at_errors(
         [
@@ -63,7 +64,7 @@ def run(
         ]
     )
     options = args.model_init_kwargs or {}
-    model, reference = models.load(source, **options), models.load(anchor, **options)
+    model, reference = language_model.load(source, **options), language_model.load(anchor, **options)
     if args.disable_dropout:
         disable_dropout(model)
     generation = copy.deepcopy(model.generation_config)
@@ -90,7 +91,7 @@ def run(
         trainer.ref_model = None
         reference.to("cpu")
     done = fit(trainer, progress)
-    models.save(model, tokenizer, workdir / "final", generation)
+    language_model.save(model, tokenizer, workdir / "final", generation)
     del trainer
     gc.collect()  # the optimizer's state, to have room for the reference
     reference.to(model.device)
@@ -117,7 +118,7 @@ def run(
 
 def log_ratios(policy: Any, reference: Any, pairs: Sequence[Mapping[str, list[int]]]) -> dict[str, Any]:
     """log pi(y|x) - log pi_ref(y|x), in nats, of the `chosen` and the `rejected` completions: (pairs,)."""
-    from recipes.trainers.sequence_logps import sequence_logps
+    from recipes.models.logprobs import sequence_logps
 
     prompts = [pair["prompt_ids"] for pair in pairs]
     return {

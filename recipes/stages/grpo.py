@@ -30,7 +30,10 @@ def run(
     import torch
     from trl import GRPOConfig
 
-    from recipes import data, models, rewards, worlds
+    from recipes import worlds
+    from recipes.data import prompts, replay
+    from recipes.models import language_model
+    from recipes.rewards import rules
     from recipes.spec.checks.grpo import check
     from recipes.stages import rollouts
     from recipes.stages.arguments import arguments
@@ -53,22 +56,22 @@ def run(
     args = arguments(GRPOConfig, config["args"], defaults, workdir, seed)
     args.reward_weights = list(weights.values())
     overlong = {"cap": args.max_completion_length, "cache": config.get("soft_overlong_cache")}
-    functions = dict(zip(weights, rewards.build(weights, world, seed, **overlong), strict=True))
-    source = models.locate(config.get("model"), inputs.get("policy"))
-    tokenizer = models.load_tokenizer(source)
-    model = models.load(source, **(args.model_init_kwargs or {}))
+    functions = dict(zip(weights, rules.build(weights, world, seed, **overlong), strict=True))
+    source = language_model.locate(config.get("model"), inputs.get("policy"))
+    tokenizer = language_model.load_tokenizer(source)
+    model = language_model.load(source, **(args.model_init_kwargs or {}))
     generation = copy.deepcopy(model.generation_config)
     args.model_init_kwargs = None  # TRL refuses them with a loaded model
-    prompts = data.prompts(config["task"], config["template"], config.get("problems"), seed)
+    dataset = prompts.load(config["task"], config["template"], config.get("problems"), seed)
     if "replay" in config:
-        prompts = prompts.select(data.replay_order(len(prompts), args, **config["replay"], seed=seed))
-    longest = max(len(ids) for ids in tokenizer(prompts["prompt"][:])["input_ids"])
+        dataset = dataset.select(replay.replay_order(len(dataset), args, **config["replay"], seed=seed))
+    longest = max(len(ids) for ids in tokenizer(dataset["prompt"][:])["input_ids"])
     positions = getattr(model.config, "max_position_embeddings", None)
     checks = health.stop_at_errors(
         [
-            health.enough_prompts(len(prompts), args.generation_batch_size // args.num_generations),
+            health.enough_prompts(len(dataset), args.generation_batch_size // args.num_generations),
             health.context(longest, args.max_completion_length, positions),
-            *health.before_sampling(config, inputs.get("policy"), tokenizer, prompts.to_list(), functions),
+            *health.before_sampling(config, inputs.get("policy"), tokenizer, dataset.to_list(), functions),
         ]
     )
 
@@ -78,7 +81,7 @@ def run(
         model=model,
         args=args,
         reward_funcs=list(functions.values()),
-        train_dataset=prompts,
+        train_dataset=dataset,
         processing_class=tokenizer,
     )
     trainer.rollouts = log
@@ -92,7 +95,7 @@ def run(
     if isinstance(trainer, DynamicSampling) and dynamic:
         trainer.max_rounds = dynamic["max_rounds"]
     done = fit(trainer, progress)
-    models.save(model, tokenizer, workdir / "final", generation)
+    language_model.save(model, tokenizer, workdir / "final", generation)
 
     measured, scalars = rollouts.write(out, done.history, trainer.ratios, log)
     parameters = model.num_parameters()

@@ -16,9 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recipes import demonstrations, labels, preferences, samples, worlds
+from recipes import worlds
+from recipes.data import demonstrations, hub_preferences, preferences, samples
 from recipes.errors import UserError
-from recipes.labels import Labels
+from recipes.labels import annotators
+from recipes.labels.annotators import Labels
 from recipes.runtime import curves, files, health, provenance, sentinel
 from recipes.runtime.progress import Progress
 from recipes.spec.checks import label as label_checks
@@ -43,14 +45,14 @@ def run(
     if by == "dataset":
         template = config.get("template", "{question}")
         validation = config.get("validation", VALIDATION)
-        labelled = preferences.hub(config["task"], template, validation, config.get("problems"))
+        labelled = hub_preferences.comparisons(config["task"], template, validation, config.get("problems"))
     else:
         rows, world, given = read(by, inputs["data"])
         made, tokens, parameters = score(config, inputs, rows, world, seed)
-        gold = labels.rewarded(rows, world.rewards["gold"]) if world and "gold" in world.rewards else None
-        measured = labels.quality(rows, made, gold) | made.found
+        gold = annotators.rewarded(rows, world.rewards["gold"]) if world and "gold" in world.rewards else None
+        measured = annotators.quality(rows, made, gold) | made.found
         if given is not None:  # RLAIF's alignment: how often the label is the one that was given
-            measured["accuracy/given"] = labels.quality(rows, made, given).get("accuracy", 0.0)
+            measured["accuracy/given"] = annotators.quality(rows, made, given).get("accuracy", 0.0)
         if "accuracy" in measured:
             checks.append(better_than_chance(measured["accuracy"], int(measured["pairs"])))
         if keep != "preferences":
@@ -79,7 +81,7 @@ def run(
     }
 
 
-def read(by: str, place: Path) -> tuple[list[Row], Any, labels.Scores | None]:
+def read(by: str, place: Path) -> tuple[list[Row], Any, annotators.Scores | None]:
     """Samples, their world (None: of the Hub) and, of preferences labelled once more, their scores."""
     upstream = sentinel.read(place)
     if upstream.get("kind") == "label":
@@ -98,27 +100,27 @@ def score(
     """The labeller's scores, and the tokens and parameters that they took."""
     by, dials = config["by"], config.get("labeller", {})
     if by in label_checks.REWARDS:
-        gold = labels.rewarded(rows, world.rewards["gold"])
+        gold = annotators.rewarded(rows, world.rewards["gold"])
         if by == "gold":
-            return Labels(labels.by_rank(gold)), 0, 0
+            return Labels(annotators.by_rank(gold)), 0, 0
         if by == "annotator":
-            return labels.annotated(gold, dials, seed), 0, 0
-        own = labels.rewarded(rows, world.rewards["judge"])
-        return labels.judged(gold, own, rows, dials, seed), 0, 0
+            return annotators.annotated(gold, dials, seed), 0, 0
+        own = annotators.rewarded(rows, world.rewards["judge"])
+        return annotators.judged(gold, own, rows, dials, seed), 0, 0
     if by == "verifier":
-        from recipes.rewards import math_verifier
+        from recipes.rewards.rules import math_verifier
 
-        return Labels(labels.rewarded(rows, world.verify if world else math_verifier())), 0, 0
-    from recipes import scorers
+        return Labels(annotators.rewarded(rows, world.verify if world else math_verifier())), 0, 0
+    from recipes.labels import model_judges
 
     if by == "reward_model":
-        return scorers.reward_model(rows, inputs["reward_model"], dials.get("ensemble", "mean"))
+        return model_judges.reward_model(rows, inputs["reward_model"], dials.get("ensemble", "mean"))
     if by == "self":
-        return scorers.implicit(rows, inputs["policy"], inputs["reference"], dials.get("beta", 1.0))
-    return scorers.language_model(rows, dials)
+        return model_judges.implicit(rows, inputs["policy"], inputs["reference"], dials.get("beta", 1.0))
+    return model_judges.language_model(rows, dials)
 
 
-def joined(rows: Sequence[Row], scores: labels.Scores, validation: float) -> list[Row]:
+def joined(rows: Sequence[Row], scores: annotators.Scores, validation: float) -> list[Row]:
     """Rows of preferences: samples with their scores, and the split of their prompts."""
     return [
         {
@@ -132,7 +134,9 @@ def joined(rows: Sequence[Row], scores: labels.Scores, validation: float) -> lis
     ]
 
 
-def demonstrated(rows: Sequence[Row], scores: labels.Scores, keep: str) -> tuple[list[Row], dict[str, float]]:
+def demonstrated(
+    rows: Sequence[Row], scores: annotators.Scores, keep: str
+) -> tuple[list[Row], dict[str, float]]:
     """Demonstrations: the best completion of each prompt, or all distinct right ones; and what is left out.
 
     Never one that is empty, was cut at the cap or has no finite score.

@@ -30,7 +30,10 @@ def run(
     """Train and save the policy under `workdir`/final; curve.csv and completions.jsonl beside `out`."""
     import torch
 
-    from recipes import data, models, rewards, worlds
+    from recipes import worlds
+    from recipes.data import prompts
+    from recipes.models import language_model
+    from recipes.rewards import rules
     from recipes.trainers.completions import CompletionsLog
     from recipes.trainers.policy_gradient import PolicyGradientConfig
     from recipes.trainers.reinforce import Rollout, train
@@ -40,12 +43,12 @@ def run(
     # accuracy is always measured, so that curves of arms with other rewards can be compared
     weights = {"accuracy": 0.0, **config["rewards"]}
     world = worlds.of_task(config["task"])
-    functions = dict(zip(weights, rewards.build(weights, world, seed), strict=True))
-    source = models.locate(config.get("model"), inputs.get("policy"))
-    tokenizer = models.load_tokenizer(source)
-    model = models.load(source).to("cuda" if torch.cuda.is_available() else "cpu")
+    functions = dict(zip(weights, rules.build(weights, world, seed), strict=True))
+    source = language_model.locate(config.get("model"), inputs.get("policy"))
+    tokenizer = language_model.load_tokenizer(source)
+    model = language_model.load(source).to("cuda" if torch.cuda.is_available() else "cpu")
     generation = copy.deepcopy(model.generation_config)
-    problems = data.prompts(config["task"], config["template"], config.get("problems"), seed).to_list()
+    problems = prompts.load(config["task"], config["template"], config.get("problems"), seed).to_list()
     longest = max(len(ids) for ids in tokenizer([row["prompt"] for row in problems])["input_ids"])
     positions = getattr(model.config, "max_position_embeddings", None)
     checks = health.stop_at_errors(
@@ -73,7 +76,7 @@ def run(
     train(model, tokenizer, problems, functions, weights, args, seed, report)
     log.flush()
     log.close()
-    models.save(model, tokenizer, workdir / "final", generation)
+    language_model.save(model, tokenizer, workdir / "final", generation)
 
     curve = curves.rows(history)
     scalars = curves.scalars(curve)

@@ -35,7 +35,10 @@ def run(
     """Train and save the policy under `workdir`/final; its curves, ratios and completions beside `out`."""
     import torch
 
-    from recipes import data, models, reward_models, rewards, worlds
+    from recipes import worlds
+    from recipes.data import prompts
+    from recipes.models import language_model, reward_model
+    from recipes.rewards import learned, rules
     from recipes.spec.checks.ppo import check
     from recipes.stages import rollouts
     from recipes.stages.arguments import arguments
@@ -50,36 +53,36 @@ def run(
     if not torch.cuda.is_available():
         defaults["cache_implementation"] = "static"  # a tenth faster than a cache that grows by copying
     args = arguments(PPOConfig, config["args"], defaults, workdir, seed)
-    source = models.locate(config.get("model"), inputs.get("policy"))
-    tokenizer = models.load_tokenizer(source)
+    source = language_model.locate(config.get("model"), inputs.get("policy"))
+    tokenizer = language_model.load_tokenizer(source)
     options = args.model_init_kwargs or {}
-    model = models.load(source, **options)
+    model = language_model.load(source, **options)
     generation = copy.deepcopy(model.generation_config)
     args.model_init_kwargs = None  # TRL refuses them with a loaded model
-    anchor = models.locate(None, inputs["reference"]) if "reference" in inputs else source
+    anchor = language_model.locate(None, inputs["reference"]) if "reference" in inputs else source
     places = (f"the reference {anchor.place}", f"the policy {source.place}")
-    models.same_tokenizer(models.load_tokenizer(anchor), tokenizer, places)
-    reference = models.load(anchor, **options)
-    scorer = reward_models.load(inputs[REWARD_MODEL]) if REWARD_MODEL in inputs else None
+    language_model.same_tokenizer(language_model.load_tokenizer(anchor), tokenizer, places)
+    reference = language_model.load(anchor, **options)
+    scorer = reward_model.load(inputs[REWARD_MODEL]) if REWARD_MODEL in inputs else None
 
     world = worlds.of_task(config["task"])
     weights = weighted(config, world)
     names = [name for name in weights if name != REWARD_MODEL]
     overlong = {"cap": args.max_completion_length, "cache": config.get("soft_overlong_cache")}
-    functions = dict(zip(names, rewards.build(names, world, seed, **overlong), strict=True))
+    functions = dict(zip(names, rules.build(names, world, seed, **overlong), strict=True))
     if scorer:
         scorer.to(args.device)
-        scored = reward_models.as_reward(scorer, tokenizer, config.get("ensemble", "mean"))
+        scored = learned.as_reward(scorer, tokenizer, config.get("ensemble", "mean"))
         functions |= {REWARD_MODEL: scored} if REWARD_MODEL in weights else {}
     args.reward_weights = [weights[name] for name in functions]
-    given = data.prompts(config["task"], config["template"], config.get("problems"), seed)
-    prompts, longest = data.fitting(given, tokenizer, config.get("longest_prompt"))
+    given = prompts.load(config["task"], config["template"], config.get("problems"), seed)
+    dataset, longest = prompts.fitting(given, tokenizer, config.get("longest_prompt"))
     positions = getattr(model.config, "max_position_embeddings", None)
     checks = health.stop_at_errors(
         [
-            health.enough_prompts(len(prompts), args.generation_batch_size // args.num_generations),
+            health.enough_prompts(len(dataset), args.generation_batch_size // args.num_generations),
             health.context(longest, args.max_completion_length, positions),
-            *health.before_sampling(config, inputs.get("policy"), tokenizer, prompts.to_list(), functions),
+            *health.before_sampling(config, inputs.get("policy"), tokenizer, dataset.to_list(), functions),
         ]
     )
 
@@ -88,7 +91,7 @@ def run(
         model=model,
         args=args,
         reward_funcs=list(functions.values()),
-        train_dataset=prompts,
+        train_dataset=dataset,
         processing_class=tokenizer,
         critic=critic(config.get("critic"), model, scorer, seed),
         reference=reference,
@@ -97,7 +100,7 @@ def run(
     trainer.rollouts = log
     trainer.lean = config.get("sampler") == "lean"
     done = fit(trainer, progress)
-    models.save(model, tokenizer, workdir / "final", generation)
+    language_model.save(model, tokenizer, workdir / "final", generation)
 
     measured, scalars = rollouts.write(out, done.history, trainer.ratios, log)
     sizes = {
@@ -107,7 +110,7 @@ def run(
     passes = sizes["parameters"] * (4 + 6 * args.num_iterations) + 2 * reference.num_parameters()
     passes += sizes["critic_parameters"] * (2 + 6 * args.num_iterations)
     return {
-        "metrics": {**scalars, **early(measured), **sizes, "skipped/long": len(given) - len(prompts)},
+        "metrics": {**scalars, **early(measured), **sizes, "skipped/long": len(given) - len(dataset)},
         "health": [*checks, *health.training(measured, scalars), *critic_explains(scalars)],
         "provenance": provenance.record(started, done, passes, FORMULA),
         "clean": partial(clean, workdir),
@@ -124,7 +127,7 @@ def weighted(config: dict[str, Any], world: Any) -> dict[str, float]:
 
 def critic(start: str | None, policy: Any, scorer: Any, seed: int) -> Any:
     """The critic that a stage's key `critic` names; without it from the reward model, if there is one."""
-    from recipes.trainers.critic import from_nothing, from_policy, from_reward_model
+    from recipes.models.critic import from_nothing, from_policy, from_reward_model
 
     start = start or (REWARD_MODEL if scorer else "policy")
     if start == REWARD_MODEL:

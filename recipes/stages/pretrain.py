@@ -26,8 +26,10 @@ def run(
     """Train and save the base model under `workdir`/final; curve.csv beside `out`."""
     from transformers import TrainingArguments
 
-    from recipes import corpora, models, worlds
-    from recipes.models_tmp.packing import collate, document
+    from recipes import worlds
+    from recipes.data import corpora
+    from recipes.models import language_model
+    from recipes.models.packing import collate, document
     from recipes.stages.arguments import arguments
     from recipes.trainers.fit import clean, fit
     from recipes.trainers.language_model import LanguageModel
@@ -35,7 +37,7 @@ def run(
     started = provenance.now()
     texts = corpora.documents(config, seed)
     tokenizer = worlds.tokenizer(corpora.worlds_of(config))
-    model = models.build(config["model"], tokenizer, seed)
+    model = language_model.build(config["model"], tokenizer, seed)
     generation = copy.deepcopy(model.generation_config)
     prompts = tokenizer([prompt for prompt, _ in texts])["input_ids"]
     replies = tokenizer([reply + tokenizer.eos_token for _, reply in texts])["input_ids"]
@@ -59,7 +61,7 @@ def run(
     )
     trainer.padding = tokenizer.pad_token_id
     done = fit(trainer, progress)
-    models.save(model, tokenizer, workdir / "final", generation)
+    language_model.save(model, tokenizer, workdir / "final", generation)
 
     curve = curves.rows(done.history)
     files.write(out.with_name("curve.csv"), curves.text(curves.deterministic(curve)))

@@ -41,16 +41,19 @@ def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
 ) -> dict[str, Any]:
     """Sample, and write what is right to `workdir`/final; every completion to completions.jsonl."""
-    from recipes import data, demonstrations, models, rewards, worlds
+    from recipes import worlds
+    from recipes.data import demonstrations, prompts
+    from recipes.models import language_model
+    from recipes.rewards import rules
     from recipes.trainers.completions import CompletionsLog
 
     started, began = provenance.now(), time.perf_counter()
     args: RejectionSamplingConfig = plain(RejectionSamplingConfig, config["args"])
     world = worlds.of_task(config["task"])
-    (accuracy,) = rewards.build(["accuracy"], world, seed)
-    source = models.locate(config.get("model"), inputs.get("policy"))
-    tokenizer = models.load_tokenizer(source)
-    problems = data.prompts(config["task"], config["template"], config.get("problems"), seed).to_list()
+    (accuracy,) = rules.build(["accuracy"], world, seed)
+    source = language_model.locate(config.get("model"), inputs.get("policy"))
+    tokenizer = language_model.load_tokenizer(source)
+    problems = prompts.load(config["task"], config["template"], config.get("problems"), seed).to_list()
     checks = health.stop_at_errors(
         health.before_sampling(config, inputs.get("policy"), tokenizer, problems, {"accuracy": accuracy})
     )

@@ -21,12 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from recipes import comparisons
-from recipes.comparisons import Row, Sequences
+from recipes.data import token_ids
+from recipes.data.token_ids import Row, Sequences
 from recipes.errors import UserError
+from recipes.rewards import quality
 from recipes.runtime import curves, files, health, provenance
 from recipes.runtime.progress import Progress
-from recipes.stages import cli, reward_quality
+from recipes.stages import cli
 
 FORMULA = "6 x parameters x tokens of prompts and responses (forward and backward), of all members"
 MEMBER_STRIDE = 10_007  # between the seeds of two members
@@ -53,15 +54,16 @@ def run(
     """Train and save the members under `workdir`/final; curve.csv and calibration.csv beside `out`."""
     from trl import RewardConfig
 
-    from recipes import demonstrations, models, preferences, reward_models
+    from recipes.data import demonstrations, preferences
+    from recipes.models import language_model, reward_model
+    from recipes.models.reward_model import from_policy
     from recipes.stages.arguments import arguments
-    from recipes.trainers.reward import from_policy
 
     started = provenance.now()
     rows, skipped = preferences.usable(preferences.load(inputs["data"]))
     checks = health.stop_at_errors(preferences.checks(rows, skipped))
-    source = models.locate(config.get("model"), inputs.get("policy"))
-    tokenizer = models.load_tokenizer(source)
+    source = language_model.locate(config.get("model"), inputs.get("policy"))
+    tokenizer = language_model.load_tokenizer(source)
     folders = [workdir / f"member{number}" for number in range(config.get("members", 1))]
     args = [
         arguments(RewardConfig, config["args"], {"save_steps": 100}, folder, seed + MEMBER_STRIDE * number)
@@ -70,7 +72,7 @@ def run(
     splits = {}
     for name in preferences.SPLITS:
         found = preferences.of_split(rows, name)
-        fit_in = comparisons.fitting(found, comparisons.tokenised(found, tokenizer), args[0].max_length)
+        fit_in = token_ids.fitting(found, token_ids.tokenised(found, tokenizer), args[0].max_length)
         skipped["long"] = skipped.get("long", 0) + len(found) - len(fit_in[0])
         splits[name] = Split(*fit_in)
     splits["train"] = first(splits["train"], config.get("problems"))
@@ -89,7 +91,7 @@ def run(
     scored["demonstrations"] = demonstrated(shown, tokenizer, args[0].max_length)
     raw: dict[str, list[np.ndarray]] = {name: [] for name in scored}  # of each member (sequences,)
     fits: list[provenance.Fit] = []
-    partly = reward_models.begin(workdir / "final")
+    partly = reward_model.begin(workdir / "final")
     for number, member_args in enumerate(args):
         if len(args) > 1:
             progress.say(f"member {number + 1} of {len(args)}")
@@ -101,32 +103,32 @@ def run(
             checks += health.stop_at_errors([health.context(longest, 0, positions)])
         fits.append(train(model, tokenizer, member_args, splits, config["comparisons"], progress))
         for name, sequences in scored.items():
-            raw[name].append(reward_models.read(model, sequences).double().numpy())
+            raw[name].append(reward_model.read(model, sequences).double().numpy())
         parameters = model.num_parameters()
-        reward_models.add(partly, number, model)
+        reward_model.add(partly, number, model)
     bias, scale = normalised(raw, bool(scored["demonstrations"]), config.get("normalize", "mean"))
-    reward_models.finish(partly, tokenizer, bias, scale, workdir / "final")
+    reward_model.finish(partly, tokenizer, bias, scale, workdir / "final")
 
     curve = curves.deterministic(mean_curve([curves.rows(map(renamed, done.history)) for done in fits]))
     files.write(out.with_name("curve.csv"), curves.text(curve))
     held_out, unit = splits["validation"], float(np.mean(scale))
     measured = {  # as the final rewards, but on the scale that was trained, in which a gap is a log-odds
         name: [
-            comparisons.measured(of.rows, of.sequences, rewards * unit / own)
+            quality.measured(of.rows, of.sequences, rewards * unit / own)
             for rewards, own in zip(raw[name], scale, strict=True)
         ]
         for name, of in (("train", sample), ("validation", held_out))
     }
-    quality, calibration = reward_quality.report(measured)
-    files.write(out.with_name("calibration.csv"), reward_quality.text(calibration))
+    measures, calibration = quality.report(measured)
+    files.write(out.with_name("calibration.csv"), quality.text(calibration))
     metrics = {
         **curves.scalars(curve),
-        **quality,
-        **reward_quality.spread(raw, bias, scale),
+        **measures,
+        **quality.spread(raw, bias, scale),
         **{f"skipped/{name}": count for name, count in skipped.items()},
         **{f"prompts/{name}": len(split.rows) for name, split in splits.items()},
-        "pairs/train": sum(len(comparisons.pairs(row)) for row in splits["train"].rows),
-        "pairs/validation": sum(len(comparisons.pairs(row)) for row in held_out.rows),
+        "pairs/train": sum(len(token_ids.pairs(row)) for row in splits["train"].rows),
+        "pairs/validation": sum(len(token_ids.pairs(row)) for row in held_out.rows),
         "demonstrations": len(scored["demonstrations"]),
         "members": len(args),
         "parameters": parameters,
@@ -150,17 +152,17 @@ def train(
     """Train `model` in place, on elements that are prompts (`grouped`) or single pairs (`shuffled`)."""
     from datasets import Dataset
 
-    from recipes.trainers import reward
+    from recipes.trainers import reward_model
     from recipes.trainers.fit import fit
 
-    arranged = {"grouped": reward.grouped, "shuffled": reward.shuffled}
+    arranged = {"grouped": reward_model.grouped, "shuffled": reward_model.shuffled}
     data = {
         name: Dataset.from_list(
             [
                 element
                 for row, sequences in zip(split.rows, split.sequences, strict=True)
                 for element in arranged[arrangement if name == "train" else "grouped"](
-                    sequences, comparisons.pairs(row)
+                    sequences, token_ids.pairs(row)
                 )
             ]
         )
@@ -169,7 +171,7 @@ def train(
     args.model_init_kwargs = None  # TRL refuses them with a loaded model
     window = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
     health.stop_at_errors([enough(len(data["train"]), window, arrangement)])
-    trainer = reward.Reward(
+    trainer = reward_model.Reward(
         model,
         args=args,
         train_dataset=data["train"],
@@ -192,7 +194,7 @@ def demonstrated(rows: Sequence[Row], tokenizer: Any, max_length: int | None) ->
     Raises UserError where there are demonstrations, and none is short enough.
     """
     like = [{"prompt": row["prompt"], "responses": [row["completion"]], "truncated": [False]} for row in rows]
-    _, found = comparisons.fitting(like, comparisons.tokenised(like, tokenizer), max_length)
+    _, found = token_ids.fitting(like, token_ids.tokenised(like, tokenizer), max_length)
     if rows and not found:
         raise UserError(
             f"args.max_length: all {len(rows)} demonstrations are longer than {max_length} tokens"

@@ -27,27 +27,28 @@ def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
 ) -> dict[str, Any]:
     """Sample, and write every completion to `workdir`/final."""
-    from recipes import data, models, samples
+    from recipes.data import prompts, samples
+    from recipes.models import language_model
 
     started, began = provenance.now(), time.perf_counter()
     args: DrawingConfig = plain(DrawingConfig, config["args"])
-    source = models.locate(config.get("model"), inputs.get("policy"))
-    tokenizer = models.load_tokenizer(source)
+    source = language_model.locate(config.get("model"), inputs.get("policy"))
+    tokenizer = language_model.load_tokenizer(source)
     skip, most = config.get("skip", 0), config.get("problems")
-    asked = skip + (most or data.PROBLEMS) if skip else most
-    given = data.prompts(config["task"], config["template"], asked, seed)
+    asked = skip + (most or prompts.PROBLEMS) if skip else most
+    given = prompts.load(config["task"], config["template"], asked, seed)
     given = given.select(range(skip, len(given)))
-    short, _ = data.fitting(given, tokenizer, config.get("longest_prompt"))
+    short, _ = prompts.fitting(given, tokenizer, config.get("longest_prompt"))
     problems = short.to_list()
-    prompts = [row["prompt"] for row in problems]
+    texts = [row["prompt"] for row in problems]
     base = sentinel.read(inputs["policy"])["config"].get("template") if "policy" in inputs else None
     checks = health.stop_at_errors(
         [
-            health.known_tokens(tokenizer, prompts, "prompt"),
+            health.known_tokens(tokenizer, texts, "prompt"),
             health.same_template(config["template"], base),
         ]
     )
-    drawn = draw(prompts, args, source, tokenizer, config, seed, progress)
+    drawn = draw(texts, args, source, tokenizer, config, seed, progress)
     rows = samples.grouped(problems, drawn.completions)
     samples.save(rows, workdir / "final")
 

@@ -33,8 +33,9 @@ def run(
     from datasets import Dataset
     from trl import SFTConfig
 
-    from recipes import demonstrations, models
-    from recipes.models_tmp.packing import document
+    from recipes.data import demonstrations
+    from recipes.models import language_model
+    from recipes.models.packing import document
     from recipes.stages.arguments import arguments
     from recipes.trainers.fit import clean, fit
     from recipes.trainers.sft import SFT
@@ -45,9 +46,9 @@ def run(
     if not rows:
         raise UserError(f"none of {len(given)} demonstrations is usable ({told(skipped)}): nothing to learn")
     args = arguments(SFTConfig, config["args"], {"save_steps": 100}, workdir, seed)
-    source = models.locate(config.get("model"), inputs.get("policy"))
-    tokenizer = models.load_tokenizer(source)
-    model = models.load(source, **(args.model_init_kwargs or {}))
+    source = language_model.locate(config.get("model"), inputs.get("policy"))
+    tokenizer = language_model.load_tokenizer(source)
+    model = language_model.load(source, **(args.model_init_kwargs or {}))
     generation = copy.deepcopy(model.generation_config)
     dropout = own_dropout(source, args.model_init_kwargs or {})
     args.model_init_kwargs = None  # TRL refuses them with a loaded model
@@ -79,7 +80,7 @@ def run(
     done = fit(trainer, progress)
     for name, rate in dropout.items():
         setattr(model.config, name, rate)
-    models.save(model, tokenizer, workdir / "final", generation)
+    language_model.save(model, tokenizer, workdir / "final", generation)
 
     curve = curves.rows(done.history)
     measured = curves.deterministic(curve)
@@ -102,7 +103,7 @@ def own_dropout(source: Any, options: dict[str, Any]) -> dict[str, Any]:
         return {}
     from transformers import AutoConfig
 
-    from recipes.models import folder_of
+    from recipes.models.language_model import folder_of
 
     config = AutoConfig.from_pretrained(folder_of(source))
     return {name: getattr(config, name) for name in names}

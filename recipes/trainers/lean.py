@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from trl import GRPOTrainer
 
-from recipes.models_tmp.packing import IGNORED, longest_first, to_the_left
+from recipes.models.packing import IGNORED, longest_first, to_the_left
 from recipes.sampling.decoding import sample
 
 PIECES = 4  # of a micro-batch; more of them pad less, but make the matrix products smaller

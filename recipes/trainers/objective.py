@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from accelerate.utils import gather_object
 
-from recipes.rewards import text
+from recipes.rewards.rules import text
 from recipes.runtime.curves import FIFTH
 from recipes.spec.checks.grpo import CLIPPED, TOKEN_MEAN, check_window
 from recipes.trainers import process

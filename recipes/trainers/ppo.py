@@ -17,9 +17,9 @@ from torch import nn
 from trl.trainer.utils import add_fused_lm_head, shuffle_sequence_dict, split_tensor_dict
 
 from recipes.errors import UserError
+from recipes.models.critic import Critic, token_values
+from recipes.models.language_model import disable_dropout
 from recipes.trainers import gae
-from recipes.trainers.critic import Critic, token_values
-from recipes.trainers.dropout import disable_dropout
 from recipes.trainers.grpo import GRPO
 from recipes.trainers.lean import PIECES, SMALLEST
 from recipes.trainers.objective import OLD, loss_mask

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from recipes.errors import UserError
-from recipes.models_tmp.packing import collate, document
+from recipes.models.packing import collate, document
 from recipes.trainers.resume import EPOCH_STRIDE
 
 
@@ -67,7 +67,7 @@ def read(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> Ptx:
 
 def halves(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> list[tuple[list[int], list[int]]]:
     """Token ids of each document of a world's corpus: its prompt, which carries no loss, and the rest."""
-    from recipes import corpora
+    from recipes.data import corpora
     from recipes.runtime import health
 
     pairs = corpora.documents(ptx, seed)
@@ -81,10 +81,10 @@ def halves(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> list[tuple[list
 
 def texts(data: Mapping[str, Any]) -> list[str]:
     """The first `documents` texts of a Hub dataset, or of a local folder of the same layout."""
-    from recipes.data import hub
+    from recipes.data.hub import dataset
 
     try:
-        rows = hub(dict(data), ("text",))
+        rows = dataset(dict(data), ("text",))
     except UserError as error:
         raise UserError(f"ptx.data.{str(error).removeprefix('task.')}") from None
     if len(rows) < data["documents"]:

@@ -24,8 +24,8 @@ import torch
 from transformers import GenerationConfig
 
 from recipes.errors import UserError
-from recipes.models_tmp.packing import IGNORED, collate, document
-from recipes.rewards import Reward
+from recipes.models.packing import IGNORED, collate, document
+from recipes.rewards.rules import Reward
 from recipes.trainers import policy_gradient as pg
 from recipes.trainers.completions import by_correctness
 from recipes.trainers.policy_gradient import PolicyGradientConfig

@@ -21,7 +21,8 @@ def trainer(config: dict[str, Any], policy: Path, seed: int, folder: Path) -> An
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from trl import GRPOConfig, GRPOTrainer
 
-    from recipes import rewards, worlds
+    from recipes import worlds
+    from recipes.rewards import rules
 
     world = worlds.make(config["task"])
     problems = worlds.sample(world, config["problems"], seed, "train")
@@ -42,7 +43,7 @@ def trainer(config: dict[str, Any], policy: Path, seed: int, folder: Path) -> An
     return GRPOTrainer(
         model=AutoModelForCausalLM.from_pretrained(policy, dtype=torch.float32),
         args=args,
-        reward_funcs=rewards.build(config["rewards"], world, seed),
+        reward_funcs=rules.build(config["rewards"], world, seed),
         train_dataset=Dataset.from_dict(
             {
                 "prompt": [worlds.prompt(config["template"], p.question) for p in problems],

@@ -5,7 +5,7 @@ import json
 import pytest
 from scripted import TEMPLATE
 
-from recipes import models
+from recipes.models import language_model
 from recipes.runtime import files, sentinel
 from recipes.worlds import make, tokenizer
 
@@ -15,7 +15,9 @@ def checkpoint(tmp_path_factory):
     """The metrics.json of a random 1-layer model."""
     folder = tmp_path_factory.mktemp("checkpoint")
     words = tokenizer([make({"world": "chain"})])
-    model = models.build({"hidden_size": 32, "layers": 1, "max_position_embeddings": 128}, words, seed=0)
+    model = language_model.build(
+        {"hidden_size": 32, "layers": 1, "max_position_embeddings": 128}, words, seed=0
+    )
     model.save_pretrained(folder / "final")
     words.save_pretrained(folder / "final")
     record = {

@@ -12,7 +12,7 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.registry import model_registry
 
 from recipes.errors import UserError
-from recipes.models import Source
+from recipes.models.language_model import Source
 from recipes.sampling import engine
 
 SOURCE = Source("org/model", "0" * 40, "hub:org/model@0")

@@ -13,7 +13,8 @@ from scripted import Scripted
 from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
 from evals import evaluate, harness, metrics, preference
-from recipes import models, reward_models, worlds
+from recipes import worlds
+from recipes.models import language_model, reward_model
 from recipes.runtime import files, sentinel
 from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import parse
@@ -35,7 +36,7 @@ def made(folder):
 
 
 def policy(folder, seed, words=WORDS):
-    models.build(SHAPE, words, seed).save_pretrained(folder / "final")
+    language_model.build(SHAPE, words, seed).save_pretrained(folder / "final")
     words.save_pretrained(folder / "final")
     return made(folder)
 
@@ -50,7 +51,7 @@ def stages(tmp_path_factory):
         AutoModelForSequenceClassification.from_pretrained(folder / "policy" / "final", num_labels=1)
         for _ in range(2)
     ]
-    reward_models.save(members, WORDS, [0.5, 0.0], [1.0, 2.0], folder / "proxy" / "final")
+    reward_model.save(members, WORDS, [0.5, 0.0], [1.0, 2.0], folder / "proxy" / "final")
     return found | {"proxy": made(folder / "proxy")}
 
 
@@ -110,8 +111,10 @@ def test_every_score_is_that_of_a_completion_alone(command, stages, task, capsys
     )
     assert status == 0
     world = worlds.make(TASK)
-    own, reference = (models.load(models.locate(None, stages[name])) for name in ("policy", "reference"))
-    proxy = reward_models.load(stages["proxy"])
+    own, reference = (
+        language_model.load(language_model.locate(None, stages[name])) for name in ("policy", "reference")
+    )
+    proxy = reward_model.load(stages["proxy"])
     for row in rows:
         problem = worlds.Problem(row["question"], row["answer"], row["difficulty"])
         assert row["gold"] == [world.rewards["gold"](problem, text) for text in row["completions"]]
@@ -174,7 +177,7 @@ def test_another_tokenizer_is_one_line(command, stages, task, tmp_path, capsys, 
     other = policy(tmp_path / "other", 0, words)
     if role == "proxy":
         member = AutoModelForSequenceClassification.from_pretrained(other.parent / "final", num_labels=1)
-        reward_models.save([member], words, [0.0], [1.0], tmp_path / "rm" / "final")
+        reward_model.save([member], words, [0.0], [1.0], tmp_path / "rm" / "final")
         other = made(tmp_path / "rm")
     judges = {"reference": stages["reference"], "proxy": stages["proxy"], role: other}
     status, *_ = command(task, stages["policy"], **judges)

@@ -9,8 +9,8 @@ from lm_eval.api.instance import Instance
 from scipy.stats import chisquare
 from transformers import GenerationConfig
 
-from recipes import models
 from recipes.errors import UserError
+from recipes.models import language_model
 from recipes.sampling import engine, hf
 
 PROMPTS = ["<user>3+4=<assistant>", "<user>1+2+3+4+5=<assistant>", "<user>9+9+9=<assistant>"]
@@ -21,7 +21,7 @@ SAMPLED = {"until": [], "do_sample": True, "temperature": 1.0, "top_p": 1.0, "to
 @pytest.fixture
 def lm(checkpoint):
     torch.manual_seed(0)
-    source = models.locate(None, checkpoint)
+    source = language_model.locate(None, checkpoint)
     return engine.load(source, {"seed": 0, "batch_size": 2}, lambda done, total: None)
 
 
@@ -29,7 +29,7 @@ def lm(checkpoint):
 def lean(checkpoint):
     torch.manual_seed(0)
     config = {"seed": 0, "batch_size": 1000, "backend": "lean"}
-    return engine.load(models.locate(None, checkpoint), config, lambda done, total: None)
+    return engine.load(language_model.locate(None, checkpoint), config, lambda done, total: None)
 
 
 def draw(lm, prompts, options):
@@ -112,8 +112,8 @@ def test_the_cap_holds_and_nothing_is_added_to_the_prompt(lm):
 
 
 def test_a_checkpoints_own_decoding_defaults_are_not_used(checkpoint):
-    source = models.locate(None, checkpoint)
-    model, words = models.load(source), models.load_tokenizer(source)
+    source = language_model.locate(None, checkpoint)
+    model, words = language_model.load(source), language_model.load_tokenizer(source)
     model.generation_config = GenerationConfig(
         eos_token_id=[words.eos_token_id, 7], top_k=1, repetition_penalty=5.0, pad_token_id=words.pad_token_id
     )

@@ -22,7 +22,7 @@ from compare import Outcome, Reader
 from torch import Tensor
 from transformers import TrainerCallback
 
-from recipes import preferences
+from recipes.data import preferences
 from recipes.runtime import files, sentinel
 
 BETA = 0.3

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from observe import CAP, GROUP, LAYOUTS, PROMPTS
 
-from recipes import rewards
+from recipes.rewards import rules
 
 # each part of the trainers where it is hardest; the whole grid is slow
 FAST = {
@@ -79,8 +79,8 @@ def test_what_a_rollout_holds(watch):
     ids = [c for rollout in seen.rollouts for c in rollout.completions]
     assert len({len(c) for c in ids}) > 5
     assert any(len(c) == CAP and c[-1] != eos for c in ids)
-    rewards = torch.tensor([r for rollout in seen.rollouts for r in rollout.rewards]).view(-1, GROUP, 2)
-    spread = rewards.sum(dim=2).std(dim=1)
+    rules = torch.tensor([r for rollout in seen.rollouts for r in rollout.rewards]).view(-1, GROUP, 2)
+    spread = rules.sum(dim=2).std(dim=1)
     assert (spread == 0).any()
     assert (spread > 0).any()
     assert len({len(p) for rollout in seen.rollouts for p in rollout.prompts}) > 1
@@ -116,7 +116,7 @@ def test_soft_overlong_reward(sizes: tuple[int, int], data: st.DataObject):
     """DAPO Eq. 13 at every length that the cap allows."""
     cap, cache = sizes
     length = data.draw(st.integers(1, cap))
-    (reward,) = rewards.build(["soft_overlong"], None, cap=cap, cache=cache)
+    (reward,) = rules.build(["soft_overlong"], None, cap=cap, cache=cache)
     found = reward(prompts=["?"], completions=["x" * length], completion_ids=[[7] * length])
     assert found == pytest.approx([paper.soft_overlong(length, cap, cache)])
 

@@ -8,7 +8,8 @@ import pytest
 from compare import TOLERANCE, worst
 from test_mutations import mutate
 
-from recipes.trainers import critic, gae
+from recipes.models import critic
+from recipes.trainers import gae
 from recipes.trainers.ppo import PPO
 
 RETURNS, WRONG_RETURNS = "values, found + values", "values, gae.whiten(found, mask) + values"

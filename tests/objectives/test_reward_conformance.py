@@ -14,9 +14,9 @@ from reward_cases import LAYOUTS, SIZES, TOKENIZER, Seen, elements_of, model_of,
 from transformers import Qwen3ForSequenceClassification
 from trl import RewardConfig, RewardTrainer
 
-from recipes import reward_models
-from recipes.trainers import reward
-from recipes.trainers.reward import grouped, k_wise, shuffled
+from recipes.models.reward_model import at_last_token
+from recipes.trainers import reward_model
+from recipes.trainers.reward_model import grouped, k_wise, shuffled
 
 
 @pytest.mark.parametrize(
@@ -41,12 +41,12 @@ def test_shuffled_comparisons(tmp_path):
 def test_of_two_responses_it_is_trls_own_loss(tmp_path):
     """TRL's forward pass, its loss and its centring, of pairs that do not end with the padding token."""
     rows = [[[*one[:-1], 5] for one in row[:2]] for row in sequences_of()]
-    batch = reward.collate([grouped(row, [(0, 1)])[0] for row in rows])
+    batch = reward_model.collate([grouped(row, [(0, 1)])[0] for row in rows])
     model = model_of()
     ids = torch.cat([batch["input_ids"][0::2], batch["input_ids"][1::2]])
     last = torch.cat([batch["last"][0::2], batch["last"][1::2]])
     mask = torch.arange(ids.shape[1]) <= last[:, None]
-    scores = reward_models.at_last_token(model, batch["input_ids"], batch["last"])
+    scores = at_last_token(model, batch["input_ids"], batch["last"])
     for centre in (None, 0.3):
         trl: Any = RewardTrainer.__new__(RewardTrainer)
         trl.args = RewardConfig(
@@ -74,7 +74,7 @@ class _OneProcess:
 
 def weights(change: Callable[[dict[str, torch.Tensor]], torch.Tensor]) -> Callable[..., Any]:
     """`collate` with other weights of the pairs."""
-    plain = reward.collate
+    plain = reward_model.collate
     return lambda elements: (batch := plain(elements)) | {"weight": change(batch).to(batch["weight"].dtype)}
 
 
@@ -99,7 +99,7 @@ def centred(rewards: torch.Tensor, batch: dict[str, torch.Tensor], centre: Any =
 
 
 def read_at_the_edge(model: Any, input_ids: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
-    return reward_models.at_last_token(model, input_ids, torch.full_like(last, input_ids.shape[1] - 1))
+    return at_last_token(model, input_ids, torch.full_like(last, input_ids.shape[1] - 1))
 
 
 def read_by_transformers(model: Any, input_ids: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
@@ -125,10 +125,10 @@ MUTANTS = {
 def test_wrong_trainers_are_told(mutant, tmp_path, monkeypatch):
     name, function = MUTANTS[mutant]
     if mutant == "pieces in another order":  # harmless: results are put back into the rows' order
-        monkeypatch.setattr(reward, name, function)
+        monkeypatch.setattr(reward_model, name, function)
         assert Seen(tmp_path, elements_of(), LAYOUTS["one-batch"]).deviation() < TOLERANCE
         monkeypatch.setattr(torch, "argsort", lambda order: torch.arange(len(order)))
-    monkeypatch.setattr(reward, name, function)
+    monkeypatch.setattr(reward_model, name, function)
     assert Seen(tmp_path, elements_of(), LAYOUTS["one-batch"]).deviation() > 1e-3
 
 

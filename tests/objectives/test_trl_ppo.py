@@ -84,7 +84,7 @@ def ours(folder: Path) -> tuple[list[dict[str, torch.Tensor]], Any]:
     from datasets import Dataset
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
-    from recipes.trainers.critic import Critic
+    from recipes.models.critic import Critic
     from recipes.trainers.ppo import PPO
     from recipes.trainers.ppo_config import PPOConfig
 

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from recipes import data, demonstrations, worlds
+from recipes import worlds
+from recipes.data import demonstrations, prompts
 from recipes.errors import UserError
 from recipes.spec.checks import label as label_checks
 
@@ -215,24 +216,24 @@ def test_of_several_turns_none_is_taken_for_the_only_one(tmp_path):
 
 
 def test_long_prompts_are_left_out():
-    given = data.prompts({"world": "sort"}, "<user>{question}<assistant>", 20, 0)
+    given = prompts.prompts({"world": "sort"}, "<user>{question}<assistant>", 20, 0)
     words = worlds.tokenizer([worlds.make({"world": "sort"})])
     lengths = [len(ids) for ids in words(given["prompt"][:])["input_ids"]]
     limit = sorted(lengths)[10]
-    kept, longest = data.fitting(given, words, limit)
+    kept, longest = prompts.fitting(given, words, limit)
     assert kept["prompt"][:] == [p for p, n in zip(given["prompt"], lengths, strict=True) if n <= limit]
     assert longest == limit
-    assert data.fitting(given, words, None)[0].to_list() == given.to_list()
+    assert prompts.fitting(given, words, None)[0].to_list() == given.to_list()
     with pytest.raises(
         UserError, match=f"longest_prompt: 1 tokens, but the shortest prompt has {min(lengths)}"
     ):
-        data.fitting(given, words, 1)
+        prompts.fitting(given, words, 1)
 
 
 def test_prompts_of_the_hub_that_nobody_verifies(tmp_path):
     (tmp_path / "train.jsonl").write_text(json.dumps({"post": "p"}) + "\n")
     task = {"hub": str(tmp_path), "revision": "", "split": "train", "question": "post"}
-    assert data.prompts(task, "{question}:", None, 0).to_list() == [
+    assert prompts.prompts(task, "{question}:", None, 0).to_list() == [
         {"prompt": "p:", "question": "p", "answer": "", "difficulty": 0}
     ]
 

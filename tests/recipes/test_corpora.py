@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from recipes import corpora, worlds
+from recipes import worlds
+from recipes.data import corpora
 from recipes.errors import UserError
 from recipes.spec.schema import check, schema
 from recipes.worlds import split_of

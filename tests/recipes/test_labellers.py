@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipes.errors import UserError
-from recipes.labellers import (
+from recipes.labels.plackett_luce import (
     accuracy,
     agreement,
     annotator,

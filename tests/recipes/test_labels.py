@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from recipes import labels, preferences, worlds
+from recipes import worlds
+from recipes.data import preferences
 from recipes.errors import UserError
-from recipes.scorers import ask
+from recipes.labels import annotators
+from recipes.labels.model_judges import ask
 from recipes.stages.label import demonstrated, joined
 from recipes.worlds.replies import count_tokens
 
@@ -36,65 +38,69 @@ def drawn(n: int = 250, size: int = 4) -> list[dict[str, Any]]:
 
 
 ROWS = drawn()
-GOLD = labels.rewarded(ROWS, WORLD.rewards["gold"])
-JUDGE = labels.rewarded(ROWS, WORLD.rewards["judge"])
+GOLD = annotators.rewarded(ROWS, WORLD.rewards["gold"])
+JUDGE = annotators.rewarded(ROWS, WORLD.rewards["judge"])
 
 
-def quality(made: labels.Labels) -> dict[str, float]:
-    return labels.quality(ROWS, made, GOLD)
+def quality(made: annotators.Labels) -> dict[str, float]:
+    return annotators.quality(ROWS, made, GOLD)
 
 
 def test_annotators_agree_or_are_right_as_often_as_asked():
-    agreeing = quality(labels.annotated(GOLD, {"agreement": 0.73}, 0))
+    agreeing = quality(annotators.annotated(GOLD, {"agreement": 0.73}, 0))
     assert agreeing["agreement"] == pytest.approx(0.73, abs=0.04)
-    right = quality(labels.annotated(GOLD, {"accuracy": 0.75}, 0))
+    right = quality(annotators.annotated(GOLD, {"accuracy": 0.75}, 0))
     assert right["accuracy"] == pytest.approx(0.75, abs=0.04)
     assert right["longer_preferred"] == pytest.approx(right["gold/longer_preferred"], abs=0.06)
-    assert labels.annotated(GOLD, {"temperature": 1.0}, 0) == labels.annotated(GOLD, {"temperature": 1.0}, 0)
-    assert labels.annotated(GOLD, {"temperature": 1.0}, 0) != labels.annotated(GOLD, {"temperature": 1.0}, 1)
+    assert annotators.annotated(GOLD, {"temperature": 1.0}, 0) == annotators.annotated(
+        GOLD, {"temperature": 1.0}, 0
+    )
+    assert annotators.annotated(GOLD, {"temperature": 1.0}, 0) != annotators.annotated(
+        GOLD, {"temperature": 1.0}, 1
+    )
 
 
 def test_errors_of_a_judge_are_structured():
-    chance = quality(labels.judged(GOLD, JUDGE, ROWS, {"accuracy": 0.75}, 0))
+    chance = quality(annotators.judged(GOLD, JUDGE, ROWS, {"accuracy": 0.75}, 0))
     assert chance["accuracy"] == pytest.approx(0.75, abs=0.04)
-    found = labels.judged(GOLD, JUDGE, ROWS, {"accuracy": 0.75, "temperature": 0.0}, 0)
+    found = annotators.judged(GOLD, JUDGE, ROWS, {"accuracy": 0.75, "temperature": 0.0}, 0)
     biased = quality(found)
     assert biased["accuracy"] == pytest.approx(0.75, abs=0.02)
     assert biased["agreement"] > 0.97  # no random errors: another judge makes the same
     assert found.found["bias"] > 1
     assert (
         biased["longer_preferred"]
-        > quality(labels.annotated(GOLD, {"accuracy": 0.75}, 0))["longer_preferred"]
+        > quality(annotators.annotated(GOLD, {"accuracy": 0.75}, 0))["longer_preferred"]
     )
     with pytest.raises(UserError, match=r"labeller.accuracy: 0.01 is out of reach at temperature 0"):
-        labels.judged(GOLD, JUDGE, ROWS, {"accuracy": 0.01, "temperature": 0.0}, 0)
+        annotators.judged(GOLD, JUDGE, ROWS, {"accuracy": 0.01, "temperature": 0.0}, 0)
 
 
 def test_both_orders_take_the_liking_for_a_position_away():
     dials = {"accuracy": 0.78, "position_bias": 2.0}
-    both = quality(labels.judged(GOLD, JUDGE, ROWS, dials, 0))
-    one = quality(labels.judged(GOLD, JUDGE, ROWS, dials | {"both_orders": False}, 0))
+    both = quality(annotators.judged(GOLD, JUDGE, ROWS, dials, 0))
+    one = quality(annotators.judged(GOLD, JUDGE, ROWS, dials | {"both_orders": False}, 0))
     assert both["accuracy"] == pytest.approx(0.78, abs=0.04)
     assert one["accuracy"] < both["accuracy"] - 0.02
     assert one["first_preferred"] > both["first_preferred"] + 0.05
 
 
 def test_scores_hold_ranks_and_not_gold():
-    ranks = labels.by_rank(GOLD)
-    for made in (ranks, labels.annotated(GOLD, {"temperature": 1.0}, 0).scores):
+    ranks = annotators.by_rank(GOLD)
+    for made in (ranks, annotators.annotated(GOLD, {"temperature": 1.0}, 0).scores):
         assert {score for row in made for score in row} <= {0.0, 1.0, 2.0, 3.0}
     for row, true in zip(ranks, GOLD, strict=True):
         assert preferences.by_score(row) == preferences.by_score(true)
-    exact = quality(labels.Labels(ranks))
+    exact = quality(annotators.Labels(ranks))
     assert exact["accuracy"] == 1.0
     assert "agreement" not in exact
 
 
 def test_labelled_samples_are_preferences():
-    rows, counts = preferences.usable(joined(ROWS, labels.by_rank(GOLD), 0.2))
+    rows, counts = preferences.usable(joined(ROWS, annotators.by_rank(GOLD), 0.2))
     assert counts["nan"] == counts["empty"] == 0
     assert {row["split"] for row in rows} == {"train", "validation"}
-    assert len(preferences.pairs(rows)) == quality(labels.Labels(labels.by_rank(GOLD)))["pairs"]
+    assert len(preferences.pairs(rows)) == quality(annotators.Labels(annotators.by_rank(GOLD)))["pairs"]
 
 
 def test_the_best_and_the_right_are_demonstrations():

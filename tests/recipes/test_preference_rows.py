@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recipes import demonstrations, preferences
+from recipes.data import demonstrations, hub_preferences, preferences
 from recipes.errors import UserError
 from recipes.runtime import files, sentinel
 
@@ -177,12 +177,12 @@ NO = {"role": "assistant", "content": "No."}
 def test_comparisons_of_the_hub(tmp_path: Path, line, prompt, responses):
     (tmp_path / "train.jsonl").write_text(json.dumps(line) + "\n")
     task = {"hub": str(tmp_path), "revision": "0" * 40, "split": "train"} | {key: key for key in line}
-    (found,) = preferences.hub(task)
+    (found,) = hub_preferences.comparisons(task)
     assert (found["prompt"], found["responses"]) == (prompt, responses)
     assert preferences.pairs([found])[0]["chosen"] == responses[0]
     if "prompt" in line:
         with pytest.raises(UserError, match=r"task.rejected: no column 'lost'"):
-            preferences.hub(task | {"rejected": "lost"})
+            hub_preferences.comparisons(task | {"rejected": "lost"})
 
 
 def test_texts_that_share_no_dialogue(tmp_path: Path):
@@ -197,4 +197,4 @@ def test_texts_that_share_no_dialogue(tmp_path: Path):
     with pytest.raises(
         UserError, match=r"task.prompt: missing, and in row 0 of .* do not begin with the same"
     ):
-        preferences.hub(task)
+        hub_preferences.comparisons(task)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recipes.reasoning_style import PARTS, parts, reasoning_style
-from recipes.rewards import build
+from recipes.rewards.reasoning_style import PARTS, parts, reasoning_style
+from recipes.rewards.rules import build
 from recipes.worlds import Problem, make
 
 QUESTION = "3+5+7+2="

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from recipes.errors import UserError
-from recipes.math_answers import Comparer, boxed
-from recipes.rewards import build, math_verifier
+from recipes.rewards.math_answers import Comparer, boxed
+from recipes.rewards.rules import build, math_verifier
 from recipes.worlds import WORLDS, Problem, make, sample
 
 GOOD = "<think>3+5=8</think><answer>8</answer>"

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import Qwen3Config, Qwen3ForCausalLM, Qwen3ForSequenceClassification
 
-from recipes import reward_models, worlds
-from recipes.reward_models import RewardModel
-from recipes.trainers.critic import from_nothing, from_policy, from_reward_model, token_values
+from recipes import worlds
+from recipes.models import reward_model
+from recipes.models.critic import from_nothing, from_policy, from_reward_model, token_values
+from recipes.models.reward_model import RewardModel
 from recipes.trainers.ptx import indices
 
 WORDS = worlds.tokenizer([worlds.make({"world": "chain"})])
@@ -74,7 +75,7 @@ def test_values_are_whole_numbers_of_float32_under_autocast(scorer):
     critic = from_reward_model(scorer)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         values = token_values(critic, IDS, MASK, KEEP, rows=3)
-        scores = reward_models.read(scorer.members[0], ROWS)
+        scores = reward_model.read(scorer.members[0], ROWS)
     for found in (values * critic.scale + critic.bias, scores):
         assert found.dtype == torch.float32
         assert not torch.equal(found, found.bfloat16().float())

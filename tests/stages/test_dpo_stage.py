@@ -12,11 +12,11 @@ import torch
 from test_resume import at_training_step
 from transformers import PreTrainedConfig
 
-from recipes import preferences
+from recipes.data import preferences
+from recipes.models.logprobs import sequence_logps
 from recipes.runtime import files, sentinel
 from recipes.stages.dpo import implicit, learnt
 from recipes.trainers.dpo import length, tokenise
-from recipes.trainers.sequence_logps import sequence_logps
 
 CONFIG: dict[str, Any] = {
     "pairs": "all",

@@ -27,9 +27,9 @@ CONFIG: dict[str, Any] = {
 
 def pools(right: Any) -> None:
     """Replace the accuracy reward in training by `right(question, completion)`."""
-    from recipes import rewards
+    from recipes.rewards import rules
 
-    plain = rewards.build
+    plain = rules.build
 
     def build(names, *args, **options):
         names = list(names)
@@ -44,7 +44,7 @@ def pools(right: Any) -> None:
         functions[names.index("accuracy")] = accuracy
         return functions
 
-    rewards.build = build
+    rules.build = build
 
 
 def some_mixed() -> None:

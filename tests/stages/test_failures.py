@@ -55,14 +55,14 @@ def infinite_gradient():
 
 
 def infinite_reward():
-    from recipes import rewards
+    from recipes.rewards import rules
 
-    plain = rewards.formatted
-    rewards.formatted = lambda text: float("inf") if "=" in text else plain(text)
+    plain = rules.formatted
+    rules.formatted = lambda text: float("inf") if "=" in text else plain(text)
 
 
 def unscored():
-    from recipes import rewards
+    from recipes.rewards import rules
 
     def build(names, world, seed, **options):
         def accuracy(completions, answer, trainer_state=None, **columns):
@@ -74,7 +74,7 @@ def unscored():
 
         return [accuracy]
 
-    rewards.build = build
+    rules.build = build
 
 
 @pytest.mark.parametrize(

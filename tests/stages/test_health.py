@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 from stage_runs import TASK
 
-from recipes import rewards, worlds
+from recipes import worlds
 from recipes.errors import UserError
+from recipes.rewards import rules
 from recipes.runtime import health
 from recipes.runtime.progress import Progress
 from recipes.trainers.fit import WatchHealth
@@ -16,7 +17,7 @@ ROWS = [
     {"prompt": p.question, "question": p.question, "answer": p.answer, "difficulty": p.difficulty}
     for p in worlds.sample(worlds.make(TASK), 8, 0, "train")
 ]
-ACCURACY, FORMAT = rewards.build(["accuracy", "format"], worlds.make(TASK), 0)
+ACCURACY, FORMAT = rules.build(["accuracy", "format"], worlds.make(TASK), 0)
 
 
 def test_sound_rewards_pass():

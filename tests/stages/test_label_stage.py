@@ -9,8 +9,10 @@ import pytest
 import stage_runs
 import torch
 
-from recipes import models, preferences, samples, scorers
+from recipes.data import preferences, samples
 from recipes.errors import UserError
+from recipes.labels import model_judges
+from recipes.models import language_model
 from recipes.runtime import files, sentinel
 from recipes.stages.sample import summary
 
@@ -154,11 +156,11 @@ def test_a_language_model_labels_preferences_once_more(drawn: Path, tmp_path: Pa
 
 @pytest.mark.slow
 def test_an_answer_does_not_depend_on_its_batch(drawn: Path):
-    source = models.locate({"path": str(drawn / "checkpoints/pretrain/final")}, None)
-    model, tokenizer = models.load(source), models.load_tokenizer(source)
+    source = language_model.locate({"path": str(drawn / "checkpoints/pretrain/final")}, None)
+    model, tokenizer = language_model.load(source), language_model.load_tokenizer(source)
     questions = tokenizer(["1", "<user>1+2=<assistant>3", "1+2"])["input_ids"]
-    alone = [scorers.preferred(model, tokenizer, [one], [5, 7])[0] for one in questions]
-    together = scorers.preferred(model, tokenizer, questions, [5, 7])
+    alone = [model_judges.preferred(model, tokenizer, [one], [5, 7])[0] for one in questions]
+    together = model_judges.preferred(model, tokenizer, questions, [5, 7])
     assert together == pytest.approx(alone, abs=1e-6)
     assert len({round(p, 6) for p in together}) == 3
     logits = model(torch.tensor([questions[1]])).logits[0, -1]

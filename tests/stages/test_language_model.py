@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from stage_runs import TASK, TEMPLATE
 
 from recipes import worlds
-from recipes.corpora import halve
-from recipes.models_tmp.packing import IGNORED, collate, document
+from recipes.data.corpora import halve
+from recipes.models.packing import IGNORED, collate, document
 from recipes.trainers.language_model import SortedWindows
 
 

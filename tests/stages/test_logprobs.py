@@ -10,7 +10,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOTrainer
 from trl.trainer.utils import add_fused_lm_head
 
-from recipes.models_tmp.packing import to_the_left
+from recipes.models.packing import to_the_left
 from recipes.trainers.lean import LeanLogProbs
 
 

@@ -8,8 +8,10 @@ import pytest
 from datasets import Dataset
 from stage_runs import TASK, TEMPLATE
 
-from recipes import data, models, worlds
+from recipes import worlds
+from recipes.data import prompts
 from recipes.errors import UserError
+from recipes.models import language_model
 from recipes.runtime import sentinel
 
 TOKENIZER = worlds.tokenizer([worlds.make(TASK)])
@@ -17,14 +19,17 @@ SHAPE = {"hidden_size": 64, "layers": 2, "head_dim": 32}
 
 
 def test_shape_and_seed():
-    model = models.build({**SHAPE, "kv_heads": 1, "max_position_embeddings": 96}, TOKENIZER, 0)
+    model = language_model.build({**SHAPE, "kv_heads": 1, "max_position_embeddings": 96}, TOKENIZER, 0)
     config = model.config
     assert (config.num_hidden_layers, config.num_attention_heads, config.num_key_value_heads) == (2, 2, 1)
     assert config.intermediate_size == 256
     assert config.max_position_embeddings == 96
     assert not config.tie_word_embeddings
     assert config.eos_token_id == TOKENIZER.eos_token_id != config.pad_token_id
-    assert model.num_parameters() == models.build({**SHAPE, "kv_heads": 1}, TOKENIZER, 1).num_parameters()
+    assert (
+        model.num_parameters()
+        == language_model.build({**SHAPE, "kv_heads": 1}, TOKENIZER, 1).num_parameters()
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,25 +42,25 @@ def test_shape_and_seed():
 )
 def test_shape_mistakes(change, says):
     with pytest.raises(UserError, match=re.escape(says)):
-        models.build({**SHAPE, **change}, TOKENIZER, 0)
+        language_model.build({**SHAPE, **change}, TOKENIZER, 0)
     with pytest.raises(UserError, match=r"model\.layers: missing"):
-        models.build({"hidden_size": 64}, TOKENIZER, 0)
+        language_model.build({"hidden_size": 64}, TOKENIZER, 0)
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "final"
-    model = models.build(SHAPE, TOKENIZER, 0)
-    models.save(model, TOKENIZER, folder, model.generation_config)
+    model = language_model.build(SHAPE, TOKENIZER, 0)
+    language_model.save(model, TOKENIZER, folder, model.generation_config)
     return folder
 
 
 def test_saved_and_loaded_again(saved: Path):
-    source = models.locate({"path": str(saved)}, None)
+    source = language_model.locate({"path": str(saved)}, None)
     assert source.digest == sentinel.digest(saved)
-    model, tokenizer = models.load(source), models.load_tokenizer(source)
+    model, tokenizer = language_model.load(source), language_model.load_tokenizer(source)
     assert model.config.use_cache
-    before = models.build(SHAPE, TOKENIZER, 0).state_dict()
+    before = language_model.build(SHAPE, TOKENIZER, 0).state_dict()
     assert all(bool((value == before[name]).all()) for name, value in model.state_dict().items())
     text = "<user>1+2=<assistant><think>1+2=3</think><answer>3</answer>"
     assert tokenizer(text)["input_ids"] == TOKENIZER(text)["input_ids"]
@@ -69,27 +74,29 @@ def test_no_pickled_weights(saved: Path, tmp_path: Path):
     for path in saved.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     (tmp_path / "model.safetensors").unlink()
-    torch.save(models.build(SHAPE, TOKENIZER, 0).state_dict(), tmp_path / "pytorch_model.bin")
+    torch.save(language_model.build(SHAPE, TOKENIZER, 0).state_dict(), tmp_path / "pytorch_model.bin")
     with pytest.raises(UserError, match="cannot load it"):
-        models.load(models.locate({"path": str(tmp_path)}, None))
+        language_model.load(language_model.locate({"path": str(tmp_path)}, None))
 
 
 def test_no_model_named(tmp_path: Path):
     with pytest.raises(UserError, match="neither an input"):
-        models.locate(None, None)
+        language_model.locate(None, None)
     with pytest.raises(UserError, match="no folder"):
-        models.locate({"path": str(tmp_path / "x")}, None)
+        language_model.locate({"path": str(tmp_path / "x")}, None)
     hub = {"hub": "org/name", "revision": "0" * 40}
-    assert models.locate(hub, None) == models.Source("org/name", "0" * 40, f"hub:org/name@{'0' * 40}")
+    assert language_model.locate(hub, None) == language_model.Source(
+        "org/name", "0" * 40, f"hub:org/name@{'0' * 40}"
+    )
 
 
 def test_prompts_of_a_world():
-    prompts = data.prompts(TASK, TEMPLATE, 20, 0)
-    assert prompts.column_names == ["prompt", "question", "answer", "difficulty"]
-    assert len(set(prompts["question"])) == 20
-    assert prompts[0]["prompt"] == f"<user>{prompts[0]['question']}<assistant>"
-    assert data.prompts(TASK, TEMPLATE, 20, 0)[:] == prompts[:]
-    assert data.prompts(TASK, TEMPLATE, 20, 1)[:] != prompts[:]
+    dataset = prompts.load(TASK, TEMPLATE, 20, 0)
+    assert dataset.column_names == ["prompt", "question", "answer", "difficulty"]
+    assert len(set(dataset["question"])) == 20
+    assert dataset[0]["prompt"] == f"<user>{dataset[0]['question']}<assistant>"
+    assert prompts.load(TASK, TEMPLATE, 20, 0)[:] == dataset[:]
+    assert prompts.load(TASK, TEMPLATE, 20, 1)[:] != dataset[:]
 
 
 @pytest.fixture(params=["parquet", "jsonl"])
@@ -107,14 +114,14 @@ def hub(request: pytest.FixtureRequest, tmp_path: Path) -> dict:
 
 
 def test_prompts_of_a_hub_dataset(hub: dict):
-    prompts = data.prompts(hub, "Q: {question}\nA:", None, 0)
-    assert prompts[2] == {
+    dataset = prompts.load(hub, "Q: {question}\nA:", None, 0)
+    assert dataset[2] == {
         "prompt": "Q: What is 2+2?\nA:",
         "question": "What is 2+2?",
         "answer": "4",
         "difficulty": 0,
     }
-    assert len(data.prompts(hub, "{question}", 3, 0)) == 3
+    assert len(prompts.load(hub, "{question}", 3, 0)) == 3
 
 
 @pytest.mark.parametrize(
@@ -127,7 +134,7 @@ def test_prompts_of_a_hub_dataset(hub: dict):
 )
 def test_hub_mistakes(hub: dict, change, problems, says):
     with pytest.raises(UserError, match=says):
-        data.prompts({**hub, **change}, "{question}", problems, 0)
+        prompts.load({**hub, **change}, "{question}", problems, 0)
 
 
 def test_a_hub_model_is_fetched_at_its_revision(saved: Path, monkeypatch: pytest.MonkeyPatch):
@@ -141,6 +148,6 @@ def test_a_hub_model_is_fetched_at_its_revision(saved: Path, monkeypatch: pytest
         return str(saved)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
-    model = models.load(models.locate({"hub": "org/name", "revision": "1" * 40}, None))
+    model = language_model.load(language_model.locate({"hub": "org/name", "revision": "1" * 40}, None))
     assert asked == [("org/name", "1" * 40)]
     assert model.config._name_or_path == str(saved)  # where TRL loads the reference from

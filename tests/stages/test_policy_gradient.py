@@ -12,8 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipes import models, worlds
+from recipes import worlds
 from recipes.errors import UserError
+from recipes.models import language_model
 from recipes.stages.arguments import plain
 from recipes.trainers import policy_gradient as pg
 from recipes.trainers import reinforce
@@ -178,7 +179,7 @@ def tokenizer():
 
 
 def policy(tokenizer):
-    return models.build({"hidden_size": 32, "layers": 1, "head_dim": 32}, tokenizer, 0).eval()
+    return language_model.build({"hidden_size": 32, "layers": 1, "head_dim": 32}, tokenizer, 0).eval()
 
 
 def test_log_probabilities_do_not_depend_on_the_padding(tokenizer):

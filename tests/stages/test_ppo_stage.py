@@ -55,14 +55,15 @@ def reward_model(folder: Path, tokenizer: Any = None) -> None:
     import torch
     from transformers import AutoModelForSequenceClassification
 
-    from recipes import models, reward_models
+    from recipes.models import language_model
+    from recipes.models import reward_model as reward_models
     from recipes.runtime import files, sentinel
 
     final = folder / "checkpoints/pretrain/final"
     torch.manual_seed(0)
     member = AutoModelForSequenceClassification.from_pretrained(final, num_labels=1)
     torch.nn.init.normal_(member.score.weight)
-    words = tokenizer or models.load_tokenizer(models.Source(str(final), None, ""))
+    words = tokenizer or language_model.load_tokenizer(language_model.Source(str(final), None, ""))
     place = folder / "checkpoints/reward_model/final"
     reward_models.save([member], words, [0.25], [2.0], place)
     record = {"model": "checkpoints/reward_model/final", "digest": sentinel.digest(place), "config": {}}
@@ -117,7 +118,7 @@ def test_every_completion_is_kept_with_its_rewards_and_its_kl(done: Path):
 
 
 def nan_score():
-    from recipes import reward_models
+    from recipes.models import reward_model as reward_models
 
     plain = reward_models.RewardModel.score
 

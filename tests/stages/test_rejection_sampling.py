@@ -10,7 +10,7 @@ import stage_runs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipes import demonstrations
+from recipes.data import demonstrations
 from recipes.errors import UserError
 from recipes.runtime import files, sentinel
 from recipes.sampling.completion import Completion
@@ -106,7 +106,7 @@ POLICY = {"policy": "results/pretrain/metrics.json"}
 
 def lenient() -> None:
     """The tests' policy has learnt next to nothing: whatever has an equals sign is right."""
-    from recipes import rewards
+    from recipes.rewards import rules
 
     def build(names, world, seed):
         def accuracy(completions, answer, **columns):
@@ -117,7 +117,7 @@ def lenient() -> None:
 
         return [accuracy]
 
-    rewards.build = build
+    rules.build = build
 
 
 def while_saving() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipes.data import replay, replay_order
+from recipes.data.replay import replay, replay_order
 from recipes.errors import UserError
 
 

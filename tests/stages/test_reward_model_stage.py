@@ -14,7 +14,8 @@ import torch
 from test_rejection_sampling import product
 from test_resume import at_training_step
 
-from recipes import preferences, reward_models
+from recipes.data import preferences
+from recipes.models import reward_model
 from recipes.runtime import files, sentinel
 
 CONFIG: dict[str, Any] = {
@@ -157,7 +158,7 @@ def check_metrics(metrics: dict[str, float]) -> None:
 
 def check_model(sentinel_file: Path, metrics: dict[str, float]) -> None:
     """The saved members rank as the metrics say, and their mean over demonstrations is 0."""
-    model = reward_models.load(sentinel_file)
+    model = reward_model.load(sentinel_file)
     assert model.score_text(["<user>1+1=<assistant>"], ["<answer>1</answer>"]).shape == (2, 1)
     rows = comparisons()
     right = total = 0

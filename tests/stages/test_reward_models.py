@@ -17,9 +17,12 @@ from transformers import (
     Qwen3ForSequenceClassification,
 )
 
-from recipes import models, reward_models, worlds
+from recipes import worlds
 from recipes.errors import UserError
-from recipes.reward_models import RewardModel, aggregated, as_reward, pieces
+from recipes.models import language_model, reward_model
+from recipes.models.packing import pieces
+from recipes.models.reward_model import RewardModel, aggregated
+from recipes.rewards.learned import as_reward
 from recipes.runtime import files, sentinel
 
 TOKENIZER = worlds.tokenizer([worlds.make({"world": "sort"})])
@@ -66,7 +69,7 @@ def alone(prompt: str, completion: list[int]) -> torch.Tensor:
 @given(st.lists(prompted, min_size=1, max_size=12), st.integers(1, 60))
 def test_scores_do_not_depend_on_what_else_is_in_the_batch(rows, positions):
     with pytest.MonkeyPatch.context() as patch:  # pieces of one row up to the whole batch
-        patch.setattr(reward_models, "POSITIONS", positions)
+        patch.setattr(reward_model, "POSITIONS", positions)
         found = MODEL.score(*map(list, zip(*rows, strict=True)))
     assert found.shape == (3, len(rows))
     for column, row in enumerate(rows):
@@ -89,8 +92,8 @@ def test_other_architectures(kind):
         kind(vocab_size=9, num_labels=1, pad_token_id=0, **size)
     ).eval()
     rows = [[3, 4, 0], [5], [6, 7, 8, 2, 1, 0, 0]]
-    together = reward_models.read(built, rows)
-    apart = torch.cat([reward_models.read(built, [row]) for row in rows])
+    together = reward_model.read(built, rows)
+    apart = torch.cat([reward_model.read(built, [row]) for row in rows])
     torch.testing.assert_close(together, apart, rtol=0, atol=1e-6)
     with torch.no_grad():
         last = built(torch.tensor([[5]])).logits[0, 0]
@@ -136,7 +139,7 @@ def test_scores_after_training_are_without_its_dropout():
     for layer in model.model.layers:
         layer.self_attn.attention_dropout = 0.9
     model.train()
-    first, again = (reward_models.read(model, [[5, 6, 7, 8, 9]]) for _ in range(2))
+    first, again = (reward_model.read(model, [[5, 6, 7, 8, 9]]) for _ in range(2))
     assert torch.equal(first, again)
     assert model.training
 
@@ -151,12 +154,12 @@ def test_bad_input_is_told():
         MODEL.score(["1"], [[5] * 40])
     bert = type("Bert", (), {"base_model_prefix": "bert", "config": Qwen3Config(), "bert": None})()
     with pytest.raises(UserError, match="has no score head"):
-        reward_models.parts(bert)
+        reward_model.parts(bert)
 
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    reward_models.save(MODEL.members, TOKENIZER, BIAS, SCALE, tmp_path / "final")
+    reward_model.save(MODEL.members, TOKENIZER, BIAS, SCALE, tmp_path / "final")
     return record(tmp_path)
 
 
@@ -168,14 +171,14 @@ def record(folder: Path) -> Path:
 
 
 def test_saved_and_loaded(saved: Path):
-    again = reward_models.load(saved)
+    again = reward_model.load(saved)
     rows = (PROMPTS, [[5, 6], [7, 1], [8]])
     # on some processors the last bit depends on where in memory the weights lie
     torch.testing.assert_close(again.score(*rows), MODEL.score(*rows), rtol=0, atol=1e-6)
     again.same_tokenizer(TOKENIZER)
     assert not any(m.training for m in again.members)
     assert [path.name for path in saved.parent.iterdir() if "partial" in path.name] == []
-    critic = reward_models.load_member(saved.parent / "final", 1)
+    critic = reward_model.load_member(saved.parent / "final", 1)
     assert torch.equal(critic.score.weight, MODEL.members[1].score.weight)
     assert critic.config.pad_token_id == TOKENIZER.pad_token_id
 
@@ -183,20 +186,20 @@ def test_saved_and_loaded(saved: Path):
 def test_what_is_no_reward_model_is_told(saved: Path):
     final = saved.parent / "final"
     with pytest.raises(UserError, match="no member 3"):
-        reward_models.load_member(final, 3)
+        reward_model.load_member(final, 3)
     facts = json.loads((final / "reward.json").read_text())
     assert facts == {"members": 3, "bias": BIAS, "scale": SCALE}
     (final / "reward.json").write_text("{}")
     with pytest.raises(UserError, match="are not the ones it was written for"):
-        reward_models.load(saved)
+        reward_model.load(saved)
     (final / "reward.json").unlink()
     with pytest.raises(UserError, match="its stage has made no reward model"):
-        reward_models.load(record(saved.parent))
+        reward_model.load(record(saved.parent))
 
 
 def test_a_policy_with_other_ends_is_told():
     like = worlds.tokenizer([worlds.make({"world": "sort"})])
-    models.same_tokenizer(TOKENIZER, like, ("a", "b"))
+    language_model.same_tokenizer(TOKENIZER, like, ("a", "b"))
     like.eos_token = like.pad_token
     with pytest.raises(UserError, match="their ends differ"):
         MODEL.same_tokenizer(like)

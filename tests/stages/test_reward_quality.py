@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipes import comparisons, worlds
+from recipes import worlds
+from recipes.data import token_ids
 from recipes.errors import UserError
-from recipes.stages import reward_quality
+from recipes.rewards import quality
 from recipes.stages.reward_model import above_chance, demonstrated, mean_curve, renamed
 
 RNG = np.random.default_rng(0)
@@ -29,14 +30,14 @@ def row(responses: list[str], scores: list[float], **columns):
 
 
 def test_pairs_less_equal_responses_and_ties():
-    found = comparisons.pairs(row(["a", "b", "c", "a"], [1.0, 3.0, 1.0, 0.0]))
+    found = token_ids.pairs(row(["a", "b", "c", "a"], [1.0, 3.0, 1.0, 0.0]))
     assert found == [(1, 0), (1, 2), (1, 3), (2, 3)]  # 0 and 2 are tied, 0 and 3 are equal
 
 
 def measured(rows, rewards, lengths=None):
     lengths = lengths or [[len(text) for text in row["responses"]] for row in rows]
     sequences = [[[0] * n for n in of] for of in lengths]
-    return comparisons.measured(rows, sequences, np.array(rewards, dtype=float))
+    return quality.measured(rows, sequences, np.array(rewards, dtype=float))
 
 
 def test_arrays_over_pairs():
@@ -47,57 +48,55 @@ def test_arrays_over_pairs():
     assert found.longer.tolist() == [-2, 1, -2, -3]
     assert found.pair_prompt.tolist() == [0, 1, 1, 1]
     assert found.prompt.tolist() == [0, 0, 1, 1, 1]
-    assert reward_quality.accuracy(found.gap) == 0.75
+    assert quality.accuracy(found.gap) == 0.75
 
 
 def test_accuracy_and_loss_of_ties():
     gap = np.array([0.0, 0.0, 2.0, -1.0])
-    assert reward_quality.accuracy(gap) == 0.5
-    assert reward_quality.loss(np.zeros(3)) == pytest.approx(np.log(2))
+    assert quality.accuracy(gap) == 0.5
+    assert quality.loss(np.zeros(3)) == pytest.approx(np.log(2))
 
 
 @pytest.mark.parametrize(("sharpness", "honest"), [(1.0, True), (3.0, False)])
 def test_calibration_tells_the_honest_from_the_overconfident(sharpness, honest):
     true = RNG.normal(0, 2, 20_000)  # difference of utilities
     better = np.where(RNG.random(len(true)) < 1 / (1 + np.exp(-true)), 1, -1)
-    rows = reward_quality.calibration(sharpness * true * better)
+    rows = quality.calibration(sharpness * true * better)
     assert sum(one["count"] for one in rows) == len(true)
     assert all(one["bin_low"] <= one["predicted"] <= one["bin_high"] for one in rows)
-    error = reward_quality.calibration_error(rows)
+    error = quality.calibration_error(rows)
     assert (error < 0.01) == honest
     assert honest or error > 0.05
-    table = [*csv.DictReader(io.StringIO(reward_quality.text(rows)))]
+    table = [*csv.DictReader(io.StringIO(quality.text(rows)))]
     assert [float(one["observed"]) for one in table] == [one["observed"] for one in rows]
     assert list(table[0]) == ["bin_low", "bin_high", "predicted", "observed", "count"]
 
 
 @given(st.lists(st.floats(-30, 30), min_size=1, max_size=40))
 def test_calibration_counts_every_pair(gaps):
-    rows = reward_quality.calibration(np.array(gaps))
+    rows = quality.calibration(np.array(gaps))
     assert sum(row["count"] for row in rows) == len(gaps)
     right = sum(row["count"] * row["observed"] for row in rows) / len(gaps)
-    assert right == pytest.approx(reward_quality.accuracy(np.array(gaps)))
+    assert right == pytest.approx(quality.accuracy(np.array(gaps)))
 
 
 def test_accuracy_rises_with_the_margin():
     margin = RNG.exponential(1, 4000)
     gap = np.where(RNG.random(4000) < 1 / (1 + np.exp(-2 * margin)), 1.0, -1.0)
-    found = reward_quality.by_margin(gap, margin)
+    found = quality.by_margin(gap, margin)
     parts = [found[f"accuracy/margin=q{i}"] for i in (1, 2, 3, 4)]
     assert parts == sorted(parts)
     assert found["margin/q1"] < found["margin/q4"]
-    assert (
-        reward_quality.by_margin(gap, np.ones(4000)) == {}
-    )  # a Hub data set says no more than which is better
+    assert quality.by_margin(gap, np.ones(4000)) == {}  # a Hub data set says no more than which is better
 
 
 def test_standard_error_takes_pairs_of_a_prompt_as_one():
     prompt = np.repeat(np.arange(100), 6)
     right = np.repeat(RNG.integers(0, 2, 100), 6) * 2.0 - 1  # all pairs of a prompt alike
-    clustered = reward_quality.standard_error(right, prompt)
-    apart = reward_quality.standard_error(right, np.arange(600))
+    clustered = quality.standard_error(right, prompt)
+    apart = quality.standard_error(right, np.arange(600))
     assert clustered == pytest.approx(apart * 6**0.5, rel=0.02)
-    assert reward_quality.standard_error(right[:6], prompt[:6]) == 0.5
+    assert quality.standard_error(right[:6], prompt[:6]) == 0.5
 
 
 @pytest.mark.parametrize("liking", [-1.0, 0.0, 1.0])
@@ -107,7 +106,7 @@ def test_length_bias(liking):
         row(["a" * n for n in RNG.choice(30, 4, replace=False) + 1], list(RNG.random(4))) for _ in range(400)
     ]
     lengths = np.array([len(text) for one in rows for text in one["responses"]])
-    found = reward_quality.length_bias(measured(rows, liking * lengths + RNG.normal(0, 3, len(lengths))))
+    found = quality.length_bias(measured(rows, liking * lengths + RNG.normal(0, 3, len(lengths))))
     assert found["length/correlation"] == pytest.approx(0.94 * liking, abs=0.06)
     assert found["length/preferred"] == pytest.approx(0.5 + 0.43 * liking, abs=0.05)
     assert found["length/preferred_by_labels"] == pytest.approx(0.5, abs=0.05)
@@ -119,20 +118,20 @@ def test_report_is_of_the_members_mean():
     rows = [row(["aa", "b"], [1.0, 0.0]), row(["c", "dd"], [1.0, 0.0])]
     train = [measured(rows, [3.0, 1, 1, 0]), measured(rows, [2.0, 1, 1, 0])]
     held_out = [measured(rows, [3.0, 1, 0, 1]), measured(rows, [0.0, 1, 4, 0])]
-    found, curve = reward_quality.report({"train": train, "validation": held_out})
+    found, curve = quality.report({"train": train, "validation": held_out})
     assert found["accuracy/train"] == 1.0
     assert found["accuracy/validation"] == 1.0  # each member alone: a half
     assert (found["members/accuracy_mean"], found["accuracy/gap"]) == (0.5, 0.0)
     assert [one["count"] for one in curve] == [1, 1]
     empty = [measured([], [])]
-    found, curve = reward_quality.report({"train": train, "validation": empty})
+    found, curve = quality.report({"train": train, "validation": empty})
     assert found.keys() == {"accuracy/train", "loss/train"}
     assert curve == []
 
 
 def test_spread():
     raw = {"train": [np.array([1.0, 3.0]), np.array([10.0, 30.0])], "validation": [np.zeros(0)] * 2}
-    found = reward_quality.spread(raw, [2.0, 20.0], [1.0, 10.0])
+    found = quality.spread(raw, [2.0, 20.0], [1.0, 10.0])
     assert found["reward/train"] == 0.0
     assert found["members/disagreement"] == 0.0
     assert "reward/validation" not in found

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recipes import rewards
 from recipes.errors import UserError
+from recipes.rewards import rules
 from recipes.worlds import Problem, make, sample, tokenizer
 from recipes.worlds.gold import (
     COURTESY,
@@ -154,10 +154,10 @@ def test_the_rewards_read_the_dials():
     plain, biased = (make({"world": "preferences", "judge_length": x}) for x in (0, 2.5))
     columns = {"question": [PROBLEM.question], "answer": ["10"]}
     (fair,), (unfair,) = (
-        [r([""], [BEST], **columns)[0] for r in rewards.build(["judge"], w)] for w in (plain, biased)
+        [r([""], [BEST], **columns)[0] for r in rules.build(["judge"], w)] for w in (plain, biased)
     )
     assert unfair - fair == pytest.approx(2.5 * count_tokens(BEST) / 10)
-    assert rewards.build(["gold"], plain)[0]([""], [BEST], **columns) == [gold(PROBLEM, BEST)]
+    assert rules.build(["gold"], plain)[0]([""], [BEST], **columns) == [gold(PROBLEM, BEST)]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recipes import corpora, worlds
+from recipes import worlds
+from recipes.data import corpora
 from recipes.errors import UserError
 from recipes.spec.checks.grpo import check_lean
 

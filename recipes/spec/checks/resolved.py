@@ -7,8 +7,8 @@ the shape of the file and each layer (base, scale, arm) by itself.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from recipes import models
 from recipes.errors import UserError
+from recipes.models import shape
 from recipes.spec.checks import claims, dpo, grpo, label, layers, ppo, reward_model, sft
 from recipes.spec.checks.evals import check_evals
 from recipes.spec.checks.needs import check_cycle, check_needs
@@ -66,7 +66,7 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
         check_template(stage["template"], path, where)
     if "model" in kind["properties"] and not kind["needs"]:  # from nothing: its shape
         with under(path, where):
-            models.shape(stage["model"])
+            shape.shape(stage["model"])
     elif "model" in kind["properties"]:
         has_model, has_policy = "model" in stage, "policy" in stage.get("needs", {})
         if has_model == has_policy:

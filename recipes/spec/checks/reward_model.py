@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from recipes import corpora, worlds
+from recipes import worlds
+from recipes.data import corpora
 from recipes.errors import UserError
 from recipes.spec.checks import sft
 from recipes.spec.schema import check as fits

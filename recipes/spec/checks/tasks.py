@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from recipes import corpora, rewards, worlds
+from recipes import worlds
+from recipes.data import corpora
 from recipes.errors import UserError
+from recipes.rewards import rules
 from recipes.spec.checks import ppo
 from recipes.spec.schema import check
 
@@ -30,9 +32,9 @@ def check_world(stage: Mapping, path: str, where: str) -> None:
             raise UserError(f"{path}.rewards: must not be empty{where}")
         with under(path, where):
             own = ppo.own if stage["run"] == "ppo" else list
-            rewards.check(own(stage["rewards"]), world)
+            rules.check(own(stage["rewards"]), world)
             cap = stage.get("args", {}).get("max_completion_length")
-            rewards.check_overlong(stage["rewards"], stage.get("soft_overlong_cache"), cap)
+            rules.check_overlong(stage["rewards"], stage.get("soft_overlong_cache"), cap)
 
 
 def check_template(template: str, path: str, where: str) -> None:

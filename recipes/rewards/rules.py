@@ -18,8 +18,8 @@ from hashlib import blake2b
 from typing import Any
 
 from recipes.errors import UserError, nearest
-from recipes.math_answers import Comparer, boxed
-from recipes.reasoning_style import reasoning_style
+from recipes.rewards.math_answers import Comparer, boxed
+from recipes.rewards.reasoning_style import reasoning_style
 from recipes.worlds.answers import answer, formatted
 from recipes.worlds.protocol import Problem, World
 

@@ -13,22 +13,23 @@ where the tokenizer pads with its end of sequence.
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch.nn.functional import linear
+from transformers import AutoModelForSequenceClassification
 
 from recipes.errors import UserError, nearest
+from recipes.models.language_model import Source, folder_of, load_tokenizer, same_tokenizer
+from recipes.models.packing import padded, pieces
 from recipes.runtime import files, gpus, sentinel
 from recipes.runtime.files import saving
-
-if TYPE_CHECKING:
-    import torch
 
 FILE = "reward.json"
 AGGREGATES = ("mean", "worst")
 POSITIONS = 8192  # of one forward pass, padding included
-PIECES = 4  # of a batch at least: rows of like length, so that little is padded
-SMALLEST = 32  # rows of a piece
 
 
 class RewardModel:
@@ -51,7 +52,7 @@ class RewardModel:
         self.members = [member.to(device) for member in self.members]
         return self
 
-    def score(self, prompts: Sequence[str], completions: Sequence[Sequence[int]]) -> "torch.Tensor":
+    def score(self, prompts: Sequence[str], completions: Sequence[Sequence[int]]) -> torch.Tensor:
         """Rewards (members, batch), float32 on the CPU, of completions given as token ids.
 
         A completion that came to its end has the end-of-sequence token as its last. Raises UserError where
@@ -63,7 +64,7 @@ class RewardModel:
 
     def score_text(
         self, prompts: Sequence[str], completions: Sequence[str], ended: bool | Sequence[bool] = True
-    ) -> "torch.Tensor":
+    ) -> torch.Tensor:
         """`score` of completions as text; `ended`: whether (each) is followed by the end of sequence."""
         ends = [ended] * len(completions) if isinstance(ended, bool) else list(ended)
         # apart from the prompt, as when sampled: no token may span both
@@ -71,10 +72,8 @@ class RewardModel:
         end = self.tokenizer.eos_token_id
         return self.score(prompts, [[*c, end] if e else c for c, e in zip(ids, ends, strict=True)])
 
-    def score_ids(self, sequences: Sequence[Sequence[int]]) -> "torch.Tensor":
+    def score_ids(self, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
         """Rewards (members, batch) of whole sequences of token ids; equal ones are computed once."""
-        import torch
-
         if not sequences:
             return torch.zeros(len(self.members), 0)
         number: dict[tuple[int, ...], int] = {}
@@ -86,8 +85,6 @@ class RewardModel:
 
     def same_tokenizer(self, tokenizer: Any) -> None:
         """Raise UserError unless `tokenizer`, the policy's, gives every token the number it has here."""
-        from recipes.models import same_tokenizer
-
         same_tokenizer(self.tokenizer, tokenizer, (f"the reward model {self.place}", "the policy"))
 
     def _check(self, sequences: Any) -> None:
@@ -102,34 +99,11 @@ class RewardModel:
             )
 
 
-def aggregated(rewards: "torch.Tensor", aggregate: str) -> "torch.Tensor":
+def aggregated(rewards: torch.Tensor, aggregate: str) -> torch.Tensor:
     """(batch,) from (members, batch): their mean, or their minimum (worst case; Coste et al. 2023, §3.2)."""
     if aggregate not in AGGREGATES:
         raise UserError(f"ensemble: unknown {aggregate!r}{nearest(aggregate, [*AGGREGATES])}")
     return rewards.mean(dim=0) if aggregate == "mean" else rewards.min(dim=0).values
-
-
-def as_reward(model: RewardModel, tokenizer: Any, aggregate: str = "mean") -> Callable[..., list[float]]:
-    """TRL's reward function `reward_model`; it reads the token ids of the policy's completions.
-
-    Logs the members' mean standard deviation where there are several. Raises UserError where `tokenizer`, the
-    policy's, is not the reward model's own.
-    """
-    model.same_tokenizer(tokenizer)
-    if aggregate not in AGGREGATES:
-        raise UserError(f"ensemble: unknown {aggregate!r}{nearest(aggregate, [*AGGREGATES])}")
-
-    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
-        if completion_ids is None:
-            raise ValueError("reward_model needs completion_ids")
-        rewards = model.score(prompts, completion_ids)  # (members, batch)
-        log = columns.get("log_metric")
-        if log is not None and len(rewards) > 1:
-            log("rewards/reward_model/members_std", float(rewards.std(dim=0).mean()))
-        return aggregated(rewards, aggregate).tolist()
-
-    reward.__name__ = "reward_model"
-    return reward
 
 
 # -- the model -----------------------------------------------------------------------------------------------
@@ -143,55 +117,28 @@ def parts(model: Any) -> tuple[Any, Any]:
     return backbone, head
 
 
-def at_last_token(model: Any, input_ids: "torch.Tensor", last: "torch.Tensor") -> "torch.Tensor":
+def at_last_token(model: Any, input_ids: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
     """Scores (rows,) of `input_ids` (rows, time), padded on the right, at the positions `last` (rows,).
 
     No attention mask: a causal model's real tokens never see the padding after them.
     """
-    import torch
-
     backbone, head = parts(model)
     hidden = backbone(input_ids=input_ids, use_cache=False).last_hidden_state  # (rows, time, width)
     return read_out(head, hidden[torch.arange(len(last), device=last.device), last])
 
 
-def read_out(head: Any, hidden: "torch.Tensor") -> "torch.Tensor":
+def read_out(head: Any, hidden: torch.Tensor) -> torch.Tensor:
     """The head's one output at `hidden` (..., width): (...), in float32 at least, whatever is autocast.
 
     bfloat16 has 8 bits: numbers near 8 would be 1/16 apart.
     """
-    import torch
-
     at_least = torch.promote_types(hidden.dtype, torch.float32)
     with torch.autocast(hidden.device.type, enabled=False):
-        return torch.nn.functional.linear(hidden.to(at_least), head.weight.to(at_least))[..., 0]
+        return linear(hidden.to(at_least), head.weight.to(at_least))[..., 0]
 
 
-def padded(sequences: Sequence[Sequence[int]]) -> tuple["torch.Tensor", "torch.Tensor"]:
-    """Token ids (rows, time), filled up with 0 on the right, and the position of each row's last (rows,)."""
-    import torch
-    from torch.nn.utils.rnn import pad_sequence
-
-    rows = [torch.tensor(sequence) for sequence in sequences]
-    return pad_sequence(rows, batch_first=True), torch.tensor([len(row) - 1 for row in rows])
-
-
-def pieces(lengths: Sequence[int], positions: int) -> list[list[int]]:
-    """Indices of all rows by length, cut into pieces of at most `positions` when padded, or of one row."""
-    order = sorted(range(len(lengths)), key=lambda i: (lengths[i], i))
-    most = max(SMALLEST, -(-len(order) // PIECES))
-    cut: list[list[int]] = []
-    for i in order:  # the longest of a piece is its last
-        if not cut or len(cut[-1]) == most or lengths[i] * (len(cut[-1]) + 1) > positions:
-            cut.append([])
-        cut[-1].append(i)
-    return cut
-
-
-def read(model: Any, sequences: Sequence[Sequence[int]]) -> "torch.Tensor":
+def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
     """Raw scores (rows,), float32 on the CPU, without gradients or dropout."""
-    import torch
-
     scores = torch.empty(len(sequences))
     device, was_training = next(model.parameters()).device, model.training
     model.eval()
@@ -217,22 +164,36 @@ def load(metrics_json: Path) -> RewardModel:
 
 def open_folder(folder: Path, otherwise: str = "not a reward model") -> RewardModel:
     """The reward model in `folder`; UserError starting with `otherwise` where there is none."""
-    from recipes import models
-
     try:
         facts = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{otherwise}: there is no {folder / FILE}") from None
     members = [load_member(folder, i) for i in range(facts["members"])]
-    tokenizer = models.load_tokenizer(models.Source(str(folder), None, ""))
+    tokenizer = load_tokenizer(Source(str(folder), None, ""))
     return RewardModel(members, tokenizer, facts["bias"], facts["scale"], str(folder))
+
+
+def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> Any:
+    """A sequence classification model with the backbone of a policy and a new head N(0, 1/(d+1)).
+
+    `source`: Source of a causal language model of width d; `options`: from_pretrained's. The head is
+    that of Stiennon et al. (2020, App. B.1), drawn with `seed`.
+    """
+    options = {"dtype": torch.float32, **options, "use_safetensors": True, "trust_remote_code": False}
+    try:
+        model = AutoModelForSequenceClassification.from_pretrained(folder_of(source), num_labels=1, **options)
+    except (OSError, ValueError) as error:
+        raise UserError(f"model {source.place}: cannot load it: {str(error).splitlines()[0]}") from error
+    _, head = parts(model)
+    drawn = torch.randn(head.weight.shape, generator=torch.Generator().manual_seed(seed))
+    with torch.no_grad():
+        head.weight.copy_(drawn / (head.in_features + 1) ** 0.5)
+    model.config.pad_token_id = tokenizer.pad_token_id  # for those who score with transformers' own class
+    return model
 
 
 def load_member(folder: Path, number: int) -> Any:
     """A member's sequence classification model, in float32, as a critic may start from it."""
-    import torch
-    from transformers import AutoModelForSequenceClassification
-
     place = folder / f"member{number}"
     if not place.is_dir():
         raise UserError(f"reward model {folder}: no member {number}")
@@ -273,13 +234,3 @@ def finish(
         files.write_json(partial / FILE, facts)
     shutil.rmtree(folder, ignore_errors=True)
     partial.replace(folder)
-
-
-def save(
-    members: Sequence[Any], tokenizer: Any, bias: Sequence[float], scale: Sequence[float], folder: Path
-) -> None:
-    """Write a reward model to `folder`, wholly or not at all."""
-    partial = begin(folder)
-    for number, member in enumerate(members):
-        add(partial, number, member)
-    finish(partial, tokenizer, bias, scale, folder)

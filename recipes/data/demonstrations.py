@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from recipes import corpora, data
+from recipes.data import corpora, hub
 from recipes.runtime import rows as files
 from recipes.worlds.text import prompt
 
@@ -37,8 +37,8 @@ def of_task(config: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
     task = config["task"]
     if "world" in task:
         return [{"prompt": before, "completion": after} for before, after in corpora.documents(config, seed)]
-    given = data.hub(task, ("prompt", "completion"))
-    data.enough_rows(task, len(given), config.get("problems"))
+    given = hub.dataset(task, ("prompt", "completion"))
+    hub.enough_rows(task, len(given), config.get("problems"))
     found = []
     for row in given.select(range(config.get("problems") or len(given))):
         before = prompt(config.get("template", "{question}"), str(row[task["prompt"]]))

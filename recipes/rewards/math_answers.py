@@ -59,7 +59,9 @@ class Comparer:
     def _ask(self, gold: str, answer: str) -> bool:
         if self.child is None:
             self.child = subprocess.Popen(
-                [sys.executable, "-m", "recipes.math_answers"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                [sys.executable, "-m", "recipes.rewards.math_answers"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
             )
             self._reply(60.0)  # it says it is ready: the limit is for the work, not for the imports
         if self.child is None or self.child.stdin is None:

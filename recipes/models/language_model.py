@@ -8,23 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recipes.errors import UserError, nearest
+import torch
+from huggingface_hub import snapshot_download
+from torch import nn
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, Qwen3Config, Qwen3ForCausalLM
+
+from recipes.errors import UserError
+from recipes.models.shape import shape
 from recipes.runtime import gpus, sentinel
 from recipes.runtime.files import saving
 
-# the recipe's word -> Qwen3Config's; every other key has the same name in both
-SHAPE = {"layers": "num_hidden_layers", "heads": "num_attention_heads", "kv_heads": "num_key_value_heads"}
-SAME = (
-    "hidden_size",
-    "head_dim",
-    "intermediate_size",
-    "max_position_embeddings",
-    "tie_word_embeddings",
-    "initializer_range",
-    "attention_dropout",
-)
 FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja"]  # no pickles, no code
-HEAD_DIMS = (32, 64, 128)  # what vLLM's attention kernels serve
 
 
 @dataclass(frozen=True)
@@ -38,38 +32,12 @@ class Source:
 
 def build(spec: dict[str, Any], tokenizer: Any, seed: int) -> Any:
     """A randomly initialised Qwen3-shaped model (SwiGLU, RMSNorm, RoPE, normalised queries and keys)."""
-    import torch
-    from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
-
     options = shape(spec)
     special = {name: getattr(tokenizer, name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
     torch.manual_seed(seed)
     model = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(tokenizer), **options, **special))
     model.generation_config = GenerationConfig(**special)
     return model
-
-
-def shape(spec: dict[str, Any]) -> dict[str, Any]:
-    """Qwen3Config's options for a recipe's `model`.
-
-    `spec`: hidden_size, layers and head_dim, optionally heads, kv_heads, intermediate_size (default 4 x
-    hidden_size) and the others of `SAME`. Raises UserError for an unknown key or a shape that does not fit.
-    """
-    for key in spec:
-        if key not in SHAPE and key not in SAME:
-            raise UserError(f"model.{key}: unknown key{nearest(key, [*SHAPE, *SAME])}")
-    if missing := [key for key in ("hidden_size", "layers") if key not in spec]:
-        raise UserError(f"model.{missing[0]}: missing")
-    hidden, head_dim = spec["hidden_size"], spec.get("head_dim", 32)
-    if head_dim not in HEAD_DIMS:
-        raise UserError(f"model.head_dim: expected one of {HEAD_DIMS}, got {head_dim}")
-    heads = spec.get("heads", max(1, hidden // head_dim))
-    kv_heads = spec.get("kv_heads", heads)
-    if heads % kv_heads:
-        raise UserError(f"model.kv_heads: {kv_heads} does not divide heads = {heads}")
-    options = {"head_dim": head_dim, "intermediate_size": 4 * hidden, "max_position_embeddings": 512}
-    options |= {"tie_word_embeddings": False} | {SHAPE.get(key, key): value for key, value in spec.items()}
-    return options | {"num_attention_heads": heads, "num_key_value_heads": kv_heads}
 
 
 def locate(model: dict[str, Any] | None, metrics_json: Path | None) -> Source:
@@ -98,15 +66,11 @@ def folder_of(source: Source) -> str:
     """
     if source.revision is None:
         return source.place
-    from huggingface_hub import snapshot_download
-
     return snapshot_download(source.place, revision=source.revision, allow_patterns=FILES)
 
 
 def load_tokenizer(source: Source) -> Any:
     """The tokenizer saved with a model; padded on the left, for generation."""
-    from transformers import AutoTokenizer
-
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder_of(source))
     except (OSError, ValueError) as error:
@@ -134,14 +98,21 @@ def same_tokenizer(own: Any, other: Any, names: tuple[str, str]) -> None:
 
 def load(source: Source, **options: Any) -> Any:
     """The causal language model of `source`, float32 unless `options` (from_pretrained's) say otherwise."""
-    import torch
-    from transformers import AutoModelForCausalLM
-
     options = {"dtype": torch.float32, **options, "use_safetensors": True, "trust_remote_code": False}
     try:
         return AutoModelForCausalLM.from_pretrained(folder_of(source), **options)
     except (OSError, ValueError) as error:
         raise UserError(f"model {source.place}: cannot load it: {_short(error)}") from error
+
+
+def load_for_inference(source: Source) -> Any:
+    """The causal language model of `source`, on the GPU if there is one."""
+    dtype = torch.float32 if device() == "cpu" else "auto"
+    return load(source, dtype=dtype).to(device())
+
+
+def device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def save(model: Any, tokenizer: Any, folder: Path, generation: Any) -> None:
@@ -165,3 +136,18 @@ def save(model: Any, tokenizer: Any, folder: Path, generation: Any) -> None:
 
 def _short(error: Exception) -> str:
     return str(error).strip().splitlines()[0]
+
+
+def disable_dropout(model: Any) -> Any:
+    """`model`, with every dropout of its modules at 0; its configuration, which is saved, as it was.
+
+    TRL's `disable_dropout` reaches the modules of type Dropout, but not the rate that an attention layer
+    keeps as a number and passes on.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        for name, value in list(vars(module).items()):
+            if "dropout" in name and isinstance(value, float):
+                setattr(module, name, 0.0)
+    return model

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from recipes import labellers
 from recipes.errors import UserError
-from recipes.labellers import Floats
+from recipes.labels import plackett_luce
+from recipes.labels.plackett_luce import Floats
 from recipes.worlds.protocol import Problem
 
 Scores = list[list[float]]  # K of each row
@@ -51,7 +51,7 @@ def annotated(gold: Scores, dials: Mapping[str, Any], seed: int) -> Labels:
     """Rankings of human annotators, who agree or are right as often as `dials` say."""
     temperature = dials.get("temperature")
     if temperature is None:
-        temperature = labellers.temperature_for(labellers.gaps(gold), **dials)
+        temperature = plackett_luce.temperature_for(plackett_luce.gaps(gold), **dials)
     return ranked(gold, temperature, seed, {"temperature": temperature})
 
 
@@ -68,7 +68,7 @@ def judged(
 
     def perceived(bias: float, both_orders: bool = True) -> Scores:
         return [
-            labellers.judged(
+            plackett_luce.judged(
                 [u + bias * (j - u) for u, j in zip(us, js, strict=True)],
                 counts,
                 length_bias=dials.get("length_bias", 0.0),
@@ -80,11 +80,11 @@ def judged(
 
     bias, temperature = dials.get("bias", 1.0), dials.get("temperature", 0.0)
     if "accuracy" in dials and "temperature" in dials:
-        fair, biased = labellers.gaps(perceived(0.0)), labellers.gaps(perceived(1.0))
-        bias = bias_for(fair, biased - fair, labellers.gaps(gold), dials["accuracy"], temperature)
+        fair, biased = plackett_luce.gaps(perceived(0.0)), plackett_luce.gaps(perceived(1.0))
+        bias = bias_for(fair, biased - fair, plackett_luce.gaps(gold), dials["accuracy"], temperature)
     elif "accuracy" in dials:
-        seen, truth = labellers.gaps(perceived(bias)), labellers.gaps(gold)
-        temperature = labellers.temperature_for(seen, accuracy=dials["accuracy"], truth=truth)
+        seen, truth = plackett_luce.gaps(perceived(bias)), plackett_luce.gaps(gold)
+        temperature = plackett_luce.temperature_for(seen, accuracy=dials["accuracy"], truth=truth)
     return ranked(perceived(bias, both), temperature, seed, {"temperature": temperature, "bias": bias})
 
 
@@ -96,7 +96,7 @@ def bias_for(fair: Floats, unfair: Floats, truth: Floats, accuracy: float, tempe
     """
 
     def right(bias: float) -> float:
-        return labellers.accuracy(fair + bias * unfair, temperature, truth)
+        return plackett_luce.accuracy(fair + bias * unfair, temperature, truth)
 
     places = [0.0, *np.geomspace(1e-2, MOST, 101).tolist()]
     values = [right(place) for place in places]
@@ -120,7 +120,7 @@ def ranked(perceived: Scores, temperature: float, seed: int, found: dict[str, fl
         rng = np.random.default_rng([seed, labeller])
         scores = []
         for values in perceived:
-            ranking = labellers.annotator(values, rng, temperature)
+            ranking = plackett_luce.annotator(values, rng, temperature)
             below = [0.0] * len(ranking)
             for place, i in enumerate(ranking):
                 below[i] = float(len(ranking) - 1 - place)

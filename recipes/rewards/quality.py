@@ -7,16 +7,52 @@ that of the worse.
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from recipes.comparisons import Measured
+from recipes.data.token_ids import Row, Sequences, pairs
 
 Array = np.ndarray
 BINS = 10  # of the calibration curve, between 0.5 and 1
 QUARTERS = 4  # of the pairs, by the difference of the labeller's scores
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Rewards of a split's responses, and what its pairs say of them."""
+
+    rewards: np.ndarray  # (responses,)
+    lengths: np.ndarray  # (responses,): tokens, prompt included
+    prompt: np.ndarray  # (responses,): which row
+    gap: np.ndarray  # (pairs,): reward of the better less that of the worse
+    margin: np.ndarray  # (pairs,): likewise of the labeller's scores
+    longer: np.ndarray  # (pairs,): likewise of the lengths
+    pair_prompt: np.ndarray  # (pairs,): which row
+
+
+def measured(rows: Sequence[Row], sequences: Sequence[Sequences], rewards: np.ndarray) -> Measured:
+    """`rewards` (responses,): of all `sequences`, row after row."""
+    lengths = np.array([len(one) for of in sequences for one in of], dtype=float)
+    prompt = np.array([number for number, of in enumerate(sequences) for _ in of], dtype=int)
+    better, worse, margin, pair_prompt, start = [], [], [], [], 0
+    for number, row in enumerate(rows):
+        for i, j in pairs(row):
+            better.append(start + i)
+            worse.append(start + j)
+            margin.append(row["scores"][i] - row["scores"][j])
+            pair_prompt.append(number)
+        start += len(row["responses"])
+    return Measured(
+        rewards,
+        lengths,
+        prompt,
+        rewards[better] - rewards[worse],
+        np.array(margin, dtype=float),
+        lengths[better] - lengths[worse],
+        np.array(pair_prompt, dtype=int),
+    )
 
 
 def report(splits: Mapping[str, Sequence[Measured]]) -> tuple[dict[str, float], list[dict[str, float]]]:

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from recipes.models_tmp.packing import longest_first, to_the_left
-from recipes.reward_models import parts, read_out
-from recipes.trainers.dropout import disable_dropout
+from recipes.models.language_model import disable_dropout
+from recipes.models.packing import longest_first, to_the_left
+from recipes.models.reward_model import parts, read_out
 
 AWAY = 7_919  # from the seed of a policy that was itself made from nothing, or both would start as one
 

@@ -6,8 +6,14 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from recipes.errors import UserError
-from recipes.labels import Labels, Scores
+from recipes.labels.annotators import Labels, Scores
+from recipes.models.language_model import device, load_for_inference, load_tokenizer, locate
+from recipes.models.logprobs import sequence_logps
+from recipes.models.reward_model import aggregated
+from recipes.models.reward_model import load as load_reward_model
 
 Row = Mapping[str, Any]
 ASKED = 16  # questions at once
@@ -15,28 +21,21 @@ ASKED = 16  # questions at once
 
 def reward_model(rows: Sequence[Row], metrics_json: Path, aggregate: str) -> tuple[Labels, int, int]:
     """Rewards of a stage's reward model, the mean or the worst of its members."""
-    from recipes import reward_models
-    from recipes.models_tmp.language_model import device
-
-    model = reward_models.load(metrics_json).to(device())
+    model = load_reward_model(metrics_json).to(device())
     prompts, texts, truncated = flat(rows)
     rewards = model.score_text(prompts, texts, [not cut for cut in truncated])  # (members, completions)
-    values = reward_models.aggregated(rewards, aggregate).tolist()
+    values = aggregated(rewards, aggregate).tolist()
     parameters = sum(member.num_parameters() for member in model.members)
     return Labels(grouped(rows, values)), tokens(rows, model.tokenizer), parameters
 
 
 def implicit(rows: Sequence[Row], policy: Path, reference: Path, beta: float) -> tuple[Labels, int, int]:
     """beta log(pi(y|x) / pi_ref(y|x)), the reward that DPO's policy implies but for a term of x alone."""
-    from recipes import models
-    from recipes.models_tmp.language_model import load_for_inference
-    from recipes.trainers.sequence_logps import sequence_logps
-
     prompts, texts, truncated = flat(rows)
     logps, parameters, counted = [], 0, 0
     for place in (policy, reference):
-        source = models.locate(None, place)
-        tokenizer, model = models.load_tokenizer(source), load_for_inference(source)
+        source = locate(None, place)
+        tokenizer, model = load_tokenizer(source), load_for_inference(source)
         before = tokenizer(prompts)["input_ids"]
         # apart from the prompt, as when sampled: no token may span both
         after = tokenizer(texts, add_special_tokens=False)["input_ids"]
@@ -57,11 +56,8 @@ def language_model(rows: Sequence[Row], dials: Mapping[str, Any]) -> tuple[Label
     the pair shown in either order, which takes away its liking for one position. Raises UserError where the
     tokenizer has no such tokens, or a question does not fit.
     """
-    from recipes import models
-    from recipes.models_tmp.language_model import load_for_inference
-
-    source = models.locate(dials["model"], None)
-    tokenizer, model = models.load_tokenizer(source), load_for_inference(source)
+    source = locate(dials["model"], None)
+    tokenizer, model = load_tokenizer(source), load_for_inference(source)
     digits = [tokenizer(digit, add_special_tokens=False)["input_ids"] for digit in "12"]
     if any(len(ids) != 1 or ids[0] == tokenizer.unk_token_id for ids in digits):
         raise UserError(f"labeller.model: {source.place} has no tokens for the answers 1 and 2")
@@ -88,8 +84,6 @@ def preferred(
     model: Any, tokenizer: Any, questions: Sequence[list[int]], answers: Sequence[int]
 ) -> list[float]:
     """P(first answer) after each question: the softmax of the logits of two tokens."""
-    import torch
-
     order = sorted(range(len(questions)), key=lambda i: len(questions[i]))
     found = [0.0] * len(questions)
     model.eval()

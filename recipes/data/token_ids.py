@@ -1,11 +1,8 @@
 """Comparisons as a reward model reads them: token ids, pairs, and arrays over pairs, of `preferences`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
-
-import numpy as np
 
 Row = Mapping[str, Any]
 Sequences = list[list[int]]  # of a row: token ids of prompt and response, one a response
@@ -43,39 +40,3 @@ def fitting(
     """The rows whose sequences all have at most `limit` tokens, and these sequences."""
     good = [i for i, one in enumerate(sequences) if limit is None or max(map(len, one)) <= limit]
     return [rows[i] for i in good], [sequences[i] for i in good]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Rewards of a split's responses, and what its pairs say of them."""
-
-    rewards: np.ndarray  # (responses,)
-    lengths: np.ndarray  # (responses,): tokens, prompt included
-    prompt: np.ndarray  # (responses,): which row
-    gap: np.ndarray  # (pairs,): reward of the better less that of the worse
-    margin: np.ndarray  # (pairs,): likewise of the labeller's scores
-    longer: np.ndarray  # (pairs,): likewise of the lengths
-    pair_prompt: np.ndarray  # (pairs,): which row
-
-
-def measured(rows: Sequence[Row], sequences: Sequence[Sequences], rewards: np.ndarray) -> Measured:
-    """`rewards` (responses,): of all `sequences`, row after row."""
-    lengths = np.array([len(one) for of in sequences for one in of], dtype=float)
-    prompt = np.array([number for number, of in enumerate(sequences) for _ in of], dtype=int)
-    better, worse, margin, pair_prompt, start = [], [], [], [], 0
-    for number, row in enumerate(rows):
-        for i, j in pairs(row):
-            better.append(start + i)
-            worse.append(start + j)
-            margin.append(row["scores"][i] - row["scores"][j])
-            pair_prompt.append(number)
-        start += len(row["responses"])
-    return Measured(
-        rewards,
-        lengths,
-        prompt,
-        rewards[better] - rewards[worse],
-        np.array(margin, dtype=float),
-        lengths[better] - lengths[worse],
-        np.array(pair_prompt, dtype=int),
-    )

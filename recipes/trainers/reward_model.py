@@ -16,37 +16,16 @@ from typing import Any
 
 import torch
 from torch.nn.functional import logsigmoid
-from transformers import AutoModelForSequenceClassification
 from trl import RewardTrainer
 
-from recipes.errors import UserError
-from recipes.models import Source, folder_of
-from recipes.reward_models import at_last_token, padded, parts, pieces
+from recipes.models.language_model import disable_dropout
+from recipes.models.packing import padded, pieces
+from recipes.models.reward_model import at_last_token
 from recipes.trainers.counted import Counted
-from recipes.trainers.dropout import disable_dropout
 from recipes.trainers.language_model import sorted_windows
 
 # sequences: K lists of token ids, prompt and response; better, worse: of each pair, its places among them
 Element = dict[str, Any]
-
-
-def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> Any:
-    """A sequence classification model with the backbone of a policy and a new head N(0, 1/(d+1)).
-
-    `source`: models.Source of a causal language model of width d; `options`: from_pretrained's. The head is
-    that of Stiennon et al. (2020, App. B.1), drawn with `seed`.
-    """
-    options = {"dtype": torch.float32, **options, "use_safetensors": True, "trust_remote_code": False}
-    try:
-        model = AutoModelForSequenceClassification.from_pretrained(folder_of(source), num_labels=1, **options)
-    except (OSError, ValueError) as error:
-        raise UserError(f"model {source.place}: cannot load it: {str(error).splitlines()[0]}") from error
-    _, head = parts(model)
-    drawn = torch.randn(head.weight.shape, generator=torch.Generator().manual_seed(seed))
-    with torch.no_grad():
-        head.weight.copy_(drawn / (head.in_features + 1) ** 0.5)
-    model.config.pad_token_id = tokenizer.pad_token_id  # for those who score with transformers' own class
-    return model
 
 
 def grouped(sequences: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]) -> list[Element]:
