@@ -9,7 +9,7 @@ import pandas as pd
 from analysis import preference_objectives
 from analysis.means import DASH
 from analysis.table import Run
-from recipes.spec.checks.grpo import CLIPPED
+from recipes.objectives.loss_types import CLIPPED
 from recipes.spec.graph import Node
 
 RL = ("grpo", "policy_gradient", "ppo", "dpo")  # stage kinds

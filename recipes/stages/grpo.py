@@ -33,15 +33,15 @@ def run(
     from recipes import worlds
     from recipes.data import prompts, replay
     from recipes.models import language_model
+    from recipes.objectives import process_supervision
     from recipes.rewards import rules
     from recipes.spec.checks.grpo import check
     from recipes.stages import rollouts
     from recipes.stages.arguments import arguments
-    from recipes.trainers import process
-    from recipes.trainers.dynamic import DynamicSampling
+    from recipes.trainers.dynamic_sampling import DynamicSampling
     from recipes.trainers.fit import clean, fit
     from recipes.trainers.grpo import GRPO
-    from recipes.trainers.objective import Extension
+    from recipes.trainers.grpo_objective import Extension
 
     started = provenance.now()
     check(config)
@@ -90,7 +90,7 @@ def run(
         config.get("advantage"),
         config.get("importance_ratio"),
         config.get("old_logp_noise", 0.0),
-        process.reader(world, tokenizer) if world else None,
+        process_supervision.reader(world, tokenizer) if world else None,
     )
     if isinstance(trainer, DynamicSampling) and dynamic:
         trainer.max_rounds = dynamic["max_rounds"]

@@ -35,8 +35,7 @@ def run(
     from recipes.models import language_model
     from recipes.rewards import rules
     from recipes.trainers.completions import CompletionsLog
-    from recipes.trainers.policy_gradient import PolicyGradientConfig
-    from recipes.trainers.reinforce import Rollout, train
+    from recipes.trainers.reinforce import PolicyGradientConfig, Rollout, train
 
     started, began = provenance.now(), time.perf_counter()
     args: PolicyGradientConfig = plain(PolicyGradientConfig, config["args"])

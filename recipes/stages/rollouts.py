@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from recipes.objectives.ratios import Ratios
 from recipes.runtime import curves, files, gpus
 from recipes.trainers.completions import CompletionsLog
-from recipes.trainers.ratios import Ratios
 from recipes.trainers.resume import last_checkpoint
 
 

@@ -12,7 +12,7 @@ from accelerate.utils import gather_object
 from trl.trainer.utils import RepeatSampler
 
 from recipes.trainers.completions import CompletionsLog, by_correctness
-from recipes.trainers.objective import Objective
+from recipes.trainers.grpo_objective import Objective
 from recipes.trainers.resume import EPOCH_STRIDE
 
 

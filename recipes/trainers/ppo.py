@@ -19,10 +19,11 @@ from trl.trainer.utils import add_fused_lm_head, shuffle_sequence_dict, split_te
 from recipes.errors import UserError
 from recipes.models.critic import Critic, token_values
 from recipes.models.language_model import disable_dropout
-from recipes.trainers import gae
+from recipes.objectives import gae, losses
+from recipes.objectives.kl import adapted_coefficient
 from recipes.trainers.grpo import GRPO
+from recipes.trainers.grpo_objective import OLD, loss_mask
 from recipes.trainers.lean import PIECES, SMALLEST
-from recipes.trainers.objective import OLD, loss_mask
 from recipes.trainers.ptx import Ptx
 
 # metrics that say nothing without groups of completions, and without a verifier
@@ -189,7 +190,9 @@ class PPO(GRPO):
             self.accelerator.gather(torch.tensor(explained, device=mask.device)).mean().item()
         )
         if self.args.kl_target is not None:
-            self.kl_coef = gae.adapted(self.kl_coef, sequence_kl, self.args.kl_target, self.args.kl_gain)
+            self.kl_coef = adapted_coefficient(
+                self.kl_coef, sequence_kl, self.args.kl_target, self.args.kl_gain
+            )
 
     # -- the loss ----------------------------------------------------------------------------------------
 
@@ -214,7 +217,9 @@ class PPO(GRPO):
     def value_loss(self, inputs: dict[str, Any]) -> torch.Tensor:
         """This micro-batch's part of the mean value loss over the tokens of an optimizer step."""
         mask, values = loss_mask(inputs), self.values(inputs)
-        terms, cut = gae.value_terms(values, inputs["values"], inputs["returns"], self.args.cliprange_value)
+        terms, cut = losses.value_terms(
+            values, inputs["values"], inputs["returns"], self.args.cliprange_value
+        )
         counts = self.summed(torch.stack([(cut * mask).sum(), mask.sum()]))
         self._metrics["train"]["value_clip_fraction"].append((counts[0] / counts[1].clamp(min=1)).item())
         # as in TRL's policy loss: the number is a rollout's, and gradients are averaged over processes

@@ -16,22 +16,62 @@ import copy
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 from transformers import GenerationConfig
 
-from recipes.errors import UserError
+from recipes.errors import UserError, nearest
 from recipes.models.packing import IGNORED, collate, document
+from recipes.objectives import advantages, kl, losses, ratios
+from recipes.objectives.advantages import DELTAS
+from recipes.objectives.kl import ESTIMATORS
+from recipes.objectives.losses import LOSSES
+from recipes.objectives.ratios import cut_by_clip
 from recipes.rewards.rules import Reward
-from recipes.trainers import policy_gradient as pg
 from recipes.trainers.completions import by_correctness
-from recipes.trainers.policy_gradient import PolicyGradientConfig
-from recipes.trainers.ratios import cut_by_clip
 
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PolicyGradientConfig:
+    """`args` of a stage `policy_gradient`; the lecture's values are in recipes/policy_gradient.yaml."""
+
+    learning_rate: float  # of Adam
+    epochs: int  # rollouts
+    inner_steps: int  # updates on one rollout
+    prompts_per_epoch: int
+    num_generations: int  # responses to a prompt
+    delta: str
+    loss: str
+    max_completion_length: int
+    epsilon: float = 0.01  # of loss `clipped`
+    log_ratio: bool = False  # the lecture's defect, see `ratios`
+    reference_epochs: int = 10  # epochs between two references
+    kl_coefficient: float = 0.0
+    kl_estimator: str = "k3"
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, valid in (("delta", DELTAS), ("loss", LOSSES), ("kl_estimator", ESTIMATORS)):
+            if (value := getattr(self, name)) not in valid:
+                raise UserError(f'args.{name}: unknown value "{value}"{nearest(value, [*valid])}')
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type is int and not value >= 1:
+                raise UserError(f"args.{field.name}: expected at least 1, got {value}")
+            zero = field.name == "kl_coefficient"
+            if field.type is float and not (value >= 0 if zero else value > 0):
+                raise UserError(
+                    f"args.{field.name}: expected {'at least' if zero else 'more than'} 0, got {value}"
+                )
+        if self.num_generations < 2 and self.delta in ("centered", "normalized"):
+            raise UserError(f"args.num_generations: delta {self.delta} compares at least 2 responses, got 1")
+        if self.log_ratio and self.loss == "naive":
+            raise UserError("args.log_ratio: loss naive has no ratio; use unclipped or clipped")
 
 
 @dataclass(frozen=True)
@@ -135,7 +175,7 @@ def roll_out(
         responses,
         values,
         rewards,
-        pg.deltas(rewards, config.delta).flatten().to(model.device),
+        advantages.deltas(rewards, config.delta).flatten().to(model.device),
         packed["input_ids"].to(model.device),
         (packed["labels"][:, 1:] != IGNORED).float().to(model.device),
     )
@@ -190,9 +230,9 @@ def before(rollout: Rollout, log_pi: torch.Tensor, log_ref: torch.Tensor) -> dic
         **by_correctness(rows, size),
         "completions/mean_length": float(mask.sum(dim=1).mean()),
         "advantage/abs": float(rollout.deltas.abs().mean()),
-        "entropy": float(pg.mean(-(log_pi.exp() * log_pi).sum(dim=-1), mask)),
-        **{f"kl/{name}": float(pg.mean(pg.kl(pi, ref, name), mask)) for name in pg.ESTIMATORS},
-        "kl/exact": float(pg.mean(pg.exact_kl(log_pi, log_ref), mask)),
+        "entropy": float(losses.mean(-(log_pi.exp() * log_pi).sum(dim=-1), mask)),
+        **{f"kl/{name}": float(losses.mean(kl.kl(pi, ref, name), mask)) for name in kl.ESTIMATORS},
+        "kl/exact": float(losses.mean(kl.exact_kl(log_pi, log_ref), mask)),
     }
 
 
@@ -208,10 +248,12 @@ def update(
     """One inner step; what it measured. `old`, `ref`: (batch, time), constants."""
     mask = rollout.mask
     log_probs = of_tokens(distribution(model, rollout.ids, config.temperature), rollout.ids)
-    loss = pg.loss(log_probs, old, rollout.deltas, config.loss, config.epsilon, config.log_ratio, mask)
+    loss = losses.policy_gradient(
+        log_probs, old, rollout.deltas, config.loss, config.epsilon, config.log_ratio, mask
+    )
     if config.kl_coefficient:
         # summed over a response and averaged over responses, as in the lecture's compute_kl_penalty
-        penalty = (pg.kl(log_probs, ref, config.kl_estimator) * mask).sum(dim=1).mean()
+        penalty = (kl.kl(log_probs, ref, config.kl_estimator) * mask).sum(dim=1).mean()
         loss = loss + config.kl_coefficient * penalty
     optimizer.zero_grad()
     loss.backward()
@@ -223,11 +265,11 @@ def update(
                 f"step {step}: {name} is {value}, training cannot go on; a lower learning_rate often helps"
             )
     optimizer.step()
-    ratio = pg.ratios(log_probs.detach(), old)
+    ratio = ratios.ratios(log_probs.detach(), old)
     found["ratio/deviation"] = float(((ratio - 1).abs() * mask).max())
     found["ratio/token_std"] = float(ratio[mask > 0].std())
     if config.loss == "clipped":
-        ratio = pg.ratios(log_probs.detach(), old, config.log_ratio)
+        ratio = ratios.ratios(log_probs.detach(), old, config.log_ratio)
         cut = cut_by_clip(ratio, rollout.deltas[:, None], config.epsilon, config.epsilon)
-        found["clip_fraction"] = float(pg.mean(cut.float(), mask))
+        found["clip_fraction"] = float(losses.mean(cut.float(), mask))
     return found

@@ -15,12 +15,12 @@ from types import MethodType
 from typing import Any
 
 import torch
-from torch.nn.functional import logsigmoid
 from trl import RewardTrainer
 
 from recipes.models.language_model import disable_dropout
 from recipes.models.packing import padded, pieces
 from recipes.models.reward_model import at_last_token
+from recipes.objectives.losses import k_wise
 from recipes.trainers.counted import Counted
 from recipes.trainers.language_model import sorted_windows
 
@@ -67,20 +67,6 @@ def collate(elements: Sequence[Element]) -> dict[str, torch.Tensor]:
         "worse": torch.tensor(worse),
         "weight": torch.tensor(weight),
     }
-
-
-def k_wise(
-    rewards: torch.Tensor, batch: dict[str, torch.Tensor], centre: float | None = None
-) -> torch.Tensor:
-    """Eq. 1 of `rewards` (rows,), as a mean over the elements of a `collate`d batch.
-
-    `centre`: weight of (r_w + r_l)^2, TRL's center_rewards_coefficient (Eisenstein et al. 2023).
-    """
-    better, worse = rewards[batch["better"]], rewards[batch["worse"]]  # (pairs,)
-    each = -logsigmoid(better - worse)
-    if centre is not None:
-        each = each + centre * (better + worse) ** 2
-    return (batch["weight"] * each).sum()
 
 
 class Reward(Counted, RewardTrainer):

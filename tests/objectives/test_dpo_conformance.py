@@ -11,7 +11,7 @@ from dpo_cases import CASES, LAYOUTS, judge, sigmoid, watch
 from torch import Tensor
 from trl import DPOTrainer
 
-from recipes.spec.checks import dpo as checks
+from recipes.objectives import loss_types
 
 FAST = {("sigmoid", "accumulated")}
 GRID = [
@@ -64,4 +64,4 @@ def test_means_of_log_probabilities_would_be_found(folder: Path):
 def test_the_losses_are_trls():
     """Each name is a branch of TRL's loss: an upgrade that adds or removes one fails here."""
     source = inspect.getsource(DPOTrainer._compute_loss)
-    assert set(re.findall(r'loss_type == "(\w+)"', source)) == set(checks.LOSSES)
+    assert set(re.findall(r'loss_type == "(\w+)"', source)) == set(loss_types.DPO_LOSSES)

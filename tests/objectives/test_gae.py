@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recipes.trainers import gae
+from recipes.objectives import gae, losses
+from recipes.objectives.kl import adapted_coefficient
 
 # Two decisions. At s0, `a` and `b` have the probability 1/2, and `a` is rewarded with 1; at s1, `c` has 1/4
 # and is rewarded with 4, `d` with nothing. gamma = 1/2: V(s1) = 1/4 * 4 = 1, V(s0) = 1/2 * 1 + 1/2 * 1 = 1.
@@ -136,8 +137,8 @@ def test_the_score_is_at_the_last_token_and_the_kl_at_each():
 def test_a_clipped_value_is_never_better_than_an_unclipped_one():
     values = torch.linspace(-2, 2, 41).repeat(3, 1)
     old, returns = torch.full_like(values, 0.3), torch.tensor([[-1.0], [0.25], [1.5]]).expand(3, 41)
-    plain, none = gae.value_terms(values, old, returns, clip=0)
-    held, cut = gae.value_terms(values, old, returns, clip=0.2)
+    plain, none = losses.value_terms(values, old, returns, clip=0)
+    held, cut = losses.value_terms(values, old, returns, clip=0.2)
     assert (held >= plain).all()
     assert cut.any()
     assert not none.any()
@@ -148,7 +149,7 @@ def test_a_clipped_value_is_never_better_than_an_unclipped_one():
 @settings(deadline=None, max_examples=40)
 @given(st.floats(0, 100), st.floats(0.01, 10), st.floats(0.01, 1))
 def test_the_adaptive_coefficient_moves_towards_its_target(kl: float, coef: float, gain: float):
-    after = gae.adapted(coef, kl, target=6.0, gain=gain)
+    after = adapted_coefficient(coef, kl, target=6.0, gain=gain)
     assert after == pytest.approx(paper.next_kl_coef(coef, kl, 6.0, gain))
     assert (after > coef) == (kl > 6.0) or kl == pytest.approx(6.0)
     assert abs(after / coef - 1) <= 0.2 * gain + 1e-9

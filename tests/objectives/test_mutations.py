@@ -16,10 +16,10 @@ from compare import TOLERANCE, compare, worst
 from trl import GRPOTrainer
 from trl.trainer import utils
 
-from recipes.trainers import advantages, process
-from recipes.trainers.advantages import MovingAverage
+from recipes.objectives import advantages, process_supervision
+from recipes.objectives.advantages import MovingAverage
+from recipes.trainers.grpo_objective import Objective
 from recipes.trainers.lean import LeanLogProbs
-from recipes.trainers.objective import Objective
 
 LOSS = GRPOTrainer._compute_loss
 SCORE = GRPOTrainer._generate_and_score_completions
@@ -61,12 +61,12 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("no std", "grpo", SCORE, SCALED, "if False"),
     ("std", "dr_grpo", SCORE, SCALED, "if True"),
     # process supervision
-    ("steps before", "grpo-process", process.advantages, "flip(1).cumsum(1).flip(1)", "cumsum(1)"),
-    ("a token late", "grpo-process", process.advantages, "[row, end]", "[row, end + 1]"),
-    ("a character early", "grpo-process", process.reader, "(ends, end)", "(ends, end - 1)"),
-    ("not centered", "grpo-process", process.normalised, "rewards - rewards.mean()", "rewards"),
-    ("std of a population", "grpo-process", process.normalised, ".std()", ".std(correction=0)"),
-    ("no answer step", "gspo-token", process.reader, ", (last, accuracy)]", "]"),
+    ("steps before", "grpo-process", process_supervision.advantages, "flip(1).cumsum(1).flip(1)", ".cumsum(1)"),
+    ("a token late", "grpo-process", process_supervision.advantages, "[row, end]", "[row, end + 1]"),
+    ("a character early", "grpo-process", process_supervision.reader, "(ends, end)", "(ends, end - 1)"),
+    ("not centered", "grpo-process", process_supervision.normalised, "rewards - rewards.mean()", "rewards"),
+    ("std of a population", "grpo-process", process_supervision.normalised, ".std()", ".std(correction=0)"),
+    ("no answer step", "gspo-token", process_supervision.reader, ", (last, accuracy)]", "]"),
     # ratios
     ("a ratio", "rloo@epochs", OURS, 'importance_ratio == "none"', 'importance_ratio == "no"'),
     ("no old policy", "grpo@epochs", SCORE, "% generate_every != 0", "< 0"),

@@ -9,7 +9,7 @@ from compare import TOLERANCE, worst
 from test_mutations import mutate
 
 from recipes.models import critic
-from recipes.trainers import gae
+from recipes.objectives import gae, losses
 from recipes.trainers.ppo import PPO
 
 RETURNS, WRONG_RETURNS = "values, found + values", "values, gae.whiten(found, mask) + values"
@@ -39,10 +39,10 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("values of the next state", "plain", critic.token_values, "start + steps - 1", "start + steps"),
     ("rows mixed up", "plain@one-batch-twice", critic.token_values, ORDER, NO_ORDER),
     # losses
-    ("no value clip", "plain@epochs", gae.value_terms, "if not clip", "if True"),
-    ("min for max", "plain@epochs", gae.value_terms, "torch.maximum", "torch.minimum"),
-    ("no half", "plain", gae.value_terms, "torch.maximum(plain, held) / 2", "torch.maximum(plain, held)"),
-    ("clipped around the return", "plain@epochs", gae.value_terms, "held = (old +", "held = (returns +"),
+    ("no value clip", "plain@epochs", losses.value_terms, "if not clip", "if True"),
+    ("min for max", "plain@epochs", losses.value_terms, "torch.maximum", "torch.minimum"),
+    ("no half", "plain", losses.value_terms, "torch.maximum(plain, held) / 2", "torch.maximum(plain, held)"),
+    ("clipped around the return", "plain@epochs", losses.value_terms, "held = (old +", "held = (returns +"),
     ("no coefficient", "plain", LOSS, "self.args.vf_coef * value", "value"),
     ("share of the rollout", "plain", VALUE, "self.current_gradient_accumulation_steps / ", "1 / "),
     ("mean over the batch", "plain", VALUE, "(terms * mask).sum() / tokens", "(terms * mask).mean()"),

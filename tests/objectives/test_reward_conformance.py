@@ -15,8 +15,9 @@ from transformers import Qwen3ForSequenceClassification
 from trl import RewardConfig, RewardTrainer
 
 from recipes.models.reward_model import at_last_token
+from recipes.objectives.losses import k_wise
 from recipes.trainers import reward_model
-from recipes.trainers.reward_model import grouped, k_wise, shuffled
+from recipes.trainers.reward_model import grouped, shuffled
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pytest
 import torch
 from transformers import TrainerCallback
 
-from recipes.trainers import gae
+from recipes.objectives import gae
 
 WHEEL = os.environ.get("TRL_PPO", "")
 COUNT, LENGTH = 12, 7

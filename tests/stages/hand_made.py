@@ -9,7 +9,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from recipes import worlds
 from recipes.trainers.grpo import GRPO
-from recipes.trainers.objective import OLD, Extension
+from recipes.trainers.grpo_objective import OLD, Extension
 
 GROUP, BATCH, PROMPT, TIME = 4, 8, 3, 6
 WORLD = worlds.make({"world": "chain"})

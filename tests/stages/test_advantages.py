@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recipes.trainers.advantages import OF_GROUP, MovingAverage
+from recipes.objectives.advantages import OF_GROUP, MovingAverage
 
 REWARDS = st.integers(2, 6).flatmap(
     lambda size: st.lists(

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipes.errors import UserError
-from recipes.trainers.dynamic import DynamicSampling, join, prompts_of, select
+from recipes.trainers.dynamic_sampling import DynamicSampling, join, prompts_of, select
 from recipes.trainers.grpo import GRPO, PromptSampler
 
 PAD = 0

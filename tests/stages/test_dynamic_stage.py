@@ -11,7 +11,7 @@ import pytest
 import stage_runs
 import torch
 
-from recipes.trainers.dynamic import DynamicSampling
+from recipes.trainers.dynamic_sampling import DynamicSampling
 from recipes.trainers.grpo import GRPO
 
 pytestmark = pytest.mark.slow

@@ -21,9 +21,9 @@ from hand_made import (
 )
 
 from recipes.errors import UserError
-from recipes.trainers import process
-from recipes.trainers.objective import NOISE, OLD, ROLLOUT, Extension
-from recipes.trainers.ratios import EDGES, cut_by_clip
+from recipes.objectives import process_supervision
+from recipes.objectives.ratios import EDGES, cut_by_clip
+from recipes.trainers.grpo_objective import NOISE, OLD, ROLLOUT, Extension
 
 
 def test_gspo_token_is_gspo_where_advantages_are_constant(tmp_path):
@@ -226,14 +226,14 @@ def test_advantages_of_the_extension(tmp_path, monkeypatch):
 def test_process_advantages_reach_the_loss_token_by_token(tmp_path, monkeypatch):
     texts = ["1+2=3,", "1+2=4,", "3", "12"] * 2
     ids = TOKENIZER(texts, padding=True, padding_side="right", return_tensors="pt")
-    built = trainer(tmp_path, Extension("process", read_steps=process.reader(WORLD, TOKENIZER)))
+    built = trainer(tmp_path, Extension("process", read_steps=process_supervision.reader(WORLD, TOKENIZER)))
     batch = {**rollout(built), "completion_ids": ids["input_ids"], "completion_mask": ids["attention_mask"]}
     right = [1.0, 0.0, 0.0, 0.0] * 2
     rows = scored(monkeypatch, batch, [[r, 0.0] for r in right], texts)
     made = built._generate_and_score_completions(rows)
     # each: the steps (tokens 0 to 4, or all), then the answer at the last token
     steps = [[(4, 1.0), (5, 1.0)], [(4, 0.0), (5, 0.0)], [(0, 0.0), (0, 0.0)], [(1, 0.0), (1, 0.0)]] * 2
-    torch.testing.assert_close(made["advantages"], process.advantages(steps, GROUP, TIME))
+    torch.testing.assert_close(made["advantages"], process_supervision.advantages(steps, GROUP, TIME))
     mask, advantage = batch["completion_mask"], made["advantages"]
     loss = built._compute_loss(built.model, made)
     ratio = (logps(built, made) - made[OLD]).exp()

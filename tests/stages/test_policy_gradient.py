@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from recipes import worlds
 from recipes.errors import UserError
 from recipes.models import language_model
+from recipes.objectives import advantages, kl, losses, ratios
+from recipes.objectives.ratios import cut_by_clip
 from recipes.stages.arguments import plain
-from recipes.trainers import policy_gradient as pg
 from recipes.trainers import reinforce
-from recipes.trainers.ratios import cut_by_clip
+from recipes.trainers.reinforce import PolicyGradientConfig
 
 EPSILON = 0.2
 ARGS: dict[str, Any] = {
@@ -61,18 +62,18 @@ def by_hand(new, old, delta, mask, mode: str, log_ratio: bool) -> float:
     return -sum(terms) / len(terms)
 
 
-@pytest.mark.parametrize("mode", pg.LOSSES)
+@pytest.mark.parametrize("mode", losses.LOSSES)
 @pytest.mark.parametrize("log_ratio", [False, True])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_loss_is_the_mean_over_response_tokens(mode, log_ratio, seed):
     new, old, delta, mask = numbers(seed)
-    value = pg.loss(new, old, delta, mode, EPSILON, log_ratio, mask)
+    value = losses.policy_gradient(new, old, delta, mode, EPSILON, log_ratio, mask)
     assert float(value) == pytest.approx(by_hand(new, old, delta, mask, mode, log_ratio), rel=1e-12)
 
 
 def gradient(new, old, delta, mode, log_ratio=False, mask=None) -> torch.Tensor:
     leaf = new.clone().requires_grad_()
-    pg.loss(leaf, old, delta, mode, EPSILON, log_ratio, mask).backward()
+    losses.policy_gradient(leaf, old, delta, mode, EPSILON, log_ratio, mask).backward()
     assert leaf.grad is not None
     return leaf.grad
 
@@ -95,7 +96,7 @@ def test_the_ratio_of_logs_turns_every_gradient_round(mode):
 
 def test_the_ratio_of_logs_of_a_certain_token_is_finite():
     certain = torch.zeros(1, 1, requires_grad=True)
-    pg.loss(certain, torch.zeros(1, 1), torch.ones(1), "unclipped", log_ratio=True).backward()
+    losses.policy_gradient(certain, torch.zeros(1, 1), torch.ones(1), "unclipped", log_ratio=True).backward()
     assert certain.grad is not None
     assert torch.isfinite(certain.grad).all()
 
@@ -103,7 +104,7 @@ def test_the_ratio_of_logs_of_a_certain_token_is_finite():
 @pytest.mark.parametrize("seed", range(4))
 def test_the_clip_cuts_where_it_is_said_to(seed):
     new, old, delta, _ = numbers(seed)
-    cut = cut_by_clip(pg.ratios(new, old), delta[..., None], EPSILON, EPSILON)
+    cut = cut_by_clip(ratios.ratios(new, old), delta[..., None], EPSILON, EPSILON)
     assert 0 < cut.sum() < cut.numel()
     assert ((gradient(new, old, delta, "clipped") == 0) == cut).all()
 
@@ -111,8 +112,8 @@ def test_the_clip_cuts_where_it_is_said_to(seed):
 @given(rewards)
 def test_deltas(values):
     r = torch.tensor(values, dtype=torch.float64)
-    assert torch.equal(pg.deltas(r, "raw"), r)
-    centered, normalized, best = (pg.deltas(r, mode) for mode in ("centered", "normalized", "max"))
+    assert torch.equal(advantages.deltas(r, "raw"), r)
+    centered, normalized, best = (advantages.deltas(r, mode) for mode in ("centered", "normalized", "max"))
     torch.testing.assert_close(centered.sum(dim=1), torch.zeros(len(r), dtype=r.dtype), atol=1e-12, rtol=0)
     for row, c, n, m in zip(values, centered.tolist(), normalized.tolist(), best.tolist(), strict=True):
         mu = sum(row) / len(row)
@@ -125,7 +126,7 @@ def test_deltas(values):
 @given(logs, logs)
 def test_kl_estimators(log_p, log_q):
     p, q = (torch.tensor(x, dtype=torch.float64) for x in (log_p, log_q))
-    k1, k2, k3 = (float(pg.kl(p, q, name)) for name in pg.ESTIMATORS)
+    k1, k2, k3 = (float(kl.kl(p, q, name)) for name in kl.ESTIMATORS)
     r = math.exp(log_q) / math.exp(log_p)
     assert k1 == pytest.approx(-math.log(r), abs=1e-9)
     assert k2 == pytest.approx(math.log(r) ** 2 / 2, abs=1e-9)
@@ -140,9 +141,9 @@ def test_k1_and_k3_are_the_kl_on_average(weights):
     p, q = torch.tensor(weights, dtype=torch.float64).T
     log_p, log_q = (p / p.sum()).log(), (q / q.sum()).log()
     exact = sum(math.exp(a) * (a - b) for a, b in zip(log_p.tolist(), log_q.tolist(), strict=True))
-    assert float(pg.exact_kl(log_p, log_q)) == pytest.approx(exact, abs=1e-12)
+    assert float(kl.exact_kl(log_p, log_q)) == pytest.approx(exact, abs=1e-12)
     for name in ("k1", "k3"):
-        average = float((log_p.exp() * pg.kl(log_p, log_q, name)).sum())
+        average = float((log_p.exp() * kl.kl(log_p, log_q, name)).sum())
         assert average == pytest.approx(exact, abs=1e-12)
 
 
@@ -164,13 +165,13 @@ def test_k1_and_k3_are_the_kl_on_average(weights):
 )
 def test_a_mistake_in_args_is_one_line(args, says):
     with pytest.raises(UserError) as error:
-        plain(pg.PolicyGradientConfig, ARGS | args)
+        plain(PolicyGradientConfig, ARGS | args)
     assert str(error.value).startswith(says)
 
 
 def test_a_missing_argument_is_named():
     with pytest.raises(UserError, match=r"^args\.delta: missing$"):
-        plain(pg.PolicyGradientConfig, {k: v for k, v in ARGS.items() if k != "delta"})
+        plain(PolicyGradientConfig, {k: v for k, v in ARGS.items() if k != "delta"})
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +200,7 @@ def bandit(tokenizer, **args) -> list[dict[str, Any]]:
     def share(completions, **columns):
         return [text.count("7") / max(len(text), 1) for text in completions]
 
-    config = pg.PolicyGradientConfig(
+    config = PolicyGradientConfig(
         **(ARGS | {"num_generations": 32, "inner_steps": 4, "max_completion_length": 6} | args)
     )
     problems = [

@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from recipes import worlds
 from recipes.errors import UserError
-from recipes.trainers import process
+from recipes.objectives import process_supervision
 
 WIDTH = 12
 OUTPUT = st.lists(st.tuples(st.integers(0, WIDTH - 1), st.sampled_from([0.0, 1.0])), min_size=1, max_size=5)
@@ -24,7 +24,9 @@ GROUPS = st.integers(2, 4).flatmap(
 @given(GROUPS)
 @settings(max_examples=30)
 def test_advantages_are_the_equation(groups):
-    found = process.advantages([output for group in groups for output in group], len(groups[0]), WIDTH)
+    found = process_supervision.advantages(
+        [output for group in groups for output in group], len(groups[0]), WIDTH
+    )
     for group, rows in zip(groups, found.view(len(groups), -1, WIDTH), strict=True):
         rewards = [reward for output in group for _, reward in output]
         mean, std = statistics.fmean(rewards), statistics.stdev(rewards)
@@ -36,12 +38,12 @@ def test_advantages_are_the_equation(groups):
 
 def test_a_step_pays_the_tokens_up_to_its_end_alone():
     right, wrong = [(2, 1.0), (5, 1.0)], [(3, 0.0), (5, 0.0)]
-    found = process.advantages([right, wrong], 2, 8)
+    found = process_supervision.advantages([right, wrong], 2, 8)
     assert found[0, :3].eq(found[0, 0]).all()
     torch.testing.assert_close(found[0, 0], 2 * found[0, 5])  # two good steps ahead, then one
     assert found[:, 6:].eq(0).all()
-    assert process.advantages([[(3, 1.0)], [(2, 1.0)]], 2, 4).eq(0).all()  # no variance
-    assert process.advantages([[(3, 1.0)]], 1, 4).eq(0).all()  # no standard deviation
+    assert process_supervision.advantages([[(3, 1.0)], [(2, 1.0)]], 2, 4).eq(0).all()  # no variance
+    assert process_supervision.advantages([[(3, 1.0)]], 1, 4).eq(0).all()  # no standard deviation
 
 
 def byte_level(texts: list[str], size: int, words: bool = True) -> PreTrainedTokenizerFast:
@@ -87,7 +89,7 @@ def test_a_step_ends_at_the_token_with_its_last_character(name, texts):
     tokenizer = TOKENIZERS[name]
     if texts[0] in SPACED and name == "characters":
         return  # not in its vocabulary
-    read = process.reader(CHAIN, tokenizer)
+    read = process_supervision.reader(CHAIN, tokenizer)
     for text in texts:
         ids = [*tokenizer(text)["input_ids"], tokenizer.eos_token_id]
         completion = tokenizer.decode(ids, skip_special_tokens=True)
@@ -106,11 +108,13 @@ def test_two_steps_in_one_token():
     tokenizer = byte_level(["1+1=2,2+2=4"] * 9, 400, words=False)
     ids = tokenizer("1+1=2,2+2=4")["input_ids"]
     assert len(ids) == 1
-    steps = process.reader(CHAIN, tokenizer)(PROBLEMS[0], "1+1=2,2+2=4", ids, 1.0)
+    steps = process_supervision.reader(CHAIN, tokenizer)(PROBLEMS[0], "1+1=2,2+2=4", ids, 1.0)
     assert [end for end, _ in steps] == [0, 0, 0]
 
 
 def test_a_text_that_the_tokens_do_not_spell_is_told():
     tokenizer = TOKENIZERS["characters"]
     with pytest.raises(UserError, match=r"cannot tell which tokens of .* make up the steps"):
-        process.reader(CHAIN, tokenizer)(PROBLEMS[0], "3+5=8,8+1=9", tokenizer("3+5=8")["input_ids"], 1.0)
+        process_supervision.reader(CHAIN, tokenizer)(
+            PROBLEMS[0], "3+5=8,8+1=9", tokenizer("3+5=8")["input_ids"], 1.0
+        )

@@ -4,19 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from recipes.errors import UserError, known
-
-LOSSES = (
-    *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard"),
-    *("aot", "aot_unpaired", "apo_zero", "apo_down", "discopop", "sft", "sigmoid_norm"),
-)
-SMOOTHED = ("robust", "exo_pair", "aot", "aot_unpaired")  # those that read label_smoothing
+from recipes.objectives.loss_types import DPO_LOSSES, SMOOTHED
 
 
 def check(stage: Mapping[str, Any]) -> None:
     """Raise UserError at the first mistake in a resolved `dpo` stage that its types do not show."""
     args = stage["args"]
     losses = args["loss_type"]
-    known("args.loss_type", losses, list(LOSSES), "loss")
+    known("args.loss_type", losses, list(DPO_LOSSES), "loss")
     if not losses:
         raise UserError("args.loss_type: expected at least one loss, got none")
     if len(args.get("loss_weights") or losses) != len(losses):

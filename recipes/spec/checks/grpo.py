@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from recipes.errors import UserError
+from recipes.objectives.loss_types import check_window
 
 ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward
-TOKEN_MEAN = ("dapo", "cispo", "vespo")  # loss types that divide by the tokens of an optimizer step
-CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # those whose clip cuts gradients
 
 # values of what would cut or bend the sampler's distribution, or replace the sampler
 PLAIN = {"use_vllm": False, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
@@ -74,15 +73,3 @@ def check_lean(args: Mapping[str, Any]) -> None:
     for name, plain in PLAIN.items():
         if args.get(name, plain) not in (plain, None):
             raise UserError(f"args.{name}: {args[name]}, but sampler lean draws from the whole distribution")
-
-
-def check_window(loss_type: str, window: int, rollout: int) -> None:
-    """Raise UserError where optimizer steps of `window` micro-batches cross the rollouts, of `rollout` each.
-
-    A loss that divides by the tokens of the step must know them all before its first backward pass.
-    """
-    if loss_type in TOKEN_MEAN and rollout % window:
-        raise UserError(
-            f"args.steps_per_generation: {rollout} is no multiple of gradient_accumulation_steps ({window}); "
-            f"loss_type {loss_type} divides by the tokens of an optimizer step, which must be of one rollout"
-        )

@@ -27,6 +27,7 @@ SUMS = 7  # tokens, sum and sum of squares of w - 1; completions, the same of s 
 POSITIVE = [10 ** (k / 4) for k in range(-24, 5)]
 EDGES = [*(-edge for edge in reversed(POSITIVE)), *POSITIVE]
 LEVELS = ("token", "sequence")
+LEAST = 1e-4  # nats; the ratio of logs divides by log-probabilities, which are 0 for a token that is certain
 
 
 class Ratios:
@@ -129,3 +130,15 @@ def cut_by_clip(
     first, last = (1 + high, math.inf) if delta is None else sorted((1 + high, delta))
     up, down = advantages > 0, advantages < 0
     return (up & (ratio > first)) | (down & ((ratio < 1 - low) | (ratio > last)))
+
+
+def ratios(log_probs: torch.Tensor, old_log_probs: torch.Tensor, log_ratio: bool = False) -> torch.Tensor:
+    """pi / pi_old of each token, elementwise: exp(log pi - log pi_old).
+
+    `log_ratio` is what the lecture's code computes instead: log pi / log pi_old. Both logs are negative, so
+    its gradient with respect to log pi, 1 / log pi_old, is negative as well: a good response gets *less*
+    likely. Old log-probabilities above -1e-4 count as -1e-4, for the lecture's division by 0 is NaN.
+    """
+    if log_ratio:
+        return log_probs / old_log_probs.clamp(max=-LEAST)
+    return (log_probs - old_log_probs).exp()

@@ -22,7 +22,6 @@ from collections.abc import Callable
 import torch
 
 VARIANCE_FLOOR = 1e-8
-LARGEST_ERROR = 0.2  # of the KL, relative to its target, that the controller reacts to
 
 Sum = Callable[[torch.Tensor], torch.Tensor]  # of a scalar over all processes
 
@@ -81,17 +80,6 @@ def advantages(
     return found
 
 
-def value_terms(
-    values: torch.Tensor, old: torch.Tensor, returns: torch.Tensor, clip: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The value loss of each token, and where the clip has cut its gradient; `clip` 0: no clip."""
-    plain = (values - returns).square()
-    if not clip:
-        return plain / 2, torch.zeros_like(plain, dtype=torch.bool)
-    held = (old + (values - old).clamp(-clip, clip) - returns).square()
-    return torch.maximum(plain, held) / 2, held > plain
-
-
 def explained_variance(values: torch.Tensor, returns: torch.Tensor, mask: torch.Tensor) -> float:
     """1 - var(R - V) / var(R) over the real tokens: 1 for a perfect critic, 0 for a constant one.
 
@@ -103,9 +91,3 @@ def explained_variance(values: torch.Tensor, returns: torch.Tensor, mask: torch.
     returns, errors = returns[real].double(), (returns - values)[real].double()
     spread = returns.var(correction=0)
     return (1 - errors.var(correction=0) / spread).item() if spread > VARIANCE_FLOOR else 0.0
-
-
-def adapted(kl_coef: float, kl: float, target: float, gain: float) -> float:
-    r"""The next \beta, given the mean KL of a sequence (nats) in this rollout and the one wanted."""
-    error = min(max(kl / target - 1, -LARGEST_ERROR), LARGEST_ERROR)
-    return kl_coef * (1 + gain * error)

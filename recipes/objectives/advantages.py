@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import torch
 
 Advantage = Callable[[torch.Tensor, int], torch.Tensor]  # rewards, G -> advantages
+DELTAS = ("raw", "centered", "normalized", "max")
 
 
 def leave_one_out(rewards: torch.Tensor, group_size: int) -> torch.Tensor:
@@ -67,3 +68,24 @@ class MovingAverage:
     def after(self, rewards: torch.Tensor) -> "MovingAverage":
         """The average once `rewards` are earlier ones too."""
         return MovingAverage(self.total + rewards.double().sum().item(), self.count + rewards.numel())
+
+
+STD_GUARD = 1e-5  # the lecture's
+
+
+def deltas(rewards: torch.Tensor, mode: str) -> torch.Tensor:
+    """What multiplies the gradient of each response, from `rewards`: (prompts, responses), as is the result.
+
+    raw: R; centered: R - mean; normalized: (R - mean) / (std + 1e-5), std with Bessel's correction; max: R
+    where it is the prompt's largest, else 0. Mean, std and largest are over the prompt's own responses.
+    """
+    if mode == "raw":
+        return rewards
+    if mode == "max":
+        return torch.where(rewards == rewards.amax(dim=-1, keepdim=True), rewards, 0.0)
+    centered = rewards - rewards.mean(dim=-1, keepdim=True)
+    if mode == "centered":
+        return centered
+    if mode == "normalized":
+        return centered / (rewards.std(dim=-1, keepdim=True) + STD_GUARD)
+    raise ValueError(f"no delta {mode!r}")

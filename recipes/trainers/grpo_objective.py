@@ -19,13 +19,13 @@ from typing import Any
 import torch
 from accelerate.utils import gather_object
 
+from recipes.objectives import process_supervision
+from recipes.objectives.advantages import OF_GROUP, MovingAverage
+from recipes.objectives.loss_types import CLIPPED, TOKEN_MEAN, check_window
+from recipes.objectives.ratios import Ratios, cut_by_clip
 from recipes.rewards.rules import text
 from recipes.runtime.curves import FIFTH
-from recipes.spec.checks.grpo import CLIPPED, TOKEN_MEAN, check_window
-from recipes.trainers import process
-from recipes.trainers.advantages import OF_GROUP, MovingAverage
 from recipes.trainers.lean import LeanSampling
-from recipes.trainers.ratios import Ratios, cut_by_clip
 from recipes.trainers.resume import EPOCH_STRIDE, ExactResume
 from recipes.worlds.protocol import Problem
 
@@ -39,7 +39,7 @@ class Extension:
     advantage: str | None = None
     importance_ratio: str | None = None
     old_logp_noise: float = 0.0  # standard deviation, nats
-    read_steps: process.Reader | None = None  # for advantage `process`
+    read_steps: process_supervision.Reader | None = None  # for advantage `process`
 
 
 class Objective(ExactResume, LeanSampling):
@@ -115,7 +115,7 @@ class Objective(ExactResume, LeanSampling):
         accuracy = rewards[:, self.reward_func_names.index("accuracy")]
         if self.extension.advantage == "process":
             steps = gather_object(self.steps(accuracy[own].tolist()))
-            return process.advantages(steps, self.num_generations, width)[own].to(rewards.device)
+            return process_supervision.advantages(steps, self.num_generations, width)[own].to(rewards.device)
         total = (rewards * self.reward_weights.to(rewards.device)).nansum(dim=1)
         if self.extension.advantage == "moving_average":
             found = self.baseline.advantages(total)
@@ -124,7 +124,7 @@ class Objective(ExactResume, LeanSampling):
         read = accuracy if self.extension.advantage == "positive" else total
         return OF_GROUP[str(self.extension.advantage)](read, self.num_generations)[own]
 
-    def steps(self, accuracy: list[float]) -> list[process.Steps]:
+    def steps(self, accuracy: list[float]) -> list[process_supervision.Steps]:
         """The steps of this process's completions."""
         _, inputs, completions, ids = self._scored
         assert self.extension.read_steps is not None

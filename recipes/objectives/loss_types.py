@@ -1,0 +1,27 @@
+"""Which of TRL's loss types do what. Imports no torch: checks, trainers and analysis read it."""
+
+from recipes.errors import UserError
+
+TOKEN_MEAN = ("dapo", "cispo", "vespo")  # loss types that divide by the tokens of an optimizer step
+
+
+CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # those whose clip cuts gradients
+DPO_LOSSES = (
+    *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard"),
+    *("aot", "aot_unpaired", "apo_zero", "apo_down", "discopop", "sft", "sigmoid_norm"),
+)
+
+
+def check_window(loss_type: str, window: int, rollout: int) -> None:
+    """Raise UserError where optimizer steps of `window` micro-batches cross the rollouts, of `rollout` each.
+
+    A loss that divides by the tokens of the step must know them all before its first backward pass.
+    """
+    if loss_type in TOKEN_MEAN and rollout % window:
+        raise UserError(
+            f"args.steps_per_generation: {rollout} is no multiple of gradient_accumulation_steps ({window}); "
+            f"loss_type {loss_type} divides by the tokens of an optimizer step, which must be of one rollout"
+        )
+
+
+SMOOTHED = ("robust", "exo_pair", "aot", "aot_unpaired")  # those that read label_smoothing
