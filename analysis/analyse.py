@@ -10,28 +10,38 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from analysis import claims, command, figures, objectives, preferences, published, summary, table, tables
+from analysis import command_line
+from analysis.numbers import table
+from analysis.numbers.run import Run
+from analysis.page import figures, tables
+from analysis.preferences import section
+from analysis.provenance import cost, health
+from analysis.results import arms as results_arms
+from analysis.training import objectives
+from analysis.verdicts import claims, claims_table, published, summary
 
 
-def analyse(run: table.Run, out: Path) -> list[str]:
+def analyse(run: Run, out: Path) -> list[str]:
     """Everything in `out`; the five lines of summary.txt."""
     out.mkdir(parents=True, exist_ok=True)
     every = table.collect(run)
     every.to_csv(out / "table.csv", index=False)
     numbers = table.final(every)
     verdicts = claims.judge_all(run.spec.get("claims", []), numbers, run.scale, run.seeds)
-    arms, spent = tables.arms(run, numbers), tables.cost(table.provenance(run))
-    checks, learnt = tables.health(table.health(run)), preferences.gather(run, every)
+    arms, spent = results_arms.arms(run, numbers), cost.cost(table.provenance(run))
+    checks, learnt = health.health(table.health(run)), section.gather(run, every)
     beside = published.table_of(run, numbers, learnt.frames)
     where = f"{summary.title(run)}, {run.scale} scale"
-    tables.write(out, "arms", f"Arms and metrics. {where}", arms, tables.arms_shown(run, arms))
-    tables.write(out, "claims", f"Verdicts. {where}", claims.frame(verdicts), tables.verdicts_shown(verdicts))
+    tables.write(out, "arms", f"Arms and metrics. {where}", arms, results_arms.arms_shown(run, arms))
+    tables.write(
+        out, "claims", f"Verdicts. {where}", claims.frame(verdicts), claims_table.verdicts_shown(verdicts)
+    )
     tables.write(out, "published", f"Published numbers beside ours. {where}", beside, beside)
     tables.write(out, "health", f"Health checks. {where}", checks, checks)
     losses = objectives.optimised(run)
     tables.write(out, "objectives", f"Objectives. {where}", losses, losses)
-    tables.write(out, "cost", f"Cost. {where}", spent, tables.cost_shown(spent))
-    preferences.write(out, where, learnt.frames)
+    tables.write(out, "cost", f"Cost. {where}", spent, cost.cost_shown(spent))
+    section.write(out, where, learnt.frames)
     drawn = figures.draw_all(run, every, verdicts, out / "figures", learnt)
     (out / "figures/index.json").write_text(json.dumps([asdict(d) for d in drawn], indent=1) + "\n")
     lines = summary.lines(run, numbers, verdicts)
@@ -40,4 +50,4 @@ def analyse(run: table.Run, out: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(command.main(__doc__, lambda run, out, report: analyse(run, out), None))
+    sys.exit(command_line.main(__doc__, lambda run, out, report: analyse(run, out), None))

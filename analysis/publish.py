@@ -13,15 +13,18 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import command, preferences, table
+from analysis import command_line
+from analysis.numbers import table
+from analysis.numbers.run import Run
+from analysis.preferences import section
 from recipes.errors import UserError
 
 TABLES = ("arms", "claims", "objectives", "published", "health", "cost")
-IF_THERE = tuple(kind.name for kind in preferences.TABLES)
+IF_THERE = tuple(kind.name for kind in section.TABLES)
 KEY = ["arm", "seed", "node", "metric"]
 
 
-def publish(run: table.Run, out: Path, report: str) -> None:
+def publish(run: Run, out: Path, report: str) -> None:
     """Write the record of a run, taken from its `report` (or `quickstart`), into `out`."""
     folder = run.root / f"results/{run.name}/{run.scale}/{report}"
     if not (folder / "table.csv").exists():
@@ -57,4 +60,4 @@ def worth_keeping(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    sys.exit(command.main(__doc__, publish, None))
+    sys.exit(command_line.main(__doc__, publish, None))

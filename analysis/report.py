@@ -19,22 +19,16 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from analysis import (
-    claims,
-    command,
-    configuration,
-    contenders,
-    means,
-    objectives,
-    preferences,
-    published,
-    samples,
-    summary,
-    table,
-    tables,
-    uncertainty,
-)
-from analysis.statistics import ENOUGH
+from analysis import command_line
+from analysis.numbers import means, table, tasks
+from analysis.numbers.run import Run
+from analysis.preferences import contenders, section
+from analysis.provenance import completions, configuration, cost, health
+from analysis.results import arms as results_arms
+from analysis.results import uncertainty
+from analysis.statistics.intervals import ENOUGH
+from analysis.training import objectives
+from analysis.verdicts import claims, published, summary
 from recipes.errors import UserError
 
 _NUMERIC = re.compile(
@@ -44,18 +38,18 @@ _NUMERIC = re.compile(
 LONG = 40  # characters from which a cell gets room for a line of text
 
 
-def render(run: table.Run, folder: Path, report: str = "report") -> str:
+def render(run: Run, folder: Path, report: str = "report") -> str:
     """The page, from the folder that analyse wrote and the completions of the run."""
     numbers = table.final(_table(folder / "table.csv"))
     verdicts = claims.read(folder / "claims.csv")
-    task = tables.headline(run)
+    task = tasks.headline(run)
     provenance = table.provenance(run)
-    rollouts = samples.rollouts(run)
-    learnt = preferences.read(folder)
+    rollouts = completions.rollouts(run)
+    learnt = section.read(folder)
     judged = contenders.judged_task(run, numbers)
-    by_task = [frame for kind, _, frame in learnt if kind.name in preferences.BY_TASK]
+    by_task = [frame for kind, _, frame in learnt if kind.name in section.BY_TASK]
     apart = {name for frame in by_task for name in frame.task} - {judged, task}
-    arms, checks = tables.arms(run, numbers), tables.health(table.health(run))
+    arms, checks = results_arms.arms(run, numbers), health.health(table.health(run))
     script = _template("viewer.js").render()
     among = contenders.contenders(run, numbers, judged) if judged else []
     figures = {figure["name"]: figure for figure in json.loads((folder / "figures/index.json").read_text())}
@@ -75,27 +69,27 @@ def render(run: table.Run, folder: Path, report: str = "report") -> str:
         parts=_cells(uncertainty.parts(run, numbers, arms)),
         accuracy=summary.change(run, numbers, f"{task}/accuracy"),
         length=summary.change(run, numbers, f"{task}/length"),
-        measure=tables.measure(numbers, task),
+        measure=tasks.measure(numbers, task),
         gold=summary.change(run, numbers, f"{task}/gold"),
         wins=summary.change(run, numbers, f"{task}/win_rate"),
         learnt=[(kind, caption, _cells(kind.shown(frame))) for kind, caption, frame in learnt],
         policies=[who.name for who in among],
-        pass_k=tables.largest(numbers, task, "pass"),
-        pass_change=summary.change(run, numbers, tables.largest(numbers, task, "pass") or ""),
+        pass_k=tasks.largest(numbers, task, "pass"),
+        pass_change=summary.change(run, numbers, tasks.largest(numbers, task, "pass") or ""),
         verdicts=verdicts,
         tally=claims.tally(verdicts),
         figures=figures,
-        arms_table=_cells(tables.arms_shown(run, arms[~arms.task.isin(apart)] if apart else arms)),
+        arms_table=_cells(results_arms.arms_shown(run, arms[~arms.task.isin(apart)] if apart else arms)),
         objectives=_cells(objectives.grouped(objectives.optimised(run))),
         conformance=objectives.conformance(run).to_dict("records"),
         published=_cells(published.table_of(run, numbers, {kind.name: frame for kind, _, frame in learnt})),
         failed=_cells(checks[checks.state != "ok"]),
         passed=_cells(checks[checks.state == "ok"]),
-        cost=_cells(tables.cost_shown(tables.cost(provenance))),
-        total=tables.cost(provenance).iloc[-1],
+        cost=_cells(cost.cost_shown(cost.cost(provenance))),
+        total=cost.cost(provenance).iloc[-1],
         rollouts=_json(rollouts),
-        pairs=samples.side_by_side(run, judged, among) if among else samples.before_after(run, task),
-        sides=samples.SIDES,
+        pairs=completions.side_by_side(run, judged, among) if among else completions.before_after(run, task),
+        sides=completions.SIDES,
         differences=_cells(configuration.differences(run)),
         recipe_yaml=_commented((run.root / f"recipes/{run.name}.yaml").read_text(encoding="utf-8")),
         facts=configuration.facts(provenance),
@@ -178,10 +172,10 @@ def _citation(path: Path) -> str:
     )
 
 
-def write(run: table.Run, out: Path, report: str) -> None:
+def write(run: Run, out: Path, report: str) -> None:
     """The page of the analysis in the folder of the same name."""
     out.write_text(render(run, out.with_suffix(""), report), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(command.main(__doc__, write, None))
+    sys.exit(command_line.main(__doc__, write, None))

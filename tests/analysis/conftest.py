@@ -6,7 +6,7 @@ import pytest
 from toy_run import ARMS, load_all, make
 
 from analysis import analyse
-from analysis.table import Run
+from analysis.numbers.run import Run
 from recipes.spec.graph import Graph
 
 

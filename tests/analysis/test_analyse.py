@@ -7,8 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis import analyse, claims, command, drawing, figures, learning_curves, summary
-from analysis.table import COLUMNS, Run, collect
+from analysis import analyse, command_line, sections_figures
+from analysis.numbers import table as table_module
+from analysis.numbers.run import Run
+from analysis.numbers.table import COLUMNS, collect
+from analysis.page import style
+from analysis.training import learning_curves
+from analysis.verdicts import claims, summary
 from recipes.spec.graph import Graph
 from recipes.spec.recipe import Recipe
 
@@ -17,9 +22,9 @@ FIGURES = 14  # of one arm without a ladder: what compares arms has nothing to s
 
 def only(names: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw these figures alone."""
-    every = figures.plans
+    every = sections_figures.plans
     monkeypatch.setattr(
-        figures, "plans", lambda *about: (plan for plan in every(*about) if plan.name in names)
+        sections_figures, "plans", lambda *about: (plan for plan in every(*about) if plan.name in names)
     )
 
 
@@ -75,15 +80,15 @@ def test_svg_is_well_formed_and_keeps_its_labels(quick_out):
 
 
 def test_an_arm_has_one_colour_in_every_report(run, quick):
-    palette = drawing.colours(run.recipe.arms("cpu"))
+    palette = style.colours(run.recipe.arms("cpu"))
     assert len(set(palette.values())) == 6
-    assert drawing.colours(quick.recipe.arms("cpu"))["random"] == palette["random"]
+    assert style.colours(quick.recipe.arms("cpu"))["random"] == palette["random"]
 
 
 def test_no_two_of_many_arms_look_alike():
     arms = [f"arm-{i}" for i in range(18)]
-    lines = drawing.dashes(arms)
-    assert len({(colour, lines[arm]) for arm, colour in drawing.colours(arms).items()}) == 18
+    lines = style.dashes(arms)
+    assert len({(colour, lines[arm]) for arm, colour in style.colours(arms).items()}) == 18
 
 
 def test_a_run_without_artefacts_still_reports(run, tmp_path):
@@ -112,8 +117,8 @@ def test_a_missing_seed_is_named_and_the_rest_is_judged(run):
 def test_long_curves_are_thinned_without_moving_them():
     steps = range(1, 10_001)
     rows = pd.DataFrame({"step": steps, "seed": 0, "value": [float(s) for s in steps]})
-    thin = learning_curves.binned(rows)
-    assert len(thin) == learning_curves.POINTS
+    thin = table_module.binned(rows)
+    assert len(thin) == table_module.POINTS
     assert thin[0].to_list() == pytest.approx(thin.index.to_list())
 
 
@@ -146,8 +151,8 @@ def test_the_kl_figure_names_its_reference(run, args, words):
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(argv, message, run, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(command, "load_all", lambda folder: run.graph.recipes)
-    assert command.main("", lambda *args: None, [*argv, "--out", str(tmp_path)]) == 2
+    monkeypatch.setattr(command_line, "load_all", lambda folder: run.graph.recipes)
+    assert command_line.main("", lambda *args: None, [*argv, "--out", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1

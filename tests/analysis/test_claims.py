@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis import claims
-from analysis.table import COLUMNS
+from analysis.numbers.table import COLUMNS
+from analysis.verdicts import claims
 from recipes.errors import UserError
 
 CLAIM = {

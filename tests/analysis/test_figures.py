@@ -11,19 +11,14 @@ import pandas as pd
 import pytest
 from toy_run import ARMS, EDGES, OUTCOMES
 
-from analysis import (
-    before_after,
-    claims,
-    drawing,
-    effects,
-    forest,
-    ratio_histograms,
-    reach,
-    rows,
-    shared_panel,
-)
-from analysis.statistics import interval, iqm
-from analysis.table import collect, final
+from analysis.numbers import reach
+from analysis.numbers.table import collect, final
+from analysis.page import rows
+from analysis.page import style as drawing
+from analysis.results import before_after, effects
+from analysis.statistics.intervals import interval, iqm
+from analysis.training import effort, ratio_histograms
+from analysis.verdicts import claims, forest
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
 
@@ -187,8 +182,8 @@ def test_a_crossing_is_marked_where_it_is_sure(run, numbers, palette):
 
 
 def test_a_trajectory_is_of_means_over_seeds(table):
-    path = shared_panel.trajectory(table[table.step.notna()], "base-recipe")
-    assert len(path) == shared_panel.COARSE
+    path = effort.trajectory(table[table.step.notna()], "base-recipe")
+    assert len(path) == effort.COARSE
     assert path.index.is_monotonic_increasing
     before, _, end, _ = OUTCOMES["base-recipe"]
     assert path.accuracy.iloc[0] == pytest.approx(before, abs=0.08)
@@ -198,17 +193,15 @@ def test_a_trajectory_is_of_means_over_seeds(table):
 
 def test_effort_is_accuracy_at_what_it_took(run, table, palette):
     logged = table[table.step.notna()]
-    updates, samples = (
-        shared_panel.effort(logged, "longer-cap", unit).dropna() for unit in shared_panel.UNITS
-    )
+    updates, samples = (effort.effort(logged, "longer-cap", unit).dropna() for unit in effort.UNITS)
     assert samples.index.to_list() == [256 * step for step in updates.index]  # twice the others' in toy_run
     rollouts = logged[
         (logged.arm == "longer-cap") & (logged.metric == "accuracy") & logged.step.between(16, 20)
     ]
     assert samples[256 * 20] == updates[20] == pytest.approx(rollouts.value.mean())
-    assert not len(shared_panel.effort(logged[logged.metric != "samples"], "random", "samples"))
+    assert not len(effort.effort(logged[logged.metric != "samples"], "random", "samples"))
     aimed = changed(run, claims=[{"metric": "updates_to/accuracy=0.5"}])
-    figure = shared_panel.accuracy_by_effort(aimed, table, palette)
+    figure = effort.accuracy_by_effort(aimed, table, palette)
     dotted = [
         line.get_ydata()[0] for axis in figure.axes for line in axis.lines if line.get_linestyle() == ":"
     ]
@@ -227,7 +220,7 @@ def test_a_seed_that_never_arrived_counts_with_its_budget(run, palette):
             ("samples_to/budget", 100.0),
         )
     ]
-    shown = shared_panel.effort_rows(pd.DataFrame(found), "samples", level, palette)
+    shown = effort.effort_rows(pd.DataFrame(found), "samples", level, palette)
     assert [(row.name, row.mean) for row in shown] == [
         ("base-recipe", 20),
         ("longer-cap", 60),

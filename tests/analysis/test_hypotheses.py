@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.hypotheses import above, below, holm, p_claim, p_opposite
+from analysis.statistics.hypotheses import above, below, holm, p_claim, p_opposite
 
 number = st.floats(-5, 5).map(lambda x: round(x, 3))
 values = st.lists(number, min_size=2, max_size=8)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from analysis.statistics import interval, iqm
+from analysis.statistics.intervals import interval, iqm
 
 number = st.floats(0, 1).map(lambda x: round(x, 3))
 shape = st.tuples(st.integers(2, 4), st.integers(1, 6))

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from analysis import learning_curves, objectives, report
-from analysis.table import Run
+from analysis import report
+from analysis.numbers.run import Run
+from analysis.training import learning_curves, objectives
 from recipes.spec.graph import Graph
 from recipes.spec.load import load_all
 from recipes.spec.recipe import Recipe

@@ -5,9 +5,9 @@ import math
 import pandas as pd
 import pytest
 
-from analysis import claims
-from analysis.pairs import pairs
-from analysis.table import COLUMNS
+from analysis.numbers.table import COLUMNS
+from analysis.verdicts import claims
+from analysis.verdicts.pairs import pairs
 
 CLAIM = {
     "id": "faster",

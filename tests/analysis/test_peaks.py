@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import peaks
+from analysis.numbers import peaks
 from recipes.spec.metric_names import of_training
 
 GOLD, PROXY = peaks.CURVES["gold"], peaks.CURVES["proxy"]

@@ -7,8 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis import claims, publish, table
-from analysis.hypotheses import holm, p_claim
+from analysis import publish
+from analysis.numbers import table
+from analysis.statistics.hypotheses import holm, p_claim
+from analysis.verdicts import claims
 from recipes.errors import UserError
 
 RECORDS = sorted(Path(__file__).parents[2].glob("results/published/*/claims.csv"))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import reach
+from analysis.numbers import reach
 
 
 def curve(accuracy, samples=None, every=4) -> pd.DataFrame:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from toy_run import ARMS, HOSTILE
 
-from analysis import analyse, command, figures, report
-from analysis.table import Run
+from analysis import analyse, command_line, report, sections_figures
+from analysis.numbers.run import Run
 from recipes.spec.graph import Graph
 from recipes.spec.recipe import Recipe
 
@@ -20,9 +20,9 @@ def page(run, tmp_path_factory) -> Path:
     some = Run(run.graph, run.name, run.scale, (*ARMS[:2], "no-cot-base"), run.seeds, run.root)
     out = tmp_path_factory.mktemp("page") / "report"
     with pytest.MonkeyPatch.context() as patch:
-        every = figures.plans
+        every = sections_figures.plans
         few = ("forest", "ladder", "length", "kl", "pass-at-k")
-        patch.setattr(figures, "plans", lambda *about: (p for p in every(*about) if p.name in few))
+        patch.setattr(sections_figures, "plans", lambda *about: (p for p in every(*about) if p.name in few))
         analyse.analyse(some, out)
     path = out.with_suffix(".html")
     path.write_text(report.render(some, out), encoding="utf-8")
@@ -90,7 +90,7 @@ def test_a_run_without_artefacts_has_a_page(run, tmp_path):
 
 
 def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "plans", lambda *about: ())  # drawn for another test
+    monkeypatch.setattr(sections_figures, "plans", lambda *about: ())  # drawn for another test
     spec = run.spec | {"evals": run.spec["evals"] | {"checkpoints": {"after": "grpo"}}}
     recipes = {**run.graph.recipes, "toy_zero": Recipe("toy_zero", spec)}
     one = Run(Graph(recipes), "toy_zero", "cpu", ARMS[:1], (0,), run.root)
@@ -103,9 +103,9 @@ def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
 
 
 def test_without_the_analysis_it_is_one_clear_line(run, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(command, "load_all", lambda folder: run.graph.recipes)
+    monkeypatch.setattr(command_line, "load_all", lambda folder: run.graph.recipes)
     argv = ["--recipe", "toy_zero", "--scale", "cpu", "--out", str(tmp_path / "report.html")]
-    assert command.main("", report.write, argv) == 2
+    assert command_line.main("", report.write, argv) == 2
     assert "table.csv: missing; run analysis.analyse first" in capsys.readouterr().err
 
 

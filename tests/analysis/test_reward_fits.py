@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis import reward_fits as fits
+from analysis.preferences import reward_fits as fits
 
 D = np.linspace(0, 5, 61)
 BON = D * (1.3 - 0.4 * D)

@@ -5,39 +5,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_run import HOSTILE, HUGE, SURROGATE
 
-from analysis import samples
+from analysis.provenance import completions
 
 anything = st.text(st.characters(exclude_categories=()))  # lone surrogates included
 
 
 @given(anything)
 def test_any_text_becomes_fit_to_show(text):
-    shown = samples.safe(text)
+    shown = completions.safe(text)
     shown.encode("utf-8")  # would raise on a lone surrogate
     assert not set(shown) & {chr(c) for c in range(32) if chr(c) not in "\n\t"}
-    assert samples.safe(shown) == shown
+    assert completions.safe(shown) == shown
 
 
 def test_a_megabyte_is_clipped_with_a_note():
-    shown = samples.safe(HUGE)
-    assert len(shown) < samples.LONGEST + 100
+    shown = completions.safe(HUGE)
+    assert len(shown) < completions.LONGEST + 100
     assert shown.endswith("[clipped: 1,000,000 characters in all]")
 
 
 def test_plain_text_is_left_alone():
     text = "<think>3+5=8</think>\n\tünï \U0001f600"
-    assert samples.safe(text) == text
-    assert samples.safe("a\0b\x1b[31m") == "a\u2400b\u241b[31m"
+    assert completions.safe(text) == text
+    assert completions.safe("a\0b\x1b[31m") == "a\u2400b\u241b[31m"
 
 
 def test_rollouts_are_chosen_by_rule(run):
-    rows = samples.rollouts(run)
+    rows = completions.rollouts(run)
     assert {row["arm"] for row in rows} == set(run.arms)
     of_base = [row for row in rows if row["arm"] == "base-recipe"]
     assert sorted({row["step"] for row in of_base}) == [1, 16, 31, 45, 60]
     for step in (1, 60):
         found = [row["correct"] for row in of_base if row["step"] == step]
-        assert max(found.count(True), found.count(False)) <= samples.EACH
+        assert max(found.count(True), found.count(False)) <= completions.EACH
     texts = [row["completion"] for row in of_base]
     assert HOSTILE in texts
     assert SURROGATE.replace("\ud800", "\ufffd") in texts
@@ -49,13 +49,13 @@ def test_one_prompt_is_shown_once_an_outcome(run, monkeypatch):
         {"step": 1, "prompt": prompt, "completion": str(i), "reward": 1.0, "rewards": {"accuracy": right}}
         for i, (prompt, right) in enumerate([("a", 1.0), ("a", 1.0), ("a", 0.0), ("b", 1.0)])
     ]
-    monkeypatch.setattr(samples, "read_lines", lambda path: rows)
-    shown = [row for row in samples.rollouts(run) if row["arm"] == "random"]
+    monkeypatch.setattr(completions, "read_lines", lambda path: rows)
+    shown = [row for row in completions.rollouts(run) if row["arm"] == "random"]
     assert sorted(row["completion"] for row in shown) == ["0", "2", "3"]
 
 
 def test_before_and_after_answer_the_same_problem(run):
-    pairs = samples.before_after(run, "heldout")
+    pairs = completions.before_after(run, "heldout")
     assert [pair["difficulty"] for pair in pairs] == [3, 4, 5, 6, 7, 8]
     assert [side["checkpoint"] for side in pairs[0]["sides"]] == ["before", "after"]
 
@@ -65,11 +65,11 @@ def test_before_and_after_answer_the_same_problem(run):
     [({"accuracy": 1.0}, True), ({"accuracy": 0.0}, False), ({}, None), ({"accuracy": None}, None)],
 )
 def test_correct_is_what_the_verifier_said(rewards, verdict):
-    assert samples.correct({"rewards": rewards}) is verdict
+    assert completions.correct({"rewards": rewards}) is verdict
 
 
 def test_a_reward_that_is_no_number_becomes_none():
-    assert [samples.finite(x) for x in (1.0, 0, None, float("nan"), float("inf"))] == [
+    assert [completions.finite(x) for x in (1.0, 0, None, float("nan"), float("inf"))] == [
         1.0,
         0,
         None,

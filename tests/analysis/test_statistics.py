@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.statistics import EXACT, covers, detectable, interval, seeds_needed
+from analysis.statistics.intervals import EXACT, covers, detectable, interval, seeds_needed
 
 values = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=6)
 

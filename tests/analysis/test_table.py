@@ -6,8 +6,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis import claims, means, published, summary, tables
-from analysis.table import COLUMNS, Run, collect, health, measured, provenance, read_json, read_lines
+from analysis.numbers import means
+from analysis.numbers.run import Run, read_json, read_lines
+from analysis.numbers.table import COLUMNS, collect, health, measured, provenance
+from analysis.page import tables
+from analysis.provenance import cost
+from analysis.provenance import health as checks_table
+from analysis.results import arms as results_arms
+from analysis.verdicts import claims, claims_table, published, summary
 from recipes.errors import UserError
 from recipes.spec.graph import Graph
 from recipes.spec.load import load_all
@@ -51,11 +57,11 @@ def test_what_is_not_on_disk_has_no_rows(run, tmp_path):
     empty = Run(run.graph, run.name, run.scale, run.arms, run.seeds, tmp_path)
     assert len(collect(empty)) == 0
     assert len(health(empty)) == len(provenance(empty)) == 0
-    assert tables.cost(provenance(empty)).iloc[-1].wall_s == 0
+    assert cost.cost(provenance(empty)).iloc[-1].wall_s == 0
 
 
 def test_nothing_shared_is_counted_twice(run):
-    spent = tables.cost(provenance(run))
+    spent = cost.cost(provenance(run))
     assert spent.runs.iloc[-1] == 2 + 6 * 3  # two base models, six arms by three seeds
     assert spent.runs.iloc[:-1].sum() == spent.runs.iloc[-1]
 
@@ -89,7 +95,7 @@ def test_a_broken_artefact_is_one_clear_line(tmp_path):
 
 
 def test_the_base_is_shown_once_with_its_best_template(run, table):
-    arms = tables.arms(run, table)
+    arms = results_arms.arms(run, table)
     base = arms[(arms.arm == "base-recipe") & (arms.checkpoint == "before")]
     assert dict(zip(base.task, base.best_template, strict=True)) == {"heldout": True, "heldout-plain": False}
     assert not len(arms[(arms.arm == "random") & (arms.checkpoint == "before")])
@@ -129,7 +135,7 @@ def test_published_numbers_and_ours_have_one_unit(run, table):
 
 
 def test_failed_checks_come_first(run):
-    checks = tables.health(health(run))
+    checks = checks_table.health(health(run))
     assert list(checks.iloc[0][["state", "arm", "passed"]]) == ["warning", "no-cot-base", "0/3"]
     assert set(checks.state[1:]) == {"ok"}
 
@@ -148,7 +154,7 @@ def test_a_check_shows_its_worst_seed(values, ok, worst):
     rows = pd.DataFrame(
         {"arm": "a", "seed": range(3), "stage": "grpo", "check": "c", "ok": ok, "value": values}
     )
-    shown = tables.health(rows.assign(limit=0.5, severity="warning", message=""))
+    shown = checks_table.health(rows.assign(limit=0.5, severity="warning", message=""))
     assert list(shown.value) == [worst]
     assert list(shown.passed) == [f"{sum(ok)}/3"]
 
@@ -172,12 +178,12 @@ def test_numbers_for_a_reader(value, metric, text):
 
 @pytest.mark.parametrize(("p", "text"), [(0.0284, "p = 0.028"), (3e-5, "p < 0.001"), (math.nan, "")])
 def test_p_values_for_a_reader(p, text):
-    assert tables.p_value(p) == text
+    assert claims_table.p_value(p) == text
 
 
 def test_every_verdict_is_shown_with_what_it_could_have_seen(run, table):
     verdicts = claims.judge_all(run.spec["claims"], table, run.scale, run.seeds)
-    shown = tables.verdicts_shown(verdicts).set_index("claim")
+    shown = claims_table.verdicts_shown(verdicts).set_index("claim")
     assert shown.detectable["rl-lifts-accuracy"] == means.number(verdicts[0].detectable)
     assert 0 < float(shown.detectable["rl-lifts-accuracy"]) < 0.5
     assert shown["p by Holm"]["rl-lifts-accuracy"].startswith(("0.0", "< 0.001"))
@@ -187,7 +193,7 @@ def test_every_verdict_is_shown_with_what_it_could_have_seen(run, table):
 
 @pytest.mark.parametrize(("seconds", "text"), [(9.4, "9 s"), (192, "3 min 12 s"), (7500, "2 h 05 min")])
 def test_durations(seconds, text):
-    assert tables.duration(seconds) == text
+    assert means.duration(seconds) == text
 
 
 def test_all_formats_are_written_and_escaped(tmp_path, run, table):

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import means, tables, uncertainty
-from analysis.table import collect, final, measured, read_lines
+from analysis.numbers import means
+from analysis.numbers.run import read_lines
+from analysis.numbers.table import collect, final, measured
+from analysis.results import arms, uncertainty
 from evals.passk import variance
 from recipes.spec.graph import Graph
 
@@ -42,7 +44,7 @@ def test_coverage_is_that_of_so_many_seeds(n, words):
 
 def test_the_parts_of_the_variance_are_the_whole(run):
     table = final(collect(run))
-    shown = uncertainty.parts(run, table, tables.arms(run, table)).set_index("checkpoint")
+    shown = uncertainty.parts(run, table, arms.arms(run, table)).set_index("checkpoint")
     shares = ["problems", "sampling", "seeds"]
     before = shown.loc["base-recipe/before"]  # one model
     items, sampling = (
@@ -67,8 +69,8 @@ def test_the_parts_of_the_variance_are_the_whole(run):
 
 def test_without_samples_the_items_part_serves(run, tmp_path):
     table = final(collect(run))
-    shown = uncertainty.parts(replace(run, root=tmp_path), table, tables.arms(run, table))
-    assert len(shown) == len(tables.arms(run, table))
+    shown = uncertainty.parts(replace(run, root=tmp_path), table, arms.arms(run, table))
+    assert len(shown) == len(arms.arms(run, table))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import length_control, win_rates
-from analysis.contenders import Replies
+from analysis.preferences import length_control, win_rates
+from analysis.preferences.contenders import Replies
 
 RNG = np.random.default_rng(0)
 

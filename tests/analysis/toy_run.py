@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from analysis.table import Run
+from analysis.numbers.run import Run
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
 

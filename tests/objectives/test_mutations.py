@@ -16,7 +16,8 @@ from compare import TOLERANCE, compare, worst
 from trl import GRPOTrainer
 from trl.trainer import utils
 
-from recipes.objectives import advantages, process_supervision
+from recipes.objectives import advantages
+from recipes.objectives import process_supervision as supervised
 from recipes.objectives.advantages import MovingAverage
 from recipes.trainers.grpo_objective import Objective
 from recipes.trainers.lean import LeanLogProbs
@@ -61,12 +62,12 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("no std", "grpo", SCORE, SCALED, "if False"),
     ("std", "dr_grpo", SCORE, SCALED, "if True"),
     # process supervision
-    ("steps before", "grpo-process", process_supervision.advantages, "flip(1).cumsum(1).flip(1)", ".cumsum(1)"),
-    ("a token late", "grpo-process", process_supervision.advantages, "[row, end]", "[row, end + 1]"),
-    ("a character early", "grpo-process", process_supervision.reader, "(ends, end)", "(ends, end - 1)"),
-    ("not centered", "grpo-process", process_supervision.normalised, "rewards - rewards.mean()", "rewards"),
-    ("std of a population", "grpo-process", process_supervision.normalised, ".std()", ".std(correction=0)"),
-    ("no answer step", "gspo-token", process_supervision.reader, ", (last, accuracy)]", "]"),
+    ("steps before", "grpo-process", supervised.advantages, "flip(1).cumsum(1).flip(1)", "cumsum(1)"),
+    ("a token late", "grpo-process", supervised.advantages, "[row, end]", "[row, end + 1]"),
+    ("a character early", "grpo-process", supervised.reader, "(ends, end)", "(ends, end - 1)"),
+    ("not centered", "grpo-process", supervised.normalised, "rewards - rewards.mean()", "rewards"),
+    ("std of a population", "grpo-process", supervised.normalised, ".std()", ".std(correction=0)"),
+    ("no answer step", "gspo-token", supervised.reader, ", (last, accuracy)]", "]"),
     # ratios
     ("a ratio", "rloo@epochs", OURS, 'importance_ratio == "none"', 'importance_ratio == "no"'),
     ("no old policy", "grpo@epochs", SCORE, "% generate_every != 0", "< 0"),

@@ -8,8 +8,10 @@ import pytest
 import toy_preferences as toy
 from toy_run import load_all
 
-from analysis import drawing, preferences
-from analysis.table import Run, collect
+from analysis.numbers.run import Run
+from analysis.numbers.table import collect
+from analysis.page import style
+from analysis.preferences import section
 from recipes.spec.graph import Graph
 
 
@@ -26,10 +28,10 @@ def table(run) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="package")
-def found(run, table) -> preferences.Found:
-    return preferences.gather(run, table)
+def found(run, table) -> section.Found:
+    return section.gather(run, table)
 
 
 @pytest.fixture(scope="package")
 def palette(run) -> dict[str, str]:
-    return drawing.colours(run.recipe.arms("cpu"))
+    return style.colours(run.recipe.arms("cpu"))

@@ -11,21 +11,13 @@ import pytest
 import toy_preferences as toy
 from toy_run import HOSTILE
 
-from analysis import (
-    analyse,
-    contenders,
-    drawing,
-    means,
-    preference_tables,
-    preferences,
-    published,
-    report,
-    samples,
-    summary,
-    tables,
-    win_rates,
-)
-from analysis.table import final
+from analysis import analyse, report
+from analysis.numbers import means, tasks
+from analysis.numbers.table import final
+from analysis.page import style
+from analysis.preferences import alignment_tax, contenders, section, win_rates
+from analysis.provenance import completions
+from analysis.verdicts import published, summary
 from recipes.spec.graph import Graph
 from recipes.spec.recipe import Recipe
 
@@ -43,10 +35,10 @@ def test_a_policy_that_arms_share_is_one_contender(found):
 def test_a_recipe_without_gold_has_none_of_it(run, table):
     plain = table[~table.metric.str.contains("gold|proxy") & table.step.isna()]
     assert contenders.judged_task(run, plain) == ""
-    assert tables.measure(plain, "heldout") == "accuracy"
-    frames = preferences.gather(run, plain).frames
+    assert tasks.measure(plain, "heldout") == "accuracy"
+    frames = section.gather(run, plain).frames
     assert set(frames) == {"reward_models", "labels"}
-    assert preferences.gather(run, plain[plain.node != "reward_model"].assign(node="x")).frames == {}
+    assert section.gather(run, plain[plain.node != "reward_model"].assign(node="x")).frames == {}
 
 
 def test_the_matrix_is_by_gold_of_the_samples_on_disk(run, found):
@@ -67,12 +59,12 @@ def test_the_matrix_is_by_gold_of_the_samples_on_disk(run, found):
         for line in rows
         for x in line["gold"]
     ]
-    rival = found.frames["win_rates"].set_index(["of", "against"]).loc[("dpo", preferences.RIVAL)]
+    rival = found.frames["win_rates"].set_index(["of", "against"]).loc[("dpo", section.RIVAL)]
     assert rival.win_rate == pytest.approx(np.mean(beaten))
 
 
 def test_the_matrix_is_drawn_with_every_number(found):
-    with mpl.rc_context(drawing.STYLE):
+    with mpl.rc_context(style.STYLE):
         figure = win_rates.draw(found.frames["win_rates"])
     (axis,) = figure.axes
     numbers = [text.get_text() for text in axis.texts]
@@ -81,7 +73,7 @@ def test_the_matrix_is_drawn_with_every_number(found):
 
 
 def test_policies_stand_side_by_side_on_the_same_prompts(run, found):
-    pairs = samples.side_by_side(run, found.task, found.among)
+    pairs = completions.side_by_side(run, found.task, found.among)
     assert [pair["difficulty"] for pair in pairs] == [1, 2, 3, 4, 5]
     shown = [side["checkpoint"] for side in pairs[0]["sides"]]
     assert shown == ["base", "sft", "base-recipe", "kl-none", "kl-strong", "dpo"]  # one of each kind first
@@ -123,16 +115,16 @@ def test_win_rates_by_task_need_two_tasks(found):
             for task in ("heldout", "greedy")
         ]
     )  # fmt: skip
-    both = preference_tables.by_task(numbers, "heldout", ["heldout", "greedy"], found.among)
-    shown = preference_tables.by_task_shown(both).set_index("")
+    both = alignment_tax.by_task(numbers, "heldout", ["heldout", "greedy"], found.among)
+    shown = alignment_tax.by_task_shown(both).set_index("")
     assert shown.loc["dpo"].tolist() == ["0.600", "0.600"]
-    assert not len(preference_tables.by_task(numbers, "heldout", ["heldout", "tax-sort"], found.among))
+    assert not len(alignment_tax.by_task(numbers, "heldout", ["heldout", "tax-sort"], found.among))
 
 
 def test_a_table_that_no_longer_has_data_goes(tmp_path, found):
-    preferences.write(tmp_path, "here", {"labels": found.frames["labels"]})
-    assert [kind.name for kind, _, _ in preferences.read(tmp_path)] == ["labels"]
-    preferences.write(tmp_path, "here", {})
+    section.write(tmp_path, "here", {"labels": found.frames["labels"]})
+    assert [kind.name for kind, _, _ in section.read(tmp_path)] == ["labels"]
+    section.write(tmp_path, "here", {})
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,19 +9,20 @@ import pandas as pd
 import pytest
 import toy_preferences as toy
 
-from analysis import (
-    configuration,
+from analysis.numbers.table import final
+from analysis.page import style
+from analysis.preferences import (
+    alignment_tax,
     contenders,
-    drawing,
     frontier,
-    objectives,
     over_optimization,
-    preference_tables,
     reward_fits,
     reward_models,
+    sweeps,
 )
-from analysis.over_optimization import Track
-from analysis.table import final
+from analysis.preferences import labels as labels_module
+from analysis.preferences.over_optimization import Track
+from analysis.training import objectives
 from recipes.spec.graph import Graph
 from recipes.spec.recipe import Recipe
 
@@ -85,7 +86,7 @@ def test_where_a_reward_is_highest(gain, highest):
 
 
 def test_sweeps_are_of_arms_that_differ_in_one_number(run):
-    assert configuration.sweeps(run) == {
+    assert sweeps.sweeps(run) == {
         "ppo.args.kl_coef": ["kl-none", "base-recipe", "kl-strong"],
         "sample.problems": ["few-labels", "base-recipe"],
     }
@@ -93,7 +94,7 @@ def test_sweeps_are_of_arms_that_differ_in_one_number(run):
     arms = run.spec["arms"]
     other = arms | {"few-labels": arms["few-labels"] | {"evals": {"tasks": {"heldout": {"samples": 3}}}}}
     elsewhere = {**run.graph.recipes, run.name: Recipe(run.name, run.spec | {"arms": other})}
-    assert configuration.sweeps(replace(run, graph=Graph(elsewhere))) == configuration.sweeps(run)
+    assert sweeps.sweeps(replace(run, graph=Graph(elsewhere))) == sweeps.sweeps(run)
 
 
 def test_the_frontier_stands_where_the_evaluations_say(run, table, found, palette):
@@ -103,8 +104,8 @@ def test_the_frontier_stands_where_the_evaluations_say(run, table, found, palett
         here = numbers[(numbers.arm == arm) & (numbers.node == "after")].groupby("metric").value.mean()
         assert by_name[arm].kl.value == pytest.approx(here["heldout/kl"])
         assert by_name[arm].rewards["gold"].value == pytest.approx(here["heldout/gold"])
-    with mpl.rc_context(drawing.STYLE):
-        figure = frontier.draw(found.places, configuration.sweeps(run), palette)
+    with mpl.rc_context(style.STYLE):
+        figure = frontier.draw(found.places, sweeps.sweeps(run), palette)
     gold, proxy = figure.axes
     lines = [
         line.get_xdata() for line in gold.lines if line.get_linestyle() != "-" and len(line.get_xdata()) > 1
@@ -117,7 +118,7 @@ def test_the_frontier_stands_where_the_evaluations_say(run, table, found, palett
 
 
 def test_over_optimisation_is_drawn_as_gain(found, palette):
-    with mpl.rc_context(drawing.STYLE):
+    with mpl.rc_context(style.STYLE):
         figure = over_optimization.draw(found.trained, palette)
         assert over_optimization.draw([], palette) is None
     gold, proxy = figure.axes
@@ -142,7 +143,7 @@ def test_calibration_is_pooled_by_counts(run, palette):
     assert bins["count"].tolist() == (parts[0]["count"] + parts[1]["count"]).tolist()
     weighted = sum(part.observed * part["count"] for part in parts) / sum(part["count"] for part in parts)
     assert bins.observed.tolist() == pytest.approx(weighted.tolist())
-    with mpl.rc_context(drawing.STYLE):
+    with mpl.rc_context(style.STYLE):
         figure = reward_models.draw_calibration(run, palette)
     assert [axis.get_title("left") for axis in figure.axes] == ["base-recipe", "few-labels"]
     assert reward_models.draw_calibration(replace(run, root=run.root / "none"), palette) is None
@@ -152,7 +153,7 @@ def test_tables_of_reward_models_labels_and_tax(run, table, found):
     models = reward_models.table_shown(found.frames["reward_models"]).set_index("")
     assert models.loc["accuracy, held out", "base-recipe"].startswith("0.7")
     assert list(models.columns) == ["base-recipe", "few-labels"]
-    labels = preference_tables.labels_shown(found.frames["labels"])
+    labels = labels_module.labels_shown(found.frames["labels"])
     assert labels["labelled by"].tolist() == ["annotator, agreement 0.75"] * 2
     assert labels["skipped/equal"].tolist() == ["31"] * 2
     assert "skipped/empty" not in labels  # nothing was
@@ -166,7 +167,7 @@ def test_tables_of_reward_models_labels_and_tax(run, table, found):
     change = accuracy("kl-none", "after") - accuracy("base-recipe", "sft")
     assert tax.loc[("kl-none", "tax-sort"), "change"] == pytest.approx(change.mean())
     assert math.isnan(tax.loc[("sft", "tax-sort"), "change"])
-    assert "tax-sort, less that of sft" in preference_tables.tax_shown(tax.reset_index())
+    assert "tax-sort, less that of sft" in alignment_tax.tax_shown(tax.reset_index())
 
 
 def test_proxies_are_compared_each_with_itself(run, found):
@@ -206,7 +207,7 @@ def test_a_policy_of_another_size_is_measured_from_its_own_start(run, table, fou
         ("large/base", False), ("large/sft", False), ("large", False),
     ]  # fmt: skip
     assert contenders.own_start(large, among[-1], among[1]).at == "large/sft"
-    tax = preference_tables.tax(large, both, "heldout", among, among[1]).set_index(["policy", "task"])
+    tax = alignment_tax.tax(large, both, "heldout", among, among[1]).set_index(["policy", "task"])
     assert math.isnan(tax.loc[("large/sft", "tax-sort"), "change"])
     assert tax.loc[("large", "tax-sort"), "change"] == pytest.approx(
         found.frames["alignment_tax"].set_index(["policy", "task"]).loc[("kl-none", "tax-sort"), "change"]

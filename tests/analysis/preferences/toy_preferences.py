@@ -13,7 +13,7 @@ import numpy as np
 from toy_run import HOSTILE, STEPS, completion, load_all
 from toy_run import stage as plain_stage
 
-from analysis.table import Run, read_lines
+from analysis.numbers.run import Run, read_lines
 from recipes.spec.graph import Graph, Node
 
 ARMS = ("base-recipe", "kl-none", "kl-strong", "few-labels", "dpo")

@@ -1,0 +1,52 @@
+"""The command line that analyse, report and publish share."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from analysis.numbers.run import Run
+from recipes.errors import UserError, nearest
+from recipes.spec.graph import Graph
+from recipes.spec.load import load_all
+from recipes.spec.recipe import REPORTS
+
+
+def main(
+    description: str | None, work: Callable[[Run, Path, str], object], argv: Sequence[str] | None
+) -> int:
+    """Call work(run, out, report) with what the command line names; the exit status, 2 after a UserError."""
+    args = arguments(description, argv)
+    try:
+        work(select(args), args.out, args.report)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments; the description is the first line of `description`."""
+    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
+    parser.add_argument("--recipe", required=True)
+    parser.add_argument("--scale", required=True)
+    parser.add_argument("--report", choices=REPORTS, default="report")
+    parser.add_argument("--seeds", type=int, help="how many; default: as the recipe says")
+    parser.add_argument("--out", type=Path, required=True)
+    return parser.parse_args(argv)
+
+
+def select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
+    """The run that a command line names. Raises UserError on a recipe or scale that does not exist."""
+    recipes = load_all(root / "recipes")
+    if args.recipe not in recipes:
+        raise UserError(f'unknown recipe "{args.recipe}"{nearest(args.recipe, list(recipes))}')
+    recipe = recipes[args.recipe]
+    scales = list(recipe.spec["scales"])
+    if args.scale not in scales:
+        known = nearest(args.scale, scales)
+        raise UserError(f'recipes/{args.recipe}.yaml: unknown scale "{args.scale}"{known}')
+    if args.seeds is not None and args.seeds < 1:
+        raise UserError(f"--seeds: expected a whole number of at least 1, got {args.seeds}")
+    arms, seeds = recipe.selection(args.scale, args.report, args.seeds)
+    return Run(Graph(recipes), args.recipe, args.scale, tuple(arms), tuple(seeds), root)

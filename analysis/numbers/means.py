@@ -1,0 +1,76 @@
+"""Means over seeds, and numbers as a reader wants them."""
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis.statistics.intervals import interval
+from recipes.spec.metric_names import AT_KL, OF_PEAK, OF_TRAINING
+
+DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
+LENGTHS = ("length", "length_correct", "length_incorrect")
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over seeds; the interval is over seeds, or over items where all seeds share one model."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    over: str  # "seeds" | "items" | ""
+
+
+def average(rows: pd.DataFrame) -> Mean:
+    """The mean of table.measured() rows, in which a model that several seeds share counts once."""
+    columns = zip(rows.source, rows.value, rows.low, rows.high, strict=True)
+    models = {source: number for source, *number in columns if not math.isnan(number[0])}
+    values = [value for value, _, _ in models.values()]
+    if not values:
+        return Mean(math.nan, math.nan, math.nan, 0, "")
+    if len(values) > 1:
+        return Mean(sum(values) / len(values), *interval(values), len(values), "seeds")
+    _, low, high = next(iter(models.values()))
+    return Mean(values[0], low, high, 1, "" if math.isnan(low) else "items")
+
+
+def number(value: float, metric: str = "accuracy") -> str:
+    """A number as a reader wants it: lengths and counts with one decimal, rates with three; a dash for none.
+
+    Metrics of training are of any size and get three digits.
+    """
+    if value is None or math.isnan(value):
+        return DASH
+    parts = metric.split("/")
+    counted = parts[-1] in LENGTHS or parts[1:2] == ["length"] or parts[0].endswith("_to")
+    trained = parts[0] in (*OF_TRAINING, *OF_PEAK) or AT_KL.fullmatch(metric)
+    form = ".3g" if trained else ".1f" if counted else ".3f"
+    return f"{value:{form}}".replace("-", MINUS)
+
+
+def shown(mean: Mean, metric: str = "accuracy") -> str:
+    """`0.801 [0.774, 0.826]`, or the number alone where there is no interval."""
+    if mean.n == 0 or math.isnan(mean.low):
+        return number(mean.value, metric)
+    return f"{number(mean.value, metric)} [{number(mean.low, metric)}, {number(mean.high, metric)}]"
+
+
+def percent(mean: Mean) -> str:
+    """`80.1 % [77.4, 82.6]` of a mean that is a fraction."""
+    value, low, high = (f"{100 * x:.1f}".replace("-", MINUS) for x in (mean.value, mean.low, mean.high))
+    return f"{value} %" if math.isnan(mean.low) else f"{value} % [{low}, {high}]"
+
+
+def duration(seconds: float) -> str:
+    """`2 h 05 min`, `3 min 12 s`, `9 s`."""
+    whole = round(seconds)
+    if whole >= 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    return f"{whole // 60} min {whole % 60:02d} s" if whole >= 60 else f"{whole} s"
+
+
+def power(n: float) -> str:
+    """`3.8e13`."""
+    return f"{n:.1e}".replace("e+", "e")

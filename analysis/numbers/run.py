@@ -1,0 +1,88 @@
+"""What a report is about, and the artefacts it is made from."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recipes.errors import UserError
+from recipes.spec.graph import Graph, Node
+from recipes.spec.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a report is about: a recipe at a scale, its arms and seeds, and where the artefacts lie."""
+
+    graph: Graph
+    name: str
+    scale: str
+    arms: tuple[str, ...]
+    seeds: tuple[int, ...]
+    root: Path = Path(".")
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.graph.recipes[self.name]
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return self.recipe.spec
+
+    def nodes(self, arm: str, seed: int) -> list[Node]:
+        """The owners of everything that one arm and seed stands on, upstream first.
+
+        Where it leans on another arm's stage and has a stage of that name itself, it is the arm's own alone.
+        """
+        found = self.graph.grid(self.name, self.scale, [arm], [seed])
+        stages = self.recipe.stages(self.scale, arm)
+        places = [Node(self.name, self.scale, arm, seed, name, "stage") for name in stages]
+        own = {self.graph.owner(place) for place in places}
+        taken = {self.label(node) for node in own}
+        return [n for n in found if n.kind == "eval" or n in own or self.label(n) not in taken]
+
+    def all_nodes(self) -> list[Node]:
+        """Every distinct node of the run, upstream first: what was really computed."""
+        return self.graph.grid(self.name, self.scale, list(self.arms), list(self.seeds))
+
+    def label(self, node: Node) -> str:
+        return node.name if node.recipe == self.name else f"{node.recipe}/{node.name}"
+
+    def folder(self, node: Node) -> Path:
+        return self.root / node.folder
+
+    def sentinel(self, node: Node) -> Path:
+        return self.root / node.sentinel
+
+    def checkpoints(self, arm: str) -> list[str]:
+        """The evaluated checkpoints of an arm: the first named stands for before, the last for after."""
+        return self.recipe.checkpoints(self.scale, arm)
+
+    @property
+    def ends(self) -> list[str]:
+        """The checkpoints before and after, by the first arm: fewer than two where fewer are evaluated."""
+        names = self.checkpoints(self.arms[0])
+        return names[:1] + names[1:][-1:]
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in a JSON file; None where there is no file; UserError where it is not JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8", errors="replace"))
+    except FileNotFoundError:
+        return None
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}: not valid JSON ({error.msg}); delete it and run again") from None
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a JSONL file; nothing where there is no file; a row cut short ends it."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:
+                return

@@ -1,0 +1,33 @@
+"""The settings of an arm, flat: as it was run, not as the recipe is written."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from analysis.numbers.run import Run
+from recipes.spec.graph import Node
+
+
+def settings(run: Run, arm: str) -> Iterator[tuple[str, str]]:
+    """Every resolved setting of the arm's own stages and evaluations, and what they need, as text."""
+    yield from of_stages(run, arm)
+    for name in run.checkpoints(arm):
+        node = Node(run.name, run.scale, arm, run.seeds[0], name, "eval")
+        yield from _flat(name, run.graph.config(node))
+
+
+def of_stages(run: Run, arm: str) -> Iterator[tuple[str, str]]:
+    """Those of the stages, and what they need."""
+    for name in run.recipe.stages(run.scale, arm):
+        node = Node(run.name, run.scale, arm, run.seeds[0], name, "stage")
+        yield from _flat(name, run.graph.config(node))
+        for role, source in run.graph.inputs(node).items():
+            yield f"{name}.needs.{role}", f"{run.label(source)}@{source.arm}"
+
+
+def _flat(key: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, below in value.items():
+            yield from _flat(f"{key}.{name}", below)
+    else:
+        yield key, value if isinstance(value, str) else json.dumps(value)

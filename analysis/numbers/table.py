@@ -1,0 +1,144 @@
+"""The one tidy table that every number, table and figure of a report is computed from.
+
+One row is one number: [recipe, scale, arm, seed, node, step, metric, value, low, high, source].
+
+- `node` is a stage (`grpo`), a checkpoint (`after`), or `recipe/stage` for a stage of another recipe.
+- `step` is the training step of a learning curve, and missing for a final number.
+- `low`, `high` are an evaluation's own 95% interval (over items and samples), else missing.
+- `updates_to/…` and `samples_to/…` are read off the curve (analysis.reach), at the levels that claims name;
+  so are `peak/gold` and its like (analysis.peaks).
+- `<task>/variance/items` and `/sampling` are the two parts of the variance of that checkpoint's accuracy.
+- `source` is the artefact the number was read from: the sentinel of the node's owner. An arm that uses the
+  base arm's checkpoint has rows of its own that name the base arm's artefact.
+
+The nodes come from recipes.graph, never from what happens to lie on disk; an absent artefact has no rows.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.numbers import peaks, reach
+from analysis.numbers.run import Run, read_json
+from recipes.spec.graph import Node
+
+COLUMNS = [
+    "recipe",
+    "scale",
+    "arm",
+    "seed",
+    "node",
+    "step",
+    "metric",
+    "value",
+    "low",
+    "high",
+    "source",
+]
+NUMBERS = ["step", "value", "low", "high"]
+POINTS = 100  # of a curve, beyond which neighbouring steps are averaged
+MEASURED = ["seed", "value", "low", "high", "source"]
+
+
+def collect(run: Run) -> pd.DataFrame:
+    """The tidy table of a run."""
+    claims = run.spec.get("claims", [])
+    cache: dict[Node, pd.DataFrame] = {}
+    parts = []
+    for arm in run.arms:
+        for seed in run.seeds:
+            for node in run.nodes(arm, seed):
+                if node not in cache:
+                    cache[node] = _numbers(run, node, claims)
+                if len(cache[node]):
+                    parts.append(cache[node].assign(recipe=run.name, scale=run.scale, arm=arm, seed=seed))
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
+    return table[COLUMNS].astype(dict.fromkeys(NUMBERS, float))
+
+
+def _numbers(run: Run, node: Node, claims: list[dict[str, Any]]) -> pd.DataFrame:
+    """Columns node to source of one artefact; empty where there is none."""
+    found = read_json(run.sentinel(node))
+    if found is None:
+        return pd.DataFrame()
+    curve = pd.DataFrame(columns=["step", "metric", "value"])
+    if node.kind == "eval":
+        rows = [{"metric": name} | number for name, number in _evaluated(found["tasks"])]
+    else:
+        metrics = found.get("metrics", {})
+        path = run.folder(node) / "curve.csv"
+        if path.exists():
+            curve = pd.read_csv(path)
+            own = claims if node.recipe == run.name else []
+            metrics = metrics | reach.reached(curve, reach.levels(own))
+            metrics = metrics | peaks.peaks(curve, found.get("kind") == "ppo", peaks.levels(own))
+        rows = [{"metric": metric, "value": value} for metric, value in metrics.items()]
+    final = pd.DataFrame(rows, columns=["step", "metric", "value", "low", "high"])
+    numbers = [frame.reindex(columns=final.columns) for frame in (final, curve) if len(frame)]
+    typed = [frame.astype(dict.fromkeys(NUMBERS, float)) for frame in numbers]
+    joined = pd.concat(typed, ignore_index=True) if typed else final
+    return joined.assign(node=run.label(node), source=node.sentinel)
+
+
+def _evaluated(tasks: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Metric and its number with interval, of every task of an evaluation."""
+    for task, measured in tasks.items():
+        for metric, number in measured["metrics"].items():
+            yield f"{task}/{metric}", number
+        for part, value in measured.get("variance", {}).items():
+            yield f"{task}/variance/{part}", {"value": value}
+
+
+def final(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows that are no learning curve: a small part of the table, all that verdicts and tables need."""
+    return table[table.step.isna()]
+
+
+def measured(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
+    """The final numbers of `metric` at `arm/node`: columns value, low, high, source; indexed by seed."""
+    arm, _, node = at.partition("/")
+    rows = table.loc[table.metric == metric, ["arm", "node", "step", *MEASURED]]  # few are left to compare
+    rows = rows.loc[(rows.arm == arm) & (rows.node == node) & rows.step.isna(), MEASURED]
+    return rows.set_index("seed").sort_index()
+
+
+def curves(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
+    """The learning-curve rows of these metrics."""
+    return table[table.step.notna() & table.metric.isin(list(metrics))]
+
+
+def health(run: Run) -> pd.DataFrame:
+    """Every health check of every node: arm, seed, stage, check, ok, value, limit, severity, message."""
+    rows = []
+    for node in run.all_nodes():
+        where = {"arm": node.arm, "seed": node.seed, "stage": run.label(node)}
+        for check in (read_json(run.sentinel(node)) or {}).get("health", []):
+            rows.append(where | check)
+    columns = ["arm", "seed", "stage", "check", "ok", "value", "limit", "severity", "message"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def provenance(run: Run) -> pd.DataFrame:
+    """One row per node that was computed: arm, seed, stage and the fields of its provenance.json."""
+    rows = []
+    for node in run.all_nodes():
+        found = read_json(run.folder(node) / "provenance.json") if node.kind == "stage" else None
+        if found:
+            rows.append({"arm": node.arm, "seed": node.seed, "stage": run.label(node)} | found)
+    columns = ["arm", "seed", "stage", "commit", "dirty", "versions", "hardware", "started", "wall_s"]
+    columns += ["resumed", "tokens", "tokens_per_s", "flops", "flops_formula", "steps"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def binned(rows: pd.DataFrame | None, points: int = POINTS) -> pd.DataFrame:
+    """Steps x seeds, neighbouring steps averaged so that at most `points` remain."""
+    if rows is None:
+        return pd.DataFrame()
+    wide = rows.groupby(["step", "seed"]).value.mean().unstack()
+    if len(wide) <= points:
+        return wide
+    bins = np.arange(len(wide)) * points // len(wide)
+    steps = wide.index.to_series().groupby(bins).mean()
+    return wide.groupby(bins).mean().set_index(steps.to_numpy())

@@ -1,0 +1,109 @@
+"""Figures with one row a thing: its name and its number in words, below them seeds, mean and interval.
+
+Forests, ladders and dot plots are such figures. What a row says is computed apart from how it is drawn.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.numbers.means import MINUS, average, shown
+from analysis.numbers.table import measured
+from analysis.page.style import WIDTH, margins
+from analysis.statistics.intervals import interval
+
+TALL = 0.43  # inches of a row
+GREY = "#6b6b6b"
+
+
+@dataclass(frozen=True)
+class Row:
+    """`text` stands at the right end and in the figure's description."""
+
+    name: str
+    seeds: tuple[float, ...]
+    mean: float
+    low: float  # nan: no interval
+    high: float
+    text: str
+    colour: str = GREY
+
+    @property
+    def said(self) -> str:
+        return f"{self.name} {self.text}"
+
+
+def signed(value: float) -> str:
+    """`+0.031`, with a true minus."""
+    return f"{value:+.3f}".replace("-", MINUS)
+
+
+def difference(values: Sequence[float]) -> str:
+    """`+0.031 [+0.020, +0.042]` of one difference a seed."""
+    mean = signed(sum(values) / len(values))
+    return f"{mean} [{', '.join(map(signed, interval(values)))}]" if len(values) > 1 else mean
+
+
+def paired(table: pd.DataFrame, of: str, against: str, metric: str) -> list[float]:
+    """metric at `of` less that at `against` (arm/node), by seed; seeds that share both models count once."""
+    one, other = measured(table, of, metric), measured(table, against, metric)
+    both = pd.DataFrame({"d": one.value - other.value, "source": one.source + " " + other.source})
+    return both.dropna().drop_duplicates("source").d.tolist()
+
+
+def of_differences(name: str, values: Sequence[float], colour: str) -> Row:
+    """The row of one difference a seed."""
+    low, high = interval(values) if len(values) > 1 else (math.nan, math.nan)
+    return Row(name, tuple(values), sum(values) / len(values), low, high, difference(values), colour)
+
+
+def of_levels(name: str, found: pd.DataFrame, colour: str) -> Row:
+    """The row of measured() rows."""
+    mean = average(found)
+    seeds = found.dropna(subset=["value"]).drop_duplicates("source").value
+    return Row(name, tuple(seeds), mean.value, mean.low, mean.high, shown(mean), colour)
+
+
+def draw(rows: Sequence[Row], label: str, zero: bool = False, joined: bool = False) -> Figure:
+    """One row under the other on a common axis.
+
+    zero: draw a line at 0; joined: the means are steps of a ladder.
+    """
+    tall = TALL * len(rows) + 0.62
+    figure = Figure(figsize=(WIDTH, tall))
+    axis = figure.add_axes(_box(margins(tall, left=0.16, right=0.16, bottom=0.5, top=0.12)))
+    marks = [x for row in rows for x in (*row.seeds, row.mean, row.low, row.high) if not math.isnan(x)]
+    marks += [0.0] if zero else []
+    room = 0.04 * ((max(marks) - min(marks)) or 1.0)
+    axis.set(xlim=(min(marks) - room, max(marks) + room), ylim=(len(rows) - 0.25, -0.75), yticks=[])
+    axis.spines["left"].set_visible(False)
+    axis.xaxis.set_major_locator(mpl.ticker.MaxNLocator(6))
+    axis.tick_params(labelsize=9)
+    axis.set_xlabel(label, fontsize=9.5)
+    if zero:
+        axis.axvline(0, color="#888888", lw=0.9)
+    if joined:
+        axis.step([row.mean for row in rows], range(len(rows)), where="pre", color="#b0b0b0", lw=1)
+    across = axis.get_yaxis_transform()
+    ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+    for y, row in enumerate(rows):
+        axis.text(
+            0, y - 0.42, row.name, transform=across, fontsize=9.5, weight="bold", va="center", bbox=ground
+        )
+        axis.text(1, y - 0.42, row.text, transform=across, fontsize=9, ha="right", va="center", bbox=ground)
+        axis.plot(row.seeds, [y] * len(row.seeds), "o", color=row.colour, ms=3.6, alpha=0.45, mew=0)
+        if not math.isnan(row.low):
+            axis.plot([row.low, row.high], [y, y], color=row.colour, lw=2.2, solid_capstyle="butt")
+        axis.plot(row.mean, y, "D", color=row.colour, ms=5.5)
+    return figure
+
+
+def _box(around: dict[str, float]) -> tuple[float, float, float, float]:
+    """left, bottom, width, height of margins()."""
+    return (
+        around["left"], around["bottom"], around["right"] - around["left"], around["top"] - around["bottom"],
+    )  # fmt: skip

@@ -1,0 +1,78 @@
+"""The quality of labels."""
+
+import math
+
+import pandas as pd
+
+from analysis.numbers.means import DASH, Mean, average, number, shown
+from analysis.numbers.run import Run
+from analysis.numbers.table import measured
+
+LABELS = "label"  # the stage kind
+
+
+LEADING = ("pairs", "agreement", "accuracy")  # metrics a reader looks for first; what else there is follows
+
+
+NOT_SHOWN = ("last", "last_fifth", "mean", "max")
+
+
+def labels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """One row a distinct `label` stage and metric: who labelled, and what became of it, mean over seeds."""
+    rows, seen = [], set()
+    for arm in run.arms:
+        for label, config in _stages(run, arm).items():
+            here = table[(table.arm == arm) & (table.node == label) & table.step.isna()]
+            key = tuple(sorted(here.source.unique()))
+            if not len(here) or (key, label) in seen:
+                continue
+            seen.add((key, label))
+            metrics = [metric for metric in here.metric.unique() if metric.partition("/")[0] not in NOT_SHOWN]
+            for metric in sorted(metrics, key=_place):
+                mean = average(measured(table, f"{arm}/{label}", metric))
+                rows.append({"arm": arm, "stage": label, "by": _labeller(config), "metric": metric,
+                             "value": mean.value, "low": mean.low, "high": mean.high})  # fmt: skip
+    return pd.DataFrame(rows, columns=["arm", "stage", "by", "metric", "value", "low", "high"])
+
+
+def _stages(run: Run, arm: str) -> dict[str, dict]:
+    """Label stage -> its resolved config."""
+    nodes = (node for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage")
+    found = {run.label(node): run.graph.config(node) for node in nodes}
+    return {label: config for label, config in found.items() if config["run"] == LABELS}
+
+
+def _place(metric: str) -> tuple[int, str]:
+    first = metric.partition("/")[0]
+    return (LEADING.index(first) if first in LEADING else len(LEADING), metric)
+
+
+def _labeller(config: dict) -> str:
+    """`annotator, agreement 0.75`."""
+    dials = config.get("labeller") or {}
+    return ", ".join([str(config.get("by", DASH)), *(f"{k.replace('_', ' ')} {v}" for k, v in dials.items())])
+
+
+def labels_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a stage for a reader; counts that are 0 everywhere are left out."""
+    there = [
+        metric
+        for metric in dict.fromkeys(frame.metric)
+        if metric in ("agreement", "accuracy") or frame.value[frame.metric == metric].any()
+    ]
+    rows = []
+    for (arm, stage, by), group in frame.groupby(["arm", "stage", "by"], sort=False):
+        row = {"": f"{arm}/{stage}", "labelled by": by}
+        values = group.set_index("metric")
+        for metric in there:
+            one = values.loc[metric] if metric in values.index else None
+            row[metric.replace("_", " ")] = DASH if one is None else _cell(one)
+        rows.append(row)
+    return pd.DataFrame(rows).fillna(DASH)
+
+
+def _cell(one: pd.Series) -> str:
+    """A count as a count, a share with its interval."""
+    if abs(one.value) >= 2 or float(one.value).is_integer():
+        return f"{one.value:,.0f}"
+    return shown(Mean(one.value, one.low, one.high, 1, "")) if not math.isnan(one.low) else number(one.value)

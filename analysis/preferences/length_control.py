@@ -1,0 +1,155 @@
+"""Win rate at equal length: what is left of a preference once replies of the same length are compared.
+
+A judge that likes length is beaten by padding. AlpacaEval's length-controlled win rate (Dubois et al. 2024,
+arXiv 2404.04475, Eq. 1) asks what the win rate would be were both replies equally long, by a logistic model
+of the chance that a reply y of the policy beats z of the baseline:
+
+    P(y beats z) = sigmoid(theta + phi * tanh((|y| - |z|) / s)),   s = std of |y| - |z| over all pairs
+
+theta is the policy's worth, phi what the judge pays for length; tanh keeps a few very long replies from
+deciding. The length-controlled win rate is the prediction at equal length, sigmoid(theta): 1/2 for a policy
+against itself, and 1 - it with the sides exchanged, as the plain rate.
+
+Where one side is longer in nearly every pair, nothing shows what equal length would bring, and the prediction
+is an extrapolation of the logistic form.
+
+Left out is AlpacaEval's third term, the difficulty of each instruction: it is estimated from the many models
+of a leaderboard, and here both sides answer the same prompts. A normal prior of standard deviation 10 keeps
+theta finite where one side wins every pair (AlpacaEval regularises too). Ties count half on either side.
+The fit is Newton's method on the log-likelihood, concave in two parameters.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from analysis.numbers.means import Mean, number, shown
+from analysis.preferences.contenders import Replies, paired
+from analysis.preferences.win_rates import between, estimate
+from analysis.statistics.intervals import interval
+
+PRIOR = 10.0  # standard deviation of theta and phi
+SHIFTS = (0, 1, -1, 2, -2)  # sample j of one side meets sample j + shift of the other
+STEPS = 50  # of Newton's method; it takes about six
+BY = ("gold", "proxy")
+
+
+def logistic(x: np.ndarray, wins: np.ndarray, prior: float = PRIOR) -> np.ndarray:
+    """Maximum a posteriori weights (features,) of P(win) = sigmoid(x @ weights), prior N(0, prior^2).
+
+    x (rows, features), wins (rows,) in [0, 1]: 1/2 is half a win. Newton with halved steps.
+    """
+    weights, ridge = np.zeros(x.shape[1]), 1 / prior**2
+
+    def loss(w: np.ndarray) -> float:
+        logits = x @ w
+        return float(np.sum(np.logaddexp(0, logits) - wins * logits) + ridge / 2 * w @ w)
+
+    now = loss(weights)
+    for _ in range(STEPS):
+        p = sigmoid(x @ weights)
+        gradient = x.T @ (p - wins) + ridge * weights
+        hessian = (x * (p * (1 - p))[:, None]).T @ x + ridge * np.eye(len(weights))
+        step = np.linalg.solve(hessian, gradient)
+        while (then := loss(weights - step)) > now and np.abs(step).max() > 1e-12:
+            step /= 2
+        weights, now = weights - step, then
+        if np.abs(step).max() < 1e-9:
+            break
+    return weights
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 0.5 * (1 + np.tanh(x / 2))  # of any size
+
+
+def pairs(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which of n samples meet which of m, as indices (pairs,) each: every one at most five, evenly."""
+    most = np.arange(max(n, m))
+    shifts = sorted({shift % max(n, m) for shift in SHIFTS})
+    return np.tile(most % n, len(shifts)), np.concatenate([(most + shift) % m for shift in shifts])
+
+
+def features(lengths: np.ndarray, baseline: np.ndarray) -> np.ndarray:
+    """(items * pairs, 2): one, and tanh of the standardised length difference, of pairs().
+
+    lengths (items, n), baseline (items, m), in tokens.
+    """
+    one, other = pairs(lengths.shape[1], baseline.shape[1])
+    difference = (lengths[:, one] - baseline[:, other]).ravel()
+    bounded = np.tanh(difference / (difference.std() or 1.0))
+    return np.stack([np.ones_like(difference), bounded], axis=1)
+
+
+def controlled(one: Replies, other: Replies, score: str) -> tuple[float, float]:
+    """theta and its standard error, of one policy against another, by one judge.
+
+    The error is clustered by item (a sandwich, Liang & Zeger 1986): pairs of one item are not independent.
+    """
+    a, b = paired(one, other, score)
+    x = features(*paired(one, other, "tokens"))
+    a, b = (side[:, met] for side, met in zip((a, b), pairs(a.shape[1], b.shape[1]), strict=True))
+    wins = ((a > b) + 0.5 * (a == b)).ravel()  # (items * pairs,)
+    weights = logistic(x, wins)
+    p = sigmoid(x @ weights)
+    residual = (x * (wins - p)[:, None]).reshape(len(a), -1, 2).sum(axis=1)  # (items, 2)
+    bread = np.linalg.inv((x * (p * (1 - p))[:, None]).T @ x + np.eye(2) / PRIOR**2)
+    return float(weights[0]), float(np.sqrt((bread @ (residual.T @ residual) @ bread)[0, 0]))
+
+
+def rate(one: Mapping[int, Replies], other: Mapping[int, Replies], score: str) -> Mean:
+    """The length-controlled win rate: over seeds with its interval, of one seed with one by items."""
+    found: dict[tuple[int, int], tuple[float, float]] = {}
+    for seed in sorted(set(one) & set(other)):
+        key = (id(one[seed]), id(other[seed]))
+        if key not in found and all(score in side[seed].scores for side in (one, other)):
+            found[key] = controlled(one[seed], other[seed], score)
+    thetas = np.array([theta for theta, _ in found.values()])
+    if not len(thetas):
+        return Mean(np.nan, np.nan, np.nan, 0, "")
+    rates = sigmoid(thetas).tolist()
+    if len(rates) > 1:
+        return Mean(sum(rates) / len(rates), *interval(rates), len(rates), "seeds")
+    ends = sigmoid(thetas[0] + 1.96 * next(iter(found.values()))[1] * np.array([-1.0, 1.0]))
+    return Mean(rates[0], float(ends[0]), float(ends[1]), 1, "items")
+
+
+def against(
+    said: Mapping[str, Mapping[int, Replies]], baseline: str, rivals: Mapping[str, Mapping[int, Replies]]
+) -> pd.DataFrame:
+    """One row a contender other than the baseline: by gold and by proxy the plain and the controlled rate.
+
+    rivals: contender -> what the baseline said, judged by that contender's proxy.
+    """
+    rows = []
+    for name, own in said.items():
+        other = rivals[name]
+        if name == baseline or not (shared := sorted(set(own) & set(other))):
+            continue
+        lengths = [
+            float(np.mean(a) - np.mean(b))
+            for a, b in (paired(own[seed], other[seed], "tokens") for seed in shared)
+        ]
+        row: dict = {"of": name, "against": baseline, "length": sum(lengths) / len(lengths)}
+        for score in BY:
+            plain = estimate(between(own, other, score))
+            fair = rate(own, other, score)
+            for kind, mean in (("win_rate", plain), ("controlled", fair)):
+                row |= {f"{score}/{kind}": mean.value, f"{score}/{kind}_low": mean.low,
+                        f"{score}/{kind}_high": mean.high}  # fmt: skip
+        rows.append(row)
+    return pd.DataFrame(rows).dropna(axis=1, how="all")
+
+
+def against_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same for a reader."""
+    rows = []
+    for row in frame.to_dict("records"):
+        out = {"": row["of"], "tokens more": number(row["length"], "length")}
+        for score in (score for score in BY if f"{score}/win_rate" in row):
+            for kind, words in (("win_rate", f"by {score}"), ("controlled", f"by {score}, at equal length")):
+                ends = (row[f"{score}/{kind}_low"], row[f"{score}/{kind}_high"])
+                out[words] = shown(Mean(row[f"{score}/{kind}"], *ends, 1, ""))
+        rows.append(out)
+    return pd.DataFrame(rows)

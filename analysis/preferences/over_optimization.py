@@ -1,0 +1,267 @@
+"""Over-optimisation: gold and proxy reward against the distance from the initial policy.
+
+Of training: the curves of `ppo` stages. Of best-of-n: the evaluation of the initial policy, whose n samples
+an item tell what choosing by the proxy would give. Gains are over the initial policy: over the first logged
+rollouts of an arm (all seeds), over n = 1. That of few rollouts is known no better than they are many: an
+error in it shifts every gain of the arm, so that weights from one seed are rough.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from analysis.numbers.means import DASH, MINUS, Mean, average, number, shown
+from analysis.numbers.peaks import CURVES, KL
+from analysis.numbers.run import Run
+from analysis.numbers.table import binned, measured
+from analysis.page.style import dashes, stacked
+from analysis.preferences import reward_fits
+from analysis.preferences.contenders import Contender, in_arm
+from analysis.preferences.reward_fits import Fit
+from analysis.statistics.intervals import interval
+
+POINTS = 40  # of an arm's curve, beyond which neighbouring rollouts are averaged
+FEW = 4  # arms up to which seeds have thin lines of their own
+OWN = {"RL": "rl", "best-of-n": "bon"}  # how the policy moved -> its form
+BEST = re.compile(r"(?P<task>[^/]+)/(?P<reward>gold|proxy)/bon@(?P<n>\d+)")
+BLACK = "#333333"
+
+
+@dataclass(frozen=True)
+class Track:
+    """Gain in one reward along d; `seeds` are (d, gain) of each, the rest is of their mean."""
+
+    arm: str
+    by: str  # RL or best-of-n
+    reward: str  # gold or proxy
+    d: np.ndarray  # (points,) sqrt of nats
+    gain: np.ndarray  # (points,)
+    low: np.ndarray  # (points,) of its interval; nan without one
+    high: np.ndarray
+    seeds: tuple[tuple[np.ndarray, np.ndarray], ...]
+
+
+def of_training(run: Run, table: pd.DataFrame) -> list[Track]:
+    """Gold and proxy along the curve of each arm's `ppo` stage; arms that share one have one track.
+
+    Of several it is the first: another begins with another policy, from which its KL and gain are.
+    """
+    names = [KL, *CURVES.values()]
+    logged = table[table.step.notna() & table.metric.isin(names)].dropna(subset=["value"])
+    found, seen = [], set()
+    for arm in run.arms:
+        here = logged[(logged.arm == arm) & (logged.node == _first_ppo(run, arm))]
+        key = tuple(sorted(here.source.unique()))
+        if not len(here) or key in seen:
+            continue
+        seen.add(key)
+        distance = binned(here[here.metric == KL], POINTS)
+        for reward, metric in CURVES.items():
+            rows = here[here.metric == metric]
+            values = binned(rows, POINTS)
+            steps = distance.index.intersection(values.index)
+            if not len(steps):
+                continue
+            start = rows.value[rows.step == rows.step.min()].mean()
+            kl, gains = distance.loc[steps], values.loc[steps] - start
+            seeds = [(_root(kl[seed]), gains[seed].to_numpy()) for seed in gains.columns if seed in kl]
+            none = np.full(len(steps), np.nan)
+            found.append(
+                Track(arm, "RL", reward, _root(kl.mean(axis=1)), gains.mean(axis=1).to_numpy(), none, none,
+                      tuple(seeds))
+            )  # fmt: skip
+    return found
+
+
+def _first_ppo(run: Run, arm: str) -> str:
+    nodes = [node for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage"]
+    labels = [run.label(node) for node in nodes if run.graph.config(node)["run"] == "ppo"]
+    return labels[0] if labels else ""
+
+
+def _root(kl: pd.Series) -> np.ndarray:
+    return np.sqrt(kl.clip(lower=0).to_numpy())  # k1 of a policy that has hardly moved may fall below 0
+
+
+def of_best_of_n(run: Run, table: pd.DataFrame, initial: Contender | None) -> list[Track]:
+    """Gold and proxy of the best of n by the proxy, drawn from the initial policy; a track a proxy.
+
+    Of several tasks that with the largest n.
+    """
+    found: list[Track] = []
+    seen = set()
+    if initial is None:
+        return found
+    for arm in run.arms:
+        checkpoint = in_arm(run, initial, arm).checkpoint
+        here = table[(table.arm == arm) & (table.node == checkpoint)].metric.unique()
+        drawn = [match for metric in here if (match := BEST.fullmatch(str(metric)))]
+        if not drawn:
+            continue
+        task = max(drawn, key=lambda match: int(match["n"]))["task"]
+        for reward in CURVES:
+            at, prefix = f"{arm}/{checkpoint}", f"{task}/{reward}/bon@"
+            counts = sorted(int(m["n"]) for m in drawn if (m["task"], m["reward"]) == (task, reward))
+            by_n = {n: measured(table, at, f"{prefix}{n}") for n in counts if n > 1}
+            start = measured(table, at, f"{prefix}1" if 1 in counts else f"{task}/{reward}")
+            key = (reward, *sorted(start.source.unique()))
+            if not by_n or not len(start) or key in seen:
+                continue
+            seen.add(key)
+            d = np.array([math.sqrt(reward_fits.best_of_n_kl(n)) for n in by_n])
+            gains = {n: _less(one, start) for n, one in by_n.items()}
+            means = [average(gain) for gain in gains.values()]
+            columns = pd.DataFrame({n: g.drop_duplicates("source").value for n, g in gains.items()})
+            found.append(
+                Track(
+                    arm, "best-of-n", reward, d, np.array([m.value for m in means]),
+                    np.array([m.low for m in means]), np.array([m.high for m in means]),
+                    tuple((d, row) for row in columns.to_numpy()),
+                )
+            )  # fmt: skip
+    return found
+
+
+def _less(one: pd.DataFrame, start: pd.DataFrame) -> pd.DataFrame:
+    """measured() rows less those of the same seed in `start`."""
+    shift = start.value.reindex(one.index)
+    return one.assign(**{column: one[column] - shift for column in ("value", "low", "high")})
+
+
+def table_of(tracks: Sequence[Track]) -> pd.DataFrame:
+    """One row a track and form: alpha and beta, the mean over seeds of each one's own fit, with interval.
+
+    Of the form with these weights: its highest point. Of the fit to the mean over seeds: R^2 on all points
+    and held out.
+    """
+    rows = []
+    for track in tracks:
+        for form in reward_fits.FORMS:
+            fitted = reward_fits.fit(form, track.d, track.gain)
+            if fitted is None:
+                continue
+            row: dict = {"arm": track.arm, "by": track.by, "reward": track.reward, "form": form}
+            alone = [one for d, gain in track.seeds if (one := reward_fits.fit(form, d, gain))]
+            several = len(alone) > 1
+            mean = Fit(form, tuple(np.mean([one.weights for one in alone], axis=0))) if several else fitted
+            for name in ("alpha", "beta"):
+                values = [getattr(one, name) for one in alone]
+                known = several and not math.isnan(values[0])
+                low, high = interval(values) if known else (math.nan, math.nan)
+                row |= {name: getattr(mean, name), f"{name}_low": low, f"{name}_high": high}
+            row |= {
+                "highest_at_kl": _highest(mean, float(track.d.max())) ** 2,
+                "r2": reward_fits.r_squared(fitted, track.d, track.gain),
+                "r2_held_out": reward_fits.held_out(form, track.d, track.gain),
+                "points": int((track.d > 0).sum()),
+                "largest_kl": float(track.d.max() ** 2),
+                "seeds": len(track.seeds),
+            }
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _highest(form: Fit, reached: float) -> float:
+    """The d at which a form is highest: 0 where it only falls, nan where it rises on or is a cubic."""
+    falls = math.isnan(form.top) and not math.isnan(form.alpha) and form(np.array([reached]))[0] < 0
+    return 0.0 if falls else form.top
+
+
+def table_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row a track for a reader: its own form's weights, and how well each form foretells the far half."""
+    rows = []
+    for key, group in frame.groupby(["arm", "by", "reward"], sort=False) if len(frame) else ():
+        arm, by, reward = map(str, key)
+        own = group[group.form == OWN[by]]
+        if not len(own):
+            continue
+        one = own.iloc[0]
+        row = {"arm": arm, "moved by": by, "reward": reward}
+        for name, letter in (("alpha", reward_fits.ALPHA), ("beta", reward_fits.BETA)):
+            row[letter] = shown(Mean(one[name], one[f"{name}_low"], one[f"{name}_high"], 1, ""))
+        row["highest at KL"] = _nats(one["highest_at_kl"], one["largest_kl"])
+        held = group.set_index("form").r2_held_out
+        order = [OWN[by], *(form for form in reward_fits.FORMS if form != OWN[by])]
+        row |= {f"R² {_short(form, OWN[by])}": _r2(held.get(form, math.nan)) for form in order}
+        rows.append(row)
+    return pd.DataFrame(rows).fillna(DASH)
+
+
+def _short(form: str, own: str) -> str:
+    return "this form" if form == own else "other form" if form in OWN.values() else form
+
+
+def _nats(top: float, reached: float) -> str:
+    if math.isnan(top):
+        return "rises on"
+    return f"{top:.2g}" if top <= reached else f"beyond {reached:.2g}"
+
+
+def _r2(value: float) -> str:
+    return number(value) if math.isnan(value) or value > -10 else f"< {MINUS}10"
+
+
+def draw(tracks: Sequence[Track], palette: Mapping[str, str], beside: Sequence[Track] = ()) -> Figure | None:
+    """Gain in gold above gain in proxy, against d; dotted: the fitted form.
+
+    beside: tracks of another kind, drawn as black crosses.
+    """
+    rewards = [reward for reward in CURVES if any(track.reward == reward for track in tracks)]
+    if not rewards:
+        return None
+    arms = list(dict.fromkeys(track.arm for track in tracks))
+    styles = dashes(list(palette))
+    handles: list = [Line2D([], [], color=palette[arm], ls=styles[arm], lw=1.8, label=arm) for arm in arms]
+    handles.append(Line2D([], [], color=BLACK, lw=1.2, ls=":", label="fitted form"))
+    if beside:
+        name = f"{beside[0].by}, {beside[0].arm}"
+        handles.append(Line2D([], [], color=BLACK, ls="", marker="x", ms=5, label=name))
+    figure, axes = stacked(len(rewards), 2.1, handles)
+    for axis, reward in zip(axes, rewards, strict=True):
+        axis.axhline(0, color="#888888", lw=0.8)
+        for track in (track for track in tracks if track.reward == reward):
+            _track(axis, track, palette[track.arm], styles[track.arm], len(arms) <= FEW)
+        for track in (track for track in beside if track.reward == reward):
+            axis.plot(track.d, track.gain, "x", color=BLACK, ms=5, zorder=3.5)
+        axis.set_ylabel(f"{reward} reward gained", fontsize=9.5)
+        axis.tick_params(labelsize=9)
+    axes[-1].set_xlabel("√KL to the initial policy, nats a sequence", fontsize=9.5)
+    axes[-1].set_xlim(left=0)
+    return figure
+
+
+def _track(axis: Axes, track: Track, colour: str, style: Any, seeds: bool) -> None:
+    order = np.argsort(track.d, kind="stable") if track.by == "best-of-n" else np.arange(len(track.d))
+    if seeds and track.by == "RL":
+        for d, gain in track.seeds:
+            axis.plot(d, gain, color=colour, lw=0.5, alpha=0.4)
+    axis.plot(track.d[order], track.gain[order], color=colour, lw=1.6, ls=style)
+    if track.by == "best-of-n":
+        ends = np.abs(np.stack([track.gain - track.low, track.high - track.gain]))
+        axis.errorbar(track.d, track.gain, yerr=np.nan_to_num(ends), color=colour, fmt="o", ms=3.5, lw=1.2)
+    if fitted := reward_fits.fit(OWN[track.by], track.d, track.gain):
+        d = np.linspace(track.d.max() / 200, track.d.max(), 200)
+        axis.plot(d, fitted(d), color=BLACK, lw=1.1, ls=":", zorder=3)
+
+
+def form_of(tracks: Sequence[Track]) -> str:
+    """The form fitted to these tracks, as it is written."""
+    return reward_fits.WRITTEN[OWN[tracks[0].by]] if tracks else ""
+
+
+def said(tracks: Sequence[Track]) -> str:
+    """What the gold tracks show, in words."""
+    return "; ".join(
+        f"{track.arm}: gold {number(track.gain[-1])} above the start at a KL of {track.d[-1] ** 2:.2g}, "
+        f"at most {number(float(track.gain.max()))}"
+        for track in tracks
+        if track.reward == "gold"
+    )

@@ -1,0 +1,111 @@
+"""How reward moves with distance from the initial policy: Gao et al.'s forms, fitted and put to the test.
+
+With d = sqrt(KL(policy || initial policy)), KL in nats a sequence, and R the reward gained over the initial
+policy (Gao, Schulman & Hilton 2022, arXiv 2210.10760, §1):
+
+    bon        R(d) = d (alpha - beta d)        best-of-n      highest at d = alpha / (2 beta)
+    rl         R(d) = d (alpha - beta log d)    RL             highest at d = exp(alpha / beta - 1)
+
+Each is linear in its parameters, so least squares has one solution. The origin is left out: there R is 0 by
+definition, and the slope of the second form infinite. Best-of-n has KL(n) = log n - (n - 1) / n exactly.
+
+A form that only follows the points it was fitted to says nothing: `held_out` fits the lower half of the
+range of d and measures R^2 on the rest. Controls: the other form, a straight line, a polynomial of third
+degree. For best-of-n the form *is* the polynomial of two parameters.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from analysis.numbers.means import MINUS
+
+FORMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # name -> columns, of d (points,)
+    "bon": lambda d: np.stack([d, -(d**2)], axis=1),
+    "rl": lambda d: np.stack([d, -d * np.log(d)], axis=1),
+    "linear": lambda d: d[:, None],
+    "cubic": lambda d: np.stack([d, d**2, d**3], axis=1),
+}
+ALPHA, BETA = "\N{GREEK SMALL LETTER ALPHA}", "\N{GREEK SMALL LETTER BETA}"
+WRITTEN = {
+    "bon": f"d ({ALPHA} {MINUS} {BETA} d)",
+    "rl": f"d ({ALPHA} {MINUS} {BETA} log d)",
+    "linear": f"{ALPHA} d",
+    "cubic": "polynomial of degree 3",
+}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A form with its weights, one a column; alpha, then beta where it has one."""
+
+    form: str
+    weights: tuple[float, ...]
+
+    def __call__(self, d: np.ndarray) -> np.ndarray:
+        """The gain at d > 0 (points,)."""
+        return FORMS[self.form](np.asarray(d, dtype=float)) @ np.array(self.weights)
+
+    @property
+    def alpha(self) -> float:
+        return self.weights[0] if self.form != "cubic" else math.nan
+
+    @property
+    def beta(self) -> float:
+        return self.weights[1] if self.form in ("bon", "rl") else math.nan
+
+    @property
+    def top(self) -> float:
+        """The d at which the form is highest; nan where it has no highest point at a finite d > 0."""
+        if not self.beta > 1e-9 * abs(self.alpha):  # a straight line, but for rounding
+            return math.nan
+        ratio = self.alpha / self.beta
+        with np.errstate(over="ignore"):
+            at = float(ratio / 2 if self.form == "bon" else np.exp(ratio - 1))
+        return at if 0 < at < math.inf else math.nan
+
+
+def best_of_n_kl(n: float) -> float:
+    """Nats between the best of n samples and one: log n - (n - 1) / n (Stiennon et al. 2020, App. G.3)."""
+    return math.log(n) - (n - 1) / n
+
+
+def fit(form: str, d: np.ndarray, gain: np.ndarray) -> Fit | None:
+    """Least squares over the points with d > 0; None where they do not settle the form's weights."""
+    d, gain = _usable(d, gain)
+    columns = FORMS[form](d)
+    if len(d) < columns.shape[1] or np.linalg.matrix_rank(columns) < columns.shape[1]:
+        return None
+    weights, *_ = linalg.lstsq(columns, gain)
+    return Fit(form, tuple(float(weight) for weight in weights))
+
+
+def r_squared(fitted: Fit, d: np.ndarray, gain: np.ndarray) -> float:
+    """1 - squares about the fit / squares about the mean of these points; below 0: worse than their mean."""
+    d, gain = _usable(d, gain)
+    about = float(((gain - gain.mean()) ** 2).sum()) if len(gain) else 0.0
+    return 1 - float(((gain - fitted(d)) ** 2).sum()) / about if len(gain) > 1 and about else math.nan
+
+
+def halves(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(points,) of bool: in the lower half of the range from 0 to the largest d, and beyond it."""
+    d = np.asarray(d, dtype=float)
+    middle = d.max() / 2 if len(d) else 0.0
+    return (d > 0) & (d <= middle), d > middle
+
+
+def held_out(form: str, d: np.ndarray, gain: np.ndarray) -> float:
+    """R^2 beyond half the range of the form fitted up to there; nan with too few points on either side."""
+    d, gain = _usable(d, gain)
+    near, far = halves(d)
+    fitted = fit(form, d[near], gain[near])
+    return r_squared(fitted, d[far], gain[far]) if fitted else math.nan
+
+
+def _usable(d: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    d, gain = np.asarray(d, dtype=float), np.asarray(gain, dtype=float)
+    use = (d > 0) & np.isfinite(d) & np.isfinite(gain)
+    return d[use], gain[use]

@@ -1,0 +1,153 @@
+"""Reward models: does a margin of reward mean what it promises, and does length buy reward?
+
+A reward model says that one reply is better than another with confidence sigmoid(|difference of rewards|).
+calibration.csv of a `reward_model` stage has, of its held-out pairs in bins of that confidence, how often the
+labeller agreed: columns bin_low, bin_high, predicted (mean confidence), observed (share), count.
+"""
+
+from collections.abc import Mapping
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from analysis.numbers.means import DASH, Mean, average, shown
+from analysis.numbers.run import Run
+from analysis.numbers.table import measured
+from analysis.page.style import dashes, panels, stacked
+
+KIND = "reward_model"
+QUARTERS = ("q1", "q2", "q3", "q4")  # of the pairs, by the labeller's margin
+METRICS = {  # metric -> what the page calls it
+    "accuracy/train": "accuracy, trained on",
+    "accuracy/validation": "accuracy, held out",
+    "accuracy/gap": "gap",
+    "accuracy/margin=q1": "accuracy, closest quarter",
+    "accuracy/margin=q2": "accuracy, second quarter",
+    "accuracy/margin=q3": "accuracy, third quarter",
+    "accuracy/margin=q4": "accuracy, farthest quarter",
+    "accuracy/longer_is_worse": "accuracy where the longer is worse",
+    "accuracy/longer_is_better": "accuracy where the longer is better",
+    "length/preferred": "prefers the longer",
+    "length/preferred_by_labels": "labels prefer the longer",
+    "length/correlation": "correlation with length",
+    "calibration/error": "calibration error",
+    "members/disagreement": "disagreement of members",
+}
+GREY = "#b0b0b0"
+
+
+def stages(run: Run) -> dict[str, tuple[str, str]]:
+    """Name for a reader -> (arm, stage) of every distinct reward model: one that arms share is named once."""
+    found: dict[str, tuple[str, str]] = {}
+    seen = set()
+    for arm in run.arms:
+        nodes = [node for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage"]
+        nodes = [node for node in nodes if run.graph.config(node)["run"] == KIND]
+        for node in nodes:
+            if node not in seen:
+                seen.add(node)
+                label = run.label(node)
+                found[arm if len(nodes) == 1 else f"{arm}/{label}"] = (arm, label)
+    return found
+
+
+def calibration(run: Run, arm: str, stage: str) -> pd.DataFrame:
+    """The calibration of a stage, seeds pooled: columns as in calibration.csv; empty where there is none."""
+    parts = []
+    for node in dict.fromkeys(node for seed in run.seeds for node in run.nodes(arm, seed)):
+        path = run.folder(node) / "calibration.csv"
+        if node.kind == "stage" and run.label(node) == stage and path.exists():
+            parts.append(pd.read_csv(path))
+    columns = ["bin_low", "bin_high", "predicted", "observed", "count"]
+    if not parts:
+        return pd.DataFrame(columns=columns)
+    rows, means = pd.concat(parts), ["predicted", "observed"]
+    rows = rows[rows["count"] > 0].round({"bin_low": 9, "bin_high": 9})
+    rows[means] = rows[means].mul(rows["count"], axis=0)
+    sums = rows.groupby(["bin_low", "bin_high"])[[*means, "count"]].sum().reset_index()
+    sums[means] = sums[means].div(sums["count"], axis=0)
+    return sums[columns]
+
+
+def draw_calibration(run: Run, palette: Mapping[str, str]) -> Figure | None:
+    """How often the labeller agreed against the model's confidence, a panel a reward model."""
+    found = {name: bins for name, place in stages(run).items() if len(bins := calibration(run, *place))}
+    if not found:
+        return None
+    figure, axes = panels(list(found), 1.95)
+    least = min(0.5, *(bins.observed.min() for bins in found.values()))
+    for name, bins in found.items():
+        axis, colour = axes[name], palette[name.partition("/")[0]]
+        axis.set_title(name)
+        axis.plot([0.5, 1], [0.5, 1], color=GREY, lw=1)
+        error = 1.96 * np.sqrt(bins.observed * (1 - bins.observed) / bins["count"])
+        axis.vlines(bins.predicted, bins.observed - error, bins.observed + error, color=colour, lw=1)
+        axis.plot(bins.predicted, bins.observed, color=colour, lw=1.3)
+        axis.scatter(bins.predicted, bins.observed, s=6 + 160 * bins["count"] / bins["count"].sum(),
+                     color=colour, zorder=3)  # fmt: skip
+    first = axes[next(iter(found))]
+    first.set(xlim=(0.48, 1.02), ylim=(least - 0.05, 1.03))
+    first.xaxis.set_major_locator(mpl.ticker.MultipleLocator(0.1))
+    figure.supxlabel("confidence of the reward model", fontsize=10.5)
+    return figure
+
+
+def draw_margins(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
+    """Accuracy in each quarter of the held-out pairs against the quarter's mean margin by the labeller."""
+    lines: dict[str, list[tuple[float, Mean]]] = {}
+    for name, (arm, stage) in stages(run).items():
+        place = f"{arm}/{stage}"
+        for q in QUARTERS:
+            margin, right = (
+                average(measured(table, place, metric)) for metric in (f"margin/{q}", f"accuracy/margin={q}")
+            )
+            if margin.n and right.n:
+                lines.setdefault(name, []).append((margin.value, right))
+    if not lines:
+        return None
+    styles = dashes(list(palette))
+    colours = {name: palette[name.partition("/")[0]] for name in lines}
+    drawn = {name: styles[name.partition("/")[0]] for name in lines}
+    handles = [Line2D([], [], color=colours[name], ls=drawn[name], marker="o", ms=3.5, label=name)
+               for name in lines]  # fmt: skip
+    figure, (axis,) = stacked(1, 2.4, handles)
+    for name, line in lines.items():
+        x = [at for at, _ in line]
+        axis.plot(x, [right.value for _, right in line], color=colours[name], ls=drawn[name], lw=1.5)
+        for at, right in line:
+            if not np.isnan(right.low):
+                axis.plot([at] * 2, [right.low, right.high], color=colours[name], lw=1, alpha=0.7)
+            axis.plot(at, right.value, "o", color=colours[name], ms=4)
+    axis.axhline(0.5, color="#888888", lw=0.8)
+    axis.set_xlabel("margin of the labeller, mean of each quarter of the pairs", fontsize=9.5)
+    axis.set_ylabel("accuracy, held out", fontsize=9.5)
+    return figure
+
+
+def table_of(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """One row a reward model and metric: mean over models with its interval."""
+    rows = []
+    for name, (arm, stage) in stages(run).items():
+        for metric in METRICS:
+            mean = average(measured(table, f"{arm}/{stage}", metric))
+            if mean.n:
+                rows.append({"reward_model": name, "metric": metric, "value": mean.value, "low": mean.low,
+                             "high": mean.high, "models": mean.n})  # fmt: skip
+    return pd.DataFrame(rows, columns=["reward_model", "metric", "value", "low", "high", "models"])
+
+
+def table_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a metric and a column a reward model, for a reader."""
+    cells = {
+        (row["reward_model"], row["metric"]): shown(Mean(row["value"], row["low"], row["high"], 1, ""))
+        for row in frame.to_dict("records")
+    }
+    models = list(dict.fromkeys(frame.reward_model))
+    there = [metric for metric in METRICS if metric in set(frame.metric)]
+    rows = []
+    for metric in there:
+        rows.append({"": METRICS[metric]} | {name: cells.get((name, metric), DASH) for name in models})
+    return pd.DataFrame(rows)

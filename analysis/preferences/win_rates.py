@@ -1,0 +1,155 @@
+"""How often one policy's reply is better than another's to the same prompt.
+
+A reply of each is drawn for an item: better by score counts 1, equal 1/2. With n samples a side that chance
+is the mean over all n x n pairs, without drawing again; the win rate is its mean over items and seeds.
+
+Items and seeds are both a sample, and crossed: every seed's policies answer the same items. So the interval
+is that of the pigeonhole bootstrap (Owen 2007, Annals of Applied Statistics 1:386): items are drawn with
+replacement, seeds are, and a pair counts by how often both of its were. An item brings both policies' replies
+along, which is the pairing. For few seeds its tails are moved out, as statistics.interval() moves its own.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from itertools import combinations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.numbers.means import DASH, Mean
+from analysis.page.style import WIDTH, margins
+from analysis.preferences.contenders import Replies, paired
+from analysis.statistics.intervals import TAIL, expanded_tail
+
+DRAWS = 2000
+COLUMNS = ["of", "against", "win_rate", "low", "high", "items", "seeds"]
+MOST = 12  # contenders that a page has room for
+By = Mapping[str, Mapping[int, Replies]]  # contender's name -> seed -> what it said
+
+
+def better(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """(items,) chance that a sample of `one` (items, n) beats one of `other` (items, m), ties half."""
+    a, b = one[:, :, None], other[:, None, :]  # (items, n, 1), (items, 1, m)
+    return ((a > b) + 0.5 * (a == b)).mean(axis=(1, 2))
+
+
+def estimate(chances: np.ndarray, draws: int = DRAWS) -> Mean:
+    """The mean of chances (seeds, items) with its pigeonhole interval; nan without any."""
+    seeds, items = chances.shape
+    if not chances.size:
+        return Mean(np.nan, np.nan, np.nan, 0, "")
+    by_seed, by_item = _drawn(seeds, items, draws)
+    found = ((by_seed @ chances) * by_item).sum(axis=1)
+    tail = expanded_tail(seeds) if seeds > 1 else TAIL
+    low, high = np.quantile(found, [tail, 1 - tail])
+    return Mean(float(chances.mean()), float(low), float(high), seeds, "items and seeds")
+
+
+@cache
+def _drawn(seeds: int, items: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
+    """Share of each seed (draws, seeds) and of each item (draws, items) in every resample, of any pair."""
+    rng = np.random.default_rng(0)
+    return (
+        rng.multinomial(seeds, np.full(seeds, 1 / seeds), size=draws) / seeds,
+        rng.multinomial(items, np.full(items, 1 / items), size=draws) / items,
+    )
+
+
+def between(one: Mapping[int, Replies], other: Mapping[int, Replies], score: str = "gold") -> np.ndarray:
+    """Chances (seeds, items) of `one` against `other`; pairs of policies that seeds share count once."""
+    rows: list[np.ndarray] = []
+    seen: set[tuple[int, int]] = set()
+    for seed in sorted(set(one) & set(other)):
+        key = (id(one[seed]), id(other[seed]))
+        if key not in seen and all(score in side[seed].scores for side in (one, other)):
+            seen.add(key)
+            rows.append(better(*paired(one[seed], other[seed], score)))
+    if not rows or len({len(row) for row in rows}) > 1:
+        return np.empty((0, 0))
+    return np.stack(rows)
+
+
+def matrix(said: By, score: str = "gold") -> pd.DataFrame:
+    """One row a pair of contenders, each way."""
+    rows = []
+    for one, other in combinations(said, 2):
+        chances = between(said[one], said[other], score)
+        mean = estimate(chances)
+        if not mean.n:
+            continue
+        about = {"items": chances.shape[1], "seeds": chances.shape[0]}
+        rows.append({"of": one, "against": other, "win_rate": mean.value, "low": mean.low, "high": mean.high}
+                    | about)  # fmt: skip
+        rows.append({"of": other, "against": one, "win_rate": 1 - mean.value, "low": 1 - mean.high,
+                     "high": 1 - mean.low} | about)  # fmt: skip
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def table_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """The matrix for a reader: how often the row beats the column, with the interval."""
+    there = names(frame)
+    cells = {
+        (row["of"], row["against"]): f"{row['win_rate']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+        for row in frame.to_dict("records")
+    }
+    rows = [
+        {"": one} | {other: DASH if one == other else cells.get((one, other), DASH) for other in there}
+        for one in there
+    ]
+    return pd.DataFrame(rows)
+
+
+def names(frame: pd.DataFrame) -> list[str]:
+    """Who is in the matrix, in its order."""
+    return list(dict.fromkeys([*frame.of.iloc[::2], *frame.against.iloc[::2]]))
+
+
+def draw(frame: pd.DataFrame) -> Figure | None:
+    """The matrix as a map: green where the row beats the column for sure, red where it loses for sure."""
+    there = names(frame)
+    if len(there) < 2:
+        return None
+    longest = max(map(len, there))
+    left = min(0.25 + 0.082 * longest, 2.0)
+    cell = min((WIDTH - left - 0.1) / len(there), 0.75)
+    narrow = cell <= 0.45
+    fits = 0.082 * longest < cell  # a name above its column; else the number of its row
+    tall = 0.42 + 0.62 * cell * len(there)
+    figure = Figure(figsize=(WIDTH, tall))
+    right = WIDTH - left - cell * len(there)
+    axis = figure.subplots(gridspec_kw=margins(tall, left=left, right=right, bottom=0.1, top=0.32))
+    found = {(row["of"], row["against"]): row for row in frame.to_dict("records")}
+    colours = mpl.colors.LinearSegmentedColormap.from_list("", ["#e9a487", "#ffffff", "#86c9a6"])
+    for y, one in enumerate(there):
+        for x, other in enumerate(there):
+            if (one, other) not in found:
+                axis.text(x, y, DASH, ha="center", va="center", color="#999999")
+                continue
+            row = found[one, other]
+            sure = row["low"] > 0.5 or row["high"] < 0.5
+            ground = colours(row["win_rate"]) if sure else "#f2f2f2"
+            axis.add_patch(mpl.patches.Rectangle((x - 0.5, y - 0.5), 1, 1, fc=ground, ec="white", lw=1.2))
+            written = f"{row['win_rate']:.2f}"
+            if narrow:
+                written = written.removeprefix("0")
+            axis.text(x, y, written, ha="center", va="center", fontsize=8.5 if narrow else 10)
+    axis.set(xlim=(-0.5, len(there) - 0.5), ylim=(len(there) - 0.5, -0.5))
+    axis.grid(False)
+    axis.xaxis.tick_top()
+    numbers = [str(number + 1) for number in range(len(there))]
+    rows = there if fits else [f"{name}  {number}" for name, number in zip(there, numbers, strict=True)]
+    axis.set_xticks(range(len(there)), there if fits else numbers, fontsize=9)
+    axis.set_yticks(range(len(there)), rows, fontsize=9)
+    axis.tick_params(length=0)
+    for side in axis.spines.values():
+        side.set_visible(False)
+    return figure
+
+
+def said(frame: pd.DataFrame) -> str:
+    """The matrix in words, each pair once."""
+    once = frame.iloc[::2]
+    pairs = zip(once.of, once.against, once.win_rate, strict=True)
+    return "; ".join(f"{one} beats {other} in {rate:.0%}" for one, other, rate in pairs)

@@ -1,0 +1,135 @@
+"""Completions for a reader: which ones the report shows, made safe to show.
+
+They are what a model wrote, so anything may be in them: markup, half characters, a megabyte. They leave
+here as plain text that any encoder accepts; escaping is the template's work. The choice follows a rule.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from analysis.numbers.means import MINUS
+from analysis.numbers.run import Run, read_lines
+from analysis.preferences.contenders import Contender, representatives
+from recipes.spec.graph import Node
+
+LONGEST = 2000  # characters shown of one text
+STEPS = 5  # training steps shown of one arm
+EACH = 3  # correct, and as many incorrect, completions shown of one step
+ITEMS = 6  # held-out problems shown before and after
+SIDES = 6  # policies shown side by side
+
+# Control characters as their visible pictures, so that none acts on the reader's page or terminal.
+CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
+
+
+def safe(text: object) -> str:
+    """Text fit to show: at most LONGEST characters, no lone surrogates, no control characters."""
+    whole = str(text)
+    part = whole[:LONGEST].encode("utf-16", "surrogatepass").decode("utf-16", "replace").translate(CONTROLS)
+    return part if len(whole) <= LONGEST else f"{part}\n[clipped: {len(whole):,} characters in all]"
+
+
+def finite(value: float | None) -> float | None:
+    """The number, or None for what JSON has no word for."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def correct(row: dict[str, Any]) -> bool | None:
+    """Whether the verifier accepts a rollout; None where the arm does not score accuracy."""
+    score = (row.get("rewards") or {}).get("accuracy")
+    return None if score is None or math.isnan(score) else score > 0
+
+
+def rollouts(run: Run) -> list[dict[str, Any]]:
+    """Training completions of every arm's first seed: the first EACH correct and incorrect at STEPS steps.
+
+    Of the answers to one prompt, only the first correct and the first incorrect.
+    """
+    return [row for arm in run.arms for row in _of_arm(run, arm)]
+
+
+def _of_arm(run: Run, arm: str) -> Iterator[dict[str, Any]]:
+    for node in reversed(run.nodes(arm, run.seeds[0])):
+        path = run.folder(node) / "completions.jsonl"
+        if node.kind == "stage" and path.exists():
+            break
+    else:
+        return
+    by_step: dict[int, dict[bool | None, list[dict[str, Any]]]] = {}
+    for row in read_lines(path):
+        kept = by_step.setdefault(row["step"], {}).setdefault(correct(row), [])
+        if len(kept) < EACH and safe(row["prompt"]) not in [other["prompt"] for other in kept]:
+            kept.append(_shown(arm, row))
+    steps = sorted(by_step)
+    last = len(steps) - 1
+    for step in sorted({steps[round(i * last / (STEPS - 1))] for i in range(STEPS)} if steps else []):
+        for group in by_step[step].values():
+            yield from group
+
+
+def _shown(arm: str, row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "arm": arm,
+        "step": row["step"],
+        "prompt": safe(row["prompt"]),
+        "completion": safe(row["completion"]),
+        "answer": safe(row.get("answer", "")),
+        "reward": finite(row["reward"]),
+        "rewards": {safe(name): finite(value) for name, value in (row.get("rewards") or {}).items()},
+        "tokens": row.get("tokens"),
+        "correct": correct(row),
+    }
+
+
+def before_after(run: Run, task: str) -> list[dict[str, Any]]:
+    """The first sample of one held-out problem a difficulty, before and after, of the first arm and seed."""
+    return _beside(run, task, [(name, run.arms[0], name) for name in run.ends])
+
+
+def side_by_side(run: Run, task: str, among: Sequence[Contender]) -> list[dict[str, Any]]:
+    """The same of at most SIDES policies."""
+    chosen = representatives(among, SIDES)
+    return _beside(run, task, [(who.name, who.arm, who.checkpoint) for who in chosen])
+
+
+def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
+    """Of policies (name, arm, checkpoint), as far as their samples are on disk."""
+    read = {name: _first_samples(run, arm, checkpoint, task) for name, arm, checkpoint in policies}
+    names, sides = list(filter(read.get, read)), list(filter(None, read.values()))
+    if not sides:
+        return []
+    shared = [[side[item] for side in sides] for item in sides[0] if all(item in side for side in sides)]
+    by_difficulty = {rows[0].get("difficulty"): rows for rows in reversed(shared)}  # the first of each
+    chosen = sorted(by_difficulty.items(), key=lambda pair: (pair[0] is None, pair[0]))[:ITEMS]
+    return [
+        {
+            "question": safe(rows[0]["question"]),
+            "answer": safe(rows[0]["answer"]),
+            "difficulty": difficulty,
+            "sides": [
+                {
+                    "checkpoint": name,
+                    "completion": safe(row["completions"][0]),
+                    "correct": row["correct"][0],
+                    "scores": _scores(row),
+                }
+                for name, row in zip(names, rows, strict=True)
+            ],
+        }
+        for difficulty, rows in chosen
+    ]
+
+
+def _scores(row: dict[str, Any]) -> str:
+    """`gold 1.20, proxy 0.85, 14 tokens` of the first sample; empty where it was not scored by gold."""
+    named = [f"{name} {row[name][0]:.2f}" for name in ("gold", "proxy") if row.get(name)]
+    named = [text.replace("-0.00", "0.00").replace("-", MINUS) for text in named]
+    return ", ".join([*named, f"{row['tokens'][0]} tokens"]) if named else ""
+
+
+def _first_samples(run: Run, arm: str, checkpoint: str, task: str) -> dict[Any, dict[str, Any]]:
+    asked = Node(run.name, run.scale, arm, run.seeds[0], checkpoint, "eval")
+    node = run.graph.owner(asked)
+    rows = read_lines(run.folder(node) / f"{checkpoint}.samples.jsonl")
+    return {row["item"]: row for row in rows if row["task"] == task and row["completions"]}

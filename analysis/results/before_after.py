@@ -1,0 +1,117 @@
+"""Figures of the evaluations, one panel an arm: before training (grey) and after, against k or difficulty."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.page.style import panels
+from analysis.numbers.means import Mean
+from analysis.numbers.means import average
+from analysis.numbers.run import Run
+
+BEFORE = "#6b6b6b"
+Curve = dict[float, Mean]  # x -> mean and interval
+
+
+def pass_at_k(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> Figure | None:
+    """pass@k against k with 95% bands; a dotted line where the two curves surely cross."""
+    found = curves(run, table, f"{task}/pass@")
+    figure = _draw(run, found, palette, "k samples")
+    if figure is None:
+        return None
+    for arm, axis in zip(_arms(run, found), figure.axes, strict=False):
+        axis.set_xscale("log", base=2)
+        axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%d"))
+        axis.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+        at = crossing_of(found, arm, run.ends)
+        if at is not None:
+            axis.axvline(at, color="#333333", lw=1, ls=":")
+            side, shift = ("left", 3) if at < 4 else ("right", -3)
+            axis.annotate(
+                f"k = {at:.1f}", (at, 0.04), xycoords=("data", "axes fraction"), ha=side, fontsize=9,
+                xytext=(shift, 0), textcoords="offset points",
+            )  # fmt: skip
+    return figure
+
+
+def by_difficulty(
+    run: Run, table: pd.DataFrame, task: str, what: str, palette: Mapping[str, str]
+) -> Figure | None:
+    """`what` (accuracy or length) against the problem's difficulty."""
+    return _draw(run, curves(run, table, f"{task}/{what}/difficulty="), palette, "difficulty")
+
+
+def curves(run: Run, table: pd.DataFrame, prefix: str) -> dict[tuple[str, str], Curve]:
+    """(arm, checkpoint) -> what the metrics `<prefix><x>` say, x rising; no entry where they say nothing."""
+    rows = table[table.metric.str.startswith(prefix) & table.node.isin(run.ends) & table.step.isna()]
+    found: dict[tuple[str, str], Curve] = {}
+    for (arm, node, metric), group in rows.groupby(["arm", "node", "metric"], sort=False):
+        mean = average(group.sort_values("seed"))
+        if mean.n:
+            found.setdefault((str(arm), str(node)), {})[float(str(metric).removeprefix(prefix))] = mean
+    return {key: dict(sorted(curve.items())) for key, curve in found.items()}
+
+
+def crossing_of(found: Mapping[tuple[str, str], Curve], arm: str, ends: Sequence[str]) -> float | None:
+    """Where the mean curves of an arm cross; None unless each is surely above the other at some k.
+
+    Surely: their intervals are apart.
+    """
+    sides = [found.get((arm, end), {}) for end in ends]
+    if len(sides) < 2:
+        return None
+    ks = [k for k in sides[0] if k in sides[1]]
+    before, after = ([side[k] for k in ks] for side in sides)
+    above = any(a.low > b.high for b, a in zip(before, after, strict=True))
+    below = any(a.high < b.low for b, a in zip(before, after, strict=True))
+    return crossing(ks, [b.value for b in before], [a.value for a in after]) if above and below else None
+
+
+def crossing(ks: Sequence[float], before: Sequence[float], after: Sequence[float]) -> float | None:
+    """The first k at which the curves, straight between measured k on a log axis, change places; else None.
+
+    Curves that only touch do not cross; those that run together for a while cross where they meet.
+    """
+    gaps = [a - b for b, a in zip(before, after, strict=True)]
+    apart = [i for i, gap in enumerate(gaps) if gap]
+    for i, j in pairwise(apart):
+        if gaps[i] * gaps[j] < 0:
+            left, right = math.log(ks[i]), math.log(ks[i + 1])
+            return math.exp(left + (right - left) * gaps[i] / (gaps[i] - gaps[i + 1]))
+    return None
+
+
+def _draw(
+    run: Run, found: Mapping[tuple[str, str], Curve], palette: Mapping[str, str], label: str
+) -> Figure | None:
+    arms = _arms(run, found)
+    if not arms:
+        return None
+    figure, axes = panels(arms)
+    for arm in arms:
+        axis = axes[arm]
+        axis.set_title(arm)
+        styles = [(BEFORE, "--"), (palette[arm], "-")][-len(run.ends) :]
+        for name, (colour, line) in zip(run.ends, styles, strict=True):
+            curve = found.get((arm, name), {})
+            if not curve:
+                continue
+            x, means = list(curve), list(curve.values())
+            low = [m.value if math.isnan(m.low) else m.low for m in means]
+            high = [m.value if math.isnan(m.high) else m.high for m in means]
+            axis.fill_between(x, low, high, color=colour, alpha=0.22, lw=0)
+            axis.plot(
+                x, [m.value for m in means], color=colour, ls=line, lw=1.6, marker="o", ms=3.2, label=name
+            )
+    axes[arms[0]].legend(fontsize=9, loc="best", handlelength=1.8)
+    figure.supxlabel(label, fontsize=10.5)
+    return figure
+
+
+def _arms(run: Run, found: Mapping[tuple[str, str], Curve]) -> list[str]:
+    """Those that have a panel, in its order: with a policy at the end, not only the start that arms share."""
+    return [arm for arm in run.arms if any((arm, end) in found for end in run.ends[-1:])]

@@ -1,0 +1,122 @@
+"""What the report's intervals cover and what they leave out."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.numbers import tasks
+from analysis.numbers.means import DASH
+from analysis.numbers.means import average
+from analysis.numbers.means import number
+from analysis.statistics.intervals import ENOUGH
+from analysis.statistics.intervals import covers
+from analysis.numbers.run import Run
+from analysis.numbers.table import measured
+from analysis.numbers.run import read_lines
+from recipes.spec.graph import Node
+
+
+def fixed(run: Run) -> str:
+    """What stays the same from seed to seed, in a few words."""
+    return "for this base model and these problems" if shares_base(run) else "for these problems"
+
+
+def scope(run: Run) -> str:
+    """The same as a sentence: what no interval over seeds can tell of."""
+    if shares_base(run):
+        same, other = (
+            "starts from the same base model and answers the same problems",
+            "base model or other problems",
+        )
+    else:
+        same, other = "answers the same problems", "set of problems"
+    return (
+        f"Intervals over seeds are {fixed(run)}: every seed {same}, so how another {other} would change a "
+        "number is not in them."
+    )
+
+
+def shares_base(run: Run) -> bool:
+    """Whether all seeds of the first arm start from one model: a pinned stage's, the Hub's or a folder's."""
+    grids = [run.nodes(run.arms[0], seed) for seed in run.seeds]
+    pinned = set.intersection(*map(set, grids)) if len(grids) > 1 else set()
+    stages = [node for node in grids[0] if node.kind == "stage"]
+    return bool(pinned) or any(run.graph.model_of(node) for node in stages)
+
+
+def coverage(n: int) -> str:
+    """How often the interval of n seeds is right, in a sentence or two."""
+    if n < 2:
+        return "With one seed there is no interval over seeds."
+    how = "The interval is a bootstrap over seeds, widened for few of them (Hesterberg 2015)."
+    if n < ENOUGH:
+        how = f"With {n} seeds the interval is the range of the differences."
+    return f"{how} It is called 95%; with {n} seeds it covers the truth in about {covers(n):.0%} of cases."
+
+
+def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """The standard error of each accuracy among tables.arms() `rows`, and the shares of its square."""
+    found = []
+    read: dict[Node, dict[str, dict[Any, float]]] = {}
+    for row in rows.to_dict("records"):
+        at, task = f"{row['arm']}/{row['checkpoint']}", row["task"]
+        items, sampling = (
+            average(measured(table, at, f"{task}/variance/{part}")).value for part in ("items", "sampling")
+        )
+        models = measured(table, at, f"{task}/accuracy").drop_duplicates("source").value.dropna()
+        if math.isnan(items) or not len(models):
+            continue
+        rates = _rates(run, row["arm"], row["checkpoint"], task, read)
+        squares = components(models.tolist(), items, sampling, rates)
+        whole = sum(squares.values())
+        shares = {name: f"{square / whole:.0%}" if whole else DASH for name, square in squares.items()}
+        error = number(math.sqrt(whole))
+        found.append({"checkpoint": tasks.row_name(run, row), "standard error": error} | shares)
+    columns = ["checkpoint", "standard error", "problems", "sampling", "seeds"]
+    return pd.DataFrame(found, columns=columns).fillna(DASH)
+
+
+def components(
+    accuracies: Sequence[float], items: float, sampling: float, rates: np.ndarray
+) -> dict[str, float]:
+    """The parts of the variance of a mean accuracy over models; they add up to its standard error squared.
+
+    problems: drawing others, which no number of seeds averages out. sampling: drawing the answers again.
+    seeds (of two models or more): training again, that is the variance between models without sampling.
+
+    One accuracy a model; the mean over models of what evals.passk.variance says of `items` and `sampling`;
+    share of right answers `rates` (models, items). Two-way random effects, unbiased before parts below zero
+    are cut. Problems make for what the rates of different models have in common, the mean covariance of two
+    of them; which problems one model happens to be better at is drawn again with the next seed. `items` has
+    both in it and serves where there is one model.
+    """
+    n = len(accuracies)
+    squares = {"problems": items, "sampling": sampling / n}
+    if n > 1:
+        squares["seeds"] = max(float(np.var(accuracies, ddof=1)) - sampling, 0.0) / n
+    models, count = rates.shape
+    if models > 1 and count > 1:
+        common = np.cov(rates)[~np.eye(models, dtype=bool)].mean()
+        squares["problems"] = max(float(common), 0.0) / count
+    return squares
+
+
+def _rates(
+    run: Run, arm: str, checkpoint: str, task: str, read: dict[Node, dict[str, dict[Any, float]]]
+) -> np.ndarray:
+    """Share of right answers (models, items), of the items that all models were asked; `read` is a cache."""
+    asked = [Node(run.name, run.scale, arm, seed, checkpoint, "eval") for seed in run.seeds]
+    nodes = list(dict.fromkeys(run.graph.owner(node) for node in asked))
+    for node in nodes:
+        if node not in read:
+            read[node] = {}
+            for row in read_lines(run.folder(node) / f"{node.name}.samples.jsonl"):
+                if row["correct"][0] is not None:  # of a task that something verifies
+                    read[node].setdefault(row["task"], {})[row["item"]] = float(np.mean(row["correct"]))
+    models = [read[node][task] for node in nodes if task in read[node]]
+    shared = set.intersection(*map(set, models)) if models else set()
+    found = [[rates[item] for item in sorted(shared)] for rates in models]
+    return np.array(found).reshape(len(models), len(shared))

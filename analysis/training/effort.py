@@ -1,0 +1,128 @@
+"""Figures in which arms share a panel: entropy against accuracy, accuracy against updates and samples."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from analysis.numbers import reach
+from analysis.numbers.run import Run
+from analysis.numbers.table import binned, curves
+from analysis.page import rows
+from analysis.page.style import LINE, WIDTH, dashes, margins
+
+MARKS = 5  # points of a trajectory marked, from first to last at equal distances in time
+COARSE = 25  # points of a line among others
+UNITS = {"updates": "updates (optimizer steps)", "samples": "samples (completions)"}
+
+
+def trajectory(table: pd.DataFrame, arm: str) -> pd.DataFrame:
+    """Columns accuracy and entropy of an arm, means over seeds, in order of time; empty without either."""
+    logged = table[table.arm == arm]
+    found = [binned(logged[logged.metric == metric], COARSE) for metric in ("accuracy", "entropy")]
+    if not all(len(seeds) for seeds in found):
+        return pd.DataFrame()
+    names = ("accuracy", "entropy")
+    path = {name: seeds.mean(axis=1) for name, seeds in zip(names, found, strict=True)}
+    return pd.DataFrame(path).interpolate().dropna()
+
+
+def entropy_accuracy(table: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
+    """Entropy against accuracy of the rollouts: a line an arm, a ring at the start, a disc at the end."""
+    logged = curves(table, ["accuracy", "entropy"]).dropna(subset=["value"])
+    paths = {arm: path for arm in palette if len(path := trajectory(logged, arm)) > 1}
+    if not paths:
+        return None
+    figure, (axis,) = _panels(list(palette), list(paths), palette, 1, 3.0)
+    styles = dashes(list(palette))
+    for arm, path in paths.items():
+        colour = palette[arm]
+        axis.plot(path.accuracy, path.entropy, color=colour, lw=1.5, ls=styles[arm])
+        marked = path.iloc[np.linspace(0, len(path) - 1, MARKS).round().astype(int)]
+        for size, ground, part in (
+            (4.5, "white", marked[:1]),
+            (2.8, colour, marked[1:-1]),
+            (6.5, colour, marked[-1:]),
+        ):
+            axis.plot(part.accuracy, part.entropy, "o", color=colour, ms=size, mfc=ground)
+    axis.set_xlabel("accuracy of training rollouts")
+    axis.set_ylabel("entropy, nats per token", fontsize=9.5)
+    return figure
+
+
+def effort(table: pd.DataFrame, arm: str, unit: str) -> pd.Series:
+    """Accuracy, trailing mean of rollouts and mean over seeds, by updates or by samples; maybe empty."""
+    logged = table[table.arm == arm]
+    accuracy = binned(logged[logged.metric == "accuracy"], 10**9).rolling(reach.WINDOW).mean()
+    if unit == "updates" or not len(accuracy):
+        return accuracy.mean(axis=1)
+    samples = binned(logged[logged.metric == "samples"], 10**9)
+    if not len(samples):
+        return pd.Series(dtype=float)
+    samples = samples.reindex(accuracy.index, method="ffill")
+    return pd.Series(accuracy.mean(axis=1).to_numpy(), index=samples.mean(axis=1).to_numpy())
+
+
+def accuracy_by_effort(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
+    """Accuracy against updates and, beside it, against samples; dotted: the levels that claims name."""
+    logged = curves(table, ["accuracy", "samples"]).dropna(subset=["value"])
+    lines = {unit: {arm: effort(logged, arm, unit).dropna() for arm in palette} for unit in UNITS}
+    arms = [arm for arm in palette if len(lines["samples"][arm]) > 1]
+    if not arms:
+        return None
+    figure, axes = _panels(list(palette), arms, palette, 2, 2.5)
+    styles = dashes(list(palette))
+    for axis, (unit, label) in zip(axes, UNITS.items(), strict=True):
+        for arm in arms:
+            line = lines[unit][arm]
+            line = line[:: max(1, len(line) // (2 * COARSE))]
+            axis.plot(line.index, line, color=palette[arm], lw=1.5, ls=styles[arm])
+        for level in reach.levels(run.spec.get("claims", [])):
+            axis.axhline(float(level), color="#333333", lw=1, ls=":")
+        axis.set_xlabel(label, fontsize=9)
+        axis.tick_params(labelsize=8.5)
+        axis.locator_params(axis="x", nbins=4)
+    axes[1].sharey(axes[0])
+    axes[1].tick_params(labelleft=False)
+    return figure
+
+
+def effort_rows(table: pd.DataFrame, unit: str, level: str, palette: Mapping[str, str]) -> list[rows.Row]:
+    """What an accuracy cost each arm in updates or samples, the cheapest first.
+
+    A run that never got there counts with its whole budget, so that its arm's mean is at least what is shown.
+    """
+    found = []
+    for arm in palette:
+        here = table[(table.arm == arm) & table.step.isna()].drop_duplicates(["source", "metric"])
+        cost = here[here.metric == f"{unit}_to/accuracy={level}"].set_index("source").value
+        if not len(cost):
+            continue
+        budget = here[here.metric == f"{unit}_to/budget"].set_index("source").value.reindex(cost.index)
+        spent, never = cost.fillna(budget), int(cost.isna().sum())
+        mean = float(spent.mean())
+        text = f"{mean:,.0f}" if not never else f"at least {mean:,.0f} ({never} of {len(cost)} never)"
+        found.append(rows.Row(arm, tuple(spent), mean, math.nan, math.nan, text, palette[arm]))
+    return sorted(found, key=lambda row: row.mean)
+
+
+def _panels(
+    every: list[str], arms: list[str], palette: Mapping[str, str], columns: int, height: float
+) -> tuple[Figure, list[Axes]]:
+    """Panels side by side above a legend of the arms in two columns."""
+    legend = LINE * ((len(arms) + 1) // 2)
+    tall = height + legend + 0.12
+    figure = Figure(figsize=(WIDTH, tall))
+    around = margins(tall, left=0.7, right=0.14, bottom=legend + 0.55, top=0.12)
+    axes = figure.subplots(1, columns, squeeze=False, gridspec_kw=around | {"wspace": 0.1})[0]
+    styles = dashes(every)
+    handles = [Line2D([], [], color=palette[arm], ls=styles[arm], lw=1.8, label=arm) for arm in arms]
+    figure.legend(
+        handles=handles, loc="lower left", ncols=2, fontsize=9, handlelength=2.2, borderpad=0,
+        bbox_to_anchor=(0.03, 0.01), labelspacing=0.25, columnspacing=1.4,
+    )  # fmt: skip
+    return figure, list(axes)

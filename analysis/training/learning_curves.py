@@ -1,0 +1,182 @@
+"""Learning curves, one panel an arm: what training logged against the step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.numbers.run import Run
+from analysis.numbers.table import binned, curves
+from analysis.page.style import panels, powers_of_ten
+from analysis.training.loss_settings import reference_every
+from analysis.training.objectives import stages
+
+
+@dataclass(frozen=True)
+class Series:
+    """One figure: the metrics drawn in each panel, as (name, label, line style)."""
+
+    name: str
+    title: str
+    caption: str
+    metrics: tuple[tuple[str, str, str], ...]
+    log: bool = False  # the axis, where any value is above zero
+    older: str = ""  # the metric of runs made before the first of `metrics` was measured
+
+
+TRAINING = (
+    Series(
+        "accuracy",
+        "Accuracy of training rollouts",
+        "Share of sampled answers that the verifier accepts. It should rise and flatten.",
+        (("accuracy", "", "-"),),
+    ),
+    Series(
+        "length",
+        "Response length in tokens",
+        "Correct (solid) and incorrect (dashed) apart: growth of the incorrect alone is length bias.",
+        (("length/correct", "correct", "-"), ("length/incorrect", "incorrect", "--")),
+    ),
+    Series(
+        "reward",
+        "Reward",
+        "What the arm was trained on: compare it with accuracy; reward that rises alone is being gamed.",
+        (("reward", "", "-"),),
+    ),
+    Series(
+        "entropy",
+        "Entropy of the policy, nats per token",
+        "Exploration left: near zero the samples of a group no longer differ and learning stops.",
+        (("entropy", "", "-"),),
+    ),
+    Series(
+        "kl",
+        "KL divergence to the reference policy",
+        "How far the policy has moved from the reference",
+        (("kl", "", "-"),),
+    ),
+    Series(
+        "kl-estimators",
+        "KL divergence to the reference policy, estimated",
+        "From sampled tokens: the log ratio (k1), its square (k2), Schulman's k3; beside the exact one.",
+        (("kl/exact", "exact", "-"), ("kl/k1", "k1", ":"), ("kl/k2", "k2", "-."), ("kl/k3", "k3", "--")),
+    ),
+    Series(
+        "clip",
+        "Share of clipped tokens",
+        "Tokens whose gradient the clip cuts: where there are none (below the axis), it plays no part.",
+        (("clip_fraction", "", "-"),),
+        log=True,
+        older="clip_ratio/region_mean",
+    ),
+    Series(
+        "zero-variance",
+        "Share of groups with zero variance",
+        "Groups whose rewards are all alike teach nothing: here the batch shrinks without saying so.",
+        (("frac_reward_zero_std", "", "-"),),
+    ),
+)
+PREFERENCES = (
+    Series(
+        "gold-proxy",
+        "Gold and proxy reward of training rollouts",
+        "What the reward model says (dashed) and what is true (solid): apart, the model is being exploited.",
+        (("rewards/gold/mean", "gold", "-"), ("rewards/reward_model/mean", "proxy", "--")),
+    ),
+    Series(
+        "explained-variance",
+        "What the critic explains",
+        "Share of the variance of returns that the critic foresaw; below 0 it is worse than a constant.",
+        (("explained_variance", "", "-"),),
+    ),
+    Series(
+        "value-loss",
+        "Loss of the critic",
+        "Squared error of its values: a critic that starts from the reward model should start low.",
+        (("value_loss", "", "-"),),
+    ),
+    Series(
+        "implicit-reward",
+        "Accuracy of the implicit reward",
+        "Share of training pairs whose chosen reply gained more log-probability than the rejected one.",
+        (("rewards/accuracies", "", "-"),),
+    ),
+    Series(
+        "pair-logps",
+        "Log-probability of chosen and rejected replies",
+        "Both may fall while the margin grows: then neither reply becomes likelier.",
+        (("logps/chosen", "chosen", "-"), ("logps/rejected", "rejected", "--")),
+    ),
+)
+
+
+def draw(table: pd.DataFrame, series: Series, palette: Mapping[str, str]) -> Figure | None:
+    """Learning curves, one panel an arm: a thin line a seed (where one metric is drawn), mean and range."""
+    names = [name for name, _, _ in series.metrics]
+    wanted = curves(table, names).dropna(subset=["value"])
+    if series.older and not len(wanted):
+        wanted = curves(table, [series.older]).dropna(subset=["value"]).assign(metric=names[0])
+    arms = [arm for arm in palette if arm in set(wanted.arm)]
+    if not arms:
+        return None
+    figure, axes = panels(arms)
+    groups = dict(tuple(wanted.groupby(["arm", "metric"])))
+    reference = binned(groups.get((arms[0], names[0])))
+    for arm in arms:
+        axis, colour = axes[arm], palette[arm]
+        axis.set_title(arm)
+        if arm != arms[0] and len(reference):
+            axis.plot(reference.index, reference.mean(axis=1), color="#b0b0b0", lw=1)
+        for metric, label, line in series.metrics:
+            seeds = binned(groups.get((arm, metric)))
+            if not len(seeds):
+                continue
+            if len(series.metrics) < 3:
+                low, high = seeds.min(axis=1), seeds.max(axis=1)
+                axis.fill_between(seeds.index, low, high, color=colour, alpha=0.15, lw=0)
+            if len(series.metrics) == 1:  # with two, the lines of seeds cannot be told apart
+                axis.plot(seeds.index, seeds, color=colour, lw=0.5, alpha=0.45, ls=line)
+            axis.plot(seeds.index, seeds.mean(axis=1), color=colour, lw=1.8, ls=line, label=label or None)
+        if any(label for _, label, _ in series.metrics) and arm == arms[0]:
+            axis.legend(fontsize=9, loc="best", handlelength=1.6)
+    if series.log and (wanted.value > 0).any():
+        powers_of_ten(axes[arms[0]], wanted.value[wanted.value > 0])
+    figure.supxlabel("step", fontsize=10.5)
+    return figure
+
+
+def of_rl(table: pd.DataFrame, by: str = "reward") -> pd.DataFrame:
+    """The curves of stages that log `by`; those of one arm end to end, steps and samples counted on."""
+    logged = table[table.step.notna()]
+    parts = []
+    for _, rows in logged.groupby("arm", sort=False):
+        nodes = rows.node[rows.metric == by].unique()  # upstream first
+        done = {"step": 0.0, "samples": 0.0}
+        for node in nodes:
+            part = rows[rows.node == node]
+            if done["step"]:
+                counted = part.value.where(part.metric != "samples", part.value + done["samples"])
+                part = part.assign(step=part.step + done["step"], value=counted)
+            done = {"step": part.step.max(), "samples": part.value[part.metric == "samples"].max()}
+            parts.append(part)
+    return pd.concat(parts) if parts else logged[:0]
+
+
+def distance(run: Run) -> str:
+    """The end of the caption of `kl`: PPO's is a completion's, that of the others a token's."""
+    kinds = {run.graph.config(node)["run"] for node in run.all_nodes() if node.kind == "stage"}
+    if {"ppo", "grpo"} <= kinds:
+        return ", in nats: per completion of PPO, per token of GRPO."
+    return ", in nats per completion." if "ppo" in kinds else ", in nats per token."
+
+
+def reference(run: Run) -> str:
+    """What the KL divergence is measured to, by the first arm's config; empty where no stage has one."""
+    for node in stages(run, run.arms[0], run.seeds[0]):
+        args = run.graph.config(node)["args"]
+        if args.get("beta"):
+            every = reference_every(args)
+            follows = f"follows the policy every {every} steps"
+            return f" The reference {follows if every else 'is the model that training started from'}."
+    return ""

@@ -1,0 +1,109 @@
+"""Which loss was really run: the objective of each arm's RL stage by its resolved config, and how exact."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.numbers.means import DASH
+from analysis.numbers.run import Run
+from analysis.training.loss_settings import DESCRIBED, _clip
+from recipes.spec.graph import Node
+
+RL = ("grpo", "policy_gradient", "ppo", "dpo")  # stage kinds
+CONFORMANCE = "results/published/conformance.csv"
+PLAIN = {  # advantage -> name in the conformance table, without a ratio
+    "moving_average": "reinforce",
+    "leave_one_out": "rloo",
+    "positive": "online_rft",
+    "raw": "raw",
+    "best": "best",
+}
+
+
+def name(config: Mapping[str, Any]) -> str:
+    """The objective of a `grpo` stage's resolved config, as the conformance table calls it."""
+    args, advantage, ratio = config["args"], config.get("advantage"), config.get("importance_ratio")
+    loss = args.get("loss_type", "dapo")  # TRL's default
+    if ratio == "none":
+        return PLAIN.get(advantage or "", f"{advantage or loss}, no ratio")
+    if ratio == "sequence_token":
+        return "gspo-token"
+    noise = "-noise" if config.get("old_logp_noise") else ""
+    if args.get("importance_sampling_level") == "sequence":
+        return "gspo" + noise
+    if advantage == "process":
+        return "grpo-process"
+    if advantage:
+        return f"{PLAIN[advantage]}-clipped"
+    if loss == "dapo" and config.get("dynamic_sampling"):
+        return "dapo-dynamic"
+    if loss != "grpo":
+        return loss
+    kl = "-kl" if args.get("beta") else ""
+    return "grpo" + (noise or kl or ("-overlong" if args.get("mask_truncated_completions") else ""))
+
+
+def stages(run: Run, arm: str, seed: int) -> Iterator[Node]:
+    """The owners of an arm's RL stages, upstream first."""
+    for node in run.nodes(arm, seed):
+        if node.kind == "stage" and run.graph.config(node)["run"] in RL:
+            yield node
+
+
+def _own(run: Run, arm: str) -> Iterator[Node]:
+    """The arm's stages of this recipe."""
+    return (n for n in run.nodes(arm, run.seeds[0]) if n.kind == "stage" and n.recipe == run.name)
+
+
+def clip_range(run: Run, arm: str) -> tuple[float, float] | None:
+    """The ratios at which the last RL stage of an arm clips, 0: never; None where nothing is clipped."""
+    nodes = list(stages(run, arm, run.seeds[0]))
+    return _clip(run.graph.config(nodes[-1])) if nodes else None
+
+
+def optimised(run: Run) -> pd.DataFrame:
+    """One row an arm and RL stage, with what defines its loss; empty where no arm has such a stage."""
+    rows: list[dict[str, str]] = []
+    for arm in run.arms:
+        nodes = list(stages(run, arm, run.seeds[0]))
+        if not nodes:
+            kinds = dict.fromkeys(run.graph.config(node)["run"] for node in _own(run, arm))
+            rows.append({"arm": arm, "objective": ", ".join(kinds)})
+        for node in nodes:
+            config = run.graph.config(node)
+            described = DESCRIBED[config["run"]](config)
+            rows.append({"arm": arm + (f"/{run.label(node)}" if len(nodes) > 1 else "")} | described)
+    if not any("ratio" in row for row in rows):
+        return pd.DataFrame()
+    frame = pd.DataFrame(rows).fillna(DASH)
+    first = list(next(row for row in rows if "ratio" in row))  # the order of columns
+    return frame[[column for column in first if column != "also" or (frame[column] != DASH).any()]]
+
+
+def grouped(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same with one row for all arms that minimise one loss."""
+    if not len(frame):
+        return frame
+    settings = [column for column in frame.columns if column != "arm"]
+    return frame.groupby(settings, sort=False).arm.agg(", ".join).reset_index()[["arm", *settings]]
+
+
+def conformance(run: Run) -> pd.DataFrame:
+    """The rows of the conformance table for the objectives of the run's stages; empty without them."""
+    path = run.root / CONFORMANCE
+    names: set[str] = set()
+    for arm in run.arms:
+        for node in stages(run, arm, run.seeds[0]):
+            config = run.graph.config(node)
+            names.add(name(config) if config["run"] == "grpo" else config["run"])
+    rows = _rows(path)
+    return rows.loc[rows.objective.isin(names)].reset_index(drop=True)
+
+
+def _rows(path: Path) -> pd.DataFrame:
+    columns = ["objective", "property", "status", "size", "note"]
+    if not path.exists():
+        return pd.DataFrame(columns=columns)
+    return pd.read_csv(path, dtype=str, keep_default_na=False).loc[:, columns]

@@ -1,0 +1,76 @@
+"""How far importance ratios left 1: the stages' ratios.csv, one panel an arm."""
+
+import math
+from collections.abc import Mapping
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.numbers.means import MINUS
+from analysis.numbers.run import Run
+from analysis.page.style import panels, powers_of_ten
+from analysis.training.objectives import clip_range, stages
+
+LEVELS = {"token": "-", "sequence": "--"}
+
+
+def read(run: Run, arm: str) -> pd.DataFrame:
+    """The histograms of an arm's stages and seeds added up: columns level, low, high, count; maybe empty.
+
+    Bins are of the log ratio, [low, high).
+    """
+    nodes = {node for seed in run.seeds for node in stages(run, arm, seed)}
+    files = [run.folder(node) / "ratios.csv" for node in sorted(nodes)]
+    parts = [pd.read_csv(path) for path in files if path.exists()]
+    if not parts:
+        return pd.DataFrame(columns=["level", "low", "high", "count"])
+    return pd.concat(parts).groupby(["level", "low", "high"])["count"].sum().reset_index()
+
+
+def draw(run: Run, palette: Mapping[str, str]) -> Figure | None:
+    """Share of token and of sequence ratios in each bin, log scales; dotted: the arm's clip range."""
+    found = {arm: counts for arm in run.arms if len(counts := read(run, arm)) and counts["count"].sum()}
+    if not found:
+        return None
+    figure, axes = panels(list(found))
+    reach, shares = [1e-6], []
+    for arm, counts in found.items():
+        axes[arm].set_title(arm)
+        for level, line in LEVELS.items():
+            part = counts[counts.level == level].sort_values("low")
+            if not part["count"].sum():
+                continue
+            share = part["count"] / part["count"].sum()
+            edges = [*part.low, part.high.iloc[-1]]
+            axes[arm].stairs(share, edges, color=palette[arm], ls=line, lw=1.4, label=level)
+            shares += share[share > 0].tolist()
+            seen = part[part["count"] > 0]
+            reach += [*seen.low.abs(), *seen.high.abs()]
+        for bound in filter(None, clip_range(run, arm) or ()):
+            axes[arm].axvline(math.log(bound), color="#333333", lw=1, ls=":")
+            reach.append(abs(math.log(bound)))
+    first = axes[next(iter(found))]
+    first.legend(fontsize=9, loc="best", handlelength=1.8)
+    least = min((abs(x) for x in _edges(found) if x), default=1e-6)
+    first.set_xscale("symlog", linthresh=least, linscale=0.5)
+    most = math.ceil(math.log10(max(reach)) + 0.05)
+    first.set_xlim(-(10.0**most), 10.0**most)
+    powers = [power for power in (most - 1, most - 4) if 10.0**power > least]
+    ticks = {0.0: "0"} | {sign * 10.0**power: _power(sign, power) for sign in (-1, 1) for power in powers}
+    powers_of_ten(first, shares)
+    for axis in axes.values():
+        axis.set_xticks(list(ticks), list(ticks.values()), fontsize=8.5)
+        axis.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+    figure.supxlabel("log ratio", fontsize=10.5)
+    return figure
+
+
+def _power(sign: int, power: int) -> str:
+    """`0.1`, `1e-4`."""
+    return ("" if sign > 0 else MINUS) + (f"{10.0**power:g}" if -3 <= power <= 2 else f"1e{power}")
+
+
+def _edges(found: Mapping[str, pd.DataFrame]) -> np.ndarray:
+    return np.unique(np.concatenate([counts.low.to_numpy() for counts in found.values()]))

@@ -1,0 +1,122 @@
+"""The differences that a claim is judged by: `of` less `against`, paired by seed, or why there are none.
+
+A claim on `updates_to/` or `samples_to/` may meet runs that never reached the level. Both sides then stop at
+the smaller budget of the two: a run that had not reached the level by then counts as that budget (the
+restricted time of survival analysis, Royston & Parmar 2013), so that no arm gains by a longer run or by
+giving up. Such a difference is one-sided: the true one is at least it where `of` did not arrive, at most it
+where `against` did not. Both are remembered, for no verdict may rest on the side that is unknown. Where
+neither arrived nothing is known, and the seed is left out.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.numbers.reach import budget_of
+from analysis.numbers.table import measured
+
+STILL = 1e-6  # largest |importance ratio - 1| that counts as no departure from 1
+DEPARTURE = "max/ratio_deviation"
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """One difference a seed; `at_least`, `at_most`: some true differences are larger, smaller than told."""
+
+    seeds: tuple[int, ...] = ()
+    differences: tuple[float, ...] = ()
+    at_least: bool = False
+    at_most: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def pairs(claim: dict[str, Any], table: pd.DataFrame, scale: str, seeds: Iterable[int]) -> Pairs:
+    """The differences of a claim, from the final numbers of the arms and seeds that were asked for."""
+    if scale not in claim.get("scales", [scale]):
+        return Pairs(notes=(f"claimed at scale {', '.join(claim['scales'])} only",))
+    sides = [(claim["of"], claim["metric"])]
+    if claim.get("against"):
+        sides.append((claim["against"], claim.get("against_metric", claim["metric"])))
+    reason = next((found for at, metric in sides if (found := _absent(table, at, metric))), "")
+    if not reason and claim.get("needs") == "ratio":
+        arms = dict.fromkeys(at.partition("/")[0] for at, _ in sides)
+        reason = next((found for arm in arms if (found := _still(table, arm))), "")
+    if reason:
+        return Pairs(notes=(reason,))
+    return _subtract(table, sides, list(seeds))
+
+
+def _subtract(table: pd.DataFrame, sides: list[tuple[str, str]], seeds: list[int]) -> Pairs:
+    found = [_side(table, at, metric) for at, metric in sides]
+    if len({budget_of(metric) or metric for _, metric in sides}) == 1:  # one unit: one budget for both
+        least = pd.concat([side.budget for side in found], axis=1).min(axis=1, skipna=False)
+        found = [side.assign(budget=least.reindex(side.index)) for side in found]
+    of, against = _stopped(found[0]), _stopped(found[-1])
+    if len(sides) == 1:
+        against = of.assign(value=0.0, source="", late=False)
+    columns = {"d": of.value - against.value, "source": of.source + " " + against.source}
+    frame = pd.DataFrame(columns).dropna()
+    frame["late"], frame["rival_late"] = of.late.reindex(frame.index), against.late.reindex(frame.index)
+    missing = [seed for seed in seeds if seed not in frame.index]
+    notes = [f"no number for seed {_list(missing)}"] if missing else []
+    for (at, _), late in zip(sides, ("late", "rival_late"), strict=False):
+        if count := int(frame[late].sum()):
+            notes.append(f"{at} did not reach it with {count} of {len(frame)} seeds: the budget is counted")
+    neither = frame.late & frame.rival_late
+    if neither.any():
+        notes.append(f"neither reached it with seed {_list(frame.index[neither])}: left out")
+    known = frame[~neither]
+    alone = known.drop_duplicates("source")
+    if len(alone) < len(known):
+        notes.append(f"{len(known)} seeds share {len(alone)} model{'s' * (len(alone) > 1)}")
+    return Pairs(
+        seeds=tuple(int(seed) for seed in alone.index),
+        differences=tuple(alone.d.tolist()),
+        at_least=bool(alone.late.any()),
+        at_most=bool(alone.rival_late.any()),
+        notes=tuple(notes),
+    )
+
+
+def _side(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
+    """Columns value, source, budget by seed; a metric that is no `…_to/` has no budget."""
+    found = measured(table, at, metric)[["value", "source"]]
+    budget = budget_of(metric)
+    return found.assign(budget=measured(table, at, budget).value if budget else np.nan)
+
+
+def _stopped(side: pd.DataFrame) -> pd.DataFrame:
+    """The side with every run stopped at its budget; `late`: it had not reached the level by then."""
+    late = side.budget.notna() & ~(side.value <= side.budget)
+    return side.assign(value=side.value.mask(late, side.budget), late=late)
+
+
+def _absent(table: pd.DataFrame, at: str, metric: str) -> str:
+    """Why there is no such number, or empty."""
+    arm, _, node = at.partition("/")
+    if arm not in set(table.arm):
+        return f"arm {arm} was not run"
+    if len(measured(table, at, metric)):
+        return ""
+    there = table.metric[(table.arm == arm) & (table.node == node) & table.step.isna()].unique()
+    near = get_close_matches(metric, list(there), n=1, cutoff=0.5)
+    return f"no {metric} at {at}" + (f"; nearest: {near[0]}" if near else "")
+
+
+def _still(table: pd.DataFrame, arm: str) -> str:
+    """Why a claim about importance ratios cannot be judged by this arm, or empty."""
+    rows = table[(table.arm == arm) & (table.metric == DEPARTURE) & table.step.isna()].dropna(subset="value")
+    if not len(rows):
+        return f"arm {arm} has no {DEPARTURE}: nothing says that its importance ratio ever left 1"
+    largest = rows.groupby("seed").value.max().min()
+    if largest < STILL:
+        return f"the importance ratio of arm {arm} never left 1 ({DEPARTURE} = {largest:g})"
+    return ""
+
+
+def _list(seeds: Iterable[Any]) -> str:
+    return ", ".join(str(seed) for seed in seeds)

@@ -1,0 +1,98 @@
+"""The paper's numbers beside ours, each in the paper's unit."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from analysis.numbers import tasks
+from analysis.numbers.means import DASH, Mean, average, percent, shown
+from analysis.numbers.run import Run
+from analysis.numbers.table import measured
+from analysis.preferences import contenders
+
+OTHER_SCALE = "different scale: not comparable in level"
+# what an entry with `of` and `against` is: metric -> table of preferences.TABLES and its column
+PAIRED = {
+    "win_rate": ("win_rates", "win_rate", "low", "high"),
+    "length_controlled": ("length_controlled", *(f"gold/controlled{end}" for end in ("", "_low", "_high"))),
+}
+NOTHING = Mean(math.nan, math.nan, math.nan, 0, "")
+PLAIN = {"win_rate": "win rate", "length_controlled": "length-controlled win rate"}
+
+
+def table_of(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The paper's numbers beside ours in the same unit, and whether their levels can be compared.
+
+    Ours is another metric at another scale: an entry with `scales` is shown at those. `numbers` are final();
+    `paired` has the tables of win rates by their names in preferences.TABLES.
+    """
+    rows, names = [], _names(run, numbers)
+    for entry in run.spec.get("published") or []:
+        if run.scale not in entry.get("scales", [run.scale]):
+            continue
+        if "of" in entry:
+            mean, what = _between(run, names, entry, paired)
+        else:
+            mean, what = _ours(run, numbers, entry)
+        value = percent(mean) if entry.get("unit") == "%" else shown(mean, entry.get("metric", ""))
+        rows.append(
+            {
+                "what": entry["what"],
+                "published": f"{entry['value']:g} {entry.get('unit', '')}".strip(),
+                "ours": value if mean.n else DASH,
+                "comparison": "same scale" if run.scale == "paper" else OTHER_SCALE,
+                "source": entry["source"],
+                "our metric": what,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _ours(run: Run, numbers: pd.DataFrame, entry: dict[str, Any]) -> tuple[Mean, str]:
+    """Our number beside a published one, and what it is, or why there is none."""
+    if not (entry.get("metric") and entry.get("at")):
+        return NOTHING, "not measured here"
+    metric, at = entry["metric"], entry["at"]
+    mean = average(measured(numbers, at, metric))
+    if mean.n:
+        return mean, f"{metric} at {at}"
+    arm, _, checkpoint = at.partition("/")
+    task = metric.partition("/")[0]
+    if arm not in run.arms:
+        return mean, f"arm {arm} was not run"
+    if checkpoint not in run.checkpoints(arm) or task not in tasks.tasks(run, arm, checkpoint):
+        return mean, f"{task} is not evaluated at {run.scale} scale"
+    return mean, f"no {metric} at {at}"
+
+
+def _between(
+    run: Run, names: Mapping[Any, str], entry: dict[str, Any], paired: Mapping[str, pd.DataFrame]
+) -> tuple[Mean, str]:
+    """How often one of our policies is preferred to another."""
+    name, *columns = PAIRED[entry["metric"]]
+    what = f"{PLAIN[entry['metric']]} of {entry['of']} against {entry['against']}"
+    frame = paired.get(name)
+    sides = [_name(run, names, entry[side]) for side in ("of", "against")]
+    if frame is None or None in sides or columns[0] not in frame:
+        return NOTHING, f"no {what}"
+    row = frame[(frame.of == sides[0]) & (frame.against == sides[1])]
+    if not len(row):
+        return NOTHING, f"no {what}"
+    value, low, high = (float(row[column].iloc[0]) for column in columns)
+    return Mean(value, low, high, len(run.seeds), "seeds"), what
+
+
+def _names(run: Run, numbers: pd.DataFrame) -> dict[Any, str]:
+    """Model of each policy -> by which name the tables of win rates know it."""
+    among = contenders.contenders(run, numbers, contenders.judged_task(run, numbers))
+    return {contenders.model(run, who.arm, who.checkpoint, run.seeds[0]): who.name for who in among}
+
+
+def _name(run: Run, names: Mapping[Any, str], place: str) -> str | None:
+    """That of arm/checkpoint; None where it has not run."""
+    arm, _, checkpoint = place.partition("/")
+    if arm not in run.arms or checkpoint not in run.checkpoints(arm):
+        return None
+    return names.get(contenders.model(run, arm, checkpoint, run.seeds[0]))

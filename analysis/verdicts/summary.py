@@ -1,0 +1,84 @@
+"""What a report says first: five lines of text, and the numbers they are made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis.numbers import tasks
+from analysis.numbers.means import DASH, Mean, average, number, shown
+from analysis.numbers.run import Run
+from analysis.numbers.table import measured
+from analysis.statistics.intervals import ENOUGH
+from analysis.verdicts import claims
+
+ARROW = " \N{RIGHTWARDS ARROW} "
+
+
+@dataclass(frozen=True)
+class Change:
+    """One metric of the first arm, before and after; or once, where one checkpoint is evaluated."""
+
+    metric: str
+    sides: tuple[Mean, ...]
+
+    def text(self, interval: bool = True) -> str:
+        """`0.190 [0.179, 0.200] → 0.800 [0.792, 0.808]`."""
+        show = shown if interval else lambda mean, metric: number(mean.value, metric)
+        return ARROW.join(show(side, self.metric) for side in self.sides) or DASH
+
+
+def change(run: Run, table: pd.DataFrame, metric: str) -> Change:
+    """`metric` of the first arm at the checkpoints before and after."""
+    rows = (measured(table, f"{run.arms[0]}/{name}", metric) for name in run.ends)
+    return Change(metric, tuple(average(found) for found in rows))
+
+
+def counts(verdicts: Sequence[claims.Verdict]) -> str:
+    """`3 supported so far, 1 inconclusive`."""
+    return ", ".join(f"{n} {verdict}" for verdict, n in claims.tally(verdicts).items()) or "none stated"
+
+
+def plural(n: int, word: str) -> str:
+    return f"{n} {word}{'s' * (n != 1)}"
+
+
+def title(run: Run) -> str:
+    return " ".join(run.spec["title"].split())
+
+
+def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> list[str]:
+    """Exactly five lines: what was run, accuracy or gold, length, verdicts of each kind, the foremost."""
+    task, arm = tasks.headline(run), run.arms[0]
+    size = f"{run.scale} scale, {plural(len(run.seeds), 'seed')}, {plural(len(run.arms), 'arm')}"
+    accuracy = change(run, table, f"{task}/accuracy").text()
+    length = change(run, table, f"{task}/length").text()
+    few = f" (a decision takes {ENOUGH} seeds)" if verdicts and len(run.seeds) < ENOUGH else ""
+    where = f"on {task}, {arm}, {ARROW.join(run.ends)}" if task else "(no model is evaluated)"
+    quality = f"Accuracy {where}: {accuracy}"
+    if tasks.measure(table, task) == "gold":
+        gold, wins = (change(run, table, f"{task}/{name}").text() for name in ("gold", "win_rate"))
+        quality = f"Gold reward {where}: {gold}; win rate: {wins}"
+    return [
+        f"{title(run)}: {size}",
+        quality,
+        f"Response length in tokens: {length}",
+        f"Published claims: {counts(verdicts)}{few}",
+        foremost(verdicts),
+    ]
+
+
+def foremost(verdicts: Sequence[claims.Verdict], most: int = 3) -> str:
+    """The first claim, then those that failed, then the rest, in one line."""
+    tested = [v for v in verdicts if v.n]
+    order = tested[:1] + sorted(tested[1:], key=lambda v: v.verdict not in claims.FAILED)
+    return (
+        "; ".join(f"{v.id} {v.verdict} ({_numbers(v)})" for v in order[:most]) or "No claim could be tested."
+    )
+
+
+def _numbers(v: claims.Verdict) -> str:
+    """`d = 0.507 [0.465, 0.539], detectable 0.088, 5 seeds`."""
+    d = shown(v.estimate, v.metric)
+    least = f", detectable {number(v.detectable, v.metric)}" if v.n > 1 else ""
+    return f"d = {d}{least}, {plural(v.n, 'seed')}"
