@@ -10,10 +10,10 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from analysis import command_line
+from analysis import command_line, sections_figures
 from analysis.numbers import table
 from analysis.numbers.run import Run
-from analysis.page import figures, tables
+from analysis.page import tables
 from analysis.preferences import section
 from analysis.provenance import cost, health
 from analysis.results import arms as results_arms
@@ -42,7 +42,7 @@ def analyse(run: Run, out: Path) -> list[str]:
     tables.write(out, "objectives", f"Objectives. {where}", losses, losses)
     tables.write(out, "cost", f"Cost. {where}", spent, cost.cost_shown(spent))
     section.write(out, where, learnt.frames)
-    drawn = figures.draw_all(run, every, verdicts, out / "figures", learnt)
+    drawn = sections_figures.draw_all(run, every, verdicts, out / "figures", learnt)
     (out / "figures/index.json").write_text(json.dumps([asdict(d) for d in drawn], indent=1) + "\n")
     lines = summary.lines(run, numbers, verdicts)
     (out / "summary.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")

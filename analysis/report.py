@@ -28,7 +28,7 @@ from analysis.results import arms as results_arms
 from analysis.results import uncertainty
 from analysis.statistics.intervals import ENOUGH
 from analysis.training import objectives
-from analysis.verdicts import claims, published, summary
+from analysis.verdicts import claims, claims_table, published, summary
 from recipes.errors import UserError
 
 _NUMERIC = re.compile(
@@ -60,7 +60,7 @@ def render(run: Run, folder: Path, report: str = "report") -> str:
         title=summary.title(run),
         task=task,
         summary=summary,
-        tables=tables,
+        claims_table=claims_table,
         means=means,
         enough=ENOUGH,
         fixed=uncertainty.fixed(run),
@@ -103,7 +103,7 @@ def render(run: Run, folder: Path, report: str = "report") -> str:
 
 
 def _template(name: str) -> Any:
-    loader = PackageLoader("analysis", "templates")
+    loader = PackageLoader("analysis.page", "templates")
     escaped = name.endswith(".html")
     return Environment(
         loader=loader, autoescape=escaped, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

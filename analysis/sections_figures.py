@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
+import matplotlib as mpl
 import pandas as pd
 
 from analysis.numbers import reach, tasks
 from analysis.numbers.run import Run
 from analysis.numbers.table import final
 from analysis.page import rows
-from analysis.page.figures import Plan
-from analysis.page.style import colours
+from analysis.page.figures import Drawn, Plan
+from analysis.page.style import STYLE, colours, save
 from analysis.preferences import section as preferences
 from analysis.preferences import section_figures
 from analysis.results import before_after, effects
@@ -149,3 +151,20 @@ def plans(
         "in the last fifth of training; beyond the dotted lines the clip acts.",
         partial(ratio_histograms.draw, run, palette),
     )
+
+
+def draw_all(
+    run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict], folder: Path, found: preferences.Found
+) -> list[Drawn]:
+    """Every figure that there is data for, into `folder`; in the order of the report."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    with mpl.rc_context(STYLE):
+        for plan in plans(run, table, verdicts, found):
+            figure = plan.draw()
+            if figure is not None:
+                save(figure, folder, plan.name)
+                said = plan.alt or f"Arms: {', '.join(run.arms)}"
+                alt = f"{plan.title}. {said}. The numbers are in table.csv."
+                drawn.append(Drawn(plan.section, plan.name, plan.title, plan.caption, alt))
+    return drawn

@@ -1,18 +1,9 @@
 """Figures to be drawn, and what came of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-import matplotlib as mpl
-import pandas as pd
 from matplotlib.figure import Figure
-
-from analysis.numbers.run import Run
-from analysis.page.style import STYLE, save
-from analysis.preferences import section as preferences
-from analysis.sections_figures import plans
-from analysis.verdicts.claims import Verdict
 
 
 @dataclass(frozen=True)
@@ -36,20 +27,3 @@ class Drawn:
     title: str
     caption: str
     alt: str
-
-
-def draw_all(
-    run: Run, table: pd.DataFrame, verdicts: Sequence[Verdict], folder: Path, found: preferences.Found
-) -> list[Drawn]:
-    """Every figure that there is data for, into `folder`; in the order of the report."""
-    folder.mkdir(parents=True, exist_ok=True)
-    drawn = []
-    with mpl.rc_context(STYLE):
-        for plan in plans(run, table, verdicts, found):
-            figure = plan.draw()
-            if figure is not None:
-                save(figure, folder, plan.name)
-                said = plan.alt or f"Arms: {', '.join(run.arms)}"
-                alt = f"{plan.title}. {said}. The numbers are in table.csv."
-                drawn.append(Drawn(plan.section, plan.name, plan.title, plan.caption, alt))
-    return drawn

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from analysis.numbers.means import DASH
-from analysis.training.objectives import name
 from recipes.objectives.loss_types import CLIPPED
 
 
@@ -200,3 +199,35 @@ DESCRIBED = {
     "ppo": ppo,
     "dpo": dpo,
 }
+
+
+PLAIN = {  # advantage -> name in the conformance table, without a ratio
+    "moving_average": "reinforce",
+    "leave_one_out": "rloo",
+    "positive": "online_rft",
+    "raw": "raw",
+    "best": "best",
+}
+
+
+def name(config: Mapping[str, Any]) -> str:
+    """The objective of a `grpo` stage's resolved config, as the conformance table calls it."""
+    args, advantage, ratio = config["args"], config.get("advantage"), config.get("importance_ratio")
+    loss = args.get("loss_type", "dapo")  # TRL's default
+    if ratio == "none":
+        return PLAIN.get(advantage or "", f"{advantage or loss}, no ratio")
+    if ratio == "sequence_token":
+        return "gspo-token"
+    noise = "-noise" if config.get("old_logp_noise") else ""
+    if args.get("importance_sampling_level") == "sequence":
+        return "gspo" + noise
+    if advantage == "process":
+        return "grpo-process"
+    if advantage:
+        return f"{PLAIN[advantage]}-clipped"
+    if loss == "dapo" and config.get("dynamic_sampling"):
+        return "dapo-dynamic"
+    if loss != "grpo":
+        return loss
+    kl = "-kl" if args.get("beta") else ""
+    return "grpo" + (noise or kl or ("-overlong" if args.get("mask_truncated_completions") else ""))

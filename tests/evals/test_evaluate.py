@@ -148,7 +148,7 @@ def test_a_full_disk_leaves_no_result(command, heldout, monkeypatch, capsys):
     def full(path, text):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(sentinel, "write", full)
+    monkeypatch.setattr(files, "write", full)
     status, out, _ = command({"heldout": heldout})
     assert status == 2
     assert not out.exists()

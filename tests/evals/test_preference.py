@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from saved_models import save_reward_model
 from scripted import Scripted
 from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
@@ -51,7 +52,7 @@ def stages(tmp_path_factory):
         AutoModelForSequenceClassification.from_pretrained(folder / "policy" / "final", num_labels=1)
         for _ in range(2)
     ]
-    reward_model.save(members, WORDS, [0.5, 0.0], [1.0, 2.0], folder / "proxy" / "final")
+    save_reward_model(members, WORDS, [0.5, 0.0], [1.0, 2.0], folder / "proxy" / "final")
     return found | {"proxy": made(folder / "proxy")}
 
 
@@ -177,7 +178,7 @@ def test_another_tokenizer_is_one_line(command, stages, task, tmp_path, capsys, 
     other = policy(tmp_path / "other", 0, words)
     if role == "proxy":
         member = AutoModelForSequenceClassification.from_pretrained(other.parent / "final", num_labels=1)
-        reward_model.save([member], words, [0.0], [1.0], tmp_path / "rm" / "final")
+        save_reward_model([member], words, [0.0], [1.0], tmp_path / "rm" / "final")
         other = made(tmp_path / "rm")
     judges = {"reference": stages["reference"], "proxy": stages["proxy"], role: other}
     status, *_ = command(task, stages["policy"], **judges)

@@ -4,7 +4,7 @@ import observe
 import pytest
 from cases import CASES
 
-from analysis.training.objectives import name
+from analysis.training.loss_settings import name
 
 
 @pytest.mark.parametrize("case", CASES)

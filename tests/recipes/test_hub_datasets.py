@@ -126,7 +126,7 @@ def test_our_loaders_read_every_dataset_of_a_recipe(hub):
             owner = config if kind == "sft" else config["demonstrations"]
             rows = demonstrations.of_task({**owner, "task": copied, "problems": None}, 0)
         elif "question" in task:
-            rows = prompts.prompts(copied, template, None, 0).to_list()
+            rows = prompts.load(copied, template, None, 0).to_list()
         else:
             rows = [{"prompt": row[task["text"]]} for row in dataset(copied, ["text"])]
         assert len(rows) >= 2, place

@@ -138,7 +138,6 @@ def test_hub_mistakes(hub: dict, change, problems, says):
 
 
 def test_a_hub_model_is_fetched_at_its_revision(saved: Path, monkeypatch: pytest.MonkeyPatch):
-    import huggingface_hub
 
     asked = []
 
@@ -147,7 +146,7 @@ def test_a_hub_model_is_fetched_at_its_revision(saved: Path, monkeypatch: pytest
         assert not any(pattern.endswith((".bin", ".py", "*")) for pattern in allow_patterns)
         return str(saved)
 
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    monkeypatch.setattr(language_model, "snapshot_download", fetch)
     model = language_model.load(language_model.locate({"hub": "org/name", "revision": "1" * 40}, None))
     assert asked == [("org/name", "1" * 40)]
     assert model.config._name_or_path == str(saved)  # where TRL loads the reference from

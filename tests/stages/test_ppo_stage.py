@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import stage_runs
+from saved_models import save_reward_model
 from stage_runs import TASK, TEMPLATE
 from test_failures import told
 from test_resume import at_training_step
@@ -56,7 +57,6 @@ def reward_model(folder: Path, tokenizer: Any = None) -> None:
     from transformers import AutoModelForSequenceClassification
 
     from recipes.models import language_model
-    from recipes.models import reward_model as reward_models
     from recipes.runtime import files, sentinel
 
     final = folder / "checkpoints/pretrain/final"
@@ -65,7 +65,7 @@ def reward_model(folder: Path, tokenizer: Any = None) -> None:
     torch.nn.init.normal_(member.score.weight)
     words = tokenizer or language_model.load_tokenizer(language_model.Source(str(final), None, ""))
     place = folder / "checkpoints/reward_model/final"
-    reward_models.save([member], words, [0.25], [2.0], place)
+    save_reward_model([member], words, [0.25], [2.0], place)
     record = {"model": "checkpoints/reward_model/final", "digest": sentinel.digest(place), "config": {}}
     files.write_json(folder / INPUTS["reward_model"], record)
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from saved_models import save_reward_model
 from transformers import (
     AutoModelForSequenceClassification,
     GPTNeoXConfig,
@@ -159,7 +160,7 @@ def test_bad_input_is_told():
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    reward_model.save(MODEL.members, TOKENIZER, BIAS, SCALE, tmp_path / "final")
+    save_reward_model(MODEL.members, TOKENIZER, BIAS, SCALE, tmp_path / "final")
     return record(tmp_path)
 
 
