@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 import stage_runs
-import test_dpo_stage
-import test_ppo_stage
-import test_reward_model_stage
+import test_dpo
+import test_ppo
+import test_reward_model
 import test_sft
 import torch
 from safetensors.torch import load_file
-from test_dpo_stage import ready as dpo_ready  # noqa: F401
-from test_resume import at_training_step
-from test_reward_model_stage import ready as reward_model_ready  # noqa: F401
+from stage_runs import at_training_step
+from test_dpo import ready as dpo_ready  # noqa: F401
+from test_reward_model import ready as reward_model_ready  # noqa: F401
 from test_sft import ready as sft_ready  # noqa: F401
 
-MODULES = {"sft": test_sft, "dpo": test_dpo_stage, "reward_model": test_reward_model_stage}
+MODULES = {"sft": test_sft, "dpo": test_dpo, "reward_model": test_reward_model}
 PRECOMPUTED = {"sync_ref_model": False, "precompute_ref_log_probs": True}
 
 
@@ -91,7 +91,7 @@ def grpo(base: Path, folder: Path) -> tuple[str, list[str], Path]:
 
 
 def ppo(base: Path, folder: Path) -> tuple[str, list[str], Path]:
-    return test_ppo_stage.stage(halved(test_ppo_stage.PPO), base, folder)
+    return test_ppo.stage(halved(test_ppo.PPO), base, folder)
 
 
 @pytest.mark.slow

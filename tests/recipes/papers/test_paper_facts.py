@@ -14,7 +14,7 @@ import pytest
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import load_all
 
-RECIPES = load_all(Path(__file__).parents[2] / "recipes")
+RECIPES = load_all(Path(__file__).parents[3] / "recipes")
 TRAINED = ("r1_zero", "deepseekmath", "dapo", "gspo", "dr_grpo", "objectives", "reward_design")
 
 

@@ -67,7 +67,7 @@ def test_nothing_shared_is_counted_twice(run):
 
 
 def test_of_two_stages_of_one_name_an_arm_has_its_own():
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     run = Run(
         Graph(load_all(root / "recipes")), "instructgpt", "cpu", ("base-recipe", "rm-shuffled", "large"), (0,)
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import stage_runs
-from test_resume import at_training_step
+from stage_runs import at_training_step
 
 # 8 micro-steps a rollout in windows of 2, two epochs over it; a checkpoint every third step, in mid-rollout
 SHAPE = {

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import stage_runs
-from test_rejection_sampling import product
-from test_resume import at_training_step
+from stage_runs import at_training_step, rows_product
 
 from recipes.runtime import curves
 from recipes.stages.sft import filled, learns
@@ -46,7 +45,7 @@ def ready(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        product(Path("results/data"), rows)
+        rows_product(Path("results/data"), rows)
     return folder
 
 

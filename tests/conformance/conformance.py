@@ -1,6 +1,6 @@
 """The conformance table: objective x property -> exact, corrected or deviating, by how much, and why.
 
-    python tests/objectives/conformance.py        writes results/published/conformance.csv
+    python tests/conformance/conformance.py        writes results/published/conformance.csv
 
 Sizes are measured on the stage. `< 1e-05`: the error of value and gradient of a step, relative. A percentage:
 how far the gradient of a step is from that of the equation, at most. `x0.5`: a constant factor of the
@@ -38,7 +38,7 @@ from trl import GRPOTrainer
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "results/published/conformance.csv"
-COMMAND = "python tests/objectives/conformance.py"
+COMMAND = "python tests/conformance/conformance.py"
 
 ADAM = (
     "A constant factor, which Adam divides out unless a KL term or a limit of the gradient's norm stands "

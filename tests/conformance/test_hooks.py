@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from trl import GRPOTrainer
 
-import recipes
+from recipes import trainers
 
 UPSTREAM = ("trl", "transformers")
 
@@ -31,8 +31,8 @@ PINS: dict[str, Pin] = json.loads(Path(__file__).with_name("hooks.json").read_te
 
 @cache
 def ours() -> list[type]:
-    """Every class of recipes/ that extends one of upstream's."""
-    names = [m.name for m in pkgutil.walk_packages(recipes.__path__, "recipes.") if "worlds" not in m.name]
+    """Every class of recipes/trainers that extends one of upstream's."""
+    names = [m.name for m in pkgutil.iter_modules(trainers.__path__, "recipes.trainers.")]
     found = {
         value
         for name in names

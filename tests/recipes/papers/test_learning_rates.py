@@ -8,7 +8,7 @@ import pytest
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import load_all
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RECORD = ROOT / "results/published/learning_rates-cpu/numbers.csv"
 METRIC = "last_fifth/accuracy"  # of training rollouts, so that no held-out problem takes part in the choice
 

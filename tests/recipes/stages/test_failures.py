@@ -14,16 +14,6 @@ from stage_runs import GRPO, PRETRAIN
 POLICY = {"policy": "results/pretrain/metrics.json"}
 
 
-def told(folder: Path) -> str:
-    """The one error line of a failed stage: on stdout, and as the last line of the log."""
-    lines = [line for line in (folder / "out.txt").read_text().splitlines() if "error:" in line]
-    assert len(lines) == 1, lines
-    log = (folder / "err.txt").read_text()
-    assert "Traceback" not in log
-    assert log.splitlines()[-1].removeprefix("error: ") in lines[0]
-    return lines[0]
-
-
 def overlay(config: dict, **changes) -> dict:
     return {**config, **changes, "args": {**config["args"], **changes.get("args", {})}}
 
@@ -90,7 +80,7 @@ def test_a_number_that_is_not_finite_stops_the_job(kind, trap, config, says, fol
     (folder / f"results/{kind}/metrics.json").unlink(missing_ok=True)
     arguments = stage_runs.command(kind, config, **(POLICY if kind == "grpo" else {}))
     assert stage_runs.run(kind, arguments, folder, trap) == 2
-    line = told(folder)
+    line = stage_runs.error_line(folder)
     assert says in line
     good = sorted((folder / f"checkpoints/{kind}").glob("checkpoint-*"))
     assert f"last good checkpoint: {good[-1].relative_to(folder) if good else 'none'}" in line
@@ -125,7 +115,7 @@ def test_full_disk_while_saving(kind, folder: Path, trained: Path):
     config = {"grpo": GRPO, "pretrain": overlay(PRETRAIN, args={"save_steps": 3})}[kind]
     arguments = stage_runs.command(kind, config, **(POLICY if kind == "grpo" else {}))
     assert stage_runs.run(kind, arguments, folder, disk_full_at_step_6) == 2
-    line = told(folder)
+    line = stage_runs.error_line(folder)
     assert "cannot save the checkpoint of step 6" in line
     assert f"last good checkpoint: checkpoints/{kind}/checkpoint-3" in line
     assert [p.name for p in (folder / f"checkpoints/{kind}").glob("*") if p.is_dir()] == ["checkpoint-3"]
@@ -154,7 +144,7 @@ def test_full_disk_while_saving(kind, folder: Path, trained: Path):
 )
 def test_a_mistake_is_one_line_before_training(config, says, folder: Path):
     assert stage_runs.run("grpo", stage_runs.command("grpo", config, **POLICY), folder) == 2
-    assert says in told(folder)
+    assert says in stage_runs.error_line(folder)
     assert not list((folder / "checkpoints/grpo").glob("checkpoint-*"))
 
 
@@ -164,12 +154,14 @@ def test_changed_weights_are_refused(folder: Path):
     data[-1] ^= 1
     weights.write_bytes(data)
     assert stage_runs.run("grpo", stage_runs.command("grpo", GRPO, **POLICY), folder) == 2
-    assert "are not the ones it was written for" in told(folder)
+    assert "are not the ones it was written for" in stage_runs.error_line(folder)
 
 
 def test_an_upstream_that_was_not_run(tmp_path: Path):
     assert stage_runs.run("grpo", stage_runs.command("grpo", GRPO, **POLICY), tmp_path) == 2
-    assert "results/pretrain/metrics.json does not exist; run its stage first" in told(tmp_path)
+    assert "results/pretrain/metrics.json does not exist; run its stage first" in stage_runs.error_line(
+        tmp_path
+    )
 
 
 def until_another_waits():

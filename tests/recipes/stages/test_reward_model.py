@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import stage_runs
 import torch
-from test_rejection_sampling import product
-from test_resume import at_training_step
+from stage_runs import at_training_step, rows_product
 
 from recipes.data import preferences
 from recipes.models import reward_model
@@ -83,7 +82,7 @@ def ready(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         label(Path("results/label"), rows)
-        product(Path("results/data"), shown)
+        rows_product(Path("results/data"), shown)
     return folder
 
 

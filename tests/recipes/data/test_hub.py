@@ -12,7 +12,7 @@ from recipes.data.hub import dataset
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import load_all
 
-RECIPES = load_all(Path(__file__).parents[2] / "recipes")
+RECIPES = load_all(Path(__file__).parents[3] / "recipes")
 NAMED = (
     "question",
     "answer",

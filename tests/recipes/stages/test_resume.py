@@ -10,21 +10,6 @@ import pytest
 import stage_runs
 
 
-def at_training_step(number: int) -> None:
-    """Die at the start of a micro-step, counted from 1."""
-    from recipes.trainers.resume import ExactResume
-
-    plain, seen = ExactResume.training_step, []
-
-    def step(self, *args, **kwargs):
-        seen.append(1)
-        if len(seen) == number:
-            stage_runs.die()
-        return plain(self, *args, **kwargs)
-
-    ExactResume.training_step = step
-
-
 def at_save(number: int) -> None:
     """Die within the n-th save, with the weights written and the rest missing."""
     from recipes.trainers import resume
@@ -50,15 +35,15 @@ def before_the_sentinel() -> None:
 
 
 def mid_rollout():
-    at_training_step(11)  # checkpoint of step 9 is in the middle of the third rollout
+    stage_runs.at_training_step(11)  # checkpoint of step 9 is in the middle of the third rollout
 
 
 def later_epoch():
-    at_training_step(22)
+    stage_runs.at_training_step(22)
 
 
 def first_steps():
-    at_training_step(2)  # before any checkpoint
+    stage_runs.at_training_step(2)  # before any checkpoint
 
 
 def second_save():

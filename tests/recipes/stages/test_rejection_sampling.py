@@ -61,25 +61,16 @@ def test_a_mistake_in_args_is_one_line(args, says):
         plain(RejectionSamplingConfig, ARGS | args)
 
 
-def product(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    """The metrics.json of a stage whose product is `rows`."""
-    demonstrations.save(rows, folder / "final")
-    final = folder / "final"
-    found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    files.write_json(folder / "metrics.json", found)
-    return folder / "metrics.json"
-
-
 ROW = {"prompt": "1+2=", "completion": "3", "question": "1+2=", "answer": "3", "difficulty": 2}
 
 
 def test_demonstrations_come_back_as_they_were(tmp_path: Path):
     rows = [ROW, ROW | {"completion": 'é\n"\u2028'}]
-    assert demonstrations.load(product(tmp_path, [row | {"more": 1} for row in rows])) == rows
+    assert demonstrations.load(stage_runs.rows_product(tmp_path, [row | {"more": 1} for row in rows])) == rows
 
 
 def test_demonstrations_that_were_changed_are_refused(tmp_path: Path):
-    metrics = product(tmp_path, [ROW])
+    metrics = stage_runs.rows_product(tmp_path, [ROW])
     with (tmp_path / "final" / demonstrations.FILE).open("a") as file:
         file.write(json.dumps(ROW) + "\n")
     assert "digest mismatch" in str(sentinel.stale(metrics))
@@ -88,7 +79,7 @@ def test_demonstrations_that_were_changed_are_refused(tmp_path: Path):
 
 
 def test_a_model_is_no_data(tmp_path: Path):
-    metrics = product(tmp_path, [ROW])
+    metrics = stage_runs.rows_product(tmp_path, [ROW])
     (tmp_path / "final" / demonstrations.FILE).rename(tmp_path / "final" / "model.safetensors")
     files.write_json(metrics, sentinel.read(metrics) | {"digest": sentinel.digest(tmp_path / "final")})
     with pytest.raises(UserError, match="its stage has made no data"):

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 import stage_runs
 from saved_models import save_reward_model
-from stage_runs import TASK, TEMPLATE
-from test_failures import told
-from test_resume import at_training_step
+from stage_runs import TASK, TEMPLATE, at_training_step, error_line
 
 from recipes.errors import UserError
 from recipes.spec.checks import ppo as checks
@@ -133,7 +131,7 @@ def nan_score():
 def test_a_score_that_is_no_number_stops_the_job(base: Path, tmp_path: Path):
     one = stage(PPO, base, tmp_path / "run")
     assert stage_runs.run(*one, nan_score) == 2
-    assert "step 1: reward reward_model is nan" in told(one[2])
+    assert "step 1: reward reward_model is nan" in error_line(one[2])
 
 
 def test_a_reward_model_with_another_tokenizer(base: Path, tmp_path: Path):
@@ -143,7 +141,7 @@ def test_a_reward_model_with_another_tokenizer(base: Path, tmp_path: Path):
     shutil.rmtree(one[2] / "checkpoints/reward_model")
     reward_model(one[2], worlds.tokenizer([worlds.make({"world": "countdown"})]))
     assert stage_runs.run(*one) == 2
-    assert "have different tokenizers" in told(one[2])
+    assert "have different tokenizers" in error_line(one[2])
     assert not list((one[2] / "checkpoints/ppo").glob("checkpoint-*"))
 
 

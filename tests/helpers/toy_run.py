@@ -52,7 +52,7 @@ def load_all(root: Path) -> dict[str, Recipe]:
 
 def make(root: Path, arms: tuple[str, ...] = ARMS, seeds: tuple[int, ...] = (0, 1, 2)) -> Path:
     """Write both recipes and every artefact of the toy run under `root`."""
-    shutil.copytree(Path(__file__).parent / "recipes", root / "recipes")
+    shutil.copytree(Path(__file__).parents[1] / "analysis/recipes", root / "recipes")
     run = Run(Graph(load_all(root)), "toy_zero", "cpu", arms, seeds, root)
     for node in run.all_nodes():
         (evaluation if node.kind == "eval" else stage)(run, node)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import stage_runs
 import torch
-from test_resume import at_training_step
+from stage_runs import at_training_step
 from transformers import PreTrainedConfig
 
 from recipes.data import preferences

@@ -13,7 +13,7 @@ from recipes.spec.load import load_all
 from recipes.spec.recipe import Recipe, merge
 
 ARMS = ("base-recipe", "a", "b")
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @st.composite

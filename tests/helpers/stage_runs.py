@@ -10,6 +10,9 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
+from recipes.data import demonstrations
+from recipes.runtime import files, sentinel
+
 os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
 os.environ["OMP_NUM_THREADS"] = "1"
 
@@ -134,6 +137,40 @@ def child(kind: str, arguments: list[str], folder: Path, trap: Any) -> None:
 def die() -> None:
     """What `kill -9` does."""
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def at_training_step(number: int) -> None:
+    """Die at the start of a micro-step, counted from 1."""
+    from recipes.trainers.resume import ExactResume
+
+    plain, seen = ExactResume.training_step, []
+
+    def step(self, *args, **kwargs):
+        seen.append(1)
+        if len(seen) == number:
+            die()
+        return plain(self, *args, **kwargs)
+
+    ExactResume.training_step = step
+
+
+def error_line(folder: Path) -> str:
+    """The one error line of a failed stage: on stdout, and as the last line of the log."""
+    lines = [line for line in (folder / "out.txt").read_text().splitlines() if "error:" in line]
+    assert len(lines) == 1, lines
+    log = (folder / "err.txt").read_text()
+    assert "Traceback" not in log
+    assert log.splitlines()[-1].removeprefix("error: ") in lines[0]
+    return lines[0]
+
+
+def rows_product(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    """The metrics.json of a stage whose product is `rows`."""
+    demonstrations.save(rows, folder / "final")
+    final = folder / "final"
+    found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
+    files.write_json(folder / "metrics.json", found)
+    return folder / "metrics.json"
 
 
 def outputs(folder: Path, kind: str) -> dict[str, bytes]:
