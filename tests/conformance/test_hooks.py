@@ -96,7 +96,7 @@ def overrides(one: type) -> dict[str, Pin]:
 @cache
 def reached() -> set[str]:
     """The private names that recipes/ mentions, its own among them."""
-    trees = [ast.parse(path.read_text()) for path in Path(recipes.__path__[0]).rglob("*.py")]
+    trees = [ast.parse(path.read_text()) for path in Path(trainers.__path__[0]).parent.rglob("*.py")]
     names = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     return {name for name in names if re.match("_[a-z]", name)}
 

@@ -1,47 +1,8 @@
-"""A tiny random model of the chain world, and tasks to evaluate it on."""
+"""A task of lm-eval's own schema."""
 
 import json
 
 import pytest
-from scripted import TEMPLATE
-
-from recipes.models import language_model
-from recipes.runtime import files, sentinel
-from recipes.worlds import make, tokenizer
-
-
-@pytest.fixture(scope="session")
-def checkpoint(tmp_path_factory):
-    """The metrics.json of a random 1-layer model."""
-    folder = tmp_path_factory.mktemp("checkpoint")
-    words = tokenizer([make({"world": "chain"})])
-    model = language_model.build(
-        {"hidden_size": 32, "layers": 1, "max_position_embeddings": 128}, words, seed=0
-    )
-    model.save_pretrained(folder / "final")
-    words.save_pretrained(folder / "final")
-    record = {
-        "model": str(folder / "final"),
-        "digest": sentinel.digest(folder / "final"),
-        "files": sentinel.sizes(folder / "final"),
-    }
-    files.write_json(folder / "metrics.json", record)
-    return folder / "metrics.json"
-
-
-@pytest.fixture
-def heldout():
-    """A world task as a recipe has it; copy and change it."""
-    return {
-        "task": {"world": "chain"},
-        "template": TEMPLATE,
-        "items": 6,
-        "samples": 8,
-        "temperature": 1.0,
-        "top_p": 1.0,
-        "max_gen_toks": 40,
-        "k": [1, 4, 8],
-    }
 
 
 @pytest.fixture
