@@ -88,10 +88,6 @@ def test_lint_finds_what_is_known():
     assert set(found) == {"* Specify a conda environment or container for each rule.:"}
 
 
-def test_snakefmt_is_content():
-    subprocess.run([BIN / "snakefmt", "--check", "Snakefile"], cwd=ROOT, capture_output=True, check=True)
-
-
 def test_editing_one_arm_marks_its_results_alone(demo, project, monkeypatch):
     """Without any notes of Snakemake's: by what lies beside the results."""
     monkeypatch.chdir(project.folder)
