@@ -107,7 +107,7 @@ rule train:
         "train {wildcards.recipe}/{wildcards.scale}/{wildcards.arm}/seed{wildcards.seed}/{wildcards.stage}"
     shell:
         "OMP_NUM_THREADS={params.threads} MKL_NUM_THREADS={params.threads}"
-        " python -m recipes.stages.{params.kind} --config {params.config:q} --seed {wildcards.seed} {params.inputs}"
+        " python -m recipes.stages {params.kind} --config {params.config:q} --seed {wildcards.seed} {params.inputs}"
         " --name {wildcards.recipe}/{wildcards.scale}/{wildcards.arm}/seed{wildcards.seed}/{wildcards.stage}"
         " --checkpoints checkpoints/{params.checkpoints} --threads {params.threads} --gpus {resources.gpu} --out {output.metrics} 2> {log}"
         " && echo {params.lineage} > {params.record}"

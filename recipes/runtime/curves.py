@@ -1,4 +1,4 @@
-"""Learning curves and final scalars from a trainer's log history."""
+"""Learning curves, and the numbers that sum them up, from a trainer's log history."""
 
 import csv
 import io
@@ -11,29 +11,29 @@ Row = tuple[int, str, float]  # step, metric, value
 FIFTH = 0.2  # share of the steps over which `first_fifth` and `last_fifth/` average
 NOT_MEASURED = {"step", "epoch", "total_flos", "num_input_tokens_seen"}  # bookkeeping of the trainer
 RATIOS = ("ratio/deviation", "ratio/token_std", "ratio/sequence_std", "clip_fraction")
-LEAST_CLIPPED = 1e-6  # where the logarithm of a clip fraction ends
+LEAST_CLIPPED = 1e-6  # the logarithm of a clip fraction is taken of this at least
 TIMED = {"step_time", "tokens_per_s"}
 
 
 def rows(history: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """One row a step and metric, without the summary that a trainer logs after its last step."""
+    """One row for each step and metric, without the summary that a trainer logs after its last step."""
     return [
         (int(entry["step"]), name, float(value))
         for entry in history
         if "train_runtime" not in entry
-        for name, value in sorted(entry.items())  # a resumed history is in another order
+        for name, value in sorted(entry.items())  # a resumed history has another order
         if name not in NOT_MEASURED and isinstance(value, int | float) and math.isfinite(value)
     ]
 
 
 def deterministic(curve: Iterable[Row]) -> list[Row]:
-    """Without times, so that a repeated run gives the same bytes."""
+    """The curve without times, so that a repeated run gives the same bytes."""
     return [row for row in curve if row[1] not in TIMED]
 
 
 def timing(curve: Iterable[Row], tokens: str = "num_tokens") -> list[Row]:
     """`step_time` in seconds, and `tokens_per_s` between one logged step and the next."""
-    found: list[Row] = []
+    timed: list[Row] = []
     counted: dict[int, float] = {}
     seconds: dict[int, float] = {}
     for step, name, value in curve:
@@ -43,16 +43,16 @@ def timing(curve: Iterable[Row], tokens: str = "num_tokens") -> list[Row]:
             counted[step] = value
     before = 0.0
     for step in sorted(seconds):
-        found.append((step, "step_time", seconds[step]))
+        timed.append((step, "step_time", seconds[step]))
         now = counted.get(step, before)
         if now > before and seconds[step] > 0:
-            found.append((step, "tokens_per_s", (now - before) / seconds[step]))
+            timed.append((step, "tokens_per_s", (now - before) / seconds[step]))
         before = now
-    return found
+    return timed
 
 
 def text(curve: Iterable[Row]) -> str:
-    """CSV with the columns step, metric, value; floats as Python prints them, so nothing is lost."""
+    """CSV with the columns step, metric, value; floats as Python prints them, so no digit is lost."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["step", "metric", "value"])
@@ -61,7 +61,8 @@ def text(curve: Iterable[Row]) -> str:
 
 
 def scalars(curve: list[Row]) -> dict[str, float]:
-    """`last/<metric>`: the last logged value; `last_fifth/<metric>`: mean of the last fifth; and `ratios`."""
+    """`last/<metric>`, the last value; `last_fifth/<metric>`, the mean over the last fifth of the steps;
+    and `ratios`."""
     if not curve:
         return {}
     after = max(step for step, _, _ in curve) * (1 - FIFTH)
@@ -76,17 +77,24 @@ def scalars(curve: list[Row]) -> dict[str, float]:
 
 
 def ratios(values: Mapping[str, list[float]]) -> dict[str, float]:
-    """Of importance ratios, over all steps: `mean/<metric>`, `max/ratio_deviation` and one logarithm."""
-    found = {f"mean/{name}": sum(values[name]) / len(values[name]) for name in RATIOS if name in values}
-    if "mean/clip_fraction" in found:
-        found["mean/log10_clip_fraction"] = math.log10(max(found["mean/clip_fraction"], LEAST_CLIPPED))
+    """Importance ratios of all steps: `mean/<metric>`, `mean/log10_clip_fraction`, `max/ratio_deviation`."""
+    summary = {f"mean/{name}": sum(values[name]) / len(values[name]) for name in RATIOS if name in values}
+    if "mean/clip_fraction" in summary:
+        least = max(summary["mean/clip_fraction"], LEAST_CLIPPED)
+        summary["mean/log10_clip_fraction"] = math.log10(least)
     if "ratio/deviation" in values:
-        found["max/ratio_deviation"] = max(values["ratio/deviation"])
-    return found
+        summary["max/ratio_deviation"] = max(values["ratio/deviation"])
+    return summary
 
 
 def first_fifth(curve: list[Row], metric: str) -> float | None:
-    """Mean of `metric` over the first fifth of steps; None where it was not logged there."""
+    """Mean of `metric` over the first fifth of the steps; None where it was not logged there."""
     until = FIFTH * max((step for step, _, _ in curve), default=0)
     values = [value for step, name, value in curve if name == metric and step <= until]
     return sum(values) / len(values) if values else None
+
+
+def first_fifths(curve: list[Row], metrics: Iterable[str]) -> dict[str, float]:
+    """`first_fifth/<metric>` of each of `metrics` that was logged there."""
+    means = {f"first_fifth/{name}": first_fifth(curve, name) for name in metrics}
+    return {name: value for name, value in means.items() if value is not None}

@@ -9,34 +9,35 @@ from recipes.errors import UserError
 
 
 def quiet_environment(names_hub: bool) -> None:
-    """Telemetry off, and no network at all unless the job names something of the Hub.
+    """Turn telemetry off, and the network too unless the job names something of the Hub.
 
-    Must run before torch and the Hugging Face libraries are imported: they read these once.
+    To be called before torch and the Hugging Face libraries are imported: they read these variables once.
     """
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    # Waiting threads sleep, not spin: two threads on a busy machine are else ten times slower than one.
+    # Threads that wait sleep instead of spinning: on a busy machine two spinning threads are ten times slower
+    # than one thread.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if not names_hub:
         os.environ["HF_HUB_OFFLINE"] = "1"
 
 
 def names_hub(config: Any) -> bool:
-    """Whether something in a configuration, however deep, is of the Hub."""
+    """Whether a configuration has a key `hub` at any depth."""
     if isinstance(config, dict):
         return "hub" in config or any(names_hub(value) for value in config.values())
     return isinstance(config, list) and any(names_hub(value) for value in config)
 
 
 def few_collections() -> None:
-    """Look for garbage seldom: what an import makes stays, and searching it takes a sixth of its time."""
+    """Collect garbage seldom: what imports make stays, and searching it takes a sixth of their time."""
     gc.set_threshold(50_000, 50, 50)
 
 
 def roles(texts: list[str]) -> dict[str, Path]:
-    """role -> path of each `role=path`. Raises UserError for what is none."""
+    """role -> path, from texts `role=path`. Raises UserError for any other text."""
     pairs = [text.partition("=") for text in texts]
     if bad := [role for role, _, path in pairs if not path]:
         raise UserError(f"--input {bad[0]}: expected ROLE=METRICS_JSON")

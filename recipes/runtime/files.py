@@ -1,4 +1,4 @@
-"""Files written whole or not at all; a full disk told in one line, whatever the library called it."""
+"""Files written whole or not at all; a full disk is one line, whatever error the library raises."""
 
 import errno
 import json
@@ -21,8 +21,8 @@ TORCH_SAYS = ("unexpected pos", "iostream error")
 def no_room(error: Exception) -> bool:
     """Whether `error` says that a file could not grow.
 
-    A full disk is an OSError to Python, a SafetensorError to safetensors, and a RuntimeError to torch: about
-    an "unexpected pos" or, before the first bytes, an "iostream error".
+    On a full disk Python raises an OSError, safetensors a SafetensorError, and torch a RuntimeError: about an
+    "unexpected pos" or, before the first bytes, an "iostream error".
     """
     if isinstance(error, OSError):
         return error.errno in NO_ROOM
@@ -31,7 +31,7 @@ def no_room(error: Exception) -> bool:
 
 @contextmanager
 def saving(what: str, folder: Path, then: str = "") -> Iterator[None]:
-    """Turn a write that finds no room into a UserError with `what`, `folder` and the space left there."""
+    """Turn the error of a full disk into a UserError that names `what`, `folder` and the space left there."""
     try:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:
@@ -47,7 +47,7 @@ def saving(what: str, folder: Path, then: str = "") -> Iterator[None]:
 def write(path: Path, text: str) -> None:
     """Write `text` to `path` so that a reader sees the old file or the whole new one, never a part.
 
-    Of several processes of one stage the first alone does.
+    Of several processes of a stage only the first one writes.
     """
     if not gpus.first():
         return

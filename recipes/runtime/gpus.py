@@ -1,6 +1,6 @@
 """As many GPUs as a job asks for: none, one, or several by torchrun, which starts a process for each.
 
-Of these processes the first alone writes results; all of them train.
+All of these processes train; only the first one writes results.
 """
 
 import contextlib
@@ -18,32 +18,32 @@ from recipes.errors import UserError
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 WAIT = 10.0  # seconds between two looks for a free GPU
 LOCKS = Path(tempfile.gettempdir()) / f"encore-gpus-{os.getuid()}"
-# stages whose trainer spreads a batch over processes; the others use one GPU, or several by their engine
+# stages whose trainer spreads a batch over processes; the others use one GPU, or the engine uses several
 SPREAD = ("pretrain", "sft", "reward_model", "dpo", "grpo", "ppo")
 
 
 def rank() -> int:
-    """Which process of its stage this is; 0 is the only one, or the first."""
+    """The number of this process within its stage: 0 is the first, or the only one."""
     return int(os.environ.get("RANK", "0"))
 
 
 def first() -> bool:
-    """Whether this process writes."""
+    """Whether this process is the one that writes results."""
     return rank() == 0
 
 
 def spread() -> bool:
-    """Whether this process is one of those that torchrun has started for a stage."""
+    """Whether torchrun has started this process, as one of several of a stage."""
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 @contextlib.contextmanager
 def reserved(asked: int | None, say: Callable[[str], None]) -> Iterator[list[IO]]:
-    """Make `asked` GPUs visible to this process that no other job of this machine has, and hold their locks.
+    """Wait for `asked` GPUs that no other job of this machine uses, make them visible, and hold their locks.
 
-    With 0 none is visible: what a recipe does on the CPU is the same everywhere, to the bit. With None all
-    are. A scheduler that has set CUDA_VISIBLE_DEVICES to so many is obeyed. To be entered before CUDA starts.
-    Raises UserError where there are not so many.
+    With 0, none is visible: what a recipe does on the CPU is the same everywhere, to the bit. With None, or
+    where a scheduler has set CUDA_VISIBLE_DEVICES to just as many, what is visible stays so, without locks.
+    Enter it before CUDA starts. Raises UserError where the machine has fewer.
     """
     if asked is None:
         yield []
@@ -55,12 +55,12 @@ def reserved(asked: int | None, say: Callable[[str], None]) -> Iterator[list[IO]
         yield []
         return
     LOCKS.mkdir(exist_ok=True)
-    told = False
+    announced = False
     while len(held := _free(names, asked)) < asked:
-        if not told:
+        if not announced:
             say(f"waiting for GPUs: {asked} asked, {len(held)} of {len(names)} are free")
-        told = True
-        held.clear()  # nobody waits for one while holding another
+        announced = True
+        held.clear()  # a job that waits holds none, so that no two wait for each other
         time.sleep(WAIT)
     os.environ[VISIBLE] = ",".join(held)
     yield list(held.values())
@@ -69,7 +69,7 @@ def reserved(asked: int | None, say: Callable[[str], None]) -> Iterator[list[IO]
 
 
 def _free(names: Sequence[str], most: int) -> dict[str, IO]:
-    """Name -> lock of at most so many GPUs that nobody has."""
+    """Name -> lock of free GPUs, `most` of them at most."""
     held: dict[str, IO] = {}
     for name in names:
         if len(held) < most:
@@ -82,18 +82,21 @@ def _free(names: Sequence[str], most: int) -> dict[str, IO]:
 
 def visible() -> list[str]:
     """The names of the GPUs that CUDA would see."""
-    import torch
+    import torch  # only here: runtime is also imported by code that must not load torch
 
     given = os.environ.get(VISIBLE)
     count = torch.cuda.device_count()
     return given.split(",")[:count] if given else [str(number) for number in range(count)]
 
 
-def launch(kind: str, processes: int, arguments: Sequence[str], held: Sequence[IO]) -> None:
-    """Become torchrun with so many processes of a stage; it keeps the locks that this process has."""
+def launch(processes: int, arguments: Sequence[str], held: Sequence[IO]) -> None:
+    """Become torchrun, which starts a stage in so many processes and keeps the locks `held`.
+
+    `arguments` are the command line of recipes.stages.
+    """
     for lock in held:
         os.set_inheritable(lock.fileno(), True)
     sys.stdout.flush()
     torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    command = [sys.executable, *torchrun, "-m", f"recipes.stages.{kind}", *arguments]
+    command = [sys.executable, *torchrun, "-m", "recipes.stages", *arguments]
     os.execv(sys.executable, command)

@@ -1,17 +1,17 @@
-"""Checks before, during and after training. An error stops the job; a warning goes into metrics.json.
+"""Checks before, during and after a stage's work. An error stops the stage; a warning goes into metrics.json.
 
-Each check is a dict: check, ok, value, limit, message, severity.
+What cannot be checked, because it was not measured, gives no check at all.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from recipes.errors import UserError
 from recipes.runtime import curves, sentinel
 
-Check = dict[str, Any]
 Reward = Callable[..., Sequence[float | None]]
+Severity = Literal["error", "warning"]
 
 GARBAGE = ("", " ", "\0", "asdf", "<answer></answer>", "</answer><answer>", "<think>" * 3)
 CHECKED = 64  # problems whose gold answer is scored
@@ -20,21 +20,29 @@ CHECKED = 64  # problems whose gold answer is scored
 TRUNCATION = 0.10
 # Above a half, most of a rollout carries no gradient: the task is too easy, too hard, or the reward is flat.
 ZERO_VARIANCE = 0.50
-# Any: such a rollout carries less gradient than the recipe means.
+# Any underfull rollout carries less gradient than the recipe intends.
 UNDERFULL = 0.0
-# Below a tenth of its start, sampling is all but greedy and nothing new is found any more.
+# Below a tenth of its first value, sampling is all but greedy and the policy finds nothing new.
 ENTROPY_LEFT = 0.10
-# Before the first update the policy is the one that sampled: more than rounding is another way to run it.
+# Before its first update the policy is the one that sampled the rollout. A ratio further from 1 than rounding
+# explains means that training computes other log-probabilities than sampling did.
 RATIO_AT_START = 1e-4
 
 
-def truncated(rate: float) -> Check:
-    """Warns of a share of sampled completions that never came to their end."""
-    message = f"{rate:.1%} of completions are cut at the cap"
-    return check("truncation", rate <= TRUNCATION, rate, TRUNCATION, message, "warning")
+class Check(TypedDict):
+    """One check, as metrics.json has it."""
+
+    check: str  # its name
+    ok: bool
+    value: float
+    limit: float
+    message: str
+    severity: Severity
 
 
-def check(name: str, ok: bool, value: float, limit: float, message: str, severity: str) -> Check:
+def check(
+    name: str, ok: bool, value: float, limit: float, message: str, severity: Severity = "warning"
+) -> Check:
     return {
         "check": name,
         "ok": bool(ok),
@@ -46,11 +54,79 @@ def check(name: str, ok: bool, value: float, limit: float, message: str, severit
 
 
 def stop_at_errors(checks: Sequence[Check]) -> list[Check]:
-    """`checks` as they are; UserError naming the first failed one of severity error."""
+    """`checks` unchanged. Raises UserError with the first one that failed and is an error."""
     for one in checks:
         if not one["ok"] and one["severity"] == "error":
             raise UserError(f"health check {one['check']}: {one['message']}")
     return list(checks)
+
+
+# -- the data ------------------------------------------------------------------------------------------------
+
+
+def enough(available: int, needed: int, what: str) -> Check:
+    """Training leaves out an incomplete last batch of an epoch; with less than one batch it does nothing."""
+    message = f"one step takes {needed} {what}, there are {available}"
+    return check("enough_data", available >= needed, available, needed, message, "error")
+
+
+def enough_prompts(available: int, needed: int) -> Check:
+    """With fewer prompts than one rollout takes, TRL makes no step, and does not say so."""
+    message = f"one rollout takes {needed} prompts, there are {available}"
+    return check("enough_prompts", available >= needed, available, needed, message, "error")
+
+
+def known_tokens(tokenizer: Any, texts: Sequence[str], what: str) -> Check:
+    """The tokenizer knows every token of `texts`. A policy may itself have written the unknown token."""
+    unknown, written = tokenizer.unk_token_id, tokenizer.unk_token
+    bad = []
+    if unknown is not None and texts:
+        read = zip(texts, tokenizer(list(texts))["input_ids"], strict=True)
+        bad = [text for text, ids in read if ids.count(unknown) > text.count(written)]
+    message = f"the tokenizer knows all of every {what}"
+    if bad:
+        message = (
+            f"the tokenizer does not know a part of the {what} {bad[0]!r}; does the template fit the model?"
+        )
+    return check("known_tokens", not bad, len(bad), 0, message, "error")
+
+
+def context(longest: int, cap: int, limit: int | None) -> Check:
+    """Prompt and completion, or a document (`cap` 0), fit into the model's context."""
+    what = "the longest document needs"
+    if cap:
+        what = f"the longest prompt ({longest} tokens) and a completion of {cap} need"
+    message = f"{what} {longest + cap} positions, the model has {limit}"
+    return check(
+        "context", limit is None or longest + cap <= limit, longest + cap, limit or 0, message, "error"
+    )
+
+
+def document_context(longest: int, max_length: int | None, limit: int | None) -> Check:
+    """A document, cut at `max_length`, fits into the model's context."""
+    return context(min(longest, max_length or longest), 0, limit)
+
+
+def uncut(longest: int, max_length: int | None, what: str) -> Check:
+    """Nothing is longer than `max_length`: TRL would cut it, and does not say so."""
+    message = f"the longest {what} has {longest} tokens, max_length is {max_length}"
+    ok = max_length is None or longest <= max_length
+    return check("max_length", ok, longest, max_length or 0, message)
+
+
+def template_of(policy: Path | None) -> str | None:
+    """The template that a policy was trained with; `policy` is the metrics.json of its stage."""
+    return sentinel.read(policy)["config"].get("template") if policy else None
+
+
+def same_template(own: str, base: str | None) -> Check:
+    """The policy was trained with this stage's own template, as far as that is known."""
+    ok = base is None or base == own
+    message = "the policy was trained with this template" if ok else f"the policy was trained with {base!r}"
+    return check("same_template", ok, 0 if ok else 1, 0, message)
+
+
+# -- rewards -------------------------------------------------------------------------------------------------
 
 
 def before_sampling(
@@ -60,18 +136,17 @@ def before_sampling(
     rows: Sequence[Mapping[str, Any]],
     rewards: Mapping[str, Reward],
 ) -> list[Check]:
-    """What every stage that samples checks of its prompts, rewards and template.
+    """Checks of the prompts, rewards and template of a stage that samples and scores.
 
-    `policy`: metrics.json of the stage it starts from; `rows` are those of recipes.data.prompts; `rewards`
-    hold accuracy where answers can be verified.
+    `policy`: metrics.json of the stage it starts from; `rows`: those of recipes.data.prompts; `rewards`
+    include accuracy where answers can be verified.
     """
     strict = {name: rewards[name] for name in ("accuracy", "format") if name in rewards}
-    base = sentinel.read(policy)["config"].get("template") if policy else None
     return [
         known_tokens(tokenizer, [row["prompt"] for row in rows], "prompt"),
         *([gold(rewards["accuracy"], rows)] if "accuracy" in rewards else []),
         garbage(strict, rows),
-        same_template(config["template"], base),
+        same_template(config["template"], template_of(policy)),
     ]
 
 
@@ -90,7 +165,7 @@ def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> Check:
 
 
 def garbage(rewards: Mapping[str, Reward], rows: Sequence[Mapping[str, Any]]) -> Check:
-    """No reward for empty and meaningless completions."""
+    """Empty and meaningless completions get no reward."""
     worst, where = 0.0, ""
     for name, reward in rewards.items():
         for text in GARBAGE:
@@ -109,62 +184,36 @@ def score(
     return reward(prompts=prompts, completions=completions, completion_ids=[[0]] * len(rows), **columns)
 
 
-def known_tokens(tokenizer: Any, texts: Sequence[str], what: str) -> Check:
-    """The tokenizer knows every token of `texts`. A policy may have written the unknown token itself."""
-    unknown, written = tokenizer.unk_token_id, tokenizer.unk_token
-    bad = []
-    if unknown is not None and texts:
-        read = zip(texts, tokenizer(list(texts))["input_ids"], strict=True)
-        bad = [text for text, ids in read if ids.count(unknown) > text.count(written)]
-    message = f"the tokenizer knows all of every {what}"
-    if bad:
-        message = (
-            f"the tokenizer does not know a part of the {what} {bad[0]!r}; does the template fit the model?"
-        )
-    return check("known_tokens", not bad, len(bad), 0, message, "error")
+# -- what came of it -----------------------------------------------------------------------------------------
 
 
-def document_context(longest: int, max_length: int | None, limit: int | None) -> Check:
-    """A document, cut at `max_length`, fits into the model's context."""
-    return context(min(longest, max_length or longest), 0, limit)
+def truncated(rate: float) -> Check:
+    """Warns if many sampled completions were cut before their end."""
+    message = f"{rate:.1%} of completions are cut at the cap"
+    return check("truncation", rate <= TRUNCATION, rate, TRUNCATION, message)
 
 
-def context(longest: int, cap: int, limit: int | None) -> Check:
-    """Prompt and completion, or a document (`cap` 0), fit into the model's context."""
-    what = "the longest document needs"
-    if cap:
-        what = f"the longest prompt ({longest} tokens) and a completion of {cap} need"
-    message = f"{what} {longest + cap} positions, the model has {limit}"
-    return check(
-        "context", limit is None or longest + cap <= limit, longest + cap, limit or 0, message, "error"
-    )
-
-
-def enough_prompts(available: int, needed: int) -> Check:
-    """TRL would do no step at all, and say nothing, with fewer prompts than one rollout takes."""
-    message = f"one rollout takes {needed} prompts, there are {available}"
-    return check("enough_prompts", available >= needed, available, needed, message, "error")
-
-
-def same_template(own: str, base: str | None) -> Check:
-    """The policy saw this template in its pretraining, where that is known."""
-    ok = base is None or base == own
-    message = "the policy was trained with this template" if ok else f"the policy was trained with {base!r}"
-    return check("same_template", ok, 0 if ok else 1, 0, message, "warning")
+def falling_loss(curve: list[curves.Row], scalars: Mapping[str, float]) -> list[Check]:
+    """Warns if the loss rises from the first fifth of the steps to the last."""
+    first, last = curves.first_fifth(curve, "loss"), scalars.get("last_fifth/loss")
+    if first is None or last is None:
+        return []
+    message = f"loss went from {first:.3f} in the first fifth of the steps to {last:.3f} in the last"
+    return [check("loss", last <= first, last, first, message)]
 
 
 def training(
     curve: list[curves.Row], scalars: Mapping[str, float], when: str = "in the last fifth of the steps"
 ) -> list[Check]:
-    """Warnings from a policy's curve and its `scalars`: each compares the last fifth of the steps so far.
+    """Warnings about a policy's training so far, from its curve and the curve's `scalars`.
 
-    Truncation and groups without variance with a fixed limit, entropy with its first value, accuracy with
-    its first fifth. What was not measured is not checked. `when` ends the messages.
+    The last fifth of the steps is compared with a fixed limit (truncation, groups without variance), with the
+    first value (entropy) or with the first fifth (accuracy). Messages end with `when`.
     """
-    found = []
+    checks = []
 
     def warn(name: str, ok: bool, value: float, limit: float, text: str) -> None:
-        found.append(check(name, ok, value, limit, f"{text} {when}", "warning"))
+        checks.append(check(name, ok, value, limit, f"{text} {when}"))
 
     for name, key, limit, text in (
         ("truncation", "completions/clipped_ratio", TRUNCATION, "of completions are cut at the cap"),
@@ -172,23 +221,21 @@ def training(
         ("underfull", "dynamic/underfull", UNDERFULL, "of rollouts lack groups of mixed outcome"),
     ):
         if name == "zero_variance" and "last_fifth/dynamic/underfull" in scalars:
-            continue  # such groups are sampled, and then left out of the rollout
+            continue  # dynamic sampling samples such groups, and leaves them out of the rollout
         if (value := scalars.get(f"last_fifth/{key}")) is not None:
             warn(name, value <= limit, value, limit, f"{value:.1%} {text} (limit {limit:.0%})")
-    first = next((value for _, name, value in curve if name == "entropy"), 0.0)
+    entropy = next((value for _, name, value in curve if name == "entropy"), 0.0)
     last = scalars.get("last_fifth/entropy")
-    if first > 0 and last is not None:
-        left = last / first
-        text = (
-            f"entropy went from {first:.3f} to {last:.3f} nats a token, {left:.1%} (limit {ENTROPY_LEFT:.0%})"
-        )
-        warn("entropy", left >= ENTROPY_LEFT, left, ENTROPY_LEFT, text)
-    early, late = curves.first_fifth(curve, "accuracy"), scalars.get("last_fifth/accuracy")
-    if early is not None and late is not None:
-        text = f"accuracy went from {early:.3f} in the first fifth of the steps to {late:.3f}"
-        warn("accuracy", late >= early, late, early, text)
+    if entropy > 0 and last is not None:
+        left = last / entropy
+        text = f"entropy went from {entropy:.3f} to {last:.3f} nats a token, {left:.1%}"
+        warn("entropy", left >= ENTROPY_LEFT, left, ENTROPY_LEFT, f"{text} (limit {ENTROPY_LEFT:.0%})")
+    first, last = curves.first_fifth(curve, "accuracy"), scalars.get("last_fifth/accuracy")
+    if first is not None and last is not None:
+        text = f"accuracy went from {first:.3f} in the first fifth of the steps to {last:.3f}"
+        warn("accuracy", last >= first, last, first, text)
     if starts := [value for _, name, value in curve if name == "ratio/at_start"]:
         away = max(starts)
         text = f"importance ratios differ from 1 by up to {away:.1g} before the first update with a rollout"
-        found.append(check("ratio_at_start", away <= RATIO_AT_START, away, RATIO_AT_START, text, "warning"))
-    return found
+        checks.append(check("ratio_at_start", away <= RATIO_AT_START, away, RATIO_AT_START, text))
+    return checks

@@ -1,4 +1,4 @@
-"""One process at a time: in a checkpoint folder, in the folder of the workflow."""
+"""One process at a time in a checkpoint folder, or in the folder of the workflow."""
 
 import fcntl
 import os
@@ -8,10 +8,10 @@ from typing import TextIO
 
 
 def only_one(path: Path, busy: Callable[[str], None]) -> TextIO:
-    """Hold the lock file `path` for as long as the returned file is open.
+    """Take the lock of file `path`, and hold it for as long as the returned file is open.
 
-    The kernel drops the lock with its process, so a killed one leaves nothing to clean. Where another process
-    holds it, `busy` is called with that process's number; unless it raises, wait.
+    Where another process holds it, call `busy` with that process's number and, unless that raises, wait. The
+    kernel drops the lock of a process that ends, so a killed one leaves nothing to clean.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open("a+", encoding="utf-8")

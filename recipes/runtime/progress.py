@@ -1,18 +1,18 @@
-"""What a waiting person sees: at most one line in five seconds, the first one early."""
+"""What a waiting person sees: a line every five seconds at most, the first one sooner."""
 
 import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import TextIO
 
-# our name -> the metric of the trainer, in the order shown
+# our name -> the trainer's metric, in the order shown
 SHOWN = {
     "loss": "loss",
     "reward": "reward",
     "accuracy": "accuracy",
     "length": "completions/mean_length",
 }
-EARLY = 1.0  # seconds until the first line
+FIRST = 1.0  # seconds until the first line
 EVERY = 5.0  # seconds between two lines
 Report = Callable[[int, int], None]  # completions done, completions in all
 
@@ -55,21 +55,21 @@ class Progress:
         print(f"[{self.label}] {message}", file=self.stream, flush=True)
 
     def start(self, step: int, total: int, tokens: float = 0.0) -> None:
-        """Announce the first step and start the clock of the time left."""
+        """Announce the first step, and start the clock that the time left is estimated by."""
         self.say(f"{'resuming from' if step else 'starting at'} step {step} of {total}")
         self.began = self.last = self.clock()
         self.first_step, self.first_tokens = step, tokens
 
     def step(self, step: int, total: int, metrics: Mapping[str, float], tokens: float = 0.0) -> None:
-        """Report `metrics` of `step`, unless a line was printed just before."""
+        """Report `metrics` of `step`, unless the last line is too recent."""
         self.seen.update({k: v for k, v in metrics.items() if isinstance(v, int | float)})
         now = self.clock()
-        if now - self.last < (min(EARLY, self.every) if self.quiet else self.every):
+        if now - self.last < (min(FIRST, self.every) if self.quiet else self.every):
             return
         self.last, self.quiet = now, False
         spent = max(now - self.began, 1e-9)
         parts = [f"step {step}/{total}"]
-        # with rewards the loss of a policy gradient says nothing: leave it out
+        # where there are rewards, the loss is a policy gradient's, whose value says nothing
         hidden = {"loss"} if "reward" in self.seen else set()
         for label, key in SHOWN.items():
             if key in self.seen and label not in hidden:
@@ -82,12 +82,12 @@ class Progress:
         self.say(" ".join(parts))
 
     def end(self, message: str) -> None:
-        """Say how it ended and how long it took."""
+        """Print `message`, and how long it took."""
         self.say(f"{message} in {clock_text(self.clock() - self.began)}")
 
 
 def reporter(progress: Progress, task: str, clock: Callable[[], float] = time.monotonic) -> Report:
-    """Prints `heldout 1024/4096 completions 0:12 left` at most every few seconds, and at the end."""
+    """A function that prints `heldout 1024/4096 completions 0:12 left` every few seconds, and at the end."""
     began = last = clock()
 
     def report(done: int, total: int) -> None:

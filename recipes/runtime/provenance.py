@@ -1,8 +1,9 @@
-"""provenance.json: where a checkpoint comes from and what it cost. The only output with times in it."""
+"""provenance.json: where a checkpoint comes from and what it cost. Only here and in timing.csv are times."""
 
 import os
 import platform
 import subprocess
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -14,22 +15,27 @@ PACKAGES = ("torch", "transformers", "trl", "accelerate", "datasets", "tokenizer
 
 @dataclass(frozen=True)
 class Fit:
-    """What a finished training, or other work of a stage, was."""
+    """A finished training, or other work of a stage."""
 
-    history: list[dict[str, Any]]
+    history: list[dict[str, Any]]  # the trainer's log
     steps: int
     tokens: int
     wall_s: float
-    resumed: int
+    resumed: int  # how often it went on from a checkpoint
+
+
+def untrained(tokens: int, began: float) -> Fit:
+    """The work of a stage that makes no training step, since `began` on time.perf_counter's clock."""
+    return Fit([], 0, tokens, time.perf_counter() - began, 0)
 
 
 def now() -> str:
-    """UTC, to the second."""
+    """The time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def commit() -> tuple[str | None, bool | None]:
-    """Commit of this code and whether the tree differs from it; None, None outside a git checkout."""
+    """The commit of this code, and whether the tree differs from it; None, None outside a git checkout."""
     root = Path(__file__).resolve().parents[2]
 
     def git(*words: str) -> str | None:
@@ -48,17 +54,17 @@ def commit() -> tuple[str | None, bool | None]:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that decide a run's numbers."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def processor() -> str:
-    """The processor's name, as the system tells it."""
+    """The processor's name, as the system has it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -68,8 +74,8 @@ def processor() -> str:
 
 
 def hardware() -> dict[str, Any]:
-    """Processor, cores, threads used, and the GPUs if there are any."""
-    import torch
+    """Processor, cores, threads that torch uses, and GPUs."""
+    import torch  # only here: runtime is also imported by code that must not load torch
 
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     return {
@@ -81,7 +87,7 @@ def hardware() -> dict[str, Any]:
 
 
 def record(started: str, done: Fit, flops_a_token: float, formula: str) -> dict[str, Any]:
-    """The content of provenance.json. wall_s: training seconds over all resumed parts, without loading."""
+    """The content of provenance.json; `wall_s` is without loading, over all parts of a resumed training."""
     head, dirty = commit()
     return {
         "commit": head,

@@ -1,4 +1,4 @@
-"""Rows of JSON as a stage's product: written wholly or not at all, read with every column checked."""
+"""Rows of JSON as a stage's product: written whole or not at all, and checked for their columns when read."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ def save(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], folder: Path
 
 
 def load(metrics_json: Path, file: str, columns: Sequence[str], what: str) -> list[Row]:
-    """The rows that an upstream stage has saved in `file`; `what` they are ends "its stage has made no …".
+    """The rows that an upstream stage has saved in `file`; `what` names them in error messages.
 
     Raises UserError where they are missing or changed, where the stage has made something else, and where a
     row lacks one of `columns`.
@@ -36,7 +36,7 @@ def load(metrics_json: Path, file: str, columns: Sequence[str], what: str) -> li
         lines = path.read_text(encoding="utf-8").split("\n")
     except FileNotFoundError:
         raise UserError(f"{metrics_json}: its stage has made no {what}: there is no {path}") from None
-    found = []
+    rows = []
     for number, line in enumerate(lines, start=1):
         if not line:
             continue
@@ -49,5 +49,5 @@ def load(metrics_json: Path, file: str, columns: Sequence[str], what: str) -> li
         for name in columns:
             if name not in row:
                 raise UserError(f"{path}: line {number}: no column {name!r}{nearest(name, [*row])}")
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows

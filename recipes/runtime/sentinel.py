@@ -1,4 +1,4 @@
-"""metrics.json as a sentinel: it is written last, and names the weights it stands for by their digest."""
+"""metrics.json as a sentinel: written last, it vouches for a stage's product by its digest."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ CHUNK = 1 << 20
 
 
 def digest(folder: Path) -> str:
-    """`sha256:<hex>` over the names and contents of every file in `folder`, so of a whole saved model."""
+    """`sha256:<hex>` over the names and contents of all files in `folder`, such as a saved model."""
     total = hashlib.sha256()
     for path in sorted(p for p in Path(folder).rglob("*") if p.is_file()):
         content = hashlib.sha256()
@@ -29,7 +29,7 @@ def sizes(folder: Path) -> dict[str, int]:
 
 
 def read(metrics_json: Path) -> dict[str, Any]:
-    """The sentinel's content. Raises ValueError where the file is not one (cut short, no digest)."""
+    """The sentinel's content. Raises ValueError where the file is none: cut short, or without a digest."""
     data = json.loads(Path(metrics_json).read_text(encoding="utf-8"))
     if not isinstance(data, dict) or "digest" not in data or "model" not in data:
         raise ValueError(f"{metrics_json}: not a stage's metrics.json")
@@ -37,9 +37,9 @@ def read(metrics_json: Path) -> dict[str, Any]:
 
 
 def product(metrics_json: Path) -> tuple[Path, str]:
-    """The folder that a stage has made, a model or data, and its digest.
+    """The folder of a stage's product, a model or data, and its digest.
 
-    Raises UserError where it is missing, or no longer what metrics.json stands for.
+    Raises UserError where the folder is missing, or has changed since metrics.json was written.
     """
     recorded = read(metrics_json)
     folder = Path(recorded["model"])
@@ -56,8 +56,8 @@ def product(metrics_json: Path) -> tuple[Path, str]:
 def stale(metrics_json: Path) -> str | None:
     """Why `metrics_json` no longer stands for a good checkpoint; None where it does.
 
-    It is stale where its weights are missing or differ from its digest, or where a checkpoint it was trained
-    from has since become another one. A missing input is no reason: results may outlive their parents.
+    It is stale where its product is missing or has changed, or where an input of its stage has since become
+    another one. A missing input is no reason: results may outlive what they were made from.
     """
     try:
         data = read(metrics_json)

@@ -14,7 +14,7 @@ SCORED = {"gold": ("gold", "win_rate"), "proxy": ("proxy",), "kl": ("kl",)}  # o
 BY_DIFFICULTY = ("accuracy", "length")
 
 
-# of a curve; recipes/stages/curves.py makes them
+# of a curve; recipes/runtime/curves.py makes them
 OF_TRAINING = ("last", "last_fifth", "first_fifth", "mean", "max")
 
 

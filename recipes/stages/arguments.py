@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from recipes.errors import UserError, nearest
 from recipes.spec.schema import schema
 
@@ -12,13 +14,12 @@ from recipes.spec.schema import schema
 def arguments(
     config_class: Any, args: Mapping[str, Any], defaults: Mapping[str, Any], workdir: Path, seed: int
 ) -> Any:
-    """`config_class(**args)` with this suite's defaults beneath.
+    """`config_class(**args)` over the stage's `defaults` and those that all stages have.
 
-    No tracker, no tqdm, no pinned memory; without a GPU no bf16 and no gradient checkpointing, which only
-    cost time there. Raises UserError for an unknown or reserved field and for values that the class refuses.
+    No tracker, no tqdm, no pinned memory. Without a GPU no bf16 and no gradient checkpointing, which would
+    only cost time. Raises UserError for a field that is unknown or reserved, or has a value that the class
+    refuses.
     """
-    import torch
-
     known = [field.name for field in dataclasses.fields(config_class) if field.init]
     for name in args:
         if name in schema()["x-reserved"]:
@@ -38,7 +39,7 @@ def arguments(
         "report_to": "none",
         "disable_tqdm": True,
         "dataloader_pin_memory": False,
-        "ddp_find_unused_parameters": False,  # there are none; TRL's default looks for them at every step
+        "ddp_find_unused_parameters": False,  # no parameter is unused; TRL's default looks at every step
         "logging_nan_inf_filter": False,  # the trainers stop at the first NaN instead of hiding it
     }
     if not torch.cuda.is_available():
@@ -50,9 +51,9 @@ def arguments(
 
 
 def plain(config_class: Any, args: Mapping[str, Any]) -> Any:
-    """`config_class(**args)` for a dataclass of this suite, which checks its own values.
+    """`config_class(**args)` for a dataclass of ours, which checks its own values.
 
-    Raises UserError for an unknown field and for a missing one.
+    Raises UserError for an unknown or missing field.
     """
     fields = {field.name: field for field in dataclasses.fields(config_class)}
     for name in args:
@@ -63,3 +64,14 @@ def plain(config_class: Any, args: Mapping[str, Any]) -> Any:
         if name not in args and field.default is dataclasses.MISSING:
             raise UserError(f"args.{name}: missing")
     return config_class(**args)
+
+
+def batch_size(args: Any) -> int:
+    """Examples that one optimizer step takes, over all processes."""
+    return args.train_batch_size * args.gradient_accumulation_steps * args.world_size
+
+
+def check_evaluation(args: Any, held_out: int, what: str) -> None:
+    """Raise UserError if the trainer is to evaluate, and there is no held-out data."""
+    if args.eval_strategy != "no" and not held_out:
+        raise UserError(f"args.eval_strategy: {args.eval_strategy.value}, but there are no {what}")

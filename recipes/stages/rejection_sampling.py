@@ -1,28 +1,32 @@
 """Stage `rejection_sampling`: a data set of the policy's own right completions, for a later stage `sft`.
 
-    python -m recipes.stages.rejection_sampling --config '{"task": …, "template": …, "args": …}' \\
+    python -m recipes.stages rejection_sampling --config '{"task": …, "template": …, "args": …}' \\
         --input policy=results/…/metrics.json …
 
 Its product is `final/data.jsonl`: prompt, completion, question, answer and difficulty of each completion
-kept. A stage that has `needs: {data: <this stage>}` reads it. A run that was killed starts again, and ends
-with the same bits.
+kept. A stage with `needs: {data: <this stage>}` reads it. A killed run starts again, and ends with the same
+bits.
 """
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recipes import worlds
+from recipes.data import demonstrations, prompts
 from recipes.errors import UserError
-from recipes.runtime import curves, files, health, provenance
+from recipes.rewards import rules
+from recipes.runtime import health, provenance
 from recipes.runtime.progress import Progress
 from recipes.sampling.draw import FORMULA, DrawingConfig, at_least_one, draw
-from recipes.stages import cli
 from recipes.stages.arguments import plain
+from recipes.stages.outcome import Outcome
+from recipes.stages.policy import locate_policy
+from recipes.trainers.completions import CompletionsLog
 
-# Below a tenth, the data are of the easiest problems alone.
+# Below a tenth, the data are of the easiest problems only.
 COVERED = 0.10
 
 
@@ -30,7 +34,7 @@ COVERED = 0.10
 class RejectionSamplingConfig(DrawingConfig):
     """`args` of this stage."""
 
-    max_per_problem: int | None = None  # kept of a problem's right completions, the first so many; None: all
+    max_per_problem: int | None = None  # right completions of a problem to keep, the first ones; None: all
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -39,20 +43,13 @@ class RejectionSamplingConfig(DrawingConfig):
 
 def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
-) -> dict[str, Any]:
-    """Sample, and write what is right to `workdir`/final; every completion to completions.jsonl."""
-    from recipes import worlds
-    from recipes.data import demonstrations, prompts
-    from recipes.models import language_model
-    from recipes.rewards import rules
-    from recipes.trainers.completions import CompletionsLog
-
-    started, began = provenance.now(), time.perf_counter()
+) -> Outcome:
+    """Sample, and save what is right in `workdir`/final; every completion goes to completions.jsonl."""
+    began = time.perf_counter()
     args: RejectionSamplingConfig = plain(RejectionSamplingConfig, config["args"])
     world = worlds.of_task(config["task"])
     (accuracy,) = rules.build(["accuracy"], world, seed)
-    source = language_model.locate(config.get("model"), inputs.get("policy"))
-    tokenizer = language_model.load_tokenizer(source)
+    source, tokenizer = locate_policy(config, inputs)
     problems = prompts.load(config["task"], config["template"], config.get("problems"), seed).to_list()
     checks = health.stop_at_errors(
         health.before_sampling(config, inputs.get("policy"), tokenizer, problems, {"accuracy": accuracy})
@@ -92,33 +89,26 @@ def run(
     chosen = [rows[i] | {"completion": str(completions[i])} for i in sorted(kept)]
     demonstrations.save(chosen, workdir / "final")
 
-    measured = summary(problems, completions, right, kept)
+    metrics = summary(problems, completions, right, kept)
+    covered = metrics["problems/covered"]
+    text = f"{covered:.1%} of {len(problems)} problems have a right completion"
     checks += [
-        health.truncated(measured["truncation_rate"]),
-        health.check(
-            "covered",
-            measured["problems/covered"] >= COVERED,
-            measured["problems/covered"],
-            COVERED,
-            f"{measured['problems/covered']:.1%} of {len(problems)} problems have a right completion",
-            "warning",
-        ),
+        health.truncated(metrics["truncation_rate"]),
+        health.check("covered", covered >= COVERED, covered, COVERED, text),
     ]
-    files.write(out.with_name("curve.csv"), curves.text([]))  # nothing is learnt
-    done = provenance.Fit([], 0, drawn.tokens, time.perf_counter() - began, 0)
-    return {
-        "metrics": measured,
-        "health": checks,
-        "provenance": provenance.record(started, done, 2 * drawn.parameters, FORMULA),
-        "clean": lambda: None,
-    }
+    return Outcome(
+        metrics=metrics,
+        health=checks,
+        fit=provenance.untrained(drawn.tokens, began),
+        flops_a_token=2 * drawn.parameters,
+        formula=FORMULA,
+    )
 
 
 def keep(completions: Sequence[Any], right: Sequence[bool], size: int, most: int | None) -> set[int]:
-    """Indices of the completions kept; `size` of each problem lie one after another.
+    """Indices of the completions to keep: right, not cut, and unlike those kept before of the same problem.
 
-    Those that are right, came to their end, and differ from those kept before of the same problem; at most
-    `most` of a problem.
+    The `size` completions of each problem lie one after another; at most `most` of them are kept.
     """
     kept: set[int] = set()
     for start in range(0, len(completions), size):
@@ -135,7 +125,7 @@ def keep(completions: Sequence[Any], right: Sequence[bool], size: int, most: int
 def summary(
     problems: Sequence[Any], completions: Sequence[Any], right: Sequence[bool], kept: set[int]
 ) -> dict[str, float]:
-    """What the sampling gave: shares, counts, and the mean length of what was kept, in tokens."""
+    """What the sampling gave: shares, counts, and the mean length in tokens of what was kept."""
     size = len(completions) // len(problems)
     return {
         "accuracy": sum(right) / len(right),
@@ -147,7 +137,3 @@ def summary(
         "kept/share_of_right": len(kept) / sum(right),
         "length/kept": sum(completions[i].tokens for i in kept) / len(kept),
     }
-
-
-if __name__ == "__main__":
-    sys.exit(cli.main("rejection_sampling", run))

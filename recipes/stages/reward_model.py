@@ -1,106 +1,106 @@
 """Stage `reward_model`: a reward model, or an ensemble of them, from comparisons, by TRL's RewardTrainer.
 
-    python -m recipes.stages.reward_model --config '{"args": …, "comparisons": "grouped"}' \\
+    python -m recipes.stages reward_model --config '{"args": …, "comparisons": "grouped"}' \\
         --input policy=results/…/metrics.json --input data=results/…/metrics.json \\
         --input demonstrations=results/…/metrics.json …
 
-The comparisons come from the product of a stage `label`. Each of `members` starts from the policy with a head
-of its own, and sees the comparisons in an order of its own. After training a bias makes the demonstrations'
-mean reward 0 (InstructGPT §3.5; Stiennon et al. 2020, App. B.1), be they an input or what the key
-`demonstrations` names, as a stage `sft` does; without any, that of the responses trained on. With `normalize:
-unit` rewards are also divided by the latter's standard deviation. Every field of `args` goes to TRL's
-RewardConfig; with its `eval_strategy` the held-out comparisons are measured on the way. calibration.csv is of
-those at the end.
+The comparisons come from a stage `label`. Each of `members` starts from the policy with a head of its own,
+and sees the comparisons in an order of its own. After training, a bias sets the mean reward of demonstrations
+to 0 (InstructGPT §3.5; Stiennon et al. 2020, App. B.1). These are an input, or what the key `demonstrations`
+names in the way a stage `sft` does; without any, the responses trained on take their place. With `normalize:
+unit`, rewards are also divided by their standard deviation over the responses trained on. Every field of
+`args` goes to TRL's RewardConfig; its `eval_strategy` measures the held-out comparisons during training.
+calibration.csv is about the held-out comparisons at the end.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from datasets import Dataset
+from trl import RewardConfig
 
-from recipes.data import token_ids
+from recipes.data import demonstrations, preferences, token_ids
 from recipes.data.token_ids import Row, Sequences
 from recipes.errors import UserError
+from recipes.models import reward_model
+from recipes.models.reward_model import from_policy
 from recipes.rewards import quality
-from recipes.runtime import curves, files, health, provenance
+from recipes.runtime import curves, files, health
 from recipes.runtime.progress import Progress
-from recipes.stages import cli
+from recipes.runtime.provenance import Fit
+from recipes.stages.arguments import arguments, batch_size, check_evaluation
+from recipes.stages.outcome import Outcome
+from recipes.stages.policy import locate_policy, positions, take_model_options
+from recipes.trainers.fit import clean, fit
+from recipes.trainers.reward_model import Reward, grouped, shuffled
 
 FORMULA = "6 x parameters x tokens of prompts and responses (forward and backward), of all members"
 MEMBER_STRIDE = 10_007  # between the seeds of two members
 MEASURED = 1024  # prompts trained on, evenly spread, whose comparisons are measured at the end
-SIGMAS = 2.0  # held-out accuracy within so many standard errors of a half may be chance
+SIGMAS = 2.0  # a held-out accuracy within so many standard errors of a half may be chance
 EVALUATED = {"eval_accuracy": "accuracy/validation", "eval_loss": "loss/validation"}
+ARRANGED = {"grouped": (grouped, "prompts"), "shuffled": (shuffled, "pairs")}  # and what an element is
 
 
 @dataclass(frozen=True)
 class Split:
-    """Comparisons to train on or to measure."""
+    """Comparisons to train on or to measure, a row a prompt, with the token ids of their responses."""
 
     rows: list[Row]
     sequences: list[Sequences]
 
     @property
     def flat(self) -> Sequences:
-        return [one for of in self.sequences for one in of]
+        """The token ids of all responses, one after another."""
+        return [ids for of_row in self.sequences for ids in of_row]
 
 
 def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
-) -> dict[str, Any]:
-    """Train and save the members under `workdir`/final; curve.csv and calibration.csv beside `out`."""
-    from trl import RewardConfig
-
-    from recipes.data import demonstrations, preferences
-    from recipes.models import language_model, reward_model
-    from recipes.models.reward_model import from_policy
-    from recipes.stages.arguments import arguments
-
-    started = provenance.now()
+) -> Outcome:
+    """Train the members and save them in `workdir`/final; calibration.csv beside `out`."""
     rows, skipped = preferences.usable(preferences.load(inputs["data"]))
     checks = health.stop_at_errors(preferences.checks(rows, skipped))
-    source = language_model.locate(config.get("model"), inputs.get("policy"))
-    tokenizer = language_model.load_tokenizer(source)
+    source, tokenizer = locate_policy(config, inputs)
     folders = [workdir / f"member{number}" for number in range(config.get("members", 1))]
     args = [
         arguments(RewardConfig, config["args"], {"save_steps": 100}, folder, seed + MEMBER_STRIDE * number)
         for number, folder in enumerate(folders)
     ]
+    limit = args[0].max_length
     splits = {}
     for name in preferences.SPLITS:
-        found = preferences.of_split(rows, name)
-        fit_in = token_ids.fitting(found, token_ids.tokenised(found, tokenizer), args[0].max_length)
-        skipped["long"] = skipped.get("long", 0) + len(found) - len(fit_in[0])
-        splits[name] = Split(*fit_in)
+        of_split = preferences.of_split(rows, name)
+        splits[name] = Split(*token_ids.fitting(of_split, token_ids.tokenised(of_split, tokenizer), limit))
+        skipped["long"] = skipped.get("long", 0) + len(of_split) - len(splits[name].rows)
     splits["train"] = first(splits["train"], config.get("problems"))
-    shown = []
+    shown: list[dict[str, Any]] = []
     if "demonstrations" in inputs:
         shown = demonstrations.load(inputs["demonstrations"])
     elif "demonstrations" in config:
         shown = demonstrations.of_task(config["demonstrations"], seed)
     shown, unusable = demonstrations.usable(shown)
-    skipped |= {f"demonstrations/{why}": count for why, count in unusable.items()}
-    checks += before(splits, shown, skipped["long"], args[0], tokenizer)
+    skipped |= {f"demonstrations/{reason}": count for reason, count in unusable.items()}
+    checks += check_data(splits, shown, skipped["long"], args[0], tokenizer)
 
     every = max(1, len(splits["train"].rows) // MEASURED)
     sample = Split(splits["train"].rows[::every], splits["train"].sequences[::every])
     scored = {"train": sample.flat, "validation": splits["validation"].flat}
-    scored["demonstrations"] = demonstrated(shown, tokenizer, args[0].max_length)
+    scored["demonstrations"] = demonstration_ids(shown, tokenizer, limit)
     raw: dict[str, list[np.ndarray]] = {name: [] for name in scored}  # of each member (sequences,)
-    fits: list[provenance.Fit] = []
+    fits: list[Fit] = []
     partly = reward_model.begin(workdir / "final")
     for number, member_args in enumerate(args):
         if len(args) > 1:
             progress.say(f"member {number + 1} of {len(args)}")
-        options = member_args.model_init_kwargs or {}
+        options = take_model_options(member_args)
         model = from_policy(source, tokenizer, member_args.seed, **options)
         if not fits:
             longest = max(map(len, [*splits["train"].flat, *scored["validation"], *scored["demonstrations"]]))
-            positions = getattr(model.config, "max_position_embeddings", None)
-            checks += health.stop_at_errors([health.context(longest, 0, positions)])
+            checks += health.stop_at_errors([health.context(longest, 0, positions(model))])
         fits.append(train(model, tokenizer, member_args, splits, config["comparisons"], progress))
         for name, sequences in scored.items():
             raw[name].append(reward_model.read(model, sequences).double().numpy())
@@ -110,14 +110,13 @@ def run(
     reward_model.finish(partly, tokenizer, bias, scale, workdir / "final")
 
     curve = curves.deterministic(mean_curve([curves.rows(map(renamed, done.history)) for done in fits]))
-    files.write(out.with_name("curve.csv"), curves.text(curve))
     held_out, unit = splits["validation"], float(np.mean(scale))
-    measured = {  # as the final rewards, but on the scale that was trained, in which a gap is a log-odds
+    measured = {  # as the final rewards, but on the scale of training, where a gap is a difference of logits
         name: [
-            quality.measured(of.rows, of.sequences, rewards * unit / own)
+            quality.measured(split.rows, split.sequences, rewards * unit / own)
             for rewards, own in zip(raw[name], scale, strict=True)
         ]
-        for name, of in (("train", sample), ("validation", held_out))
+        for name, split in (("train", sample), ("validation", held_out))
     }
     measures, calibration = quality.report(measured)
     files.write(out.with_name("calibration.csv"), quality.text(calibration))
@@ -125,7 +124,7 @@ def run(
         **curves.scalars(curve),
         **measures,
         **quality.spread(raw, bias, scale),
-        **{f"skipped/{name}": count for name, count in skipped.items()},
+        **{f"skipped/{reason}": count for reason, count in skipped.items()},
         **{f"prompts/{name}": len(split.rows) for name, split in splits.items()},
         "pairs/train": sum(len(token_ids.pairs(row)) for row in splits["train"].rows),
         "pairs/validation": sum(len(token_ids.pairs(row)) for row in held_out.rows),
@@ -133,12 +132,15 @@ def run(
         "members": len(args),
         "parameters": parameters,
     }
-    return {
-        "metrics": metrics,
-        "health": checks + above_chance(metrics),
-        "provenance": provenance.record(started, total(fits), 6 * parameters, FORMULA),
-        "clean": lambda: clean_all(folders),
-    }
+    return Outcome(
+        metrics=metrics,
+        health=checks + above_chance(metrics),
+        fit=total(fits),
+        flops_a_token=6 * parameters,
+        formula=FORMULA,
+        curve=curve,
+        clean=lambda: clean_all(folders),
+    )
 
 
 def train(
@@ -148,30 +150,21 @@ def train(
     splits: Mapping[str, Split],
     arrangement: str,
     progress: Progress,
-) -> provenance.Fit:
+) -> Fit:
     """Train `model` in place, on elements that are prompts (`grouped`) or single pairs (`shuffled`)."""
-    from datasets import Dataset
-
-    from recipes.trainers import reward_model
-    from recipes.trainers.fit import fit
-
-    arranged = {"grouped": reward_model.grouped, "shuffled": reward_model.shuffled}
+    arrange, what = ARRANGED[arrangement]
     data = {
         name: Dataset.from_list(
             [
                 element
                 for row, sequences in zip(split.rows, split.sequences, strict=True)
-                for element in arranged[arrangement if name == "train" else "grouped"](
-                    sequences, token_ids.pairs(row)
-                )
+                for element in (arrange if name == "train" else grouped)(sequences, token_ids.pairs(row))
             ]
         )
         for name, split in splits.items()
     }
-    args.model_init_kwargs = None  # TRL refuses them with a loaded model
-    window = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
-    health.stop_at_errors([enough(len(data["train"]), window, arrangement)])
-    trainer = reward_model.Reward(
+    health.stop_at_errors([health.enough(len(data["train"]), batch_size(args), what)])
+    trainer = Reward(
         model,
         args=args,
         train_dataset=data["train"],
@@ -188,18 +181,18 @@ def first(split: Split, problems: int | None) -> Split:
     return Split(split.rows[:problems], split.sequences[:problems])
 
 
-def demonstrated(rows: Sequence[Row], tokenizer: Any, max_length: int | None) -> Sequences:
-    """Prompt, completion and end of sequence of demonstrations, as token ids; without those that are longer.
+def demonstration_ids(rows: Sequence[Row], tokenizer: Any, max_length: int | None) -> Sequences:
+    """Token ids of each demonstration: prompt, completion, end of sequence. Longer ones are left out.
 
     Raises UserError where there are demonstrations, and none is short enough.
     """
     like = [{"prompt": row["prompt"], "responses": [row["completion"]], "truncated": [False]} for row in rows]
-    _, found = token_ids.fitting(like, token_ids.tokenised(like, tokenizer), max_length)
-    if rows and not found:
+    _, sequences = token_ids.fitting(like, token_ids.tokenised(like, tokenizer), max_length)
+    if rows and not sequences:
         raise UserError(
             f"args.max_length: all {len(rows)} demonstrations are longer than {max_length} tokens"
         )
-    return [one for of in found for one in of]
+    return Split([], sequences).flat
 
 
 def normalised(
@@ -213,8 +206,6 @@ def normalised(
 
 def clean_all(folders: Sequence[Path]) -> None:
     """Remove the training state of all members."""
-    from recipes.trainers.fit import clean
-
     for folder in folders:
         clean(folder)
         folder.rmdir()
@@ -224,23 +215,23 @@ def clean_all(folders: Sequence[Path]) -> None:
 
 
 def renamed(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A log entry with this suite's names of what was evaluated, less the rest of an evaluation."""
+    """A log entry with our names for what was evaluated, without the rest of an evaluation."""
     names = {name: EVALUATED.get(name, name) for name in entry}
     return {new: entry[old] for old, new in names.items() if not new.startswith("eval_")}
 
 
 def mean_curve(members: Sequence[Sequence[curves.Row]]) -> list[curves.Row]:
-    """The mean over members of each metric at each step; tokens are summed up by `provenance`, not here."""
+    """The mean over members of each metric at each step. Only provenance.json sums up their tokens."""
     values: dict[tuple[int, str], list[float]] = {}
     for curve in members:
         for step, name, value in curve:
             values.setdefault((step, name), []).append(value)
-    return [(step, name, sum(found) / len(found)) for (step, name), found in values.items()]
+    return [(step, name, sum(column) / len(column)) for (step, name), column in values.items()]
 
 
-def total(fits: Sequence[provenance.Fit]) -> provenance.Fit:
+def total(fits: Sequence[Fit]) -> Fit:
     """All members' training as one."""
-    return provenance.Fit(
+    return Fit(
         [],
         sum(one.steps for one in fits),
         sum(one.tokens for one in fits),
@@ -252,14 +243,11 @@ def total(fits: Sequence[provenance.Fit]) -> provenance.Fit:
 # -- checks --------------------------------------------------------------------------------------------------
 
 
-def before(
+def check_data(
     splits: Mapping[str, Split], shown: Sequence[Row], long: int, args: Any, tokenizer: Any
 ) -> list[health.Check]:
-    """Checks of the data. Raises UserError at the first that fails."""
-    if args.eval_strategy != "no" and not splits["validation"].rows:
-        raise UserError(
-            f"args.eval_strategy: {args.eval_strategy.value}, but there are no held-out comparisons"
-        )
+    """Checks of comparisons and demonstrations. Raises UserError at the first error."""
+    check_evaluation(args, len(splits["validation"].rows), "held-out comparisons")
     texts = {row[name] for row in shown for name in ("prompt", "completion")}
     for split in splits.values():
         texts |= {text for row in split.rows for text in (row["prompt"], *row["responses"])}
@@ -268,16 +256,9 @@ def before(
     return health.stop_at_errors(
         [
             health.known_tokens(tokenizer, sorted(texts), "comparison"),
-            health.check("long", long == 0, long, 0, f"{message}: they are skipped", "warning"),
+            health.check("long", long == 0, long, 0, f"{message}: they are skipped"),
         ]
     )
-
-
-def enough(available: int, needed: int, arrangement: str) -> health.Check:
-    """An incomplete last batch of an epoch is left out, so with too few comparisons there is none."""
-    what = "prompts" if arrangement == "grouped" else "pairs"
-    message = f"one step takes {needed} {what}, there are {available}"
-    return health.check("enough_data", available >= needed, available, needed, message, "error")
 
 
 def above_chance(metrics: Mapping[str, float]) -> list[health.Check]:
@@ -287,8 +268,4 @@ def above_chance(metrics: Mapping[str, float]) -> list[health.Check]:
     limit = 0.5 + SIGMAS * metrics["accuracy/validation_se"]
     value = metrics["accuracy/validation"]
     text = f"{value:.1%} of the held-out pairs are ranked as labelled; chance may give up to {limit:.1%}"
-    return [health.check("chance", value > limit, value, min(limit, 1.0), text, "warning")]
-
-
-if __name__ == "__main__":
-    sys.exit(cli.main("reward_model", run))
+    return [health.check("chance", value > limit, value, min(limit, 1.0), text)]

@@ -1,20 +1,54 @@
-"""The record of a training on rollouts, as stages grpo and ppo keep it beside their metrics.json."""
+"""What stages that learn from rollouts share: the checks before them and the record of them."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from recipes.objectives.ratios import Ratios
-from recipes.runtime import curves, files, gpus
+from recipes.runtime import curves, files, gpus, health
+from recipes.stages.policy import Policy, positions
 from recipes.trainers.completions import CompletionsLog
 from recipes.trainers.resume import last_checkpoint
 
 
-def opened(workdir: Path) -> CompletionsLog | None:
-    """The log of completions under `workdir`; empty unless there is a checkpoint to go on from.
+def defaults() -> dict[str, Any]:
+    """Arguments of GRPO and PPO where a recipe does not say."""
+    # on a CPU a static cache is a tenth faster than one that grows by copying
+    cache = {} if torch.cuda.is_available() else {"cache_implementation": "static"}
+    return {"save_steps": 20, **cache}
 
-    Of several processes of one stage the first alone has one, of the rollouts of all.
+
+def checks(
+    config: Mapping[str, Any],
+    inputs: Mapping[str, Path],
+    policy: Policy,
+    problems: Sequence[Mapping[str, Any]],
+    rewards: Mapping[str, health.Reward],
+    needed: int,
+    cap: int,
+) -> list[health.Check]:
+    """Checks before training; UserError at the first error.
+
+    `needed`: prompts a rollout; `cap`: most tokens of a completion.
+    """
+    prompts = [row["prompt"] for row in problems]
+    longest = max(len(ids) for ids in policy.tokenizer(prompts)["input_ids"])
+    return health.stop_at_errors(
+        [
+            health.enough_prompts(len(problems), needed),
+            health.context(longest, cap, positions(policy.model)),
+            *health.before_sampling(config, inputs.get("policy"), policy.tokenizer, problems, rewards),
+        ]
+    )
+
+
+def opened(workdir: Path) -> CompletionsLog | None:
+    """The log of completions under `workdir`, emptied unless there is a checkpoint to resume from.
+
+    Of several processes of a stage only the first has one; it records the rollouts of all.
     """
     if not gpus.first():
         return None
@@ -27,16 +61,13 @@ def opened(workdir: Path) -> CompletionsLog | None:
 def write(
     out: Path, history: Sequence[dict[str, Any]], ratios: Ratios, log: CompletionsLog | None
 ) -> tuple[list[curves.Row], dict[str, float]]:
-    """curve.csv, timing.csv, ratios.csv and completions.jsonl beside `out`.
-
-    Returns the rows of the curve that a repeated run has too, and their final numbers.
-    """
+    """Write timing.csv, ratios.csv and completions.jsonl beside `out`; the curve without times, and its
+    scalars."""
     curve = curves.rows(history)
-    measured = curves.deterministic(curve)
-    files.write(out.with_name("curve.csv"), curves.text(measured))
     files.write(out.with_name("timing.csv"), curves.text(curves.timing(curve)))
     files.write(out.with_name("ratios.csv"), ratios.text())
     if log:
         log.flush()
         shutil.copyfile(log.path, out.with_name("completions.jsonl"))
-    return measured, curves.scalars(measured)
+    curve = curves.deterministic(curve)
+    return curve, curves.scalars(curve)

@@ -82,7 +82,7 @@ def stage(kind: str, config: dict[str, Any], folder: Path, policy: Path | None =
     """The command that trains a stage in `folder`."""
     given = ["--input", f"policy={policy}"] if policy else []
     return [
-        *(sys.executable, "-m", f"recipes.stages.{kind}", "--config", json.dumps(config)),
+        *(sys.executable, "-m", "recipes.stages", kind, "--config", json.dumps(config)),
         *("--seed", str(SEED), "--name", f"benchmark/{kind}", *given),
         *("--checkpoints", str(folder / "checkpoints"), "--out", str(folder / "metrics.json")),
     ]

@@ -149,7 +149,7 @@ def trained(
         raise Enough
 
     silent = Progress("r/s", io.StringIO())
-    with patch("recipes.trainers.fit.fit", fit), quick(), suppress(Enough):
+    with patch(f"{run.__module__}.fit", fit), quick(), suppress(Enough):
         run(config, inputs, 3, folder / "work", folder / "metrics.json", silent)
     return held[0]
 

@@ -17,11 +17,9 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZE
 os.environ["OMP_NUM_THREADS"] = "1"
 
 PRELOAD = [
-    "recipes.trainers.fit",
-    "recipes.trainers.grpo",
-    "recipes.trainers.language_model",
-    "recipes.rewards.rules",
-    "recipes.data.prompts",
+    "recipes.stages.__main__",
+    "recipes.stages.grpo",
+    "recipes.stages.pretrain",
     "datasets",
     "transformers.models.qwen3.modeling_qwen3",
     "transformers.models.auto.modeling_auto",
@@ -116,9 +114,7 @@ def run_all(stages: list[tuple[Any, ...]]) -> list[int]:
 
 
 def child(kind: str, arguments: list[str], folder: Path, trap: Any) -> None:
-    import importlib
-
-    from recipes.stages import cli
+    from recipes.stages.__main__ import main
 
     gc.freeze()  # what the server has loaded need not be searched for garbage
     os.chdir(folder)
@@ -130,7 +126,7 @@ def child(kind: str, arguments: list[str], folder: Path, trap: Any) -> None:
     ):
         if trap:
             trap()
-        status = cli.main(kind, importlib.import_module(f"recipes.stages.{kind}").run, arguments)
+        status = main([kind, *arguments])
     os._exit(status)
 
 

@@ -60,11 +60,11 @@ class Project:
 def project(tmp_path: Path) -> Project:
     shutil.copy(ROOT / "Snakefile", tmp_path)
     shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
-    shutil.copytree(FIXTURES, tmp_path, dirs_exist_ok=True)
     for path in sorted(ROOT.glob("recipes/**/*.py")):
         copy = tmp_path / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
+    shutil.copytree(FIXTURES, tmp_path, dirs_exist_ok=True)
     schema = (ROOT / "recipes/spec/schema.yaml").read_text()
     (tmp_path / "recipes/spec/schema.yaml").write_text(schema.replace("x-kinds:\n", TOY, 1))
     snakefile = tmp_path / "Snakefile"

@@ -10,7 +10,7 @@ from recipes.data import preferences
 from recipes.errors import UserError
 from recipes.labels import annotators
 from recipes.labels.model_judges import ask
-from recipes.stages.label import demonstrated, joined
+from recipes.stages.label import as_demonstrations, as_preferences
 from recipes.worlds.replies import count_tokens
 
 WORLD = worlds.make({"world": "preferences"})
@@ -97,7 +97,7 @@ def test_scores_hold_ranks_and_not_gold():
 
 
 def test_labelled_samples_are_preferences():
-    rows, counts = preferences.usable(joined(ROWS, annotators.by_rank(GOLD), 0.2))
+    rows, counts = preferences.usable(as_preferences(ROWS, annotators.by_rank(GOLD), 0.2))
     assert counts["nan"] == counts["empty"] == 0
     assert {row["split"] for row in rows} == {"train", "validation"}
     assert len(preferences.pairs(rows)) == quality(annotators.Labels(annotators.by_rank(GOLD)))["pairs"]
@@ -109,10 +109,10 @@ def test_the_best_and_the_right_are_demonstrations():
         "truncated": [False, False, True, False, False, False],
     }
     scores = [[1.0, 9.0, 8.0, 1.0, 1.0, float("nan")]]
-    best, skipped = demonstrated([row], scores, "best")
+    best, skipped = as_demonstrations([row], scores, "best")
     assert [one["completion"] for one in best] == ["a"]
     assert skipped == {"skipped/empty": 1, "skipped/truncated": 1, "skipped/nan": 1}
-    right, _ = demonstrated([row], scores, "right")
+    right, _ = as_demonstrations([row], scores, "right")
     assert [one["completion"] for one in right] == ["a", "b"]
 
 

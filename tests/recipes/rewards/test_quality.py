@@ -12,7 +12,7 @@ from recipes import worlds
 from recipes.data import token_ids
 from recipes.errors import UserError
 from recipes.rewards import quality
-from recipes.stages.reward_model import above_chance, demonstrated, mean_curve, renamed
+from recipes.stages.reward_model import above_chance, demonstration_ids, mean_curve, renamed
 
 RNG = np.random.default_rng(0)
 
@@ -157,10 +157,10 @@ def test_curves():
 def test_demonstrations_that_are_too_long_have_no_part_in_the_zero():
     words = worlds.tokenizer([worlds.make({"world": "sort"})])
     rows = [{"prompt": "<user>3 1<assistant>", "completion": text} for text in ("1 3", "1 3 " * 9)]
-    short, long = demonstrated(rows, words, None)
-    assert demonstrated(rows, words, len(short)) == [short]
+    short, long = demonstration_ids(rows, words, None)
+    assert demonstration_ids(rows, words, len(short)) == [short]
     assert short[-1] == words.eos_token_id
-    assert demonstrated([], words, 1) == []
+    assert demonstration_ids([], words, 1) == []
     with pytest.raises(UserError, match=f"all 1 demonstrations are longer than {len(short)} tokens"):
-        demonstrated(rows[1:], words, len(short))
+        demonstration_ids(rows[1:], words, len(short))
     assert len(long) > len(short)

@@ -46,6 +46,7 @@ def test_the_first_fifth():
     assert curves.first_fifth(rows, "reward") == pytest.approx(0.15)  # steps 1 and 2 of 10
     assert curves.first_fifth([row for row in rows if row[0] > 2], "reward") is None
     assert curves.first_fifth([], "reward") is None
+    assert curves.first_fifths(rows, ["reward", "kl"]) == {"first_fifth/reward": pytest.approx(0.15)}
 
 
 def test_text_keeps_every_bit():

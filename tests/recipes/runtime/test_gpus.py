@@ -81,11 +81,11 @@ def test_torchrun_gets_the_arguments_and_the_locks(four, monkeypatch):
     ran = []
     monkeypatch.setattr(os, "execv", lambda path, command: ran.append(command))
     with gpus.reserved(2, refuse) as held:
-        gpus.launch("sft", 2, ["--seed", "3"], held)
+        gpus.launch(2, ["sft", "--seed", "3"], held)
         assert all(os.get_inheritable(lock.fileno()) for lock in held)
     assert ran[0][1:] == [
         *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"),
-        *("-m", "recipes.stages.sft", "--seed", "3"),
+        *("-m", "recipes.stages", "sft", "--seed", "3"),
     ]
 
 

@@ -61,6 +61,22 @@ def test_grammar_of_context():
     assert "and a completion of 20 need 30 positions" in health.context(10, 20, 64)["message"]
 
 
+@pytest.mark.parametrize(("available", "ok"), [(31, False), (32, True)])
+def test_a_step_needs_a_whole_batch(available, ok):
+    for what in ("demonstrations", "prompts", "pairs"):
+        found = health.enough(available, 32, what)
+        assert (found["check"], found["ok"], found["severity"]) == ("enough_data", ok, "error")
+        assert found["message"] == f"one step takes 32 {what}, there are {available}"
+
+
+@pytest.mark.parametrize(("max_length", "ok"), [(None, True), (20, True), (19, False)])
+def test_what_is_longer_than_max_length_is_cut(max_length, ok):
+    found = health.uncut(20, max_length, "completion with its prompt")
+    assert (found["check"], found["ok"], found["severity"]) == ("max_length", ok, "warning")
+    message = f"the longest completion with its prompt has 20 tokens, max_length is {max_length}"
+    assert found["message"] == message
+
+
 def test_unknown_tokens():
     tokenizer = worlds.tokenizer([worlds.make(TASK)])
     assert health.known_tokens(tokenizer, ["<user>1+2=<assistant>"], "prompt")["ok"]

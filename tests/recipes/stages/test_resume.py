@@ -56,9 +56,10 @@ def last_save():
 
 def during_clean():
     """Die with metrics.json written and the training state half removed, in the worst order."""
-    from recipes.trainers import fit, resume
+    from recipes.runtime import files
+    from recipes.trainers import resume
 
-    clean = fit.clean
+    plain = files.write_json
 
     def remove(folder: Path, **options) -> None:
         for path in folder.iterdir():
@@ -66,11 +67,12 @@ def during_clean():
                 path.unlink()
         stage_runs.die()
 
-    def trapped(folder: Path) -> None:
-        shutil.rmtree = remove
-        clean(folder)
+    def trapped(path: Path, data: dict[str, Any]) -> None:
+        plain(path, data)
+        if path.name == "metrics.json":  # the last file: nothing but the training state is removed after it
+            shutil.rmtree = remove
 
-    fit.clean = trapped
+    files.write_json = trapped
 
 
 FAST = [

@@ -10,7 +10,8 @@ import stage_runs
 from stage_runs import at_training_step, rows_product
 
 from recipes.runtime import curves
-from recipes.stages.sft import filled, learns
+from recipes.runtime.health import falling_loss
+from recipes.stages.sft import none_skipped
 
 CONFIG: dict[str, Any] = {
     # 3 steps an epoch of 2 micro-batches, 4 epochs; checkpoints and log lines seldom fall together
@@ -108,7 +109,7 @@ def test_the_loss_is_of_the_completion_and_its_end(ready: Path, tmp_path: Path):
 )
 def test_a_rising_loss_is_warned_of(losses, checks):
     curve = [(step, "loss", value) for step, value in zip((1, 5, 10), losses, strict=False)]
-    assert [one["ok"] for one in learns(curve, curves.scalars(curve))] == checks
+    assert [one["ok"] for one in falling_loss(curve, curves.scalars(curve))] == checks
 
 
 @pytest.mark.slow
@@ -124,8 +125,8 @@ def test_too_little_data_and_what_is_cut_are_told(ready: Path, tmp_path: Path):
 
 
 def test_what_is_skipped_is_told():
-    assert [(one["check"], one["message"]) for one in filled(9, {"empty": 2, "multi-turn": 1})] == [
+    assert [(one["check"], one["message"]) for one in none_skipped(9, {"empty": 2, "multi-turn": 1})] == [
         ("empty", "2 of 9 demonstrations are empty and skipped"),
         ("multi-turn", "1 of 9 demonstrations are multi-turn and skipped"),
     ]
-    assert filled(9, {}) == []
+    assert none_skipped(9, {}) == []

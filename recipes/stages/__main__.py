@@ -1,9 +1,11 @@
-"""The command line shared by all stages: `python -m recipes.stages.<kind> --config … --out …/metrics.json`.
+"""Run one stage of a recipe: `python -m recipes.stages <kind> --config … --out …/metrics.json`.
 
-stdout carries progress lines only, stderr the log. Exit status: 0 done, 2 a mistake told in one line.
+`recipes.stages.<kind>` does the work in its function `run`; what all stages do alike is here. stdout carries
+progress lines only, stderr the log. Exit status: 0 done, 2 a mistake, told in one line.
 """
 
 import argparse
+import importlib
 import json
 import os
 import sys
@@ -11,16 +13,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from recipes.errors import UserError
-from recipes.runtime import files, gpus, sentinel
+from recipes.errors import UserError, known
+from recipes.runtime import gpus, provenance, sentinel
 from recipes.runtime.environment import few_collections, names_hub, quiet_environment, roles
 from recipes.runtime.files import NO_ROOM
 from recipes.runtime.lock import only_one
 from recipes.runtime.progress import Progress
+from recipes.spec.schema import schema
+from recipes.stages.outcome import Outcome
 
 
 class Run(Protocol):
-    """Make `workdir`/final; return metrics, health, provenance, and `clean`, to be called at the end."""
+    """Makes the product in `workdir`/final; files of its own kind go beside `out`."""
 
     def __call__(
         self,
@@ -30,12 +34,16 @@ class Run(Protocol):
         workdir: Path,
         out: Path,
         progress: Progress,
-    ) -> dict[str, Any]: ...
+    ) -> Outcome: ...
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """Read the command line. Raises UserError for a value that is no JSON object or no role=path."""
-    parser = argparse.ArgumentParser(description="Run one stage of a recipe.", allow_abbrev=False)
+    """Read the command line. Raises UserError for an unknown kind, a config that is no JSON object, or an
+    input that is no role=path."""
+    parser = argparse.ArgumentParser(
+        prog="python -m recipes.stages", description="Run one stage of a recipe.", allow_abbrev=False
+    )
+    parser.add_argument("kind", help=", ".join(schema()["x-kinds"]))
     parser.add_argument("--config", required=True, help="the stage's resolved configuration as JSON")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--input", action="append", default=[], metavar="ROLE=METRICS_JSON")
@@ -43,10 +51,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--checkpoints", type=Path, required=True, help="folder of the training state")
     parser.add_argument("--out", type=Path, required=True, help="metrics.json, written last")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument(
-        "--gpus", type=int, help="so many of those that torch sees; default: as it takes them"
-    )
+    parser.add_argument("--gpus", type=int, help="how many GPUs to use; default: all that torch sees")
     options = parser.parse_args(arguments)
+    known("stage", [options.kind], [*schema()["x-kinds"]], "kind")
     try:
         options.config = json.loads(options.config)
     except ValueError as error:
@@ -65,16 +72,16 @@ def already_done(out: Path, record: dict[str, Any]) -> bool:
     return all(done.get(key) == value for key, value in record.items())
 
 
-def work(kind: str, run: Run, options: argparse.Namespace, progress: Progress) -> None:
-    """Run the stage unless its result is there, on as many GPUs as asked."""
+def work(options: argparse.Namespace, progress: Progress) -> None:
+    """Run the stage on as many GPUs as asked, unless its result is already there."""
     record = {
-        "kind": kind,
+        "kind": options.kind,
         "config": options.config,
         "seed": options.seed,
         "inputs": {role: sentinel.read(path)["digest"] for role, path in options.inputs.items()},
     }
-    if gpus.spread():  # the lock is torchrun's
-        return perform(run, options, record, progress)
+    if gpus.spread():  # the process that became torchrun holds the lock
+        return perform(options, record, progress)
     with only_one(
         options.checkpoints / "lock",
         lambda holder: progress.say(f"waiting for process {holder}, which works in {options.checkpoints}"),
@@ -83,39 +90,29 @@ def work(kind: str, run: Run, options: argparse.Namespace, progress: Progress) -
             return progress.say(f"nothing to do: {options.out} is there and valid")
         progress.say("loading")
         with gpus.reserved(options.gpus, progress.say) as held:
-            if kind in gpus.SPREAD and (options.gpus or 0) > 1:
-                gpus.launch(kind, options.gpus, options.given, [lock, *held])
-            perform(run, options, record, progress)
+            if options.kind in gpus.SPREAD and (options.gpus or 0) > 1:
+                gpus.launch(options.gpus, options.given, [lock, *held])
+            perform(options, record, progress)
 
 
-def perform(run: Run, options: argparse.Namespace, record: dict[str, Any], progress: Progress) -> None:
+def perform(options: argparse.Namespace, record: dict[str, Any], progress: Progress) -> None:
     """Run the stage; write metrics.json last."""
-    import torch
+    import torch  # like the stage's own imports, not before the environment is set and the work is known
 
     torch.set_num_threads(options.threads)
+    run: Run = importlib.import_module(f"recipes.stages.{options.kind}").run
+    started = provenance.now()
     outcome = run(options.config, options.inputs, options.seed, options.checkpoints, options.out, progress)
     if not gpus.first():
         return
-    model = options.checkpoints / "final"
-    files.write_json(options.out.with_name("provenance.json"), outcome["provenance"])
-    files.write_json(
-        options.out,
-        {
-            **record,
-            "upstream": {role: path.as_posix() for role, path in options.inputs.items()},
-            "model": model.as_posix(),
-            "digest": sentinel.digest(model),
-            "files": sentinel.sizes(model),
-            "metrics": outcome["metrics"],
-            "health": outcome["health"],
-        },
-    )
-    outcome["clean"]()
+    record["upstream"] = {role: path.as_posix() for role, path in options.inputs.items()}
+    outcome.write(options.out, options.checkpoints / "final", record, started)
+    outcome.clean()
     progress.end(f"done: {options.out}")
 
 
-def main(kind: str, run: Run, arguments: list[str] | None = None) -> int:
-    """Entry point of a stage module; `arguments` defaults to the command line's."""
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point; `arguments` defaults to the command line's."""
     if not gpus.first():
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     say: Callable[[str], None] = print
@@ -126,7 +123,7 @@ def main(kind: str, run: Run, arguments: list[str] | None = None) -> int:
         few_collections()
         quiet_environment(names_hub(options.config))
         try:
-            work(kind, run, options, progress)
+            work(options, progress)
         except FileNotFoundError as error:
             if str(error.filename) not in {str(path) for path in options.inputs.values()}:
                 raise
@@ -142,3 +139,7 @@ def main(kind: str, run: Run, arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

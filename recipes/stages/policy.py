@@ -1,0 +1,63 @@
+"""The policy that a stage trains on: where it comes from, what belongs to it, and how it is saved."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recipes.models import language_model
+from recipes.models.language_model import Source
+
+
+@dataclass
+class Policy:
+    """A model with its tokenizer, as loaded from `source`."""
+
+    source: Source
+    tokenizer: Any
+    model: Any
+    generation: Any = field(init=False)  # the model's as loaded: trainers change it for their rollouts
+
+    def __post_init__(self) -> None:
+        self.generation = copy.deepcopy(self.model.generation_config)
+
+    def save(self, workdir: Path) -> None:
+        """Write model, tokenizer and the generation config as loaded to `workdir`/final."""
+        language_model.save(self.model, self.tokenizer, workdir / "final", self.generation)
+
+
+def locate_policy(config: Mapping[str, Any], inputs: Mapping[str, Path]) -> tuple[Source, Any]:
+    """Where a stage's policy comes from, the input `policy` or the key `model`; and its tokenizer."""
+    source = language_model.locate(config.get("model"), inputs.get("policy"))
+    return source, language_model.load_tokenizer(source)
+
+
+def load_policy(config: Mapping[str, Any], inputs: Mapping[str, Path], **options: Any) -> Policy:
+    """The policy that a stage starts from; `options` are those of `from_pretrained`."""
+    source, tokenizer = locate_policy(config, inputs)
+    return Policy(source, tokenizer, language_model.load(source, **options))
+
+
+def load_reference(policy: Policy, inputs: Mapping[str, Path], **options: Any) -> Any:
+    """The reference model: the input `reference`, or the policy as it starts.
+
+    Raises UserError where its tokenizer is not the policy's.
+    """
+    source = policy.source
+    if "reference" in inputs:
+        source = language_model.locate(None, inputs["reference"])
+        names = (f"the reference {source.place}", f"the policy {policy.source.place}")
+        language_model.same_tokenizer(language_model.load_tokenizer(source), policy.tokenizer, names)
+    return language_model.load(source, **options)
+
+
+def positions(model: Any) -> int | None:
+    """How many tokens fit into a model's context; None where its configuration does not say."""
+    return getattr(model.config, "max_position_embeddings", None)
+
+
+def take_model_options(args: Any) -> dict[str, Any]:
+    """The `model_init_kwargs` of TRL's arguments, removed there: TRL refuses them with a loaded model."""
+    options, args.model_init_kwargs = args.model_init_kwargs or {}, None
+    return options
