@@ -5,14 +5,14 @@
 
 `by` names the labeller:
 
-    gold, annotator, judge        of the samples' world (recipes/labels/annotators.py)
-    verifier                      right or wrong
-    reward_model, language_model  a model (recipes/labels/model_judges.py)
-    self                          beta log(policy/reference), a policy's implicit reward (Rafailov et al. 2023,
-                                  Eq. 5)
-    dataset                       the rankings of a Hub dataset
+    gold, annotator, judge  of the samples' world (recipes/labels/annotators.py)
+    verifier                right or wrong
+    reward_model            a model (recipes/labels/model_judges.py)
+    language_model          likewise, asked which of two replies is better
+    self                    the implicit reward beta log(policy/reference) (Rafailov et al. 2023, Eq. 5)
+    dataset                 the rankings of a Hub dataset
 
-reward_model, language_model and self can also label preferences anew. The product is preferences
+The three that are models can also label preferences anew. The product is preferences
 (recipes/data/preferences.py) or, with `keep`, demonstrations: the best completion of each prompt, or all that
 are right. A killed run starts again.
 """
