@@ -113,16 +113,16 @@ def plain(runs: list[Run], folder: Path, threads: int) -> list[Row]:
     spec.write_text(json.dumps(runs))
     command = [sys.executable, __file__, "--plain", str(spec), "--out", str(out)]
     wall, _ = timed(command, folder / "plain.log", folder, threads)
-    found = json.loads(out.read_text())
+    results = json.loads(out.read_text())
     rows = [row("plain", wall_s=wall)]
-    for run, (accuracy, curve) in zip(runs, found, strict=True):
+    for run, (accuracy, curve) in zip(runs, results, strict=True):
         rows += row_of(run, "plain", accuracy, curve)
     return rows
 
 
 def script(runs: list[Run]) -> list[tuple[float, list[float]]]:
     """What the plain script does: accuracy and logged rewards of each run."""
-    found = []
+    results = []
     for run in runs:
         policy = Path(json.loads(Path(run["policy"]).read_text())["model"])
         with tempfile.TemporaryDirectory() as temporary:
@@ -130,8 +130,8 @@ def script(runs: list[Run]) -> list[tuple[float, list[float]]]:
             trainer.train()
         task = next(iter(run["tasks"].values()))
         score = plain_trl.accuracy(trainer.model, trainer.processing_class, task, run["seed"])
-        found.append((score, [entry["reward"] for entry in trainer.state.log_history if "reward" in entry]))
-    return found
+        results.append((score, [entry["reward"] for entry in trainer.state.log_history if "reward" in entry]))
+    return results
 
 
 def fastest(runs: list[Run], folder: Path) -> int:
@@ -161,7 +161,7 @@ def summary(rows: list[Row], runs: list[Run]) -> list[Row]:
     value = {(r["pair"], r["side"], r["arm"], r["seed"], r["metric"]): r["value"] for r in rows}
     pairs = sorted({r["pair"] for r in rows})
     ratios = [value[p, "plain", "all", "", "wall_s"] / value[p, "ours", "all", "", "wall_s"] for p in pairs]
-    found = [row("plain / ours", wall_s=statistics.median(ratios))]
+    summarised = [row("plain / ours", wall_s=statistics.median(ratios))]
     for metric in ("accuracy", "reward"):
         both = [(p, run["arm"], run["seed"]) for p in pairs for run in runs if run["comparable"]]
         differences = [value[p, "ours", a, s, metric] - value[p, "plain", a, s, metric] for p, a, s in both]
@@ -170,9 +170,9 @@ def summary(rows: list[Row], runs: list[Run]) -> list[Row]:
             mean = row(
                 "ours - plain", arm=f"{len(differences)} runs", **{metric: statistics.mean(differences)}
             )
-            found.append({**mean, "low": float(interval.low), "high": float(interval.high)})
+            summarised.append({**mean, "low": float(interval.low), "high": float(interval.high)})
     where = {"commit": provenance.commit()[0], "cpu": provenance.processor()}
-    return [{"pair": "median" if "/" in r["side"] else "mean", **r, **where} for r in found]
+    return [{"pair": "median" if "/" in r["side"] else "mean", **r, **where} for r in summarised]
 
 
 def main() -> int:
@@ -206,9 +206,9 @@ def main() -> int:
             # alternate which goes first, so that a drift of the machine's speed hits both alike
             for side in ("ours", "plain") if pair % 2 == 0 else ("plain", "ours"):
                 began = time.strftime("%H:%M:%S")
-                found = sides[side]()
-                rows += [{**one, "pair": pair} for one in found]
-                print(f"pair {pair} {side}: {found[0]['value']:.0f} s since {began}", flush=True)
+                measured = sides[side]()
+                rows += [{**one, "pair": pair} for one in measured]
+                print(f"pair {pair} {side}: {measured[0]['value']:.0f} s since {began}", flush=True)
     last = summary(rows, runs)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with options.out.open("w", newline="", encoding="utf-8") as file:

@@ -164,8 +164,8 @@ def rows_product(folder: Path, rows: list[dict[str, Any]]) -> Path:
     """The metrics.json of a stage whose product is `rows`."""
     demonstrations.save(rows, folder / "final")
     final = folder / "final"
-    found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    files.write_json(folder / "metrics.json", found)
+    record = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
+    files.write_json(folder / "metrics.json", record)
     return folder / "metrics.json"
 
 

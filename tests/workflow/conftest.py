@@ -64,7 +64,7 @@ def project(tmp_path: Path) -> Project:
         copy = tmp_path / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
-    shutil.copytree(FIXTURES, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(FIXTURES, tmp_path, dirs_exist_ok=True)  # also a command `recipes.stages`
     schema = (ROOT / "recipes/spec/schema.yaml").read_text()
     (tmp_path / "recipes/spec/schema.yaml").write_text(schema.replace("x-kinds:\n", TOY, 1))
     snakefile = tmp_path / "Snakefile"

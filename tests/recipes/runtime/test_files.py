@@ -22,8 +22,8 @@ from recipes.runtime.files import saving
     ],
 )
 def test_no_room(error: Exception, tmp_path: Path):
-    said = pytest.raises(UserError, match=r"cannot save it in .* MiB free there: .*; make room")
-    with said, saving("it", tmp_path):
+    refused = pytest.raises(UserError, match=r"cannot save it in .* MiB free there: .*; make room")
+    with refused, saving("it", tmp_path):
         raise error
 
 
@@ -37,9 +37,9 @@ def test_no_room(error: Exception, tmp_path: Path):
     ],
 )
 def test_another_mistake_stays_what_it_is(error: Exception, tmp_path: Path):
-    with pytest.raises(type(error)) as found, saving("it", tmp_path):
+    with pytest.raises(type(error)) as raised, saving("it", tmp_path):
         raise error
-    assert found.value is error
+    assert raised.value is error
 
 
 @pytest.mark.parametrize("numbers", [1, 10**6])

@@ -37,12 +37,12 @@ def test_nobody_gets_what_another_has(four, monkeypatch):
 
 
 def test_it_waits_for_enough_and_says_so_once(four, monkeypatch):
-    said, in_time = [], threading.Event()
+    lines, in_time = [], threading.Event()
     with gpus.reserved(3, refuse):
         monkeypatch.delenv(gpus.VISIBLE)
 
         def wait():
-            with gpus.reserved(2, said.append):
+            with gpus.reserved(2, lines.append):
                 in_time.set()
 
         waiting = threading.Thread(target=wait)
@@ -50,7 +50,7 @@ def test_it_waits_for_enough_and_says_so_once(four, monkeypatch):
         assert not in_time.wait(0.1)
     assert in_time.wait(10)
     waiting.join()
-    assert said == ["waiting for GPUs: 2 asked, 1 of 4 are free"]
+    assert lines == ["waiting for GPUs: 2 asked, 1 of 4 are free"]
 
 
 def test_without_gpus_none_is_seen(four):

@@ -26,20 +26,20 @@ def test_sound_rewards_pass():
 
 
 def test_a_verifier_that_refuses_gold():
-    found = health.gold(lambda completions, **columns: [0.0, *[1.0] * (len(completions) - 1)], ROWS)
-    assert not found["ok"]
-    assert found["value"] == pytest.approx(7 / 8)
-    assert f"the gold answer '{ROWS[0]['answer']}'" in found["message"]
+    check = health.gold(lambda completions, **columns: [0.0, *[1.0] * (len(completions) - 1)], ROWS)
+    assert not check["ok"]
+    assert check["value"] == pytest.approx(7 / 8)
+    assert f"the gold answer '{ROWS[0]['answer']}'" in check["message"]
     with pytest.raises(UserError, match="health check gold"):
-        health.stop_at_errors([found])
+        health.stop_at_errors([check])
 
 
 def test_a_reward_for_nothing():
-    found = health.garbage(
+    check = health.garbage(
         {"length": lambda completions, **columns: [float(not c) for c in completions]}, ROWS
     )
-    assert not found["ok"]
-    assert found["message"] == "length gives 1 to the completion ''"
+    assert not check["ok"]
+    assert check["message"] == "length gives 1 to the completion ''"
 
 
 @pytest.mark.parametrize(
@@ -64,17 +64,17 @@ def test_grammar_of_context():
 @pytest.mark.parametrize(("available", "ok"), [(31, False), (32, True)])
 def test_a_step_needs_a_whole_batch(available, ok):
     for what in ("demonstrations", "prompts", "pairs"):
-        found = health.enough(available, 32, what)
-        assert (found["check"], found["ok"], found["severity"]) == ("enough_data", ok, "error")
-        assert found["message"] == f"one step takes 32 {what}, there are {available}"
+        check = health.enough(available, 32, what)
+        assert (check["check"], check["ok"], check["severity"]) == ("enough_data", ok, "error")
+        assert check["message"] == f"one step takes 32 {what}, there are {available}"
 
 
 @pytest.mark.parametrize(("max_length", "ok"), [(None, True), (20, True), (19, False)])
 def test_what_is_longer_than_max_length_is_cut(max_length, ok):
-    found = health.uncut(20, max_length, "completion with its prompt")
-    assert (found["check"], found["ok"], found["severity"]) == ("max_length", ok, "warning")
+    check = health.uncut(20, max_length, "completion with its prompt")
+    assert (check["check"], check["ok"], check["severity"]) == ("max_length", ok, "warning")
     message = f"the longest completion with its prompt has 20 tokens, max_length is {max_length}"
-    assert found["message"] == message
+    assert check["message"] == message
 
 
 def test_unknown_tokens():
@@ -107,9 +107,9 @@ def test_warnings_of_a_training(name, metric, good, bad):
     for value, ok in ((good, True), (bad, False)):
         curve = [(1, "accuracy", 0.25), (1, "entropy", 1.0), (10, "entropy", 0.5)]
         scalars = {"last_fifth/entropy": 0.5, f"last_fifth/{metric}": value}
-        (found,) = [one for one in health.training(curve, scalars) if one["check"] == name]
-        assert found["ok"] is ok
-        assert found["severity"] == "warning"
+        (check,) = [one for one in health.training(curve, scalars) if one["check"] == name]
+        assert check["ok"] is ok
+        assert check["severity"] == "warning"
 
 
 def test_groups_left_out_of_the_rollout_may_have_zero_variance():

@@ -69,8 +69,8 @@ def product(folder: Path, rows: list[dict[str, Any]]) -> Path:
     """The metrics.json of a stage whose product is `rows`."""
     preferences.save(rows, folder / "final")
     final = folder / "final"
-    found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    files.write_json(folder / "metrics.json", found)
+    record = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
+    files.write_json(folder / "metrics.json", record)
     return folder / "metrics.json"
 
 
@@ -108,12 +108,12 @@ def test_killed_and_rerun(ready: Path, tmp_path: Path, args: dict[str, Any]):
     assert run(folders[1], in_the_third_epoch, **args) == -9
     assert run(folders[1], **args) == 0, (folders[1] / "err.txt").read_text()
     assert "resuming from step 8" in (folders[1] / "out.txt").read_text()
-    whole, again = (stage_runs.outputs(folder, "dpo") for folder in folders)
-    assert whole == again
+    unbroken, again = (stage_runs.outputs(folder, "dpo") for folder in folders)
+    assert unbroken == again
     assert not list((folders[1] / "checkpoints/dpo").glob("checkpoint-*"))
-    found = json.loads(whole["metrics.json"])
-    metrics = found["metrics"]
-    assert found["inputs"].keys() == {"policy", "data"}
+    result = json.loads(unbroken["metrics.json"])
+    metrics = result["metrics"]
+    assert result["inputs"].keys() == {"policy", "data"}
     assert metrics["pairs"] == 3 * 11 + 1
     assert metrics["pairs/validation"] == 3 * 2
     assert metrics["skipped/empty"] == metrics["skipped/nan"] == metrics["skipped/rows"] == 1
@@ -122,7 +122,7 @@ def test_killed_and_rerun(ready: Path, tmp_path: Path, args: dict[str, Any]):
     assert metrics["accuracy/gap"] == metrics["accuracy/train"] - metrics["accuracy/validation"]
     assert metrics["last/eval_rewards/accuracies"] == pytest.approx(metrics["accuracy/validation"])
     assert not [name for name in metrics if "runtime" in name or "per_second" in name]
-    assert {check["check"] for check in found["health"]} >= {"pairs", "skipped", "chosen_logp", "ties"}
+    assert {check["check"] for check in result["health"]} >= {"pairs", "skipped", "chosen_logp", "ties"}
 
 
 @pytest.mark.slow
@@ -141,13 +141,13 @@ def test_what_is_refused_and_what_is_warned_of(ready: Path, tmp_path: Path):
         assert run(folder) == 2
         assert "args.eval_strategy: steps, but there are no validation pairs" in out.read_text()
         assert run(folder, eval_strategy="no", max_length=10, max_steps=1, sync_ref_model=False) == 0
-        found = json.loads(Path("results/dpo/metrics.json").read_text())
-        assert not next(one for one in found["health"] if one["check"] == "max_length")["ok"]
+        result = json.loads(Path("results/dpo/metrics.json").read_text())
+        assert not next(one for one in result["health"] if one["check"] == "max_length")["ok"]
         lines = Path("results/data/final/preferences.jsonl")
         lines.write_text(lines.read_text().replace('"ranking"', '"rankings"'))
-        found = sentinel.read(Path("results/data/metrics.json"))
+        record = sentinel.read(Path("results/data/metrics.json"))
         now = {"digest": sentinel.digest(lines.parent), "files": sentinel.sizes(lines.parent)}
-        files.write_json(Path("results/data/metrics.json"), found | now)
+        files.write_json(Path("results/data/metrics.json"), record | now)
         assert run(folder) == 2
         assert "line 1: no column 'ranking'; did you mean \"rankings\"?" in out.read_text()
 
@@ -163,9 +163,9 @@ class Words:
 
 def test_the_end_is_where_a_completion_came_to_it():
     pair = {"prompt": "p", "chosen": "ab", "rejected": "c", "chosen_truncated": True}
-    (found,) = tokenise([pair], Words())
-    assert found == {"prompt_ids": [112], "chosen_ids": [97, 98], "rejected_ids": [99, 0]}
-    assert length(found) == 3
+    (ids,) = tokenise([pair], Words())
+    assert ids == {"prompt_ids": [112], "chosen_ids": [97, 98], "rejected_ids": [99, 0]}
+    assert length(ids) == 3
 
 
 def test_implicit_rewards():

@@ -181,9 +181,9 @@ def one_of_two(rank: int, port: int, base: Path, folder: Path) -> None:
     plain = DynamicSampling._generate_and_score_completions
 
     def noted(self, inputs):
-        found = plain(self, inputs)
-        torch.save({**found, "rounds": self._metrics["train"]["dynamic/rounds"]}, folder / "rollout.pt")
-        return found
+        rollout = plain(self, inputs)
+        torch.save({**rollout, "rounds": self._metrics["train"]["dynamic/rounds"]}, folder / "rollout.pt")
+        return rollout
 
     DynamicSampling._generate_and_score_completions = noted
     config = CONFIG | {"args": CONFIG["args"] | {"max_steps": 4, "save_strategy": "no", "beta": 0.0}}

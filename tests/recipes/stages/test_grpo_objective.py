@@ -39,14 +39,14 @@ def stage(keys: dict[str, Any], base: Path, folder: Path) -> tuple[str, list[str
 @pytest.mark.slow
 @pytest.mark.parametrize("keys", [RATIOS, STEPS], ids=["ratios", "steps"])
 def test_killed_at_any_micro_step(keys: dict[str, Any], base: Path, tmp_path: Path):
-    whole = stage(keys, base, tmp_path / "whole")
-    assert stage_runs.run(*whole) == 0, (whole[2] / "err.txt").read_text()
+    unbroken = stage(keys, base, tmp_path / "whole")
+    assert stage_runs.run(*unbroken) == 0, (unbroken[2] / "err.txt").read_text()
     kills = [3, *range(8, 27, 2)]  # 26 micro-steps
     stages = [stage(keys, base, tmp_path / str(number)) for number in kills]
     killed = [(*one, partial(at_training_step, number)) for one, number in zip(stages, kills, strict=True)]
     assert stage_runs.run_all(killed) == [-9] * len(kills)
     assert stage_runs.run_all(stages) == [0] * len(kills)
-    expected = stage_runs.outputs(whole[2], "grpo")
+    expected = stage_runs.outputs(unbroken[2], "grpo")
     assert b"token,0." in expected["ratios.csv"]
     for _, _, folder in stages:
         assert stage_runs.outputs(folder, "grpo") == expected, folder.name

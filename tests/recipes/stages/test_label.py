@@ -46,7 +46,7 @@ def run(kind: str, config: dict[str, Any], folder: Path, trap: Any = None, **inp
     return stage_runs.run(kind, stage_runs.command(kind, config, **inputs), folder, trap)
 
 
-def found(folder: Path, kind: str) -> dict[str, Any]:
+def result(folder: Path, kind: str) -> dict[str, Any]:
     return json.loads((folder / "results" / kind / "metrics.json").read_text())
 
 
@@ -72,7 +72,7 @@ def test_samples_have_the_same_bits(drawn: Path, tmp_path: Path):
     assert run("sample", SAMPLE, folder, while_saving, policy=POLICY) == -9
     assert run("sample", SAMPLE, folder, policy=POLICY) == 0
     assert stage_runs.outputs(folder, "sample") == stage_runs.outputs(drawn, "sample")
-    measured = found(folder, "sample")["metrics"]
+    measured = result(folder, "sample")["metrics"]
     assert (measured["problems"], measured["samples"]) == (12, 48)
     lines = (folder / "checkpoints/sample/final/samples.jsonl").read_text().splitlines()
     assert len(lines) == 12
@@ -113,13 +113,13 @@ def test_preferences_of_a_labeller(drawn: Path, tmp_path: Path, config, inputs):
         assert run("sft", corpus | {"args": SFT_ARGS}, folder, policy=POLICY) == 0, (
             folder / "err.txt"
         ).read_text()
-        assert found(folder, "sft")["metrics"]["demonstrations"] == 16
+        assert result(folder, "sft")["metrics"]["demonstrations"] == 16
     assert run("label", config, folder, data=DRAWN, **inputs) == 0, (folder / "err.txt").read_text()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         rows = preferences.load(Path("results/label/metrics.json"))
         given = samples.load(Path(DRAWN))
-    measured = found(folder, "label")["metrics"]
+    measured = result(folder, "label")["metrics"]
     assert 0 < len(rows) == measured["problems"] <= 12
     assert len(preferences.pairs(rows)) == measured["pairs"] > 0
     texts = {row["question"]: row["completions"] for row in given}
@@ -146,7 +146,7 @@ def test_a_language_model_labels_preferences_once_more(drawn: Path, tmp_path: Pa
     again = {"by": "language_model", "labeller": dials}
     inputs = {"data": "results/given/metrics.json"}
     assert run("label", again, folder, **inputs) == 0, (folder / "err.txt").read_text()
-    measured = found(folder, "label")["metrics"]
+    measured = result(folder, "label")["metrics"]
     assert measured["pairs"] == 1
     assert measured["accuracy/given"] in (0.0, 1.0)
     assert "accuracy" not in measured
@@ -174,12 +174,12 @@ def test_the_best_feed_a_fine_tuning(drawn: Path, tmp_path: Path):
     assert run("label", {"by": "gold", "keep": "best"}, folder, data=DRAWN) == 0, (
         folder / "err.txt"
     ).read_text()
-    kept = found(folder, "label")["metrics"]["kept"]
+    kept = result(folder, "label")["metrics"]["kept"]
     data = "results/label/metrics.json"
     assert run("sft", {"args": SFT_ARGS}, folder, policy=POLICY, data=data) == 0, (
         folder / "err.txt"
     ).read_text()
-    assert found(folder, "sft")["metrics"]["demonstrations"] == kept
+    assert result(folder, "sft")["metrics"]["demonstrations"] == kept
 
 
 @pytest.mark.slow

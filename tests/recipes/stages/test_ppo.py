@@ -121,9 +121,9 @@ def nan_score():
     plain = reward_models.RewardModel.score
 
     def score(self, prompts, completions):
-        found = plain(self, prompts, completions)
-        found[0, -1] = float("nan")
-        return found
+        scores = plain(self, prompts, completions)
+        scores[0, -1] = float("nan")
+        return scores
 
     reward_models.RewardModel.score = score
 
@@ -208,13 +208,13 @@ def test_a_prompt_needs_no_group(tmp_path: Path):
 @pytest.mark.parametrize("keys", [{}, {"sampler": None, "critic": "random"}], ids=["lean", "generate"])
 def test_killed_at_any_micro_step(keys: dict[str, Any], base: Path, tmp_path: Path):
     config = {name: value for name, value in {**PPO, **keys}.items() if value is not None}
-    whole = stage(config, base, tmp_path / "whole")
-    assert stage_runs.run(*whole) == 0, (whole[2] / "err.txt").read_text()
+    unbroken = stage(config, base, tmp_path / "whole")
+    assert stage_runs.run(*unbroken) == 0, (unbroken[2] / "err.txt").read_text()
     kills = [3, *range(8, 27, 2)]  # 26 micro-steps
     stages = [stage(config, base, tmp_path / str(number)) for number in kills]
     killed = [(*one, partial(at_training_step, number)) for one, number in zip(stages, kills, strict=True)]
     assert stage_runs.run_all(killed) == [-9] * len(kills)
     assert stage_runs.run_all(stages) == [0] * len(kills)
-    expected = stage_runs.outputs(whole[2], "ppo")
+    expected = stage_runs.outputs(unbroken[2], "ppo")
     for _, _, folder in stages:
         assert stage_runs.outputs(folder, "ppo") == expected, folder.name

@@ -38,13 +38,13 @@ def test_summary():
     completions = [
         Completion(t, tokens=n, truncated=t == "d") for t, n in (("a", 2), ("a", 2), ("b", 4), ("d", 9))
     ]
-    found = summary(["p", "q"], completions, [True, True, False, False], {0})
-    assert found["accuracy"] == 0.5
-    assert found["problems/covered"] == 0.5
-    assert found["kept"] == 1
-    assert found["kept/share_of_right"] == 0.5
-    assert found["length/kept"] == 2
-    assert found["truncation_rate"] == 0.25
+    result = summary(["p", "q"], completions, [True, True, False, False], {0})
+    assert result["accuracy"] == 0.5
+    assert result["problems/covered"] == 0.5
+    assert result["kept"] == 1
+    assert result["kept/share_of_right"] == 0.5
+    assert result["length/kept"] == 2
+    assert result["truncation_rate"] == 0.25
 
 
 @pytest.mark.parametrize(
@@ -130,15 +130,15 @@ def test_the_stage(base: Path, tmp_path: Path):
     outputs = [stage_runs.outputs(folder, "rejection_sampling") for folder in folders]
     assert outputs[0] == outputs[1]
     results = folders[0] / "results/rejection_sampling"
-    found = json.loads((results / "metrics.json").read_text())
+    result = json.loads((results / "metrics.json").read_text())
     rows = [json.loads(line) for line in (results / "completions.jsonl").open()]
     assert len(rows) == 12 * 4
     kept = [row for row in rows if row["kept"]]
-    assert 0 < len(kept) == found["metrics"]["kept"] < len(rows)
+    assert 0 < len(kept) == result["metrics"]["kept"] < len(rows)
     data = [json.loads(line) for line in outputs[0]["data.jsonl"].decode().splitlines()]
     assert [row["completion"] for row in data] == [row["completion"] for row in kept]
     assert all("=" in row["completion"] for row in data)
-    assert {one["check"] for one in found["health"]} >= {"gold", "covered", "truncation"}
+    assert {one["check"] for one in result["health"]} >= {"gold", "covered", "truncation"}
 
 
 @pytest.mark.slow

@@ -107,8 +107,8 @@ def test_killed_and_rerun(kind: str, trap: Any, reruns: dict, base: Path, traine
     killed, again, folder = reruns[kind, trap]
     assert killed == -9
     assert again == 0, (folder / "err.txt").read_text()
-    whole = trained if kind == "grpo" else base
-    assert stage_runs.outputs(folder, kind) == stage_runs.outputs(whole, kind)
+    unbroken = trained if kind == "grpo" else base
+    assert stage_runs.outputs(folder, kind) == stage_runs.outputs(unbroken, kind)
     assert not list((folder / f"checkpoints/{kind}").glob("checkpoint-*"))
 
 
@@ -120,9 +120,9 @@ def test_twenty_random_kills(kind: str, base: Path, trained: Path, tmp_path: Pat
     rng = random.Random(0)
     started = time.monotonic()
     assert stage_runs.run(kind, arguments, fresh(kind, base, tmp_path / "timed")) == 0
-    whole = time.monotonic() - started
+    seconds = time.monotonic() - started
     for i in range(20):
-        folder = killed(kind, arguments, base, tmp_path / str(i), rng.uniform(0.05, 0.95) * whole)
+        folder = killed(kind, arguments, base, tmp_path / str(i), rng.uniform(0.05, 0.95) * seconds)
         assert stage_runs.run(kind, arguments, folder) == 0, (folder / "err.txt").read_text()
         assert stage_runs.outputs(folder, kind) == expected, f"kill {i}"
 

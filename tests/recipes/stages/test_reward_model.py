@@ -68,8 +68,8 @@ def comparisons() -> list[dict[str, Any]]:
 def label(folder: Path, rows: list[dict[str, Any]]) -> None:
     preferences.save(rows, folder / "final")
     final = folder / "final"
-    found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    files.write_json(folder / "metrics.json", found)
+    record = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
+    files.write_json(folder / "metrics.json", record)
 
 
 @pytest.fixture(scope="module")
@@ -122,20 +122,20 @@ def test_killed_and_rerun(ready: Path, tmp_path: Path, monkeypatch: pytest.Monke
             "lock",
             "final",
         ] or {path.name for path in (folder / "checkpoints/reward_model").iterdir()} == {"lock", "final"}
-    told = [(folder / "out.txt").read_text() for folder in folders[1:]]
-    assert "resuming from step 8" in told[0]
-    assert "all 15 steps were done before" in told[1]
-    assert "resuming from step 4" in told[1]
+    printed = [(folder / "out.txt").read_text() for folder in folders[1:]]
+    assert "resuming from step 8" in printed[0]
+    assert "all 15 steps were done before" in printed[1]
+    assert "resuming from step 4" in printed[1]
 
-    found = json.loads((folders[0] / "results/reward_model/metrics.json").read_text())
-    check_metrics(found["metrics"])
-    assert found["inputs"].keys() == {"policy", "data", "demonstrations"}
-    checks = {one["check"]: one["ok"] for one in found["health"]}
+    result = json.loads((folders[0] / "results/reward_model/metrics.json").read_text())
+    check_metrics(result["metrics"])
+    assert result["inputs"].keys() == {"policy", "data", "demonstrations"}
+    checks = {one["check"]: one["ok"] for one in result["health"]}
     assert checks["chance"]
     assert checks["pairs"]
     monkeypatch.chdir(folders[0])
-    check_model(Path("results/reward_model/metrics.json"), found["metrics"])
-    check_files(Path("results/reward_model"), found["metrics"])
+    check_model(Path("results/reward_model/metrics.json"), result["metrics"])
+    check_files(Path("results/reward_model"), result["metrics"])
 
 
 def check_metrics(metrics: dict[str, float]) -> None:
@@ -193,13 +193,13 @@ def test_options(ready: Path, tmp_path: Path):
     keys = {"members": 1, "problems": 20, "comparisons": "shuffled", "normalize": "unit"}
     status = run(tmp_path / "run", without=("demonstrations",), **keys, args={"eval_strategy": "no"})
     assert status == 0, (tmp_path / "run/err.txt").read_text()
-    found = json.loads((tmp_path / "run/results/reward_model/metrics.json").read_text())["metrics"]
-    assert found["prompts/train"] == 20
-    assert found["reward/train"] == pytest.approx(0, abs=1e-6)
-    assert found["reward/std"] == pytest.approx(1, abs=1e-6)
-    assert found["scale"] != 1
-    assert found["demonstrations"] == 0
-    assert found["accuracy/validation"] > 0.7
+    result = json.loads((tmp_path / "run/results/reward_model/metrics.json").read_text())["metrics"]
+    assert result["prompts/train"] == 20
+    assert result["reward/train"] == pytest.approx(0, abs=1e-6)
+    assert result["reward/std"] == pytest.approx(1, abs=1e-6)
+    assert result["scale"] != 1
+    assert result["demonstrations"] == 0
+    assert result["accuracy/validation"] > 0.7
 
 
 @pytest.mark.slow
@@ -209,10 +209,10 @@ def test_demonstrations_of_a_world(ready: Path, tmp_path: Path):
     shown = {"task": stage_runs.TASK, "template": stage_runs.TEMPLATE, "corpus": corpus}
     quick = {"members": 1, "args": {"max_steps": 2}, "demonstrations": shown}
     assert run(tmp_path / "run", without=("demonstrations",), **quick) == 0
-    found = json.loads((tmp_path / "run/results/reward_model/metrics.json").read_text())["metrics"]
-    assert found["demonstrations"] == 16
-    assert found["reward/demonstrations"] == pytest.approx(0, abs=1e-6)
-    assert found["reward/train"] != pytest.approx(0, abs=1e-3)
+    result = json.loads((tmp_path / "run/results/reward_model/metrics.json").read_text())["metrics"]
+    assert result["demonstrations"] == 16
+    assert result["reward/demonstrations"] == pytest.approx(0, abs=1e-6)
+    assert result["reward/train"] != pytest.approx(0, abs=1e-3)
 
 
 def odd_rows() -> list[dict[str, Any]]:
@@ -234,13 +234,13 @@ def test_bad_rows_are_counted_and_reported(ready: Path, tmp_path: Path, monkeypa
     rows = odd_rows()
     label(Path("results/label"), rows)
     assert run(tmp_path / "run", members=1, args={"max_length": 40}) == 0
-    found = json.loads(Path("results/reward_model/metrics.json").read_text())
-    metrics = found["metrics"]
+    result = json.loads(Path("results/reward_model/metrics.json").read_text())
+    metrics = result["metrics"]
     size = len(rows[0]["responses"])
     assert metrics["skipped/equal"] == math.comb(size, 2)
     assert (metrics["skipped/empty"], metrics["skipped/nan"], metrics["skipped/long"]) == (1, 1, 1)
     assert metrics["skipped/rows"] >= 1
-    bad = {one["check"]: one for one in found["health"] if not one["ok"]}
+    bad = {one["check"]: one for one in result["health"] if not one["ok"]}
     assert "1 empty responses, 1 without a score" in bad["skipped"]["message"]
     assert "1 of 51 prompts have a response longer than max_length 40" in bad["long"]["message"]
 
@@ -275,15 +275,15 @@ def test_mistakes_are_one_line(ready: Path, tmp_path: Path, monkeypatch: pytest.
         label(Path("results/label"), given)
         Path("out.txt").unlink(missing_ok=True)
         assert run(folder, **keys) == 2, says
-        told = Path("out.txt").read_text()
-        assert says in told
-        assert sum("error:" in line for line in told.splitlines()) == 1
+        printed = Path("out.txt").read_text()
+        assert says in printed
+        assert sum("error:" in line for line in printed.splitlines()) == 1
     lines = Path("results/label/final/preferences.jsonl")
     lines.write_text(
         "".join(json.dumps({k: v for k, v in one.items() if k != "ranking"}) + "\n" for one in rows)
     )
-    found = json.loads(Path("results/label/metrics.json").read_text())
-    found["digest"] = sentinel.digest(lines.parent)
-    files.write_json(Path("results/label/metrics.json"), found)
+    result = json.loads(Path("results/label/metrics.json").read_text())
+    result["digest"] = sentinel.digest(lines.parent)
+    files.write_json(Path("results/label/metrics.json"), result)
     assert run(folder) == 2
     assert "no column 'ranking'" in Path("out.txt").read_text()

@@ -56,7 +56,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     ("kind", "args"), [("sft", {}), ("dpo", {}), ("dpo", PRECOMPUTED), ("reward_model", {})]
 )
 def test_two_with_half_the_micro_batches_learn_the_same(kind, args, request, tmp_path):
-    ready, found = request.getfixturevalue(f"{kind}_ready"), []
+    ready, results = request.getfixturevalue(f"{kind}_ready"), []
     for name, accumulated in (("one", 2), ("two", 1)):
         folder = tmp_path / name
         copytree(ready, folder)
@@ -67,7 +67,7 @@ def test_two_with_half_the_micro_batches_learn_the_same(kind, args, request, tmp
             stage_runs.run(kind, arguments, folder) if name == "one" else sum(both(kind, arguments, folder))
         )
         assert status == 0, (folder / "err.txt").read_text()
-        found.append(json.loads((folder / f"results/{kind}/metrics.json").read_text()))
+        results.append(json.loads((folder / f"results/{kind}/metrics.json").read_text()))
     assert not list(tmp_path.glob("*/checkpoints/*/*.arrow"))
     one, two = (weights(tmp_path / name / "checkpoints" / kind) for name in ("one", "two"))
     start = weights(ready / "checkpoints/pretrain")
@@ -76,8 +76,8 @@ def test_two_with_half_the_micro_batches_learn_the_same(kind, args, request, tmp
         assert torch.allclose(weight, two[name], atol=1e-4), name
     assert kind == "reward_model" or any(not torch.allclose(one[n], w, atol=1e-3) for n, w in start.items())
     for name in ("last_fifth/loss", "steps", "accuracy/validation"):
-        if name in found[0]["metrics"]:
-            assert found[1]["metrics"][name] == pytest.approx(found[0]["metrics"][name], abs=1e-3), name
+        if name in results[0]["metrics"]:
+            assert results[1]["metrics"][name] == pytest.approx(results[0]["metrics"][name], abs=1e-3), name
 
 
 def halved(config: dict[str, Any]) -> dict[str, Any]:
@@ -98,12 +98,12 @@ def ppo(base: Path, folder: Path) -> tuple[str, list[str], Path]:
 @pytest.mark.parametrize(("stage", "step"), [(grpo, 11), (ppo, 15)])
 def test_killed_in_a_rollout_and_rerun(base: Path, tmp_path: Path, stage: Any, step: int):
     """Each process goes on with its own part of the rollout."""
-    whole, killed = (stage(base, tmp_path / name) for name in ("whole", "killed"))
-    assert both(*whole) == [0, 0], (whole[2] / "err.txt").read_text()
+    unbroken, killed = (stage(base, tmp_path / name) for name in ("whole", "killed"))
+    assert both(*unbroken) == [0, 0], (unbroken[2] / "err.txt").read_text()
     assert any(both(*killed, then=partial(at_training_step, step)))
     assert both(*killed) == [0, 0], (killed[2] / "err.txt").read_text()
     assert "resuming from step" in (killed[2] / "out.txt").read_text()
-    kind = whole[0]
-    assert stage_runs.outputs(whole[2], kind) == stage_runs.outputs(killed[2], kind)
-    told = (whole[2] / "out.txt").read_text()
-    assert told.count(f"{kind}] starting at step 0") == 1  # the first process speaks
+    kind = unbroken[0]
+    assert stage_runs.outputs(unbroken[2], kind) == stage_runs.outputs(killed[2], kind)
+    printed = (unbroken[2] / "out.txt").read_text()
+    assert printed.count(f"{kind}] starting at step 0") == 1  # the first process speaks

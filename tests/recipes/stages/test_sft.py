@@ -68,14 +68,14 @@ def test_killed_and_rerun(ready: Path, tmp_path: Path):
     assert run(folders[1], in_the_third_epoch) == -9
     assert run(folders[1]) == 0, (folders[1] / "err.txt").read_text()
     assert "resuming from step 8" in (folders[1] / "out.txt").read_text()
-    whole, again = (stage_runs.outputs(folder, "sft") for folder in folders)
-    assert whole == again
+    unbroken, again = (stage_runs.outputs(folder, "sft") for folder in folders)
+    assert unbroken == again
     assert not list((folders[1] / "checkpoints/sft").glob("checkpoint-*"))
-    found = json.loads(whole["metrics.json"])
-    assert found["inputs"].keys() == {"policy", "data"}
-    assert found["metrics"]["demonstrations"] == 26
-    assert found["metrics"]["last/mean_token_accuracy"] > 0.5
-    assert found["metrics"]["last/loss"] > 0
+    result = json.loads(unbroken["metrics.json"])
+    assert result["inputs"].keys() == {"policy", "data"}
+    assert result["metrics"]["demonstrations"] == 26
+    assert result["metrics"]["last/mean_token_accuracy"] > 0.5
+    assert result["metrics"]["last/loss"] > 0
 
 
 def checked_labels() -> None:
@@ -119,8 +119,8 @@ def test_too_little_data_and_what_is_cut_are_told(ready: Path, tmp_path: Path):
     assert run(folder, gradient_accumulation_steps=8) == 2
     assert "enough_data: one step takes 32 demonstrations, there are 26" in (folder / "out.txt").read_text()
     assert run(folder, max_length=20, max_steps=2) == 0
-    found = json.loads((folder / "results/sft/metrics.json").read_text())
-    cut = next(one for one in found["health"] if one["check"] == "max_length")
+    result = json.loads((folder / "results/sft/metrics.json").read_text())
+    cut = next(one for one in result["health"] if one["check"] == "max_length")
     assert not cut["ok"]
 
 
