@@ -10,7 +10,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
-from recipes.data import demonstrations
+from recipes.data import demonstrations, preferences
 from recipes.runtime import files, sentinel
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -160,13 +160,24 @@ def error_line(folder: Path) -> str:
     return lines[0]
 
 
-def rows_product(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    """The metrics.json of a stage whose product is `rows`."""
-    demonstrations.save(rows, folder / "final")
+def finished(folder: Path) -> Path:
+    """The metrics.json of a stage whose product is `folder`/final."""
     final = folder / "final"
     record = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
     files.write_json(folder / "metrics.json", record)
     return folder / "metrics.json"
+
+
+def rows_product(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    """The metrics.json of a stage whose product is demonstrations."""
+    demonstrations.save(rows, folder / "final")
+    return finished(folder)
+
+
+def preferences_product(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    """The metrics.json of a stage whose product is preferences."""
+    preferences.save(rows, folder / "final")
+    return finished(folder)
 
 
 def outputs(folder: Path, kind: str) -> dict[str, bytes]:

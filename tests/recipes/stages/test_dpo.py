@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 import stage_runs
 import torch
-from stage_runs import at_training_step
+from stage_runs import at_training_step, finished, preferences_product
 from transformers import PreTrainedConfig
 
-from recipes.data import preferences
 from recipes.models.logprobs import sequence_logps
-from recipes.runtime import files, sentinel
 from recipes.stages.dpo import implicit, learnt
 from recipes.trainers.dpo import length, tokenise
 
@@ -65,15 +63,6 @@ def row(a: int, b: int, **keys: Any) -> dict[str, Any]:
     }
 
 
-def product(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    """The metrics.json of a stage whose product is `rows`."""
-    preferences.save(rows, folder / "final")
-    final = folder / "final"
-    record = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    files.write_json(folder / "metrics.json", record)
-    return folder / "metrics.json"
-
-
 @pytest.fixture(scope="module")
 def ready(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a policy and preferences: 36 pairs to train on, the last four of each epoch left out."""
@@ -85,7 +74,7 @@ def ready(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     nan["scores"] = [float("nan"), 1.0, 0.0]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        product(Path("results/data"), [*rows, empty, nan, row(2, 5)])
+        preferences_product(Path("results/data"), [*rows, empty, nan, row(2, 5)])
     return folder
 
 
@@ -134,10 +123,10 @@ def test_what_is_refused_and_what_is_warned_of(ready: Path, tmp_path: Path):
     assert "enough_data: one step takes 64 pairs, there are 34" in out.read_text()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        product(Path("results/data"), [row(1, 2) | {"responses": ["3", "3", "3"]}])
+        preferences_product(Path("results/data"), [row(1, 2) | {"responses": ["3", "3", "3"]}])
         assert run(folder) == 2
         assert "health check pairs: 0 empty responses" in out.read_text()
-        product(Path("results/data"), [row(1, b) for b in range(4)])
+        preferences_product(Path("results/data"), [row(1, b) for b in range(4)])
         assert run(folder) == 2
         assert "args.eval_strategy: steps, but there are no validation pairs" in out.read_text()
         assert run(folder, eval_strategy="no", max_length=10, max_steps=1, sync_ref_model=False) == 0
@@ -145,9 +134,7 @@ def test_what_is_refused_and_what_is_warned_of(ready: Path, tmp_path: Path):
         assert not next(one for one in result["health"] if one["check"] == "max_length")["ok"]
         lines = Path("results/data/final/preferences.jsonl")
         lines.write_text(lines.read_text().replace('"ranking"', '"rankings"'))
-        record = sentinel.read(Path("results/data/metrics.json"))
-        now = {"digest": sentinel.digest(lines.parent), "files": sentinel.sizes(lines.parent)}
-        files.write_json(Path("results/data/metrics.json"), record | now)
+        finished(Path("results/data"))
         assert run(folder) == 2
         assert "line 1: no column 'ranking'; did you mean \"rankings\"?" in out.read_text()
 

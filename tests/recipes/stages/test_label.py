@@ -13,7 +13,6 @@ from recipes.data import preferences, samples
 from recipes.errors import UserError
 from recipes.labels import model_judges
 from recipes.models import language_model
-from recipes.runtime import files, sentinel
 from recipes.stages.sample import summary
 
 TASK = {"world": "preferences", "terms": [3, 3]}
@@ -215,11 +214,9 @@ def test_samples_whose_columns_differ_in_length(tmp_path: Path):
     row = {"prompt": "p", "question": "q", "answer": "a", "difficulty": 0}
     row |= {"completions": ["a", "b"], "tokens": [1], "truncated": [False, False]}
     samples.save([row], tmp_path / "final")
-    final = tmp_path / "final"
-    made = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    files.write_json(tmp_path / "metrics.json", made)
+    metrics = stage_runs.finished(tmp_path)
     with pytest.raises(UserError, match=r"samples, row 1: expected completions, tokens and truncated of one"):
-        samples.load(tmp_path / "metrics.json")
+        samples.load(metrics)
 
 
 def test_summary_of_samples():

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 import stage_runs
 import torch
-from stage_runs import at_training_step, rows_product
+from stage_runs import at_training_step, finished, preferences_product, rows_product
 
 from recipes.data import preferences
 from recipes.models import reward_model
-from recipes.runtime import files, sentinel
 
 CONFIG: dict[str, Any] = {
     # 5 steps an epoch of 2 micro-batches, 3 epochs; checkpoints and log lines seldom fall together
@@ -65,13 +64,6 @@ def comparisons() -> list[dict[str, Any]]:
     return rows
 
 
-def label(folder: Path, rows: list[dict[str, Any]]) -> None:
-    preferences.save(rows, folder / "final")
-    final = folder / "final"
-    record = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    files.write_json(folder / "metrics.json", record)
-
-
 @pytest.fixture(scope="module")
 def ready(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a policy, comparisons and demonstrations."""
@@ -81,7 +73,7 @@ def ready(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shown = [row | {"completion": row["responses"][row["ranking"][0]]} for row in rows[:9]]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        label(Path("results/label"), rows)
+        preferences_product(Path("results/label"), rows)
         rows_product(Path("results/data"), shown)
     return folder
 
@@ -232,7 +224,7 @@ def test_bad_rows_are_counted_and_reported(ready: Path, tmp_path: Path, monkeypa
     shutil.copytree(ready, tmp_path / "run")
     monkeypatch.chdir(tmp_path / "run")
     rows = odd_rows()
-    label(Path("results/label"), rows)
+    preferences_product(Path("results/label"), rows)
     assert run(tmp_path / "run", members=1, args={"max_length": 40}) == 0
     result = json.loads(Path("results/reward_model/metrics.json").read_text())
     metrics = result["metrics"]
@@ -272,7 +264,7 @@ def test_mistakes_are_one_line(ready: Path, tmp_path: Path, monkeypatch: pytest.
         ("pairs:", [one | {"responses": ["1"] * len(one["responses"])} for one in rows], {}),
     ]
     for says, given, keys in cases:
-        label(Path("results/label"), given)
+        preferences_product(Path("results/label"), given)
         Path("out.txt").unlink(missing_ok=True)
         assert run(folder, **keys) == 2, says
         printed = Path("out.txt").read_text()
@@ -282,8 +274,6 @@ def test_mistakes_are_one_line(ready: Path, tmp_path: Path, monkeypatch: pytest.
     lines.write_text(
         "".join(json.dumps({k: v for k, v in one.items() if k != "ranking"}) + "\n" for one in rows)
     )
-    result = json.loads(Path("results/label/metrics.json").read_text())
-    result["digest"] = sentinel.digest(lines.parent)
-    files.write_json(Path("results/label/metrics.json"), result)
+    finished(Path("results/label"))
     assert run(folder) == 2
     assert "no column 'ranking'" in Path("out.txt").read_text()
