@@ -80,8 +80,8 @@ def ratios(values: Mapping[str, list[float]]) -> dict[str, float]:
     """Importance ratios of all steps: `mean/<metric>`, `mean/log10_clip_fraction`, `max/ratio_deviation`."""
     summary = {f"mean/{name}": sum(values[name]) / len(values[name]) for name in RATIOS if name in values}
     if "mean/clip_fraction" in summary:
-        least = max(summary["mean/clip_fraction"], LEAST_CLIPPED)
-        summary["mean/log10_clip_fraction"] = math.log10(least)
+        fraction = max(summary["mean/clip_fraction"], LEAST_CLIPPED)
+        summary["mean/log10_clip_fraction"] = math.log10(fraction)
     if "ratio/deviation" in values:
         summary["max/ratio_deviation"] = max(values["ratio/deviation"])
     return summary
