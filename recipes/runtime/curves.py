@@ -31,7 +31,7 @@ def deterministic(curve: Iterable[Row]) -> list[Row]:
     return [row for row in curve if row[1] not in TIMED]
 
 
-def timing(curve: Iterable[Row], tokens: str = "num_tokens") -> list[Row]:
+def timing(curve: Iterable[Row]) -> list[Row]:
     """`step_time` in seconds, and `tokens_per_s` between one logged step and the next."""
     timed: list[Row] = []
     counted: dict[int, float] = {}
@@ -39,7 +39,7 @@ def timing(curve: Iterable[Row], tokens: str = "num_tokens") -> list[Row]:
     for step, name, value in curve:
         if name == "step_time":
             seconds[step] = value
-        elif name == tokens:
+        elif name == "num_tokens":
             counted[step] = value
     before = 0.0
     for step in sorted(seconds):
