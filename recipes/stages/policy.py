@@ -1,4 +1,4 @@
-"""The policy that a stage trains on: where it comes from, what belongs to it, and how it is saved."""
+"""The policy that a stage starts from: where it comes from, what belongs to it, and how it is saved."""
 
 import copy
 from collections.abc import Mapping

@@ -2,17 +2,16 @@
 
     python tests/benchmarks/grid_speed.py --out FILE.csv [--recipe objectives] [--arms a b] [--seeds 1] …
 
-Ours: `snakemake --cores N` of the trained and evaluated checkpoints, in a copy of this folder, from command
-to prompt. Plain: one process that trains and evaluates them one after another with GRPOTrainer and
-`generate`, on one thread or on all cores, whichever a short trial finds faster. Both have the same base
-model, prompts, rewards, arguments, updates and held-out problems. The base model is trained before and is
-not timed.
+Ours: `snakemake --cores N` trains and evaluates the checkpoints in a copy of this folder, timed from start to
+end. Plain: one process trains and evaluates them one after another with GRPOTrainer and `generate`, on one
+thread or on all cores, whichever a short trial finds faster. Both have the same base model, prompts, rewards,
+arguments, updates and held-out problems. The base model is trained beforehand and not timed.
 
-Columns: pair, side, arm, seed, metric, value, low, high. `wall_s` of a side is of the whole grid; `accuracy`
-is held-out, `reward` the mean over training (its learning curve in one number). The last rows: plain / ours
-in wall-clock time (median over pairs), and mean differences, ours - plain, paired by arm, seed and pair, with
-95% intervals by Student's t. An arm with an objective that TRL's arguments do not reach is timed with TRL's
-nearest, which costs the same, and is left out of the differences.
+Columns: pair, side, arm, seed, metric, value, low, high. `wall_s` is that of a side's whole grid, `accuracy`
+held-out, `reward` the mean over training (its learning curve in one number). The last rows are the ratio
+plain / ours of wall-clock times (median over pairs) and mean differences, ours - plain, paired by arm, seed
+and pair, with 95% intervals by Student's t. An arm whose objective TRL has no argument for is timed with the
+nearest objective that TRL has, which costs the same, and is left out of the differences.
 """
 
 import argparse
@@ -87,7 +86,7 @@ def grid(recipes: dict[str, Recipe], recipe: str, arms: list[str], seeds: int) -
 
 
 def ours(runs: list[Run], folder: Path, recipe: str, cores: int) -> list[Row]:
-    """Run the grid by the workflow; what an earlier pair left of it is removed first."""
+    """Run the grid by the workflow, after removing what an earlier pair left of it."""
     for name in ("results", "checkpoints"):
         shutil.rmtree(folder / name / recipe, ignore_errors=True)
     wall = snakemake(folder, [run["scores"] for run in runs], cores)
@@ -108,7 +107,7 @@ def snakemake(folder: Path, targets: list[str], cores: int) -> float:
 
 
 def plain(runs: list[Run], folder: Path, threads: int) -> list[Row]:
-    """Run the grid by the plain script, on so many threads, in a process of its own."""
+    """Run the grid by the plain script, in a process of its own with so many threads."""
     spec, out = folder / "plain.json", folder / "plain_out.json"
     spec.write_text(json.dumps(runs))
     command = [sys.executable, __file__, "--plain", str(spec), "--out", str(out)]
@@ -135,7 +134,7 @@ def script(runs: list[Run]) -> list[tuple[float, list[float]]]:
 
 
 def fastest(runs: list[Run], folder: Path) -> int:
-    """The number of threads with which two rollouts of the plain script take less time: one, or all cores."""
+    """One thread or as many as cores, whichever makes two rollouts of the plain script faster."""
     short = json.loads(json.dumps(runs[:1]))
     args = short[0]["config"]["args"]
     args["max_steps"] = 2 * args["steps_per_generation"]
@@ -155,7 +154,7 @@ def row_of(run: Run, side: str, accuracy: float, curve: list[float]) -> list[Row
 
 
 def summary(rows: list[Row], runs: list[Run]) -> list[Row]:
-    """The ratio of times, and paired differences with intervals where there are two or more."""
+    """The ratio of times, and the mean paired differences, with intervals, of two or more runs."""
     from scipy.stats import ttest_1samp
 
     value = {(r["pair"], r["side"], r["arm"], r["seed"], r["metric"]): r["value"] for r in rows}

@@ -89,7 +89,7 @@ def stage(kind: str, config: dict[str, Any], folder: Path, policy: Path | None =
 
 
 def measure(side: str, policy: Path, folder: Path) -> dict[str, Any]:
-    """One run of a side: its row of the table, without the pair."""
+    """Run one side; its row of the table, without the pair."""
     folder.mkdir(parents=True)
     if side == "stage":
         command, result = stage("grpo", GRPO, folder, policy), folder / "provenance.json"
@@ -111,7 +111,7 @@ def measure(side: str, policy: Path, folder: Path) -> dict[str, Any]:
 
 
 def ratios(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Median over pairs of stage / plain."""
+    """The last row: stage / plain, the median over pairs."""
     pairs = sorted({row["pair"] for row in rows})
     by = {(row["pair"], row["side"]): row for row in rows}
     medians = {m: statistics.median(by[p, "stage"][m] / by[p, "plain"][m] for p in pairs) for m in MEASURED}

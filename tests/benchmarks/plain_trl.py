@@ -57,7 +57,7 @@ def trainer(config: dict[str, Any], policy: Path, seed: int, folder: Path) -> An
 
 
 def accuracy(model: Any, tokenizer: Any, task: dict[str, Any], seed: int) -> float:
-    """Share of right completions: `samples` of each of `items` held-out problems of a recipe's eval task."""
+    """The share of right completions of a recipe's eval task: `samples` of each of `items` problems."""
     import torch
 
     from evals.tasks.problems import dataset

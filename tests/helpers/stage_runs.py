@@ -1,4 +1,4 @@
-"""Runs tiny stages in processes forked from a server that has torch and TRL loaded: a run costs a second."""
+"""Runs tiny stages in processes forked from a server that has torch and TRL loaded: a run takes a second."""
 
 import contextlib
 import gc
@@ -84,7 +84,7 @@ def command(kind: str, config: dict[str, Any], **inputs: str) -> list[str]:
 
 
 def start(kind: str, arguments: list[str], folder: Path, trap: Any = None) -> multiprocessing.Process:
-    """Start a stage in `folder`, where out.txt and err.txt get its output; `trap()` runs in it first."""
+    """Start a stage in `folder`, where its output goes to out.txt and err.txt; `trap()` runs in it first."""
     folder.mkdir(parents=True, exist_ok=True)
     process = FORK.Process(target=child, args=(kind, arguments, folder, trap))
     process.start()
@@ -116,7 +116,7 @@ def run_all(stages: list[tuple[Any, ...]]) -> list[int]:
 def child(kind: str, arguments: list[str], folder: Path, trap: Any) -> None:
     from recipes.stages.__main__ import main
 
-    gc.freeze()  # what the server has loaded need not be searched for garbage
+    gc.freeze()  # what the server has loaded is no garbage
     os.chdir(folder)
     with (
         open("out.txt", "a") as out,
@@ -181,7 +181,7 @@ def preferences_product(folder: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def outputs(folder: Path, kind: str) -> dict[str, bytes]:
-    """Every output that a repeated run must give again, byte by byte, and the weights."""
+    """The weights and all other outputs that a repeated run must give again, byte by byte."""
     result, model = folder / "results" / kind, folder / "checkpoints" / kind / "final"
     names = ["metrics.json", "curve.csv"] + (
         ["completions.jsonl", "ratios.csv"] if kind in ("grpo", "ppo") else []

@@ -1,4 +1,4 @@
-"""Only a write without room is told as one."""
+"""Only the error of a full disk is reported as one."""
 
 import errno
 from pathlib import Path

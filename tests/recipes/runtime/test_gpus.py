@@ -1,4 +1,4 @@
-"""A stage gets as many GPUs as it asks for, none that another job has; several are torchrun's."""
+"""A stage gets as many GPUs as it asks for, none that another job uses; torchrun runs it on several."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Health checks find what they are for, and nothing else."""
+"""Each health check finds what it is for, and nothing else."""
 
 import io
 from types import SimpleNamespace

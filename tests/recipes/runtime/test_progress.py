@@ -8,7 +8,7 @@ from recipes.runtime.progress import Progress, clock_text, rate_text
 
 
 def run(steps: int, seconds_a_step: float, tokens_a_step: int, resumed: int = 0) -> list[str]:
-    """Lines of a run with a clock of its own."""
+    """The lines of a run whose clock the test sets."""
     now = [100.0]
     out = io.StringIO()
     progress = Progress("r1_zero/cpu/base-recipe/seed0/grpo", out, clock=lambda: now[0])

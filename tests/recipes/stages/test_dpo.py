@@ -1,4 +1,4 @@
-"""Stage `dpo`: killed and run again it gives the same bits; what it measures, skips and refuses."""
+"""Stage `dpo`: it resumes with the same bits after a kill; what it measures, skips and refuses."""
 
 import json
 import math
@@ -44,7 +44,7 @@ INPUTS = {"policy": "results/pretrain/metrics.json", "data": "results/data/metri
 
 
 def row(a: int, b: int, **keys: Any) -> dict[str, Any]:
-    """A sum with a right, a wrong and an empty chain of thought, ranked so."""
+    """A sum with three replies: the one with a right chain of thought ranks first, an empty one last."""
     return {
         "prompt": f"<user>{a}+{b}=<assistant>",
         "question": f"{a}+{b}=",
@@ -187,7 +187,7 @@ def test_health(accuracy, ties, chosen, failed):
 
 
 class Counting(torch.nn.Module):
-    """A causal model of logits that depend on position and token alone, so that padding could be seen."""
+    """A causal model whose logits depend on position and token only, so that any effect of padding shows."""
 
     def __init__(self):
         super().__init__()

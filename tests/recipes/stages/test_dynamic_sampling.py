@@ -1,4 +1,4 @@
-"""Stages with dynamic sampling: what they record, how they end, killed anywhere, and in two processes."""
+"""Stages with dynamic sampling: what they record, how they end, resume after a kill, and two processes."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def pools(right: Any) -> None:
 
 
 def some_mixed() -> None:
-    """A third of the problems is always solved, a third never, a third by completions of an even length."""
+    """Of three problems one is always solved, one never, and one by completions of an even length."""
     pools(lambda q, c: (len(c) % 2 == 0) if sum(map(ord, q)) % 3 == 2 else sum(map(ord, q)) % 3)
 
 
@@ -113,7 +113,7 @@ def test_one_problem_after_another_until_none_is_mixed_ends_the_stage(base: Path
 
 
 def test_one_round_is_a_run_without_dynamic_sampling(base: Path, tmp_path: Path):
-    """With accuracy alone a group of one outcome has no advantage anyway, so the weights are the same."""
+    """With accuracy as the only reward, a group of one outcome has no advantage: the weights are the same."""
     plain = {key: value for key, value in CONFIG.items() if key != "dynamic_sampling"}
     weights = []
     for name, config in (("one", CONFIG | {"dynamic_sampling": {"max_rounds": 1}}), ("none", plain)):

@@ -1,4 +1,4 @@
-"""What goes wrong is told in one line, and what was good before stays good."""
+"""A failure is one line on the screen, and what was saved before it stays good."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def overlay(config: dict, **changes) -> dict:
 
 @pytest.fixture
 def folder(base: Path, tmp_path: Path) -> Path:
-    """A working folder with a base model; the log of its training is left out."""
+    """A working folder with a base model, without the log of its training."""
     copy = tmp_path / "run"
     shutil.copytree(base, copy, ignore=shutil.ignore_patterns("*.txt"))
     return copy
@@ -87,7 +87,7 @@ def test_a_number_that_is_not_finite_stops_the_job(kind, trap, config, says, fol
 
 
 def disk_full_at_step_6():
-    """No file of more than a few bytes can be written once the second checkpoint is due."""
+    """From the second checkpoint on, no file can have more than a few bytes."""
     from recipes.trainers.resume import ExactResume
 
     plain = ExactResume._save_checkpoint
@@ -221,7 +221,7 @@ def test_what_a_finished_stage_says(trained: Path):
         "advantage",
     }
     assert not list((trained / "checkpoints/grpo").glob("checkpoint-*"))
-    # not in the weights' folder: anything that differs between machines
+    # nothing in the folder of the weights may differ between machines
     assert not any(
         os.fspath(trained) in p.read_text() for p in (trained / "checkpoints/grpo/final").glob("*.json")
     )

@@ -1,4 +1,4 @@
-"""A stage with extensions of the objective, killed at any micro-step, ends as one never killed."""
+"""Stage `grpo` with extensions of its objective, killed at any micro-step, ends like one never killed."""
 
 import shutil
 from functools import partial

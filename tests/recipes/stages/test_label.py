@@ -1,4 +1,4 @@
-"""From samples to labels to what is learnt from them; killed and run again, samples have the same bits."""
+"""From samples to labels to what is learnt from them; sampling again after a kill gives the same bits."""
 
 import json
 import shutil
@@ -51,7 +51,7 @@ def result(folder: Path, kind: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a policy of world preferences and samples of it."""
+    """A folder with a policy that knows world preferences, and its samples."""
     folder = tmp_path_factory.mktemp("drawn") / "run"
     assert run("pretrain", PRETRAIN, folder) == 0, (folder / "err.txt").read_text()
     assert run("sample", SAMPLE, folder, policy=POLICY) == 0, (folder / "err.txt").read_text()
@@ -107,7 +107,7 @@ def test_samples_have_the_same_bits(drawn: Path, tmp_path: Path):
 def test_preferences_of_a_labeller(drawn: Path, tmp_path: Path, config, inputs):
     folder = tmp_path / "run"
     shutil.copytree(drawn, folder)
-    if config["by"] == "self":  # a policy of its own for reference
+    if config["by"] == "self":  # it needs a policy that differs from the reference
         corpus = {"task": TASK, "template": TEMPLATE, "corpus": {"documents": 16, "mixture": MIXTURE}}
         assert run("sft", corpus | {"args": SFT_ARGS}, folder, policy=POLICY) == 0, (
             folder / "err.txt"

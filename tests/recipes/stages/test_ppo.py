@@ -1,4 +1,4 @@
-"""Stage `ppo`: a run with a reward model, its mistakes told in one line, and exact resume."""
+"""Stage `ppo`: a run with a reward model, mistakes in one line, and exact resume."""
 
 import json
 import shutil
@@ -109,7 +109,7 @@ def test_every_completion_is_kept_with_its_rewards_and_its_kl(done: Path):
     rows = [json.loads(line) for line in lines]
     assert len(rows) == 4 * 16  # rollouts
     first = [row for row in rows if row["step"] == 1]
-    assert max(abs(row["kl"]) for row in first) < 1e-4  # the policy is its own reference yet
+    assert max(abs(row["kl"]) for row in first) < 1e-4  # the policy is still its own reference
     assert max(abs(row["kl"]) for row in rows) > 1e-2
     assert all(row["reward"] == row["rewards"]["reward_model"] for row in rows)
     assert all(row["rewards"]["accuracy"] in (0.0, 1.0) for row in rows)  # measured, not rewarded

@@ -1,4 +1,4 @@
-"""Rejection sampling keeps right, whole and distinct completions, and its product is data that sft reads."""
+"""Rejection sampling keeps completions that are right, uncut and distinct, for stage `sft` to read."""
 
 import json
 import shutil
@@ -96,7 +96,7 @@ POLICY = {"policy": "results/pretrain/metrics.json"}
 
 
 def lenient() -> None:
-    """The tests' policy has learnt next to nothing: whatever has an equals sign is right."""
+    """Count every completion with an equals sign as right: the tests' policy has learnt next to nothing."""
     from recipes.rewards import rules
 
     def build(names, world, seed):

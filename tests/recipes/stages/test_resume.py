@@ -1,4 +1,4 @@
-"""A run killed with SIGKILL and started again gives the bits of one that was never killed."""
+"""A stage that is killed with SIGKILL and run again gives the same bits as one that was never killed."""
 
 import random
 import shutil
@@ -11,7 +11,7 @@ import stage_runs
 
 
 def at_save(number: int) -> None:
-    """Die within the n-th save, with the weights written and the rest missing."""
+    """Die during the n-th save, with the weights written and the rest missing."""
     from recipes.trainers import resume
 
     plain, seen = resume.torch.save, []

@@ -1,4 +1,4 @@
-"""Stage `reward_model`: learns what is ranked, killed and run again gives the same bits, tells bad input."""
+"""Stage `reward_model`: it learns rankings, resumes with the same bits after a kill, reports bad input."""
 
 import csv
 import json
@@ -40,7 +40,7 @@ INPUTS = {
 
 
 def comparisons() -> list[dict[str, Any]]:
-    """Sums with two to four answers, the better the nearer to the sum: 44 rows to train on, 8 held out."""
+    """Sums with two to four ranked answers of different lengths: 44 rows to train on, 8 held out."""
     rng = random.Random(0)
     rows = []
     for number in range(52):
@@ -208,7 +208,7 @@ def test_demonstrations_of_a_world(ready: Path, tmp_path: Path):
 
 
 def odd_rows() -> list[dict[str, Any]]:
-    """Rows with nothing to learn from among good ones."""
+    """Good rows, and among them some with nothing to learn from."""
     rows = comparisons()
     same = rows[0]["responses"][0]
     rows[0] |= {"responses": [same] * len(rows[0]["responses"])}

@@ -1,4 +1,4 @@
-"""A stage on several processes, as torchrun starts them: the same training, exact resume, one that writes."""
+"""A stage in several processes, as torchrun starts them: same training, exact resume, one of them writes."""
 
 import json
 import os
@@ -26,10 +26,10 @@ PRECOMPUTED = {"sync_ref_model": False, "precompute_ref_log_probs": True}
 
 
 def as_rank(rank: int, port: int, then: Any = None) -> None:
-    """What torchrun tells a process."""
+    """Set the environment that torchrun gives a process."""
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": "test"}
-    # transformers loads the optimizer of several processes to "cpu:0", a place that torch does not know
+    # transformers loads the optimizer of several processes to "cpu:0", a device that torch does not know
     torch.serialization.register_package(
         0, lambda at: None, lambda at, place: at if place == "cpu:0" else None
     )
@@ -106,4 +106,4 @@ def test_killed_in_a_rollout_and_rerun(base: Path, tmp_path: Path, stage: Any, s
     kind = unbroken[0]
     assert stage_runs.outputs(unbroken[2], kind) == stage_runs.outputs(killed[2], kind)
     printed = (unbroken[2] / "out.txt").read_text()
-    assert printed.count(f"{kind}] starting at step 0") == 1  # the first process speaks
+    assert printed.count(f"{kind}] starting at step 0") == 1  # only the first process prints

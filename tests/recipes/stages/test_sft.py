@@ -1,4 +1,4 @@
-"""Supervised fine-tuning: killed and run again it gives the same bits; the loss is the completion's alone."""
+"""Stage `sft`: it resumes with the same bits after a kill; its loss is on the completion only."""
 
 import json
 import shutil
