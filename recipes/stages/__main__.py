@@ -37,13 +37,21 @@ class Run(Protocol):
     ) -> Outcome: ...
 
 
+def known_kind(name: str) -> str:
+    """`name`. Raises UserError where it is no kind of stage."""
+    known("stage", [name], [*schema()["x-kinds"]], "kind")
+    return name
+
+
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """Read the command line. Raises UserError for an unknown kind, a config that is no JSON object, or an
-    input that is no role=path."""
+    """Read the command line.
+
+    Raises UserError for an unknown kind, a config that is no JSON object, and an input that is no role=path.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m recipes.stages", description="Run one stage of a recipe.", allow_abbrev=False
     )
-    parser.add_argument("kind", help=", ".join(schema()["x-kinds"]))
+    parser.add_argument("kind", type=known_kind, help=", ".join(schema()["x-kinds"]))
     parser.add_argument("--config", required=True, help="the stage's resolved configuration as JSON")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--input", action="append", default=[], metavar="ROLE=METRICS_JSON")
@@ -53,7 +61,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--gpus", type=int, help="how many GPUs to use; default: all that torch sees")
     options = parser.parse_args(arguments)
-    known("stage", [options.kind], [*schema()["x-kinds"]], "kind")
     try:
         options.config = json.loads(options.config)
     except ValueError as error:

@@ -20,7 +20,7 @@ def test_every_kind_is_a_module_that_runs(kind: str):
 
 
 def test_an_unknown_kind_is_one_line(capsys: pytest.CaptureFixture[str]):
-    assert main(["pretrian", *ARGUMENTS]) == 2
+    assert main(["pretrian"]) == 2
     line = 'error: stage: unknown kind "pretrian"; did you mean "pretrain"?\n'
     assert capsys.readouterr() == (line, line)
 
