@@ -99,9 +99,8 @@ def final(table: pd.DataFrame) -> pd.DataFrame:
 def measured(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
     """The final numbers of `metric` at `arm/node`: columns value, low, high, source; indexed by seed."""
     arm, _, node = at.partition("/")
-    rows = table.loc[table.metric == metric, ["arm", "node", "step", *MEASURED]]  # few are left to compare
-    rows = rows.loc[(rows.arm == arm) & (rows.node == node) & rows.step.isna(), MEASURED]
-    return rows.set_index("seed").sort_index()
+    rows = (table.metric == metric) & (table.arm == arm) & (table.node == node) & table.step.isna()
+    return table.loc[rows, MEASURED].set_index("seed").sort_index()
 
 
 def curves(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:

@@ -52,6 +52,7 @@ class Graph:
     recipes: Mapping[str, Recipe]
     _lineages: dict[Node, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     _owners: dict[Node, Node] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _inputs: dict[Node, dict[str, Node]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def config(self, node: Node) -> dict[str, Any]:
         """The full config of a node: the stage without its needs, or a checkpoint's engine and tasks."""
@@ -103,7 +104,9 @@ class Graph:
         An evaluation's roles are "model", what is evaluated, and those of `evals.models` that its tasks score
         by.
         """
-        return {role: self.owner(source) for role, source in self._sources(node).items()}
+        if node not in self._inputs:
+            self._inputs[node] = {role: self.owner(source) for role, source in self._sources(node).items()}
+        return self._inputs[node]
 
     def model_of(self, node: Node) -> dict | None:
         """The model a node takes from the Hub (`{hub, revision}`) or a folder (`{path}`), if any."""

@@ -6,6 +6,7 @@ together spell a third. All reading is linear in the reply's length, and nothing
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from recipes.worlds.answers import TAGS, answer
 from recipes.worlds.chain import STEP, operands_of
@@ -55,9 +56,10 @@ def stated(reply: str) -> str | None:
 
 def count_tokens(text: str) -> int:
     """How many tokens of the world's tokenizer a text has."""
-    return sum(1 for _ in TOKEN.finditer(text))
+    return len(TOKEN.findall(text))
 
 
+@lru_cache(maxsize=1024)  # each of a world's rewards reads the same replies
 def read(question: str, reply: str) -> Reading:
     """A step leads on if its operands are terms of the question or results, none used before."""
     left = [*operands_of(question)]
