@@ -5,6 +5,7 @@ import gc
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 from multiprocessing import connection
 from pathlib import Path
@@ -24,6 +25,7 @@ PRELOAD = [
     "transformers.models.qwen3.modeling_qwen3",
     "transformers.models.auto.modeling_auto",
     "transformers.models.auto.tokenization_auto",
+    "pytest",  # a trap is a function of a test module
 ]
 FORK = multiprocessing.get_context("forkserver")
 FORK.set_forkserver_preload(PRELOAD)
@@ -83,6 +85,19 @@ def command(kind: str, config: dict[str, Any], **inputs: str) -> list[str]:
     ]
 
 
+def arguments_of(kind: str) -> list[str]:
+    if kind == "pretrain":
+        return command(kind, PRETRAIN)
+    return command(kind, GRPO, policy="results/pretrain/metrics.json")
+
+
+def fresh(kind: str, base: Path, folder: Path) -> Path:
+    """Where the stage can begin: for `grpo`, `folder` as a copy of `base`."""
+    if kind == "grpo":
+        shutil.copytree(base, folder)
+    return folder
+
+
 def start(kind: str, arguments: list[str], folder: Path, trap: Any = None) -> multiprocessing.Process:
     """Start a stage in `folder`, where its output goes to out.txt and err.txt; `trap()` runs in it first."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -111,6 +126,31 @@ def run_all(stages: list[tuple[Any, ...]]) -> list[int]:
             connection.wait([process.sentinel for process in running], 120)
         started.append(start(*stage))
     return [finish(process) for process in started]
+
+
+def rerun(stages: list[tuple[Any, ...]]) -> multiprocessing.Process:
+    """Start a process that runs each stage twice, one after the other: see `twice`."""
+    process = FORK.Process(target=twice, args=(stages,))
+    process.start()
+    return process
+
+
+def twice(stages: list[tuple[Any, ...]]) -> None:
+    """Run each stage with its trap, then without it; the exit statuses go to statuses.json in its folder.
+
+    In between metrics.json is removed, as Snakemake does with the output of a job that failed.
+    """
+    fork = multiprocessing.get_context("fork")
+    for kind, arguments, folder, trap in stages:
+        statuses = []
+        for trapped in (trap, None):
+            folder.mkdir(parents=True, exist_ok=True)
+            process = fork.Process(target=child, args=(kind, arguments, folder, trapped))
+            process.start()
+            statuses.append(finish(process))
+            if trapped:
+                (folder / f"results/{kind}/metrics.json").unlink(missing_ok=True)
+        (folder / "statuses.json").write_text(json.dumps(statuses))
 
 
 def child(kind: str, arguments: list[str], folder: Path, trap: Any) -> None:

@@ -1,5 +1,6 @@
 """A stage that is killed with SIGKILL and run again gives the same bits as one that was never killed."""
 
+import json
 import random
 import shutil
 import time
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 import stage_runs
+from stage_runs import arguments_of, fresh
 
 
 def at_save(number: int) -> None:
@@ -83,28 +85,11 @@ SLOW = [("grpo", first_steps), ("grpo", last_save), ("pretrain", before_the_sent
 KILLS = [*FAST, *(pytest.param(*kill, marks=pytest.mark.slow) for kill in SLOW)]
 
 
-@pytest.fixture(scope="module")
-def reruns(
-    request: pytest.FixtureRequest, base: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[Any, tuple[int, int, Path]]:
-    """(kind, trap) of each chosen test -> statuses of the killed run and of the next one, and their folder.
-
-    All of them together, because two runs side by side take half the time.
-    """
-    tests: Any = [t for t in request.session.items if "reruns" in getattr(t, "fixturenames", ())]
-    kills = [(test.callspec.params["kind"], test.callspec.params["trap"]) for test in tests]
-    folders = [fresh(kind, base, tmp_path_factory.mktemp("killed") / "run") for kind, _ in kills]
-    stages = [(kind, arguments_of(kind), folder) for (kind, _), folder in zip(kills, folders, strict=True)]
-    killed = stage_runs.run_all([(*stage, trap) for stage, (_, trap) in zip(stages, kills, strict=True)])
-    for kind, _, folder in stages:  # as Snakemake does with the output of a job that failed
-        (folder / f"results/{kind}/metrics.json").unlink(missing_ok=True)
-    again = stage_runs.run_all(stages)
-    return dict(zip(kills, zip(killed, again, folders, strict=True), strict=True))
-
-
 @pytest.mark.parametrize(("kind", "trap"), KILLS)
-def test_killed_and_rerun(kind: str, trap: Any, reruns: dict, base: Path, trained: Path):
-    killed, again, folder = reruns[kind, trap]
+def test_killed_and_rerun(kind: str, trap: Any, reruns: Any, base: Path, trained: Path):
+    folder, process = reruns[kind, trap]
+    assert stage_runs.finish(process) == 0
+    killed, again = json.loads((folder / "statuses.json").read_text())
     assert killed == -9
     assert again == 0, (folder / "err.txt").read_text()
     unbroken = trained if kind == "grpo" else base
@@ -136,15 +121,3 @@ def killed(kind: str, arguments: list[str], base: Path, folder: Path, delay: flo
         return folder
     shutil.rmtree(folder)
     return killed(kind, arguments, base, folder, 0.7 * delay)
-
-
-def arguments_of(kind: str) -> list[str]:
-    if kind == "pretrain":
-        return stage_runs.command(kind, stage_runs.PRETRAIN)
-    return stage_runs.command(kind, stage_runs.GRPO, policy="results/pretrain/metrics.json")
-
-
-def fresh(kind: str, base: Path, folder: Path) -> Path:
-    if kind == "grpo":
-        shutil.copytree(base, folder)
-    return folder
