@@ -3,6 +3,7 @@
 Hypothesis has no clock: a busy machine is no reason to fail. One thread: tests have tiny models.
 """
 
+import gc
 import os
 
 import pytest
@@ -11,6 +12,13 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("encore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("encore")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported
+gc.disable()  # while pytest collects: what tests import is no garbage
+
+
+def pytest_collection_finish():
+    """From here on the collector runs again; it passes over the modules of torch and TRL."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

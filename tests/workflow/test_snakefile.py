@@ -2,11 +2,12 @@
 
 import logging
 import os
-import subprocess
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from papers import GRAPH, RECIPES
 from snakemake.api import SnakemakeApi
 from snakemake.exceptions import MissingRuleException
 from snakemake.settings.types import (
@@ -30,61 +31,52 @@ from snakemake_logger_plugin_encore import (
 )
 
 ROOT = Path(__file__).parents[2]
-BIN = Path(sys.executable).parent
-RECIPES = load_all(ROOT / "recipes")
+
+
+@pytest.fixture
+def open_workflow(tmp_path, monkeypatch):
+    """Config -> the Snakefile's workflow, in a folder of its own so that no result here plays a part.
+
+    The recipes and their graph are given to it, for reading them takes a second.
+    """
+    monkeypatch.setattr("recipes.spec.load.load_all", lambda: RECIPES)
+    monkeypatch.setattr("recipes.spec.graph.Graph", lambda recipes: GRAPH)
+    (tmp_path / "recipes").symlink_to(ROOT / "recipes")
+    shutil.copy(ROOT / "Snakefile", tmp_path)
+    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL}, dryrun=True)) as api:
+        yield lambda **config: api.workflow(
+            resource_settings=ResourceSettings(cores=1),
+            config_settings=ConfigSettings(config=config),
+            storage_settings=StorageSettings(),
+            workdir=tmp_path,
+            snakefile=tmp_path / "Snakefile",
+        )
 
 
 @pytest.mark.parametrize(("recipe", "scale"), [(n, s) for n, r in RECIPES.items() for s in r.spec["scales"]])
-def test_every_recipe_is_planned_at_every_scale(recipe, scale, tmp_path, monkeypatch):
-    monkeypatch.setattr("recipes.spec.load.load_all", lambda: RECIPES)  # reading them is half of the time
-    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL}, dryrun=True)) as api:
-        workflow = api.workflow(
-            resource_settings=ResourceSettings(cores=1),
-            config_settings=ConfigSettings(config={"scale": scale}),
-            storage_settings=StorageSettings(),
-            workdir=tmp_path,
-            snakefile=_with_recipes(tmp_path),
-        )
-        dag = workflow.dag(dag_settings=DAGSettings(targets={recipe}, forceall=True))
-        dag.execute_workflow(executor="dryrun")
-        planned = {
-            str(job.output[0])
-            for job in workflow._workflow.dag.jobs
-            if job.rule.name in ("train", "evaluate")
-        }
+def test_every_recipe_is_planned_at_every_scale(recipe, scale, open_workflow):
+    workflow = open_workflow(scale=scale)
+    dag = workflow.dag(dag_settings=DAGSettings(targets={recipe}, forceall=True))
+    dag.execute_workflow(executor="dryrun")
+    planned = {
+        str(job.output[0]) for job in workflow._workflow.dag.jobs if job.rule.name in ("train", "evaluate")
+    }
     arms, seeds = RECIPES[recipe].selection(scale, "report", None)
-    assert planned == {n.sentinel for n in Graph(RECIPES).grid(recipe, scale, arms, seeds)}
+    assert planned == {n.sentinel for n in GRAPH.grid(recipe, scale, arms, seeds)}
 
 
-def test_wildcards_are_constrained(tmp_path):
+def test_wildcards_are_constrained(open_workflow):
     """A seed that is no number is no output of `train`, also where no command line was checked."""
-    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL}, dryrun=True)) as api:
-        workflow = api.workflow(
-            resource_settings=ResourceSettings(cores=1),
-            config_settings=ConfigSettings(),
-            storage_settings=StorageSettings(),
-            workdir=tmp_path,
-            snakefile=_with_recipes(tmp_path),
-        )
-        target = "results/r1_zero/cpu/base-recipe/seedX/grpo/metrics.json"
-        dag = workflow.dag(dag_settings=DAGSettings(targets={target}))
-        with pytest.raises(MissingRuleException):
-            dag.execute_workflow(executor="dryrun")
+    target = "results/r1_zero/cpu/base-recipe/seedX/grpo/metrics.json"
+    dag = open_workflow().dag(dag_settings=DAGSettings(targets={target}))
+    with pytest.raises(MissingRuleException):
+        dag.execute_workflow(executor="dryrun")
 
 
-def _with_recipes(folder: Path) -> Path:
-    """The Snakefile in a folder of its own, so that no result of this repository plays a part."""
-    (folder / "recipes").symlink_to(ROOT / "recipes")
-    (folder / "Snakefile").write_text((ROOT / "Snakefile").read_text())
-    return folder / "Snakefile"
-
-
-def test_lint_finds_what_is_known():
+def test_lint_finds_what_is_known(open_workflow, caplog):
     """Software is pinned in pyproject.toml, once for all rules, not in a conda environment for each."""
-    done = subprocess.run(
-        [BIN / "snakemake", "--lint"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    found = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.startswith("    * ")]
+    assert open_workflow().lint()
+    found = [line.strip() for line in caplog.text.splitlines() if line.startswith("    * ")]
     assert set(found) == {"* Specify a conda environment or container for each rule.:"}
 
 

@@ -1,10 +1,10 @@
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
+from papers import GRAPH
 
 from analysis.numbers import means
 from analysis.numbers.run import Run, read_json, read_lines
@@ -16,7 +16,6 @@ from analysis.results import arms as results_arms
 from analysis.verdicts import claims, claims_table, published, summary
 from recipes.errors import UserError
 from recipes.spec.graph import Graph
-from recipes.spec.load import load_all
 from recipes.spec.recipe import Recipe
 
 
@@ -67,10 +66,7 @@ def test_nothing_shared_is_counted_twice(run):
 
 
 def test_of_two_stages_of_one_name_an_arm_has_its_own():
-    root = Path(__file__).parents[3]
-    run = Run(
-        Graph(load_all(root / "recipes")), "instructgpt", "cpu", ("base-recipe", "rm-shuffled", "large"), (0,)
-    )
+    run = Run(GRAPH, "instructgpt", "cpu", ("base-recipe", "rm-shuffled", "large"), (0,))
     stages = {arm: [n for n in run.nodes(arm, 0) if n.kind == "stage"] for arm in run.arms}
     # evaluated with the base arm's reward model, and with one of its own
     assert [n.arm for n in stages["rm-shuffled"] if n.name == "reward_model"] == ["rm-shuffled"]

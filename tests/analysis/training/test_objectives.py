@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from papers import GRAPH, RECIPES
 
 from analysis import report
 from analysis.numbers.run import Run
 from analysis.training import learning_curves, objectives
 from recipes.spec.graph import Graph
-from recipes.spec.load import load_all
 from recipes.spec.recipe import Recipe
 
 
@@ -87,10 +87,10 @@ def test_what_no_recipe_runs_is_not_called_by_anothers_name(run, keys, args, nam
 
 def test_every_recipe_of_the_repository_can_be_told():
     """And no objective of a grpo stage is without its rows in the conformance table."""
-    recipes, known = load_all(), set(pd.read_csv(objectives.CONFORMANCE).objective)
-    for name, recipe in recipes.items():
+    known = set(pd.read_csv(objectives.CONFORMANCE).objective)
+    for name, recipe in RECIPES.items():
         if arms := recipe.arms("cpu"):
-            table = objectives.optimised(Run(Graph(recipes), name, "cpu", tuple(arms), (0,)))
+            table = objectives.optimised(Run(GRAPH, name, "cpu", tuple(arms), (0,)))
             assert len(table) >= len(arms) or name == "tiny_lm"
             if "loss_type" in table:
                 assert set(table.objective[table.loss_type != objectives.DASH]) <= known

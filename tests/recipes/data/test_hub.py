@@ -1,18 +1,16 @@
 """Hub datasets and models of recipes: at their pins, with such splits and columns, read by the loaders."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import hub_datasets
 import pytest
+from papers import GRAPH, RECIPES
 
 from recipes.data import demonstrations, hub_preferences, preferences, prompts
 from recipes.data.hub import dataset
-from recipes.spec.graph import Graph, Node
-from recipes.spec.load import load_all
+from recipes.spec.graph import Node
 
-RECIPES = load_all(Path(__file__).parents[3] / "recipes")
 NAMED = (
     "question",
     "answer",
@@ -84,7 +82,7 @@ def of_recipes() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
                 nodes = [(stage, "stage") for stage in recipe.stages(scale, arm)]
                 nodes += [(checkpoint, "eval") for checkpoint in recipe.checkpoints(scale, arm)]
                 for node, kind in nodes:
-                    config = Graph(RECIPES).config(Node(name, scale, arm, 0, node, kind))
+                    config = GRAPH.config(Node(name, scale, arm, 0, node, kind))
                     for path, named in parts(config):
                         yield f"{name}/{scale}/{arm}/{node}{path}", named, config
 

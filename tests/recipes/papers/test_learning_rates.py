@@ -4,19 +4,17 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from papers import GRAPH, RECIPES
 
-from recipes.spec.graph import Graph, Node
-from recipes.spec.load import load_all
+from recipes.spec.graph import Node
 
 ROOT = Path(__file__).parents[3]
 RECORD = ROOT / "results/published/learning_rates-cpu/numbers.csv"
 METRIC = "last_fifth/accuracy"  # of training rollouts, so that no held-out problem takes part in the choice
 
-RECIPES = load_all(ROOT / "recipes")
-
 
 def stage(recipe: str, arm: str) -> dict:
-    return Graph(RECIPES).config(Node(recipe, "cpu", arm, 0, "grpo", "stage"))
+    return GRAPH.config(Node(recipe, "cpu", arm, 0, "grpo", "stage"))
 
 
 def but_its_rate(config: dict) -> dict:

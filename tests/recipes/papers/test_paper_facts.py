@@ -5,31 +5,29 @@ single field says, for it follows from the number of devices, the micro-batches 
 """
 
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import preference_facts
 import pytest
+from papers import GRAPH, RECIPES
 
-from recipes.spec.graph import Graph, Node
-from recipes.spec.load import load_all
+from recipes.spec.graph import Node
 
-RECIPES = load_all(Path(__file__).parents[3] / "recipes")
 TRAINED = ("r1_zero", "deepseekmath", "dapo", "gspo", "dr_grpo", "objectives", "reward_design")
 
 
 def stage(recipe: str, arm: str = "base-recipe", name: str = "grpo", scale: str = "paper") -> dict[str, Any]:
-    return Graph(RECIPES).config(Node(recipe, scale, arm, 0, name, "stage"))
+    return GRAPH.config(Node(recipe, scale, arm, 0, name, "stage"))
 
 
 def evaluation(recipe: str) -> dict[str, Any]:
-    return Graph(RECIPES).config(Node(recipe, "paper", "base-recipe", 0, "after", "eval"))
+    return GRAPH.config(Node(recipe, "paper", "base-recipe", 0, "after", "eval"))
 
 
 def batches(recipe: str, arm: str = "base-recipe") -> dict[str, float]:
     """Responses and updates, from the fields of a `grpo` stage and the devices it asks for."""
     args = stage(recipe, arm)["args"]
-    devices = Graph(RECIPES).resources(Node(recipe, "paper", arm, 0, "grpo", "stage"))["gpu"]
+    devices = GRAPH.resources(Node(recipe, "paper", arm, 0, "grpo", "stage"))["gpu"]
     batch = devices * args["per_device_train_batch_size"]
     rollout = batch * args["steps_per_generation"]
     updates = args["steps_per_generation"] * args["num_iterations"] / args["gradient_accumulation_steps"]
@@ -47,7 +45,7 @@ def sizes(recipe: str, arm: str, name: str) -> dict[str, float]:
     args = stage(recipe, arm, name).get("args", {})
     if "per_device_train_batch_size" not in args:  # it learns nothing
         return {}
-    devices = Graph(RECIPES).resources(Node(recipe, "paper", arm, 0, name, "stage"))["gpu"]
+    devices = GRAPH.resources(Node(recipe, "paper", arm, 0, name, "stage"))["gpu"]
     batch = devices * args["per_device_train_batch_size"]
     found = {"batch": batch * args.get("gradient_accumulation_steps", 1)}
     if "steps_per_generation" in args:

@@ -91,8 +91,8 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.specs: dict[str, dict[str, Any]] = {
-            "paper": yaml.safe_load(PAPER),
-            "tiny": yaml.safe_load(TINY),
+            "paper": yaml.load(PAPER, yaml.CSafeLoader),
+            "tiny": yaml.load(TINY, yaml.CSafeLoader),
         }
 
     def set(self, recipe: str, keys: str, value: Any) -> None:
@@ -111,7 +111,8 @@ class Folder:
 
     def load(self) -> dict[str, Recipe]:
         for name, spec in self.specs.items():
-            (self.path / f"{name}.yaml").write_text(yaml.safe_dump(copy.deepcopy(spec), sort_keys=False))
+            text = yaml.dump(copy.deepcopy(spec), Dumper=yaml.CSafeDumper, sort_keys=False)
+            (self.path / f"{name}.yaml").write_text(text)
         return load_all(self.path)
 
 

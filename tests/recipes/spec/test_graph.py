@@ -2,18 +2,16 @@
 
 import copy
 import random
-from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from papers import GRAPH
 
 from recipes.spec.graph import Graph, Node
-from recipes.spec.load import load_all
 from recipes.spec.recipe import Recipe, merge
 
 ARMS = ("base-recipe", "a", "b")
-ROOT = Path(__file__).parents[3]
 
 
 @st.composite
@@ -244,8 +242,7 @@ def test_resources_shape_no_lineage(folder):
 
 
 def test_the_engine_of_evaluations_reaches_them():
-    graph = Graph(load_all(ROOT / "recipes"))
-    config = graph.config(Node("r1_zero", "paper", "base-recipe", 0, "after", "eval"))
+    config = GRAPH.config(Node("r1_zero", "paper", "base-recipe", 0, "after", "eval"))
     assert config["backend"] == "vllm"
     assert config["backend_args"]["tensor_parallel_size"] == 16
-    assert "backend" not in graph.config(Node("r1_zero", "cpu", "base-recipe", 0, "after", "eval"))
+    assert "backend" not in GRAPH.config(Node("r1_zero", "cpu", "base-recipe", 0, "after", "eval"))
