@@ -8,7 +8,7 @@ from typing import Any
 
 from datasets import Dataset
 
-from recipes.data.hub import hub_rows
+from recipes.data import hub
 from recipes.errors import UserError
 from recipes.rewards.rules import math_verifier
 from recipes.worlds import Problem, make, prompt, sample
@@ -22,7 +22,7 @@ def dataset(spec: dict[str, Any], items: int, template: str, **_: Any) -> dict[s
     if "world" in spec:
         found = [(p.question, p.answer, p.difficulty) for p in sample(make(spec), items, ITEMS_SEED, "test")]
     else:
-        found = [(question, answer, None) for question, answer, _ in hub_rows(spec)[:items]]
+        found = [(question, answer, None) for question, answer, _ in hub.problems(spec)[:items]]
         if len(found) < items:
             raise UserError(f"items: {items} asked, but {spec['hub']} split {spec['split']} has {len(found)}")
     rows = [

@@ -1,4 +1,4 @@
-"""Corpora: the documents that a stage learns to continue, of one task or, by `corpus.also`, of several.
+"""Corpora: documents that a stage learns to continue, on one task or, with `corpus.also`, on several.
 
 task: {world: preferences}
 template: "<user>{question}<assistant>"
@@ -17,30 +17,30 @@ from recipes.errors import UserError
 
 
 def worlds_of(config: Mapping[str, Any]) -> list[worlds.World]:
-    """The worlds of `{task, corpus}`: the task's own first."""
+    """The worlds of `{task, corpus}`, that of `task` first."""
     also = config["corpus"].get("also", [])
     return [worlds.make(part["task"]) for part in ({"task": config["task"]}, *also)]
 
 
 def documents(config: Mapping[str, Any], seed: int) -> list[tuple[str, str]]:
-    """(prompt, completion) of each document of `{task, template, corpus}`, the own task's first.
+    """(prompt, completion) of each document of `{task, template, corpus}`, those of `task` first.
 
-    Of train questions alone. A part's share is rounded to whole documents.
+    Every question is a train question. Shares are rounded to numbers of documents.
     """
     corpus = config["corpus"]
     also = corpus.get("also", [])
     counts = [round(part["share"] * corpus["documents"]) for part in also]
     own = {"task": config["task"], "template": config["template"], "mixture": corpus["mixture"]}
-    found = []
+    pairs = []
     for part, count in zip([own, *also], [corpus["documents"] - sum(counts), *counts], strict=True):
         world = worlds.make(part["task"])
         texts = worlds.corpus(world, part["mixture"], count, seed, part["template"])
-        found += [halve(text, part["template"]) for text in texts]
-    return found
+        pairs += [halve(text, part["template"]) for text in texts]
+    return pairs
 
 
 def check(world: worlds.World, corpus: Mapping[str, Any]) -> None:
-    """Raise UserError, its path from `corpus` on, unless the worlds can write this."""
+    """Raise UserError, its path relative to `corpus`, unless the worlds can write this corpus."""
     worlds.mix(world, corpus["mixture"])
     also = corpus.get("also", [])
     for i, part in enumerate(also):

@@ -1,49 +1,60 @@
-"""Demonstrations: prompts with completions to imitate, of another stage, of a world or of a Hub dataset."""
+"""Demonstrations: prompts with completions to imitate, from another stage, a world or a Hub dataset."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict, cast
 
 from recipes.data import corpora, hub
 from recipes.runtime import rows as files
 from recipes.worlds.text import prompt
 
+
+class Demonstration(TypedDict):
+    """A row. Those that a stage has made carry their problem too."""
+
+    prompt: str
+    completion: Any  # a text; None for a conversation of several turns, which `usable` leaves out
+    question: NotRequired[str]
+    answer: NotRequired[str]
+    difficulty: NotRequired[int]
+
+
 FILE = "data.jsonl"
 COLUMNS = ("prompt", "completion", "question", "answer", "difficulty")
 
 
-def save(rows: Sequence[dict[str, Any]], folder: Path) -> None:
-    """Write the COLUMNS of `rows` to `folder`/data.jsonl, wholly or not at all."""
+def save(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Write the COLUMNS of `rows` to `folder`/data.jsonl, either completely or not at all."""
     files.save(rows, COLUMNS, folder, FILE)
 
 
-def load(metrics_json: Path) -> list[dict[str, Any]]:
+def load(metrics_json: Path) -> list[Demonstration]:
     """The rows that an upstream stage has saved.
 
     Raises UserError where they are missing or changed, or where the stage has made something else.
     """
-    return files.load(metrics_json, FILE, COLUMNS, "data")
+    return cast(list[Demonstration], files.load(metrics_json, FILE, COLUMNS, "data"))
 
 
-def of_task(config: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Demonstrations, prompt and completion, of a stage that names a `task`.
+def of_task(config: Mapping[str, Any], seed: int) -> list[Demonstration]:
+    """Demonstrations, prompt and completion, for a stage that names a `task`.
 
-    A world's, by `template` and `corpus`; or those of a Hub dataset, whose columns the task names, with
-    `template` around the prompt; of a conversation of one request and one reply, the reply. Another
-    conversation has completion None: before its last turn is more than the prompt. Raises UserError for a
-    column that is missing or a dataset with fewer rows than `problems`.
+    For a world, documents by `template` and `corpus`. For a Hub dataset, the columns that the task names,
+    with `template` around the prompt; of a conversation of one request and one reply the completion is the
+    reply, of any longer one it is None. Raises UserError for a column that is missing or a dataset with fewer
+    rows than `problems`.
     """
     task = config["task"]
     if "world" in task:
         return [{"prompt": before, "completion": after} for before, after in corpora.documents(config, seed)]
-    given = hub.dataset(task, ("prompt", "completion"))
-    hub.enough_rows(task, len(given), config.get("problems"))
-    found = []
-    for row in given.select(range(config.get("problems") or len(given))):
+    dataset = hub.load(task, ("prompt", "completion"))
+    hub.require_rows(task, len(dataset), config.get("problems"))
+    rows: list[Demonstration] = []
+    for row in dataset.select(range(config.get("problems") or len(dataset))):
         before = prompt(config.get("template", "{question}"), str(row[task["prompt"]]))
-        found.append({"prompt": before, "completion": _reply(row[task["completion"]])})
-    return found
+        rows.append({"prompt": before, "completion": _reply(row[task["completion"]])})
+    return rows
 
 
 def _reply(completion: Any) -> str | None:
@@ -53,10 +64,11 @@ def _reply(completion: Any) -> str | None:
     return str(completion[-1]["content"] or "") if single else None
 
 
-def usable(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """The rows to learn from, and how many are not: `empty`, or `multi-turn`."""
-    why = [_fault(row["completion"]) for row in rows]
-    return [row for row, bad in zip(rows, why, strict=True) if not bad], dict(Counter(filter(None, why)))
+def usable(rows: Sequence[Demonstration]) -> tuple[list[Demonstration], dict[str, int]]:
+    """The rows to learn from, and counts of the others: `empty` and `multi-turn`."""
+    faults = [_fault(row["completion"]) for row in rows]
+    good = [row for row, fault in zip(rows, faults, strict=True) if not fault]
+    return good, dict(Counter(filter(None, faults)))
 
 
 def _fault(completion: str | None) -> str:

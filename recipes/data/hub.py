@@ -4,36 +4,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from datasets import load_dataset
+
 from recipes.errors import UserError, nearest
 
 
-def hub_rows(task: dict[str, Any]) -> list[tuple[str, str, int]]:
-    """(question, answer, 0) of each row of the Hub dataset that `task` names; see `hub`.
+def problems(task: dict[str, Any]) -> list[tuple[str, str, int]]:
+    """(question, answer, 0) of each row of the Hub dataset that `task` names; see `load`.
 
-    The answer is "" where the task names no column of answers, as of prompts that nobody verifies.
+    The answer is "" where the task names no column of answers, because nothing verifies them.
     """
-    data = dataset(task, [key for key in ("question", "answer") if key in task])
+    data = load(task, [key for key in ("question", "answer") if key in task])
     questions = [str(question) for question in data[task["question"]]]
     answers = [str(answer) for answer in data[task["answer"]]] if "answer" in task else [""] * len(questions)
     return [(question, answer, 0) for question, answer in zip(questions, answers, strict=True)]
 
 
-def enough_rows(task: Mapping[str, Any], available: int, problems: int | None) -> None:
-    """Raise UserError where a Hub dataset has fewer rows than are asked for."""
-    if problems is not None and problems > available:
-        raise UserError(
-            f"problems: {problems} asked, but {task['hub']} split {task['split']} has {available}"
-        )
+def require_rows(task: Mapping[str, Any], available: int, asked: int | None) -> None:
+    """Raise UserError where a Hub dataset has fewer rows than the recipe's `problems` asks for."""
+    if asked is not None and asked > available:
+        raise UserError(f"problems: {asked} asked, but {task['hub']} split {task['split']} has {available}")
 
 
-def dataset(task: dict[str, Any], keys: Sequence[str]) -> Any:
-    """The Hub dataset that `task` names, at its pinned revision; its `keys` name columns of it.
+def load(task: dict[str, Any], keys: Sequence[str]) -> Any:
+    """The Hub dataset that `task` names, at its pinned revision; `keys` of `task` name columns of it.
 
     `task["hub"]` may also be a local folder of the same layout. Raises UserError where it cannot be loaded,
     is empty or lacks a column.
     """
-    from datasets import load_dataset
-
     local = Path(task["hub"]).is_dir()
     try:
         data = load_dataset(

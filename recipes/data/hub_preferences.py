@@ -1,42 +1,41 @@
-"""Preferences of a Hub dataset: pairs, or ranked lists, of text or of conversations."""
+"""Preferences of a Hub dataset, which has pairs or ranked lists, of texts or of conversations."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from recipes.data.hub import dataset as hub_data
-from recipes.data.hub import enough_rows
-from recipes.data.preferences import Row, by_score, split_of
+from recipes.data import hub
+from recipes.data.preferences import Preference, by_score, split_of_prompt
 from recipes.errors import UserError, nearest
-from recipes.worlds.text import prompt as put
+from recipes.worlds.text import prompt as fill
 
 HUMAN, ASSISTANT = "\n\nHuman:", "\n\nAssistant:"  # as Anthropic's HH writes a dialogue
 
 
-def comparisons(
+def of_task(
     task: Mapping[str, Any],
     template: str = "{question}",
     validation: float = 0.0,
     problems: int | None = None,
-) -> list[Row]:
-    """The comparisons of the Hub dataset that `task` names: {hub, revision, split, optionally subset} and
+) -> list[Preference]:
+    """The preferences of the Hub dataset that `task` names: {hub, revision, split, optionally subset} and
 
-    * chosen, rejected and optionally prompt: columns of text or of conversations, whose last turn is the
-      response. Without a prompt column the prompt is the turns before or, of text as in HH, what chosen and
-      rejected share up to the last "Assistant:". The chosen response has score 1.
-    * prompt, and responses: a column of lists of mappings, with keys named `text` and `rank` (1: the best).
-      The score is -rank.
+    * chosen, rejected and optionally prompt: columns of texts or of conversations whose last turn is the
+      response. Without a prompt column the prompt is the turns before that or, for texts as in HH, what
+      chosen and rejected share up to the last "Assistant:". The chosen response has score 1, the other 0.
+    * prompt, and responses: a column of lists of mappings, whose keys `text` and `rank` name (rank 1 is the
+      best). The score is -rank.
 
-    `template` is put around the prompt, whose spaces at its end are left out: tokenised apart from a reply,
-    they would be tokens that no other stage's prompts end with. The first `problems` rows, or all. Raises
-    UserError for a column that is missing, for too few rows and for texts that share no dialogue.
+    `template` is put around the prompt. Spaces at the prompt's end are dropped: tokenised apart from a reply,
+    they would be tokens that no other stage's prompts end with. Takes the first `problems` rows, or all.
+    Raises UserError for a column that is missing, for too few rows and for texts that share no dialogue.
     """
-    data = hub_data(dict(task), [key for key in ("prompt", "chosen", "rejected", "responses") if key in task])
-    enough_rows(task, len(data), problems)
-    rows = []
+    data = hub.load(dict(task), [key for key in ("prompt", "chosen", "rejected", "responses") if key in task])
+    hub.require_rows(task, len(data), problems)
+    rows: list[Preference] = []
     for number in range(problems or len(data)):
         before, texts, scores = _compared(task, data[number], number)
-        prompt = put(template, before)
+        prompt = fill(template, before)
         rows.append(
             {
                 "prompt": prompt,
@@ -47,7 +46,7 @@ def comparisons(
                 "truncated": [False] * len(texts),
                 "scores": scores,
                 "ranking": by_score(scores),
-                "split": split_of(prompt, validation),
+                "split": split_of_prompt(prompt, validation),
             }
         )
     return rows
@@ -56,7 +55,7 @@ def comparisons(
 def _compared(
     task: Mapping[str, Any], given: Mapping[str, Any], number: int
 ) -> tuple[str, list, list[float]]:
-    """Prompt, responses and scores of a row of a Hub dataset."""
+    """Prompt, responses and scores of row `number`, which is `given`."""
     if "responses" in task:
         listed = given[task["responses"]]
         for key in ("text", "rank"):
@@ -83,12 +82,12 @@ def _compared(
 
 
 def last_turn(text: Any) -> str:
-    """A response: text, or the last turn of a conversation; nothing as no text."""
+    """A response: a text as it is, or the last turn of a conversation; "" for none."""
     return (text[-1]["content"] if isinstance(text, list) and text else text) or ""
 
 
 def dialogue(turns: Any) -> str:
-    """Text as it is; a conversation in HH's form, `\\n\\nHuman: …\\n\\nAssistant: …`."""
+    """A text as it is; a conversation in HH's form, `\\n\\nHuman: …\\n\\nAssistant: …`."""
     if not isinstance(turns, list):
         return turns or ""
     marks = {"assistant": ASSISTANT}
@@ -96,7 +95,7 @@ def dialogue(turns: Any) -> str:
 
 
 def shared(one: str, other: str) -> str:
-    """What two texts begin with, up to the end of its last "Assistant:"; nothing where there is none."""
+    """The common beginning of two texts, up to the end of its last "Assistant:"; "" where it has none."""
     same = next(
         (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )

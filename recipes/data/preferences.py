@@ -1,40 +1,61 @@
-"""Preferences: responses to a prompt, ranked by a labeller; made by one stage and learnt from by another.
-
-A row: prompt, question, answer, difficulty; `responses` (K texts), `truncated` (K: it never came to its end),
-`scores` (K, of the labeller: more is better), `ranking` (indices of responses, best first) and `split`.
-"""
+"""Preferences: responses to a prompt, ranked by a labeller; made by one stage and learnt from by another."""
 
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from hashlib import blake2b
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from recipes.errors import UserError, nearest
 from recipes.runtime import health
 from recipes.runtime import rows as files
+from recipes.worlds.text import text_hash
+
+
+class Preference(TypedDict):
+    """A row: a prompt and K ranked responses."""
+
+    prompt: str
+    question: str
+    answer: str
+    difficulty: int
+    responses: list[str]
+    ranking: list[int]  # indices of responses, best first
+    scores: list[float]  # by the labeller; more is better
+    split: str  # one of SPLITS
+    truncated: list[bool]  # of each response: whether it was cut before its end
+
+
+class Pair(TypedDict):
+    """Two responses of a row, of which the labeller prefers `chosen`."""
+
+    prompt: str
+    chosen: str
+    rejected: str
+    margin: float  # of their scores
+    row: int  # which one
+    chosen_truncated: bool
+    rejected_truncated: bool
+
 
 FILE = "preferences.jsonl"
 NEEDED = ("prompt", "question", "answer", "difficulty", "responses", "ranking", "scores", "split")
 COLUMNS = (*NEEDED, "truncated")
 SPLITS = ("train", "validation")
 SKIPPED = ("empty", "nan", "equal", "tie", "rows")
-MANY = 0.10  # Above a tenth of rows without a pair, what is learnt is of other prompts than was meant.
+MANY = (
+    0.10  # Above a tenth of rows without a pair, the prompts learnt from are no longer those that were meant.
+)
 
 
-Row = dict[str, Any]
-Pair = dict[str, Any]
-
-
-def save(rows: Sequence[Row], folder: Path) -> None:
-    """Write the COLUMNS of `rows` to `folder`/preferences.jsonl, wholly or not at all."""
+def save(rows: Sequence[Preference], folder: Path) -> None:
+    """Write the COLUMNS of `rows` to `folder`/preferences.jsonl, either completely or not at all."""
     files.save(rows, COLUMNS, folder, FILE)
 
 
-def load(metrics_json: Path, split: str | None = None) -> list[Row]:
-    """The rows that an upstream stage has saved, of one split or of both; `usable` says which to learn from.
+def load(metrics_json: Path, split: str | None = None) -> list[Preference]:
+    """The rows that an upstream stage has saved, of one split or both; `usable` selects those to learn from.
 
     Raises UserError where they are missing or changed, or a row lacks a column or contradicts itself.
     """
@@ -43,32 +64,32 @@ def load(metrics_json: Path, split: str | None = None) -> list[Row]:
         row.setdefault("truncated", [False] * len(row["responses"]))
         if wrong := _contradiction(row):
             raise UserError(f"{metrics_json}: preferences, row {number}: {wrong}")
-    return of_split(rows, split)
+    return of_split(cast(list[Preference], rows), split)
 
 
-def of_split(rows: Sequence[Row], split: str | None) -> list[Row]:
+def of_split(rows: Sequence[Preference], split: str | None) -> list[Preference]:
     """The rows of one split, or all."""
     if split is not None and split not in SPLITS:
         raise UserError(f'split: no split "{split}"{nearest(split, [*SPLITS])}')
     return [row for row in rows if split in (None, row["split"])]
 
 
-def split_of(prompt: str, validation: float) -> str:
-    """The split of a prompt, by its hash: a share of `validation` of all prompts is never trained on."""
-    number = int.from_bytes(blake2b(prompt.encode(errors="surrogatepass"), digest_size=8).digest(), "big")
-    return "validation" if number < validation * 2**64 else "train"
+def split_of_prompt(prompt: str, validation: float) -> str:
+    """The split of a prompt, by its hash: the share `validation` of all prompts is never trained on."""
+    return "validation" if text_hash(prompt) < validation * 2**64 else "train"
 
 
 def by_score(scores: Sequence[float]) -> list[int]:
-    """The ranking that `scores` say, best first; equal ones keep their order, what is no number is last."""
+    """The ranking by `scores`, best first; equal ones keep their order, and those not finite come last."""
     return sorted(range(len(scores)), key=lambda i: -scores[i] if _finite(scores[i]) else math.inf)
 
 
-def usable(rows: Sequence[Row]) -> tuple[list[Row], dict[str, int]]:
-    """The rows less what nothing can be learnt from, and how often each was left out.
+def usable(rows: Sequence[Preference]) -> tuple[list[Preference], dict[str, int]]:
+    """The rows without what nothing can be learnt from, and counts of what was left out.
 
-    `empty` and `nan` count responses that are left out: of no text, of no finite score; `equal` and `tie`
-    count pairs that `pairs` leaves out: of the same text, of the same score; `rows` those without a pair.
+    `empty` and `nan` count responses left out, for having no text or no finite score; `equal` and `tie` count
+    pairs that `pairs` will leave out, for having the same text or the same score; `rows` counts rows without
+    a pair.
     """
     kept, counts = [], dict.fromkeys(SKIPPED, 0)
     for row in rows:
@@ -96,8 +117,8 @@ def usable(rows: Sequence[Row]) -> tuple[list[Row], dict[str, int]]:
     return kept, counts
 
 
-def checks(rows: Sequence[Row], counts: Mapping[str, int]) -> list[health.Check]:
-    """What `usable` has kept and left out: an error where nothing is left, a warning where it is much."""
+def checks(rows: Sequence[Preference], counts: Mapping[str, int]) -> list[health.Check]:
+    """Checks of what `usable` returns: an error where nothing is left, a warning where much was left out."""
     total = len(rows) + counts["rows"]
     left_out = (
         f"{counts['empty']} empty responses, {counts['nan']} without a score, {counts['equal']} pairs of "
@@ -117,45 +138,55 @@ def metrics(counts: Mapping[str, int]) -> dict[str, float]:
     return {f"skipped/{name}": counts[name] for name in SKIPPED}
 
 
-def pairs(rows: Sequence[Row], which: str = "all", seed: int = 0) -> list[Pair]:
-    """Pairs to learn from: prompt, chosen, rejected, margin (of their scores), `row` (its index in `rows`),
-    chosen_truncated, rejected_truncated.
+def better_worse(row: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """(better, worse) of all C(K,2) pairs of a row's responses, without equal responses and ties."""
+    texts, scores = row["responses"], row["scores"]
+    return [
+        (better, worse)
+        for better, worse in combinations(row["ranking"], 2)
+        if texts[better] != texts[worse] and scores[better] != scores[worse]
+    ]
 
-    `which`: all C(K,2) of a row, one after another; its best_worst; or one drawn at random. Equal responses
-    and ties make none: best_worst is the pair farthest apart of those that are.
+
+def pairs(rows: Sequence[Preference], which: str = "all", seed: int = 0) -> list[Pair]:
+    """Pairs of texts to learn from.
+
+    `which`: `all` the pairs of each row, one row after another; its `best_worst`, the pair farthest apart; or
+    `one` drawn at random. Equal responses and ties make no pair.
     """
     if which not in (known := ("all", "best_worst", "one")):
         raise UserError(f'pairs: no choice "{which}"{nearest(which, [*known])}')
     rng = random.Random(f"pairs {seed}")
-    found: list[Pair] = []
+    chosen: list[Pair] = []
     for number, row in enumerate(rows):
-        possible = [*_pairs(row, number)]
+        possible = _pairs(row, number)
         if which == "all" or not possible:
-            found += possible
+            chosen += possible
         elif which == "one":
-            found.append(rng.choice(possible))
+            chosen.append(rng.choice(possible))
         else:
-            found.append(max(possible, key=lambda pair: pair["margin"]))
-    return found
+            chosen.append(max(possible, key=lambda pair: pair["margin"]))
+    return chosen
 
 
-def _pairs(row: Row, number: int) -> Iterator[Pair]:
+def _pairs(row: Preference, number: int) -> list[Pair]:
     texts, scores, cut = row["responses"], row["scores"], row["truncated"]
-    for best, worst in combinations(row["ranking"], 2):
-        if texts[best] != texts[worst] and scores[best] != scores[worst]:
-            yield {
-                "prompt": row["prompt"],
-                "chosen": texts[best],
-                "rejected": texts[worst],
-                "margin": scores[best] - scores[worst],
-                "row": number,
-                "chosen_truncated": cut[best],
-                "rejected_truncated": cut[worst],
-            }
+    return [
+        {
+            "prompt": row["prompt"],
+            "chosen": texts[better],
+            "rejected": texts[worse],
+            "margin": scores[better] - scores[worse],
+            "row": number,
+            "chosen_truncated": cut[better],
+            "rejected_truncated": cut[worse],
+        }
+        for better, worse in better_worse(row)
+    ]
 
 
-def _contradiction(row: Row) -> str | None:
-    """What a row says of itself that cannot be."""
+def _contradiction(row: Mapping[str, Any]) -> str | None:
+    """How the columns of a row contradict each other, if they do."""
     size = len(row["responses"])
     for name in ("scores", "truncated"):
         if len(row[name]) != size:
@@ -172,13 +203,17 @@ def _contradiction(row: Row) -> str | None:
     return None
 
 
-def _only(row: Row, good: Sequence[int]) -> Row:
-    """The row with the responses at `good` alone."""
+def _only(row: Preference, good: Sequence[int]) -> Preference:
+    """The row with no responses but those at `good`."""
     if len(good) == len(row["responses"]):
         return row
     place = {old: new for new, old in enumerate(good)}
-    columns = {name: [row[name][i] for i in good] for name in ("responses", "scores", "truncated")}
-    return row | columns | {"ranking": [place[i] for i in row["ranking"] if i in place]}
+    kept = row.copy()
+    kept["responses"] = [row["responses"][i] for i in good]
+    kept["scores"] = [row["scores"][i] for i in good]
+    kept["truncated"] = [row["truncated"][i] for i in good]
+    kept["ranking"] = [place[i] for i in row["ranking"] if i in place]
+    return kept
 
 
 def _finite(score: Any) -> bool:

@@ -1,33 +1,41 @@
-"""Samples: several completions of each prompt, drawn by one stage and labelled by another.
+"""Samples: several completions of each prompt, drawn by one stage and labelled by another."""
 
-A row: prompt, question, answer, difficulty; `completions` (texts), `tokens` (of each, the end-of-sequence
-token included) and `truncated` (it never came).
-"""
-
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
+from recipes.data.preferences import Preference
 from recipes.errors import UserError
 from recipes.runtime import rows as files
+
+
+class Sample(TypedDict):
+    """A row: a prompt and its completions."""
+
+    prompt: str
+    question: str
+    answer: str
+    difficulty: int
+    completions: list[str]
+    tokens: list[int]  # of each completion, the end-of-sequence token included
+    truncated: list[bool]  # of each: whether it was cut before its end-of-sequence token
+
 
 FILE = "samples.jsonl"
 DRAWN = ("completions", "tokens", "truncated")
 COLUMNS = ("prompt", "question", "answer", "difficulty", *DRAWN)
 
-Row = dict[str, Any]
 
-
-def save(rows: Sequence[Row], folder: Path) -> None:
-    """Write the COLUMNS of `rows` to `folder`/samples.jsonl, wholly or not at all."""
+def save(rows: Sequence[Sample], folder: Path) -> None:
+    """Write the COLUMNS of `rows` to `folder`/samples.jsonl, either completely or not at all."""
     files.save(rows, COLUMNS, folder, FILE)
 
 
-def load(metrics_json: Path) -> list[Row]:
+def load(metrics_json: Path) -> list[Sample]:
     """The rows that an upstream stage has saved.
 
     Raises UserError where they are missing or changed, where the stage has made something else, and where a
-    row lacks a column or has as many completions as it has not tokens.
+    row lacks a column or its `completions`, `tokens` and `truncated` differ in length.
     """
     rows = files.load(metrics_json, FILE, COLUMNS, "samples")
     for number, row in enumerate(rows, start=1):
@@ -36,27 +44,37 @@ def load(metrics_json: Path) -> list[Row]:
                 f"{metrics_json}: samples, row {number}: expected completions, tokens and truncated of one "
                 f"length, got {sorted(counts)}"
             )
-    return rows
+    return cast(list[Sample], rows)
 
 
-def of_preferences(rows: Sequence[Row]) -> list[Row]:
+def of_preferences(rows: Sequence[Preference]) -> list[Sample]:
     """The responses of preferences as samples, to be labelled once more; `tokens` are then characters."""
     return [
-        {key: row[key] for key in ("prompt", "question", "answer", "difficulty", "truncated")}
-        | {"completions": row["responses"], "tokens": [len(text) for text in row["responses"]]}
+        {
+            "prompt": row["prompt"],
+            "question": row["question"],
+            "answer": row["answer"],
+            "difficulty": row["difficulty"],
+            "completions": row["responses"],
+            "tokens": [len(text) for text in row["responses"]],
+            "truncated": row["truncated"],
+        }
         for row in rows
     ]
 
 
-def grouped(problems: Sequence[Row], completions: Sequence[Any]) -> list[Row]:
-    """Rows of `problems` with their `completions`: as many of each, one problem's after another's."""
+def grouped(problems: Sequence[Mapping[str, Any]], completions: Sequence[Any]) -> list[Sample]:
+    """Samples from `problems` and their completions, which follow one another, as many for each problem."""
     size = len(completions) // len(problems)
-    rows = []
+    rows: list[Sample] = []
     for number, problem in enumerate(problems):
         drawn = completions[number * size : (number + 1) * size]
         rows.append(
-            {key: problem[key] for key in ("prompt", "question", "answer", "difficulty")}
-            | {
+            {
+                "prompt": problem["prompt"],
+                "question": problem["question"],
+                "answer": problem["answer"],
+                "difficulty": problem["difficulty"],
                 "completions": [str(text) for text in drawn],
                 "tokens": [text.tokens for text in drawn],
                 "truncated": [text.truncated for text in drawn],

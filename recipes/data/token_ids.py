@@ -1,36 +1,35 @@
-"""Comparisons as a reward model reads them: token ids, pairs, and arrays over pairs, of `preferences`."""
+"""Texts as token ids.
+
+Prompt and reply are tokenised apart, as when a reply is sampled: no token may span both.
+"""
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
-Row = Mapping[str, Any]
+Row = Mapping[str, Any]  # a Preference, or what has its columns prompt, responses and truncated
 Sequences = list[list[int]]  # of a row: token ids of prompt and response, one a response
 
 
-def tokenised(rows: Sequence[Row], tokenizer: Any) -> list[Sequences]:
-    """Prompt and responses of each row as token ids; a response that came to its end has the end of sequence.
+def reply_ids(texts: Sequence[str], truncated: Sequence[bool], tokenizer: Any) -> list[list[int]]:
+    """Token ids of replies without their prompts; with the end of sequence unless a reply is `truncated`."""
+    if not texts:
+        return []
+    ids = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+    end = [tokenizer.eos_token_id]
+    return [[*reply, *([] if cut else end)] for reply, cut in zip(ids, truncated, strict=True)]
 
-    Prompt and response apart, as when sampled: no token may span both.
-    """
+
+def tokenised(rows: Sequence[Row], tokenizer: Any) -> list[Sequences]:
+    """Prompt and response together, of each response of each row."""
     if not rows:
         return []
     prompts = tokenizer([row["prompt"] for row in rows])["input_ids"]
     texts = [text for row in rows for text in row["responses"]]
-    replies = iter(tokenizer(texts, add_special_tokens=False)["input_ids"])
+    truncated = [cut for row in rows for cut in row["truncated"]]
+    replies = iter(reply_ids(texts, truncated, tokenizer))
     return [
-        [[*prompt, *next(replies), *([] if cut else [tokenizer.eos_token_id])] for cut in row["truncated"]]
+        [[*prompt, *next(replies)] for _ in row["responses"]]
         for prompt, row in zip(prompts, rows, strict=True)
-    ]
-
-
-def pairs(row: Row) -> list[tuple[int, int]]:
-    """(better, worse) of all C(K,2) pairs of a row's responses, less equal responses and ties."""
-    texts, scores = row["responses"], row["scores"]
-    return [
-        (better, worse)
-        for better, worse in combinations(row["ranking"], 2)
-        if texts[better] != texts[worse] and scores[better] != scores[worse]
     ]
 
 

@@ -1,10 +1,10 @@
-"""Scores of samples by a labeller: what stage `label` writes beside each ranking. Pure functions of rows.
+"""Simulated labellers, and the scores that stage `label` writes beside each ranking. Pure functions of rows.
 
-    human annotator   ranks by Plackett and Luce's model on gold (recipes/labellers.py)
+    human annotator   ranks by Plackett and Luce's model on gold (`plackett_luce`)
     AI judge          the same on v = u + bias (j - u) + length_bias tokens / 10 (+ position_bias)
 
-with u the gold score and j the judge's own, biased as the world says. No product holds gold: such rankings
-are told by ranks alone, and a reply's score is the number of those below it.
+with u the gold score and j the judge's own score, whose biases are dials of the world. No stage writes gold
+scores: a reply's score is its rank instead, as the number of replies to its prompt that are ranked below it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,25 +13,26 @@ from typing import Any
 
 import numpy as np
 
+from recipes.data.samples import Sample
 from recipes.errors import UserError
 from recipes.labels import plackett_luce
 from recipes.labels.plackett_luce import Floats
 from recipes.worlds.protocol import Problem
 
 Scores = list[list[float]]  # K of each row
-MOST = 1e3  # times the judge's own bias; beyond, nothing changes
+MOST = 1e3  # times the judge's own bias; above it nothing changes
 
 
 @dataclass(frozen=True)
 class Labels:
-    """`scores` of a labeller, those of a second one like it where they err by chance, and what was found."""
+    """The scores of a labeller; of one that errs at random, also those of a second such labeller."""
 
     scores: Scores
     second: Scores | None = None
-    found: dict[str, float] = field(default_factory=dict)
+    fitted: dict[str, float] = field(default_factory=dict)  # `temperature` and `bias` of the labeller
 
 
-def rewarded(rows: Sequence[Mapping[str, Any]], reward: Callable[[Problem, str], float]) -> Scores:
+def rewarded(rows: Sequence[Sample], reward: Callable[[Problem, str], float]) -> Scores:
     """A world's reward of each completion."""
     return [
         [
@@ -43,32 +44,32 @@ def rewarded(rows: Sequence[Mapping[str, Any]], reward: Callable[[Problem, str],
 
 
 def by_rank(scores: Scores) -> Scores:
-    """How many of a prompt's replies have a lower score than each."""
+    """For each reply, how many replies to its prompt have a lower score."""
     return [[float(sum(other < one for other in row)) for one in row] for row in scores]
 
 
 def annotated(gold: Scores, dials: Mapping[str, Any], seed: int) -> Labels:
-    """Rankings of human annotators, who agree or are right as often as `dials` say."""
+    """Rankings of human annotators, who agree with each other or with gold as often as `dials` say."""
     temperature = dials.get("temperature")
     if temperature is None:
         temperature = plackett_luce.temperature_for(plackett_luce.gaps(gold), **dials)
     return ranked(gold, temperature, seed, {"temperature": temperature})
 
 
-def judged(
-    gold: Scores, own: Scores, rows: Sequence[Mapping[str, Any]], dials: Mapping[str, Any], seed: int
+def ai_judge(
+    gold: Scores, own: Scores, rows: Sequence[Sample], dials: Mapping[str, Any], seed: int
 ) -> Labels:
     """Rankings of an AI judge whose scores are `own`.
 
-    `accuracy` holds for a judge that sees both orders: it sets the temperature or, with `temperature`, the
-    bias. The same judge that sees one order alone is less often right.
+    The dial `accuracy` sets the temperature or, where `temperature` is given, the bias, of a judge that sees
+    both orders. The same judge is right less often when it sees only one.
     """
     tokens = [row["tokens"] for row in rows]
     both, position = dials.get("both_orders", True), dials.get("position_bias", 0.0)
 
     def perceived(bias: float, both_orders: bool = True) -> Scores:
         return [
-            plackett_luce.judged(
+            plackett_luce.perceived(
                 [u + bias * (j - u) for u, j in zip(us, js, strict=True)],
                 counts,
                 length_bias=dials.get("length_bias", 0.0),
@@ -89,10 +90,10 @@ def judged(
 
 
 def bias_for(fair: Floats, unfair: Floats, truth: Floats, accuracy: float, temperature: float) -> float:
-    """The least b at which a judge of perceived gaps `fair` + b `unfair` is right on that share of pairs.
+    """The least b at which a judge that perceives the gaps `fair` + b `unfair` has this accuracy.
 
-    `truth`: the gold gaps of the same pairs. Raises UserError where no bias makes the judge so bad, or the
-    temperature alone makes it worse.
+    `truth`: the gold gaps of the same pairs. Raises UserError where no bias makes the judge so bad, or where
+    the temperature alone makes it worse.
     """
 
     def right(bias: float) -> float:
@@ -113,8 +114,11 @@ def bias_for(fair: Floats, unfair: Floats, truth: Floats, accuracy: float, tempe
     return high
 
 
-def ranked(perceived: Scores, temperature: float, seed: int, found: dict[str, float]) -> Labels:
-    """Two labellers' rankings by what both perceive, as scores: how many replies each ranked below."""
+def ranked(perceived: Scores, temperature: float, seed: int, fitted: dict[str, float]) -> Labels:
+    """Two labellers' rankings by the utilities that both perceive.
+
+    A score is the number of replies ranked below.
+    """
     drawn = []
     for labeller in range(2):
         rng = np.random.default_rng([seed, labeller])
@@ -126,15 +130,16 @@ def ranked(perceived: Scores, temperature: float, seed: int, found: dict[str, fl
                 below[i] = float(len(ranking) - 1 - place)
             scores.append(below)
         drawn.append(scores)
-    return Labels(drawn[0], drawn[1], found)
+    return Labels(drawn[0], drawn[1], fitted)
 
 
-def quality(rows: Sequence[Mapping[str, Any]], labels: Labels, gold: Scores | None) -> dict[str, float]:
-    """What is known of labels, over the pairs of different texts that they tell apart.
+def quality(rows: Sequence[Sample], labels: Labels, gold: Scores | None) -> dict[str, float]:
+    """Metrics of labels over the pairs of different texts to which they give different scores.
 
-    `pairs`; `accuracy`: share ranked as gold does, of those that gold tells apart, and of these
-    `accuracy/longer_worse`; `agreement` with the second labeller; `longer_preferred` of those of different
-    length, and `gold/longer_preferred`; `first_preferred`, as drawn. What is unknown is left out.
+    `pairs`, how many; `agreement` with the second labeller; `first_preferred`, in the order drawn; and where
+    the lengths differ `longer_preferred`. Over the pairs that gold tells apart too: `accuracy`, the share
+    ordered as gold does; `accuracy/longer_worse`, the same where gold prefers the shorter;
+    `gold/longer_preferred`. What cannot be measured is left out.
     """
     votes: dict[str, list[bool]] = {}
     pairs = 0
@@ -143,7 +148,7 @@ def quality(rows: Sequence[Mapping[str, Any]], labels: Labels, gold: Scores | No
         for i in range(len(texts)):
             for j in range(i + 1, len(texts)):
                 gap, longer = scores[i] - scores[j], tokens[i] - tokens[j]
-                if texts[i] == texts[j] or not abs(gap) > 0:  # one text, a tie, or a score that is no number
+                if texts[i] == texts[j] or not abs(gap) > 0:  # equal texts, a tie, or a score that is NaN
                     continue
                 pairs += 1
                 votes.setdefault("first_preferred", []).append(gap > 0)
@@ -158,5 +163,5 @@ def quality(rows: Sequence[Mapping[str, Any]], labels: Labels, gold: Scores | No
                         votes.setdefault("gold/longer_preferred", []).append((true > 0) == (longer > 0))
                         if (true > 0) != (longer > 0):
                             votes.setdefault("accuracy/longer_worse", []).append((gap > 0) == (true > 0))
-    shares = {name: sum(found) / len(found) for name, found in votes.items()}
+    shares = {name: sum(given) / len(given) for name, given in votes.items()}
     return {"pairs": pairs, **shares}

@@ -1,4 +1,7 @@
-"""Models as labellers: scores of samples by a reward model, by a policy's own implicit reward, by a judge."""
+"""Models as labellers: a reward model, a policy's implicit reward, or a language model that is asked.
+
+Each returns its labels, the tokens it has read and the parameters that read them.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,53 +11,51 @@ from typing import Any
 
 import torch
 
+from recipes.data.samples import Sample
+from recipes.data.token_ids import reply_ids
 from recipes.errors import UserError
 from recipes.labels.annotators import Labels, Scores
 from recipes.models.language_model import device, load_for_inference, load_tokenizer, locate
 from recipes.models.logprobs import sequence_logps
+from recipes.models.packing import shortest_first
 from recipes.models.reward_model import aggregated
 from recipes.models.reward_model import load as load_reward_model
 
-Row = Mapping[str, Any]
 ASKED = 16  # questions at once
 
 
-def reward_model(rows: Sequence[Row], metrics_json: Path, aggregate: str) -> tuple[Labels, int, int]:
-    """Rewards of a stage's reward model, the mean or the worst of its members."""
+def reward_model(rows: Sequence[Sample], metrics_json: Path, aggregate: str) -> tuple[Labels, int, int]:
+    """Rewards by a stage's reward model: the mean or the worst of its members."""
     model = load_reward_model(metrics_json).to(device())
     prompts, texts, truncated = flat(rows)
-    rewards = model.score_text(prompts, texts, [not cut for cut in truncated])  # (members, completions)
+    rewards = model.score_text(prompts, texts, truncated)  # (members, completions)
     values = aggregated(rewards, aggregate).tolist()
     parameters = sum(member.num_parameters() for member in model.members)
-    return Labels(grouped(rows, values)), tokens(rows, model.tokenizer), parameters
+    return Labels(per_row(rows, values)), tokens(rows, model.tokenizer), parameters
 
 
-def implicit(rows: Sequence[Row], policy: Path, reference: Path, beta: float) -> tuple[Labels, int, int]:
-    """beta log(pi(y|x) / pi_ref(y|x)), the reward that DPO's policy implies but for a term of x alone."""
+def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float) -> tuple[Labels, int, int]:
+    """The reward that DPO's policy implies, up to a term of x alone: beta log(pi(y|x) / pi_ref(y|x))."""
     prompts, texts, truncated = flat(rows)
     logps, parameters, counted = [], 0, 0
     for place in (policy, reference):
         source = locate(None, place)
         tokenizer, model = load_tokenizer(source), load_for_inference(source)
-        before = tokenizer(prompts)["input_ids"]
-        # apart from the prompt, as when sampled: no token may span both
-        after = tokenizer(texts, add_special_tokens=False)["input_ids"]
-        ends = [[] if cut else [tokenizer.eos_token_id] for cut in truncated]
-        replies = [[*ids, *end] for ids, end in zip(after, ends, strict=True)]
-        logps.append(sequence_logps(model, before, replies))
+        replies = reply_ids(texts, truncated, tokenizer)
+        logps.append(sequence_logps(model, tokenizer(prompts)["input_ids"], replies))
         parameters += model.num_parameters()
         counted = tokens(rows, tokenizer)
     values = (beta * (logps[0] - logps[1])).tolist()
-    return Labels(grouped(rows, values)), counted, parameters
+    return Labels(per_row(rows, values)), counted, parameters
 
 
-def language_model(rows: Sequence[Row], dials: Mapping[str, Any]) -> tuple[Labels, int, int]:
+def language_model(rows: Sequence[Sample], dials: Mapping[str, Any]) -> tuple[Labels, int, int]:
     """How often a language model prefers a completion to the others of its prompt (Lee et al. 2023, §2.1).
 
-    It is asked `question`, with {prompt}, {first} and {second} put in, and answers 1 or 2: P(first) is the
-    softmax of the log-probabilities of these two tokens. With `both_orders` (the default) it is averaged over
-    the pair shown in either order, which takes away its liking for one position. Raises UserError where the
-    tokenizer has no such tokens, or a question does not fit.
+    It is asked `question`, with {prompt}, {first} and {second} filled in, and answers 1 or 2: P(first) is the
+    softmax of the log-probabilities of these two tokens. With `both_orders` (the default) P(first) is
+    averaged over both orders of a pair, which cancels a preference for one position. Raises UserError where
+    the tokenizer has no such tokens, or a question does not fit.
     """
     source = locate(dials["model"], None)
     tokenizer, model = load_tokenizer(source), load_for_inference(source)
@@ -84,11 +85,9 @@ def preferred(
     model: Any, tokenizer: Any, questions: Sequence[list[int]], answers: Sequence[int]
 ) -> list[float]:
     """P(first answer) after each question: the softmax of the logits of two tokens."""
-    order = sorted(range(len(questions)), key=lambda i: len(questions[i]))
-    found = [0.0] * len(questions)
+    shares = [0.0] * len(questions)
     model.eval()
-    for start in range(0, len(order), ASKED):
-        batch = order[start : start + ASKED]
+    for batch in shortest_first([len(ids) for ids in questions], ASKED):
         padded = tokenizer.pad(
             {"input_ids": [questions[i] for i in batch]}, padding_side="left", return_tensors="pt"
         ).to(model.device)
@@ -102,31 +101,31 @@ def preferred(
                 use_cache=False,
             ).logits[:, -1, list(answers)]  # (batch, 2)
         for i, p in zip(batch, logits.float().softmax(dim=1)[:, 0].tolist(), strict=True):
-            found[i] = p
-    return found
+            shares[i] = p
+    return shares
 
 
 def ask(question: str, prompt: str, texts: Sequence[str], first: int, second: int) -> str:
-    """The question about two completions; a brace in them is plain text."""
-    put = {"{prompt}": prompt, "{first}": texts[first], "{second}": texts[second]}
-    return re.sub("|".join(map(re.escape, put)), lambda match: put[match.group()], question)
+    """The question about two completions; braces in these are plain text."""
+    filled = {"{prompt}": prompt, "{first}": texts[first], "{second}": texts[second]}
+    return re.sub("|".join(map(re.escape, filled)), lambda match: filled[match.group()], question)
 
 
-def flat(rows: Sequence[Row]) -> tuple[list[str], list[str], list[bool]]:
-    """Prompts, completions and whether each was cut, one row after another."""
+def flat(rows: Sequence[Sample]) -> tuple[list[str], list[str], list[bool]]:
+    """The prompt and the text of each completion and whether it was cut, one row after another."""
     prompts = [row["prompt"] for row in rows for _ in row["completions"]]
     texts = [text for row in rows for text in row["completions"]]
     return prompts, texts, [cut for row in rows for cut in row["truncated"]]
 
 
-def grouped(rows: Sequence[Row], values: Sequence[float]) -> Scores:
-    """`values` of `flat`, K of each row."""
+def per_row(rows: Sequence[Sample], values: Sequence[float]) -> Scores:
+    """`values` of the completions of `flat`, as K of each row."""
     left = iter(values)
     return [[float(next(left)) for _ in row["completions"]] for row in rows]
 
 
-def tokens(rows: Sequence[Row], tokenizer: Any) -> int:
-    """Of all prompts and completions, each prompt as often as it has completions."""
+def tokens(rows: Sequence[Sample], tokenizer: Any) -> int:
+    """The tokens of all prompts and completions; a prompt counts once for each of its completions."""
     widths = tokenizer([row["prompt"] for row in rows])["input_ids"]
     return sum(
         len(ids) * len(row["tokens"]) + sum(row["tokens"]) for ids, row in zip(widths, rows, strict=True)

@@ -1,7 +1,8 @@
-"""The critic: a network of its own that says, before each token, what reward is still to come.
+"""The critic: a network of its own that predicts, before each token, the reward still to come.
 
-V(s_t) is a linear head on the hidden state of the token before t, as a reward model's score is one on that of
-the last (Stiennon et al. 2020, §3.4: a separate network, so that a young critic does not harm the policy).
+V(s_t) is a linear head on the hidden state of the token before t, as a reward model's score is a linear head
+on that of the last token. The network is separate so that a critic that has learnt little does not harm the
+policy (Stiennon et al. 2020, §3.4).
 """
 
 import copy
@@ -11,14 +12,16 @@ import torch
 from torch import nn
 
 from recipes.models.language_model import disable_dropout
-from recipes.models.packing import longest_first, to_the_left
+from recipes.models.packing import in_order, longest_first, to_the_left
 from recipes.models.reward_model import parts, read_out
 
-AWAY = 7_919  # from the seed of a policy that was itself made from nothing, or both would start as one
+AWAY = (
+    7_919  # added to the seed: a policy that was itself made from nothing would else start with equal weights
+)
 
 
 class Critic(nn.Module):
-    """(w·h - bias) / scale of each position; bias and scale are a reward model's, and stay as they are."""
+    """(w·h - bias) / scale at each position; bias and scale are a reward model's and are not trained."""
 
     def __init__(self, backbone: Any, head: nn.Linear, bias: float = 0.0, scale: float = 1.0):
         super().__init__()
@@ -31,7 +34,7 @@ class Critic(nn.Module):
 
 
 def from_reward_model(model: Any, member: int = 0) -> Critic:
-    """A copy of a RewardModel's member, which starts by scoring every prefix as if it were whole."""
+    """A copy of a RewardModel's member: at first it scores every prefix as if it were a complete sequence."""
     backbone, head = copy.deepcopy(parts(model.members[member]))
     return trainable(Critic(backbone, head, model.bias[member], model.scale[member]))
 
@@ -57,7 +60,7 @@ def new_head(policy: Any, seed: int) -> nn.Linear:
 
 
 def trainable(critic: Critic) -> Critic:
-    """With gradients, and without dropout, under which old and new values would differ."""
+    """Switch gradients on, and off the dropout that would make old and new values differ."""
     return disable_dropout(critic).requires_grad_(True).train()
 
 
@@ -65,16 +68,16 @@ def token_values(critic: Any, ids: torch.Tensor, mask: torch.Tensor, keep: int, 
     """V before each of the last `keep` tokens: (batch, keep), 0 at padding.
 
     `ids`, `mask`: (batch, time), prompts padded on the left and completions on the right. They run in pieces
-    of like length, of at most `rows` rows.
+    of at most `rows` rows of like length.
     """
     starts = mask[:, :-keep].sum(dim=1)  # (batch,): where each completion begins
     ids, lengths = to_the_left(ids, mask)
     steps = torch.arange(keep, device=ids.device)
-    found, order = [], longest_first(lengths, rows)
-    for piece in order:
+    at_tokens, pieces = [], longest_first(lengths, rows)
+    for piece in pieces:
         width = max(2, int(lengths[piece[0]]))
         values = critic(ids[piece, : width - 1])  # the last token has nothing after it
         start = starts[piece, None]
         column = (start + steps - 1).clamp(min=0, max=width - 2)
-        found.append(values.gather(1, column) * (start + steps < lengths[piece, None]))
-    return torch.cat(found)[torch.argsort(torch.cat(order))]
+        at_tokens.append(values.gather(1, column) * (start + steps < lengths[piece, None]))
+    return in_order(at_tokens, pieces)

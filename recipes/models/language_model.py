@@ -1,6 +1,6 @@
-"""Models: built from scratch after Qwen3's shape, or loaded from a stage's checkpoint, a folder or the Hub.
+"""Language models: built from scratch in Qwen3's shape, or loaded from a stage, a folder or the Hub.
 
-Safetensors only, and no code of a checkpoint is ever run.
+Only safetensors are read, and no code of a checkpoint is ever run.
 """
 
 import shutil
@@ -23,7 +23,7 @@ FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja"]  # no pickles
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model's weights come from. `digest` names exactly these weights."""
+    """Where a model's weights come from. `digest` identifies exactly these weights."""
 
     place: str  # a folder or a Hub name
     revision: str | None
@@ -41,9 +41,9 @@ def build(spec: dict[str, Any], tokenizer: Any, seed: int) -> Any:
 
 
 def locate(model: dict[str, Any] | None, metrics_json: Path | None) -> Source:
-    """The policy named by a recipe's `model: {hub|path: …}` or by an upstream stage's metrics.json.
+    """The policy that a recipe's `model: {hub|path: …}` or an upstream stage's metrics.json names.
 
-    Raises UserError where neither is there, or where the weights are not those that metrics.json stands for.
+    Raises UserError where there is neither, or where the weights are not those that metrics.json records.
     """
     if metrics_json is not None:
         folder, digest = sentinel.product(metrics_json)
@@ -59,10 +59,10 @@ def locate(model: dict[str, Any] | None, metrics_json: Path | None) -> Source:
 
 
 def folder_of(source: Source) -> str:
-    """A local folder with the files of `source`: its own, or those of its Hub revision.
+    """A local folder with the files of `source`: its own, or a download of its Hub revision.
 
-    A folder and not a Hub name, because TRL loads the reference model once more from wherever the policy came
-    from, and would then take the newest revision.
+    Not a Hub name, because TRL loads the reference model from where the policy was loaded, and would take the
+    newest revision of a name.
     """
     if source.revision is None:
         return source.place
@@ -70,7 +70,7 @@ def folder_of(source: Source) -> str:
 
 
 def load_tokenizer(source: Source) -> Any:
-    """The tokenizer saved with a model; padded on the left, for generation."""
+    """The tokenizer saved with a model. It pads on the left, for generation."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder_of(source))
     except (OSError, ValueError) as error:
@@ -116,10 +116,10 @@ def device() -> str:
 
 
 def save(model: Any, tokenizer: Any, folder: Path, generation: Any) -> None:
-    """Write weights, configuration and tokenizer to `folder`, wholly or not at all.
+    """Write weights, configuration and tokenizer to `folder`, either completely or not at all.
 
-    `generation`: the generation config to save. Trainers change the model's own for their rollouts. Of
-    several processes of one stage the first alone writes.
+    `generation` is the generation config to save, because trainers change the model's own for their rollouts.
+    Of several processes of a stage only the first writes.
     """
     if not gpus.first():
         return
@@ -134,15 +134,11 @@ def save(model: Any, tokenizer: Any, folder: Path, generation: Any) -> None:
     partial.replace(folder)
 
 
-def _short(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
-
-
 def disable_dropout(model: Any) -> Any:
-    """`model`, with every dropout of its modules at 0; its configuration, which is saved, as it was.
+    """`model` with the dropout rates of all modules set to 0; its configuration, which is saved, stays.
 
-    TRL's `disable_dropout` reaches the modules of type Dropout, but not the rate that an attention layer
-    keeps as a number and passes on.
+    TRL's `disable_dropout` reaches modules of type Dropout, but not the rate that an attention layer keeps as
+    a number.
     """
     for module in model.modules():
         if isinstance(module, nn.Dropout):
@@ -151,3 +147,7 @@ def disable_dropout(model: Any) -> Any:
             if "dropout" in name and isinstance(value, float):
                 setattr(module, name, 0.0)
     return model
+
+
+def _short(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]

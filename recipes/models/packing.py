@@ -1,4 +1,4 @@
-"""Batches of sequences with little padding."""
+"""Batches of sequences with little padding: rows of like length run together."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 IGNORED = -100  # label of a position without a loss
-PIECES = 4  # of a batch at least: rows of like length, so that little is padded
-SMALLEST = 32  # rows of a piece
+PIECES = 4  # of a batch: more of them pad less, but make the matrix products smaller
 
 
 def document(prompt: list[int], completion: list[int]) -> dict[str, list[int]]:
@@ -26,10 +25,30 @@ def collate(documents: list[dict[str, list[int]]], pad: int) -> dict[str, torch.
     }
 
 
+def padded(sequences: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids (rows, time), padded with 0 on the right, and the place of each row's last token (rows,)."""
+    rows = [torch.tensor(sequence) for sequence in sequences]
+    return pad_sequence(rows, batch_first=True), torch.tensor([len(row) - 1 for row in rows])
+
+
 def to_the_left(ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows with their real tokens first, in order, and their lengths: (batch, time), (batch,)."""
     order = torch.argsort(mask == 0, dim=1, stable=True)
     return ids.gather(1, order), mask.sum(dim=1)
+
+
+# -- rows of like length -------------------------------------------------------------------------------------
+
+
+def piece_rows(rows: int, smallest: int = 8) -> int:
+    """How many rows a piece has when a batch of `rows` is cut into PIECES; at least `smallest`."""
+    return max(smallest, -(-rows // PIECES))
+
+
+def shortest_first(lengths: Sequence[int], rows: int) -> list[list[int]]:
+    """Indices of all rows, sorted by length and cut into pieces of at most `rows`, shortest first."""
+    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    return [order[start : start + rows] for start in range(0, len(order), rows)]
 
 
 def longest_first(lengths: torch.Tensor, rows: int) -> list[torch.Tensor]:
@@ -37,19 +56,22 @@ def longest_first(lengths: torch.Tensor, rows: int) -> list[torch.Tensor]:
     return list(torch.argsort(lengths, descending=True, stable=True).split(rows))
 
 
-def padded(sequences: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Token ids (rows, time), filled up with 0 on the right, and the position of each row's last (rows,)."""
-    rows = [torch.tensor(sequence) for sequence in sequences]
-    return pad_sequence(rows, batch_first=True), torch.tensor([len(row) - 1 for row in rows])
+def within_positions(lengths: Sequence[int], positions: int) -> list[list[int]]:
+    """Indices of all rows, shortest first, in pieces of at most `positions` tokens, padding included.
 
-
-def pieces(lengths: Sequence[int], positions: int) -> list[list[int]]:
-    """Indices of all rows by length, cut into pieces of at most `positions` when padded, or of one row."""
-    order = sorted(range(len(lengths)), key=lambda i: (lengths[i], i))
-    most = max(SMALLEST, -(-len(order) // PIECES))
+    A row that is longer makes a piece alone. There are PIECES pieces at least, unless they would have fewer
+    than 32 rows.
+    """
+    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    most = piece_rows(len(order), smallest=32)
     cut: list[list[int]] = []
     for i in order:  # the longest of a piece is its last
         if not cut or len(cut[-1]) == most or lengths[i] * (len(cut[-1]) + 1) > positions:
             cut.append([])
         cut[-1].append(i)
     return cut
+
+
+def in_order(values: Sequence[torch.Tensor], pieces: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The `values` of all pieces, one after another, as the rows stood before they were sorted."""
+    return torch.cat(list(values))[torch.argsort(torch.cat(list(pieces)))]

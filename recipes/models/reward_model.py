@@ -1,14 +1,15 @@
 """Reward models: a language model's backbone with a linear head, read at the last real token.
 
-r(x, y) = (w·h(x, y) - bias) / scale, with h the hidden state at the last token of prompt and completion: the
-end of sequence where the completion came to its end. The product of stage `reward_model` is a folder
+r(x, y) = (w·h(x, y) - bias) / scale, with h the hidden state at the last token of prompt and completion,
+which is the end of sequence where the completion came to its end. The product of stage `reward_model` is a
+folder
 
     reward.json {"members", "bias": [...], "scale": [...]} · the tokenizer's files · member0/ member1/ …
 
-of which each member is what `save_pretrained` of a sequence classification model with one label writes.
-The score never depends on padding: rows are padded on the right, where a causal model's tokens do not see it,
-and the position of the last token is handed over instead of being guessed from padding tokens, which fails
-where the tokenizer pads with its end of sequence.
+where `save_pretrained` of a sequence classification model with one label has written each member. The score
+never depends on padding: rows are padded on the right, where a causal model's tokens do not see it, and the
+position of the last token is passed along. transformers guesses it from padding tokens, which fails where the
+tokenizer pads with its end of sequence.
 """
 
 import json
@@ -21,9 +22,10 @@ import torch
 from torch.nn.functional import linear
 from transformers import AutoModelForSequenceClassification
 
+from recipes.data.token_ids import reply_ids
 from recipes.errors import UserError, nearest
 from recipes.models.language_model import Source, folder_of, load_tokenizer, same_tokenizer
-from recipes.models.packing import padded, pieces
+from recipes.models.packing import padded, within_positions
 from recipes.runtime import files, gpus, sentinel
 from recipes.runtime.files import saving
 
@@ -63,14 +65,11 @@ class RewardModel:
         return self.score_ids([[*ids[p], *c] for p, c in zip(prompts, completions, strict=True)])
 
     def score_text(
-        self, prompts: Sequence[str], completions: Sequence[str], ended: bool | Sequence[bool] = True
+        self, prompts: Sequence[str], completions: Sequence[str], truncated: bool | Sequence[bool] = False
     ) -> torch.Tensor:
-        """`score` of completions as text; `ended`: whether (each) is followed by the end of sequence."""
-        ends = [ended] * len(completions) if isinstance(ended, bool) else list(ended)
-        # apart from the prompt, as when sampled: no token may span both
-        ids = self.tokenizer(list(completions), add_special_tokens=False)["input_ids"] if completions else []
-        end = self.tokenizer.eos_token_id
-        return self.score(prompts, [[*c, end] if e else c for c, e in zip(ids, ends, strict=True)])
+        """`score` of completions as text; `truncated`: whether (each) was cut before its end of sequence."""
+        cuts = [truncated] * len(completions) if isinstance(truncated, bool) else truncated
+        return self.score(prompts, reply_ids(completions, cuts, self.tokenizer))
 
     def score_ids(self, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
         """Rewards (members, batch) of whole sequences of token ids; equal ones are computed once."""
@@ -84,7 +83,7 @@ class RewardModel:
         return torch.stack(rewards)[:, places]
 
     def same_tokenizer(self, tokenizer: Any) -> None:
-        """Raise UserError unless `tokenizer`, the policy's, gives every token the number it has here."""
+        """Raise UserError unless the policy's `tokenizer` numbers all tokens as the reward model's does."""
         same_tokenizer(self.tokenizer, tokenizer, (f"the reward model {self.place}", "the policy"))
 
     def _check(self, sequences: Any) -> None:
@@ -100,7 +99,7 @@ class RewardModel:
 
 
 def aggregated(rewards: torch.Tensor, aggregate: str) -> torch.Tensor:
-    """(batch,) from (members, batch): their mean, or their minimum (worst case; Coste et al. 2023, §3.2)."""
+    """(members, batch) -> (batch,): their mean, or their minimum (`worst`; Coste et al. 2023, §3.2)."""
     if aggregate not in AGGREGATES:
         raise UserError(f"ensemble: unknown {aggregate!r}{nearest(aggregate, [*AGGREGATES])}")
     return rewards.mean(dim=0) if aggregate == "mean" else rewards.min(dim=0).values
@@ -128,9 +127,9 @@ def at_last_token(model: Any, input_ids: torch.Tensor, last: torch.Tensor) -> to
 
 
 def read_out(head: Any, hidden: torch.Tensor) -> torch.Tensor:
-    """The head's one output at `hidden` (..., width): (...), in float32 at least, whatever is autocast.
+    """The head's one output at `hidden` (..., width): (...), in float32 or better, even under autocast.
 
-    bfloat16 has 8 bits: numbers near 8 would be 1/16 apart.
+    With the 8 bits of bfloat16, scores near 8 would be 1/16 apart.
     """
     at_least = torch.promote_types(hidden.dtype, torch.float32)
     with torch.autocast(hidden.device.type, enabled=False):
@@ -143,7 +142,7 @@ def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
     device, was_training = next(model.parameters()).device, model.training
     model.eval()
     with torch.inference_mode():
-        for piece in pieces([len(sequence) for sequence in sequences], POSITIONS):
+        for piece in within_positions([len(sequence) for sequence in sequences], POSITIONS):
             ids, last = padded([sequences[i] for i in piece])
             scores[piece] = at_last_token(model, ids.to(device), last.to(device)).float().cpu()
     model.train(was_training)
@@ -163,7 +162,7 @@ def load(metrics_json: Path) -> RewardModel:
 
 
 def open_folder(folder: Path, otherwise: str = "not a reward model") -> RewardModel:
-    """The reward model in `folder`; UserError starting with `otherwise` where there is none."""
+    """The reward model in `folder`. Raises UserError, which starts with `otherwise`, where there is none."""
     try:
         facts = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -176,8 +175,8 @@ def open_folder(folder: Path, otherwise: str = "not a reward model") -> RewardMo
 def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> Any:
     """A sequence classification model with the backbone of a policy and a new head N(0, 1/(d+1)).
 
-    `source`: Source of a causal language model of width d; `options`: from_pretrained's. The head is
-    that of Stiennon et al. (2020, App. B.1), drawn with `seed`.
+    `source` is a causal language model of width d, `options` are from_pretrained's. The head is that of
+    Stiennon et al. (2020, App. B.1), drawn with `seed`.
     """
     options = {"dtype": torch.float32, **options, "use_safetensors": True, "trust_remote_code": False}
     try:
@@ -188,12 +187,12 @@ def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> An
     drawn = torch.randn(head.weight.shape, generator=torch.Generator().manual_seed(seed))
     with torch.no_grad():
         head.weight.copy_(drawn / (head.in_features + 1) ** 0.5)
-    model.config.pad_token_id = tokenizer.pad_token_id  # for those who score with transformers' own class
+    model.config.pad_token_id = tokenizer.pad_token_id  # for users who score with transformers' own class
     return model
 
 
 def load_member(folder: Path, number: int) -> Any:
-    """A member's sequence classification model, in float32, as a critic may start from it."""
+    """A member's sequence classification model, in float32."""
     place = folder / f"member{number}"
     if not place.is_dir():
         raise UserError(f"reward model {folder}: no member {number}")
@@ -206,7 +205,7 @@ def load_member(folder: Path, number: int) -> Any:
 
 
 def begin(folder: Path) -> Path:
-    """An empty folder, in which `add` and `finish` write the reward model that is to be in `folder`."""
+    """An empty folder beside `folder`, for `add` and `finish` to write the reward model to."""
     partial = folder.with_name(f".{folder.name}.partial")
     if gpus.first():
         shutil.rmtree(partial, ignore_errors=True)
@@ -215,7 +214,7 @@ def begin(folder: Path) -> Path:
 
 
 def add(partial: Path, number: int, member: Any) -> None:
-    """Write a member; of several processes of one stage the first alone does."""
+    """Write a member. Of several processes of a stage only the first writes."""
     if not gpus.first():
         return
     with saving("the reward model", partial.parent):
@@ -225,7 +224,7 @@ def add(partial: Path, number: int, member: Any) -> None:
 def finish(
     partial: Path, tokenizer: Any, bias: Sequence[float], scale: Sequence[float], folder: Path
 ) -> None:
-    """Write the rest, of as many members as there are in `bias`, and put all in the place of `folder`."""
+    """Write tokenizer, biases and scales, one of each for a member, and move everything to `folder`."""
     if not gpus.first():
         return
     with saving("the reward model", folder.parent):

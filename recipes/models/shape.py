@@ -1,10 +1,13 @@
-"""The shape of a model built from nothing: a recipe's words, and Qwen3Config's. Imports no torch."""
+"""The shape of a model built from scratch: a recipe's keys as Qwen3Config's.
+
+Imports no torch, because recipes are checked without it.
+"""
 
 from typing import Any
 
 from recipes.errors import UserError, nearest
 
-# the recipe's word -> Qwen3Config's; every other key has the same name in both
+# the recipe's key -> Qwen3Config's, where they differ
 SHAPE = {"layers": "num_hidden_layers", "heads": "num_attention_heads", "kv_heads": "num_key_value_heads"}
 SAME = (
     "hidden_size",

@@ -1,16 +1,19 @@
 r"""Advantages that TRL has no argument for, as pure functions of the rewards of a rollout.
 
-`rewards`: (groups * G,), the G completions of a prompt one after another; so is what is returned.
+Each function takes rewards (groups, G), one row for the G completions of a prompt, and returns the same
+shape.
 
 | name           | A_i                                 | source                                           |
 |----------------|-------------------------------------|--------------------------------------------------|
 | leave_one_out  | r_i - mean of the group's others    | RLOO: Kool 2019, Ahmadian 2024 (arXiv 2402.14740)|
 | moving_average | r_i - mean of all earlier rewards   | REINFORCE, as in Ahmadian 2024                   |
 | raw            | r_i                                 | CS336 (2025) lecture 17, `rewards`               |
-| best           | r_i if it is the group's largest, 0 | the same, `max`: several may be the largest      |
+| best           | r_i if it is the group's largest, 0 | the same, `max`; several may be the largest      |
+| centered       | r_i - mean of the group             | the same, `centered_rewards`                     |
+| normalized     | the same over the group's std       | the same, `normalized_rewards`                   |
 | positive       | 1 if r_i > 0, else 0                | Online RFT, DeepSeekMath (2402.03300) §A.1.3     |
 
-Process supervision, whose advantages differ from token to token, is in `process`.
+`process_supervision` has the advantages that differ from token to token.
 """
 
 from collections.abc import Callable
@@ -18,37 +21,51 @@ from dataclasses import dataclass
 
 import torch
 
-Advantage = Callable[[torch.Tensor, int], torch.Tensor]  # rewards, G -> advantages
-DELTAS = ("raw", "centered", "normalized", "max")
+Advantage = Callable[[torch.Tensor], torch.Tensor]  # (groups, G) -> (groups, G)
+STD_GUARD = 1e-5  # the lecture's
 
 
-def leave_one_out(rewards: torch.Tensor, group_size: int) -> torch.Tensor:
+def leave_one_out(rewards: torch.Tensor) -> torch.Tensor:
     r"""A_i = r_i - 1/(G-1) \sum_{j != i} r_j, which is G/(G-1) (r_i - mean)."""
-    groups = rewards.view(-1, group_size)  # (groups, G)
-    others = (groups.sum(dim=1, keepdim=True) - groups) / (group_size - 1)
-    return (groups - others).flatten()
+    group_size = rewards.shape[1]
+    others = (rewards.sum(dim=1, keepdim=True) - rewards) / (group_size - 1)
+    return rewards - others
 
 
-def raw(rewards: torch.Tensor, group_size: int) -> torch.Tensor:
+def raw(rewards: torch.Tensor) -> torch.Tensor:
     """A_i = r_i."""
     return rewards.clone()
 
 
-def best(rewards: torch.Tensor, group_size: int) -> torch.Tensor:
+def best(rewards: torch.Tensor) -> torch.Tensor:
     """A_i = r_i where r_i is the largest of its group, else 0."""
-    groups = rewards.view(-1, group_size)
-    largest = groups == groups.amax(dim=1, keepdim=True)
-    return (groups * largest).flatten()
+    return torch.where(rewards == rewards.amax(dim=1, keepdim=True), rewards, 0.0)
 
 
-def positive(rewards: torch.Tensor, group_size: int) -> torch.Tensor:
-    """A_i = 1[r_i > 0]; `rewards` are those of accuracy alone."""
+def centered(rewards: torch.Tensor) -> torch.Tensor:
+    """A_i = r_i - mean."""
+    return rewards - rewards.mean(dim=1, keepdim=True)
+
+
+def normalized(rewards: torch.Tensor) -> torch.Tensor:
+    """A_i = (r_i - mean) / (std + 1e-5), std with Bessel's correction."""
+    return centered(rewards) / (rewards.std(dim=1, keepdim=True) + STD_GUARD)
+
+
+def positive(rewards: torch.Tensor) -> torch.Tensor:
+    """A_i = 1[r_i > 0], of the accuracy rewards alone."""
     return (rewards > 0).to(rewards.dtype)
 
 
+# advantages that stage `grpo` adds to TRL's, by their names in a recipe
 OF_GROUP: dict[str, Advantage] = {
-    function.__name__: function for function in (leave_one_out, raw, best, positive)
+    "leave_one_out": leave_one_out,
+    "raw": raw,
+    "best": best,
+    "positive": positive,
 }
+# the deltas of stage `policy_gradient`, by the lecture's names
+DELTAS: dict[str, Advantage] = {"raw": raw, "centered": centered, "normalized": normalized, "max": best}
 
 
 @dataclass(frozen=True)
@@ -66,26 +83,5 @@ class MovingAverage:
         return rewards - (self.total / self.count if self.count else rewards.double().mean().item())
 
     def after(self, rewards: torch.Tensor) -> "MovingAverage":
-        """The average once `rewards` are earlier ones too."""
+        """The average for the next rollout, with `rewards` among the earlier ones."""
         return MovingAverage(self.total + rewards.double().sum().item(), self.count + rewards.numel())
-
-
-STD_GUARD = 1e-5  # the lecture's
-
-
-def deltas(rewards: torch.Tensor, mode: str) -> torch.Tensor:
-    """What multiplies the gradient of each response, from `rewards`: (prompts, responses), as is the result.
-
-    raw: R; centered: R - mean; normalized: (R - mean) / (std + 1e-5), std with Bessel's correction; max: R
-    where it is the prompt's largest, else 0. Mean, std and largest are over the prompt's own responses.
-    """
-    if mode == "raw":
-        return rewards
-    if mode == "max":
-        return torch.where(rewards == rewards.amax(dim=-1, keepdim=True), rewards, 0.0)
-    centered = rewards - rewards.mean(dim=-1, keepdim=True)
-    if mode == "centered":
-        return centered
-    if mode == "normalized":
-        return centered / (rewards.std(dim=-1, keepdim=True) + STD_GUARD)
-    raise ValueError(f"no delta {mode!r}")

@@ -1,4 +1,4 @@
-r"""From scores and values to advantages and returns, and the critic's loss: pure functions of one rollout.
+r"""Generalized advantage estimation: from scores and values to the advantage and the return of each token.
 
 Tensors are (batch, time) over the tokens of the completions, padded on the right; `mask` is 1 at real tokens.
 With \pi_old the policy that sampled, \rho the reference and V(s_t) the critic's value before token t:
@@ -10,11 +10,9 @@ With \pi_old the policy that sampled, \rho the reference and V(s_t) the critic's
 | advantage    | A_t = \sum_l (\gamma \lambda)^l \delta_{t+l}                              | Schulman Eq. 16 |
 | return       | R_t = A_t + V(s_t)                                                        | PPO §5          |
 | whitening    | (x - mean) / sqrt(var + 1e-8), over all real tokens of the rollout        | Ziegler's code  |
-| value loss   | 1/2 max((V - R)^2, (clip(V, V_old - \epsilon, V_old + \epsilon) - R)^2)   | Ziegler's code  |
-| adaptive KL  | \beta <- \beta (1 + K clip(KL/target - 1, -0.2, 0.2))                     | Ziegler §2.2    |
 
-Ziegler: arXiv 1909.08593. Schulman: GAE, arXiv 1506.02438. PPO: arXiv 1707.06347. A completion that is cut
-off ends like any other: its last token has the score, and no value follows it.
+Ziegler: arXiv 1909.08593. Schulman: arXiv 1506.02438. PPO: arXiv 1707.06347. A completion that is cut off at
+the cap ends like any other: its last token has the score, and no value follows it.
 """
 
 from collections.abc import Callable
@@ -29,7 +27,7 @@ Sum = Callable[[torch.Tensor], torch.Tensor]  # of a scalar over all processes
 def end_scores(
     scores: torch.Tensor, ended: torch.Tensor, penalty: float | None = None, instead: float | None = None
 ) -> torch.Tensor:
-    """(batch,): `scores`, but for completions that did not end: less `penalty`, or `instead` of their own.
+    """`scores` (batch,); a completion that did not end loses `penalty`, or has the score `instead`.
 
     `ended`: (batch,) of bool. `instead` is the EOS trick of arXiv 2403.17031 (N+).
     """
@@ -54,10 +52,10 @@ def token_rewards(
 def whiten(
     values: torch.Tensor, mask: torch.Tensor, shift_mean: bool = True, summed: Sum = lambda x: x
 ) -> torch.Tensor:
-    """`values` with variance 1 over the real tokens, and mean 0 or, without `shift_mean`, the mean they had.
+    """`values` with variance 1 over the real tokens, and mean 0 or, without `shift_mean`, their own mean.
 
-    Padding becomes 0. The variance is that of the tokens themselves (divided by n). `summed` adds a number up
-    over the processes that share a rollout.
+    Padding becomes 0. The variance divides by n, not n - 1. `summed` adds up a number over the processes that
+    share a rollout.
     """
     count = summed(mask.sum()).clamp(min=1)
     mean = summed((values * mask).sum()) / count
@@ -70,20 +68,20 @@ def advantages(
     rewards: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, gamma: float, lam: float
 ) -> torch.Tensor:
     """GAE(gamma, lam) of each token: (batch, time), 0 at padding."""
-    found = torch.zeros_like(rewards)
+    result = torch.zeros_like(rewards)
     after, following = torch.zeros_like(rewards[:, 0]), torch.zeros_like(rewards[:, 0])
     for t in reversed(range(rewards.shape[1])):
         error = rewards[:, t] + gamma * following - values[:, t]
         after = (error + gamma * lam * after) * mask[:, t]
         following = values[:, t] * mask[:, t]
-        found[:, t] = after
-    return found
+        result[:, t] = after
+    return result
 
 
 def explained_variance(values: torch.Tensor, returns: torch.Tensor, mask: torch.Tensor) -> float:
     """1 - var(R - V) / var(R) over the real tokens: 1 for a perfect critic, 0 for a constant one.
 
-    0 where the returns do not vary.
+    Also 0 where the returns do not vary.
     """
     real = mask.bool()
     if real.sum() < 2:

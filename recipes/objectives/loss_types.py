@@ -1,19 +1,18 @@
-"""Which of TRL's loss types do what. Imports no torch: checks, trainers and analysis read it."""
+"""Which of TRL's loss types do what. Imports no torch: the recipe checks and the analysis read it too."""
 
 from recipes.errors import UserError
 
-TOKEN_MEAN = ("dapo", "cispo", "vespo")  # loss types that divide by the tokens of an optimizer step
-
-
-CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # those whose clip cuts gradients
+TOKEN_MEAN = ("dapo", "cispo", "vespo")  # divide by the tokens of an optimizer step
+CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # their clip cuts gradients
 DPO_LOSSES = (
     *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard"),
     *("aot", "aot_unpaired", "apo_zero", "apo_down", "discopop", "sft", "sigmoid_norm"),
 )
+SMOOTHED = ("robust", "exo_pair", "aot", "aot_unpaired")  # DPO losses that read label_smoothing
 
 
 def check_window(loss_type: str, window: int, rollout: int) -> None:
-    """Raise UserError where optimizer steps of `window` micro-batches cross the rollouts, of `rollout` each.
+    """Raise UserError unless a rollout of `rollout` micro-batches is whole optimizer steps of `window`.
 
     A loss that divides by the tokens of the step must know them all before its first backward pass.
     """
@@ -22,6 +21,3 @@ def check_window(loss_type: str, window: int, rollout: int) -> None:
             f"args.steps_per_generation: {rollout} is no multiple of gradient_accumulation_steps ({window}); "
             f"loss_type {loss_type} divides by the tokens of an optimizer step, which must be of one rollout"
         )
-
-
-SMOOTHED = ("robust", "exo_pair", "aot", "aot_unpaired")  # those that read label_smoothing

@@ -1,9 +1,11 @@
-"""Losses that a trainer of ours minimises: policy gradient, critic, K-wise comparison."""
+"""The losses that our own trainers minimise: policy gradient, value function, K-wise comparison."""
 
 import torch
 from torch.nn.functional import logsigmoid
 
-from recipes.objectives.ratios import ratios
+from recipes.objectives.averages import token_mean
+from recipes.objectives.clip import clipped
+from recipes.objectives.ratios import token_ratios
 
 LOSSES = ("naive", "unclipped", "clipped")
 
@@ -27,26 +29,22 @@ def policy_gradient(
     """
     delta = deltas.unsqueeze(-1)
     if mode == "naive":
-        objective = delta * log_probs
-    else:
-        ratio = ratios(log_probs, old_log_probs, log_ratio)
-        objective = delta * ratio
-        if mode == "clipped":
-            objective = torch.minimum(objective, delta * ratio.clamp(1 - epsilon, 1 + epsilon))
-        elif mode != "unclipped":
-            raise ValueError(f"no loss {mode!r}")
-    return -mean(objective, mask)
-
-
-def mean(values: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-    """The mean of `values` where `mask` is 1, of all of them without a mask."""
-    return values.mean() if mask is None else (values * mask).sum() / mask.sum()
+        return -token_mean(delta * log_probs, mask)
+    ratio = token_ratios(log_probs, old_log_probs, log_ratio)
+    if mode == "unclipped":
+        return -token_mean(delta * ratio, mask)
+    if mode == "clipped":
+        return -token_mean(clipped(ratio, delta, epsilon, epsilon), mask)
+    raise ValueError(f"no loss {mode!r}")
 
 
 def value_terms(
     values: torch.Tensor, old: torch.Tensor, returns: torch.Tensor, clip: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The value loss of each token, and where the clip has cut its gradient; `clip` 0: no clip."""
+    r"""The value loss of each token, and where the clip has cut its gradient; `clip` 0 means no clip.
+
+    1/2 max((V - R)^2, (clip(V, V_old - clip, V_old + clip) - R)^2), as in the code of Ziegler et al. 2019.
+    """
     plain = (values - returns).square()
     if not clip:
         return plain / 2, torch.zeros_like(plain, dtype=torch.bool)
@@ -57,9 +55,11 @@ def value_terms(
 def k_wise(
     rewards: torch.Tensor, batch: dict[str, torch.Tensor], centre: float | None = None
 ) -> torch.Tensor:
-    """Eq. 1 of `rewards` (rows,), as a mean over the elements of a `collate`d batch.
+    """InstructGPT's loss of ranked responses (arXiv 2203.02155, Eq. 1), as a mean over prompts.
 
-    `centre`: weight of (r_w + r_l)^2, TRL's center_rewards_coefficient (Eisenstein et al. 2023).
+    `rewards` (rows,); `batch` has `better` and `worse` (pairs,), the rows that a pair compares, and `weight`
+    (pairs,), which sums to 1. `centre` is the weight of (r_w + r_l)^2, TRL's center_rewards_coefficient
+    (Eisenstein et al. 2023).
     """
     better, worse = rewards[batch["better"]], rewards[batch["worse"]]  # (pairs,)
     each = -logsigmoid(better - worse)

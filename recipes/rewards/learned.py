@@ -1,20 +1,17 @@
 """A reward model as the reward of a policy."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recipes.errors import UserError, nearest
-
-if TYPE_CHECKING:
-    pass
 from recipes.models.reward_model import AGGREGATES, RewardModel, aggregated
 
 
 def as_reward(model: RewardModel, tokenizer: Any, aggregate: str = "mean") -> Callable[..., list[float]]:
-    """TRL's reward function `reward_model`; it reads the token ids of the policy's completions.
+    """TRL's reward function `reward_model`, which reads the token ids of the policy's completions.
 
-    Logs the members' mean standard deviation where there are several. Raises UserError where `tokenizer`, the
-    policy's, is not the reward model's own.
+    Of several members it logs how much they disagree, as the mean of their standard deviation. Raises
+    UserError where the policy's `tokenizer` differs from the reward model's.
     """
     model.same_tokenizer(tokenizer)
     if aggregate not in AGGREGATES:

@@ -1,13 +1,15 @@
 """Whether two mathematical answers are equal, decided by math-verify in a process of its own.
 
-An answer written by a model can make a computer algebra system work forever (`9^{9^{9^9}}`), in C code that
-no signal interrupts. So the comparison runs in a child that is killed when it takes too long and whose memory
-is limited. Both answers are read as LaTeX only: math-verify's reader of plain expressions evaluates Python.
+An answer written by a model can keep a computer algebra system busy forever (`9^{9^{9^9}}`), in C code that
+no signal interrupts. So the comparison runs in a child process of limited memory, which is killed when it
+takes too long. Both answers are read as LaTeX only, because math-verify's parser of plain expressions
+evaluates Python.
 """
 
 import atexit
 import json
 import logging
+import resource
 import selectors
 import subprocess
 import sys
@@ -34,9 +36,9 @@ def boxed(text: str) -> str | None:
 
 
 class Comparer:
-    """`comparer(gold, answer)` is True when math-verify finds them equal within the limit; it never raises.
+    """`comparer(gold, answer)` is True where math-verify finds them equal within the limit; it never raises.
 
-    The child process starts with the first call that needs it (about 2 s) and ends with this one.
+    The child process starts with the first call that needs it (about 2 s) and ends with this process.
     """
 
     def __init__(self, limit: float = 5.0) -> None:
@@ -63,7 +65,7 @@ class Comparer:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
             )
-            self._reply(60.0)  # it says it is ready: the limit is for the work, not for the imports
+            self._reply(60.0)  # its "ready": the limit is for the comparison, not for the child's imports
         if self.child is None or self.child.stdin is None:
             return False
         try:
@@ -88,8 +90,7 @@ class Comparer:
 
 def serve() -> None:
     """The child: for each line `[gold, answer]` on stdin, `true` or `false` on stdout."""
-    import resource
-
+    # imported here: it takes two seconds, and only the child needs it
     from math_verify import LatexExtractionConfig, parse, verify
 
     logging.disable(logging.CRITICAL)  # math-verify logs each answer it cannot read

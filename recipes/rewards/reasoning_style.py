@@ -1,17 +1,17 @@
 """Reward `reasoning_style`: how much a response looks like reasoning, whatever its answer is.
 
-The heuristics that recipes after DeepSeek-R1 add to its two rules, such as `reasoning_steps_reward` of
-huggingface/open-r1 (src/open_r1/rewards.py). The mean of four parts, each from 0 to 1:
+Recipes after DeepSeek-R1 add such heuristics to its two rules: `reasoning_steps_reward` of
+huggingface/open-r1 (src/open_r1/rewards.py) is one. Here it is the mean of four parts, each from 0 to 1:
 
 | part       | 1 when                                                                                 |
 |------------|----------------------------------------------------------------------------------------|
 | scratchpad | there is text inside `<think>`                                                         |
 | steps      | STEPS marks of a step or more: `=`, "Step 2:", a line of a list, "first", "therefore"  |
-| checks     | there is a mark of looking back: "wait", "check", "verify", "again"                    |
+| checks     | there is a mark of checking: "wait", "check", "verify", "again"                        |
 | length     | the reasoning is LENGTH times as long as the question or more, in characters           |
 
-Fewer marks or less length score in proportion. No part reads what is said, so each can be had for nothing:
-that is what a recipe rewards it for.
+Fewer marks or less length score in proportion. No part reads what the text means, so a policy can collect all
+of them without reasoning; recipes use the reward to show just that.
 """
 
 import re
@@ -22,9 +22,9 @@ from recipes.worlds.protocol import Problem
 PARTS = ("scratchpad", "steps", "checks", "length")
 STEPS = 3  # open-r1's number
 LENGTH = 4.0  # a sum worked out term by term takes 3 to 4 times its question
-READ = 20_000  # characters of reasoning; marks further on count for nothing
+READ = 20_000  # characters of reasoning; marks after them do not count
 
-# Not \b: in the text of a world a word stands between digits.
+# No \b, because in the worlds' text words stand between digits.
 STEP = re.compile(
     r"=|^[ \t]*(?:[-*]|\d{1,3}[.)])[ \t]|(?<![a-z])(?:step \d|first|second|third|next|then|finally|because|"
     r"therefore|thus|hence|so)(?![a-z])",

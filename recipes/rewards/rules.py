@@ -5,11 +5,11 @@
 | accuracy        | the answer is right: by the world's verifier, or by math-verify for a Hub dataset      |
 | format          | the whole completion is `<think>…</think><answer>…</answer>` (R1-Zero's format reward) |
 | random          | a fair coin says so, whatever the completion (the spurious reward of a control)        |
-| reasoning_style | it has all marks of reasoning, else a share (reasoning_style.py)                       |
-| soft_overlong   | never: 0, and down to -1 in the last tokens before the cap (DAPO Eq. 13)               |
+| reasoning_style | it has all marks of reasoning, else the share that it has (reasoning_style.py)         |
+| soft_overlong   | never: it is 0, falling to -1 in the last tokens before the cap (DAPO Eq. 13)          |
 
-A world may add its own, such as the partial credit of `sort`. Accuracy and format are apart, as in
-DeepSeek-R1, §2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
+A world may add its own, such as the partial credit of `sort`. Accuracy and format are judged
+separately, as in DeepSeek-R1, §2.2.2: an answer without a scratchpad can be right, a well-formed one wrong.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ from recipes.worlds.protocol import Problem, World
 Reward = Callable[..., list[float]]
 Score = Callable[[Problem, str], float]
 OVERLONG = "soft_overlong"
-COMMON = ("accuracy", "format", "random", "reasoning_style", OVERLONG)  # those of every task
+COMMON = ("accuracy", "format", "random", "reasoning_style", OVERLONG)  # every task has them
 
 
 def check(names: Iterable[str], world: World | None) -> None:
@@ -38,7 +38,7 @@ def check(names: Iterable[str], world: World | None) -> None:
 
 
 def check_overlong(names: Iterable[str], cache: int | None, cap: int | None) -> None:
-    """Raise UserError unless soft_overlong and its `cache`, less than `cap` tokens, are there together."""
+    """Raise UserError unless soft_overlong and its `cache`, of less than `cap` tokens, are given together."""
     if (OVERLONG in names) != (cache is not None):
         absent = "soft_overlong_cache" if cache is None else "rewards.soft_overlong"
         raise UserError(f"{absent}: missing; rewards.soft_overlong and soft_overlong_cache go together")
@@ -56,10 +56,11 @@ def build(
     cap: int | None = None,
     cache: int | None = None,
 ) -> list[Reward]:
-    """The reward functions of these names, in order; without a world, accuracy is math-verify's.
+    """The reward functions of these names, in order; without a world, math-verify decides accuracy.
 
-    They read the columns `question`, `answer` and, if there, `difficulty`. `cap` and `cache`, in tokens, are
-    L_max and L_cache of soft_overlong. UserError on an unknown name, or a cache that is missing or too large.
+    They read the columns `question`, `answer` and, if it exists, `difficulty`. `cap` and `cache`, in tokens,
+    are L_max and L_cache of soft_overlong. Raises UserError for an unknown name, or a cache that is missing
+    or too large.
     """
     names = list(names)
     check(names, world)
@@ -98,10 +99,10 @@ def scored(name: str, score: Score) -> Reward:
 
 
 def coin(seed: int) -> Reward:
-    """A fair coin per completion, fixed by seed, training step, prompt, completion and occurrence.
+    """A fair coin for each completion, fixed by seed, training step, prompt, completion and occurrence.
 
-    So a resumed run sees the same rewards and the order in a batch does not matter; and as the step takes
-    part, no completion is rewarded always.
+    So a resumed run sees the same rewards, and the order in a batch does not matter. As the step takes part,
+    no completion is always rewarded.
     """
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
@@ -120,10 +121,11 @@ def coin(seed: int) -> Reward:
 
 
 def soft_overlong(cap: int, cache: int) -> Reward:
-    """DAPO's punishment of length y, Eq. 13; the end-of-sequence token counts.
+    """DAPO's penalty for a length y (Eq. 13), which includes the end-of-sequence token.
 
     0 for y <= cap - cache, -1 for y >= cap, and linear between: (cap - cache - y) / cache.
     """
+    # imported here, because checking a recipe needs this module and must not load TRL
     from trl.rewards import get_soft_overlong_punishment
 
     punish = get_soft_overlong_punishment(cap, cache)
@@ -136,9 +138,9 @@ def soft_overlong(cap: int, cache: int) -> Reward:
 
 
 def math_verifier() -> Callable[[Problem, str], bool]:
-    r"""Verifies answers of Hub datasets: the last `\boxed{…}` in the answer tag, or the tag's whole text.
+    r"""A verifier for Hub datasets. It reads the last `\boxed{…}` in the answer tag, or else the tag's text.
 
-    Without an answer tag the last `\boxed{…}` of the completion counts. Bounded in time, never raises.
+    Without an answer tag the last `\boxed{…}` of the completion counts. Its time is bounded; it never raises.
     """
     equal = Comparer()
 

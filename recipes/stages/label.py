@@ -24,6 +24,8 @@ from typing import Any
 
 from recipes import worlds
 from recipes.data import demonstrations, hub_preferences, preferences, samples
+from recipes.data.preferences import Preference
+from recipes.data.samples import Sample
 from recipes.errors import UserError
 from recipes.labels import annotators, model_judges
 from recipes.labels.annotators import Labels
@@ -101,7 +103,7 @@ def read(by: str, place: Path) -> tuple[list[Row], Any, annotators.Scores | None
 
 
 def score(
-    config: dict[str, Any], inputs: dict[str, Path], rows: Sequence[Row], world: Any, seed: int
+    config: dict[str, Any], inputs: dict[str, Path], rows: Sequence[Sample], world: Any, seed: int
 ) -> tuple[Labels, int, int]:
     """The labeller's scores, and how many tokens and parameters they took."""
     by, dials = config["by"], config.get("labeller", {})
@@ -112,7 +114,7 @@ def score(
         if by == "annotator":
             return annotators.annotated(gold, dials, seed), 0, 0
         own = annotators.rewarded(rows, world.rewards["judge"])
-        return annotators.judged(gold, own, rows, dials, seed), 0, 0
+        return annotators.ai_judge(gold, own, rows, dials, seed), 0, 0
     if by == "verifier":
         return Labels(annotators.rewarded(rows, world.verify if world else math_verifier())), 0, 0
     if by == "reward_model":
@@ -126,11 +128,15 @@ def as_preferences(rows: Sequence[Row], scores: annotators.Scores, validation: f
     """Rows of preferences: samples with their scores, rankings and splits."""
     return [
         {
-            **{key: row[key] for key in ("prompt", "question", "answer", "difficulty", "truncated")},
+            "prompt": row["prompt"],
+            "question": row["question"],
+            "answer": row["answer"],
+            "difficulty": row["difficulty"],
+            "truncated": row["truncated"],
             "responses": row["completions"],
             "scores": values,
             "ranking": preferences.by_score(values),
-            "split": preferences.split_of(row["prompt"], validation),
+            "split": preferences.split_of_prompt(row["prompt"], validation),
         }
         for row, values in zip(rows, scores, strict=True)
     ]
@@ -158,7 +164,7 @@ def as_demonstrations(
         texts = [text for text, value in good.items() if value == 1.0]
         if keep == "best":
             texts = [max(good, key=lambda text: good[text])] if good else []
-        kept += [row | {"completion": text} for text in texts]
+        kept += [{**row, "completion": text} for text in texts]
     return kept, skipped
 
 

@@ -11,6 +11,7 @@ from recipes.objectives.ratios import Ratios
 from recipes.runtime import curves, files, gpus, health
 from recipes.stages.policy import Policy, positions
 from recipes.trainers.completions import CompletionsLog
+from recipes.trainers.ratio_statistics import RatioStatistics
 from recipes.trainers.resume import last_checkpoint
 
 
@@ -59,7 +60,7 @@ def opened(workdir: Path) -> CompletionsLog | None:
 
 
 def write(
-    out: Path, history: Sequence[dict[str, Any]], ratios: Ratios, log: CompletionsLog | None
+    out: Path, history: Sequence[dict[str, Any]], ratios: RatioStatistics, log: CompletionsLog | None
 ) -> tuple[list[curves.Row], dict[str, float]]:
     """Write timing.csv, ratios.csv and completions.jsonl beside `out`; the curve without times, and its
     scalars."""

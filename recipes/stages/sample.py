@@ -8,7 +8,7 @@ start, which earlier rounds have used. A killed run starts again, and ends with 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ def run(
     source, tokenizer = locate_policy(config, inputs)
     skip, most = config.get("skip", 0), config.get("problems")
     asked = skip + (most or prompts.PROBLEMS) if skip else most
-    given = prompts.load(config["task"], config["template"], asked, seed)
+    given = prompts.of_task(config["task"], config["template"], asked, seed)
     given = given.select(range(skip, len(given)))
     short, _ = prompts.fitting(given, tokenizer, config.get("longest_prompt"))
     problems = short.to_list()

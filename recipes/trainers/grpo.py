@@ -1,7 +1,8 @@
 """TRL's GRPOTrainer with exact resume, a record of every completion, and metrics split by correctness.
 
-TRL keeps a rollout in memory for several updates, counts micro-steps, replays the first epoch's order in
-every epoch, and reloads the reference model from its first path. Its checkpoints hold none of this, ours do.
+TRL keeps a rollout in memory for several updates, counts micro-steps, takes prompts in the first epoch's
+order when it resumes, and loads the reference model from where it first was. Its checkpoints hold none of
+this; ours do.
 """
 
 import math
@@ -11,6 +12,7 @@ import torch
 from accelerate.utils import gather_object
 from trl.trainer.utils import RepeatSampler
 
+from recipes.objectives.averages import completion_means
 from recipes.trainers.completions import CompletionsLog, by_correctness
 from recipes.trainers.grpo_objective import Objective
 from recipes.trainers.resume import EPOCH_STRIDE
@@ -115,8 +117,7 @@ class GRPO(Objective):
         if self.model.training:
             advantages = batch["advantages"]
             if advantages.dim() > 1:  # of each token: their mean
-                mask = batch["completion_mask"]
-                advantages = (advantages * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
+                advantages = completion_means(advantages, batch["completion_mask"])
             for row, advantage in zip(self._rollout_rows, advantages.tolist(), strict=True):
                 row["advantage"] = advantage
             rows = gather_object(self._rollout_rows)
@@ -126,7 +127,7 @@ class GRPO(Objective):
         return batch
 
     def record(self, rows: list[dict[str, Any]]) -> None:
-        """Write down the completions of a rollout, of all processes."""
+        """Append the completions of a rollout, those of all processes, to completions.jsonl."""
         if self.rollouts and self.accelerator.is_main_process:
             self.rollouts.append(rows, self.num_generations)
 

@@ -1,16 +1,16 @@
-r"""Objectives that TRL's arguments do not reach, by GRPOTrainer's own loss.
+r"""Objectives that TRL's arguments cannot express, computed by GRPOTrainer's own loss.
 
-TRL computes the loss; only what goes into it is replaced. With w_t = \pi(o_t) / \pi_old(o_t), the sequence's
-ratio s = exp(1/|o| \sum_t log w_t) and sg[.] without gradient:
+TRL computes the loss; only its inputs are replaced. With w_t = \pi(o_t) / \pi_old(o_t), the sequence's ratio
+s = exp(1/|o| \sum_t log w_t), and sg[.] for stop-gradient:
 
-| key              | replaces                                                                           |
+| key              | what becomes of it                                                                 |
 |------------------|------------------------------------------------------------------------------------|
-| advantage        | A by those of `advantages`, (batch,), or of `process`, (batch, time)               |
-| importance_ratio | w_t: `none` by \pi/sg[\pi]; `sequence_token` by sg[s] \pi/sg[\pi] (GSPO Eq. 13-14) |
-| old_logp_noise   | log \pi_old by itself plus Gaussian noise: a sampler that is not quite the policy  |
+| advantage        | A is one of `objectives.advantages`, (batch,), or `process`, (batch, time)         |
+| importance_ratio | w_t is \pi/sg[\pi] with `none`, sg[s] \pi/sg[\pi] with `sequence_token` (GSPO Eq. 14) |
+| old_logp_noise   | Gaussian noise is added to log \pi_old, as of a sampler that differs from the policy |
 
-Corrected: DAPO Eq. 8 and CISPO divide by the tokens of the completions that an optimizer step is made of.
-With several steps a rollout TRL takes an equal share of the whole rollout's tokens instead.
+Corrected: DAPO Eq. 8 and CISPO divide by the number of completion tokens in an optimizer step. Where a
+rollout has several steps, TRL divides by an equal share of the tokens of the rollout instead.
 """
 
 from dataclasses import dataclass
@@ -21,11 +21,15 @@ from accelerate.utils import gather_object
 
 from recipes.objectives import process_supervision
 from recipes.objectives.advantages import OF_GROUP, MovingAverage
+from recipes.objectives.averages import step_tokens
+from recipes.objectives.clip import cut_by_clip
 from recipes.objectives.loss_types import CLIPPED, TOKEN_MEAN, check_window
-from recipes.objectives.ratios import Ratios, cut_by_clip
+from recipes.objectives.ratios import sequence_log_ratio
 from recipes.rewards.rules import text
+from recipes.rewards.step_rewards import Reader
 from recipes.runtime.curves import FIFTH
 from recipes.trainers.lean import LeanSampling
+from recipes.trainers.ratio_statistics import RatioStatistics
 from recipes.trainers.resume import EPOCH_STRIDE, ExactResume
 from recipes.worlds.protocol import Problem
 
@@ -34,12 +38,12 @@ OLD, ROLLOUT, NOISE = "old_per_token_logps", "rollout_per_token_logps", "old_log
 
 @dataclass(frozen=True)
 class Extension:
-    """The keys of a recipe's stage; without them the objective is TRL's."""
+    """The keys of a recipe's stage that extend the objective; by default it is TRL's."""
 
     advantage: str | None = None
     importance_ratio: str | None = None
     old_logp_noise: float = 0.0  # standard deviation, nats
-    read_steps: process_supervision.Reader | None = None  # for advantage `process`
+    read_steps: Reader | None = None  # for advantage `process`
 
 
 class Objective(ExactResume, LeanSampling):
@@ -56,7 +60,7 @@ class Objective(ExactResume, LeanSampling):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.ratios = Ratios()
+        self.ratios = RatioStatistics()
         self.baseline = MovingAverage()
         self._batch: dict[str, Any] | None = None  # of the loss that is being computed
         check_window(self.loss_type, self.args.gradient_accumulation_steps, self.args.steps_per_generation)
@@ -75,7 +79,7 @@ class Objective(ExactResume, LeanSampling):
         self.baseline = MovingAverage(*state["baseline"])
         self.sampled, self.rounds = state["sampled"]
 
-    # -- what a rollout brings to the loss ---------------------------------------------------------------
+    # -- what is fixed when a rollout is sampled ----------------------------------------------------------
 
     def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
         rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
@@ -88,7 +92,7 @@ class Objective(ExactResume, LeanSampling):
             return batch
         self.set_advantages(batch)
         if self.extension.importance_ratio == "none" and OLD in batch:
-            batch[ROLLOUT] = batch.pop(OLD)  # measured, but not in the loss
+            batch[ROLLOUT] = batch.pop(OLD)  # to be measured, not for the loss
         if self.extension.old_logp_noise:
             batch[NOISE] = self.noise(batch["completion_ids"])
         self.rounds += 1
@@ -118,14 +122,15 @@ class Objective(ExactResume, LeanSampling):
             return process_supervision.advantages(steps, self.num_generations, width)[own].to(rewards.device)
         total = (rewards * self.reward_weights.to(rewards.device)).nansum(dim=1)
         if self.extension.advantage == "moving_average":
-            found = self.baseline.advantages(total)
+            advantages = self.baseline.advantages(total)
             self.baseline = self.baseline.after(total)
-            return found[own]
-        read = accuracy if self.extension.advantage == "positive" else total
-        return OF_GROUP[str(self.extension.advantage)](read, self.num_generations)[own]
+            return advantages[own]
+        rewarded = accuracy if self.extension.advantage == "positive" else total
+        groups = rewarded.view(-1, self.num_generations)
+        return OF_GROUP[str(self.extension.advantage)](groups).flatten()[own]
 
     def steps(self, accuracy: list[float]) -> list[process_supervision.Steps]:
-        """The steps of this process's completions."""
+        """The steps of this process's completions; `accuracy` has the accuracy reward of each."""
         _, inputs, completions, ids = self._scored
         assert self.extension.read_steps is not None
         problems = [Problem(row["question"], row["answer"], row.get("difficulty", 0)) for row in inputs]
@@ -135,7 +140,7 @@ class Objective(ExactResume, LeanSampling):
         ]
 
     def noise(self, like: torch.Tensor) -> torch.Tensor:
-        """Gaussian noise of the shape of `like`, fixed by the seed, the rollout's number and the process."""
+        """Gaussian noise in the shape of `like`, fixed by the seed, the rollout's number and the process."""
         number = self.rounds * self.accelerator.num_processes + self.accelerator.process_index
         generator = torch.Generator().manual_seed(self.args.seed + EPOCH_STRIDE * (number + 1))
         return self.extension.old_logp_noise * torch.randn(like.shape, generator=generator).to(like.device)
@@ -145,15 +150,12 @@ class Objective(ExactResume, LeanSampling):
         if not self.model.training or self.loss_type not in TOKEN_MEAN:
             return inputs
         window, rollout = self.args.gradient_accumulation_steps, self.args.steps_per_generation
-        first = self._step % rollout // window * window
-        tokens = torch.stack(
-            [loss_mask(part).sum() for part in self._buffered_inputs[first : first + window]]
-        )
-        total = self.accelerator.reduce(tokens.sum(), reduction="sum")
+        masks = [loss_mask(part) for part in self._buffered_inputs]
+        total = self.accelerator.reduce(step_tokens(masks, self._step, window), reduction="sum")
         # TRL multiplies by window / rollout
         return {**inputs, "num_items_in_batch": total * (rollout // window)}
 
-    # -- what goes into the loss -------------------------------------------------------------------------
+    # -- what depends on the policy of each update --------------------------------------------------------
 
     def _compute_loss(self, model, inputs):
         self._batch = {**inputs} if self.model.training else None
@@ -163,17 +165,17 @@ class Objective(ExactResume, LeanSampling):
             self._batch = None
 
     def _get_per_token_logps_and_entropies(self, *args, **kwargs):
-        found = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+        outputs = super()._get_per_token_logps_and_entropies(*args, **kwargs)
         if self._batch is not None:
             # TRL reads the old log-probabilities after it has computed the new ones, so one pass is enough
-            self.set_ratio(found[0].detach(), self._batch)
-        return found
+            self.set_ratio(outputs[0].detach(), self._batch)
+        return outputs
 
     def set_ratio(self, logps: torch.Tensor, batch: dict[str, Any]) -> None:
-        r"""Replace the batch's old log-probabilities by those that give the extension's ratio; measure it.
+        r"""Set the batch's old log-probabilities so that TRL gets the extension's ratio; measure the ratios.
 
-        `logps`: (batch, time), of the policy now. For `sequence_token` they are log \pi - log s, so TRL's
-        exp(logp - old) has the value s and the gradient s grad log \pi.
+        `logps`: (batch, time), of the policy now. For `sequence_token` the old ones are log \pi - log s, so
+        that TRL's exp(logp - old) has the value s and the gradient s grad log \pi.
         """
         mask = loss_mask(batch)
         old = batch.get(OLD, batch.get(ROLLOUT))
@@ -182,13 +184,13 @@ class Objective(ExactResume, LeanSampling):
         if NOISE in batch:
             log_ratio = plain - batch[NOISE]
             batch[OLD] = (logps if old is None else old) + batch[NOISE]
-        log_sequence = ((log_ratio * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1))[:, None]  # (batch, 1)
+        log_sequence = sequence_log_ratio(log_ratio, mask)  # (batch, 1)
         if self.extension.importance_ratio == "sequence_token":
             batch[OLD] = logps - log_sequence
-        whole = "sequence" in (self.extension.importance_ratio or self.importance_sampling_level)
+        of_sequence = "sequence" in (self.extension.importance_ratio or self.importance_sampling_level)
         advantages = batch["advantages"] if batch["advantages"].dim() > 1 else batch["advantages"][:, None]
         cut = cut_by_clip(
-            (log_sequence if whole else log_ratio).exp(),
+            (log_sequence if of_sequence else log_ratio).exp(),
             advantages,
             self.epsilon_low,
             self.epsilon_high,

@@ -1,10 +1,10 @@
 """Rollouts of small models in less time: sampling by our decoder, and log-probabilities without the padding.
 
-The log-probabilities are the same numbers as TRL's, from about half the work.
-
-TRL runs the policy over a rectangle as wide as the longest prompt plus the longest completion of a rollout.
-Here the rows are moved to the left, sorted by length and run in a few pieces, each as wide as its longest.
-Left padding gone, a causal model needs no attention mask. Positions are relative (RoPE): all else is equal.
+The log-probabilities are the same numbers as TRL's, from about half the work. TRL runs the policy over a
+rectangle as wide as the longest prompt plus the longest completion of a rollout. Here the rows are moved to
+the left, sorted by length and run in a few pieces, each as wide as its longest row. Without padding on the
+left a causal model needs no attention mask, and as positions are relative (RoPE), moving a row changes
+nothing.
 """
 
 from typing import Any
@@ -12,11 +12,8 @@ from typing import Any
 import torch
 from trl import GRPOTrainer
 
-from recipes.models.packing import IGNORED, longest_first, to_the_left
+from recipes.models.packing import IGNORED, in_order, longest_first, piece_rows, to_the_left
 from recipes.sampling.decoding import sample
-
-PIECES = 4  # of a micro-batch; more of them pad less, but make the matrix products smaller
-SMALLEST = 8  # rows of a piece
 
 
 class LeanLogProbs(GRPOTrainer):
@@ -33,7 +30,7 @@ class LeanLogProbs(GRPOTrainer):
         compute_aux_loss=False,
         **images,
     ):
-        # several processes must call the model equally often, and images are laid out by TRL
+        # several processes must call the model equally often, and only TRL lays out images
         if (
             compute_aux_loss
             or self.accelerator.num_processes > 1
@@ -51,10 +48,10 @@ class LeanLogProbs(GRPOTrainer):
             )
         ids, lengths = to_the_left(input_ids, attention_mask)
         starts = attention_mask[:, :-logits_to_keep].sum(dim=1)  # (batch,): where each completion begins
-        rows = max(SMALLEST, -(-(batch_size or len(ids)) // PIECES))
-        logps, entropies, order = [], [], longest_first(lengths, rows)
+        pieces = longest_first(lengths, piece_rows(batch_size or len(ids)))
+        logps, entropies = [], []
         steps = torch.arange(logits_to_keep, device=ids.device)
-        for piece in order:
+        for piece in pieces:
             width = max(2, int(lengths[piece[0]]))  # one token alone has no log-probability
             tokens, start, length = ids[piece, :width], starts[piece, None], lengths[piece, None]
             place = torch.arange(width, device=ids.device)
@@ -67,12 +64,11 @@ class LeanLogProbs(GRPOTrainer):
             logps.append(outputs.log_probs.gather(1, column) * real)
             if compute_entropy:
                 entropies.append(outputs.entropy.gather(1, column) * real)
-        back = torch.argsort(torch.cat(order))
-        return torch.cat(logps)[back], torch.cat(entropies)[back] if compute_entropy else None, None
+        return in_order(logps, pieces), in_order(entropies, pieces) if compute_entropy else None, None
 
 
 class LeanSampling(LeanLogProbs):
-    """GRPOTrainer whose rollouts, if `lean`, come from `sample`, and the old log-probabilities with them."""
+    """GRPOTrainer whose rollouts and old log-probabilities, if `lean`, both come from `sample`."""
 
     lean = False
     model: Any

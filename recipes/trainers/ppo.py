@@ -1,13 +1,14 @@
 r"""PPO with a critic (arXiv 1707.06347, as in InstructGPT, arXiv 2203.02155 §3.5), on TRL's GRPOTrainer.
 
-TRL samples, keeps the rollout for several updates and computes the clipped policy loss from advantages of
-each token. Here come the reference, the critic, the KL in the reward, GAE, the value loss and the pretraining
-loss of PPO-ptx. With w_t = \pi(a_t)/\pi_old(a_t), over the T tokens of an optimizer step,
+TRL samples, keeps the rollout for several updates and computes the clipped policy loss from each token's
+advantage. This module adds the reference, the critic, the KL in the reward, GAE, the value loss and the
+pretraining loss of PPO-ptx. With w_t = \pi(a_t)/\pi_old(a_t), over the T tokens of an optimizer step,
 
     L = 1/T \sum_t [-min(w_t A_t, clip(w_t, 1 - \epsilon, 1 + \epsilon) A_t) + c_V L_V,t] - \gamma log \pi(x)
 
-`gae` has A, L_V and the rewards, `ptx` the last term. Policy and critic share an optimizer, in which the
-critic has parameter groups of its own rate; their gradients are clipped apart.
+`objectives.gae` has A and the rewards, `objectives.losses` L_V, `ptx` the last term. Policy and critic share
+an optimizer, in which the critic has parameter groups with a rate of its own; their gradients are clipped
+separately.
 """
 
 from typing import Any
@@ -19,14 +20,14 @@ from trl.trainer.utils import add_fused_lm_head, shuffle_sequence_dict, split_te
 from recipes.errors import UserError
 from recipes.models.critic import Critic, token_values
 from recipes.models.language_model import disable_dropout
+from recipes.models.packing import piece_rows
 from recipes.objectives import gae, losses
-from recipes.objectives.kl import adapted_coefficient
+from recipes.objectives.kl import adapted_coefficient, kl
 from recipes.trainers.grpo import GRPO
 from recipes.trainers.grpo_objective import OLD, loss_mask
-from recipes.trainers.lean import PIECES, SMALLEST
 from recipes.trainers.ptx import Ptx
 
-# metrics that say nothing without groups of completions, and without a verifier
+# metrics that mean nothing where a prompt has one completion, and where nothing verifies the answers
 OF_GROUPS = ("frac_reward_zero_std", "groups/all_correct", "groups/all_wrong")
 OF_ANSWERS = ("accuracy", "length/correct", "length/incorrect", *OF_GROUPS)
 
@@ -34,8 +35,8 @@ OF_ANSWERS = ("accuracy", "length/correct", "length/incorrect", *OF_GROUPS)
 class PPO(GRPO):
     """GRPOTrainer that learns by PPO.
 
-    `critic`: `critic.Critic`; `reference`: the causal language model that the KL is to; `ptx`: documents to
-    be remembered. Raises UserError under FSDP and DeepSpeed, which would shard the policy alone.
+    `reference`: the causal language model that the KL is measured to; `ptx`: pretraining documents. Raises
+    UserError under FSDP and DeepSpeed, which would shard the policy alone.
     """
 
     def __init__(self, *args, critic: Critic, reference: Any, ptx: Ptx | None = None, **kwargs):
@@ -100,12 +101,12 @@ class PPO(GRPO):
             and self._step % self.args.steps_per_generation == 0
         ):
             parts = self._buffered_inputs
-            whole: Any = {
+            rollout: Any = {
                 name: torch.cat([part[name] for part in parts]) if value.dim() else value
                 for name, value in parts[0].items()
             }
-            mixed: Any = shuffle_sequence_dict(whole)
-            self._buffered_inputs = split_tensor_dict(mixed, len(parts))
+            shuffled: Any = shuffle_sequence_dict(rollout)
+            self._buffered_inputs = split_tensor_dict(shuffled, len(parts))
         return super()._prepare_inputs(generation_batch)
 
     def _generate_and_score_completions(self, inputs):
@@ -133,21 +134,21 @@ class PPO(GRPO):
                 batch[OLD] = self._get_per_token_logps_and_entropies(self.model, ids, real, keep, size)[0]
             reference = self._get_per_token_logps_and_entropies(self.ref_model, ids, real, keep, size)[0]
             values = self.values(batch)
-        log_ratio = (batch[OLD] - reference) * mask
+        log_ratio = (batch[OLD] - reference) * mask  # (batch, time)
         scores, ended = self.scores(len(ids)), self.ended(batch)
         scores = gae.end_scores(scores, ended, self.args.missing_eos_penalty, self.args.missing_eos_score)
         rewards = gae.token_rewards(scores.to(log_ratio.dtype), log_ratio, mask, self.kl_coef)
         if self.args.whiten_rewards:
             rewards = gae.whiten(rewards, mask, shift_mean=False, summed=self.summed)
-        found = gae.advantages(rewards, values, mask, self.args.gamma, self.args.lam)
-        batch["values"], batch["returns"] = values, found + values
+        advantages = gae.advantages(rewards, values, mask, self.args.gamma, self.args.lam)
+        batch["values"], batch["returns"] = values, advantages + values
         if self.args.whiten_advantages:
-            found = gae.whiten(found, mask, summed=self.summed)
-        batch["advantages"] = found
-        kl = log_ratio.sum(dim=1)  # (batch,), nats
-        for row, own in zip(self._rollout_rows, kl.tolist(), strict=True):
+            advantages = gae.whiten(advantages, mask, summed=self.summed)
+        batch["advantages"] = advantages
+        sequence_kl = log_ratio.sum(dim=1)  # (batch,), nats
+        for row, own in zip(self._rollout_rows, sequence_kl.tolist(), strict=True):
             row["kl"] = own
-        self.measure(scores, kl, batch, mask)
+        self.measure(scores, sequence_kl, batch, mask)
 
     def scores(self, rows: int) -> torch.Tensor:
         """(rows,): the weighted rewards of this process's completions."""
@@ -162,11 +163,11 @@ class PPO(GRPO):
         return torch.isin(tokens, torch.tensor(list(self.eos_token_ids), device=tokens.device))
 
     def values(self, batch: dict[str, Any]) -> torch.Tensor:
-        """(batch, time): the critic's, now, of a micro-batch's rows at a time at most."""
+        """(batch, time): the critic's present values; at most a micro-batch's rows are run at a time."""
         ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
         real = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
         # several processes must call the network equally often
-        most = len(ids) if self.accelerator.num_processes > 1 else max(SMALLEST, -(-len(ids) // PIECES))
+        most = len(ids) if self.accelerator.num_processes > 1 else piece_rows(len(ids))
         rows, keep = min(most, self.args.train_batch_size), batch["completion_ids"].shape[1]
         with self.accelerator.autocast():
             return token_values(self.critic, ids, real, keep, rows)
@@ -175,13 +176,13 @@ class PPO(GRPO):
         return self.accelerator.reduce(value, reduction="sum")
 
     def measure(
-        self, scores: torch.Tensor, kl: torch.Tensor, batch: dict[str, Any], mask: torch.Tensor
+        self, scores: torch.Tensor, sequence_kl: torch.Tensor, batch: dict[str, Any], mask: torch.Tensor
     ) -> None:
-        """Log a rollout, and move the KL coefficient if it is adaptive. `scores`, `kl`: (batch,)."""
+        """Log a rollout; adapt the KL coefficient if it has a target. `scores`, `sequence_kl`: (batch,)."""
         log = self._metrics["train"]
-        all_scores, all_kl = self.accelerator.gather(scores), self.accelerator.gather(kl)
-        sequence_kl = all_kl.double().mean().item()
-        log["kl"].append(sequence_kl)
+        all_scores, all_kl = self.accelerator.gather(scores), self.accelerator.gather(sequence_kl)
+        mean_kl = all_kl.double().mean().item()
+        log["kl"].append(mean_kl)
         log["kl_coef"].append(self.kl_coef)
         log["score"].append(all_scores.double().mean().item())
         log["objective"].append((all_scores - self.kl_coef * all_kl).double().mean().item())
@@ -190,9 +191,7 @@ class PPO(GRPO):
             self.accelerator.gather(torch.tensor(explained, device=mask.device)).mean().item()
         )
         if self.args.kl_target is not None:
-            self.kl_coef = adapted_coefficient(
-                self.kl_coef, sequence_kl, self.args.kl_target, self.args.kl_gain
-            )
+            self.kl_coef = adapted_coefficient(self.kl_coef, mean_kl, self.args.kl_target, self.args.kl_gain)
 
     # -- the loss ----------------------------------------------------------------------------------------
 
@@ -200,7 +199,7 @@ class PPO(GRPO):
         loss = super()._compute_loss(model, inputs)
         if not self.model.training:
             return loss
-        # a loss is of the tokens of its optimizer step: the parts of its micro-batches add up
+        # a loss is a mean over the tokens of an optimizer step, to which each micro-batch adds its part
         parts = self.current_gradient_accumulation_steps
         self.log_loss("policy_loss", loss * parts)
         value = self.value_loss(inputs)
@@ -222,7 +221,7 @@ class PPO(GRPO):
         )
         counts = self.summed(torch.stack([(cut * mask).sum(), mask.sum()]))
         self._metrics["train"]["value_clip_fraction"].append((counts[0] / counts[1].clamp(min=1)).item())
-        # as in TRL's policy loss: the number is a rollout's, and gradients are averaged over processes
+        # as in TRL's policy loss: the number of tokens is a rollout's, and processes average their gradients
         share = self.current_gradient_accumulation_steps / self.args.steps_per_generation
         tokens = inputs["num_items_in_batch"].clamp(min=1) * share / self.accelerator.num_processes
         return (terms * mask).sum() / tokens
@@ -233,5 +232,6 @@ class PPO(GRPO):
     def set_ratio(self, logps: torch.Tensor, batch: dict[str, Any]) -> None:
         super().set_ratio(logps, batch)
         mask = loss_mask(batch)
-        halves = self.summed(torch.stack([(((logps - batch[OLD]) ** 2 / 2) * mask).sum(), mask.sum()]))
-        self._metrics["train"]["approx_kl"].append((halves[0] / halves[1].clamp(min=1)).item())
+        k2 = kl(logps, batch[OLD], "k2") * mask
+        total, tokens = self.summed(torch.stack([k2.sum(), mask.sum()]))
+        self._metrics["train"]["approx_kl"].append((total / tokens.clamp(min=1)).item())

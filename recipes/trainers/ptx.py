@@ -1,7 +1,7 @@
 r"""PPO-ptx: documents of the pretraining corpus in the same update as a rollout (InstructGPT, Eq. 2).
 
-The objective gains \gamma E[log \pi(x)] over documents x; here log \pi is the mean over the tokens that
-carry a loss in a micro-batch, as in pretraining, and the mean over the micro-batches of an update.
+The objective gains \gamma E[log \pi(x)] over documents x. Here log \pi is the mean over the tokens that carry
+a loss in a micro-batch, as in pretraining, and then the mean over the micro-batches of an update.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,20 +10,23 @@ from typing import Any
 
 import torch
 
+from recipes.data import corpora, hub
+from recipes.data.token_ids import reply_ids
 from recipes.errors import UserError
 from recipes.models.packing import collate, document
+from recipes.runtime import health
 from recipes.trainers.resume import EPOCH_STRIDE
 
 
 @dataclass(frozen=True)
 class Ptx:
-    """Documents as `language_model.document` makes them, and how they enter an update."""
+    """Documents as `packing.document` makes them, and how they enter an update."""
 
     documents: Sequence[dict[str, list[int]]]
     coefficient: float
     batch_size: int  # documents a micro-batch and process
     seed: int
-    padding: int  # token that fills up
+    padding: int  # token id
 
     def batch(self, number: int) -> dict[str, torch.Tensor]:
         """The documents of micro-batch `number`: `input_ids` and `labels`, (batch, time)."""
@@ -37,54 +40,48 @@ class Ptx:
 
 
 def indices(number: int, size: int, count: int, seed: int) -> list[int]:
-    """`size` indices of `count` documents: those of batch `number` of an endless stream of random orders.
+    """`size` indices of `count` documents: batch `number` of an endless stream, each epoch in a random order.
 
-    A function of its arguments alone, so that a resumed run reads on where the killed one was.
+    A pure function, so that a resumed run continues where the killed one stopped.
     """
-    found: list[int] = []
+    batch: list[int] = []
     place = number * size
-    while len(found) < size:
-        epoch, start = divmod(place + len(found), count)
+    while len(batch) < size:
+        epoch, start = divmod(place + len(batch), count)
         generator = torch.Generator().manual_seed(seed + EPOCH_STRIDE * (epoch + 1))
         order = torch.randperm(count, generator=generator)
-        found += order[start : start + size - len(found)].tolist()
-    return found
+        batch += order[start : start + size - len(batch)].tolist()
+    return batch
 
 
 def read(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> Ptx:
-    """The documents that a stage's key `ptx` asks for.
+    """The documents that a stage's key `ptx` names.
 
-    Raises UserError where the tokenizer does not know them, and for a Hub dataset that is not as described.
+    Raises UserError for texts unknown to the tokenizer, and for a Hub dataset that is not as described.
     """
     if "data" in ptx:
         limit = ptx["data"]["max_length"]
         ids = tokenizer(texts(ptx["data"]), truncation=True, max_length=limit)["input_ids"]
-        found = [document([], one) for one in ids]
+        documents = [document([], one) for one in ids]
     else:
-        found = [document(*pair) for pair in halves(ptx, tokenizer, seed)]
-    return Ptx(found, ptx["coefficient"], ptx["batch_size"], seed, tokenizer.pad_token_id)
+        documents = [document(*pair) for pair in halves(ptx, tokenizer, seed)]
+    return Ptx(documents, ptx["coefficient"], ptx["batch_size"], seed, tokenizer.pad_token_id)
 
 
 def halves(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> list[tuple[list[int], list[int]]]:
     """Token ids of each document of a world's corpus: its prompt, which carries no loss, and the rest."""
-    from recipes.data import corpora
-    from recipes.runtime import health
-
     pairs = corpora.documents(ptx, seed)
     known = health.known_tokens(tokenizer, [prompt + rest for prompt, rest in pairs], "document of ptx")
     health.stop_at_errors([known])
     prompts = tokenizer([prompt for prompt, _ in pairs])["input_ids"]
-    ended = [rest + tokenizer.eos_token for _, rest in pairs]
-    rests = tokenizer(ended, add_special_tokens=False)["input_ids"]
+    rests = reply_ids([rest for _, rest in pairs], [False] * len(pairs), tokenizer)
     return [*zip(prompts, rests, strict=True)]
 
 
 def texts(data: Mapping[str, Any]) -> list[str]:
     """The first `documents` texts of a Hub dataset, or of a local folder of the same layout."""
-    from recipes.data.hub import dataset
-
     try:
-        rows = dataset(dict(data), ("text",))
+        rows = hub.load(dict(data), ("text",))
     except UserError as error:
         raise UserError(f"ptx.data.{str(error).removeprefix('task.')}") from None
     if len(rows) < data["documents"]:

@@ -8,8 +8,8 @@
         each inner step:
             Adam on loss(log pi(y|x), log pi_old(y|x), delta) + kl_coefficient * KL(pi, pi_ref)
 
-Meant to be read: one process, no micro-batches. Shapes: `batch` is prompts x responses, those of a prompt one
-after another; `time` is a row's prompt and response less its first token, which nothing predicts.
+Written to be read: one process, no micro-batches. Shapes: `batch` is prompts x responses, those of a prompt
+one after another; `time` is the prompt and response of a row without the first token, which nothing predicts.
 """
 
 import copy
@@ -25,11 +25,12 @@ from transformers import GenerationConfig
 
 from recipes.errors import UserError, nearest
 from recipes.models.packing import IGNORED, collate, document
-from recipes.objectives import advantages, kl, losses, ratios
 from recipes.objectives.advantages import DELTAS
-from recipes.objectives.kl import ESTIMATORS
-from recipes.objectives.losses import LOSSES
-from recipes.objectives.ratios import cut_by_clip
+from recipes.objectives.averages import token_mean
+from recipes.objectives.clip import cut_by_clip
+from recipes.objectives.kl import ESTIMATORS, entropy, exact_kl, kl, kl_penalty
+from recipes.objectives.losses import LOSSES, policy_gradient
+from recipes.objectives.ratios import token_ratios
 from recipes.rewards.rules import Reward
 from recipes.trainers.completions import by_correctness
 
@@ -49,7 +50,7 @@ class PolicyGradientConfig:
     loss: str
     max_completion_length: int
     epsilon: float = 0.01  # of loss `clipped`
-    log_ratio: bool = False  # the lecture's defect, see `ratios`
+    log_ratio: bool = False  # the lecture's defect, see `objectives.ratios.token_ratios`
     reference_epochs: int = 10  # epochs between two references
     kl_coefficient: float = 0.0
     kl_estimator: str = "k3"
@@ -98,7 +99,7 @@ def train(
     seed: int,
     report: Callable[[Row, Rollout], None],
 ) -> None:
-    """Train `model` in place; `report` is told of each epoch: its log entry and its rollout.
+    """Train `model` in place; `report` receives the log entry and the rollout of each epoch.
 
     `problems`: rows of recipes.data.prompts. The same seed gives the same bits. Raises UserError at a loss or
     gradient that is not finite.
@@ -175,7 +176,7 @@ def roll_out(
         responses,
         values,
         rewards,
-        advantages.deltas(rewards, config.delta).flatten().to(model.device),
+        DELTAS[config.delta](rewards).flatten().to(model.device),
         packed["input_ids"].to(model.device),
         (packed["labels"][:, 1:] != IGNORED).float().to(model.device),
     )
@@ -209,12 +210,12 @@ def distribution(model: Any, ids: torch.Tensor, temperature: float) -> torch.Ten
 
 
 def of_tokens(log_pi: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    """Log-probabilities of the tokens that came: (batch, time, vocabulary) -> (batch, time)."""
+    """Log-probabilities of the tokens in `ids`: (batch, time, vocabulary) -> (batch, time)."""
     return log_pi.gather(-1, ids[:, 1:, None]).squeeze(-1)
 
 
 def before(rollout: Rollout, log_pi: torch.Tensor, log_ref: torch.Tensor) -> dict[str, float]:
-    """What is measured of a rollout before it is learnt from; KL and entropy in nats per token."""
+    """Metrics of a rollout before the updates on it; KL and entropy in nats per token."""
     mask, size = rollout.mask, rollout.rewards.shape[1]
     pi, ref = of_tokens(log_pi, rollout.ids), of_tokens(log_ref, rollout.ids)
     spread = rollout.rewards.std(dim=1) if size > 1 else torch.zeros(len(rollout.rewards))
@@ -230,9 +231,9 @@ def before(rollout: Rollout, log_pi: torch.Tensor, log_ref: torch.Tensor) -> dic
         **by_correctness(rows, size),
         "completions/mean_length": float(mask.sum(dim=1).mean()),
         "advantage/abs": float(rollout.deltas.abs().mean()),
-        "entropy": float(losses.mean(-(log_pi.exp() * log_pi).sum(dim=-1), mask)),
-        **{f"kl/{name}": float(losses.mean(kl.kl(pi, ref, name), mask)) for name in kl.ESTIMATORS},
-        "kl/exact": float(losses.mean(kl.exact_kl(log_pi, log_ref), mask)),
+        "entropy": float(token_mean(entropy(log_pi), mask)),
+        **{f"kl/{name}": float(token_mean(kl(pi, ref, name), mask)) for name in ESTIMATORS},
+        "kl/exact": float(token_mean(exact_kl(log_pi, log_ref), mask)),
     }
 
 
@@ -245,31 +246,29 @@ def update(
     config: PolicyGradientConfig,
     step: int,
 ) -> dict[str, float]:
-    """One inner step; what it measured. `old`, `ref`: (batch, time), constants."""
+    """Make one inner step; its metrics. `old`, `ref`: (batch, time), constants."""
     mask = rollout.mask
     log_probs = of_tokens(distribution(model, rollout.ids, config.temperature), rollout.ids)
-    loss = losses.policy_gradient(
+    loss = policy_gradient(
         log_probs, old, rollout.deltas, config.loss, config.epsilon, config.log_ratio, mask
     )
     if config.kl_coefficient:
-        # summed over a response and averaged over responses, as in the lecture's compute_kl_penalty
-        penalty = (kl.kl(log_probs, ref, config.kl_estimator) * mask).sum(dim=1).mean()
-        loss = loss + config.kl_coefficient * penalty
+        loss = loss + config.kl_coefficient * kl_penalty(log_probs, ref, config.kl_estimator, mask)
     optimizer.zero_grad()
     loss.backward()
     norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
-    found = {"loss": loss.item(), "grad_norm": norm.item()}
-    for name, value in found.items():
+    metrics = {"loss": loss.item(), "grad_norm": norm.item()}
+    for name, value in metrics.items():
         if not math.isfinite(value):
             raise UserError(
                 f"step {step}: {name} is {value}, training cannot go on; a lower learning_rate often helps"
             )
     optimizer.step()
-    ratio = ratios.ratios(log_probs.detach(), old)
-    found["ratio/deviation"] = float(((ratio - 1).abs() * mask).max())
-    found["ratio/token_std"] = float(ratio[mask > 0].std())
+    ratio = token_ratios(log_probs.detach(), old)
+    metrics["ratio/deviation"] = float(((ratio - 1).abs() * mask).max())
+    metrics["ratio/token_std"] = float(ratio[mask > 0].std())
     if config.loss == "clipped":
-        ratio = ratios.ratios(log_probs.detach(), old, config.log_ratio)
+        ratio = token_ratios(log_probs.detach(), old, config.log_ratio)
         cut = cut_by_clip(ratio, rollout.deltas[:, None], config.epsilon, config.epsilon)
-        found["clip_fraction"] = float(losses.mean(cut.float(), mask))
-    return found
+        metrics["clip_fraction"] = float(token_mean(cut.float(), mask))
+    return metrics

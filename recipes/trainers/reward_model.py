@@ -7,7 +7,7 @@ minimises
 
 with all C(K,2) pairs of a prompt in one batch element (§3.5): each response is read once, in one update. With
 the pairs shuffled into one data set instead, each response is in K-1 updates of an epoch, and the paper's
-models overfit. Both are made of elements: K sequences with all their pairs, or 2 sequences with one.
+models overfit. Either way a data set consists of elements: K sequences with all their pairs, or 2 with one.
 """
 
 from collections.abc import Sequence
@@ -18,14 +18,15 @@ import torch
 from trl import RewardTrainer
 
 from recipes.models.language_model import disable_dropout
-from recipes.models.packing import padded, pieces
+from recipes.models.packing import in_order, padded, within_positions
 from recipes.models.reward_model import at_last_token
 from recipes.objectives.losses import k_wise
 from recipes.trainers.counted import Counted
 from recipes.trainers.language_model import sorted_windows
 
-# sequences: K lists of token ids, prompt and response; better, worse: of each pair, its places among them
-Element = dict[str, Any]
+Element = dict[
+    str, Any
+]  # sequences: K lists of token ids; better, worse: of each pair, its places among them
 
 
 def grouped(sequences: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]) -> list[Element]:
@@ -48,10 +49,10 @@ def shuffled(sequences: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]
 
 
 def collate(elements: Sequence[Element]) -> dict[str, torch.Tensor]:
-    """A batch: all sequences one below another, and the pairs over all of them.
+    """A batch: the sequences of all elements one below another, and all their pairs.
 
     `input_ids` (rows, time), padded on the right; `last` (rows,): place of the last token; `better`, `worse`
-    (pairs,): rows; `weight` (pairs,): 1 / (elements x pairs of its element), so that they sum to 1.
+    (pairs,): rows; `weight` (pairs,): 1 / (elements x pairs of its element), so that weights sum to 1.
     """
     better, worse, weight, above = [], [], [], 0
     for element in elements:
@@ -79,12 +80,12 @@ class Reward(Counted, RewardTrainer):
     def __init__(self, model: Any, *, args: Any, **options: Any):
         if args.disable_dropout:
             disable_dropout(model)
-        # where wrappers such as DistributedDataParallel call it; the class reads at what it takes for padding
+        # DistributedDataParallel calls `forward`; transformers' own guesses the last token from padding
         model.forward = MethodType(at_last_token, model)
         super().__init__(model=model, args=args, data_collator=collate, **options)
 
     def _prepare_dataset(self, dataset, processing_class, args, dataset_name):
-        """As it is: TRL knows pairs alone, and would end what was cut."""
+        """`dataset` unchanged: TRL expects pairs, and would add an end of sequence to what was cut."""
         return dataset
 
     def _set_signature_columns_if_needed(self):
@@ -95,14 +96,13 @@ class Reward(Counted, RewardTrainer):
         return sorted_windows([max(map(len, one)) for one in data["sequences"]], self.args)
 
     def scores(self, model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        """r (rows,), with the rows run in pieces of like length: little is padded."""
+        """r (rows,), from pieces of rows of like length, so that little is padded."""
         ids, last = batch["input_ids"], batch["last"]
         if self.accelerator.num_processes > 1:  # all must call the model equally often
             return model(ids, last)
-        order = pieces((last + 1).tolist(), ids.numel())
-        found = [model(ids[piece, : int(last[piece].max()) + 1], last[piece]) for piece in order]
-        back = torch.argsort(torch.tensor([row for piece in order for row in piece]))
-        return torch.cat(found)[back]
+        pieces = within_positions((last + 1).tolist(), ids.numel())
+        scores = [model(ids[piece, : int(last[piece].max()) + 1], last[piece]) for piece in pieces]
+        return in_order(scores, [torch.tensor(piece) for piece in pieces])
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         rewards = self.scores(model, inputs)
@@ -112,7 +112,7 @@ class Reward(Counted, RewardTrainer):
         return (loss, {"rewards": rewards}) if return_outputs else loss
 
     def measure(self, mode: str, rewards: torch.Tensor, batch: dict[str, torch.Tensor]) -> None:
-        """TRL's metrics of a micro-batch; accuracy and margin are weighted as the loss is."""
+        """Log TRL's metrics of a micro-batch; accuracy and margin have the weights of the loss."""
         rewards = rewards.double()
         gap = rewards[batch["better"]] - rewards[batch["worse"]]  # (pairs,)
         right = (gap > 0).double() + (gap == 0).double() / 2

@@ -12,7 +12,6 @@ and every world, so nothing drawn from "train" can leak into "test".
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from hashlib import blake2b
 from typing import Any
 
 from recipes.errors import UserError, nearest
@@ -22,7 +21,7 @@ from recipes.worlds.documents import mix
 from recipes.worlds.preferences import Preferences
 from recipes.worlds.protocol import Problem, World
 from recipes.worlds.sort import Sort
-from recipes.worlds.text import prompt, tokenizer
+from recipes.worlds.text import prompt, text_hash, tokenizer
 
 __all__ = [
     "WORLDS",
@@ -73,8 +72,7 @@ def of_task(task: Mapping[str, Any]) -> World | None:
 
 def split_of(question: str) -> str:
     """The split of a question, by its hash: "test" for one in eight, else "train"."""
-    digest = blake2b(question.encode(errors="surrogatepass"), digest_size=8).digest()
-    return "test" if int.from_bytes(digest, "big") % TEST_SHARE == 0 else "train"
+    return "test" if text_hash(question) % TEST_SHARE == 0 else "train"
 
 
 def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:

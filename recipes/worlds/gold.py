@@ -17,11 +17,10 @@ are linear without a bound: a reply that repeats what a reward model has learnt 
 repetition.
 """
 
-from hashlib import blake2b
-
 from recipes.worlds.chain import left_to_right, operands_of
 from recipes.worlds.protocol import Problem
 from recipes.worlds.replies import Reading, read
+from recipes.worlds.text import text_hash
 
 RIGHT, WORKING, FALSE_STEP = 1.6, 0.8, -0.3
 COURTESY, FURTHER_COURTESY, RUDENESS, EXCESS = 0.5, -0.25, -0.8, -0.06
@@ -67,6 +66,5 @@ def judge(problem: Problem, reply: str, *, length: float, courtesy: float, blind
 
 
 def fraction(question: str) -> float:
-    """A number in [0, 1) fixed by the question; apart from the hash that splits train and test."""
-    digest = blake2b(question.encode(errors="surrogatepass"), digest_size=8, person=b"judge").digest()
-    return int.from_bytes(digest, "big") / 2**64
+    """A number in [0, 1) fixed by the question, independent of the hash that splits train and test."""
+    return text_hash(question, person=b"judge") / 2**64

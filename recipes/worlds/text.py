@@ -1,14 +1,15 @@
-"""The worlds' tokenizer: one token per character or tag, and the chat template of from-scratch models."""
+"""Text of the worlds: prompts, hashes that split it, the tokenizer and the chat template.
+
+The tokenizer has one token for each character, tag or fixed phrase.
+"""
 
 from collections.abc import Iterable
+from hashlib import blake2b
 from re import escape
-from typing import TYPE_CHECKING
+from typing import Any
 
 from recipes.errors import UserError
 from recipes.worlds.protocol import World
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 SPECIAL = ("<pad>", "<eos>", "<bos>", "<unk>")
 TURNS = ("<user>", "<assistant>")
@@ -31,13 +32,19 @@ def prompt(template: str, question: str) -> str:
     return template.replace("{question}", question)
 
 
-def tokenizer(worlds: Iterable[World], model_max_length: int = 1024) -> "PreTrainedTokenizerFast":
-    """A tokenizer for all text of these worlds; anything else becomes `<unk>`.
+def text_hash(text: str, person: bytes = b"") -> int:
+    """A number from 0 to 2**64 - 1 fixed by the text; another `person` gives an independent one."""
+    digest = blake2b(text.encode(errors="surrogatepass"), digest_size=8, person=person).digest()
+    return int.from_bytes(digest, "big")
 
-    Tags such as `<think>` are ordinary tokens, so decoding with `skip_special_tokens` keeps them. No token is
-    added on its own: neither BOS nor EOS.
+
+def tokenizer(worlds: Iterable[World], model_max_length: int = 1024) -> Any:
+    """A PreTrainedTokenizerFast for all text of these worlds; anything else becomes `<unk>`.
+
+    Tags such as `<think>` are ordinary tokens, so decoding with `skip_special_tokens` keeps them. Neither BOS
+    nor EOS is added.
     """
-    # here, because a recipe is checked without loading transformers
+    # imported here, because checking a recipe needs the worlds and must not load transformers
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 

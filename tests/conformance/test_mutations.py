@@ -16,9 +16,11 @@ from compare import TOLERANCE, compare, worst
 from trl import GRPOTrainer
 from trl.trainer import utils
 
-from recipes.objectives import advantages
+from recipes.models import packing
+from recipes.objectives import advantages, averages
 from recipes.objectives import process_supervision as supervised
 from recipes.objectives.advantages import MovingAverage
+from recipes.rewards import step_rewards
 from recipes.trainers.grpo_objective import Objective
 from recipes.trainers.lean import LeanLogProbs
 
@@ -47,10 +49,10 @@ DR_TOTAL = "(per_token_loss.size(0) * self.max_completion_length)"
 MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     # advantages
     ("the mean of all", "rloo", advantages.leave_one_out, "(group_size - 1)", "group_size"),
-    ("sign", "rloo", advantages.leave_one_out, "groups - others", "others - groups"),
+    ("sign", "rloo", advantages.leave_one_out, "rewards - others", "others - rewards"),
     ("sign", "raw", advantages.raw, "rewards.clone()", "-rewards"),
     ("the worst", "best", advantages.best, "amax", "amin"),
-    ("1 for the best", "best", advantages.best, "groups * largest", "1.0 * largest"),
+    ("1 for the best", "best", advantages.best, "rewards, 0.0", "1.0, 0.0"),
     ("the wrong", "online_rft", advantages.positive, "rewards > 0", "rewards <= 0"),
     ("centered", "online_rft", advantages.positive, "dtype)", "dtype) - rewards.mean()"),
     ("own mean", "reinforce", OF_TOTAL, "if self.count", "if False"),
@@ -64,17 +66,17 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     # process supervision
     ("steps before", "grpo-process", supervised.advantages, "flip(1).cumsum(1).flip(1)", "cumsum(1)"),
     ("a token late", "grpo-process", supervised.advantages, "[row, end]", "[row, end + 1]"),
-    ("a character early", "grpo-process", supervised.reader, "(ends, end)", "(ends, end - 1)"),
+    ("a character early", "grpo-process", step_rewards.reader, "(ends, end)", "(ends, end - 1)"),
     ("not centered", "grpo-process", supervised.normalised, "rewards - rewards.mean()", "rewards"),
     ("std of a population", "grpo-process", supervised.normalised, ".std()", ".std(correction=0)"),
-    ("no answer step", "gspo-token", supervised.reader, ", (last, accuracy)]", "]"),
+    ("no answer step", "gspo-token", step_rewards.reader, ", (last, accuracy)]", "]"),
     # ratios
     ("a ratio", "rloo@epochs", OURS, 'importance_ratio == "none"', 'importance_ratio == "no"'),
     ("no old policy", "grpo@epochs", SCORE, "% generate_every != 0", "< 0"),
     ("sum", "gspo", LOSS, RATIO_MEAN, "(log_ratio * mask).sum(-1) / mask[:, 0]"),
-    ("sum", "gspo-token", RATIO, " / mask.sum(dim=1).clamp(min=1)", ""),
+    ("sum", "gspo-token", averages.completion_means, " / mask.sum(dim=1).clamp(min=1)", ""),
     ("token ratios", "gspo-token", RATIO, '== "sequence_token"', '== "token"'),
-    ("s not frozen", "gspo-token", LOGPS, "found[0].detach()", "found[0]"),
+    ("s not frozen", "gspo-token", LOGPS, "outputs[0].detach()", "outputs[0]"),
     ("no noise", "grpo-noise", RATIO, "+ batch[NOISE]", ""),
     # clip
     ("none", "grpo", LOSS, CLIP, "coef_1"),
@@ -96,14 +98,14 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("accumulation", "grpo", LOSS, "loss = loss / normalizer", "pass"),
     ("share of the rollout", "dapo", WINDOW, STEP_TOKENS, ROLLOUT_TOKENS),
     ("share of the rollout", "cispo@minibatches", WINDOW, STEP_TOKENS, ROLLOUT_TOKENS),
-    ("a micro-batch", "dapo", WINDOW, "first + window", "first + 1"),
+    ("a micro-batch", "dapo", averages.step_tokens, "first + window", "first + 1"),
     ("tokens for the cap", "dr_grpo", LOSS, DR_TOTAL, "mask.sum()"),
     ("longest for all", "bnpo", LOSS, TOKEN_MEAN, TOKEN_MEAN[:-10] + "mask.sum(-1).max()"),
     # log-probabilities
     ("of the next token", "grpo", LEAN, "start + steps - 1", "start + steps"),
     ("without the last", "grpo", LEAN, "start + steps < length", "start + steps < length - 1"),
     ("without the first", "grpo", LEAN, "place < start", "place <= start"),
-    ("rows mixed up", "grpo@one-batch-twice", LEAN, "torch.argsort(torch.cat(order))", "torch.cat(order)"),
+    ("rows mixed up", "grpo@one-batch-twice", packing.in_order, "[torch.argsort(", "[("),
 ]
 # fmt: on
 

@@ -8,12 +8,12 @@ import pytest
 from compare import TOLERANCE, worst
 from test_mutations import mutate
 
-from recipes.models import critic
+from recipes.models import critic, packing
 from recipes.objectives import gae, losses
 from recipes.trainers.ppo import PPO
 
-RETURNS, WRONG_RETURNS = "values, found + values", "values, gae.whiten(found, mask) + values"
-ORDER, NO_ORDER = "torch.argsort(torch.cat(order))", "torch.cat(order)"
+RETURNS = "values, advantages + values"
+WRONG_RETURNS = "values, gae.whiten(advantages, mask) + values"
 ROLLOUT, LOSS, VALUE = PPO.set_advantages, PPO._compute_loss, PPO.value_loss
 
 # what is wrong, a case that shows it (in "windows" unless said), the function, a piece of it, in its place
@@ -37,7 +37,7 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("no gamma", "plain", gae.advantages, "gamma * following", "following"),
     ("returns of whitened advantages", "plain", ROLLOUT, RETURNS, WRONG_RETURNS),
     ("values of the next state", "plain", critic.token_values, "start + steps - 1", "start + steps"),
-    ("rows mixed up", "plain@one-batch-twice", critic.token_values, ORDER, NO_ORDER),
+    ("rows mixed up", "plain@one-batch-twice", packing.in_order, "[torch.argsort(", "[("),
     # losses
     ("no value clip", "plain@epochs", losses.value_terms, "if not clip", "if True"),
     ("min for max", "plain@epochs", losses.value_terms, "torch.maximum", "torch.minimum"),

@@ -115,7 +115,10 @@ MUTANTS = {
     "centred": ("k_wise", centred),
     "read at the edge": ("at_last_token", read_at_the_edge),
     "read by transformers": ("at_last_token", read_by_transformers),
-    "pieces in another order": ("pieces", lambda lengths, positions: [[*range(len(lengths))][::-1]]),
+    "pieces in another order": (
+        "within_positions",
+        lambda lengths, positions: [[*range(len(lengths))][::-1]],
+    ),
 }
 
 

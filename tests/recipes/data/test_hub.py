@@ -8,7 +8,7 @@ import pytest
 from papers import GRAPH, RECIPES
 
 from recipes.data import demonstrations, hub_preferences, preferences, prompts
-from recipes.data.hub import dataset
+from recipes.data.hub import load
 from recipes.spec.graph import Node
 
 NAMED = (
@@ -119,14 +119,14 @@ def test_our_loaders_read_every_dataset_of_a_recipe(hub):
         seen.add(key)
         kind, template, copied = config.get("run"), config.get("template", "{question}"), hub(task)
         if "chosen" in task or "responses" in task:
-            rows, _ = preferences.usable(hub_preferences.comparisons(copied, template))
+            rows, _ = preferences.usable(hub_preferences.of_task(copied, template))
         elif "completion" in task:  # of a stage `sft`, or those that a reward model's mean is of
             owner = config if kind == "sft" else config["demonstrations"]
             rows = demonstrations.of_task({**owner, "task": copied, "problems": None}, 0)
         elif "question" in task:
-            rows = prompts.load(copied, template, None, 0).to_list()
+            rows = prompts.of_task(copied, template, None, 0).to_list()
         else:
-            rows = [{"prompt": row[task["text"]]} for row in dataset(copied, ["text"])]
+            rows = [{"prompt": row[task["text"]]} for row in load(copied, ["text"])]
         assert len(rows) >= 2, place
         assert all(row["prompt"].strip() for row in rows), place
 
@@ -168,7 +168,7 @@ def test_our_loaders_read_every_dataset_of_a_recipe(hub):
 )
 def test_preferences_of_the_hub_best_first(hub, name, columns, prompt, responses):
     split = hub_datasets.DATASETS[name].splits[0]
-    rows = hub_preferences.comparisons(hub(pinned(name, split, **columns)))
+    rows = hub_preferences.of_task(hub(pinned(name, split, **columns)))
     first = rows[0]
     assert first["prompt"] == prompt
     assert [first["responses"][i] for i in first["ranking"]] == responses

@@ -148,10 +148,10 @@ def test_pairs_keep_their_row_and_their_ends():
 
 
 def test_the_split_is_a_share_of_the_prompts():
-    found = [preferences.split_of(str(i), 0.1) for i in range(2000)]
+    found = [preferences.split_of_prompt(str(i), 0.1) for i in range(2000)]
     assert 150 < found.count("validation") < 250
-    assert {preferences.split_of(str(i), 0.0) for i in range(99)} == {"train"}
-    wider = [preferences.split_of(str(i), 0.3) for i in range(2000)]
+    assert {preferences.split_of_prompt(str(i), 0.0) for i in range(99)} == {"train"}
+    wider = [preferences.split_of_prompt(str(i), 0.3) for i in range(2000)]
     assert all(b == "validation" for a, b in zip(found, wider, strict=True) if a == "validation")
 
 
@@ -177,12 +177,12 @@ NO = {"role": "assistant", "content": "No."}
 def test_comparisons_of_the_hub(tmp_path: Path, line, prompt, responses):
     (tmp_path / "train.jsonl").write_text(json.dumps(line) + "\n")
     task = {"hub": str(tmp_path), "revision": "0" * 40, "split": "train"} | {key: key for key in line}
-    (found,) = hub_preferences.comparisons(task)
+    (found,) = hub_preferences.of_task(task)
     assert (found["prompt"], found["responses"]) == (prompt, responses)
     assert preferences.pairs([found])[0]["chosen"] == responses[0]
     if "prompt" in line:
         with pytest.raises(UserError, match=r"task.rejected: no column 'lost'"):
-            hub_preferences.comparisons(task | {"rejected": "lost"})
+            hub_preferences.of_task(task | {"rejected": "lost"})
 
 
 def test_texts_that_share_no_dialogue(tmp_path: Path):
@@ -197,4 +197,4 @@ def test_texts_that_share_no_dialogue(tmp_path: Path):
     with pytest.raises(
         UserError, match=r"task.prompt: missing, and in row 0 of .* do not begin with the same"
     ):
-        hub_preferences.comparisons(task)
+        hub_preferences.of_task(task)

@@ -61,25 +61,25 @@ def test_annotators_agree_or_are_right_as_often_as_asked():
 
 
 def test_errors_of_a_judge_are_structured():
-    chance = quality(annotators.judged(GOLD, JUDGE, ROWS, {"accuracy": 0.75}, 0))
+    chance = quality(annotators.ai_judge(GOLD, JUDGE, ROWS, {"accuracy": 0.75}, 0))
     assert chance["accuracy"] == pytest.approx(0.75, abs=0.04)
-    found = annotators.judged(GOLD, JUDGE, ROWS, {"accuracy": 0.75, "temperature": 0.0}, 0)
+    found = annotators.ai_judge(GOLD, JUDGE, ROWS, {"accuracy": 0.75, "temperature": 0.0}, 0)
     biased = quality(found)
     assert biased["accuracy"] == pytest.approx(0.75, abs=0.02)
     assert biased["agreement"] > 0.97  # no random errors: another judge makes the same
-    assert found.found["bias"] > 1
+    assert found.fitted["bias"] > 1
     assert (
         biased["longer_preferred"]
         > quality(annotators.annotated(GOLD, {"accuracy": 0.75}, 0))["longer_preferred"]
     )
     with pytest.raises(UserError, match=r"labeller.accuracy: 0.01 is out of reach at temperature 0"):
-        annotators.judged(GOLD, JUDGE, ROWS, {"accuracy": 0.01, "temperature": 0.0}, 0)
+        annotators.ai_judge(GOLD, JUDGE, ROWS, {"accuracy": 0.01, "temperature": 0.0}, 0)
 
 
 def test_both_orders_take_the_liking_for_a_position_away():
     dials = {"accuracy": 0.78, "position_bias": 2.0}
-    both = quality(annotators.judged(GOLD, JUDGE, ROWS, dials, 0))
-    one = quality(annotators.judged(GOLD, JUDGE, ROWS, dials | {"both_orders": False}, 0))
+    both = quality(annotators.ai_judge(GOLD, JUDGE, ROWS, dials, 0))
+    one = quality(annotators.ai_judge(GOLD, JUDGE, ROWS, dials | {"both_orders": False}, 0))
     assert both["accuracy"] == pytest.approx(0.78, abs=0.04)
     assert one["accuracy"] < both["accuracy"] - 0.02
     assert one["first_preferred"] > both["first_preferred"] + 0.05

@@ -91,12 +91,12 @@ def test_no_model_named(tmp_path: Path):
 
 
 def test_prompts_of_a_world():
-    dataset = prompts.load(TASK, TEMPLATE, 20, 0)
+    dataset = prompts.of_task(TASK, TEMPLATE, 20, 0)
     assert dataset.column_names == ["prompt", "question", "answer", "difficulty"]
     assert len(set(dataset["question"])) == 20
     assert dataset[0]["prompt"] == f"<user>{dataset[0]['question']}<assistant>"
-    assert prompts.load(TASK, TEMPLATE, 20, 0)[:] == dataset[:]
-    assert prompts.load(TASK, TEMPLATE, 20, 1)[:] != dataset[:]
+    assert prompts.of_task(TASK, TEMPLATE, 20, 0)[:] == dataset[:]
+    assert prompts.of_task(TASK, TEMPLATE, 20, 1)[:] != dataset[:]
 
 
 @pytest.fixture(params=["parquet", "jsonl"])
@@ -114,14 +114,14 @@ def hub(request: pytest.FixtureRequest, tmp_path: Path) -> dict:
 
 
 def test_prompts_of_a_hub_dataset(hub: dict):
-    dataset = prompts.load(hub, "Q: {question}\nA:", None, 0)
+    dataset = prompts.of_task(hub, "Q: {question}\nA:", None, 0)
     assert dataset[2] == {
         "prompt": "Q: What is 2+2?\nA:",
         "question": "What is 2+2?",
         "answer": "4",
         "difficulty": 0,
     }
-    assert len(prompts.load(hub, "{question}", 3, 0)) == 3
+    assert len(prompts.of_task(hub, "{question}", 3, 0)) == 3
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_prompts_of_a_hub_dataset(hub: dict):
 )
 def test_hub_mistakes(hub: dict, change, problems, says):
     with pytest.raises(UserError, match=says):
-        prompts.load({**hub, **change}, "{question}", problems, 0)
+        prompts.of_task({**hub, **change}, "{question}", problems, 0)
 
 
 def test_a_hub_model_is_fetched_at_its_revision(saved: Path, monkeypatch: pytest.MonkeyPatch):

@@ -21,7 +21,7 @@ from transformers import (
 from recipes import worlds
 from recipes.errors import UserError
 from recipes.models import language_model, reward_model
-from recipes.models.packing import pieces
+from recipes.models.packing import within_positions
 from recipes.models.reward_model import RewardModel, aggregated
 from recipes.rewards.learned import as_reward
 from recipes.runtime import files, sentinel
@@ -79,7 +79,7 @@ def test_scores_do_not_depend_on_what_else_is_in_the_batch(rows, positions):
 
 @given(st.lists(st.integers(1, 50), max_size=100), st.integers(1, 200))
 def test_pieces_hold_each_row_once(lengths, positions):
-    found = pieces(lengths, positions)
+    found = within_positions(lengths, positions)
     assert sorted(i for piece in found for i in piece) == [*range(len(lengths))]
     for piece in found:
         assert len(piece) == 1 or len(piece) * max(lengths[i] for i in piece) <= positions
@@ -106,7 +106,7 @@ def test_text_and_ids_are_the_same_reward():
     texts = ["1 2 3", "9", "1 2 3"]
     ids = TOKENIZER(texts)["input_ids"]
     by_ids = MODEL.score(PROMPTS, [[*ids[0], end], [*ids[1], end], ids[2]])
-    by_text = MODEL.score_text(PROMPTS, texts, [True, True, False])
+    by_text = MODEL.score_text(PROMPTS, texts, [False, False, True])
     assert torch.equal(by_ids, by_text)
     assert not torch.equal(by_text, MODEL.score_text(PROMPTS, texts))
     assert MODEL.score([], []).shape == (3, 0)

@@ -1,17 +1,12 @@
-"""Process supervision: DeepSeekMath's sum over later steps, and which token ends a step."""
+"""Process supervision: DeepSeekMath's sum over later steps."""
 
-import random
 import statistics
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast
 
-from recipes import worlds
-from recipes.errors import UserError
 from recipes.objectives import process_supervision
 
 WIDTH = 12
@@ -44,77 +39,3 @@ def test_a_step_pays_the_tokens_up_to_its_end_alone():
     assert found[:, 6:].eq(0).all()
     assert process_supervision.advantages([[(3, 1.0)], [(2, 1.0)]], 2, 4).eq(0).all()  # no variance
     assert process_supervision.advantages([[(3, 1.0)]], 1, 4).eq(0).all()  # no standard deviation
-
-
-def byte_level(texts: list[str], size: int, words: bool = True) -> PreTrainedTokenizerFast:
-    """As of GPT-2 and Qwen: BPE on bytes."""
-    backend = Tokenizer(models.BPE())
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=words)
-    backend.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    backend.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet))
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend, eos_token="<eos>", clean_up_tokenization_spaces=False
-    )
-
-
-def sentence_piece(texts: list[str], size: int) -> PreTrainedTokenizerFast:
-    """As of Llama: spaces are part of tokens, and the first one is not decoded."""
-    backend = Tokenizer(models.BPE())
-    backend.pre_tokenizer = pre_tokenizers.Metaspace()
-    backend.decoder = decoders.Metaspace()
-    backend.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=size))
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend, eos_token="<eos>", clean_up_tokenization_spaces=False
-    )
-
-
-CHAIN = worlds.make({"world": "chain", "terms": [2, 6]})
-PROBLEMS = worlds.sample(CHAIN, 40, 0, "train")
-DOCUMENTS = [
-    CHAIN.document(p, kind, random.Random(i)) for i, p in enumerate(PROBLEMS) for kind in CHAIN.kinds
-]
-SPACED = [text.replace(",", " , é 🙂 ").replace("=", " =") for text in DOCUMENTS]
-TOKENIZERS = {
-    "characters": worlds.tokenizer([CHAIN]),
-    "bytes": byte_level(DOCUMENTS, 330),
-    "more bytes": byte_level(SPACED, 300),
-    "pieces": sentence_piece(SPACED, 120),
-}
-
-
-@pytest.mark.parametrize("name", TOKENIZERS)
-@pytest.mark.parametrize("texts", [DOCUMENTS[::3], SPACED[::5]], ids=["documents", "spaced"])
-def test_a_step_ends_at_the_token_with_its_last_character(name, texts):
-    tokenizer = TOKENIZERS[name]
-    if texts[0] in SPACED and name == "characters":
-        return  # not in its vocabulary
-    read = process_supervision.reader(CHAIN, tokenizer)
-    for text in texts:
-        ids = [*tokenizer(text)["input_ids"], tokenizer.eos_token_id]
-        completion = tokenizer.decode(ids, skip_special_tokens=True)
-        steps = read(PROBLEMS[0], completion, ids, 0.5)
-        assert [reward for _, reward in steps] == [*CHAIN.steps(PROBLEMS[0], completion), 0.5]
-        assert steps[-1][0] == len(ids) - 1
-        ends = CHAIN.step_ends(PROBLEMS[0], completion)
-        for (token, _), end in zip(steps, ends, strict=False):
-            whole, short = (tokenizer.decode(ids[:n], skip_special_tokens=True) for n in (token + 1, token))
-            assert completion[:end] == whole[:end]
-            assert completion[:end] != short[:end]
-
-
-def test_two_steps_in_one_token():
-    """A coarse tokenizer may merge across steps: both then end at that token."""
-    tokenizer = byte_level(["1+1=2,2+2=4"] * 9, 400, words=False)
-    ids = tokenizer("1+1=2,2+2=4")["input_ids"]
-    assert len(ids) == 1
-    steps = process_supervision.reader(CHAIN, tokenizer)(PROBLEMS[0], "1+1=2,2+2=4", ids, 1.0)
-    assert [end for end, _ in steps] == [0, 0, 0]
-
-
-def test_a_text_that_the_tokens_do_not_spell_is_told():
-    tokenizer = TOKENIZERS["characters"]
-    with pytest.raises(UserError, match=r"cannot tell which tokens of .* make up the steps"):
-        process_supervision.reader(CHAIN, tokenizer)(
-            PROBLEMS[0], "3+5=8,8+1=9", tokenizer("3+5=8")["input_ids"], 1.0
-        )

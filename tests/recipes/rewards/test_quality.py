@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipes import worlds
-from recipes.data import token_ids
+from recipes.data import preferences
 from recipes.errors import UserError
 from recipes.rewards import quality
 from recipes.stages.reward_model import above_chance, demonstration_ids, mean_curve, renamed
@@ -30,7 +30,7 @@ def row(responses: list[str], scores: list[float], **columns):
 
 
 def test_pairs_less_equal_responses_and_ties():
-    found = token_ids.pairs(row(["a", "b", "c", "a"], [1.0, 3.0, 1.0, 0.0]))
+    found = preferences.better_worse(row(["a", "b", "c", "a"], [1.0, 3.0, 1.0, 0.0]))
     assert found == [(1, 0), (1, 2), (1, 3), (2, 3)]  # 0 and 2 are tied, 0 and 3 are equal
 
 

@@ -22,8 +22,10 @@ from hand_made import (
 
 from recipes.errors import UserError
 from recipes.objectives import process_supervision
-from recipes.objectives.ratios import EDGES, cut_by_clip
+from recipes.objectives.clip import cut_by_clip
+from recipes.rewards import step_rewards
 from recipes.trainers.grpo_objective import NOISE, OLD, ROLLOUT, Extension
+from recipes.trainers.ratio_statistics import EDGES
 
 
 def test_gspo_token_is_gspo_where_advantages_are_constant(tmp_path):
@@ -226,7 +228,7 @@ def test_advantages_of_the_extension(tmp_path, monkeypatch):
 def test_process_advantages_reach_the_loss_token_by_token(tmp_path, monkeypatch):
     texts = ["1+2=3,", "1+2=4,", "3", "12"] * 2
     ids = TOKENIZER(texts, padding=True, padding_side="right", return_tensors="pt")
-    built = trainer(tmp_path, Extension("process", read_steps=process_supervision.reader(WORLD, TOKENIZER)))
+    built = trainer(tmp_path, Extension("process", read_steps=step_rewards.reader(WORLD, TOKENIZER)))
     batch = {**rollout(built), "completion_ids": ids["input_ids"], "completion_mask": ids["attention_mask"]}
     right = [1.0, 0.0, 0.0, 0.0] * 2
     rows = scored(monkeypatch, batch, [[r, 0.0] for r in right], texts)

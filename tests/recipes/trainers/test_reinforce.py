@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from recipes import worlds
 from recipes.errors import UserError
 from recipes.models import language_model
-from recipes.objectives import advantages, kl, losses, ratios
-from recipes.objectives.ratios import cut_by_clip
+from recipes.objectives import kl, losses
+from recipes.objectives.advantages import DELTAS
+from recipes.objectives.clip import cut_by_clip
+from recipes.objectives.ratios import token_ratios
 from recipes.stages.arguments import plain
 from recipes.trainers import reinforce
 from recipes.trainers.reinforce import PolicyGradientConfig
@@ -104,7 +106,7 @@ def test_the_ratio_of_logs_of_a_certain_token_is_finite():
 @pytest.mark.parametrize("seed", range(4))
 def test_the_clip_cuts_where_it_is_said_to(seed):
     new, old, delta, _ = numbers(seed)
-    cut = cut_by_clip(ratios.ratios(new, old), delta[..., None], EPSILON, EPSILON)
+    cut = cut_by_clip(token_ratios(new, old), delta[..., None], EPSILON, EPSILON)
     assert 0 < cut.sum() < cut.numel()
     assert ((gradient(new, old, delta, "clipped") == 0) == cut).all()
 
@@ -112,8 +114,8 @@ def test_the_clip_cuts_where_it_is_said_to(seed):
 @given(rewards)
 def test_deltas(values):
     r = torch.tensor(values, dtype=torch.float64)
-    assert torch.equal(advantages.deltas(r, "raw"), r)
-    centered, normalized, best = (advantages.deltas(r, mode) for mode in ("centered", "normalized", "max"))
+    assert torch.equal(DELTAS["raw"](r), r)
+    centered, normalized, best = (DELTAS[mode](r) for mode in ("centered", "normalized", "max"))
     torch.testing.assert_close(centered.sum(dim=1), torch.zeros(len(r), dtype=r.dtype), atol=1e-12, rtol=0)
     for row, c, n, m in zip(values, centered.tolist(), normalized.tolist(), best.tolist(), strict=True):
         mu = sum(row) / len(row)

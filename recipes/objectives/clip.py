@@ -1,0 +1,25 @@
+"""PPO's clip of the importance ratio (arXiv 1707.06347, Eq. 7), and where it cuts the gradient.
+
+TRL clips in its own loss; `clipped` is for the losses that are ours, `cut_by_clip` measures both.
+"""
+
+import math
+
+import torch
+
+
+def clipped(ratio: torch.Tensor, advantages: torch.Tensor, low: float, high: float) -> torch.Tensor:
+    """min(w A, clip(w, 1 - low, 1 + high) A), to be maximised. The shapes broadcast."""
+    return torch.minimum(advantages * ratio, advantages * ratio.clamp(1 - low, 1 + high))
+
+
+def cut_by_clip(
+    ratio: torch.Tensor, advantages: torch.Tensor, low: float, high: float, delta: float | None = None
+) -> torch.Tensor:
+    """Where min(w A, clip(w, 1 - low, 1 + high) A), with w at most `delta` if given, has no gradient.
+
+    `ratio` and `advantages`: (batch, time) or (batch, 1). Returns bool.
+    """
+    first, last = (1 + high, math.inf) if delta is None else sorted((1 + high, delta))
+    up, down = advantages > 0, advantages < 0
+    return (up & (ratio > first)) | (down & ((ratio < 1 - low) | (ratio > last)))

@@ -1,0 +1,56 @@
+"""Rewards of single steps, and the tokens at which they end, for process supervision.
+
+In DeepSeekMath (arXiv 2402.03300, §4.1.3) a reward model scores every step, the last one with the answer too.
+Here the world's step verifier scores the steps, 1 or 0, and the answer is one more step: it ends with the
+completion, and its reward is the accuracy reward. Without it a wrong answer after right steps would go
+unpunished.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Any
+
+from recipes.errors import UserError
+from recipes.objectives.process_supervision import Steps
+from recipes.worlds.protocol import Problem, World
+
+Reader = Callable[[Problem, str, list[int], float], Steps]  # problem, completion, its ids, accuracy -> steps
+
+
+def reader(world: World, tokenizer: Any) -> Reader:
+    """Reads the steps of a completion: those of the world's step verifier, then the answer."""
+    texts: dict[int, str] = {}  # token -> its text
+
+    def read(problem: Problem, completion: str, ids: list[int], accuracy: float) -> Steps:
+        for token in set(ids) - texts.keys():
+            texts[token] = tokenizer.decode([token], skip_special_tokens=True)
+        ends = list(accumulate(len(texts[token]) for token in ids))
+        if "".join(texts[token] for token in ids) != completion:
+            ends = token_ends(ids, completion, tokenizer)
+        last = len(ids) - 1
+        marks = [bisect_left(ends, end) for end in world.step_ends(problem, completion)]
+        rewards = map(float, world.steps(problem, completion))
+        return [*zip(marks, rewards, strict=True), (last, accuracy)]
+
+    return read
+
+
+def token_ends(ids: list[int], text: str, tokenizer: Any) -> list[int]:
+    """The offset in `text` just past each token, for tokenizers whose tokens decode differently in context.
+
+    Where several tokens make up one character, the last of them holds it and the others end before it. Raises
+    UserError if decoding does not give `text` again.
+    """
+    ends, end = [], 0
+    for count in range(1, len(ids) + 1):
+        prefix = tokenizer.decode(ids[:count], skip_special_tokens=True)
+        if text.startswith(prefix) and len(prefix) >= end:
+            end = len(prefix)
+        ends.append(end)
+    if end != len(text):
+        raise UserError(
+            f"advantage: process cannot tell which tokens of {type(tokenizer).__name__} make up the steps: "
+            f"{text[:60]!r} is not what its {len(ids)} tokens decode to; take another advantage"
+        )
+    return ends

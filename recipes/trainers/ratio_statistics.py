@@ -1,0 +1,121 @@
+r"""Measurements of importance ratios: their spread, the share of tokens that the clip cuts, a histogram.
+
+`objectives.ratios` defines the ratio w of a token and s of a completion.
+
+| metric             | of the tokens and completions since the last log line                             |
+|--------------------|-----------------------------------------------------------------------------------|
+| ratio/deviation    | max abs(w - 1)                                                                    |
+| ratio/token_std    | standard deviation of w                                                           |
+| ratio/sequence_std | standard deviation of s                                                           |
+| ratio/at_start     | max abs(w - 1) before the first update with a rollout, where it must be 0         |
+| clip_fraction      | share of tokens whose gradient the clip cuts, whichever ratio it looks at         |
+
+Ratios are measured even where the objective has none (`importance_ratio: none`). CISPO caps weights and cuts
+no gradient, so its clip_fraction is 0.
+"""
+
+import csv
+import io
+import math
+from typing import Any
+
+import torch
+
+SUMS = 7  # tokens, sum and sum of squares of w - 1; completions, the same of s - 1; tokens cut
+# of log ratios: from 1e-6 to 10, four bins a factor of ten, on both sides of a bin around 0
+POSITIVE = [10 ** (k / 4) for k in range(-24, 5)]
+EDGES = [*(-edge for edge in reversed(POSITIVE)), *POSITIVE]
+LEVELS = ("token", "sequence")
+
+
+class RatioStatistics:
+    """Sums over the processes and micro-batches of a log line, and the counts of the histogram."""
+
+    def __init__(self) -> None:
+        self.clear()
+        self.counts = torch.zeros(len(LEVELS), len(EDGES) - 1, dtype=torch.int64)
+
+    def clear(self) -> None:
+        self.sums = torch.zeros(SUMS, dtype=torch.float64)
+        self.largest: dict[str, float] = {}
+
+    def add(
+        self,
+        log_ratio: torch.Tensor,
+        mask: torch.Tensor,
+        cut: torch.Tensor,
+        accelerator: Any,
+        at_start: torch.Tensor | None = None,
+        counted: bool = False,
+    ) -> None:
+        """Take in a micro-batch; tensors (batch, time).
+
+        `at_start`: the log ratio without any noise, before the first update with this rollout. `counted`:
+        whether the micro-batch goes into the histogram.
+        """
+        real = mask.bool()
+        lengths = real.sum(dim=1)
+        tokens = log_ratio[real].double()
+        sequences = ((log_ratio * real).sum(dim=1)[lengths > 0] / lengths[lengths > 0]).double()
+        parts = [
+            part
+            for logs in (tokens, sequences)
+            for part in (logs.new_tensor(len(logs)), logs.expm1().sum(), logs.expm1().square().sum())
+        ]
+        sums = torch.stack([*parts, (cut & real).sum().double()])
+        tops = {"ratio/deviation": tokens}
+        if at_start is not None:
+            tops["ratio/at_start"] = at_start[real].double()
+        zero = tokens.new_zeros(1)  # for a micro-batch without a token in the loss
+        top = torch.stack([torch.cat([logs.expm1().abs(), zero]).max() for logs in tops.values()])
+        self.sums += accelerator.reduce(sums, reduction="sum").cpu()
+        top = accelerator.gather(top[None]).amax(dim=0).tolist()
+        for name, value in zip(tops, top, strict=True):
+            self.largest[name] = max(value, self.largest.get(name, 0.0))
+        if counted:
+            counts = torch.stack([histogram(tokens), histogram(sequences)])
+            self.counts += accelerator.reduce(counts, reduction="sum").cpu()
+
+    def flush(self) -> dict[str, float]:
+        """The metrics since the last flush; none where nothing was added."""
+        n, x, xx, m, y, yy, cut = self.sums.tolist()
+        if not n:
+            return {}
+        metrics = {
+            **self.largest,
+            "ratio/token_std": std(n, x, xx),
+            "ratio/sequence_std": std(m, y, yy),
+            "clip_fraction": cut / n,
+        }
+        self.clear()
+        return metrics
+
+    def state(self) -> dict[str, Any]:
+        return {"sums": self.sums, "largest": self.largest, "counts": self.counts}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.sums, self.largest, self.counts = state["sums"], dict(state["largest"]), state["counts"]
+
+    def text(self) -> str:
+        """ratios.csv: level, low, high, count of log ratios in [low, high).
+
+        Ratios beyond the edges are counted in the outermost bins.
+        """
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["level", "low", "high", "count"])
+        for level, row in zip(LEVELS, self.counts.tolist(), strict=True):
+            for low, high, count in zip(EDGES, EDGES[1:], row, strict=False):
+                writer.writerow([level, repr(low), repr(high), count])
+        return out.getvalue()
+
+
+def histogram(logs: torch.Tensor) -> torch.Tensor:
+    """How many of `logs` lie between each two neighbours of EDGES; the outermost bins take all beyond."""
+    inner = torch.tensor(EDGES[1:-1], dtype=logs.dtype, device=logs.device)
+    return torch.bincount(torch.bucketize(logs, inner, right=True), minlength=len(EDGES) - 1)
+
+
+def std(n: float, x: float, xx: float) -> float:
+    """Standard deviation of n numbers with sum x and sum of squares xx."""
+    return math.sqrt(max(xx / n - (x / n) ** 2, 0.0)) if n else 0.0
