@@ -1,4 +1,4 @@
-"""Best-of-n from N samples an item: what the reply that scores best of n would be worth. Pure functions."""
+"""Best-of-n from N samples an item: the value of the reply that a proxy scores best of n. Pure functions."""
 
 from math import comb
 
@@ -8,28 +8,28 @@ from evals.passk import Floats
 
 
 def weights(proxy: Floats, n: int) -> Floats:
-    """(items, samples) the chance that each sample is the best by `proxy` of n drawn without replacement.
+    """(items, samples): the chance that a sample is the best by `proxy` of n drawn without replacement.
 
     Nakano et al. 2021 (WebGPT), App. I; Gao et al. 2022, §2: the reply of rank i, from the lowest, is the
     best of n with chance C(i-1, n-1) / C(N, n). Over ranks i <= m these add up to C(m, n) / C(N, n), the
-    chance that all n are among the m lowest; equal samples share the chance of their ranks alike.
-    Raises ValueError unless 1 <= n <= N.
+    chance that all n are among the m lowest. Samples with equal scores share the chances of their ranks
+    equally. Raises ValueError unless 1 <= n <= N.
     """
     drawn = proxy.shape[1]
     if not 1 <= n <= drawn:
         raise ValueError(f"n must be between 1 and the number of samples an item, {drawn}; got {n}")
     among = np.array([comb(m, n) / comb(drawn, n) for m in range(drawn + 1)])  # (samples + 1,)
-    found = np.empty(proxy.shape)
+    chances = np.empty(proxy.shape)
     for item, scores in enumerate(proxy):
         ordered = np.sort(scores)
         below, upto = np.searchsorted(ordered, scores), np.searchsorted(ordered, scores, side="right")
-        found[item] = (among[upto] - among[below]) / (upto - below)
-    return found
+        chances[item] = (among[upto] - among[below]) / (upto - below)
+    return chances
 
 
 def best_of_n(values: Floats, proxy: Floats, n: int) -> Floats:
-    """(items,) expected value of the best of n samples by `proxy`: unbiased, over every n-subset of the N.
+    """(items,): expected value of the best of n samples by `proxy`; unbiased, over every n-subset of the N.
 
-    `values`, (items, samples), are what the replies are worth: their gold, or the proxy itself.
+    `values` (items, samples) are the values of the replies: their gold, or the proxy itself.
     """
     return (weights(proxy, n) * values).sum(axis=1)

@@ -1,7 +1,7 @@
 """Run one task of a recipe through lm-eval and keep every sample.
 
-lm-eval's own reduction of `repeats` is not used: without a filter it scores the first sample alone and drops
-the rest. Instead its filters and its `process_results` score each sample as if it were the only one.
+lm-eval itself would reduce the `repeats` of an item: without a filter it scores the first sample and drops
+the rest. Instead its filters and its `process_results` are applied to each sample as if it were the only one.
 """
 
 import random
@@ -26,15 +26,15 @@ from recipes.worlds.answers import answer, formatted
 
 TASKS = Path(__file__).parent / "tasks"
 FEWSHOT_SEED = 1234  # lm-eval's default
-NO_ANSWER = ("[invalid]", "[none]")  # what lm-eval's filters say when they find nothing
+NO_ANSWER = ("[invalid]", "[none]")  # what lm-eval's filters return when they find nothing
 
 Row = dict[str, Any]  # one item, see `sample`
 
 
 def load(task: EvalTask, folder: Path = TASKS) -> Task:
-    """The lm-eval task with this recipe's samples and decoding. Raises UserError for a name it does not know.
+    """The lm-eval task with this recipe's samples and decoding. Raises UserError for an unknown name.
 
-    An lm-eval name is looked up among the YAMLs of `folder` first, then in lm-eval's own thousands.
+    An lm-eval name is looked up among the YAMLs of `folder` first, then among lm-eval's own thousands.
     """
     where = f"evals.tasks.{task.name}"
     if task.lm_eval is None:
@@ -67,7 +67,7 @@ def load(task: EvalTask, folder: Path = TASKS) -> Task:
 def sample(task: EvalTask, lm: LM, seed: int, folder: Path = TASKS) -> list[Row]:
     """Draw and score `task.samples` completions of each item; the same seed gives the same completions.
 
-    A row, one an item, has "task", "item", "question", "answer", "difficulty" (None where a task has none),
+    Each item has a row with "task", "item", "question", "answer", "difficulty" (None where a task has none),
     and lists with an entry a sample: "completions" (`Completion`s), "correct" (None where nothing verifies
     the task), "tokens", "truncated", "formatted" and "votes" (its answer in the vote of maj@k, or None).
     Raises UserError for an unknown task or too few items.
@@ -92,14 +92,14 @@ def sample(task: EvalTask, lm: LM, seed: int, folder: Path = TASKS) -> list[Row]
         loaded.apply_filters()
         for instance, row in zip(loaded.instances, rows, strict=True):
             _score(loaded, instance, row)
-    if stated := _stated(task):
+    if reader := _answer_reader(task):
         for row in rows:
-            row["votes"] = [stated(completion) for completion in row["completions"]]
+            row["votes"] = [reader(completion) for completion in row["completions"]]
     return rows
 
 
-def _stated(task: EvalTask) -> Callable[[str], str | None] | None:
-    """How a world without tags reads the answer of a completion; None for all others."""
+def _answer_reader(task: EvalTask) -> Callable[[str], str | None] | None:
+    """The function by which a world without tags reads the answer of a completion; None for other worlds."""
     world = of_task(task.problems or {})
     return getattr(world, "stated", None)
 
@@ -134,11 +134,11 @@ def _score(loaded: Task, instance: Any, row: Row) -> None:
 
 
 def vote(filtered: Any, is_answer: bool) -> str | None:
-    """The answer a completion votes for: the boxed or tagged one, else what the task's filter made of it."""
+    """The answer that a completion votes for: the boxed or tagged one, or else what the filter gave."""
     if not isinstance(filtered, str):
         return None
     inside = boxed(filtered)
-    found = answer(filtered) if inside is None else inside
-    if found is None and is_answer and filtered not in NO_ANSWER:
+    given = answer(filtered) if inside is None else inside
+    if given is None and is_answer and filtered not in NO_ANSWER:
         return filtered
-    return found
+    return given

@@ -8,23 +8,23 @@ from evals.best_of_n import best_of_n
 from evals.passk import Bools, Floats, interval, majority_at_k, pass_at_k, resamples, variance
 
 Row = dict[str, Any]
-DIGITS = 9  # decimals of a score that count: a formula's rounding is no preference
+DIGITS = 9  # decimals that count when scores are compared: rounding errors decide nothing
 
 
 def summary(rows: list[Row], k: tuple[int, ...]) -> dict[str, Any]:
-    """{"items", "samples", "metrics": {name: {"value", "low", "high"}}, "variance": {"items", "sampling"}};
-    the last, as the metrics of right answers, only of a task that something verifies.
+    """{"items", "samples", "metrics": {name: {"value", "low", "high"}}, "variance": {"items", "sampling"}}.
 
-    Lengths are in generated tokens, the end-of-sequence token included. A metric over nothing (the length of
-    right answers when none is right) has the value None.
+    The variance and the metrics of right answers are there only where something verifies the task. Lengths
+    are in generated tokens, the end-of-sequence token included. A metric of nothing (the length of right
+    answers when none is right) is None.
     """
     resampled = resamples(len(rows))
     metrics = {}
     for name, (numerator, denominator) in ratios(rows, k).items():
         value, low, high = interval(numerator, denominator, resampled)
         metrics[name] = {"value": _number(value), "low": _number(low), "high": _number(high)}
-    found = {"items": len(rows), "samples": len(rows[0]["tokens"]), "metrics": metrics}
-    return found | ({"variance": variance(_correct(rows))} if verified(rows) else {})
+    result = {"items": len(rows), "samples": len(rows[0]["tokens"]), "metrics": metrics}
+    return result | ({"variance": variance(_correct(rows))} if verified(rows) else {})
 
 
 def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Floats]]:
@@ -33,19 +33,19 @@ def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Float
     formatted = np.array([row["formatted"] for row in rows], dtype=float)
     truncated = np.array([row["truncated"] for row in rows], dtype=float)
     ones = np.ones(len(rows))
-    found = right(rows, k, tokens) if verified(rows) else {}
-    found |= {
+    metrics = right(rows, k, tokens) if verified(rows) else {}
+    metrics |= {
         "format_rate": (formatted.mean(axis=1), ones),
         "truncation_rate": (truncated.mean(axis=1), ones),
         "length": (tokens.mean(axis=1), ones),
     }
-    for difficulty, there in _difficulties(rows).items():
-        found[f"length/difficulty={difficulty}"] = (tokens.mean(axis=1) * there, there)
-    return found | {name: (values, ones) for name, values in preference(rows, k).items()}
+    for difficulty, has_it in _difficulties(rows).items():
+        metrics[f"length/difficulty={difficulty}"] = (tokens.mean(axis=1) * has_it, has_it)
+    return metrics | {name: (values, ones) for name, values in scores(rows, k).items()}
 
 
 def verified(rows: list[Row]) -> bool:
-    """Whether there is right and wrong in these rows."""
+    """Whether something has judged these rows right or wrong."""
     return rows[0]["correct"][0] is not None
 
 
@@ -54,17 +54,17 @@ def right(rows: list[Row], k: tuple[int, ...], tokens: Floats) -> dict[str, tupl
     correct = _correct(rows)
     votes = [row["votes"] for row in rows]
     ones = np.ones(len(rows))
-    found = {"accuracy": (correct.mean(axis=1), ones)}
-    found |= {f"pass@{n}": (pass_at_k(correct, n), ones) for n in k}
-    found |= {f"maj@{n}": (majority_at_k(correct, votes, n), ones) for n in k}
-    found |= {
+    metrics = {"accuracy": (correct.mean(axis=1), ones)}
+    metrics |= {f"pass@{n}": (pass_at_k(correct, n), ones) for n in k}
+    metrics |= {f"maj@{n}": (majority_at_k(correct, votes, n), ones) for n in k}
+    metrics |= {
         "length_correct": ((tokens * correct).sum(axis=1), correct.sum(axis=1).astype(float)),
         "length_incorrect": ((tokens * ~correct).sum(axis=1), (~correct).sum(axis=1).astype(float)),
         "distinct_answers": (np.array([float(len(set(row) - {None})) for row in votes]), ones),
     }
-    for difficulty, there in _difficulties(rows).items():
-        found[f"accuracy/difficulty={difficulty}"] = (correct.mean(axis=1) * there, there)
-    return found
+    for difficulty, has_it in _difficulties(rows).items():
+        metrics[f"accuracy/difficulty={difficulty}"] = (correct.mean(axis=1) * has_it, has_it)
+    return metrics
 
 
 def _correct(rows: list[Row]) -> Bools:
@@ -73,34 +73,34 @@ def _correct(rows: list[Row]) -> Bools:
 
 
 def _difficulties(rows: list[Row]) -> dict[int, Floats]:
-    """Difficulty -> (items,) 1 where an item has it, of those there are."""
+    """Difficulty -> (items,), 1 where an item has it."""
     of = np.array([-1 if row["difficulty"] is None else row["difficulty"] for row in rows])
     return {value: (of == value).astype(float) for value in sorted(set(of.tolist()) - {-1})}
 
 
-def preference(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
-    """Metric -> (items,) of what evals/preference.py has scored: gold, win_rate, proxy, kl, best-of-n.
+def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
+    """Metric -> (items,) from the scores of evals/scores.py: gold, win_rate, proxy, kl, best-of-n.
 
-    A win is a sample whose gold is above that of the world's own reply; a tie is half of one.
+    A sample wins where its gold is above that of the world's own reply; a tie counts half.
     """
     scored = {
         name: np.round(np.array([row[name] for row in rows], dtype=float), DIGITS)  # (items, samples)
         for name in ("gold", "proxy", "logratio")
         if name in rows[0]
     }
-    found = {}
+    metrics = {}
     if "gold" in scored:
         rival = np.round(np.array([[row["reference_gold"]] for row in rows]), DIGITS)  # (items, 1)
-        found["gold"] = scored["gold"].mean(axis=1)
-        found["win_rate"] = ((scored["gold"] > rival) + 0.5 * (scored["gold"] == rival)).mean(axis=1)
+        metrics["gold"] = scored["gold"].mean(axis=1)
+        metrics["win_rate"] = ((scored["gold"] > rival) + 0.5 * (scored["gold"] == rival)).mean(axis=1)
     if "proxy" in scored:
-        found["proxy"] = scored["proxy"].mean(axis=1)
+        metrics["proxy"] = scored["proxy"].mean(axis=1)
         for name in ("gold", "proxy"):
             if name in scored:
-                found |= {f"{name}/bon@{n}": best_of_n(scored[name], scored["proxy"], n) for n in k}
+                metrics |= {f"{name}/bon@{n}": best_of_n(scored[name], scored["proxy"], n) for n in k}
     if "logratio" in scored:
-        found["kl"] = scored["logratio"].mean(axis=1)
-    return found
+        metrics["kl"] = scored["logratio"].mean(axis=1)
+    return metrics
 
 
 def _number(value: float) -> float | None:

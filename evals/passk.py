@@ -1,8 +1,8 @@
 """pass@k and maj@k from n samples an item, with intervals. Pure functions on arrays.
 
 `correct` is (items, samples) of bool, `answers` (items, samples) of str or None (no answer: it never votes).
-Every metric is a ratio of two sums over items and travels as a pair of per-item arrays `numerator`,
-`denominator`, each (items,); a plain mean over items has denominator 1. avg@n is accuracy.
+Every metric is a ratio of two sums over items, given as two arrays `numerator` and `denominator`, each
+(items,); a plain mean over items has denominator 1. avg@n is accuracy.
 """
 
 from collections.abc import Sequence
@@ -35,11 +35,11 @@ def majority_at_k(correct: Bools, answers: Answers, k: int) -> Floats:
 
     Exact, not simulated. A tie goes to the answer seen first; in a random order each tied answer is first
     equally often, so a winner tied with t others counts 1 / (t + 1). An answer is worth the mean correctness
-    of the samples that gave it, and a subset without answers 0: maj@1 = accuracy if no answer means wrong.
-    Raises ValueError unless 1 <= k <= n.
+    of the samples that gave it, and a subset without answers 0. So maj@1 is the accuracy, if samples without
+    an answer are wrong. Raises ValueError unless 1 <= k <= n.
     """
     _samples(correct, k)
-    return np.array([_majority(right, said, k) for right, said in zip(correct, answers, strict=True)])
+    return np.array([_majority(right, given, k) for right, given in zip(correct, answers, strict=True)])
 
 
 def _majority(correct: Bools, answers: Sequence[str | None], k: int) -> float:
@@ -51,9 +51,9 @@ def _majority(correct: Bools, answers: Sequence[str | None], k: int) -> float:
     rivals that reach j too: the integral of u^t over [0, 1] is the wanted 1 / (t + 1), by Gauss-Legendre.
     """
     votes: dict[str, list[bool]] = {}
-    for right, said in zip(correct, answers, strict=True):
-        if said is not None:
-            votes.setdefault(said, []).append(bool(right))
+    for right, answer in zip(correct, answers, strict=True):
+        if answer is not None:
+            votes.setdefault(answer, []).append(bool(right))
     n, p, sizes = len(answers), k / len(answers), [len(rights) for rights in votes.values()]
     nodes, weights = np.polynomial.legendre.leggauss(len(sizes) // 2 + 1)  # exact up to degree len(sizes) + 1
     u, du = (nodes + 1) / 2, weights / 2  # (nodes,) on [0, 1]
@@ -87,7 +87,7 @@ def _times(law: Floats, rival: Floats, u: Floats) -> Floats:
 
 
 def resamples(items: int, draws: int = 2000, seed: int = 0) -> Floats:
-    """(draws, items) how often each item occurs in each bootstrap resample of the items."""
+    """(draws, items): how often each item occurs in each bootstrap resample of the items."""
     rng = np.random.default_rng(seed)
     return rng.multinomial(items, np.full(items, 1 / items), size=draws).astype(float)
 
@@ -97,10 +97,10 @@ def interval(
 ) -> tuple[float, float, float]:
     """(value, low, high) of sum(numerator) / sum(denominator): percentile bootstrap over items.
 
-    A resampled item brings its samples along, so replicates spread by the variance of items and by that of
-    sampling: the first stage of a two-stage sample carries both. Drawing samples again inside an item would
-    count sampling twice and, as repeats hide distinct samples, push pass@k below its own value.
-    All NaN when the denominator is 0 (the length of right answers when none is right).
+    Items are resampled together with their samples, so the replicates vary by items and by sampling: in a
+    two-stage sample the first stage carries both. Resampling inside an item would count sampling twice and,
+    as repeats replace distinct samples, push pass@k below its value. All NaN where the denominator is 0 (the
+    length of right answers when none is right).
     """
     if not denominator.sum():
         return np.nan, np.nan, np.nan
@@ -111,17 +111,18 @@ def interval(
 
 
 def variance(correct: Bools) -> dict[str, float]:
-    """The variance of the mean accuracy in its two parts: {"items", "sampling"}; their sum is the whole.
+    """The variance of the mean accuracy, split in two parts that add up to it: {"items", "sampling"}.
 
-    One-way random effects: an item's samples vary by p(1 - p), items by the spread of p. More samples an item
-    shrink only "sampling". With one sample an item the two cannot be told apart: all is "items".
+    One-way random effects: the samples of an item vary by p(1 - p), the items by the spread of p. More
+    samples an item shrink only "sampling". With one sample an item the two cannot be separated, and all is
+    "items".
     """
     items, n = correct.shape
     if items < 2:
         return {"items": 0.0, "sampling": 0.0}
-    whole = float(correct.mean(axis=1).var(ddof=1)) / items
+    total = float(correct.mean(axis=1).var(ddof=1)) / items
     sampling = float(correct.var(axis=1, ddof=1).mean()) / n / items if n > 1 else 0.0
-    return {"items": max(whole - sampling, 0.0), "sampling": sampling}
+    return {"items": max(total - sampling, 0.0), "sampling": sampling}
 
 
 def _samples(correct: Bools, k: int) -> int:

@@ -1,4 +1,4 @@
-"""The functions problems.yaml names: where its documents come from and how a completion is scored."""
+"""The functions that problems.yaml names: where its documents come from and how a completion is scored."""
 
 import json
 from collections.abc import Callable
@@ -18,13 +18,16 @@ ITEMS_SEED = 0  # a benchmark is a fixed set: the same items for every arm, seed
 
 def dataset(spec: dict[str, Any], items: int, template: str, **_: Any) -> dict[str, Dataset]:
     """The first `items` held-out problems of a recipe's `task`, `spec`. Raises UserError if it has fewer."""
-    found: list[tuple[str, str, int | None]]
+    problems: list[tuple[str, str, int | None]]
     if "world" in spec:
-        found = [(p.question, p.answer, p.difficulty) for p in sample(make(spec), items, ITEMS_SEED, "test")]
+        problems = [
+            (p.question, p.answer, p.difficulty) for p in sample(make(spec), items, ITEMS_SEED, "test")
+        ]
     else:
-        found = [(question, answer, None) for question, answer, _ in hub.problems(spec)[:items]]
-        if len(found) < items:
-            raise UserError(f"items: {items} asked, but {spec['hub']} split {spec['split']} has {len(found)}")
+        problems = [(question, answer, None) for question, answer, _ in hub.problems(spec)[:items]]
+        if len(problems) < items:
+            available = len(problems)
+            raise UserError(f"items: {items} asked, but {spec['hub']} split {spec['split']} has {available}")
     rows = [
         {
             "question": question,
@@ -33,13 +36,13 @@ def dataset(spec: dict[str, Any], items: int, template: str, **_: Any) -> dict[s
             "prompt": prompt(template, question),
             "spec": json.dumps(spec, sort_keys=True),
         }
-        for question, answer, difficulty in found
+        for question, answer, difficulty in problems
     ]
     return {"test": Dataset.from_list(rows)}
 
 
 def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, float]:
-    """Score one completion of one problem: NaN, neither right nor wrong, where the task has no `verifier`."""
+    """Score one completion of a problem; NaN where nothing verifies the task."""
     problem = Problem(doc["question"], doc["answer"], doc["difficulty"])
     verifier = _verifier(doc["spec"])
     return {"accuracy": float(verifier(problem, results[0])) if verifier else nan}

@@ -44,9 +44,7 @@ NEEDED = ("prompt", "question", "answer", "difficulty", "responses", "ranking", 
 COLUMNS = (*NEEDED, "truncated")
 SPLITS = ("train", "validation")
 SKIPPED = ("empty", "nan", "equal", "tie", "rows")
-MANY = (
-    0.10  # Above a tenth of rows without a pair, the prompts learnt from are no longer those that were meant.
-)
+MANY = 0.10  # share of rows without a pair; above it the prompts learnt from are not those that were meant
 
 
 def save(rows: Sequence[Preference], folder: Path) -> None:

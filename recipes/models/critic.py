@@ -15,9 +15,7 @@ from recipes.models.language_model import disable_dropout
 from recipes.models.packing import in_order, longest_first, to_the_left
 from recipes.models.reward_model import parts, read_out
 
-AWAY = (
-    7_919  # added to the seed: a policy that was itself made from nothing would else start with equal weights
-)
+AWAY = 7_919  # added to the seed, or a policy made from nothing and its critic would start with equal weights
 
 
 class Critic(nn.Module):

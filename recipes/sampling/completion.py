@@ -1,12 +1,12 @@
-"""A completion that remembers how it ended, as it passes through lm-eval as plain text."""
+"""A completion that keeps its tokens and how it ended while it passes through lm-eval as plain text."""
 
 from collections.abc import Sequence
 
 
 class Completion(str):
-    """Text with `tokens` (generated, the end-of-sequence token included) and `truncated` (it never came).
+    """Text with the number of its `tokens`, the end-of-sequence token included, and their `ids`.
 
-    `ids` are those tokens, and `context` the prompt's.
+    `truncated`: whether that token never came. `context`: the prompt's token ids.
     """
 
     tokens: int

@@ -1,9 +1,10 @@
-"""Sampling of completions for small models: the same law as `generate`, from a third of the time.
+"""Sampling of completions for small models: from the distribution of `generate`, in a third of its time.
 
-With a small model most of a decoding step of `generate` is bookkeeping, and a batch runs to its longest row.
-Here a step is a few matrix products, a prompt is read once for all its completions, and rows that have ended
-leave the batch. The log-probabilities of the drawn tokens come with them, which saves the pass for the old
-ones. Knows Qwen3's architecture (arXiv 2505.09388 §2) alone; a test holds it to transformers' own.
+With a small model most of a decoding step of `generate` is bookkeeping, and a batch runs as long as its
+longest row. Here a step is a few matrix products, a prompt is read once for all its completions, and rows
+that have ended leave the batch. The log-probabilities of the drawn tokens are returned too, which saves a
+forward pass for the old ones. Supports Qwen3's architecture (arXiv 2505.09388 §2) only; a test compares it
+with transformers.
 """
 
 from collections.abc import Sequence
@@ -15,17 +16,14 @@ from torch.nn import functional
 from recipes.errors import UserError
 
 NEVER = -1e9  # added to an attention score; finite, so that a row of padding alone has no NaN
-
-
-CROWDED = 0.8  # once less of the rows than this go on, the others are dropped: a copy of the cache
-
+CROWDED = 0.8  # once a smaller share of the rows goes on, the others are dropped, which copies the cache
 
 # of each layer: keys and values (rows, heads, time, head_dim)
 Cache = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 class Decoder:
-    """One step of a Qwen3 policy with its weights as they are now. Raises UserError for another model."""
+    """Decoding steps of a Qwen3 policy, with its present weights. Raises UserError for another model."""
 
     def __init__(self, model: Any):
         config = model.config
@@ -45,7 +43,7 @@ class Decoder:
 
     @staticmethod
     def weights(layer: Any) -> tuple[torch.Tensor, ...]:
-        """A layer's weights, those that read the same input in one."""
+        """A layer's weights; matrices that read the same input are joined."""
         attention, mlp = layer.self_attn, layer.mlp
         return (
             layer.input_layernorm.weight,

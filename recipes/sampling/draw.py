@@ -1,4 +1,4 @@
-"""Completions of a policy, drawn for a stage that keeps some of them or all."""
+"""Completions of a policy, drawn for a stage that keeps some or all of them."""
 
 import contextlib
 import sys
@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from lm_eval.api.instance import Instance
+
 from recipes.errors import UserError
-from recipes.runtime.progress import Progress
+from recipes.runtime.progress import Progress, reporter
+from recipes.sampling import engine
+from recipes.sampling.completion import Completion
 
 FORMULA = (
     "2 x parameters x tokens of prompts and completions (generation); 0 where the engine hides its model"
@@ -39,9 +44,9 @@ def at_least_one(name: str, value: int | None) -> None:
 
 @dataclass(frozen=True)
 class Drawn:
-    """`completions` (evals.completion.Completion), `num_generations` of each prompt one after another."""
+    """The completions of each prompt, `num_generations` of them, one prompt's after another's."""
 
-    completions: Sequence[Any]
+    completions: Sequence[Completion]
     tokens: int  # of all of them and their prompts
     parameters: int  # of the policy; 0 where the engine hides it
 
@@ -55,13 +60,7 @@ def draw(
     seed: int,
     progress: Progress,
 ) -> Drawn:
-    """Sample with the engine of evaluations, `config["backend"]`; one seed always gives the same."""
-    import torch
-    from lm_eval.api.instance import Instance
-
-    from recipes.runtime.progress import reporter
-    from recipes.sampling import engine
-
+    """Sample with the engine of evaluations, `config["backend"]`; a seed always gives the same ones."""
     generation = {
         "until": [],  # nothing but the end-of-sequence token
         "do_sample": True,

@@ -1,4 +1,4 @@
-"""The model to evaluate, behind lm-eval's interface: `transformers` by default, vLLM, or the lean sampler."""
+"""A model to sample from, behind lm-eval's interface: by `transformers`, vLLM, or the lean sampler."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -9,13 +9,15 @@ from recipes.errors import UserError, nearest
 from recipes.models import language_model
 from recipes.models.language_model import load_for_inference
 from recipes.runtime.progress import Report
+from recipes.sampling.hf import HuggingFaceSampler
+from recipes.sampling.lean import LeanSampler
 
 BATCH_SIZE = 512  # completions at once; fixed, because what is sampled depends on it
 BACKENDS = ("hf", "lean", "vllm")
 
 
 def load(source: language_model.Source, config: dict[str, Any], report: Report) -> Any:
-    """The lm-eval model of a checkpoint; `report` is told about the completions done. Raises UserError.
+    """The lm-eval model of a checkpoint; `report` receives how many completions are done. Raises UserError.
 
     `config` may have `backend`, `batch_size` (hf and lean) and `backend_args` (vLLM's engine arguments).
     """
@@ -27,12 +29,10 @@ def load(source: language_model.Source, config: dict[str, Any], report: Report) 
             raise UserError(
                 "evals.backend: vllm is not installed; `pip install -e .[vllm]` or use backend: hf"
             )
+        # imported here, because vLLM is an extra that need not be installed
         from recipes.sampling.vllm import VLLMSampler
 
         return VLLMSampler(report, **vllm_arguments(source, config))
-    from recipes.sampling.hf import HuggingFaceSampler
-    from recipes.sampling.lean import LeanSampler
-
     sampler = LeanSampler if backend == "lean" else HuggingFaceSampler
     return sampler(
         load_for_inference(source),
@@ -43,7 +43,7 @@ def load(source: language_model.Source, config: dict[str, Any], report: Report) 
 
 
 def vllm_arguments(source: language_model.Source, config: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of lm-eval's vLLM model. `auto` would turn a float32 checkpoint into bfloat16 on a CPU."""
+    """Arguments of lm-eval's vLLM model. On a CPU, dtype `auto` would turn float32 into bfloat16."""
     return {
         "pretrained": source.place,
         "revision": source.revision,

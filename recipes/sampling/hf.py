@@ -1,12 +1,11 @@
-"""lm-eval's Hugging Face model, made to keep what it throws away: each completion's token count and ending.
+"""lm-eval's Hugging Face model, extended to keep the tokens of each completion and how it ended.
 
-What differs from `HFLM.generate_until`:
-- it returns `Completion`s, and special tokens are not dropped from their text;
-- the end-of-sequence token stops a row inside `generate`, where lm-eval decodes every row after every token;
-- completions grow in rounds, and ended ones leave the batch between two rounds: a batch otherwise costs as
-  much as its longest row (0.5M parameters, one core, mean length 26: 0.8 of the time at a cap of 64, 0.3 at
-  128);
-- a prompt that does not fit is an error instead of being cut from the left.
+What differs from `HFLM.generate_until`: - it returns `Completion`s, whose text keeps special tokens; - the
+end-of-sequence token stops a row inside `generate`, where lm-eval decodes every row after every token; -
+completions grow in rounds, and ended ones leave the batch between two rounds, because a batch costs as much
+as
+  its longest row (0.5M parameters, one core, mean length 26: 0.8 of the time at a cap of 64, 0.3 at 128);
+- a prompt that does not fit is an error and is not cut from the left.
 """
 
 from collections.abc import Sequence
@@ -52,7 +51,7 @@ class HuggingFaceSampler(HFLM):
         prompts = self.prompts(requests, limit)
         drawn: list[list[int]] = [[] for _ in prompts]
         done: list[str] = [""] * len(prompts)
-        # rows of one length beside each other need little padding; the sort is stable, so deterministic
+        # rows of like length in a batch need little padding; the sort is stable, so deterministic
         pending = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
         length = 0
         while pending:
@@ -73,7 +72,7 @@ class HuggingFaceSampler(HFLM):
         return done
 
     def prompts(self, requests: list[Instance], limit: int) -> list[list[int]]:
-        """The token ids of each request's prompt. Raises UserError if one and `limit` more do not fit."""
+        """The token ids of each request's prompt. Raises UserError if one with `limit` more does not fit."""
         encoded = {text: self.tok_encode(text) for text in {request.args[0] for request in requests}}
         if (longest := max(map(len, encoded.values()))) + limit > self.max_length:
             raise UserError(
@@ -102,9 +101,9 @@ class HuggingFaceSampler(HFLM):
     def _completion(self, tokens: list[int], stops: list[str], context: Sequence[int] = ()) -> Completion:
         """Cut a padded row at its end-of-sequence token (counted, not shown) or before a stop string."""
         end = next((i for i, token in enumerate(tokens) if token in self.ends), None)
-        whole = self.tokenizer.decode(tokens[:end], skip_special_tokens=False)
-        text = postprocess_generated_text(whole, stops, None)
-        if text != whole:
+        decoded = self.tokenizer.decode(tokens[:end], skip_special_tokens=False)
+        text = postprocess_generated_text(decoded, stops, None)
+        if text != decoded:
             ids = self.tok_encode(text)
             return Completion(text, tokens=len(ids), truncated=False, ids=ids, context=context)
         ids = tokens if end is None else tokens[: end + 1]

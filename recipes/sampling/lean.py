@@ -1,4 +1,4 @@
-"""Sampling by `recipes.trainers.decoding`: for small models, at less than half the time of `generate`."""
+"""lm-eval's model on our own decoder: for small models, in less than half the time of `generate`."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from recipes.sampling.hf import HuggingFaceSampler
 
 
 class LeanSampler(HuggingFaceSampler):
-    """Draws from the whole distribution, or greedily, up to the end-of-sequence token; Qwen3 models alone."""
+    """Draws from the full distribution, or greedily, up to the end-of-sequence token; Qwen3 models only."""
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         options: dict[str, Any] = dict(normalize_gen_kwargs(requests[0].args[1]))

@@ -1,4 +1,7 @@
-"""lm-eval's vLLM model, made to keep each completion's token count and ending. Needs the extra `vllm`."""
+"""lm-eval's vLLM model, extended to keep the tokens of each completion and how it ended.
+
+Needs the extra `vllm`.
+"""
 
 from typing import Any
 

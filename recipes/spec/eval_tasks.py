@@ -31,9 +31,9 @@ class EvalTask:
 
 
 NEEDED = ("samples", "temperature", "top_p", "max_gen_toks", "k")
-ENGINE = ("backend", "backend_args", "batch_size")  # see evals/backend.py
+ENGINE = ("backend", "backend_args", "batch_size")  # see recipes/sampling/engine.py
 KNOWN = ("task", "lm_eval", "template", "items", "checkpoints", "score", *NEEDED)
-SCORES = ("gold", "proxy", "kl")  # see evals/preference.py
+SCORES = ("gold", "proxy", "kl")  # see evals/scores.py
 ROLES = {"proxy": "proxy", "kl": "reference"}  # score -> the role of evals.models that it is measured by
 
 

@@ -1,11 +1,11 @@
-"""Worlds: seeded tasks with exact verifiers, the offline stand-ins for data sets.
+"""Worlds: seeded tasks with exact verifiers, which stand in for data sets offline.
 
     world = make({"world": "chain", "terms": [3, 8]})
     problems = sample(world, 256, seed=0, split="test")
     documents = corpus(world, {"direct": 0.5, "chain": {"weight": 0.5, "error": 0.02}}, 80_000, seed=0,
                        template="<user>{question}<assistant>")
 
-The split is a property of the question: one question in eight, by its hash, is a test question in every run
+The split is a property of the question: by its hash, one question in eight is a test question in every run
 and every world, so nothing drawn from "train" can leak into "test".
 """
 
@@ -47,7 +47,7 @@ TEST_SHARE = 8  # one question in this many
 
 
 def make(task: Mapping[str, Any]) -> World:
-    """The world that a recipe's `task: {world: name, **dials}` describes. UserError on a bad dial."""
+    """The world that a recipe's `task: {world: name, **dials}` describes. Raises UserError for a bad dial."""
     name = task.get("world")
     if not isinstance(name, str) or name not in WORLDS:
         raise UserError(f'world: no world "{name}"{nearest(name, [*WORLDS])}')
@@ -66,7 +66,7 @@ def make(task: Mapping[str, Any]) -> World:
 
 
 def of_task(task: Mapping[str, Any]) -> World | None:
-    """The world of a recipe's `task`, as `make` does; None for a Hub dataset, which has none."""
+    """The world of a recipe's `task`; None for a Hub dataset, which has none."""
     return make(task) if "world" in task else None
 
 
@@ -78,26 +78,26 @@ def split_of(question: str) -> str:
 def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:
     """`n` problems with distinct questions from a split; the first n of a longer sample with the same seed.
 
-    Raises UserError when so many draws bring nothing new that the world must be (all but) exhausted.
+    Raises UserError after so many draws without a new question that the world must be nearly exhausted.
     """
     if split not in ("train", "test"):
         raise UserError(f'split: expected "train" or "test", got {split!r}')
-    found: dict[str, Problem] = {}
+    problems: dict[str, Problem] = {}
     draws, idle = _draws(world, seed, split), 0
-    while len(found) < n:
+    while len(problems) < n:
         problem = next(draws)
-        idle = idle + 1 if problem.question in found else 0
-        found.setdefault(problem.question, problem)
-        if idle > 1000 + 20 * len(found):
+        idle = idle + 1 if problem.question in problems else 0
+        problems.setdefault(problem.question, problem)
+        if idle > 1000 + 20 * len(problems):
             raise UserError(
-                f'task: {n} distinct {split} questions asked of world "{world.name}", which has {len(found)} '
-                "with these dials; ask for fewer or widen its dials"
+                f'task: {n} distinct {split} questions asked of world "{world.name}", which has '
+                f"{len(problems)} with these dials; ask for fewer or widen its dials"
             )
-    return [*found.values()]
+    return [*problems.values()]
 
 
 def corpus(world: World, mixture: Mapping[str, Any], n: int, seed: int, template: str) -> list[str]:
-    """`n` documents, prompt and completion, on train questions (repeats allowed); no end token is added."""
+    """`n` documents, prompt and completion, on train questions, which may repeat; without an end token."""
     kinds, weights, dials = mix(world, mixture)
     draws = _draws(world, seed, "train")
     rng = random.Random(f"corpus {world.name} {seed}")
@@ -124,7 +124,7 @@ def _draws(world: World, seed: int, split: str) -> Iterator[Problem]:
 
 
 def _like(value: Any, default: Any) -> bool:
-    """Whether a YAML value can stand for a dial with this default; an empty one takes any numbers."""
+    """Whether a YAML value fits a dial with this default; an empty tuple takes any list of numbers."""
     if isinstance(default, tuple):
         number = int if default and isinstance(default[0], int) else int | float
         fits = isinstance(value, list | tuple) and (not default or len(value) == len(default))

@@ -1,23 +1,23 @@
-"""Reading a completion's tags. String searches only: linear in time, and nothing in a completion can raise.
+"""Reading a completion's tags, by string searches only: in linear time, and no completion can make it raise.
 
-The answer and the format are judged apart, as R1-Zero's two rule rewards are:
+The answer and the format are judged separately, like R1-Zero's two rule rewards:
 
 | completion                                     | answer     | formatted |
 |------------------------------------------------|------------|-----------|
 | `<think>3+5=8</think><answer>8</answer>`       | `8`        | yes       |
 | `<answer> 8 </answer>` (spaces are stripped)   | `8`        | no        |
 | `3+5=8<answer>8</answer>and so on`             | `8`        | no        |
-| `<answer>8</answer><answer>9</answer>`         | none: two  | no        |
-| `<answer><answer>8</answer>`                   | none: nest | no        |
-| `<answer>8`                                    | none: open | no        |
-| `<think><answer>8</answer></think>`            | none: it is inside the scratchpad | no |
+| `<answer>8</answer><answer>9</answer>`         | none       | no        |
+| `<answer><answer>8</answer>` (nested)          | none       | no        |
+| `<answer>8` (not closed)                       | none       | no        |
+| `<think><answer>8</answer></think>`            | none       | no        |
 """
 
 TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 
 
 def answer(completion: str) -> str | None:
-    """The text of the one `<answer>` element, stripped; None without one, or if another tag follows it."""
+    """The stripped text of the only `<answer>` element; None without one, or if another tag follows it."""
     head, _, rest = completion.partition("<answer>")
     body, closed, tail = rest.partition("</answer>")
     if not closed or "</answer>" in head or any(tag in body or tag in tail for tag in TAGS):
@@ -26,7 +26,7 @@ def answer(completion: str) -> str | None:
 
 
 def formatted(completion: str) -> bool:
-    """Whether the whole completion is `<think>…</think><answer>…</answer>`, each tag once, spaces aside."""
+    """Whether the completion is `<think>…</think><answer>…</answer>`, each tag once, apart from spaces."""
     text = completion.strip()
     between = text.partition("</think>")[2].partition("<answer>")[0]
     return (
@@ -39,7 +39,7 @@ def formatted(completion: str) -> bool:
 
 
 def scratchpad(completion: str) -> str:
-    """The text inside `<think>`, closed or not; without that tag, all that precedes the answer."""
+    """The text inside `<think>`, closed or not; without that tag, everything before the answer."""
     _, opened, rest = completion.partition("<think>")
     body = rest if opened else completion
     return body.partition("</think>")[0].partition("<answer>")[0]

@@ -14,9 +14,9 @@ The question `3+5+7=` has the answer `15`; its difficulty is the number of terms
 | pairwise    | of `3+5+7+2=`: `<think>3+5=8,7+2=9,8+9=17</think>…`     | a tree: the numbers stay small     |
 | grouped     | `<think>3+5+7=15</think><answer>15</answer>`            | two terms a step: half the length  |
 
-`error` is a dial of every kind that reasons: the chance that a step is wrong and is carried forward (in
-`recheck`: that the last step was wrong and is put right). So a strategy is made *better* by a lower error
-than `chain` has, or (`grouped`) by fitting under a length cap, and *rare* by a small weight.
+Every kind that reasons has the dial `error`: the chance that a step is wrong and is carried forward (in
+`recheck`: that the last step was wrong and is corrected). So a recipe makes a strategy *better* by giving it
+a lower error than `chain`, or (`grouped`) by a length cap under which it fits, and *rare* by a small weight.
 """
 
 import random
@@ -48,7 +48,7 @@ def expression(operands: tuple[int, ...]) -> str:
 
 
 def slip(total: int, rng: random.Random) -> int:
-    """A plausible wrong result: off by one unit or one ten, and of the same sign."""
+    """A plausible wrong result: off by one or ten, and of the same sign."""
     return rng.choice([total + d for d in (-10, -1, 1, 10) if (total + d >= 0) == (total >= 0)])
 
 
@@ -141,8 +141,8 @@ def grouped(world: "Chain", problem: Problem, rng: random.Random, *, error: floa
 
 @dataclass(frozen=True)
 class Chain:
-    """Dials: `terms` [fewest, most]; `digits` of an operand at most; `operators` "+" or "+-"; `weights`, how
-    often each number of terms is drawn, fewest first (uniform when left out)."""
+    """Dials: `terms` [fewest, most]; the most `digits` of an operand; `operators` "+" or "+-"; `weights`, how
+    often each number of terms is drawn, fewest first (uniform by default)."""
 
     terms: tuple[int, int] = (3, 8)
     digits: int = 1
@@ -196,14 +196,14 @@ class Chain:
         return Problem(expression(terms) + "=", str(sum(terms)), count)
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Exact: the answer is the number as one writes it, so `015`, `+15` and other scripts are wrong."""
+        """Whether the answer is the number as one writes it: `015`, `+15` and other scripts are wrong."""
         return answer(completion) == problem.answer
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
         """A step is right if its sum is and its operands are terms or results not used yet, in any order.
 
-        It is read locally: a wrong result counts as a result, so an error carried forward is one wrong step.
-        A step written again takes the work back to where it was first made, so that `wait` can repair it.
+        A wrong result counts as a result, so an error that is carried forward is one wrong step. A step
+        written again restores what was left when it was first written, so that `wait` can repair it.
         """
         left = [*operands_of(problem.question)]  # never grows: a step consumes at least what it adds
         before: dict[tuple[int, ...], list[int]] = {}  # operands -> what was left when they were first added

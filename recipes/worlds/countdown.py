@@ -1,8 +1,8 @@
 """World `countdown`: reach a target with `+ - *`, using each of a few numbers once (TinyZero, Four Habits).
 
 The question `3,5,7:56` (numbers ascending, so that no test question is a shuffled train question) has the
-answer `(3+5)*7`, or any other expression that does it; its difficulty is the count of numbers. The kinds of
-document:
+answer `(3+5)*7`, or any other expression with that value; its difficulty is the count of numbers. The kinds
+of document:
 
 | kind      | example                                               | what it plants                        |
 |-----------|-------------------------------------------------------|---------------------------------------|
@@ -13,10 +13,10 @@ document:
 | untagged  | `3+5=8,8*7=56`                                        | reasoning without the format          |
 | filler    | `<think>......</think><answer>3*5+7</answer>`         | length without reasoning: `mean` dots |
 
-`search` fails `tries` times on average before its last try; `right` is the share that ends with the
-solution, the rest claiming a miss (0: behaviours with wrong answers). reasoning-gym's generator writes
-English and its scorer has SymPy evaluate what a model wrote, so neither is used here; it judges our gold
-answers in the tests.
+`search` fails `tries` times on average before its last try; `right` is the share of documents that end with
+the solution, while the others present a miss as the answer (at 0 there are behaviours with wrong answers
+only). reasoning-gym's generator writes English and its scorer evaluates a model's text with SymPy, so neither
+is used here; the scorer checks our answers in the tests.
 """
 
 import ast
@@ -43,7 +43,7 @@ LARGEST_RESULT = 999  # of a step in a document
 
 @dataclass(frozen=True)
 class Work:
-    """An expression worked out: its value, the numbers in it and the steps that lead to the value."""
+    """An evaluated expression: its value, the numbers in it and the steps that lead to the value."""
 
     expression: str
     value: int
@@ -61,7 +61,7 @@ def combine(x: Work, sign: str, y: Work) -> Work:
 
 
 def work_out(expression: str) -> Work | None:
-    """The expression's work; None unless made of `+ - *`, brackets and numbers (100 characters at most)."""
+    """Evaluate an expression of `+ - *`, brackets and numbers; None for others, or over 100 characters."""
     if not EXPRESSION.fullmatch(expression):
         return None
     try:
@@ -97,7 +97,7 @@ def given(problem: Problem) -> tuple[tuple[int, ...], int]:
 
 
 def miss(problem: Problem, rng: random.Random) -> Work:
-    """A try that misses the target; there is one, as a sum and a difference of positive numbers differ."""
+    """A try that misses the target. There is one: sums and differences of positive numbers differ."""
     numbers, target = given(problem)
     while (work := attempt(numbers, rng)).value == target:
         pass
@@ -186,13 +186,13 @@ class Countdown:
         raise UserError(f"target: {count} numbers up to {self.largest} (almost) never make {[*self.target]}")
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Whether the answer is an expression with the target's value that has each given number once."""
+        """Whether the answer is an expression that has the target's value and each given number once."""
         work = work_out(answer(completion) or "")
         numbers, target = given(problem)
         return work is not None and work.value == target and sorted(work.numbers) == sorted(numbers)
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """A step is right if its arithmetic is and its operands are numbers or results not used yet.
+        """A step is right if its arithmetic is right and its operands are numbers or results not used yet.
 
         `no` starts a new try, with all the numbers.
         """

@@ -1,4 +1,4 @@
-"""Writing documents: the tags, filler, and the mixture of kinds that a corpus is made of."""
+"""Writing documents: their tags and filler, and the mixture of kinds that makes up a corpus."""
 
 import inspect
 import random
@@ -9,21 +9,29 @@ from typing import Any
 from recipes.errors import UserError, nearest
 from recipes.worlds.protocol import World
 
+# values of a dial; the others are mean numbers of tokens or tries
+LARGEST = {"weight": inf, "error": 1.0, "right": 1.0}
+
 
 def tagged(scratch: str, answer: str) -> str:
     return f"<think>{scratch}</think><answer>{answer}</answer>"
 
 
-def dots(mean: float, rng: random.Random) -> str:
-    """A geometric number of filler tokens with the given mean."""
+def geometric(mean: float, rng: random.Random) -> int:
+    """A number from the geometric distribution (0, 1, …) with the given mean."""
     count = 0
     while rng.random() < mean / (1 + mean):
         count += 1
-    return "." * count
+    return count
+
+
+def dots(mean: float, rng: random.Random) -> str:
+    """A geometric number of filler tokens with the given mean."""
+    return "." * geometric(mean, rng)
 
 
 def mix(world: World, mixture: Mapping[str, Any]) -> tuple[list[str], list[float], list[dict[str, float]]]:
-    """The kinds, weights and dials of `{kind: weight}` or `{kind: {weight: w, dial: value}}`, checked."""
+    """Check `{kind: weight}` or `{kind: {weight: w, dial: value}}`; its kinds, weights and dials."""
     parsed = []
     for kind, item in mixture.items():
         where = f"mixture.{kind}"
@@ -37,9 +45,7 @@ def mix(world: World, mixture: Mapping[str, Any]) -> tuple[list[str], list[float
         for dial, value in dials.items():
             if dial not in ("weight", *names):
                 raise UserError(f'{where}: no dial "{dial}"{nearest(dial, ["weight", *names])}')
-            most = {"weight": inf, "error": 1.0, "right": 1.0}.get(
-                dial, 100.0
-            )  # else a mean number of tokens or tries
+            most = LARGEST.get(dial, 100.0)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
                 raise UserError(f"{where}.{dial}: expected a number from 0 to {most:g}, got {value!r}")
         if "weight" not in dials:

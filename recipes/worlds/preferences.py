@@ -1,6 +1,6 @@
 """World `preferences`: requests to add numbers, answered by free-form replies that people rank.
 
-The offline stand-in for human feedback. The question `What is 3+5+2?` has the answer `10`; its difficulty is
+It stands in for human feedback offline. The question `What is 3+5+2?` has the answer `10`; its difficulty is
 the number of terms. Many replies are valid, and a gold score (`gold.py`) says how good each is. The kinds of
 document:
 
@@ -16,7 +16,7 @@ document:
 | truncated  | `3+5=8. It is 8. `                                                 | stopping early         |
 | wrong      | `3+5=9, 9+2=11. It is 11. `                                        | one slip, carried on   |
 
-Its rewards: `gold`, which is for measuring, and `judge`, an AI judge's direct score with its biases.
+Its rewards are `gold`, which is for measuring only, and `judge`, the biased score of an AI judge.
 """
 
 import random
@@ -26,6 +26,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from recipes.worlds.chain import adder, careless, left_to_right, operands_of, slip
+from recipes.worlds.documents import geometric
 from recipes.worlds.gold import gold, judge
 from recipes.worlds.protocol import Document, Problem, require
 from recipes.worlds.replies import (
@@ -46,13 +47,6 @@ from recipes.worlds.replies import (
 # of `reference`: what a paid writer delivers, not the best there is
 REFERENCE = {"good": 0.4, "plain": 0.3, "wordy": 0.2, "curt": 0.1}
 REFERENCE_ERROR = 0.03
-
-
-def geometric(mean: float, rng: random.Random) -> int:
-    count = 0
-    while rng.random() < mean / (1 + mean):
-        count += 1
-    return count
 
 
 def solution(steps: list[str], total: int, rng: random.Random) -> str:
@@ -136,8 +130,8 @@ def wrong(world: "Preferences", problem: Problem, rng: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Preferences:
-    """Dials: `terms` [fewest, most] of a request, one digit each; of the AI judge (`gold.judge`):
-    `judge_length`, `judge_courtesy` in gold's units, and `judge_blind`, a share of the questions."""
+    """Dials: `terms` [fewest, most] of a request, one digit each; and the AI judge's biases (`gold.judge`),
+    `judge_length` and `judge_courtesy` in gold's units, and `judge_blind`, a share of the questions."""
 
     terms: tuple[int, int] = (3, 5)
     judge_length: float = 0.3
@@ -175,11 +169,11 @@ class Preferences:
         return Problem(f"{before}{'+'.join(map(str, terms))}{after}", str(sum(terms)), len(terms))
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Whether the one answer that the reply states is right; an answer in tags is read too."""
+        """Whether the only answer that the reply states is right; an answer in tags counts too."""
         return self.stated(completion) == problem.answer
 
     def stated(self, completion: str) -> str | None:
-        """The answer that the reply votes for in maj@k."""
+        """The answer for which the reply votes in maj@k."""
         return stated(completion)
 
     def reference(self, problem: Problem) -> str:
@@ -190,7 +184,7 @@ class Preferences:
         return self.document(problem, kind, rng, **dials)
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """A step is right if its sum is, and its operands are terms or results that no step used before."""
+        """A step is right if its sum is and its operands are terms or results that no step used before."""
         return [*read(problem.question, completion).steps]
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:

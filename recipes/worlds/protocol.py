@@ -10,7 +10,7 @@ from recipes.errors import UserError
 
 @dataclass(frozen=True)
 class Problem:
-    """One item. `answer` is a gold answer: a completion that ends in `<answer>{answer}</answer>` verifies."""
+    """One item. `answer` is right: a completion that ends in `<answer>{answer}</answer>` verifies."""
 
     question: str
     answer: str
@@ -26,7 +26,7 @@ class World(Protocol):
     name: str
     vocabulary: tuple[str, ...]  # every token the world's text can contain, whatever its dials
     kinds: Mapping[str, Document]  # the documents a corpus may mix; keyword arguments are a kind's dials
-    rewards: Mapping[str, Callable[[Problem, str], float]]  # the world's partial-credit rewards, if any
+    rewards: Mapping[str, Callable[[Problem, str], float]]  # the world's own, such as partial credit
 
     def problem(self, rng: random.Random) -> Problem: ...
 
@@ -39,7 +39,7 @@ class World(Protocol):
         ...
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:
-        """The character offset just past each step of `steps`, in its order; linear time."""
+        """The character offset just past each step, in the order of `steps`; linear time."""
         ...
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str: ...

@@ -1,7 +1,7 @@
 """Replies of world `preferences`: the phrases they are made of, each one token, and how a reply is read.
 
-Every phrase ends with its own space, so that phrases can stand side by side in any order and no two tokens
-together spell a third. All reading is linear in the reply's length, and nothing in a reply can raise.
+Every phrase ends with a space of its own, so that phrases can follow one another in any order and no two
+tokens together spell a third. Reading takes linear time, and no reply can make it raise.
 """
 
 import re
@@ -36,12 +36,12 @@ SUM = re.compile("[0-9+=]+")
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reply holds. `additions` counts those that lead on from the question and are right."""
+    """What a reply holds. A step leads on if its operands are terms or results that no step used before."""
 
     tokens: int  # without the end of sequence
     stated: str | None
-    additions: int
-    steps: tuple[bool, ...]  # of each step written: whether it is right and leads on
+    additions: int  # in steps that are right and lead on
+    steps: tuple[bool, ...]  # of each step: whether it is right and leads on
     step_ends: tuple[int, ...]  # the character offset just past each of them
     false_steps: int  # those whose sum is wrong
     courtesies: int
@@ -49,7 +49,7 @@ class Reading:
 
 
 def stated(reply: str) -> str | None:
-    """The number that a reply states as its answer, or an answer in tags; None if it states several."""
+    """The number that a reply states as its answer, or else an answer in tags; None if it states several."""
     numbers = set(STATEMENT.findall(reply))
     return numbers.pop() if len(numbers) == 1 else None if numbers else answer(reply)
 
@@ -61,7 +61,7 @@ def count_tokens(text: str) -> int:
 
 @lru_cache(maxsize=1024)  # each of a world's rewards reads the same replies
 def read(question: str, reply: str) -> Reading:
-    """A step leads on if its operands are terms of the question or results, none used before."""
+    """Read a reply to `question`."""
     left = [*operands_of(question)]
     verdicts, ends, additions, false = [], [], 0, 0
     for chunk in SUM.finditer(reply):

@@ -12,7 +12,7 @@ The question `5,3,9=` has the answer `3,5,9`; its difficulty is the count of num
 | untagged        | `5,3,9:3;5,9:5;9:9`                                      | reasoning, no format       |
 | filler          | `<think>5,3,9:3..;5,9:5;9:9.</think>…`                   | `mean` idle dots a step    |
 
-Its rewards give partial credit: the lecture's two, `position` and `inclusion_ordering`, as shares of the
+Its rewards give partial credit. They are the lecture's `position` and `inclusion_ordering`, divided by their
 maximum.
 """
 
@@ -66,7 +66,7 @@ def direct(world: "Sort", problem: Problem, rng: random.Random, *, right: float 
 
 
 def guess(world: "Sort", problem: Problem, rng: random.Random) -> str:
-    """As many numbers as asked for, each drawn alone: what the lecture's untrained model says."""
+    """As many numbers as asked for, each drawn independently, as the lecture's untrained model does."""
     return f"<answer>{written([rng.randint(0, world.largest) for _ in given(problem)])}</answer>"
 
 
@@ -106,23 +106,23 @@ def filler(
 
 def position(problem: Problem, completion: str) -> float:
     """The share of places with the right number (`sort_distance_reward`); 0 at a wrong length."""
-    numbers, found = given(problem), read(answer(completion) or "")
-    if found is None or len(found) != len(numbers):
+    numbers, stated = given(problem), read(answer(completion) or "")
+    if stated is None or len(stated) != len(numbers):
         return 0.0
-    return sum(x == y for x, y in zip(found, sorted(numbers), strict=True)) / len(numbers)
+    return sum(x == y for x, y in zip(stated, sorted(numbers), strict=True)) / len(numbers)
 
 
 def inclusion_ordering(problem: Problem, completion: str) -> float:
-    """A point for each number that occurs and each ordered pair, of 2n - 1; 0 at a wrong length.
+    """The share of 2n - 1 points, one for each number that occurs and each ordered pair; 0 at a wrong length.
 
     `3,3,3` earns a point for each of its pairs: the lecture's `sort_inclusion_ordering_reward` can be gamed
-    too.
+    in the same way.
     """
-    numbers, found = given(problem), read(answer(completion) or "")
-    if found is None or len(found) != len(numbers):
+    numbers, stated = given(problem), read(answer(completion) or "")
+    if stated is None or len(stated) != len(numbers):
         return 0.0
-    inclusion = sum(number in found for number in numbers)
-    ordering = sum(x <= y for x, y in pairwise(found))
+    inclusion = sum(number in stated for number in numbers)
+    ordering = sum(x <= y for x, y in pairwise(stated))
     return (inclusion + ordering) / (2 * len(numbers) - 1)
 
 
@@ -159,13 +159,13 @@ class Sort:
         return Problem(written(numbers) + "=", written(sorted(numbers)), len(numbers))
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Exact: the numbers as one writes them, with commas and nothing else between them."""
+        """Whether the answer is the numbers as one writes them, with only commas between them."""
         return answer(completion) == problem.answer
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
         """A step is right if it lists what is left, in the question's order, and picks the smallest.
 
-        It is read locally: after a wrong pick, what is left is what that pick leaves.
+        After a wrong pick, what is left is what that pick leaves.
         """
         left = given(problem)
         verdicts = []

@@ -1,4 +1,4 @@
-"""Reading steps: what the worlds' step verifiers share."""
+"""Reading steps: the common part of the worlds' step verifiers."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,13 +9,13 @@ LONGEST_STEP = 200  # characters; anything longer is not a step
 
 
 def matches(step: re.Pattern[str], texts: Iterable[str]) -> Iterator[re.Match[str] | None]:
-    """Each text that is not empty, read as a step; None where it is none."""
+    """Each text that is not empty, matched as a step; None where it is no step."""
     for text in filter(None, texts):
         yield step.fullmatch(text) if len(text) <= LONGEST_STEP else None
 
 
 def take(left: list[int], operands: Iterable[int]) -> tuple[list[int], int]:
-    """What is left of the numbers without the operands, and how many of the operands were missing."""
+    """The numbers of `left` without the operands, and how many of the operands were missing there."""
     rest, missing = [*left], 0
     for number in operands:
         if number in rest:
@@ -26,17 +26,17 @@ def take(left: list[int], operands: Iterable[int]) -> tuple[list[int], int]:
 
 
 def ends(completion: str, separator: str) -> list[int]:
-    """The offset just past each step of the scratchpad: its parts between matches of the `separator`.
+    """The offset just past each step of the scratchpad, which are its parts between matches of `separator`.
 
-    Dots are no text of a step: those after its last character lie beyond its end.
+    Dots do not belong to a step: those after its last character lie beyond its end.
     """
     body, start = scratchpad(completion), scratchpad_start(completion)
     places = [place for place, character in enumerate(body) if character != "."]
     text = "".join(body[place] for place in places)
-    found, begin = [], 0
+    offsets, begin = [], 0
     cuts = [match.span() for match in re.finditer(separator, text)]
     for end, following in [*cuts, (len(text), 0)]:
         if end > begin:
-            found.append(start + places[end - 1] + 1)
+            offsets.append(start + places[end - 1] + 1)
         begin = following
-    return found
+    return offsets

@@ -14,7 +14,7 @@ from recipes.worlds.protocol import World
 SPECIAL = ("<pad>", "<eos>", "<bos>", "<unk>")
 TURNS = ("<user>", "<assistant>")
 
-# TRL masks the loss to what lies between the generation markers; a reply includes its end token.
+# TRL computes the loss between the generation markers only; a reply includes its end token.
 CHAT_TEMPLATE = (
     "{%- for message in messages %}"
     "{%- if message.role == 'assistant' %}"
@@ -26,7 +26,7 @@ CHAT_TEMPLATE = (
 
 
 def prompt(template: str, question: str) -> str:
-    """The template with the question put in; braces other than `{question}` are plain text."""
+    """The template with the question filled in; braces other than `{question}` are plain text."""
     if template.count("{question}") != 1:
         raise UserError(f"template: expected {{question}} exactly once, got {template!r}")
     return template.replace("{question}", question)

@@ -13,7 +13,7 @@ from saved_models import save_reward_model
 from scripted import Scripted
 from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
-from evals import evaluate, harness, metrics, preference
+from evals import evaluate, harness, metrics, scores
 from recipes import worlds
 from recipes.models import language_model, reward_model
 from recipes.runtime import files, sentinel
@@ -148,7 +148,7 @@ def test_a_reply_votes_by_what_it_states(task):
     (heldout,) = parse({"tasks": {"heldout": {**task, "score": ["gold"]}}})
     rows = harness.sample(heldout, lm, seed=0)
     assert [row["votes"] for row in rows] == [["7", "7", None, None]] * 4
-    preference.score(heldout, rows, preference.Judges())
+    scores.score(heldout, rows, scores.Judges())
     problem = worlds.Problem(rows[0]["question"], rows[0]["answer"], rows[0]["difficulty"])
     assert rows[0]["gold"][0] == world.rewards["gold"](problem, "It is 7. ")
 
@@ -246,12 +246,12 @@ def completion(context, ids):
 
 def test_what_rounding_tells_apart_is_a_tie():
     rows = [{"gold": [0.1 + 0.2, 0.2, 0.4], "reference_gold": 0.3}]
-    assert metrics.preference(rows, (1,))["win_rate"].tolist() == [pytest.approx((0.5 + 0 + 1) / 3)]
+    assert metrics.scores(rows, (1,))["win_rate"].tolist() == [pytest.approx((0.5 + 0 + 1) / 3)]
 
 
 def test_a_case_by_hand():
     """After A the completion A B and its end: (0.5/0.25) (0.25/0.25) (0.75/0.25); no prompt is counted."""
-    found = preference.log_ratios(
+    found = scores.log_ratios(
         Bigram(POLICY), Bigram(REFERENCE), [completion([B, A], [A, B, END]), completion([B, A], [A, B])]
     )
     assert found == pytest.approx([math.log(2 * 1 * 3), math.log(2)])
@@ -265,7 +265,7 @@ def test_neither_company_nor_order_nor_repetition_matters(drawn, rng):
     """Each ratio is its own, whatever is padded to whatever; the end of sequence is one more factor."""
     batch = [completion(context, ids + [END] * ended) for context, ids, ended in drawn]
     rng.shuffle(batch)
-    found = preference.log_ratios(Bigram(POLICY), Bigram(REFERENCE), batch + batch[:1])
+    found = scores.log_ratios(Bigram(POLICY), Bigram(REFERENCE), batch + batch[:1])
     assert found[-1] == found[0]
     for one, ratio in zip(batch, found, strict=False):
         steps = pairwise([one.context[-1], *one.ids])

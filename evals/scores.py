@@ -1,91 +1,85 @@
-"""What preference learning asks of a completion beside its answer: a task's `score`.
+"""Scores of completions beside right and wrong, for preference learning: a task's `score`.
 
-| score | of a completion y to a prompt x                               | measured by            |
-|-------|---------------------------------------------------------------|------------------------|
-| gold  | the world's gold score; above that of its own reply, a win    | the task's world       |
-| proxy | what the reward model says: the mean over its members         | evals.models.proxy     |
-| kl    | log pi(y|x) - log pi_ref(y|x), whose mean is KL(pi || pi_ref) | evals.models.reference |
+| score | of a completion y to a prompt x                                      | needs                  |
+|-------|----------------------------------------------------------------------|------------------------|
+| gold  | the world's gold score; a win if above that of the world's own reply | the task's world       |
+| proxy | the reward model's score, as the mean over its members               | evals.models.proxy     |
+| kl    | log pi(y|x) - log pi_ref(y|x), whose mean is KL(pi || pi_ref)        | evals.models.reference |
 
-Log-probabilities, in nats, are of the very tokens that were drawn, the end of sequence included, at
-temperature 1.
+Log-probabilities, in nats at temperature 1, are those of the tokens that were drawn, the end of sequence
+included.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from transformers import PreTrainedModel
 
 from recipes import worlds
 from recipes.errors import UserError
-from recipes.models import language_model
-from recipes.models import language_model as models
+from recipes.models import language_model, reward_model
 from recipes.models.logprobs import sequence_logps
 from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import ROLES, EvalTask
 from recipes.worlds import Problem
-
-if TYPE_CHECKING:
-    from recipes.models.reward_model import RewardModel
 
 Row = dict[str, Any]  # of evals.harness.sample
 
 
 @dataclass(frozen=True)
 class Judges:
-    """The models that completions are scored by; None where no task asks for it."""
+    """The models that score completions; None where no task needs it."""
 
-    policy: Any = None  # what drew them
+    policy: Any = None  # which drew them
     reference: Any = None  # `policy` itself where both have the same weights
-    proxy: "RewardModel | None" = None
+    proxy: reward_model.RewardModel | None = None
 
 
 def load(
-    tasks: Iterable[EvalTask], inputs: Mapping[str, Path], source: models.Source, lm: Any
+    tasks: Iterable[EvalTask], inputs: Mapping[str, Path], source: language_model.Source, lm: Any
 ) -> tuple[Judges, dict[str, str]]:
-    """What the scores of `tasks` need, and role -> digest of each model but the policy.
+    """The models that the scores of `tasks` need, and role -> digest of each but the policy.
 
     `inputs`: role -> metrics.json of a stage; `source` and `lm` are the evaluated model and its sampler.
     Raises UserError for a role without an input, and for a model whose tokenizer is not the policy's.
     """
-    needed = {}
+    needed = set()
     for task in tasks:
         for score in task.score:
             if score in ROLES and ROLES[score] not in inputs:
                 raise UserError(f"evals.tasks.{task.name}.score: {score} needs evals.models.{ROLES[score]}")
-            needed[score] = True
-    found: dict[str, Any] = {}
+            needed.add(score)
+    judges: dict[str, Any] = {}
     digests = {}
     if "proxy" in needed:
-        from recipes.models import reward_model
-
-        digests["proxy"] = models.locate(None, inputs["proxy"]).digest
+        digests["proxy"] = language_model.locate(None, inputs["proxy"]).digest
         proxy = reward_model.load(inputs["proxy"])
         proxy.same_tokenizer(lm.tokenizer)
-        found["proxy"] = proxy.to(language_model.device())
+        judges["proxy"] = proxy.to(language_model.device())
     if "kl" in needed:
-        reference = models.locate(None, inputs["reference"])
+        reference = language_model.locate(None, inputs["reference"])
         digests["reference"] = reference.digest
         names = f"the reference {reference.place}", f"the policy {source.place}"
-        models.same_tokenizer(models.load_tokenizer(reference), lm.tokenizer, names)
-        # vLLM tells no log-probabilities of given tokens: the policy is then loaded once more
+        language_model.same_tokenizer(language_model.load_tokenizer(reference), lm.tokenizer, names)
+        # vLLM gives no log-probabilities of given tokens, so the policy is then loaded once more
         policy = (
             lm.model if isinstance(lm.model, PreTrainedModel) else language_model.load_for_inference(source)
         )
-        found["policy"] = policy
-        found["reference"] = (
+        judges["policy"] = policy
+        judges["reference"] = (
             policy if reference.digest == source.digest else language_model.load_for_inference(reference)
         )
-    return Judges(**found), digests
+    return Judges(**judges), digests
 
 
 def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
-    """Add to each row what `task.score` names, a number a sample: "gold", "proxy", "logratio".
+    """Add to each row the scores that `task.score` names, one for each sample: "gold", "proxy", "logratio".
 
-    With gold also "reference_gold", the score of the world's own reply. Raises UserError where a model says
-    what is no number.
+    With gold comes "reference_gold", the score of the world's own reply. Raises UserError where a score of a
+    model is not finite.
     """
     if "gold" in task.score:
         add_gold(rows, task.problems or {})
@@ -101,7 +95,7 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
 
 
 def add_gold(rows: list[Row], spec: Mapping[str, Any]) -> None:
-    """The gold scores of the task `spec`, a world with its dials."""
+    """Add the gold scores of `spec`, a world with its dials."""
     world: Any = worlds.make(spec)
     gold = world.rewards["gold"]
     for row in rows:
@@ -122,7 +116,7 @@ def log_ratios(policy: Any, reference: Any, completions: list[Completion]) -> li
 
 
 def _add(rows: list[Row], task: EvalTask, name: str, values: list[float]) -> None:
-    """Deal `values`, a sample each, out to the rows."""
+    """Add to each row the `values` of its samples."""
     if not np.isfinite(values).all():
         raise UserError(f"evals.tasks.{task.name}: the {name} of a completion is not a number")
     for row in rows:

@@ -1,0 +1,58 @@
+"""Measure a checkpoint on its tasks. `evals.evaluate` imports this once the environment is set."""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from evals import harness, metrics, scores
+from recipes.models import language_model
+from recipes.runtime import files
+from recipes.runtime.files import saving
+from recipes.runtime.progress import Progress, reporter
+from recipes.sampling import engine
+from recipes.spec.eval_tasks import EvalTask
+
+
+def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Progress) -> None:
+    """Write `options.samples` (a line of JSON an item), then `options.out`, each completely or not at all.
+
+    `options` are those of the command line. Raises UserError.
+    """
+    torch.set_num_threads(options.threads)
+    model, seed = options.model, options.config["seed"]
+    source = language_model.locate(
+        model if isinstance(model, dict) else None, model if isinstance(model, Path) else None
+    )
+    lm = engine.load(source, options.config, lambda done, total: None)
+    judges, digests = scores.load(tasks, options.inputs, source, lm)
+    rows, results = [], {}
+    for task in tasks:
+        lm.report = reporter(progress, task.name)
+        drawn = harness.sample(task, lm, seed)
+        scores.score(task, drawn, judges)
+        results[task.name] = metrics.summary(drawn, task.k)
+        rows += drawn
+        progress.say(f"{task.name} {headline(results[task.name]['metrics'])}")
+    result = {
+        "checkpoint": options.name.rpartition("/")[2],
+        "digest": source.digest,
+        "seed": seed,
+        "tasks": results,
+        **({"inputs": digests} if digests else {}),
+    }
+    with saving("the evaluation", options.out.parent):
+        options.out.unlink(missing_ok=True)  # results must never lie beside samples of another evaluation
+        files.write(options.samples, "".join(json.dumps(row) + "\n" for row in rows))
+        files.write_json(options.out, result)
+
+
+def headline(values: Mapping[str, Mapping[str, float]]) -> str:
+    """`accuracy 0.612 (0.580 to 0.645), gold …`: the main metrics of a task, each with its interval."""
+    return ", ".join(
+        f"{name} {values[name]['value']:.3f} ({values[name]['low']:.3f} to {values[name]['high']:.3f})"
+        for name in ("accuracy", "gold", "win_rate", "proxy", "kl")
+        if name in values
+    )
