@@ -72,7 +72,7 @@ class RewardModel:
         return self.score(prompts, reply_ids(completions, cuts, self.tokenizer))
 
     def score_ids(self, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Rewards (members, batch) of whole sequences of token ids; equal ones are computed once."""
+        """Rewards (members, batch) of sequences of token ids; equal ones are computed once."""
         if not sequences:
             return torch.zeros(len(self.members), 0)
         number: dict[tuple[int, ...], int] = {}

@@ -1,7 +1,7 @@
 r"""Advantages that TRL has no argument for, as pure functions of the rewards of a rollout.
 
-Each function takes rewards (groups, G), one row for the G completions of a prompt, and returns the same
-shape.
+`total` weights and adds the rewards of several functions. Each function of the table takes rewards (groups,
+G), a row for the G completions of a prompt, and returns the same shape.
 
 | name           | A_i                                 | source                                           |
 |----------------|-------------------------------------|--------------------------------------------------|
@@ -23,6 +23,14 @@ import torch
 
 Advantage = Callable[[torch.Tensor], torch.Tensor]  # (groups, G) -> (groups, G)
 STD_GUARD = 1e-5  # the lecture's
+
+
+def total(rewards: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """The reward of each completion: the weighted sum over reward functions, (batch, functions) -> (batch,).
+
+    NaN, where a function gives none, counts as 0.
+    """
+    return (rewards * weights.to(rewards.device)).nansum(dim=1)
 
 
 def leave_one_out(rewards: torch.Tensor) -> torch.Tensor:

@@ -1,8 +1,8 @@
-"""completions.jsonl: sampled completions with their rewards; cut back on resume, so no row is twice.
+"""completions.jsonl: sampled completions with their rewards; cut back on resume, so that no row occurs twice.
 
-Every completion of a small run. A rollout of a paper has thousands of long ones: once the file has `ALL`
-bytes, only the first group of each rollout is added. That depends on the file alone: a resumed run keeps the
-same rows.
+It holds every completion of a small run. A rollout of a paper has thousands of long ones, so once the file
+has `ALL` bytes, only the first group of each rollout is added. The file alone decides, so a resumed run keeps
+the same rows.
 """
 
 import json
@@ -25,19 +25,19 @@ class CompletionsLog:
         self.file = path.open("ab")
 
     def append(self, rows: list[dict[str, Any]], group_size: int) -> None:
-        """Add one line a row of a rollout, which holds whole groups one after another."""
+        """Add a line for each row of a rollout, in which one group follows another."""
         if self.file.tell() >= ALL:
             rows = rows[:group_size]
         self.file.write("".join(json.dumps(row) + "\n" for row in rows).encode())
 
     def flush(self) -> int:
-        """Put the lines on the disk; the file's length in bytes."""
+        """Force the lines to disk; returns the file's length in bytes."""
         self.file.flush()
         os.fsync(self.file.fileno())
         return self.file.tell()
 
     def cut(self, length: int) -> None:
-        """Forget all but the first `length` bytes. Raises UserError where the file is shorter."""
+        """Keep only the first `length` bytes. Raises UserError where the file is shorter."""
         self.file.flush()
         if self.path.stat().st_size < length:
             raise UserError(
@@ -52,14 +52,14 @@ class CompletionsLog:
 
 
 def correct(row: dict[str, Any]) -> bool:
-    """Whether the accuracy reward of a recorded completion says so."""
+    """Whether a recorded completion is correct by its accuracy reward."""
     return (row["rewards"].get("accuracy") or 0.0) > 0
 
 
 def by_correctness(rows: list[dict[str, Any]], group_size: int) -> dict[str, float]:
-    """Accuracy, length in tokens of right and wrong completions, and shares of one-sided groups.
+    """Accuracy, length in tokens of right and wrong completions, and shares of groups all right or all wrong.
 
-    `rows` holds whole groups, one after another. A length of no completion is NaN, which the log leaves out.
+    In `rows` one group follows another. The length of no completion is NaN, which the log leaves out.
     """
     right = [correct(row) for row in rows]
     lengths = {True: [0.0, 0], False: [0.0, 0]}

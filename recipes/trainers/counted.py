@@ -1,4 +1,4 @@
-"""What TRL's trainers on fixed data (SFT, reward models, DPO) share: exact resume of their counts."""
+"""Exact resume of the counts that TRL's trainers on fixed data keep (SFT, reward models, DPO)."""
 
 from typing import Any
 
@@ -32,5 +32,5 @@ class Counted(ExactResume):
         return loss
 
     def log(self, logs, start_time=None):
-        # without TIMES a repeated run logs the same
+        # without TIMES, so that a repeated run logs the same
         super().log({name: value for name, value in logs.items() if name not in TIMES}, start_time)

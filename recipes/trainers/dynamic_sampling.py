@@ -1,15 +1,16 @@
-r"""Dynamic sampling of DAPO (arXiv 2503.14476, §3.2): a rollout of groups of mixed outcome only.
+r"""Dynamic sampling of DAPO (arXiv 2503.14476, §3.2): rollouts of groups with right and wrong answers.
 
 Eq. 11 maximises DAPO's objective subject to
 
     0 < |{o_i : o_i is correct}| < G        for every prompt of the batch,
 
-for a group all right or all wrong has equal rewards, so no advantage. Rounds of fresh prompts are sampled
-until the rollout is full. As in the authors' code (verl, `filter_groups.metric=acc`): correct is what the
-accuracy reward says, whatever else is rewarded; the surplus mixed groups of the last round are thrown away;
-rounds are bounded. A round has as many prompts as the rollout needs groups (the authors': three times that).
-Where the rounds end first, the authors' code stops; here a rollout with some mixed group is filled up with
-others whose advantage is set to 0, and counted as `dynamic/underfull`.
+because a group all right or all wrong has equal rewards and so no advantage. Rounds of fresh prompts are
+sampled until the rollout is full of such mixed groups. As in the authors' code (verl,
+`filter_groups.metric=acc`), the accuracy reward decides what is correct, whatever else is rewarded; surplus
+mixed groups of the last round are dropped; and the number of rounds is bounded. A round has as many prompts
+as the rollout needs groups (in the authors' code three times as many). When the rounds are used up, the
+authors' code stops. Here a rollout with at least one mixed group is filled up with other groups, whose
+advantage is set to 0, and counted as `dynamic/underfull`.
 """
 
 from collections.abc import Sequence
@@ -22,17 +23,18 @@ from accelerate.utils import gather_object
 from recipes.errors import UserError
 from recipes.trainers.completions import correct
 from recipes.trainers.grpo import GRPO
+from recipes.trainers.grpo_objective import loss_mask
 from recipes.trainers.resume import EPOCH_STRIDE, last_checkpoint
 
 Rollout = dict[str, Any]  # name -> tensor (batch, …), list (batch,), one number for all, or None
-TOKENS = "num_items_in_batch"  # completion tokens in the loss, of the whole rollout and all processes
+TOKENS = "num_items_in_batch"  # completion tokens in the loss, of the rollout of all processes
 
 
 def prompts_of(number: int, prompts: int, available: int, seed: int, shuffle: bool = True) -> list[int]:
-    """Indices of the `prompts` prompts of the round with this number, counted from 0 over the whole run.
+    """Indices of the `prompts` prompts of round `number`, counted from 0 over all of the run.
 
-    The order of PromptSampler: a permutation an epoch, whose last prompts are left out where they do not fill
-    a round. So the first round has the prompts of a run without dynamic sampling.
+    They are in PromptSampler's order: a permutation in each epoch, without the last prompts where these do
+    not fill a round. So the first round has the prompts of a run without dynamic sampling.
     """
     epoch, place = divmod(number, available // prompts)
     generator = torch.Generator().manual_seed(seed + EPOCH_STRIDE * epoch)
@@ -41,7 +43,7 @@ def prompts_of(number: int, prompts: int, available: int, seed: int, shuffle: bo
 
 
 def select(rollout: Rollout, groups: Sequence[int], size: int) -> Rollout:
-    """The rows of these groups of `size`, in this order."""
+    """The rows of these groups, of `size` rows each, in this order."""
     rows = [group * size + i for group in groups for i in range(size)]
 
     def of(name: str, value: Any) -> Any:
@@ -57,7 +59,7 @@ def select(rollout: Rollout, groups: Sequence[int], size: int) -> Rollout:
 
 
 def join(rollouts: Sequence[Rollout], pad_token: int) -> Rollout:
-    """Rows of all `rollouts`, one after another, in one rectangle no wider than its longest row.
+    """The rows of all `rollouts`, one after another, in a rectangle no wider than its longest row.
 
     Prompts are padded on the left, all else on the right; ids with `pad_token`, other tensors with 0.
     """
@@ -84,7 +86,7 @@ def widen(tensor: torch.Tensor, width: int, fill: int, left: bool) -> torch.Tens
 
 
 def trim(rollout: Rollout, pad_token: int) -> Rollout:
-    """Without the columns in which every row is padded."""
+    """`rollout` without the columns in which every row is padding."""
     prompt = int(rollout["prompt_mask"].sum(dim=1).max())
     # not by the mask, which is 0 all along a truncated completion that is left out of the loss
     real = (rollout["completion_ids"] != pad_token) | (rollout["completion_mask"] != 0)
@@ -101,12 +103,12 @@ def trim(rollout: Rollout, pad_token: int) -> Rollout:
 
 
 class DynamicSampling(GRPO):
-    """GRPO on groups of mixed outcome; the dataloader's prompts make room for those of an own cursor."""
+    """GRPO on mixed groups; its prompts come from a cursor of its own instead of the dataloader."""
 
     max_rounds: int
     train_dataset: Any
     shuffle_dataset: Any
-    rounds_drawn = 0  # the cursor: all that later prompts depend on
+    rounds_drawn = 0  # the cursor: later prompts depend on nothing else
 
     def held_state(self) -> dict[str, Any]:
         return {**super().held_state(), "rounds_drawn": self.rounds_drawn}
@@ -130,14 +132,14 @@ class DynamicSampling(GRPO):
         return [dict(row) for row in rows for _ in range(self.num_generations)]
 
     def record(self, rows: list[dict[str, Any]]) -> None:
-        """Hold the rows of a round back until it is known which of them are kept."""
+        """Keep the rows of a round until it is known which of them are used."""
         self._rounds.append(rows)
 
     def _generate_and_score_completions(self, inputs):
-        """A full rollout, or after `max_rounds` one whose last groups have no advantage.
+        """A rollout full of mixed groups, or after `max_rounds` one whose last groups have no advantage.
 
-        Each process fills its own part; one that is full samples on with the others and keeps nothing.
-        Raises UserError where no process found any group of mixed outcome.
+        Each process fills its own part. One that is full goes on sampling with the others and keeps nothing.
+        Raises UserError where no process has sampled a mixed group.
         """
         if not self.model.training:
             return super()._generate_and_score_completions(inputs)
@@ -150,16 +152,16 @@ class DynamicSampling(GRPO):
             )
         self._rounds: list[list[dict[str, Any]]] = []
         parts: list[Rollout] = []
-        found, flags = 0, []
+        mixed_groups, flags = 0, []
         while True:
             sampled = super()._generate_and_score_completions(self.fresh(needed))
             right = [correct(row) for row in self._rollout_rows]
             mixed = [0 < sum(right[i : i + size]) < size for i in range(0, len(right), size)]
-            kept = [group for group, is_mixed in enumerate(mixed) if is_mixed][: needed - found]
+            kept = [group for group, is_mixed in enumerate(mixed) if is_mixed][: needed - mixed_groups]
             flags.append([group in kept for group in range(needed) for _ in range(size)])
             parts.append(select(sampled, kept, size))
-            found += len(kept)
-            counts = gather_object([found])
+            mixed_groups += len(kept)
+            counts = gather_object([mixed_groups])
             if min(counts) == needed or len(parts) == self.max_rounds:
                 break
         rows = [row for round_rows in self._rounds for row in round_rows]
@@ -167,19 +169,19 @@ class DynamicSampling(GRPO):
             row["kept"] = flag
         if not sum(counts):
             raise UserError(self.nothing_to_learn(rows))
-        if found < needed:  # the last round alone has as many others
-            filler = select(sampled, [g for g in range(needed) if not mixed[g]][: needed - found], size)
+        if mixed_groups < needed:  # the last round alone has enough others
+            others = [group for group in range(needed) if not mixed[group]]
+            filler = select(sampled, others[: needed - mixed_groups], size)
             parts.append({**filler, "advantages": torch.zeros_like(filler["advantages"])})
         self._metrics["train"]["dynamic/rounds"].append(float(len(flags)))
         self._metrics["train"]["dynamic/kept"].append(sum(counts) * size / len(rows))
         self._metrics["train"]["dynamic/underfull"].append(float(min(counts) < needed))
         super().record(rows)
         rollout = join([part for part in parts if len(part["advantages"])], self._tokenizer.pad_token_id)
-        in_loss = rollout["completion_mask"] * rollout.get("tool_mask", 1)  # (batch, time)
-        return {**rollout, TOKENS: self.accelerator.gather(in_loss.sum()).sum()}
+        return {**rollout, TOKENS: self.accelerator.gather(loss_mask(rollout).sum()).sum()}
 
     def nothing_to_learn(self, rows: list[dict[str, Any]]) -> str:
-        """What to tell the user when no group of `rows`, whole groups of all rounds, is of mixed outcome."""
+        """The error message where none of the groups in `rows`, those of all rounds, is mixed."""
         size, good = self.num_generations, last_checkpoint(Path(self.args.output_dir))
         groups = len(rows) // size
         solved = sum(correct(row) for row in rows[::size]) / groups

@@ -1,4 +1,4 @@
-"""Run a trainer to its last step, from wherever an earlier process left it."""
+"""Run a trainer to its last step, from where an earlier process stopped."""
 
 import shutil
 from pathlib import Path
@@ -15,7 +15,7 @@ from recipes.trainers.resume import PARTIAL, ExactResume, checkpoints, discard, 
 
 
 class ShowProgress(TrainerCallback):
-    """Prints a line now and then; starts its clock at the first step of this process."""
+    """Prints a line from time to time; its clock starts at the first step of this process."""
 
     def __init__(self, progress: Progress):
         self.progress = progress
@@ -31,9 +31,12 @@ class ShowProgress(TrainerCallback):
 
 
 class WatchHealth(TrainerCallback):
-    """Warns, once a check, as soon as training looks bad: from a fifth of the run on, twenty times a run."""
+    """Warns as soon as a check of the training curve fails, once for each check.
 
-    LOOKS = 20  # a look reads the whole history
+    It looks at every twentieth of the run, from the first fifth on.
+    """
+
+    LOOKS = 20  # a look reads all of the history
 
     def __init__(self, progress: Progress):
         self.progress = progress
@@ -55,7 +58,7 @@ class WatchHealth(TrainerCallback):
 def fit(trainer: ExactResume, progress: Progress) -> Fit:
     """Train from the newest complete checkpoint to the end.
 
-    Raises UserError at a non-finite number, a failed save, or where there was nothing to train on.
+    Raises UserError at a non-finite number, at a failed save, and where the data ends before the last step.
     """
     folder = Path(trainer.args.output_dir)
     if gpus.first():
@@ -67,7 +70,7 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
     newest = last_checkpoint(folder)
     state = TrainerState.load_from_json(str(newest / "trainer_state.json")) if newest else None
     if newest and state and state.global_step >= state.max_steps:
-        # transformers would train one step more
+        # transformers would train another step
         progress.say(f"all {state.global_step} steps were done before")
         trainer._load_from_checkpoint(str(newest))
         trainer.state = state
@@ -88,7 +91,7 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
 
 
 def clean(folder: Path) -> None:
-    """Remove the training state, which nothing needs once the stage is done."""
+    """Remove the training state, which is not needed once the stage is done."""
     for path in checkpoints(folder):
         discard(path)
     remove_incomplete(folder)
@@ -97,6 +100,6 @@ def clean(folder: Path) -> None:
 
 
 def remove_incomplete(folder: Path) -> None:
-    """Remove what a kill left of a checkpoint that was being written or removed."""
+    """Remove what is left of a checkpoint that a killed process was writing or removing."""
     for path in [folder / PARTIAL, *(set(folder.glob("checkpoint-*")) - set(checkpoints(folder)))]:
         shutil.rmtree(path, ignore_errors=True)

@@ -12,6 +12,7 @@ import torch
 from accelerate.utils import gather_object
 from trl.trainer.utils import RepeatSampler
 
+from recipes.objectives.advantages import total
 from recipes.objectives.averages import completion_means
 from recipes.trainers.completions import CompletionsLog, by_correctness
 from recipes.trainers.grpo_objective import Objective
@@ -19,7 +20,7 @@ from recipes.trainers.resume import EPOCH_STRIDE
 
 
 class PromptSampler(RepeatSampler):
-    """TRL's sampler, with an order that depends on the epoch's number alone; in epoch 0 it is TRL's."""
+    """TRL's sampler, with an order fixed by the number of the epoch; in epoch 0 it is TRL's order."""
 
     epoch = 0
     seed: int
@@ -88,9 +89,8 @@ class GRPO(Objective):
         rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         self.require_scored(rewards)
         # rows of this process; `rewards` has those of all processes: (batch, functions)
-        start = self.accelerator.process_index * len(prompts)
-        own = rewards[start : start + len(prompts)]
-        totals = (own * self.reward_weights.to(own.device)).nansum(dim=1).tolist()
+        own = rewards[self.own_rows(len(prompts))]
+        totals = total(own, self.reward_weights).tolist()
         ended = {*self.eos_token_ids, self._tokenizer.pad_token_id}
         self._rollout_rows = [
             {
@@ -100,13 +100,13 @@ class GRPO(Objective):
                 **{key: row[key] for key in ("answer", "difficulty") if key in row},
                 "tokens": len(ids),
                 "eos": ids[-1] in ended,
-                "reward": total,
+                "reward": reward,
                 "rewards": {
                     name: None if math.isnan(value) else value
                     for name, value in zip(self.reward_func_names, values, strict=True)
                 },
             }
-            for row, prompt, completion, ids, total, values in zip(
+            for row, prompt, completion, ids, reward, values in zip(
                 inputs, prompts, completions, completion_ids_list, totals, own.tolist(), strict=True
             )
         ]
@@ -132,7 +132,7 @@ class GRPO(Objective):
             self.rollouts.append(rows, self.num_generations)
 
     def require_scored(self, rewards: torch.Tensor) -> None:
-        """Stop unless all completions have a finite reward. `rewards`: (batch, functions), NaN = none."""
+        """Stop unless every completion has a finite reward. `rewards`: (batch, functions), NaN for none."""
         for name, column in zip(self.reward_func_names, rewards.T, strict=True):
             if torch.isinf(column).any():
                 self.require_finite(f"reward {name}", float("inf"))

@@ -20,7 +20,7 @@ import torch
 from accelerate.utils import gather_object
 
 from recipes.objectives import process_supervision
-from recipes.objectives.advantages import OF_GROUP, MovingAverage
+from recipes.objectives.advantages import OF_GROUP, MovingAverage, total
 from recipes.objectives.averages import step_tokens
 from recipes.objectives.clip import cut_by_clip
 from recipes.objectives.loss_types import CLIPPED, TOKEN_MEAN, check_window
@@ -113,21 +113,24 @@ class Objective(ExactResume, LeanSampling):
     def own_advantages(self, width: int) -> torch.Tensor:
         """The extension's advantages of this process's part of the rollout: (batch,) or (batch, width)."""
         rewards, inputs, _, _ = self._scored  # (all processes' batch, functions)
-        own = slice(
-            len(inputs) * self.accelerator.process_index, len(inputs) * (self.accelerator.process_index + 1)
-        )
+        own = self.own_rows(len(inputs))
         accuracy = rewards[:, self.reward_func_names.index("accuracy")]
         if self.extension.advantage == "process":
             steps = gather_object(self.steps(accuracy[own].tolist()))
             return process_supervision.advantages(steps, self.num_generations, width)[own].to(rewards.device)
-        total = (rewards * self.reward_weights.to(rewards.device)).nansum(dim=1)
+        totals = total(rewards, self.reward_weights)
         if self.extension.advantage == "moving_average":
-            advantages = self.baseline.advantages(total)
-            self.baseline = self.baseline.after(total)
+            advantages = self.baseline.advantages(totals)
+            self.baseline = self.baseline.after(totals)
             return advantages[own]
-        rewarded = accuracy if self.extension.advantage == "positive" else total
+        rewarded = accuracy if self.extension.advantage == "positive" else totals
         groups = rewarded.view(-1, self.num_generations)
         return OF_GROUP[str(self.extension.advantage)](groups).flatten()[own]
+
+    def own_rows(self, rows: int) -> slice:
+        """This process's rows of a batch that has `rows` of every process."""
+        start = self.accelerator.process_index * rows
+        return slice(start, start + rows)
 
     def steps(self, accuracy: list[float]) -> list[process_supervision.Steps]:
         """The steps of this process's completions; `accuracy` has the accuracy reward of each."""
@@ -151,9 +154,9 @@ class Objective(ExactResume, LeanSampling):
             return inputs
         window, rollout = self.args.gradient_accumulation_steps, self.args.steps_per_generation
         masks = [loss_mask(part) for part in self._buffered_inputs]
-        total = self.accelerator.reduce(step_tokens(masks, self._step, window), reduction="sum")
+        tokens = self.accelerator.reduce(step_tokens(masks, self._step, window), reduction="sum")
         # TRL multiplies by window / rollout
-        return {**inputs, "num_items_in_batch": total * (rollout // window)}
+        return {**inputs, "num_items_in_batch": tokens * (rollout // window)}
 
     # -- what depends on the policy of each update --------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Next-token training on documents, with little padding and an order that survives a resume."""
+"""Next-token training on documents, with little padding and an order that a resumed run continues."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,8 +13,8 @@ class SortedWindows(Sampler[int]):
     """A random order whose windows, one optimizer step each, are sorted by length.
 
     With gradient accumulation the micro-batches of a step then hold documents of like length, so little is
-    padded, while the step's documents, hence its gradient, are those of a plain random order. An incomplete
-    last window is left out.
+    padded, while the documents of a step, hence its gradient, are those of a plain random order. An
+    incomplete last window is left out.
     """
 
     def __init__(self, lengths: Sequence[int], window: int, seed: int):
@@ -40,9 +40,9 @@ def sorted_windows(lengths: Sequence[int], args: Any) -> SortedWindows:
 
 
 class LanguageModel(ExactResume):
-    """Trainer on a list of `document`s; it counts the tokens it has seen, without the padding."""
+    """Trainer on a list of `document`s, which counts the tokens it has seen without padding."""
 
-    padding = 0  # the token that `collate` fills up with
+    padding = 0  # the token with which `collate` pads
 
     def _get_train_sampler(self, dataset: Any = None):
         data: Any = self.train_dataset if dataset is None else dataset

@@ -22,6 +22,7 @@ from recipes.models.critic import Critic, token_values
 from recipes.models.language_model import disable_dropout
 from recipes.models.packing import piece_rows
 from recipes.objectives import gae, losses
+from recipes.objectives.advantages import total
 from recipes.objectives.kl import adapted_coefficient, kl
 from recipes.trainers.grpo import GRPO
 from recipes.trainers.grpo_objective import OLD, loss_mask
@@ -67,12 +68,12 @@ class PPO(GRPO):
         for decays, decay in ((True, self.args.weight_decay), (False, 0.0)):
             weights = [w for name, w in critic.named_parameters() if (name in decayed) is decays]
             optimizer.add_param_group({"params": weights, "lr": rate, "weight_decay": decay})
-        # transformers forgets the gradients of its own model alone
+        # transformers clears the gradients of its own model only
         optimizer.register_step_post_hook(lambda *_: self.critic.zero_grad())
         return optimizer
 
     def _get_grad_norm(self, model, grad_norm=None):
-        # called after the policy's gradients were clipped, and unscaled, and before the optimizer's step
+        # called after the policy's gradients were unscaled and clipped, and before the optimizer's step
         norm = super()._get_grad_norm(model, grad_norm=grad_norm)
         limit = self.args.max_grad_norm or float("inf")
         own = nn.utils.clip_grad_norm_(self.critic.parameters(), limit)
@@ -153,8 +154,7 @@ class PPO(GRPO):
     def scores(self, rows: int) -> torch.Tensor:
         """(rows,): the weighted rewards of this process's completions."""
         rewards = self._scored[0]  # (all processes' batch, functions)
-        start = self.accelerator.process_index * rows
-        return (rewards * self.reward_weights.to(rewards.device)).nansum(dim=1)[start : start + rows]
+        return total(rewards, self.reward_weights)[self.own_rows(rows)]
 
     def ended(self, batch: dict[str, Any]) -> torch.Tensor:
         """(batch,) of bool: whether a completion's last token ends it."""
@@ -233,5 +233,5 @@ class PPO(GRPO):
         super().set_ratio(logps, batch)
         mask = loss_mask(batch)
         k2 = kl(logps, batch[OLD], "k2") * mask
-        total, tokens = self.summed(torch.stack([k2.sum(), mask.sum()]))
-        self._metrics["train"]["approx_kl"].append((total / tokens.clamp(min=1)).item())
+        summed, tokens = self.summed(torch.stack([k2.sum(), mask.sum()]))
+        self._metrics["train"]["approx_kl"].append((summed / tokens.clamp(min=1)).item())

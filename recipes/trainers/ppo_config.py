@@ -1,11 +1,11 @@
-"""The arguments of stage `ppo`: TRL's GRPOConfig, and what PPO has besides, under the names of TRL's PPO."""
+"""The arguments of stage `ppo`: those of TRL's GRPOConfig, and PPO's own under the names of TRL's PPO."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from trl.trainer.grpo_config import GRPOConfig
 
-# fields of GRPOConfig whose other values have no meaning in PPO -> what to do instead
+# field of GRPOConfig -> the only value that has a meaning in PPO, and why
 FIXED: dict[str, tuple[Any, str]] = {
     "loss_type": ("dapo", "PPO's is the mean over the tokens of an optimizer step, which TRL calls dapo"),
     "beta": (0.0, "the KL is in the reward; its coefficient is kl_coef"),
@@ -19,7 +19,7 @@ FIXED: dict[str, tuple[Any, str]] = {
 
 @dataclass(eq=False, repr=False)
 class PPOConfig(GRPOConfig):
-    """Raises ValueError for values out of their range. GRPOConfig's `scale_rewards` is without effect."""
+    """Raises ValueError for values out of range. GRPOConfig's `scale_rewards` has no effect."""
 
     num_generations: int | None = 1  # the critic is the baseline: a prompt needs no group
     loss_type: str = "dapo"
@@ -34,8 +34,8 @@ class PPOConfig(GRPOConfig):
     cliprange_value: float = 0.2  # 0: no clip
     whiten_rewards: bool = False
     whiten_advantages: bool = True
-    missing_eos_penalty: float | None = None  # taken from the score of a completion that did not end
-    missing_eos_score: float | None = None  # put in place of it
+    missing_eos_penalty: float | None = None  # subtracted from the score of a completion that did not end
+    missing_eos_score: float | None = None  # replaces that score
     critic_learning_rate: float | None = None  # default: learning_rate
     reshuffle: bool = True  # new minibatches in each epoch over a rollout
 
@@ -54,7 +54,7 @@ class PPOConfig(GRPOConfig):
         if self.missing_eos_penalty is not None and self.missing_eos_score is not None:
             raise ValueError("missing_eos_score: missing_eos_penalty is given too; remove one of them")
         alone = self.num_generations == 1
-        if alone:  # TRL refuses it, for the groups it would take advantages from
+        if alone:  # TRL refuses it, because it takes advantages from groups
             steps = self.steps_per_generation or self.gradient_accumulation_steps
             self.num_generations = self.generation_batch_size or self.per_device_train_batch_size * steps
             if self.num_generations < 2:

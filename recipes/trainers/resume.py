@@ -1,8 +1,8 @@
 """Exact resume: a run killed at any moment and started again ends with the same bits as one never killed.
 
-transformers' Trainer saves weights, optimizer, scheduler and random states. Missing for exactness are
-(a) a checkpoint that exists wholly or not at all, (b) the loss summed since the last log line,
-(c) a data order that depends on the epoch alone, and (d) what a subclass holds in memory (`held_state`).
+transformers' Trainer saves weights, optimizer, scheduler and random states. Exactness also needs (a)
+checkpoints that exist completely or not at all, (b) the loss summed since the last log line, (c) a data order
+that depends on the epoch only, and (d) what a subclass holds in memory (`held_state`).
 """
 
 import os
@@ -18,21 +18,21 @@ from recipes.errors import UserError
 from recipes.runtime import gpus
 from recipes.runtime.files import saving
 
-STATE = "resume.pt"  # that of the first process: it makes a checkpoint complete
-PARTIAL = "saving"  # a checkpoint is written here and then renamed, so a kill leaves no half of one
+STATE = "resume.pt"  # of the first process; a checkpoint is complete once it is there
+PARTIAL = "saving"  # a checkpoint is written here and then renamed, so that a kill leaves no half of one
 EPOCH_STRIDE = 1_000_003  # between the seeds of the data orders of two epochs
 
 
 def checkpoints(folder: Path) -> list[Path]:
     """The complete checkpoints of `folder`, oldest first."""
-    found = [p for p in folder.glob("checkpoint-*") if p.name[len("checkpoint-") :].isdigit()]
+    numbered = [p for p in folder.glob("checkpoint-*") if p.name[len("checkpoint-") :].isdigit()]
     return sorted(
-        (p for p in found if (p / STATE).is_file()), key=lambda p: int(p.name[len("checkpoint-") :])
+        (p for p in numbered if (p / STATE).is_file()), key=lambda p: int(p.name[len("checkpoint-") :])
     )
 
 
 def discard(checkpoint: Path) -> None:
-    """Remove a checkpoint. Its marker goes first: what a kill leaves must not look complete."""
+    """Remove a checkpoint, its STATE first: what a kill leaves must not look complete."""
     (checkpoint / STATE).unlink(missing_ok=True)
     shutil.rmtree(checkpoint, ignore_errors=True)
 
@@ -43,12 +43,12 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 
 def state_file(checkpoint: Path) -> Path:
-    """What this process holds in memory: STATE, of others than the first resume_<rank>.pt."""
+    """The file of what this process holds in memory: STATE, or resume_<rank>.pt if it is not the first."""
     return checkpoint / (STATE if gpus.first() else f"resume_{gpus.rank()}.pt")
 
 
 def sync(path: Path) -> None:
-    """Push a file or folder to the disk."""
+    """Force a file or folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -77,7 +77,7 @@ class ExactResume(Trainer):
         }
 
     def restore_held_state(self, state: dict[str, Any]) -> None:
-        """Undo of `held_state`."""
+        """Set what `held_state` returned."""
         self._tr_loss = state["summed_loss"].to(self.args.device)
         self._globalstep_last_logged = state["last_logged"]
         self.earlier_s = state["spent_s"]
@@ -94,7 +94,7 @@ class ExactResume(Trainer):
         return os.path.join(folder, PARTIAL) if self.saving else folder
 
     def create_model_card(self, *args, **kwargs):
-        """Nothing: the card of a checkpoint would only cost time."""
+        """Write none: the card of a checkpoint would only cost time."""
 
     def _save_checkpoint(self, model, trial):
         folder = Path(self.args.output_dir)
@@ -105,7 +105,7 @@ class ExactResume(Trainer):
                 folder,
                 f"last good checkpoint: {good or 'none'}; ",
             ):
-                self._save_whole_checkpoint(model, trial, folder)
+                self._write_checkpoint(model, trial, folder)
         except UserError:
             shutil.rmtree(folder / PARTIAL, ignore_errors=True)
             raise
@@ -113,7 +113,7 @@ class ExactResume(Trainer):
             for old in checkpoints(folder)[: -max(self.args.save_total_limit or 1, 1)]:
                 discard(old)
 
-    def _save_whole_checkpoint(self, model, trial, folder: Path) -> None:
+    def _write_checkpoint(self, model, trial, folder: Path) -> None:
         name = f"checkpoint-{self.state.global_step}"
         partial = folder / PARTIAL / name
         if self.args.should_save:
@@ -141,7 +141,7 @@ class ExactResume(Trainer):
         return super().train(*args, **kwargs)
 
     def _run_epoch(self, model, epoch, train_dataloader, *args, **kwargs):
-        # accelerate tells the epoch to the sampler of one process; of several not where batches are skipped
+        # with several processes accelerate does not pass the epoch to the sampler where batches are skipped
         sampler = train_dataloader.batch_sampler
         while hasattr(sampler, "batch_sampler"):
             sampler = sampler.batch_sampler
@@ -150,7 +150,7 @@ class ExactResume(Trainer):
         return super()._run_epoch(model, epoch, train_dataloader, *args, **kwargs)
 
     def _load_rng_state(self, checkpoint):
-        # The one hook that transformers calls on every resume after all else is set up.
+        # transformers calls this on every resume, after everything else is set up
         super()._load_rng_state(checkpoint)
         if checkpoint is not None:
             path = state_file(Path(checkpoint))

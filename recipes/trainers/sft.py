@@ -1,4 +1,4 @@
-"""TRL's SFTTrainer with exact resume, and batches of documents of like length."""
+"""TRL's SFTTrainer with exact resume, in batches of documents of like length."""
 
 from typing import Any
 

@@ -41,7 +41,7 @@ K3 = "torch.exp(ref_per_token_logps - per_token_logps) - (ref_per_token_logps - 
 SEQUENCE_MEAN = "(per_token_loss * mask).sum(-1) / mask.sum(-1).clamp(min=1.0)).mean()"
 TOKEN_MEAN = "(per_token_loss * mask).sum() / mask.sum()"
 RATIO_MEAN = "(log_ratio * mask).sum(-1) / mask.sum(-1)"
-STEP_TOKENS, ROLLOUT_TOKENS = "total * (rollout // window)", 'inputs["num_items_in_batch"]'
+STEP_TOKENS, ROLLOUT_TOKENS = "tokens * (rollout // window)", 'inputs["num_items_in_batch"]'
 DR_TOTAL = "(per_token_loss.size(0) * self.max_completion_length)"
 
 # what is wrong, a case that shows it (in "windows" unless said), the function, a piece of it, in its place
