@@ -44,9 +44,9 @@ def tokenizer(worlds: Iterable[World], model_max_length: int = 1024) -> Any:
     Tags such as `<think>` are ordinary tokens, so decoding with `skip_special_tokens` keeps them. Neither BOS
     nor EOS is added.
     """
-    # imported here, because checking a recipe needs the worlds and must not load transformers
+    # imported here, because checking a recipe needs the worlds but none of this
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast  # likewise
 
     tokens = sorted({token for world in worlds for token in world.vocabulary})
     vocabulary = [*SPECIAL, *TURNS, *tokens]
