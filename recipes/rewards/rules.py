@@ -8,8 +8,8 @@
 | reasoning_style | it has all marks of reasoning, else the share that it has (reasoning_style.py)         |
 | soft_overlong   | never: it is 0, falling to -1 in the last tokens before the cap (DAPO Eq. 13)          |
 
-A world may add its own, such as the partial credit of `sort`. Accuracy and format are judged
-separately, as in DeepSeek-R1, §2.2.2: an answer without a scratchpad can be right, a well-formed one wrong.
+A world may add its own, such as the partial credit of `sort`. Accuracy and format are judged apart, as in
+DeepSeek-R1, §2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
 """
 
 from collections import Counter
