@@ -28,7 +28,7 @@ from recipes.runtime.progress import Progress
 from recipes.stages.arguments import arguments, batch_size, check_evaluation
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy, load_reference, positions, take_model_options
-from recipes.trainers.dpo import DPO, Pair, length, tokenise
+from recipes.trainers.dpo import DPO, TokenPair, length, tokenise
 from recipes.trainers.fit import clean, fit
 
 FORMULA = "parameters x tokens of prompts and completions x (6 policy + 2 reference)"
@@ -54,7 +54,7 @@ def run(
     model, tokenizer = policy.model, policy.tokenizer
     if args.disable_dropout:
         disable_dropout(model)
-    tokenised: dict[str, list[Pair]] = {
+    tokenised: dict[str, list[TokenPair]] = {
         split: tokenise(of_split, tokenizer) if of_split else [] for split, of_split in pairs.items()
     }
     train, validation = tokenised["train"], tokenised["validation"]
@@ -122,7 +122,7 @@ def run(
     )
 
 
-def log_ratios(policy: Any, reference: Any, pairs: Sequence[Pair]) -> dict[str, Tensor]:
+def log_ratios(policy: Any, reference: Any, pairs: Sequence[TokenPair]) -> dict[str, Tensor]:
     """log pi(y|x) - log pi_ref(y|x), in nats, of the `chosen` and the `rejected` completions: (pairs,)."""
     prompts = [pair["prompt_ids"] for pair in pairs]
     return {

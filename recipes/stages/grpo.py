@@ -14,8 +14,7 @@ from trl import GRPOConfig
 
 from recipes import worlds
 from recipes.data import prompts, replay
-from recipes.objectives import process_supervision
-from recipes.rewards import rules
+from recipes.rewards import rules, step_rewards
 from recipes.runtime import health
 from recipes.runtime.progress import Progress
 from recipes.spec.checks.grpo import check
@@ -51,7 +50,7 @@ def run(
     overlong = {"cap": args.max_completion_length, "cache": config.get("soft_overlong_cache")}
     functions = dict(zip(weights, rules.build(weights, world, seed, **overlong), strict=True))
     policy = load_policy(config, inputs, **take_model_options(args))
-    dataset = prompts.load(config["task"], config["template"], config.get("problems"), seed)
+    dataset = prompts.of_task(config["task"], config["template"], config.get("problems"), seed)
     if "replay" in config:
         dataset = dataset.select(replay.replay_order(len(dataset), args, **config["replay"], seed=seed))
     needed = args.generation_batch_size // args.num_generations
@@ -73,7 +72,7 @@ def run(
         config.get("advantage"),
         config.get("importance_ratio"),
         config.get("old_logp_noise", 0.0),
-        process_supervision.reader(world, policy.tokenizer) if world else None,
+        step_rewards.reader(world, policy.tokenizer) if world else None,
     )
     if isinstance(trainer, DynamicSampling) and dynamic:
         trainer.max_rounds = dynamic["max_rounds"]

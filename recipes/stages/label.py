@@ -54,12 +54,12 @@ def run(
     if by == "dataset":
         template = config.get("template", "{question}")
         validation = config.get("validation", VALIDATION)
-        ranked = hub_preferences.comparisons(config["task"], template, validation, config.get("problems"))
+        ranked = hub_preferences.of_task(config["task"], template, validation, config.get("problems"))
     else:
         rows, world, given = read(by, inputs["data"])
         labels, tokens, parameters = score(config, inputs, rows, world, seed)
         gold = annotators.rewarded(rows, world.rewards["gold"]) if world and "gold" in world.rewards else None
-        metrics = annotators.quality(rows, labels, gold) | labels.found
+        metrics = annotators.quality(rows, labels, gold) | labels.fitted
         if given is not None:  # RLAIF's alignment: how often the new label agrees with the given one
             metrics["accuracy/given"] = annotators.quality(rows, labels, given).get("accuracy", 0.0)
         if "accuracy" in metrics:
@@ -89,7 +89,7 @@ def run(
     )
 
 
-def read(by: str, place: Path) -> tuple[list[Row], Any, annotators.Scores | None]:
+def read(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | None]:
     """Samples, their world (None: of the Hub) and, of preferences to be labelled anew, their scores."""
     upstream = sentinel.read(place)
     if upstream.get("kind") == "label":
@@ -124,7 +124,7 @@ def score(
     return model_judges.language_model(rows, dials)
 
 
-def as_preferences(rows: Sequence[Row], scores: annotators.Scores, validation: float) -> list[Row]:
+def as_preferences(rows: Sequence[Sample], scores: annotators.Scores, validation: float) -> list[Preference]:
     """Rows of preferences: samples with their scores, rankings and splits."""
     return [
         {
@@ -143,7 +143,7 @@ def as_preferences(rows: Sequence[Row], scores: annotators.Scores, validation: f
 
 
 def as_demonstrations(
-    rows: Sequence[Row], scores: annotators.Scores, keep: str
+    rows: Sequence[Sample], scores: annotators.Scores, keep: str
 ) -> tuple[list[Row], dict[str, float]]:
     """Demonstrations: the best completion of each prompt, or all distinct right ones; and what is skipped.
 

@@ -44,7 +44,7 @@ def run(
     functions = dict(zip(weights, rules.build(weights, world, seed), strict=True))
     policy = load_policy(config, inputs)
     model = policy.model.to("cuda" if torch.cuda.is_available() else "cpu")
-    problems = prompts.load(config["task"], config["template"], config.get("problems"), seed).to_list()
+    problems = prompts.of_task(config["task"], config["template"], config.get("problems"), seed).to_list()
     needed, cap = args.prompts_per_epoch, args.max_completion_length
     checks = rollouts.checks(config, inputs, policy, problems, functions, needed, cap)
 

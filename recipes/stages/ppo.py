@@ -62,7 +62,7 @@ def run(
         scored = learned.as_reward(scorer, policy.tokenizer, config.get("ensemble", "mean"))
         functions |= {REWARD_MODEL: scored} if REWARD_MODEL in weights else {}
     args.reward_weights = [weights[name] for name in functions]
-    given = prompts.load(config["task"], config["template"], config.get("problems"), seed)
+    given = prompts.of_task(config["task"], config["template"], config.get("problems"), seed)
     dataset, _ = prompts.fitting(given, policy.tokenizer, config.get("longest_prompt"))
     needed = args.generation_batch_size // args.num_generations
     cap = args.max_completion_length

@@ -50,7 +50,7 @@ def run(
     world = worlds.of_task(config["task"])
     (accuracy,) = rules.build(["accuracy"], world, seed)
     source, tokenizer = locate_policy(config, inputs)
-    problems = prompts.load(config["task"], config["template"], config.get("problems"), seed).to_list()
+    problems = prompts.of_task(config["task"], config["template"], config.get("problems"), seed).to_list()
     checks = health.stop_at_errors(
         health.before_sampling(config, inputs.get("policy"), tokenizer, problems, {"accuracy": accuracy})
     )

@@ -77,7 +77,7 @@ def run(
         splits[name] = Split(*token_ids.fitting(of_split, token_ids.tokenised(of_split, tokenizer), limit))
         skipped["long"] = skipped.get("long", 0) + len(of_split) - len(splits[name].rows)
     splits["train"] = first(splits["train"], config.get("problems"))
-    shown: list[dict[str, Any]] = []
+    shown: list[demonstrations.Demonstration] = []
     if "demonstrations" in inputs:
         shown = demonstrations.load(inputs["demonstrations"])
     elif "demonstrations" in config:
@@ -158,7 +158,9 @@ def train(
             [
                 element
                 for row, sequences in zip(split.rows, split.sequences, strict=True)
-                for element in (arrange if name == "train" else grouped)(sequences, token_ids.pairs(row))
+                for element in (arrange if name == "train" else grouped)(
+                    sequences, preferences.better_worse(row)
+                )
             ]
         )
         for name, split in splits.items()

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from recipes.objectives.ratios import Ratios
 from recipes.runtime import curves, files, gpus, health
 from recipes.stages.policy import Policy, positions
 from recipes.trainers.completions import CompletionsLog

@@ -64,7 +64,7 @@ def run(
     )
 
 
-def summary(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Numbers of problems and samples; shares of completions that are cut, empty, and unlike all before of
     the same prompt; mean length in tokens."""
     total = sum(len(row["completions"]) for row in rows)

@@ -149,7 +149,8 @@ class Words:
 
 
 def test_the_end_is_where_a_completion_came_to_it():
-    pair = {"prompt": "p", "chosen": "ab", "rejected": "c", "chosen_truncated": True}
+    pair = {"prompt": "p", "chosen": "ab", "rejected": "c"}
+    pair |= {"chosen_truncated": True, "rejected_truncated": False}
     (ids,) = tokenise([pair], Words())
     assert ids == {"prompt_ids": [112], "chosen_ids": [97, 98], "rejected_ids": [99, 0]}
     assert length(ids) == 3
