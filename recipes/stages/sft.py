@@ -21,6 +21,7 @@ from transformers import AutoConfig
 from trl import SFTConfig
 
 from recipes.data import demonstrations
+from recipes.data.token_ids import reply_ids
 from recipes.errors import UserError
 from recipes.models.language_model import Source, folder_of
 from recipes.models.packing import document
@@ -49,10 +50,9 @@ def run(
     policy = load_policy(config, inputs, **options)
     model, tokenizer = policy.model, policy.tokenizer
     prompts, completions = ([row[name] for row in rows] for name in ("prompt", "completion"))
-    # tokenised apart, as when sampled: no token may span prompt and completion
-    replies = tokenizer(completions, add_special_tokens=False)["input_ids"]
+    replies = reply_ids(completions, [False] * len(completions), tokenizer)
     documents = [
-        document(prompt, [*reply, tokenizer.eos_token_id])
+        document(prompt, reply)
         for prompt, reply in zip(tokenizer(prompts)["input_ids"], replies, strict=True)
     ]
     longest = max(len(one["input_ids"]) for one in documents)
