@@ -9,9 +9,9 @@ import yaml
 
 from recipes.errors import UserError
 from recipes.spec.checks.layers import check_layers, check_shape
-from recipes.spec.checks.resolved import check_whole
+from recipes.spec.checks.resolved import check_resolved
 from recipes.spec.graph import Graph
-from recipes.spec.recipe import Recipe
+from recipes.spec.recipe import GROUPED, Recipe, ungrouped
 
 SCHEMA = 1
 # Names of the Snakefile's rules, and a folder in results/: no recipe can have them.
@@ -50,15 +50,15 @@ _StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _m
 
 
 def load(path: str | Path) -> Recipe:
-    """One recipe, checked as far as it can be alone.  Raises UserError in one line."""
+    """One recipe, checked as far as one can be without the others. Raises UserError, one line."""
     path = Path(path)
-    recipe = Recipe(path.stem, _read(path))
+    spec = _read(path)
     try:
-        check_shape(recipe.spec)
-        check_layers(recipe.spec)
+        check_shape(spec)
+        check_layers(spec)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    return recipe
+    return Recipe(path.stem, spec | {key: ungrouped(spec, key) for key in GROUPED if key in spec})
 
 
 def load_all(folder: str | Path = "recipes") -> dict[str, Recipe]:
@@ -77,7 +77,7 @@ def load_all(folder: str | Path = "recipes") -> dict[str, Recipe]:
     graph = Graph(recipes)
     for name, recipe in recipes.items():
         try:
-            check_whole(graph, recipe)
+            check_resolved(graph, recipe)
         except UserError as error:
             raise UserError(f"{paths[name]}: {error}") from None
     return recipes

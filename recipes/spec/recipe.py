@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+GROUPED = ("claims", "published")  # sections of the file whose rows may stand in groups of one list of scales
 REPORTS = ("report", "quickstart")  # of all that was asked for; of the recipe's quickstart alone
 
 
@@ -52,6 +53,14 @@ class Recipe:
             arms = [arm for arm in quick.get("arms", arms[:1]) if arm in arms]
             count = quick.get("seeds", count)
         return arms, list(range(first, first + (seeds or count)))
+
+
+def ungrouped(spec: Mapping[str, Any], section: str) -> list[dict[str, Any]]:
+    """The rows of `claims` or `published`, in the file's order; those of a group have its scales."""
+    rows: list[dict[str, Any]] = []
+    for row in spec.get(section, []):
+        rows += [{**one, "scales": row["scales"]} for one in row[section]] if section in row else [row]
+    return rows
 
 
 def merge(base: dict, over: Mapping) -> dict:

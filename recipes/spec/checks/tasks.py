@@ -8,7 +8,7 @@ from recipes.data import corpora
 from recipes.errors import UserError
 from recipes.rewards import rules
 from recipes.spec.checks import ppo
-from recipes.spec.schema import check
+from recipes.spec.schema import check, definition
 
 
 def check_task(task: Mapping, path: list[str], where: str, hub: str = "task-hub") -> None:
@@ -49,7 +49,3 @@ def under(path: str, where: str) -> Iterator[None]:
         yield
     except UserError as error:
         raise UserError(f"{path}.{str(error).removeprefix('task.')}{where}") from None
-
-
-def definition(name: str) -> dict:
-    return {"$ref": f"#/$defs/{name}"}
