@@ -19,6 +19,9 @@ _NOT_CONFIG = ("needs", "seed", "resources")
 _NOT_EVALS_CONFIG = ("checkpoints", "models", "tasks", "resources")
 
 
+RUN = "results/{recipe}/{scale}/{arm}/seed{seed}"  # folder of one run: its stages and evaluations
+
+
 @dataclass(frozen=True, order=True)
 class Node:
     recipe: str
@@ -30,8 +33,7 @@ class Node:
 
     @property
     def folder(self) -> str:
-        run = f"results/{self.recipe}/{self.scale}/{self.arm}/seed{self.seed}"
-        return f"{run}/{self.name}" if self.kind == "stage" else f"{run}/evals"
+        return f"{RUN.format(**vars(self))}/{self.name if self.kind == 'stage' else 'evals'}"
 
     @property
     def sentinel(self) -> str:

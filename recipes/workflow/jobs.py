@@ -9,8 +9,9 @@ from typing import Any
 
 from recipes.spec.graph import Graph, Node
 from recipes.workflow import stale
-from recipes.workflow.targets import Choice, Report
+from recipes.workflow.targets import Choice, Report, at_scale
 
+MINUTES = 120
 MEMORY = 4000  # MB
 MEMORY_OF_A_GPU = 64_000  # MB
 
@@ -31,13 +32,17 @@ class Jobs:
         """The table of each report asked for -> what it should have been judged from."""
         return {one.table: self.judged(one) for one in asked if isinstance(one, Report)}
 
-    def here(self) -> list[str]:
-        """The recipes that have the chosen scale."""
-        return [
-            name for name, recipe in self.graph.recipes.items() if self.choice.scale in recipe.spec["scales"]
-        ]
+    def targets(self) -> dict[str, list[Path]]:
+        """Rule without a job of its own -> the pages it asks for: each recipe, and `everything`."""
+        recipes = self.graph.recipes
+        everything = [self.page(recipe) for recipe in at_scale(recipes, self.choice.scale)]
+        return {recipe: [self.page(recipe)] for recipe in recipes} | {"everything": everything}
+
+    def page(self, recipe: str, report: str = "report") -> Path:
+        return Report(recipe, self.choice.scale, report).page
 
     def grid(self, recipe: str, scale: str, report: str) -> list[Node]:
+        """The nodes that a report shows, and all they need."""
         arms, seeds = self.graph.recipes[recipe].selection(scale, report, self.choice.seeds)
         return self.graph.grid(recipe, scale, arms, seeds)
 
@@ -76,6 +81,10 @@ class Jobs:
         sources = self.graph.inputs(self.node(w))
         return " ".join(f"--input {r}={n.sentinel}" for r, n in sources.items() if r != "model")
 
+    def checkpoints(self, w: Any) -> str:
+        """Folder of a stage's resumable state and its product, named by all that shapes them."""
+        return f"{self.node(w).folder.removeprefix('results/')}/{self.lineage(w)[:12]}"
+
     def lineage(self, w: Any) -> str:
         return self.graph.lineage(self.node(w))
 
@@ -86,8 +95,15 @@ class Jobs:
     def threads(self, w: Any) -> int:
         return self.graph.config(self.node(w)).get("threads", 1)
 
-    def resource(self, name: str, default: int) -> Callable[[Any], int]:
-        return lambda w: self.graph.resources(self.node(w)).get(name, default)
+    def resources(self) -> dict[str, Callable[[Any], int]]:
+        """What a job asks of the scheduler."""
+        return {"gpu": self.gpus, "mem_mb": self.memory, "runtime": self.minutes}
+
+    def gpus(self, w: Any) -> int:
+        return self.graph.resources(self.node(w)).get("gpu", 0)
+
+    def minutes(self, w: Any) -> int:
+        return self.graph.resources(self.node(w)).get("runtime", MINUTES)
 
     def memory(self, w: Any) -> int:
         """MB of the host's memory. Weights pass through it in float32 before they are on a GPU."""

@@ -39,7 +39,7 @@ def open_workflow(tmp_path, monkeypatch):
 
     The recipes and their graph are given to it, for reading them takes a second.
     """
-    monkeypatch.setattr("recipes.spec.load.load_all", lambda: RECIPES)
+    monkeypatch.setattr("recipes.workflow.start.load_all", lambda: RECIPES)
     monkeypatch.setattr("recipes.spec.graph.Graph", lambda recipes: GRAPH)
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
     shutil.copy(ROOT / "Snakefile", tmp_path)
