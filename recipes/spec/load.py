@@ -12,6 +12,7 @@ from recipes.spec.checks.layers import check_layers, check_shape
 from recipes.spec.checks.resolved import check_resolved
 from recipes.spec.graph import Graph
 from recipes.spec.recipe import GROUPED, Recipe, ungrouped
+from recipes.spec.schema import pattern
 
 SCHEMA = 1
 # Names of the Snakefile's rules, and a folder in results/: no recipe can have them.
@@ -69,7 +70,7 @@ def load_all(folder: str | Path = "recipes") -> dict[str, Recipe]:
     for name, path in paths.items():
         if path.suffix != ".yaml":
             raise UserError(f"{path}: a recipe's file ends in .yaml; rename it")
-        if not re.fullmatch("[a-z][a-z0-9_]*", name):
+        if not re.fullmatch(pattern("identifier"), name):
             raise UserError(f'{path}: a recipe has a name of lower-case letters, digits and "_"; rename it')
         if name in RESERVED:
             raise UserError(f"{path}: a reserved name; call the recipe something else")

@@ -39,6 +39,11 @@ def stage_rules() -> dict[str, Any]:
     return _read("stages.yaml")
 
 
+def pattern(name: str) -> str:
+    """The regular expression of `name` or `identifier`, for the full text."""
+    return schema()["$defs"][name]["pattern"].strip("^$")
+
+
 def definition(name: str) -> dict[str, str]:
     """A schema by its name in schema.yaml's `$defs`."""
     return {"$ref": f"#/$defs/{name}"}

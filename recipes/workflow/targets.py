@@ -13,6 +13,7 @@ from recipes.errors import UserError, nearest
 from recipes.spec.graph import RUN, Graph, Node
 from recipes.spec.load import INNER, TARGETS
 from recipes.spec.recipe import REPORTS, Recipe
+from recipes.spec.schema import pattern
 from snakemake_logger_plugin_encore import is_snakemake
 
 # What the rules make. The page of a report lies beside its folder.
@@ -21,15 +22,9 @@ EVAL = f"{RUN}/evals/{{checkpoint}}"  # without the ending
 REPORT = "results/{recipe}/{scale}/{report}"
 STAGE_FILES = ("metrics.json", "curve.csv", "provenance.json")
 REPORT_FILES = ("table.csv", "claims.csv", "summary.txt")
-WILDCARDS = {
-    "recipe": "[a-z][a-z0-9_]*",
-    "scale": "[a-z0-9][a-z0-9.-]*",
-    "arm": "[a-z0-9][a-z0-9.-]*",
-    "seed": r"\d+",
-    "stage": "[a-z][a-z0-9_]*",
-    "checkpoint": "[a-z][a-z0-9_]*",
-    "report": "|".join(REPORTS),
-}
+WILDCARDS = {name: pattern("identifier") for name in ("recipe", "stage", "checkpoint")}
+WILDCARDS |= {name: pattern("name") for name in ("scale", "arm")}
+WILDCARDS |= {"seed": r"\d+", "report": "|".join(REPORTS)}
 BENCHMARKS = ("results/benchmarks/grpo_speed.csv", "results/benchmarks/grid_speed.csv")
 # Modes of Snakemake that only look: they neither run jobs nor need the folder to themselves.
 _LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
