@@ -1,4 +1,4 @@
-"""Recipes: what each paper ran, as data.  One paper is one YAML file, read and checked here."""
+"""Reads and checks recipes: what each paper ran, as data, one YAML file a paper."""
 
 import math
 import re
@@ -15,7 +15,7 @@ from recipes.spec.recipe import GROUPED, Recipe, ungrouped
 from recipes.spec.schema import pattern
 
 SCHEMA = 1
-# Names of the Snakefile's rules, and a folder in results/: no recipe can have them.
+# No recipe can have the name of a rule in the Snakefile or of a folder in results/.
 TARGETS = ("all", "everything", "benchmarks", "clean_checkpoints")
 INNER = ("train", "evaluate", "analyse", "report")  # rules of one job each
 RESERVED = (*TARGETS, *INNER, "published")
@@ -63,7 +63,7 @@ def load(path: str | Path) -> Recipe:
 
 
 def load_all(folder: str | Path = "recipes") -> dict[str, Recipe]:
-    """Every recipe of a folder by name, each checked at every scale and arm, with those it builds on."""
+    """Every recipe of a folder by name, checked at every scale and arm with those it builds on."""
     paths = {p.stem: p for p in sorted(Path(folder).glob("*.y*ml"))}
     if not paths:
         raise UserError(f"no recipe in {Path(folder).resolve()}; work in the folder of Encore's Snakefile")

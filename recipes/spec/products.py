@@ -1,4 +1,4 @@
-"""What a stage makes, and which of its roles take what: a model, a reward model, or rows of one kind."""
+"""What a stage makes and what can play its roles: a model, a reward model, or data of one kind."""
 
 from collections.abc import Mapping
 from typing import Any
