@@ -8,7 +8,8 @@ snakemake --cores everything         every recipe that has the scale
 
 from recipes.workflow import commands, console
 from recipes.workflow.start import start
-from recipes.workflow.targets import BENCHMARKS, EVAL, REPORT, REPORT_FILES, STAGE, WILDCARDS
+from recipes.workflow.targets import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES
+from recipes.workflow.targets import EVAL, REPORT, STAGE, WILDCARDS
 
 QUICKSTART = "r1_zero"
 JOBS, LOCK = start(config, QUICKSTART, workflow.is_main_process)  # LOCK is held until this process ends
@@ -46,9 +47,7 @@ rule train:
     input:
         unpack(JOBS.upstream),
     output:
-        metrics=f"{STAGE}/metrics.json",
-        curve=f"{STAGE}/curve.csv",
-        provenance=f"{STAGE}/provenance.json",
+        **STAGE_FILES,
     log:
         f"{STAGE}/train.log",
     benchmark:
@@ -76,8 +75,7 @@ rule evaluate:
     input:
         unpack(JOBS.upstream),
     output:
-        scores=f"{EVAL}.json",
-        samples=f"{EVAL}.samples.jsonl",
+        **EVAL_FILES,
     log:
         f"{EVAL}.log",
     resources:
@@ -99,7 +97,7 @@ rule analyse:
     input:
         JOBS.members,
     output:
-        [f"{REPORT}/{file}" for file in REPORT_FILES],
+        **REPORT_FILES,
     log:
         f"{REPORT}.analyse.log",
     params:
@@ -129,8 +127,7 @@ rule report:
 
 rule benchmarks:
     output:
-        stage=BENCHMARKS[0],
-        grid=BENCHMARKS[1],
+        **BENCHMARKS,
     log:
         "results/benchmarks/speed.log",
     threads: workflow.cores  # nothing else runs beside a timed pair

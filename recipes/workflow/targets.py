@@ -16,16 +16,25 @@ from recipes.spec.recipe import REPORTS, Recipe
 from recipes.spec.schema import pattern
 from snakemake_logger_plugin_encore import is_snakemake
 
-# What the rules make. The page of a report lies beside its folder.
+# Where the rules write: a stage and a report in a folder, an evaluation in files with this beginning.
 STAGE = f"{RUN}/{{stage}}"
-EVAL = f"{RUN}/evals/{{checkpoint}}"  # without the ending
+EVAL = f"{RUN}/evals/{{checkpoint}}"
 REPORT = "results/{recipe}/{scale}/{report}"
-STAGE_FILES = ("metrics.json", "curve.csv", "provenance.json")
-REPORT_FILES = ("table.csv", "claims.csv", "summary.txt")
+STAGE_FILES = {
+    "metrics": f"{STAGE}/metrics.json",
+    "curve": f"{STAGE}/curve.csv",
+    "provenance": f"{STAGE}/provenance.json",
+}
+EVAL_FILES = {"scores": f"{EVAL}.json", "samples": f"{EVAL}.samples.jsonl"}
+REPORT_FILES = {
+    "table": f"{REPORT}/table.csv",
+    "claims": f"{REPORT}/claims.csv",
+    "summary": f"{REPORT}/summary.txt",
+}
+BENCHMARKS = {"stage": "results/benchmarks/grpo_speed.csv", "grid": "results/benchmarks/grid_speed.csv"}
 WILDCARDS = {name: pattern("identifier") for name in ("recipe", "stage", "checkpoint")}
 WILDCARDS |= {name: pattern("name") for name in ("scale", "arm")}
 WILDCARDS |= {"seed": r"\d+", "report": "|".join(REPORTS)}
-BENCHMARKS = ("results/benchmarks/grpo_speed.csv", "results/benchmarks/grid_speed.csv")
 # Modes of Snakemake that only look: they neither run jobs nor need the folder to themselves.
 _LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
 _LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
@@ -47,7 +56,7 @@ class Report(NamedTuple):
     @property
     def table(self) -> Path:
         """What the page is made from, and the first of its files to be made."""
-        return self.folder / REPORT_FILES[0]
+        return Path(REPORT_FILES["table"].format(**self._asdict()))
 
 
 @dataclass(frozen=True)
@@ -100,7 +109,7 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     recipes = graph.recipes
     path = os.path.relpath(target) if "/" in target else target  # as Snakemake reads it
     parts = path.split("/")
-    if path in (*BENCHMARKS, "benchmarks", "clean_checkpoints"):
+    if path in (*BENCHMARKS.values(), "benchmarks", "clean_checkpoints"):
         return []
     if parts[0] == "results" and len(parts) > 3:
         return [_file(graph, chosen, parts)]
@@ -157,9 +166,7 @@ def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
     if node.name not in names:
         what = "checkpoint" if evaluates else "stage"
         raise UserError(f'{target}: unknown {what} "{node.name}"{nearest(node.name, names)}')
-    scores = (f"{node.name}.json", f"{node.name}.samples.jsonl")
-    files = scores if evaluates else STAGE_FILES
-    _check_file(target, target.rpartition("/")[2], files)
+    _check_file(target, target.rpartition("/")[2], EVAL_FILES if evaluates else STAGE_FILES, node.name)
     _, seeds = recipe.selection(node.scale, "report", chosen.seeds)
     pinned = graph.owner(replace(node, seed=seeds[0]))  # its seed may be none of the run's
     if node.seed not in seeds and node != pinned:
@@ -170,9 +177,11 @@ def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
     return node
 
 
-def _check_file(target: str, file: str, files: tuple[str, ...]) -> None:
-    if file not in files:
-        raise UserError(f'{target}: no rule makes "{file}"{nearest(file, list(files))}')
+def _check_file(target: str, file: str, made: Mapping[str, str], checkpoint: str = "") -> None:
+    """That a rule makes a file of this name."""
+    names = [path.rpartition("/")[2].format(checkpoint=checkpoint) for path in made.values()]
+    if file not in names:
+        raise UserError(f'{target}: no rule makes "{file}"{nearest(file, names)}')
 
 
 def _check_scale(recipe: Recipe, scale: str, where: str) -> None:
