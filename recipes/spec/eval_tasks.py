@@ -38,13 +38,17 @@ ROLES = {"proxy": "proxy", "kl": "reference"}  # score -> the role of evals.mode
 def parse(config: dict[str, Any]) -> list[EvalTask]:
     """The tasks of `{"tasks": {name: {...}}}`. Raises UserError naming task, key and what is expected."""
     check(config, definition("evaluation"), ["evals"])
+    return tasks(config)
+
+
+def tasks(config: dict[str, Any]) -> list[EvalTask]:
+    """`parse` for a config whose keys and types are checked already, as those of a recipe are."""
     if not config.get("tasks"):
         raise UserError("evals.tasks: expected at least one task")
     return [_task(name, spec) for name, spec in config["tasks"].items()]
 
 
 def _task(name: str, spec: dict[str, Any]) -> EvalTask:
-    """One task, whose keys and types are checked already."""
     where = f"evals.tasks.{name}"
     if ("task" in spec) == ("lm_eval" in spec):
         raise UserError(

@@ -6,7 +6,7 @@ from recipes.errors import UserError, known
 from recipes.spec import products
 from recipes.spec.checks.needs import check_target
 from recipes.spec.checks.tasks import check_task, check_template
-from recipes.spec.eval_tasks import ROLES, parse
+from recipes.spec.eval_tasks import ROLES, tasks
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
 
@@ -26,7 +26,7 @@ def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) 
     for name in checkpoints:
         node = Node(recipe.name, scale, arm, 0, name, "eval")
         try:
-            parse(graph.config(node))
+            tasks(graph.config(node))
         except UserError as error:
             raise UserError(f"{error}{where}") from None
 

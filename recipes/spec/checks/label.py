@@ -26,11 +26,8 @@ DIALS: dict[str, tuple[str, ...]] = {
     "self": ("beta",),
     "language_model": ("model", "question", "both_orders"),
 }
-REWARDS = {
-    "gold": "gold",
-    "annotator": "gold",
-    "judge": "judge",
-}  # by -> what it perceives of the world
+# by -> the reward that it perceives, which the world of the samples must have
+REWARDS = {"gold": "gold", "annotator": "gold", "judge": "judge"}
 OF_DATASETS = ("task", "template", "problems")  # keys of by: dataset alone
 AGAIN = ("reward_model", "self", "language_model")  # they can label preferences anew
 PLACES = ("{prompt}", "{first}", "{second}")  # to be filled in a language model's question
