@@ -7,9 +7,9 @@ snakemake --cores everything         every recipe that has the scale
 """
 
 from recipes.workflow import commands, console
+from recipes.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES
+from recipes.workflow.outputs import EVAL, REPORT, STAGE, WILDCARDS
 from recipes.workflow.start import start
-from recipes.workflow.targets import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES
-from recipes.workflow.targets import EVAL, REPORT, STAGE, WILDCARDS
 
 QUICKSTART = "r1_zero"
 JOBS, LOCK = start(config, QUICKSTART, workflow.is_main_process)  # LOCK is held until this process ends

@@ -1,7 +1,7 @@
 """The commands of the rules, with the places that Snakemake fills in."""
 
 from recipes.spec.graph import RUN
-from recipes.workflow.targets import REPORT
+from recipes.workflow.outputs import REPORT
 
 # recipe/scale/arm/seedN/name, of a job that trains and of one that evaluates
 _NAME = RUN.removeprefix("results/").replace("{", "{wildcards.")

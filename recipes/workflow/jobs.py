@@ -9,7 +9,8 @@ from typing import Any
 
 from recipes.spec.graph import Graph, Node
 from recipes.workflow import stale
-from recipes.workflow.targets import Choice, Report, at_scale
+from recipes.workflow.outputs import Report
+from recipes.workflow.targets import Choice, at_scale
 
 MINUTES = 120
 MEMORY = 4000  # MB

@@ -12,7 +12,7 @@ from recipes.spec.load import load_all
 from recipes.workflow import stale, targets
 from recipes.workflow.console import ShowUnchanged
 from recipes.workflow.jobs import Jobs
-from recipes.workflow.targets import Report
+from recipes.workflow.outputs import Report
 
 
 def start(config: Mapping[str, Any], quickstart: str, is_main_process: bool) -> tuple[Jobs, TextIO | None]:

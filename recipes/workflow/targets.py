@@ -6,57 +6,18 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from recipes.errors import UserError, nearest
-from recipes.spec.graph import RUN, Graph, Node
+from recipes.spec.graph import Graph, Node
 from recipes.spec.load import INNER, TARGETS
 from recipes.spec.recipe import REPORTS, Recipe
-from recipes.spec.schema import pattern
+from recipes.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES, Report
 from snakemake_logger_plugin_encore import is_snakemake
 
-# Where the rules write: a stage and a report in a folder, an evaluation in files with this beginning.
-STAGE = f"{RUN}/{{stage}}"
-EVAL = f"{RUN}/evals/{{checkpoint}}"
-REPORT = "results/{recipe}/{scale}/{report}"
-STAGE_FILES = {
-    "metrics": f"{STAGE}/metrics.json",
-    "curve": f"{STAGE}/curve.csv",
-    "provenance": f"{STAGE}/provenance.json",
-}
-EVAL_FILES = {"scores": f"{EVAL}.json", "samples": f"{EVAL}.samples.jsonl"}
-REPORT_FILES = {
-    "table": f"{REPORT}/table.csv",
-    "claims": f"{REPORT}/claims.csv",
-    "summary": f"{REPORT}/summary.txt",
-}
-BENCHMARKS = {"stage": "results/benchmarks/grpo_speed.csv", "grid": "results/benchmarks/grid_speed.csv"}
-WILDCARDS = {name: pattern("identifier") for name in ("recipe", "stage", "checkpoint")}
-WILDCARDS |= {name: pattern("name") for name in ("scale", "arm")}
-WILDCARDS |= {"seed": r"\d+", "report": "|".join(REPORTS)}
 # Modes of Snakemake that only look: they neither run jobs nor need the folder to themselves.
 _LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
 _LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
-
-
-class Report(NamedTuple):
-    recipe: str
-    scale: str
-    report: str  # of REPORTS
-
-    @property
-    def folder(self) -> Path:
-        return Path(REPORT.format(**self._asdict()))
-
-    @property
-    def page(self) -> Path:
-        return self.folder.with_suffix(".html")
-
-    @property
-    def table(self) -> Path:
-        """What the page is made from, and the first of its files to be made."""
-        return Path(REPORT_FILES["table"].format(**self._asdict()))
 
 
 @dataclass(frozen=True)
