@@ -40,7 +40,7 @@ def open_workflow(tmp_path, monkeypatch):
     The recipes and their graph are given to it, for reading them takes a second.
     """
     monkeypatch.setattr("recipes.workflow.start.load_all", lambda: RECIPES)
-    monkeypatch.setattr("recipes.spec.graph.Graph", lambda recipes: GRAPH)
+    monkeypatch.setattr("recipes.workflow.start.Graph", lambda recipes: GRAPH)
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
     shutil.copy(ROOT / "Snakefile", tmp_path)
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL}, dryrun=True)) as api:
