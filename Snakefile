@@ -6,65 +6,31 @@ snakemake --cores everything         every recipe that has the scale
 ... --config scale=paper seeds=5     another scale (default: cpu), another number of seeds
 """
 
-import sys
-from pathlib import Path
-
-from snakemake.logging import logger
-
-from recipes.errors import UserError
-from recipes.spec.graph import Graph
-from recipes.spec.load import load_all
-from recipes.spec.recipe import REPORTS
-from recipes.workflow import stale, targets
-from recipes.workflow.jobs import Jobs
+from recipes.workflow import commands, console
+from recipes.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES
+from recipes.workflow.outputs import EVAL, REPORT, STAGE, WILDCARDS
+from recipes.workflow.start import start
 
 QUICKSTART = "r1_zero"
-
-try:
-    RECIPES = load_all()
-    CHOICE = targets.choice(RECIPES, config)
-    GRAPH = Graph(RECIPES)
-    JOBS = Jobs(GRAPH, CHOICE)
-    if workflow.is_main_process:
-        ARGUMENTS = targets.arguments()
-        ASKED = targets.asked(GRAPH, CHOICE, ARGUMENTS, QUICKSTART)
-        RUNNING = targets.runs_jobs(ARGUMENTS)
-        # held until this process ends
-        LOCK = stale.prepare(GRAPH, JOBS.nodes(ASKED), JOBS.judgements(ASKED), RUNNING)
-        if ARGUMENTS and RUNNING:
-            logger.addFilter(targets.Unchanged(ASKED))
-except UserError as error:
-    print(f"error: {error}", file=sys.stderr)
-    sys.exit(2)
+JOBS, LOCK = start(config, QUICKSTART, workflow.is_main_process)  # LOCK is held until this process ends
 
 
 wildcard_constraints:
-    recipe="[a-z][a-z0-9_]*",
-    scale="[a-z0-9][a-z0-9.-]*",
-    arm="[a-z0-9][a-z0-9.-]*",
-    seed=r"\d+",
-    stage="[a-z][a-z0-9_]*",
-    checkpoint="[a-z][a-z0-9_]*",
-    report="|".join(REPORTS),
+    **WILDCARDS,
 
 
 rule all:
     input:
-        f"results/{QUICKSTART}/{CHOICE.scale}/quickstart.html",
+        JOBS.page(QUICKSTART, "quickstart"),
 
 
-for recipe in RECIPES:
+for target, made in JOBS.targets().items():
 
     rule:
         name:
-            recipe
+            target
         input:
-            f"results/{recipe}/{CHOICE.scale}/report.html",
-
-
-rule everything:
-    input:
-        expand("results/{recipe}/{scale}/report.html", recipe=JOBS.here(), scale=CHOICE.scale),
+            made,
 
 
 rule clean_checkpoints:
@@ -81,50 +47,39 @@ rule train:
     input:
         unpack(JOBS.upstream),
     output:
-        metrics="results/{recipe}/{scale}/{arm}/seed{seed}/{stage}/metrics.json",
-        curve="results/{recipe}/{scale}/{arm}/seed{seed}/{stage}/curve.csv",
-        provenance="results/{recipe}/{scale}/{arm}/seed{seed}/{stage}/provenance.json",
+        **STAGE_FILES,
     log:
-        "results/{recipe}/{scale}/{arm}/seed{seed}/{stage}/train.log",
+        f"{STAGE}/train.log",
     benchmark:
-        "results/{recipe}/{scale}/{arm}/seed{seed}/{stage}/benchmark.tsv"
+        f"{STAGE}/benchmark.tsv"
     threads: JOBS.threads
     resources:
-        gpu=JOBS.resource("gpu", 0),
-        mem_mb=JOBS.memory,
-        runtime=JOBS.resource("runtime", 120),
+        **JOBS.resources(),
     params:
         kind=JOBS.kind,
         config=JOBS.config,
         inputs=JOBS.inputs,
-        # Resumable state: no output, for Snakemake deletes those before a job; named by all that shaped it.
         lineage=JOBS.lineage,
         record=JOBS.record,
-        checkpoints=lambda w: f"{w.recipe}/{w.scale}/{w.arm}/seed{w.seed}/{w.stage}/{JOBS.lineage(w)[:12]}",
+        # Resumable state is no output: Snakemake deletes outputs before a job.
+        checkpoints=JOBS.checkpoints,
         # Bits depend on how many threads share a sum: the recipe's number, whatever --cores says.
         threads=JOBS.threads,
     message:
-        "train {wildcards.recipe}/{wildcards.scale}/{wildcards.arm}/seed{wildcards.seed}/{wildcards.stage}"
+        f"train {commands.TRAINED}"
     shell:
-        "OMP_NUM_THREADS={params.threads} MKL_NUM_THREADS={params.threads}"
-        " python -m recipes.stages {params.kind} --config {params.config:q} --seed {wildcards.seed} {params.inputs}"
-        " --name {wildcards.recipe}/{wildcards.scale}/{wildcards.arm}/seed{wildcards.seed}/{wildcards.stage}"
-        " --checkpoints checkpoints/{params.checkpoints} --threads {params.threads} --gpus {resources.gpu} --out {output.metrics} 2> {log}"
-        " && echo {params.lineage} > {params.record}"
+        commands.TRAIN
 
 
 rule evaluate:
     input:
         unpack(JOBS.upstream),
     output:
-        scores="results/{recipe}/{scale}/{arm}/seed{seed}/evals/{checkpoint}.json",
-        samples="results/{recipe}/{scale}/{arm}/seed{seed}/evals/{checkpoint}.samples.jsonl",
+        **EVAL_FILES,
     log:
-        "results/{recipe}/{scale}/{arm}/seed{seed}/evals/{checkpoint}.log",
+        f"{EVAL}.log",
     resources:
-        gpu=JOBS.resource("gpu", 0),
-        mem_mb=JOBS.memory,
-        runtime=JOBS.resource("runtime", 120),
+        **JOBS.resources(),
     params:
         config=JOBS.config,
         model=JOBS.model,
@@ -133,24 +88,18 @@ rule evaluate:
         lineage=JOBS.lineage,
         record=JOBS.record,
     message:
-        "evaluate {wildcards.recipe}/{wildcards.scale}/{wildcards.arm}/seed{wildcards.seed}/{wildcards.checkpoint}"
+        f"evaluate {commands.EVALUATED}"
     shell:
-        "OMP_NUM_THREADS=1 MKL_NUM_THREADS=1"
-        " python -m evals.evaluate --config {params.config:q} --model {params.model:q} {params.judges}"
-        " --name {wildcards.recipe}/{wildcards.scale}/{wildcards.arm}/seed{wildcards.seed}/{wildcards.checkpoint}"
-        " --gpus {resources.gpu} --out {output.scores} --samples {output.samples} 2> {log}"
-        " && echo {params.lineage} > {params.record}"
+        commands.EVALUATE
 
 
 rule analyse:
     input:
         JOBS.members,
     output:
-        "results/{recipe}/{scale}/{report}/table.csv",
-        "results/{recipe}/{scale}/{report}/claims.csv",
-        "results/{recipe}/{scale}/{report}/summary.txt",
+        **REPORT_FILES,
     log:
-        "results/{recipe}/{scale}/{report}.analyse.log",
+        f"{REPORT}.analyse.log",
     params:
         judged=JOBS.judged,
         record=JOBS.judged_record,
@@ -158,31 +107,27 @@ rule analyse:
     message:
         "analyse {wildcards.recipe}/{wildcards.scale}/{wildcards.report}"
     shell:
-        "python -m analysis.analyse --recipe {wildcards.recipe} --scale {wildcards.scale} --seeds {params.seeds}"
-        " --report {wildcards.report} --out results/{wildcards.recipe}/{wildcards.scale}/{wildcards.report} 2> {log}"
-        " && echo {params.judged} > {params.record}"
+        commands.ANALYSE
 
 
 rule report:
     input:
         rules.analyse.output,
     output:
-        "results/{recipe}/{scale}/{report}.html",
+        f"{REPORT}.html",
     log:
-        "results/{recipe}/{scale}/{report}.html.log",
+        f"{REPORT}.html.log",
     params:
         seeds=JOBS.seeds,
     message:
         "write {output}"
     shell:
-        "python -m analysis.report --recipe {wildcards.recipe} --scale {wildcards.scale} --seeds {params.seeds}"
-        " --report {wildcards.report} --out {output} 2> {log}"
+        commands.WRITE_REPORT
 
 
 rule benchmarks:
     output:
-        stage="results/benchmarks/grpo_speed.csv",
-        grid="results/benchmarks/grid_speed.csv",
+        **BENCHMARKS,
     log:
         "results/benchmarks/speed.log",
     threads: workflow.cores  # nothing else runs beside a timed pair
@@ -194,9 +139,8 @@ rule benchmarks:
 
 
 onsuccess:
-    made = {str(file) for job in workflow.dag.finished_jobs for file in job.output}
-    targets.show(sorted(Path(file) for file in made if file.endswith(".html")))
+    console.show_made(workflow.dag.finished_jobs)
 
 
 onerror:
-    print("A job failed: its log is shown above. The same command goes on from here.", file=sys.stderr)
+    console.show_failure()

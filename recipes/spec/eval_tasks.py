@@ -1,10 +1,11 @@
-"""The evaluation tasks of a recipe, checked."""
+"""The evaluation tasks of one checkpoint: their keys and types by the schema, what goes together here."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from recipes import worlds
-from recipes.errors import UserError, nearest
+from recipes.errors import UserError
+from recipes.spec.schema import check, definition
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class EvalTask:
     top_p: float
     max_gen_toks: int
     k: tuple[int, ...]
-    score: tuple[str, ...]  # beside the verifier: names of SCORES
+    score: tuple[str, ...]  # beside the verifier: gold, proxy, kl
 
     def generation(self) -> dict[str, Any]:
         """lm-eval's `generation_kwargs`; top-k, which transformers' defaults may add, is switched off."""
@@ -31,30 +32,24 @@ class EvalTask:
 
 
 NEEDED = ("samples", "temperature", "top_p", "max_gen_toks", "k")
-ENGINE = ("backend", "backend_args", "batch_size")  # see recipes/sampling/engine.py
-KNOWN = ("task", "lm_eval", "template", "items", "checkpoints", "score", *NEEDED)
-SCORES = ("gold", "proxy", "kl")  # see evals/scores.py
 ROLES = {"proxy": "proxy", "kl": "reference"}  # score -> the role of evals.models that it is measured by
 
 
 def parse(config: dict[str, Any]) -> list[EvalTask]:
     """The tasks of `{"tasks": {name: {...}}}`. Raises UserError naming task, key and what is expected."""
-    for key in config:
-        if key not in (known := ["tasks", "seed", *ENGINE]):
-            raise UserError(f'evals: unknown key "{key}"{nearest(key, known)}')
-    tasks = config.get("tasks")
-    if not isinstance(tasks, dict) or not tasks:
+    check(config, definition("evaluation"), ["evals"])
+    return tasks(config)
+
+
+def tasks(config: dict[str, Any]) -> list[EvalTask]:
+    """`parse` for a config whose keys and types are checked already, as those of a recipe are."""
+    if not config.get("tasks"):
         raise UserError("evals.tasks: expected at least one task")
-    return [_task(name, spec) for name, spec in tasks.items()]
+    return [_task(name, spec) for name, spec in config["tasks"].items()]
 
 
-def _task(name: str, spec: Any) -> EvalTask:
+def _task(name: str, spec: dict[str, Any]) -> EvalTask:
     where = f"evals.tasks.{name}"
-    if not isinstance(spec, dict):
-        raise UserError(f"{where}: expected keys and values, got {spec!r}")
-    for key in spec:
-        if key not in KNOWN:
-            raise UserError(f'{where}: unknown key "{key}"{nearest(key, list(KNOWN))}')
     if ("task" in spec) == ("lm_eval" in spec):
         raise UserError(
             f'{where}: expected one of "task" (a world or dataset) and "lm_eval" (the name of a task)'
@@ -64,23 +59,14 @@ def _task(name: str, spec: Any) -> EvalTask:
     needed = (*NEEDED, "template", "items") if "task" in spec else NEEDED
     if missing := [key for key in needed if key not in spec]:
         raise UserError(f'{where}: "{missing[0]}" is missing')
-    for key in ("samples", "items", "max_gen_toks"):
-        if key in spec and not _count(spec[key]):
-            raise UserError(f"{where}.{key}: expected an integer of at least 1, got {spec[key]!r}")
-    for key, low, high in (("temperature", 0.0, 100.0), ("top_p", 1e-9, 1.0)):
-        value = spec[key]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            raise UserError(f"{where}.{key}: expected a number from {low:g} to {high:g}, got {value!r}")
-    k, samples = spec["k"], spec["samples"]
-    if not isinstance(k, list) or not all(_count(value) for value in k):
-        raise UserError(f"{where}.k: expected a list of integers of at least 1, got {k!r}")
-    if too_large := [value for value in k if value > samples]:
+    samples = spec["samples"]
+    if too_large := [k for k in spec["k"] if k > samples]:
         raise UserError(
             f"{where}.k: {max(too_large)} is more than samples: {samples}; pass@k needs k samples"
         )
     if not spec["temperature"] and samples > 1:
         raise UserError(f"{where}.samples: temperature 0 gives {samples} equal samples; expected 1")
-    _check_score(where, spec)
+    _check_scores(f"{where}.score", spec)
     return EvalTask(
         name=name,
         problems=spec.get("task"),
@@ -91,32 +77,23 @@ def _task(name: str, spec: Any) -> EvalTask:
         temperature=float(spec["temperature"]),
         top_p=float(spec["top_p"]),
         max_gen_toks=spec["max_gen_toks"],
-        k=tuple(k),
+        k=tuple(spec["k"]),
         score=tuple(spec.get("score", ())),
     )
 
 
-def _check_score(where: str, spec: dict[str, Any]) -> None:
-    """Whether a task has what its scores are measured by. Raises UserError."""
+def _check_scores(where: str, spec: dict[str, Any]) -> None:
+    """Raise UserError unless the task has what its scores are measured by."""
     scores = spec.get("score", [])
-    if not isinstance(scores, list):
-        raise UserError(f"{where}.score: expected a list of {', '.join(SCORES)}; got {scores!r}")
-    for score in scores:
-        if score not in SCORES:
-            raise UserError(f'{where}.score: no score "{score}"{nearest(score, [*SCORES])}')
-        if "lm_eval" in spec:
-            raise UserError(f"{where}.score: lm-eval's {spec['lm_eval']} has its own scoring; leave it out")
+    if scores and "lm_eval" in spec:
+        raise UserError(f"{where}: lm-eval's {spec['lm_eval']} has its own scoring; leave it out")
     if "gold" in scores:
         world = worlds.of_task(spec["task"])
         if world is None or "gold" not in world.rewards:
             there = f"world {world.name}" if world else "a Hub dataset"
-            raise UserError(f"{where}.score: {there} has no gold score; leave gold out")
+            raise UserError(f"{where}: {there} has no gold score; leave gold out")
     if "kl" in scores and (spec["temperature"], spec["top_p"]) != (1.0, 1.0):
         raise UserError(
-            f"{where}.score: kl is of the policy's own samples; expected temperature 1 and top_p 1, "
+            f"{where}: kl is of the policy's own samples; expected temperature 1 and top_p 1, "
             f"got {spec['temperature']} and {spec['top_p']}"
         )
-
-
-def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

@@ -1,7 +1,7 @@
-"""The graph that recipes span: which nodes there are, what each needs, who owns it.
+"""The graph that recipes span: which nodes there are, what each needs, which arm owns it.
 
 A node is one training stage or one evaluated checkpoint, of one arm and seed. Its lineage is a hash of all
-that shaped it. Arms whose nodes have the same lineage share one result: the first of these arms owns it.
+that shapes its result. Nodes of several arms with one lineage share one result: the first such arm owns it.
 """
 
 import json
@@ -14,9 +14,12 @@ from recipes.errors import UserError
 from recipes.spec.eval_tasks import ROLES
 from recipes.spec.recipe import Recipe
 
-# Of the stage, but not of what it computes: the graph itself, the lineage's own seed, and the machine.
+# Keys of a stage and of `evals` that are no part of a config: the graph, the seed, the machine.
 _NOT_CONFIG = ("needs", "seed", "resources")
 _NOT_EVALS_CONFIG = ("checkpoints", "models", "tasks", "resources")
+
+
+RUN = "results/{recipe}/{scale}/{arm}/seed{seed}"  # folder of one run: its stages and evaluations
 
 
 @dataclass(frozen=True, order=True)
@@ -30,8 +33,7 @@ class Node:
 
     @property
     def folder(self) -> str:
-        run = f"results/{self.recipe}/{self.scale}/{self.arm}/seed{self.seed}"
-        return f"{run}/{self.name}" if self.kind == "stage" else f"{run}/evals"
+        return f"{RUN.format(**vars(self))}/{self.name if self.kind == 'stage' else 'evals'}"
 
     @property
     def sentinel(self) -> str:
@@ -47,7 +49,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """The graph of recipes that do not change: what follows from a node is computed once."""
+    """The graph of these recipes, which must not change: what follows from a node is computed once."""
 
     recipes: Mapping[str, Recipe]
     _lineages: dict[Node, str] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -70,7 +72,7 @@ class Graph:
         }
 
     def resources(self, node: Node) -> dict[str, int]:
-        """`gpu`, `mem_mb`, `runtime` asked of the scheduler; an evaluation by default asks as its stage."""
+        """`gpu`, `mem_mb`, `runtime` asked of the scheduler; the default of an evaluation is its stage's."""
         if node.kind == "stage":
             return self.stage(node).get("resources", {})
         own = self._evals(node).get("resources", {})
@@ -90,7 +92,7 @@ class Graph:
         return self._lineages[node]
 
     def owner(self, node: Node) -> Node:
-        """The node that is computed in this one's stead: that of the first arm with the same lineage.
+        """The node that is computed in place of this one: that of the first arm with the same lineage.
 
         A pinned stage, and the evaluation of its model, belong to the pinned seed.
         """
@@ -101,8 +103,8 @@ class Graph:
     def inputs(self, node: Node) -> dict[str, Node]:
         """role -> the owner of the node that plays it.
 
-        An evaluation's roles are "model", what is evaluated, and those of `evals.models` that its tasks score
-        by.
+        An evaluation's roles are "model", which it evaluates, and those of `evals.models` that its tasks
+        score by.
         """
         if node not in self._inputs:
             self._inputs[node] = {role: self.owner(source) for role, source in self._sources(node).items()}
@@ -118,12 +120,12 @@ class Graph:
 
     def grid(self, recipe: str, scale: str, arms: list[str], seeds: list[int]) -> list[Node]:
         """Every distinct owner node of these arms and seeds, with all it needs, upstream first."""
-        of = self.recipes[recipe]
+        spec = self.recipes[recipe]
         return self.with_upstream(
             self.owner(Node(recipe, scale, arm, seed, name, kind))
             for arm in arms
             for seed in seeds
-            for kind, names in (("stage", of.stages(scale, arm)), ("eval", of.checkpoints(scale, arm)))
+            for kind, names in (("stage", spec.stages(scale, arm)), ("eval", spec.checkpoints(scale, arm)))
             for name in names
         )
 
@@ -146,12 +148,12 @@ class Graph:
         return self.recipes[node.recipe].overlaid(node.scale, node.arm, "stages")[node.name]
 
     def needs(self, node: Node) -> dict[str, Node]:
-        """role -> the node a stage names, not yet its owner. What feeds a pinned stage has its seed."""
+        """role -> the node a stage names, not yet its owner. What a pinned stage needs has its seed."""
         texts, seed = self.stage(node).get("needs", {}), self._seed(node)
         return {role: replace(self.target(node, text), seed=seed) for role, text in texts.items()}
 
     def target(self, node: Node, text: str) -> Node:
-        """The stage that `node` names by `text`; of its own seed and, where `text` says none, its own arm."""
+        """The stage that `node` names by `text`, of its seed and, where `text` names no arm, of its arm."""
         recipe, stage, arm = node.reference(text)
         arm = arm or (node.arm if recipe == node.recipe else self.recipes[recipe].arms(node.scale)[0])
         return Node(recipe, node.scale, arm, node.seed, stage, "stage")
@@ -160,7 +162,7 @@ class Graph:
         return self.recipes[node.recipe].overlaid(node.scale, node.arm, "evals")
 
     def _checkpoint(self, node: Node) -> tuple[Node, str | None]:
-        """The stage of an evaluated checkpoint, and the role if it is a model that feeds the stage."""
+        """The stage of an evaluated checkpoint; and the role, where it is a model that the stage needs."""
         stage, _, role = self._evals(node)["checkpoints"][node.name].partition(".")
         return replace(node, name=stage, kind="stage"), role or None
 
@@ -185,8 +187,8 @@ class Graph:
         """The seed a node is computed with: its own, a pinned stage's, or 0 to evaluate a fixed model."""
         if node.kind == "stage":
             return self.stage(node).get("seed", node.seed)
-        nobodys = replace(node, seed=-1)  # no stage is pinned to it: who has it follows the run's seed
-        seeds = [self._seed(source) for source in self._sources(nobodys).values()]
+        unseeded = replace(node, seed=-1)  # no stage is pinned to -1: one that has it follows the run's seed
+        seeds = [self._seed(source) for source in self._sources(unseeded).values()]
         return node.seed if -1 in seeds else next(iter(seeds), 0)
 
     def _first_alike(self, node: Node) -> Node:

@@ -1,4 +1,4 @@
-"""Recipes: what each paper ran, as data.  One paper is one YAML file, read and checked here."""
+"""Reads and checks recipes: what each paper ran, as data, one YAML file a paper."""
 
 import math
 import re
@@ -9,12 +9,13 @@ import yaml
 
 from recipes.errors import UserError
 from recipes.spec.checks.layers import check_layers, check_shape
-from recipes.spec.checks.resolved import check_whole
+from recipes.spec.checks.resolved import check_resolved
 from recipes.spec.graph import Graph
-from recipes.spec.recipe import Recipe
+from recipes.spec.recipe import GROUPED, Recipe, ungrouped
+from recipes.spec.schema import pattern
 
 SCHEMA = 1
-# Names of the Snakefile's rules, and a folder in results/: no recipe can have them.
+# No recipe can have the name of a rule in the Snakefile or of a folder in results/.
 TARGETS = ("all", "everything", "benchmarks", "clean_checkpoints")
 INNER = ("train", "evaluate", "analyse", "report")  # rules of one job each
 RESERVED = (*TARGETS, *INNER, "published")
@@ -50,26 +51,26 @@ _StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _m
 
 
 def load(path: str | Path) -> Recipe:
-    """One recipe, checked as far as it can be alone.  Raises UserError in one line."""
+    """One recipe, checked as far as one can be without the others. Raises UserError, one line."""
     path = Path(path)
-    recipe = Recipe(path.stem, _read(path))
+    spec = _read(path)
     try:
-        check_shape(recipe.spec)
-        check_layers(recipe.spec)
+        check_shape(spec)
+        check_layers(spec)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    return recipe
+    return Recipe(path.stem, spec | {key: ungrouped(spec, key) for key in GROUPED if key in spec})
 
 
 def load_all(folder: str | Path = "recipes") -> dict[str, Recipe]:
-    """Every recipe of a folder by name, each checked at every scale and arm, with those it builds on."""
+    """Every recipe of a folder by name, checked at every scale and arm with those it builds on."""
     paths = {p.stem: p for p in sorted(Path(folder).glob("*.y*ml"))}
     if not paths:
         raise UserError(f"no recipe in {Path(folder).resolve()}; work in the folder of Encore's Snakefile")
     for name, path in paths.items():
         if path.suffix != ".yaml":
             raise UserError(f"{path}: a recipe's file ends in .yaml; rename it")
-        if not re.fullmatch("[a-z][a-z0-9_]*", name):
+        if not re.fullmatch(pattern("identifier"), name):
             raise UserError(f'{path}: a recipe has a name of lower-case letters, digits and "_"; rename it')
         if name in RESERVED:
             raise UserError(f"{path}: a reserved name; call the recipe something else")
@@ -77,7 +78,7 @@ def load_all(folder: str | Path = "recipes") -> dict[str, Recipe]:
     graph = Graph(recipes)
     for name, recipe in recipes.items():
         try:
-            check_whole(graph, recipe)
+            check_resolved(graph, recipe)
         except UserError as error:
             raise UserError(f"{paths[name]}: {error}") from None
     return recipes

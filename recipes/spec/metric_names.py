@@ -1,47 +1,30 @@
-"""The words that a claim or a published number may use for what it compares."""
+"""The names that a claim or a published number may use for what it compares."""
 
 import re
 
+# of an evaluation task
 METRICS = ("format_rate", "truncation_rate", "length")
-
-
-VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # of tasks that can tell right from wrong
-
-
-SCORED = {"gold": ("gold", "win_rate"), "proxy": ("proxy",), "kl": ("kl",)}  # of a task's `score`
-
-
+VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # where the task can tell right from wrong
+SCORED = {"gold": ("gold", "win_rate"), "proxy": ("proxy",), "kl": ("kl",)}  # by a task's `score`
 BY_DIFFICULTY = ("accuracy", "length")
 
-
-# of a curve; recipes/runtime/curves.py makes them
-OF_TRAINING = ("last", "last_fifth", "first_fifth", "mean", "max")
-
-
-# analysis/reach.py makes them
-REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)")
-
-
-# analysis/peaks.py makes them, of a stage that logs gold or proxy reward
-OF_PEAK = ("peak", "rise", "drop", "kl_at_peak")
-
-
-REWARDS = ("gold", "proxy")
-
-
-# analysis/published.py has them of two policies
+# of two policies, made by analysis/verdicts/published.py
 PAIRED = ("win_rate", "length_controlled")
 
-
+# of a stage's training curve: OF_TRAINING/curve, made by recipes/runtime/curves.py
+OF_TRAINING = ("last", "last_fifth", "first_fifth", "mean", "max")
+# effort until an accuracy is reached, made by analysis/numbers/reach.py
+REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)")
+# of a stage that logs gold or proxy reward: made by analysis/numbers/peaks.py
+REWARDS = ("gold", "proxy")
+OF_PEAK = ("peak", "rise", "drop", "kl_at_peak")
 AT_KL = re.compile(r"(gold|proxy)_at_kl/(\d+\.?\d*|\.\d+)")
-
-
-# of a stage that labels pairs or learns from them, measured at its end: reward_quality.py, dpo.py, label.py
+# of a stage that labels pairs or learns from them, measured at its end
 OF_PAIRS = re.compile(
     r"accuracy|agreement|(accuracy|loss|calibration|length|logratio|margin|members)/[a-z0-9_=/]+"
 )
 
-
+# All forms of a stage's final number, as an error message lists them.
 FORMS = (
     *(f"{name}/…" for name in OF_TRAINING),
     "updates_to/accuracy=X",

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-REPORTS = ("report", "quickstart")  # of all that was asked for; of the recipe's quickstart alone
+GROUPED = ("claims", "published")  # sections of the file whose rows may stand in groups of one list of scales
+REPORTS = ("report", "quickstart")  # of all arms and seeds; of the recipe's quickstart alone
 
 
 @dataclass(frozen=True)
 class Recipe:
     name: str
-    spec: dict[str, Any]  # never changed in place: what follows from it is computed once
+    spec: dict[str, Any]  # must not change: what follows from it is computed once
     _overlaid: dict[tuple[str, str, str], dict] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -22,7 +23,7 @@ class Recipe:
     def overlaid(self, scale: str, arm: str, section: str) -> dict:
         """A section (`stages` or `evals`) as the arm has it at the scale.
 
-        stage < scale < arm < what the scale says of the arm.
+        Later ones win: the recipe's own, the scale's, the arm's, what the scale says of the arm.
         """
         key = (scale, arm, section)
         if key not in self._overlaid:
@@ -52,6 +53,14 @@ class Recipe:
             arms = [arm for arm in quick.get("arms", arms[:1]) if arm in arms]
             count = quick.get("seeds", count)
         return arms, list(range(first, first + (seeds or count)))
+
+
+def ungrouped(spec: Mapping[str, Any], section: str) -> list[dict[str, Any]]:
+    """The rows of `claims` or `published`, in the file's order; those of a group have its scales."""
+    rows: list[dict[str, Any]] = []
+    for row in spec.get(section, []):
+        rows += [{**one, "scales": row["scales"]} for one in row[section]] if section in row else [row]
+    return rows
 
 
 def merge(base: dict, over: Mapping) -> dict:

@@ -1,4 +1,7 @@
-"""A value against a JSON schema: the first violation in one line, with key path, expectation, nearest key."""
+"""What a recipe may contain, and a value against it: the first violation in one line.
+
+The line has the key's path, what is expected there, and for an unknown key the nearest that is known.
+"""
 
 import re
 from collections.abc import Iterable
@@ -9,24 +12,51 @@ from typing import Any
 import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
 
 from recipes.errors import UserError, nearest
 
+# JSON Schema takes 16.0 for an integer; Python does not.
+_Validator = extend(
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    ),
+)
 _WORDS = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
 _WORDS |= {"object": "a mapping", "array": "a list", "null": "null"}
 
 
 @cache
 def schema() -> dict[str, Any]:
-    return yaml.load(
-        Path(__file__).with_name("schema.yaml").read_text(encoding="utf-8"),
-        getattr(yaml, "CSafeLoader", yaml.SafeLoader),
-    )
+    """The JSON schema of a recipe's file."""
+    return _read("schema.yaml")
+
+
+@cache
+def stage_rules() -> dict[str, Any]:
+    """What a stage of each kind may contain; stages.yaml says what its keys mean."""
+    return _read("stages.yaml")
+
+
+def pattern(name: str) -> str:
+    """The regular expression of `name` or `identifier`, for the full text."""
+    return schema()["$defs"][name]["pattern"].strip("^$")
+
+
+def definition(name: str) -> dict[str, str]:
+    """A schema by its name in schema.yaml's `$defs`."""
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _read(name: str) -> dict[str, Any]:
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def check(value: Any, rules: dict, path: Iterable[str] = (), where: str = "") -> None:
-    """Raise the first violation of a JSON schema as one line."""
-    errors = Draft202012Validator({"$defs": schema()["$defs"], **rules}).iter_errors(value)
+    """Raise the first violation of a JSON schema as a line that begins with `path` and ends with `where`."""
+    errors = _Validator({"$defs": schema()["$defs"], **rules}).iter_errors(value)
     if error := next(errors, None):
         raise UserError(_line(error, list(path)) + where)
 
@@ -74,11 +104,11 @@ def _shown(value: Any) -> str:
 
 
 def _hint(value: Any, types: list[str]) -> str:
-    """YAML 1.1 reads 3e-6 as text: say how the number is written."""
+    """How to write a number that YAML 1.1 reads as text, such as 3e-6; nothing for other values."""
     number = re.fullmatch(r"([+-]?\d+)(?:\.(\d*))?[eE]([+-]?)(\d+)", str(value))
     if number is None or not {"number", "integer"} & set(types):
         return ""
-    whole, fraction, sign, power = number.groups()
+    integer, fraction, sign, power = number.groups()
     if "number" not in types:
         return f"; write {float(value):.0f}"
-    return f"; write {whole}.{fraction or '0'}e{sign or '+'}{power}"
+    return f"; write {integer}.{fraction or '0'}e{sign or '+'}{power}"

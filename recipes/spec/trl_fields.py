@@ -1,7 +1,7 @@
 """The fields of a TRL/transformers config dataclass, read from its source without importing it.
 
 `import trl` takes seconds and Snakemake parses the Snakefile often, so the class is read with `ast`:
-names, types and defaults of its annotated fields, base classes first.
+the names, types and defaults of its annotated fields, those of base classes first.
 """
 
 import ast
@@ -10,7 +10,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-# Names whose package re-exports them lazily, so that the import statement does not tell the file.
+# Re-exported lazily by the package, so the import statement does not name the file.
 _HOMES = {"transformers.TrainingArguments": "transformers.training_args.TrainingArguments"}
 _NAMES = {"int": "integer", "float": "number", "bool": "boolean", "str": "string"}
 _NAMES |= {"dict": "object", "list": "array"}
@@ -30,8 +30,8 @@ def fields(config: str) -> dict[str, Field]:
     """
     module, _, name = _HOMES.get(config, config).rpartition(".")
     tree = ast.parse(_source(module).read_text(encoding="utf-8"))
-    found = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name]
-    if not found:
+    classes = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name]
+    if not classes:
         raise ImportError(f"{module} has no class {name}")
     imported = {
         alias.asname or alias.name: f"{_absolute(module, node)}.{alias.name}"
@@ -40,17 +40,17 @@ def fields(config: str) -> dict[str, Field]:
         for alias in node.names
     }
     known: dict[str, Field] = {}
-    for base in reversed(found[0].bases):
+    for base in reversed(classes[0].bases):
         if isinstance(base, ast.Name) and base.id in imported:
             known |= fields(imported[base.id])
-    for node in found[0].body:
+    for node in classes[0].body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _is_argument(node):
             known[node.target.id] = Field(frozenset(_types(node.annotation)), _default(node.value))
     return known
 
 
 def _source(module: str) -> Path:
-    """The file of `module`; only its top package is looked up, for that imports nothing."""
+    """The file of `module`, below its top package: to look up that one alone imports nothing."""
     top, *rest = module.split(".")
     spec = find_spec(top)
     if spec is None or not spec.submodule_search_locations:

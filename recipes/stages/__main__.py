@@ -19,7 +19,7 @@ from recipes.runtime.environment import few_collections, names_hub, quiet_enviro
 from recipes.runtime.files import NO_ROOM
 from recipes.runtime.lock import only_one
 from recipes.runtime.progress import Progress
-from recipes.spec.schema import schema
+from recipes.spec.schema import stage_rules
 from recipes.stages.outcome import Outcome
 
 
@@ -39,7 +39,7 @@ class Run(Protocol):
 
 def known_kind(name: str) -> str:
     """`name`. Raises UserError where it is no kind of stage."""
-    known("stage", [name], [*schema()["x-kinds"]], "kind")
+    known("stage", [name], [*stage_rules()["kinds"]], "kind")
     return name
 
 
@@ -51,7 +51,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m recipes.stages", description="Run one stage of a recipe.", allow_abbrev=False
     )
-    parser.add_argument("kind", type=known_kind, help=", ".join(schema()["x-kinds"]))
+    parser.add_argument("kind", type=known_kind, help=", ".join(stage_rules()["kinds"]))
     parser.add_argument("--config", required=True, help="the stage's resolved configuration as JSON")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--input", action="append", default=[], metavar="ROLE=METRICS_JSON")

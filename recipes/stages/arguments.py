@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from recipes.errors import UserError, nearest
-from recipes.spec.schema import schema
+from recipes.spec.schema import stage_rules
 
 
 def arguments(
@@ -22,7 +22,7 @@ def arguments(
     """
     known = [field.name for field in dataclasses.fields(config_class) if field.init]
     for name in args:
-        if name in schema()["x-reserved"]:
+        if name in stage_rules()["reserved"]:
             raise UserError(f"args.{name}: set by the stage itself; remove it")
         if name not in known:
             raise UserError(f"args.{name}: unknown field of {config_class.__name__}{nearest(name, known)}")

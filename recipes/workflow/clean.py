@@ -1,4 +1,4 @@
-"""Remove the checkpoint folders that no recipe leads to any more: `python -m recipes.clean`."""
+"""Remove the checkpoint folders that no recipe leads to any more: `python -m recipes.workflow.clean`."""
 
 import argparse
 import shutil
@@ -11,7 +11,7 @@ from recipes.spec.load import load_all
 
 
 def unused(graph: Graph, folder: Path) -> list[Path]:
-    """Folders recipe/scale/arm/seedN/stage/lineage whose lineage the recipe's node no longer has."""
+    """The folders recipe/scale/arm/seedN/stage/lineage whose stage has another lineage now, or is no more."""
     folders = (path for path in sorted(folder.glob("*/*/*/seed*/*/*")) if path.is_dir())
     return [path for path in folders if not _used(graph, path)]
 

@@ -1,8 +1,8 @@
-"""Results on disk that no longer hold: found when the workflow starts, redone alone.
+"""Results on disk that no longer hold: found when the workflow starts, and made again, they alone.
 
-Snakemake redoes whatever follows a job that it redoes.  But a stage repeated with the same lineage gives the
-same weights, so the edge to a node that is itself up to date is left out of the graph (`waits_for`).  If the
-weights differ after all, as on a GPU they may, the recorded digests show it at the next start.
+Snakemake repeats whatever follows a job that it repeats. But a stage repeated with the same lineage gives the
+same weights, so `waits_for` leaves the edge from such a stage to a node that is up to date out of the graph.
+Should the weights differ after all, as they may on a GPU, the recorded digests show it at the next start.
 
 Beside each result its rule notes what it was made from (`record`): Snakemake's own notes in .snakemake may be
 lost, or left behind on another machine.
@@ -20,23 +20,30 @@ from recipes.runtime import files, sentinel
 from recipes.runtime.lock import only_one
 from recipes.spec.graph import Graph, Node
 
-CHECKED = Path(".snakemake/encore.checked.json")
+CHECKED = Path(".snakemake/encore.checked.json")  # of the results found good: sizes and times of their files
 LOCK = Path(".snakemake/encore.lock")
 
 
 def marker(result: str | Path) -> Path:
+    """The file that says why a result no longer holds; its rule has it as an input where it is there."""
     return Path(result).with_suffix(".stale")
 
 
+def markers(result: str | Path) -> list[str]:
+    """The marker as inputs of the rule: none where the result holds."""
+    path = marker(result)
+    return [str(path)] if path.exists() else []
+
+
 def record(result: str | Path) -> Path:
-    """Where the rule notes what it has made the result from: a node's lineage, or what a report judged."""
+    """Where the rule notes what it has made the result from: a node's lineage, or the hash of a report's."""
     return Path(result).with_suffix(".lineage")
 
 
-def outdated(graph: Graph, node: Node, root: Path = Path(".")) -> str | None:
-    """Why the node's result under `root` is not the recipe's any more; None where it is, or none is there."""
-    path = root / node.sentinel
-    return _outdated(path, graph.lineage(node)) if path.exists() else None
+def outdated(graph: Graph, node: Node) -> str | None:
+    """Why the node's result is not the recipe's any more; None where it is, or where there is none."""
+    path = Path(node.sentinel)
+    return _unlike(path, graph.lineage(node)) if path.exists() else None
 
 
 def waits_for(graph: Graph, node: Node) -> dict[str, Node]:
@@ -48,28 +55,29 @@ def waits_for(graph: Graph, node: Node) -> dict[str, Node]:
     return {role: source for role, source in sources.items() if not _repeated(graph, source)}
 
 
-def _outdated(result: Path, identity: str) -> str | None:
+def _unlike(result: Path, made_from: str) -> str | None:
+    """Why the result is not known to be made from this; None where its record says it is."""
     path = record(result)
     if not path.exists():
         return "there is no record of what it was made from"
-    same = path.read_text(encoding="utf-8").strip() == identity
+    same = path.read_text(encoding="utf-8").strip() == made_from
     return None if same else "it was made from other settings"
 
 
 def _repeated(graph: Graph, node: Node) -> bool:
-    """Whether the node is to be made once more, just as it was."""
+    """Whether the node is to be made once more, from what it was made from before."""
     path = Path(node.sentinel)
-    same = _outdated(path, graph.lineage(node)) is None
-    return (not path.exists() or marker(path).exists()) and same
+    unchanged = _unlike(path, graph.lineage(node)) is None
+    return (not path.exists() or marker(path).exists()) and unchanged
 
 
 def prepare(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str], running: bool) -> TextIO | None:
-    """Mark what no longer holds, a line each on stderr; when `running`, hold the folder by the returned file.
+    """Mark what no longer holds, with a line for each on stderr; if jobs will run, return the held lock.
 
-    Raises UserError if another process holds it; who only looks (a dry-run, a summary) then changes nothing.
+    Where another process holds the lock: UserError if jobs will run; a dry-run or a summary changes nothing.
     """
     try:
-        held = only_one(LOCK, _busy)
+        lock = only_one(LOCK, _busy)
     except UserError:
         if running:
             raise
@@ -77,15 +85,15 @@ def prepare(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str], ru
     for line in mark(graph, nodes, reports):
         print(line, file=sys.stderr)
     if running:
-        return held
-    held.close()
+        return lock
+    lock.close()
     return None
 
 
 def mark(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str]) -> list[str]:
-    """Write or remove the marker of each result; one line for each that will be redone.
+    """Write or remove the marker of each result; a line for each that will be made again.
 
-    `reports`: table of a report -> what it should have been judged from.
+    `reports`: table of a report -> the hash of what it is to be judged from.
     """
     checked = _read_checked()
     reasons: dict[Path, str | None] = {}
@@ -93,10 +101,10 @@ def mark(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str]) -> li
         path = Path(node.sentinel)
         reasons[path] = outdated(graph, node)
         if path.exists() and reasons[path] is None:
-            reasons[path] = _stale(path, checked) if node.kind == "stage" else _remeasure(graph, node)
+            reasons[path] = _damaged(path, checked) if node.kind == "stage" else _remeasure(graph, node)
     files.write_json(CHECKED, checked)
     for path, judged in reports.items():
-        reasons[path] = _outdated(path, judged) if path.exists() else None
+        reasons[path] = _unlike(path, judged) if path.exists() else None
     for path, reason in reasons.items():
         if reason is None:
             marker(path).unlink(missing_ok=True)
@@ -106,19 +114,19 @@ def mark(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str]) -> li
     return [f"{path}: {reason}; redoing it" for path, reason in reasons.items() if reason]
 
 
-def _stale(path: Path, checked: dict[str, dict]) -> str | None:
-    """`sentinel.stale`, unless no file it reads has another size or time than when it last found nothing."""
-    seen = _seen(path)
-    if seen and checked.get(str(path)) == seen:
+def _damaged(path: Path, checked: dict[str, dict]) -> str | None:
+    """`sentinel.stale`, not called where its files have the sizes and times with which it last said None."""
+    stats = _stats(path)
+    if stats and checked.get(str(path)) == stats:
         return None
     reason = sentinel.stale(path)
     checked.pop(str(path), None)
     if reason is None:
-        checked[str(path)] = seen
+        checked[str(path)] = stats
     return reason
 
 
-def _seen(path: Path) -> dict[str, list[int]]:
+def _stats(path: Path) -> dict[str, list[int]]:
     """File -> [bytes, ns] of a stage's metrics.json, of its model and of the upstream metrics.json."""
     try:
         data = sentinel.read(path)
@@ -138,13 +146,12 @@ def _read_checked() -> dict[str, dict]:
 
 
 def _remeasure(graph: Graph, node: Node) -> str | None:
-    """Why an evaluation is to be made again."""
-    path = Path(node.sentinel)
+    """Why an evaluation is to be made again: a model it was made with has another digest now."""
     sources = graph.inputs(node)
     if not sources:
         return None
     try:
-        done = json.loads(path.read_text(encoding="utf-8"))
+        done = json.loads(Path(node.sentinel).read_text(encoding="utf-8"))
         measured = {"model": done["digest"]} | done.get("inputs", {})
     except (ValueError, KeyError, TypeError):
         return "it is not readable"

@@ -15,7 +15,7 @@ from recipes.spec.load import load_all
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = Path(__file__).with_name("fixtures")
-TOY = """x-kinds:
+TOY = """kinds:
   toy:
     config: transformers.training_args.TrainingArguments
     needs: [policy]
@@ -65,8 +65,9 @@ def project(tmp_path: Path) -> Project:
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
     shutil.copytree(FIXTURES, tmp_path, dirs_exist_ok=True)  # also a command `recipes.stages`
-    schema = (ROOT / "recipes/spec/schema.yaml").read_text()
-    (tmp_path / "recipes/spec/schema.yaml").write_text(schema.replace("x-kinds:\n", TOY, 1))
+    shutil.copy(ROOT / "recipes/spec/schema.yaml", tmp_path / "recipes/spec")
+    rules = (ROOT / "recipes/spec/stages.yaml").read_text()
+    (tmp_path / "recipes/spec/stages.yaml").write_text(rules.replace("\nkinds:\n", f"\n{TOY}", 1))
     snakefile = tmp_path / "Snakefile"
     snakefile.write_text(snakefile.read_text().replace('QUICKSTART = "r1_zero"', 'QUICKSTART = "demo"'))
     return Project(tmp_path)
@@ -75,7 +76,7 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture
 def demo(project, monkeypatch):
     """The fixture's recipes, without the repository's world checks in the way."""
-    toy = yaml.load((project.folder / "recipes/spec/schema.yaml").read_text(), yaml.CSafeLoader)
+    toy = yaml.load((project.folder / "recipes/spec/stages.yaml").read_text(), yaml.CSafeLoader)
     for reader in ("checks.layers", "checks.resolved", "products"):
-        monkeypatch.setattr(f"recipes.spec.{reader}.schema", lambda: toy)
+        monkeypatch.setattr(f"recipes.spec.{reader}.stage_rules", lambda: toy)
     return Graph(load_all(project.folder / "recipes"))

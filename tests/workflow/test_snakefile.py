@@ -39,8 +39,8 @@ def open_workflow(tmp_path, monkeypatch):
 
     The recipes and their graph are given to it, for reading them takes a second.
     """
-    monkeypatch.setattr("recipes.spec.load.load_all", lambda: RECIPES)
-    monkeypatch.setattr("recipes.spec.graph.Graph", lambda recipes: GRAPH)
+    monkeypatch.setattr("recipes.workflow.start.load_all", lambda: RECIPES)
+    monkeypatch.setattr("recipes.workflow.start.Graph", lambda recipes: GRAPH)
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
     shutil.copy(ROOT / "Snakefile", tmp_path)
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL}, dryrun=True)) as api:
@@ -83,7 +83,7 @@ def test_lint_finds_what_is_known(open_workflow, caplog):
 def test_editing_one_arm_marks_its_results_alone(demo, project, monkeypatch):
     """Without any notes of Snakemake's: by what lies beside the results."""
     monkeypatch.chdir(project.folder)
-    monkeypatch.setattr(stale, "_stale", lambda path, checked: None)
+    monkeypatch.setattr(stale, "_damaged", lambda path, checked: None)
     monkeypatch.setattr(stale, "_remeasure", lambda recipes, node: None)
     run = Jobs(demo, targets.Choice("cpu", None))
     asked = targets.target_of(demo, run.choice, "demo", "demo")

@@ -1,12 +1,12 @@
-"""What claims and published numbers are compared by: that the place is there, and can have the metric.
+"""What claims and published numbers compare: that each place exists and can have the metric.
 
 A place is `arm/checkpoint`, with a metric of an evaluation task (`heldout/accuracy`), or `arm/stage`, with a
-final number of training. Which curves a stage will log is known only once it runs, so of these only the form
-is checked; a number that is missing then leaves its claim untested.
+final number of training. Which curves a stage logs is known only once it runs, so only the form of their
+names is checked; a claim whose number is then missing stays untested.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from recipes.errors import UserError, known
 from recipes.spec.graph import Graph, Node
@@ -72,28 +72,6 @@ def _check_evaluated(path: str, metric: str, tasks: Mapping[str, Mapping], where
         known(path, [name], metrics, "metric")
 
 
-def _check_pair(recipe: Recipe, path: str, row: Mapping) -> None:
-    """A published preference: `of` and `against` are policies that are evaluated, at some scale both."""
-    if absent := [key for key in ("of", "against", "metric") if key not in row]:
-        raise UserError(f"{path}.{absent[0]}: missing; of, against and metric go together")
-    if "at" in row:
-        raise UserError(f"{path}.at: of and against are given too; remove it")
-    known(f"{path}.metric", [row["metric"]], list(PAIRED), "metric of two policies")
-    known(f"{path}.scales", row.get("scales", []), list(recipe.spec["scales"]), "scale")
-    failures = []
-    for scale in row.get("scales", recipe.spec["scales"]):
-        try:
-            for key in ("of", "against"):
-                arm, _, checkpoint = row[key].partition("/")
-                known(f"{path}.{key}", [arm], recipe.arms(scale), f"arm at scale {scale}")
-                checkpoints = list(recipe.checkpoints(scale, arm))
-                known(f"{path}.{key}", [checkpoint], checkpoints, f"checkpoint of arm {arm}")
-            return
-        except UserError as error:
-            failures.append(error)
-    raise failures[0]
-
-
 def _check_published(recipe: Recipe, path: str, row: Mapping) -> None:
     if "of" in row or "against" in row:
         return _check_pair(recipe, path, row)
@@ -108,11 +86,34 @@ def _check_published(recipe: Recipe, path: str, row: Mapping) -> None:
         for scale in row["scales"]:
             _check_place(recipe, scale, path, row, "at", "metric")
         return
-    scales = [s for s in recipe.spec["scales"] if arm in recipe.arms(s)]
-    failures = []
-    for scale in scales:  # a published number may have its like at one scale only
+    scales = [scale for scale in recipe.spec["scales"] if arm in recipe.arms(scale)]
+    _check_at_one(scales, lambda scale: _check_place(recipe, scale, path, row, "at", "metric"))
+
+
+def _check_pair(recipe: Recipe, path: str, row: Mapping) -> None:
+    """A published preference: `of` and `against` are policies, both evaluated at one of its scales."""
+    if absent := [key for key in ("of", "against", "metric") if key not in row]:
+        raise UserError(f"{path}.{absent[0]}: missing; of, against and metric go together")
+    if "at" in row:
+        raise UserError(f"{path}.at: of and against are given too; remove it")
+    known(f"{path}.metric", [row["metric"]], list(PAIRED), "metric of two policies")
+    known(f"{path}.scales", row.get("scales", []), list(recipe.spec["scales"]), "scale")
+
+    def check_policies(scale: str) -> None:
+        for key in ("of", "against"):
+            arm, _, checkpoint = row[key].partition("/")
+            known(f"{path}.{key}", [arm], recipe.arms(scale), f"arm at scale {scale}")
+            known(f"{path}.{key}", [checkpoint], recipe.checkpoints(scale, arm), f"checkpoint of arm {arm}")
+
+    _check_at_one(row.get("scales", recipe.spec["scales"]), check_policies)
+
+
+def _check_at_one(scales: Iterable[str], check_at: Callable[[str], None]) -> None:
+    """That the check passes at one of the scales at least; else its first mistake."""
+    mistakes = []
+    for scale in scales:
         try:
-            return _check_place(recipe, scale, path, row, "at", "metric")
-        except UserError as error:
-            failures.append(error)
-    raise failures[0]
+            return check_at(scale)
+        except UserError as mistake:
+            mistakes.append(mistake)
+    raise mistakes[0]

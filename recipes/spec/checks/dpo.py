@@ -1,4 +1,4 @@
-"""Keys of a `dpo` stage that contradict each other, or that TRL reads past: said before any job starts."""
+"""Keys of a `dpo` stage that contradict each other or that TRL ignores; checked before any job starts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from recipes.objectives.loss_types import DPO_LOSSES, SMOOTHED
 
 
 def check(stage: Mapping[str, Any]) -> None:
-    """Raise UserError at the first mistake in a resolved `dpo` stage that its types do not show."""
+    """Raise UserError at the first mistake in a resolved `dpo` stage that no schema shows."""
     args = stage["args"]
     losses = args["loss_type"]
     known("args.loss_type", losses, list(DPO_LOSSES), "loss")

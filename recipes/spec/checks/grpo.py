@@ -1,4 +1,4 @@
-"""Keys of a `grpo` stage that contradict each other: said before any job starts, for a loss never would."""
+"""Keys of a `grpo` stage that contradict each other; checked before any job starts, for no loss shows it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from recipes.errors import UserError
 from recipes.objectives.loss_types import check_window
 
-ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward
+ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward than accuracy
 
-# values of what would cut or bend the sampler's distribution, or replace the sampler
+# Arguments that change what completions are drawn from, or what draws them -> the value without effect.
 PLAIN = {"use_vllm": False, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
 PLAIN |= {"generation_kwargs": None, "use_transformers_continuous_batching": False}
 

@@ -1,4 +1,4 @@
-"""Who labels samples: which roles, dials and keys of a stage `label` go together. Checked before any job."""
+"""Which roles, dials and keys of a stage `label` go together; checked before any job starts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from recipes import worlds
 from recipes.errors import UserError, nearest
 from recipes.spec.graph import Graph, Node
 
-# by -> the roles it needs
+# by (who labels) -> the roles it needs
 NEEDS: dict[str, tuple[str, ...]] = {
     "gold": ("data",),
     "annotator": ("data",),
@@ -26,14 +26,15 @@ DIALS: dict[str, tuple[str, ...]] = {
     "self": ("beta",),
     "language_model": ("model", "question", "both_orders"),
 }
-REWARDS = {"gold": "gold", "annotator": "gold", "judge": "judge"}  # by -> what the samples' world must have
+# by -> the reward that it perceives, which the world of the samples must have
+REWARDS = {"gold": "gold", "annotator": "gold", "judge": "judge"}
 OF_DATASETS = ("task", "template", "problems")  # keys of by: dataset alone
-AGAIN = ("reward_model", "self", "language_model")  # those that can label preferences once more
-PLACES = ("{prompt}", "{first}", "{second}")  # of a language model's question
+AGAIN = ("reward_model", "self", "language_model")  # they can label preferences anew
+PLACES = ("{prompt}", "{first}", "{second}")  # to be filled in a language model's question
 
 
 def check(stage: Mapping[str, Any]) -> None:
-    """Raise UserError, one line that begins with a key of the stage, unless its keys go together."""
+    """Raise UserError at the first keys of a resolved `label` stage that do not go together."""
     by, needs, dials = stage["by"], stage.get("needs", {}), stage.get("labeller", {})
     for role in NEEDS[by]:
         if role not in needs:
@@ -72,7 +73,7 @@ def check(stage: Mapping[str, Any]) -> None:
 
 
 def check_samples(graph: Graph, node: Node) -> None:
-    """Raise UserError where a stage `label` is to perceive what its data do not have: a world, its gold."""
+    """Raise UserError where a stage `label` perceives a reward that the world of its data does not have."""
     stage = graph.stage(node)
     if stage["run"] != "label" or "data" not in stage.get("needs", {}):
         return
@@ -86,13 +87,13 @@ def check_samples(graph: Graph, node: Node) -> None:
 
 
 def check_relabels(by: str, where: str) -> None:
-    """Raise UserError unless `by` can label preferences once more: without the task they are of."""
+    """Raise UserError unless `by` can label preferences anew: they no longer have the task they are of."""
     if by not in AGAIN:
         raise UserError(f"by: {by} takes samples, {where} makes preferences; those take {' or '.join(AGAIN)}")
 
 
 def check_world(by: str, world: Any, where: str) -> None:
-    """Raise UserError unless the samples' world (None: a Hub dataset) has the score that `by` perceives."""
+    """Raise UserError unless the samples' world (None: a Hub dataset) has the reward that `by` perceives."""
     reward = REWARDS.get(by)
     if reward and (world is None or reward not in world.rewards):
         name = f"world {world.name}" if world else "a Hub dataset"

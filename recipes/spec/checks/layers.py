@@ -1,7 +1,7 @@
 """The layers of a recipe, each by itself: the keys and types of the file, and of each stage by its kind.
 
-Every mistake is one `UserError` line: where, what is wrong, what would be right. What the layers resolve to
-together is checked by `validate`.
+A mistake is one `UserError` line: where, what is wrong, what would be right. `resolved` checks what the
+layers come to once they are laid on each other.
 """
 
 from collections.abc import Mapping
@@ -9,13 +9,13 @@ from functools import cache
 from typing import Any
 
 from recipes.errors import UserError, known
-from recipes.spec.recipe import REPORTS
-from recipes.spec.schema import check, schema
-from recipes.spec.trl_fields import fields
+from recipes.spec.recipe import GROUPED, REPORTS, ungrouped
+from recipes.spec.schema import check, schema, stage_rules
+from recipes.spec.trl_fields import Field, fields
 
 
 def check_shape(spec: Mapping) -> None:
-    """The keys and types of everything but the stages."""
+    """The keys and types of everything but the stages, and the names it gives and uses."""
     check(spec, schema())
     arms, scales = list(spec["arms"]), list(spec["scales"])
     if "evals" in spec["stages"]:
@@ -35,30 +35,44 @@ def check_shape(spec: Mapping) -> None:
         for name, value in spec["evals"].get(section, {}).items():
             if value is None:
                 raise UserError(f"evals.{section}.{name}: nothing is below it to be deleted; remove it")
-    claims = [claim["id"] for claim in spec.get("claims", [])]
-    for index, claim in enumerate(spec.get("claims", [])):
-        known(f"claims.{claim['id']}.scales", claim.get("scales", []), scales, "scale")
-        if claim["id"] in claims[:index]:
-            raise UserError(f"claims.{claim['id']}: written twice")
+    for section in GROUPED:
+        _check_groups(spec, section)
+    _check_claims(ungrouped(spec, "claims"), scales)
+
+
+def _check_groups(spec: Mapping, section: str) -> None:
+    """That each group of claims or published numbers names scales there are, and its rows name none."""
+    for index, group in enumerate(spec.get(section, [])):
+        if section not in group:
+            continue
+        path = f"{section}[{index}]"
+        known(f"{path}.scales", group["scales"], list(spec["scales"]), "scale")
+        for row, content in enumerate(group[section]):
+            if "scales" in content:
+                place = f"{path}.{section}[{row}].scales"
+                raise UserError(f"{place}: its group has scales; remove one of the two")
+
+
+def _check_claims(claims: list[dict], scales: list[str]) -> None:
+    """That each claim has an id of its own and names scales there are."""
+    ids: set[str] = set()
+    for claim in claims:
+        path = f"claims.{claim['id']}"
+        known(f"{path}.scales", claim.get("scales", []), scales, "scale")
+        if claim["id"] in ids:
+            raise UserError(f"{path}: written twice")
+        ids.add(claim["id"])
         if "against_metric" in claim and "against" not in claim:
-            raise UserError(f"claims.{claim['id']}.against_metric: it goes with against, which is missing")
+            raise UserError(f"{path}.against_metric: it goes with against, which is missing")
 
 
 def check_layers(spec: Mapping) -> None:
     """Each layer's keys of each stage, by the stage's kind and its config dataclass."""
-    kinds = schema()["x-kinds"]
+    kinds = stage_rules()["kinds"]
     for name, stage in spec["stages"].items():
         known(f"stages.{name}.run", [stage["run"]], list(kinds), "stage kind")
         _check_layer(stage, stage["run"], ["stages", name])
-    layers = {
-        f"{section}.{name}": layer for section in ("scales", "arms") for name, layer in spec[section].items()
-    }
-    for scale, content in spec["scales"].items():
-        own = content.get("arms", {})
-        valid = [arm for arm, layer in spec["arms"].items() if scale in layer.get("scales", [scale])]
-        known(f"scales.{scale}.arms", own, valid, f"arm at scale {scale}", as_key=True)
-        layers |= {f"scales.{scale}.arms.{arm}": layer for arm, layer in own.items()}
-    for place, layer in layers.items():
+    for place, layer in _overlays(spec).items():
         overlays = layer.get("stages", {})
         known(f"{place}.stages", overlays, list(spec["stages"]), "stage", as_key=True)
         for name, overlay in overlays.items():
@@ -70,13 +84,26 @@ def check_layers(spec: Mapping) -> None:
             _check_layer(pruned, run, [place, "stages", name])
 
 
+def _overlays(spec: Mapping) -> dict[str, Mapping]:
+    """Path -> layer: the scales, the arms, and what a scale says of an arm."""
+    layers = {
+        f"{section}.{name}": layer for section in ("scales", "arms") for name, layer in spec[section].items()
+    }
+    for scale, content in spec["scales"].items():
+        own = content.get("arms", {})
+        arms = [arm for arm, layer in spec["arms"].items() if scale in layer.get("scales", [scale])]
+        known(f"scales.{scale}.arms", own, arms, f"arm at scale {scale}", as_key=True)
+        layers |= {f"scales.{scale}.arms.{arm}": layer for arm, layer in own.items()}
+    return layers
+
+
 def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
-    kind = schema()["x-kinds"][run]
+    kind = stage_rules()["kinds"][run]
     roles = {role: {"type": "string"} for role in kind["needs"]}
     needs = {"type": "object", "additionalProperties": False, "properties": roles}
-    properties = schema()["x-stage"] | {"needs": needs} | kind["properties"]
+    properties = stage_rules()["every-kind"] | {"needs": needs} | kind["properties"]
     check(layer, {"type": "object", "additionalProperties": False, "properties": properties}, path)
-    for name in schema()["x-reserved"]:
+    for name in stage_rules()["reserved"]:
         if name in layer.get("args", {}):
             raise UserError(f"{'.'.join(path)}.args.{name}: set by the stage itself; remove it")
     choices = kind.get("choices", {})
@@ -85,16 +112,16 @@ def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
 
 
 @cache
-def config_fields(run: str) -> dict:
+def config_fields(run: str) -> dict[str, Field]:
     """What `args` of a kind of stage may have: its config dataclass's fields by name; none without one."""
-    config = schema()["x-kinds"][run].get("config")
+    config = stage_rules()["kinds"][run].get("config")
     try:
         return fields(config) if config else {}
     except (ImportError, OSError) as error:
         raise UserError(f"stage kind {run}: its config dataclass cannot be read: {error}") from None
 
 
-def _argument(field: Any, choices: list[str] | None) -> dict:
+def _argument(field: Field, choices: list[str] | None) -> dict[str, Any]:
     return {"type": sorted(field.types), **({"enum": choices} if choices else {})}
 
 

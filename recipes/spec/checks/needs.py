@@ -1,4 +1,4 @@
-"""What a stage needs is there, makes what is wanted, and does not need the stage in turn."""
+"""What a stage needs: that it exists, makes what is wanted, and does not need the stage in turn."""
 
 from recipes.errors import UserError, known
 from recipes.spec import products
@@ -13,7 +13,7 @@ def check_needs(graph: Graph, node: Node, where: str) -> None:
 
 
 def check_target(graph: Graph, node: Node, text: str, wanted: str, path: str, where: str) -> None:
-    """That `text` names a stage there is, of a recipe there is, which makes what is `wanted`."""
+    """That `text` names an existing stage of an existing recipe which makes what is `wanted`."""
     recipe, target, arm = node.reference(text)
     known(path, [recipe], list(graph.recipes), "recipe")
     known(path, [node.scale], list(graph.recipes[recipe].spec["scales"]), f"scale of recipe {recipe}")
@@ -30,6 +30,7 @@ def check_target(graph: Graph, node: Node, text: str, wanted: str, path: str, wh
 
 
 def check_cycle(graph: Graph, node: Node, above: list[Node]) -> None:
+    """That the node does not need itself, nor does what it needs; `above`: the chain that leads to it."""
     if node in above:
         names = [f"{n.recipe}/{n.name}" for n in [*above[above.index(node) :], node]]
         raise UserError(f"stages.{above[-1].name}.needs: a cycle: {' needs '.join(names)}")

@@ -1,4 +1,4 @@
-"""Keys of a `ppo` stage that contradict each other: said before any job starts."""
+"""Keys of a `ppo` stage that contradict each other; checked before any job starts."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,10 +13,7 @@ OF_WORLD = ("task", "template", "corpus")
 
 
 def check(stage: Mapping[str, Any]) -> None:
-    """Raise UserError at the first combination in a resolved `ppo` stage that makes no sense.
-
-    `needs` holds the roles that the stage is given.
-    """
+    """Raise UserError at the first combination in a resolved `ppo` stage that makes no sense."""
     needs, weights = stage.get("needs", {}), stage["rewards"]
     if REWARD_MODEL in weights and REWARD_MODEL not in needs:
         raise UserError("rewards.reward_model: needs.reward_model is missing; name the stage that trains it")
@@ -62,5 +59,5 @@ def check_ptx(ptx: Mapping[str, Any]) -> None:
 
 
 def own(names: Iterable[str]) -> list[str]:
-    """Rewards that recipes/rewards.py has, or a world: all but the reward model's."""
+    """The rewards of recipes/rewards/rules.py or of a world: all but the reward model's."""
     return [name for name in names if name != REWARD_MODEL]

@@ -1,7 +1,7 @@
-"""Checks of a recipe, each mistake told as one `UserError` line: where, what is wrong, what would be right.
+"""What a recipe's layers come to at every scale and arm, with the recipes it builds on.
 
-What its layers resolve to at every scale and arm, with the recipes it builds on. Before, `layers` has checked
-the shape of the file and each layer (base, scale, arm) by itself.
+A mistake is one `UserError` line: where, what is wrong, what would be right. `layers` has already checked the
+shape of the file and each layer (stage, scale, arm) by itself.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,10 +12,10 @@ from recipes.models import shape
 from recipes.spec.checks import claims, dpo, grpo, label, layers, ppo, reward_model, sft
 from recipes.spec.checks.evals import check_evals
 from recipes.spec.checks.needs import check_cycle, check_needs
-from recipes.spec.checks.tasks import check_task, check_template, check_world, definition, under
+from recipes.spec.checks.tasks import check_task, check_template, check_world, under
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
-from recipes.spec.schema import check, schema
+from recipes.spec.schema import check, definition, stage_rules
 
 # Kind of stage -> the rule of which of its keys go together.
 COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
@@ -28,53 +28,77 @@ COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
 }
 
 
-def check_whole(graph: Graph, recipe: Recipe) -> None:
-    """The recipe as it resolves at every scale and arm, then its claims."""
+def check_resolved(graph: Graph, recipe: Recipe) -> None:
+    """The stages and evaluations of every arm at every scale, then the claims and published numbers."""
     for scale in recipe.spec["scales"]:
         for arm in recipe.arms(scale):
-            where = f" (scale {scale}, arm {arm})"
-            for name, stage in recipe.overlaid(scale, arm, "stages").items():
-                if "run" not in stage:  # deleted by a layer, and in part written again by one above
-                    raise UserError(f"stages.{name}.run: missing{where}")
-            for name in recipe.stages(scale, arm):
-                node = Node(recipe.name, scale, arm, 0, name, "stage")
-                check_needs(graph, node, where)
-                _check_stage(recipe.overlaid(scale, arm, "stages")[name], f"stages.{name}", where)
-                with under(f"stages.{name}", where):
-                    label.check_samples(graph, node)
-            check_evals(graph, recipe, scale, arm, where)
-            for name in recipe.stages(scale, arm):
-                check_cycle(graph, Node(recipe.name, scale, arm, 0, name, "stage"), [])
+            _check_arm(graph, recipe, scale, arm)
         if not recipe.selection(scale, "quickstart", None)[0]:
             raise UserError(f"quickstart.arms: none of them exists at scale {scale}")
     claims.check(recipe)
 
 
+def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str) -> None:
+    where = f" (scale {scale}, arm {arm})"
+    stages = recipe.overlaid(scale, arm, "stages")
+    for name, stage in stages.items():
+        if "run" not in stage:  # deleted by a layer, and in part written again by one above
+            raise UserError(f"stages.{name}.run: missing{where}")
+    nodes = [Node(recipe.name, scale, arm, 0, name, "stage") for name in stages]
+    for node in nodes:
+        path = f"stages.{node.name}"
+        check_needs(graph, node, where)
+        _check_stage(stages[node.name], path, where)
+        with under(path, where):
+            label.check_samples(graph, node)
+    check_evals(graph, recipe, scale, arm, where)
+    for node in nodes:
+        check_cycle(graph, node, [])
+
+
 def _check_stage(stage: Mapping, path: str, where: str) -> None:
     """What a stage must have once all layers are laid on each other."""
-    kind = schema()["x-kinds"][stage["run"]]
-    for key in kind["required"]:
-        at: Any = stage
-        for part in key.split("."):
-            at = at.get(part) if at else None
-        if at is None:
-            raise UserError(f"{path}.{key}: missing{where}")
+    kind = stage_rules()["kinds"][stage["run"]]
+    _check_required(stage, kind, path, where)
     if "task" in stage:
         check_task(stage["task"], [*path.split("."), "task"], where, kind.get("hub", "task-hub"))
         check_world(stage, path, where)
     if "template" in stage:
         check_template(stage["template"], path, where)
-    if "model" in kind["properties"] and not kind["needs"]:  # from nothing: its shape
+    if "model" in kind["properties"]:
+        _check_model(stage, kind, path, where)
+    _check_written_out(stage, kind, path, where)
+    if stage["run"] in COMBINATIONS:
+        with under(path, where):
+            COMBINATIONS[stage["run"]](stage)
+
+
+def _check_required(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
+    for key in kind["required"]:
+        value: Any = stage
+        for part in key.split("."):
+            value = value.get(part) if value else None
+        if value is None:
+            raise UserError(f"{path}.{key}: missing{where}")
+
+
+def _check_model(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
+    """The shape of a model trained from nothing; of any other, that there is one place it comes from."""
+    if not kind["needs"]:
         with under(path, where):
             shape.shape(stage["model"])
-    elif "model" in kind["properties"]:
-        has_model, has_policy = "model" in stage, "policy" in stage.get("needs", {})
-        if has_model == has_policy:
-            both = "both are" if has_model else "neither is"
-            raise UserError(f"{path}: it starts from one of needs.policy and model; {both} given{where}")
-        if has_model:
-            source = "model-path" if "path" in stage["model"] else "model-hub"
-            check(stage["model"], definition(source), [*path.split("."), "model"], where)
+        return
+    has_model, has_policy = "model" in stage, "policy" in stage.get("needs", {})
+    if has_model == has_policy:
+        both = "both are" if has_model else "neither is"
+        raise UserError(f"{path}: it starts from one of needs.policy and model; {both} given{where}")
+    if has_model:
+        source = "model-path" if "path" in stage["model"] else "model-hub"
+        check(stage["model"], definition(source), [*path.split("."), "model"], where)
+
+
+def _check_written_out(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
+    """That `args` has the fields that define the objective, rather than TRL's defaults."""
     for names in kind.get("written-out", []):
         alternatives = [names] if isinstance(names, str) else names
         if not any(name in stage["args"] for name in alternatives):
@@ -83,6 +107,3 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
                 f"{path}.args: {' or '.join(alternatives)}: missing{where}: it defines the objective, and "
                 f"TRL's default {default} would be used silently; write it out"
             )
-    if stage["run"] in COMBINATIONS:
-        with under(path, where):
-            COMBINATIONS[stage["run"]](stage)

@@ -1,4 +1,4 @@
-"""Keys of a `reward_model` stage that contradict each other: said before any job starts."""
+"""Keys of a `reward_model` stage that contradict each other; checked before any job starts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from recipes import worlds
 from recipes.data import corpora
 from recipes.errors import UserError
+from recipes.spec import schema
 from recipes.spec.checks import sft
-from recipes.spec.schema import check as fits
 
 
 def check(stage: Mapping[str, Any]) -> None:
-    """Raise UserError at the first mistake in a resolved `reward_model` stage that its types do not show."""
+    """Raise UserError at the first mistake in a resolved `reward_model` stage that no schema shows."""
     args = stage["args"]
     if args.get("chat_template_path") or args.get("eos_token") or args.get("pad_token"):
         raise UserError(
@@ -20,17 +20,14 @@ def check(stage: Mapping[str, Any]) -> None:
     if "demonstrations" in stage:
         if "demonstrations" in stage.get("needs", {}):
             raise UserError("demonstrations: needs.demonstrations has them; remove one of the two")
-        shown(stage["demonstrations"])
+        _check_demonstrations(stage["demonstrations"])
 
 
-def shown(given: Mapping[str, Any]) -> None:
-    """Check `demonstrations`: task, template and corpus as a stage `sft` has them."""
+def _check_demonstrations(given: Mapping[str, Any]) -> None:
+    """That `demonstrations` has what a stage `sft` takes them from: a world or a Hub dataset."""
     world = "world" in given["task"]
-    fits(
-        given["task"],
-        {"$ref": f"#/$defs/task-{'world' if world else 'hub-demonstrations'}"},
-        ["demonstrations", "task"],
-    )
+    task = schema.definition("task-world" if world else "task-hub-demonstrations")
+    schema.check(given["task"], task, ["demonstrations", "task"])
     try:
         sft.check(given)
         if world:

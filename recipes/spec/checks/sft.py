@@ -1,4 +1,4 @@
-"""Keys of an `sft` stage that contradict each other: said before any job starts."""
+"""Keys of an `sft` stage that contradict each other; checked before any job starts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from recipes.errors import UserError
 
 
 def check(stage: Mapping[str, Any]) -> None:
-    """That a stage `sft` has one source of demonstrations: a stage, a world or a Hub dataset. UserError."""
+    """Raise UserError unless there is one source of demonstrations: a stage, a world or a Hub dataset."""
     own = [key for key in ("task", "template", "corpus", "problems") if key in stage]
     if "data" in stage.get("needs", {}):
         if own:

@@ -8,7 +8,7 @@ from recipes.data import corpora
 from recipes.errors import UserError
 from recipes.rewards import rules
 from recipes.spec.checks import ppo
-from recipes.spec.schema import check
+from recipes.spec.schema import check, definition
 
 
 def check_task(task: Mapping, path: list[str], where: str, hub: str = "task-hub") -> None:
@@ -19,7 +19,7 @@ def check_task(task: Mapping, path: list[str], where: str, hub: str = "task-hub"
 
 
 def check_world(stage: Mapping, path: str, where: str) -> None:
-    """What a stage takes from its task's world by name: kinds of document, rewards."""
+    """That the task's world has the kinds of document and the rewards that the stage names."""
     world = worlds.of_task(stage["task"])
     if "corpus" in stage:
         if world is None:
@@ -44,12 +44,8 @@ def check_template(template: str, path: str, where: str) -> None:
 
 @contextmanager
 def under(path: str, where: str) -> Iterator[None]:
-    """The mistakes that the owner of a rule finds, with their place in the recipe."""
+    """Raise the mistakes found in the block with their place in the recipe."""
     try:
         yield
     except UserError as error:
         raise UserError(f"{path}.{str(error).removeprefix('task.')}{where}") from None
-
-
-def definition(name: str) -> dict:
-    return {"$ref": f"#/$defs/{name}"}

@@ -32,14 +32,17 @@ def test_greedy(heldout):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sample": 4}, 'evals.tasks.heldout: unknown key "sample"; did you mean "samples"?'),
+        ({"sample": 4}, 'evals.tasks.heldout.sample: unknown key; did you mean "samples"?'),
         ({"samples": ...}, 'evals.tasks.heldout: "samples" is missing'),
         ({"items": ...}, 'evals.tasks.heldout: "items" is missing'),
         ({"samples": 4}, "evals.tasks.heldout.k: 8 is more than samples: 4; pass@k needs k samples"),
-        ({"samples": "16"}, "evals.tasks.heldout.samples: expected an integer of at least 1, got '16'"),
-        ({"samples": True}, "evals.tasks.heldout.samples: expected an integer of at least 1, got True"),
-        ({"temperature": "1.0"}, "evals.tasks.heldout.temperature: expected a number from 0 to 100"),
-        ({"top_p": 0}, "evals.tasks.heldout.top_p: expected a number"),
+        ({"samples": "16"}, 'evals.tasks.heldout.samples: expected a whole number, got the text "16"'),
+        ({"samples": True}, "evals.tasks.heldout.samples: expected a whole number, got true"),
+        ({"samples": 16.0}, "evals.tasks.heldout.samples: expected a whole number, got 16.0"),
+        ({"samples": 0}, "evals.tasks.heldout.samples: expected at least 1, got 0"),
+        ({"temperature": "1.0"}, 'evals.tasks.heldout.temperature: expected a number, got the text "1.0"'),
+        ({"temperature": 101}, "evals.tasks.heldout.temperature: expected at most 100, got 101"),
+        ({"top_p": 0}, "evals.tasks.heldout.top_p: expected more than 0, got 0"),
         ({"k": 4}, "evals.tasks.heldout.k: expected a list"),
         ({"temperature": 0}, "evals.tasks.heldout.samples: temperature 0 gives 8 equal samples"),
         ({"lm_eval": "aime24"}, 'evals.tasks.heldout: expected one of "task"'),
@@ -57,7 +60,7 @@ def test_mistakes(heldout, changes, message):
 
 
 def test_an_unknown_key_beside_the_tasks(heldout):
-    with pytest.raises(UserError, match='evals: unknown key "backends"; did you mean "backend"'):
+    with pytest.raises(UserError, match=r'evals\.backends: unknown key; did you mean "backend"'):
         parse({**changed(heldout), "backends": "vllm"})
 
 

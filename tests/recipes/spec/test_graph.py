@@ -4,6 +4,7 @@ import copy
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from papers import GRAPH
@@ -246,3 +247,25 @@ def test_the_engine_of_evaluations_reaches_them():
     assert config["backend"] == "vllm"
     assert config["backend_args"]["tensor_parallel_size"] == 16
     assert "backend" not in GRAPH.config(Node("r1_zero", "cpu", "base-recipe", 0, "after", "eval"))
+
+
+@pytest.mark.parametrize(
+    ("node", "lineage"),
+    [
+        (
+            Node("r1_zero", "cpu", "base-recipe", 0, "grpo", "stage"),
+            "1d4b1b73b7176173893442cbb86258e63cef94b4892ab5feaeca11c71c4c6452",
+        ),
+        (
+            Node("instructgpt", "cpu", "base-recipe", 1, "ppo", "stage"),
+            "3c700be4d2bee18ae50087ff7df93eab96e52e661e22dd982da83b9520e28f9e",
+        ),
+        (
+            Node("dapo", "cpu", "base-recipe", 0, "after", "eval"),
+            "b75a0b48afbf43ede61dfee913e8c227a301fa2365ddf1be793172c67ebe00d5",
+        ),
+    ],
+)
+def test_lineages_of_finished_results(node, lineage):
+    """A change of code must not make finished results stale; where a recipe changes, change these too."""
+    assert GRAPH.lineage(node) == lineage

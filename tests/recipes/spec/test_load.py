@@ -8,14 +8,71 @@ import typing
 
 import pytest
 
-from recipes.spec.schema import schema
+from recipes.errors import UserError
+from recipes.spec.schema import stage_rules
 from recipes.spec.trl_fields import fields
+
+NUMBER = {"what": "x", "value": 1.0, "source": "y"}
+CLAIM = {
+    "id": "lifts",
+    "says": "it lifts",
+    "source": "Fig. 1",
+    "metric": "heldout/accuracy",
+    "of": "base-recipe/after",
+    "direction": "higher",
+    "margin": 0.25,
+}
+ROWS = {"claims": CLAIM, "published": NUMBER}
 
 
 def test_arms_of_a_scale(folder):
     recipe = folder.load()["paper"]
     assert recipe.arms("cpu") == ["base-recipe", "hot", "only-cpu"]
     assert recipe.arms("paper") == ["base-recipe", "hot"]
+
+
+def test_groups_of_claims_and_of_published_numbers_are_read_as_their_rows(folder):
+    claim, number = CLAIM, NUMBER
+    last = claim | {"id": "last"}
+    group = {"scales": ["cpu"], "claims": [claim | {"id": "first"}, claim | {"id": "second"}]}
+    folder.set("paper", "claims", [claim, group, last])
+    folder.set("paper", "published", [{"scales": ["paper"], "published": [number]}, number])
+    spec = folder.load()["paper"].spec
+    in_group = [claim | {"id": name, "scales": ["cpu"]} for name in ("first", "second")]
+    assert spec["claims"] == [claim, *in_group, last]
+    assert spec["published"] == [number | {"scales": ["paper"]}, number]
+
+
+@pytest.mark.parametrize(
+    ("section", "group", "message"),
+    [
+        ("claims", {"scales": ["cqu"]}, 'claims[1].scales: unknown scale "cqu"; did you mean "cpu"?'),
+        ("published", {"scales": ["cqu"]}, 'published[1].scales: unknown scale "cqu"; did you mean "cpu"?'),
+        ("claims", {"scale": ["cpu"]}, 'claims[1].scale: unknown key; did you mean "scales"?'),
+        ("claims", {"scales": []}, "claims[1].scales: must not be empty"),
+        ("claims", {"claims": []}, "claims[1].claims: must not be empty"),
+        ("claims", {"claims": [{"margins": 1}]}, "claims[1].claims[0].margins: unknown key; did you mean"),
+        ("claims", {"claims": [{}]}, "claims[1].claims[0]: id: missing"),
+        ("published", {"published": [{"what": "x"}]}, "published[1].published[0]: value: missing"),
+        (
+            "published",
+            {"published": [{"what": "x", "value": 1, "source": "y", "scales": ["cpu"]}]},
+            "published[1].published[0].scales: its group has scales; remove one of the two",
+        ),
+    ],
+)
+def test_a_mistake_in_a_group_is_one_line(folder, section, group, message):
+    row = ROWS[section]
+    folder.set("paper", section, [row, {"scales": ["cpu"], section: [row]} | group])
+    with pytest.raises(UserError) as error:
+        folder.load()
+    assert str(error.value).startswith(f"{folder.path / 'paper'}.yaml: {message}")
+
+
+def test_a_group_names_its_scales(folder):
+    folder.set("paper", "claims", [{"claims": folder.specs["paper"]["claims"]}])
+    with pytest.raises(UserError, match=r"claims\[0\]: scales: missing"):
+        folder.load()
 
 
 @pytest.mark.slow
@@ -29,7 +86,7 @@ def test_fields_are_those_of_the_true_dataclass(kind):
         field.name: field
         for field in dataclasses.fields({"grpo": GRPOConfig, "pretrain": TrainingArguments}[kind])
     }
-    read = fields(schema()["x-kinds"][kind]["config"])
+    read = fields(stage_rules()["kinds"][kind]["config"])
     assert set(read) == {name for name, field in true.items() if field.init}
     words = {int: "integer", float: "number", bool: "boolean", str: "string", dict: "object", list: "array"}
     for name, field in true.items():
@@ -48,7 +105,7 @@ def test_choices_are_those_that_trl_knows():
     from trl import GRPOTrainer
 
     source = inspect.getsource(GRPOTrainer)
-    for name, values in schema()["x-kinds"]["grpo"]["choices"].items():
+    for name, values in stage_rules()["kinds"]["grpo"]["choices"].items():
         for value in values:
             assert f'"{value}"' in source, (name, value)
 

@@ -8,13 +8,13 @@ import pytest
 from stage_runs import PRETRAIN, command
 
 from recipes.errors import UserError
-from recipes.spec.schema import schema
+from recipes.spec.schema import stage_rules
 from recipes.stages.__main__ import main, parse
 
 ARGUMENTS = command("pretrain", PRETRAIN)
 
 
-@pytest.mark.parametrize("kind", schema()["x-kinds"])
+@pytest.mark.parametrize("kind", stage_rules()["kinds"])
 def test_every_kind_is_a_module_that_runs(kind: str):
     assert callable(importlib.import_module(f"recipes.stages.{kind}").run)
 

@@ -1,0 +1,33 @@
+"""The commands of the rules, with the places that Snakemake fills in."""
+
+from recipes.spec.graph import RUN
+from recipes.workflow.outputs import REPORT
+
+# recipe/scale/arm/seedN/name, of a job that trains and of one that evaluates
+_NAME = RUN.removeprefix("results/").replace("{", "{wildcards.")
+TRAINED = f"{_NAME}/{{wildcards.stage}}"
+EVALUATED = f"{_NAME}/{{wildcards.checkpoint}}"
+
+TRAIN = (
+    "OMP_NUM_THREADS={params.threads} MKL_NUM_THREADS={params.threads}"
+    " python -m recipes.stages {params.kind} --config {params.config:q} --seed {wildcards.seed}"
+    f" {{params.inputs}} --name {TRAINED} --checkpoints checkpoints/{{params.checkpoints}}"
+    " --threads {params.threads} --gpus {resources.gpu} --out {output.metrics} 2> {log}"
+    " && echo {params.lineage} > {params.record}"
+)
+EVALUATE = (
+    "OMP_NUM_THREADS=1 MKL_NUM_THREADS=1"
+    " python -m evals.evaluate --config {params.config:q} --model {params.model:q} {params.judges}"
+    f" --name {EVALUATED} --gpus {{resources.gpu}}"
+    " --out {output.scores} --samples {output.samples} 2> {log}"
+    " && echo {params.lineage} > {params.record}"
+)
+
+_REPORT = (
+    "--recipe {wildcards.recipe} --scale {wildcards.scale} --seeds {params.seeds} --report {wildcards.report}"
+)
+ANALYSE = (
+    f"python -m analysis.analyse {_REPORT} --out {REPORT.replace('{', '{wildcards.')} 2> {{log}}"
+    " && echo {params.judged} > {params.record}"
+)
+WRITE_REPORT = f"python -m analysis.report {_REPORT} --out {{output}} 2> {{log}}"

@@ -1,0 +1,38 @@
+"""What the workflow writes to the console when it ends."""
+
+import logging
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+
+def show_made(jobs: Iterable[Any]) -> None:
+    """The pages among the files that these jobs of Snakemake have made."""
+    files = {str(file) for job in jobs for file in job.output}
+    show(sorted(Path(file) for file in files if file.endswith(".html")))
+
+
+def show(pages: Iterable[Path]) -> None:
+    """The summary and the path of each report that is there, on stdout."""
+    for page in pages:
+        summary = page.with_suffix("") / "summary.txt"
+        if page.exists() and summary.exists():
+            print(summary.read_text(encoding="utf-8").rstrip(), page, sep="\n")
+
+
+def show_failure() -> None:
+    print("A job failed: its log is shown above. The same command goes on from here.", file=sys.stderr)
+
+
+class ShowUnchanged(logging.Filter):
+    """Shows these pages when Snakemake logs that nothing is to be done: it then calls no `onsuccess`."""
+
+    def __init__(self, pages: list[Path]) -> None:
+        super().__init__()
+        self.pages = pages
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.getMessage().startswith("Nothing to be done"):
+            show(self.pages)
+        return True

@@ -1,0 +1,40 @@
+"""What is done when Snakemake reads the Snakefile, before it plans any job."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from snakemake.logging import logger
+
+from recipes.errors import UserError
+from recipes.spec.graph import Graph
+from recipes.spec.load import load_all
+from recipes.workflow import stale, targets
+from recipes.workflow.console import ShowUnchanged
+from recipes.workflow.jobs import Jobs
+from recipes.workflow.outputs import Report
+
+
+def start(config: Mapping[str, Any], quickstart: str, is_main_process: bool) -> tuple[Jobs, TextIO | None]:
+    """The jobs of all recipes; and, where jobs will run, the lock that keeps other runs out of the folder.
+
+    The main process also checks the command line and marks the results that no longer hold. A mistake ends
+    the process with one line and exit status 2.
+    """
+    try:
+        recipes = load_all()
+        jobs = Jobs(Graph(recipes), targets.choice(recipes, config))
+        return jobs, _prepare(jobs, quickstart) if is_main_process else None
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _prepare(jobs: Jobs, quickstart: str) -> TextIO | None:
+    arguments = targets.arguments()
+    requested = targets.requested(jobs.graph, jobs.choice, arguments, quickstart)
+    runs_jobs = targets.runs_jobs(arguments)
+    lock = stale.prepare(jobs.graph, jobs.nodes(requested), jobs.judgements(requested), runs_jobs)
+    if arguments and runs_jobs:
+        logger.addFilter(ShowUnchanged([one.page for one in requested if isinstance(one, Report)]))
+    return lock
