@@ -63,12 +63,19 @@ def percent(mean: Mean) -> str:
     return f"{value} %" if math.isnan(mean.low) else f"{value} % [{low}, {high}]"
 
 
+def p_value(p: float) -> str:
+    """`p = 0.028`, `p < 0.001`; empty for none."""
+    if math.isnan(p):
+        return ""
+    return f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
+
+
 def duration(seconds: float) -> str:
     """`2 h 05 min`, `3 min 12 s`, `9 s`."""
-    whole = round(seconds)
-    if whole >= 3600:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 60} min {whole % 60:02d} s" if whole >= 60 else f"{whole} s"
+    rounded = round(seconds)
+    if rounded >= 3600:
+        return f"{rounded // 3600} h {rounded % 3600 // 60:02d} min"
+    return f"{rounded // 60} min {rounded % 60:02d} s" if rounded >= 60 else f"{rounded} s"
 
 
 def power(n: float) -> str:

@@ -35,12 +35,12 @@ class Run:
 
         Where it leans on another arm's stage and has a stage of that name itself, it is the arm's own alone.
         """
-        found = self.graph.grid(self.name, self.scale, [arm], [seed])
+        nodes = self.graph.grid(self.name, self.scale, [arm], [seed])
         stages = self.recipe.stages(self.scale, arm)
         places = [Node(self.name, self.scale, arm, seed, name, "stage") for name in stages]
         own = {self.graph.owner(place) for place in places}
         taken = {self.label(node) for node in own}
-        return [n for n in found if n.kind == "eval" or n in own or self.label(n) not in taken]
+        return [n for n in nodes if n.kind == "eval" or n in own or self.label(n) not in taken]
 
     def all_nodes(self) -> list[Node]:
         """Every distinct node of the run, upstream first: what was really computed."""
@@ -54,6 +54,20 @@ class Run:
 
     def sentinel(self, node: Node) -> Path:
         return self.root / node.sentinel
+
+    def evaluation(self, arm: str, checkpoint: str, seed: int | None = None) -> Node:
+        """The evaluation of an arm's checkpoint, which another arm may own; default: of the first seed."""
+        seed = self.seeds[0] if seed is None else seed
+        return Node(self.name, self.scale, arm, seed, checkpoint, "eval")
+
+    def stages(self, arm: str, seed: int, *kinds: str) -> list[Node]:
+        """Those of nodes() that are stages of these kinds (default: of any)."""
+        stages = [node for node in self.nodes(arm, seed) if node.kind == "stage"]
+        return [node for node in stages if not kinds or self.graph.config(node)["run"] in kinds]
+
+    def samples(self, evaluation: Node) -> Iterator[dict[str, Any]]:
+        """The completions that an evaluation kept, a row an item; none where it has not run."""
+        return read_lines(self.folder(evaluation) / f"{evaluation.name}.samples.jsonl")
 
     def checkpoints(self, arm: str) -> list[str]:
         """The evaluated checkpoints of an arm: the first named stands for before, the last for after."""

@@ -12,8 +12,7 @@ def settings(run: Run, arm: str) -> Iterator[tuple[str, str]]:
     """Every resolved setting of the arm's own stages and evaluations, and what they need, as text."""
     yield from of_stages(run, arm)
     for name in run.checkpoints(arm):
-        node = Node(run.name, run.scale, arm, run.seeds[0], name, "eval")
-        yield from _flat(name, run.graph.config(node))
+        yield from _flat(name, run.graph.config(run.evaluation(arm, name)))
 
 
 def of_stages(run: Run, arm: str) -> Iterator[tuple[str, str]]:

@@ -6,16 +6,11 @@ from typing import Any
 import pandas as pd
 
 from analysis.numbers.run import Run
-from recipes.spec.graph import Node
 
 # what arms are compared by: the first that was measured
 MEASURES = {"gold": "gold reward", "accuracy": "accuracy", "proxy": "reward of the reward model"}
-
-
 PREFERENCES = ("gold", "win_rate", "proxy", "kl")  # metrics that only preference learning has
-
-
-SHOWN_WHOLE = ("accuracy", "gold", "win_rate")  # with their intervals
+WITH_INTERVALS = ("accuracy", "gold", "win_rate")  # metrics shown with their intervals
 
 
 def largest(table: pd.DataFrame, task: str, name: str) -> str | None:
@@ -26,8 +21,7 @@ def largest(table: pd.DataFrame, task: str, name: str) -> str | None:
 
 def tasks(run: Run, arm: str, checkpoint: str) -> dict[str, dict]:
     """The evaluation tasks of one checkpoint, resolved."""
-    node = Node(run.name, run.scale, arm, run.seeds[0], checkpoint, "eval")
-    return run.graph.config(run.graph.owner(node))["tasks"]
+    return run.graph.config(run.graph.owner(run.evaluation(arm, checkpoint)))["tasks"]
 
 
 def headline(run: Run) -> str:

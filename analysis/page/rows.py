@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from analysis.numbers.means import MINUS, average, shown
 from analysis.numbers.table import measured
+from analysis.page.figures import Plan
 from analysis.page.style import WIDTH, margins
 from analysis.statistics.intervals import interval
 
@@ -33,7 +34,7 @@ class Row:
     colour: str = GREY
 
     @property
-    def said(self) -> str:
+    def alt_text(self) -> str:
         return f"{self.name} {self.text}"
 
 
@@ -66,6 +67,12 @@ def of_levels(name: str, found: pd.DataFrame, colour: str) -> Row:
     mean = average(found)
     seeds = found.dropna(subset=["value"]).drop_duplicates("source").value
     return Row(name, tuple(seeds), mean.value, mean.low, mean.high, shown(mean), colour)
+
+
+def plan(name: str, title: str, caption: str, rows: Sequence[Row], label: str, **how: bool) -> Plan:
+    """The figure of these rows, drawn as draw() says; without rows there is none."""
+    alt_text = "; ".join(row.alt_text for row in rows)
+    return Plan(name, title, caption, lambda: draw(rows, label, **how) if rows else None, alt_text)
 
 
 def draw(rows: Sequence[Row], label: str, zero: bool = False, joined: bool = False) -> Figure:

@@ -18,7 +18,10 @@ from analysis.statistics.intervals import interval
 def taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[str]:
     """The tasks without gold that the contenders are evaluated on: those that training was not about."""
     asked = dict.fromkeys(
-        name for who in among for name in tasks.tasks(run, who.arm, who.checkpoint) if name != task
+        name
+        for contender in among
+        for name in tasks.tasks(run, contender.arm, contender.checkpoint)
+        if name != task
     )
     there = set(table.metric[table.step.isna()])
     return [name for name in asked if f"{name}/accuracy" in there and f"{name}/gold" not in there]
@@ -31,14 +34,14 @@ def tax(
     rows = []
     for name in taxed(run, table, task, among):
         metric = f"{name}/accuracy"
-        for who in among:
-            mean = average(measured(table, who.at, metric))
+        for contender in among:
+            mean = average(measured(table, contender.at, metric))
             if not mean.n:
                 continue
-            row: dict[str, Any] = {"policy": who.name, "task": name, "accuracy": mean.value, "low": mean.low,
-                                   "high": mean.high}  # fmt: skip
-            begun = own_start(run, who, start) if start else who
-            change = paired(table, who.at, begun.at, metric) if begun.at != who.at else []
+            row: dict[str, Any] = {"policy": contender.name, "task": name, "accuracy": mean.value}
+            row |= {"low": mean.low, "high": mean.high}
+            begun = own_start(run, contender, start) if start else contender
+            change = paired(table, contender.at, begun.at, metric) if begun.at != contender.at else []
             if change:
                 low, high = interval(change) if len(change) > 1 else (math.nan, math.nan)
                 row |= {"since": begun.checkpoint, "change": sum(change) / len(change)}
@@ -64,7 +67,9 @@ def by_task(table: pd.DataFrame, task: str, asked: Sequence[str], among: Sequenc
     """One row a contender and task: win rate against the world's replies, if two tasks or more have one."""
     rows = []
     for name in asked:
-        found = {who.name: average(measured(table, who.at, f"{name}/win_rate")) for who in among}
+        found = {
+            contender.name: average(measured(table, contender.at, f"{name}/win_rate")) for contender in among
+        }
         found = {policy: mean for policy, mean in found.items() if mean.n}
         if len(found) > 1:
             rows += [{"policy": policy, "task": name, "win_rate": mean.value, "low": mean.low,

@@ -8,12 +8,8 @@ from analysis.numbers.means import DASH, Mean, average, number, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 
-LABELS = "label"  # the stage kind
-
-
+KIND = "label"
 LEADING = ("pairs", "agreement", "accuracy")  # metrics a reader looks for first; what else there is follows
-
-
 NOT_SHOWN = ("last", "last_fifth", "mean", "max")
 
 
@@ -37,9 +33,7 @@ def labels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 
 def _stages(run: Run, arm: str) -> dict[str, dict]:
     """Label stage -> its resolved config."""
-    nodes = (node for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage")
-    found = {run.label(node): run.graph.config(node) for node in nodes}
-    return {label: config for label, config in found.items() if config["run"] == LABELS}
+    return {run.label(node): run.graph.config(node) for node in run.stages(arm, run.seeds[0], KIND)}
 
 
 def _place(metric: str) -> tuple[int, str]:

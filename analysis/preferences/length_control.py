@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.numbers.means import Mean, number, shown
-from analysis.preferences.contenders import Replies, paired
+from analysis.preferences.replies import BySeed, Replies, paired
 from analysis.preferences.win_rates import between, estimate
 from analysis.statistics.intervals import interval
 
@@ -98,7 +98,7 @@ def controlled(one: Replies, other: Replies, score: str) -> tuple[float, float]:
     return float(weights[0]), float(np.sqrt((bread @ (residual.T @ residual) @ bread)[0, 0]))
 
 
-def rate(one: Mapping[int, Replies], other: Mapping[int, Replies], score: str) -> Mean:
+def rate(one: BySeed, other: BySeed, score: str) -> Mean:
     """The length-controlled win rate: over seeds with its interval, of one seed with one by items."""
     found: dict[tuple[int, int], tuple[float, float]] = {}
     for seed in sorted(set(one) & set(other)):
@@ -115,16 +115,14 @@ def rate(one: Mapping[int, Replies], other: Mapping[int, Replies], score: str) -
     return Mean(rates[0], float(ends[0]), float(ends[1]), 1, "items")
 
 
-def against(
-    said: Mapping[str, Mapping[int, Replies]], baseline: str, rivals: Mapping[str, Mapping[int, Replies]]
-) -> pd.DataFrame:
+def against(replies: Mapping[str, BySeed], baseline: str, of_baseline: Mapping[str, BySeed]) -> pd.DataFrame:
     """One row a contender other than the baseline: by gold and by proxy the plain and the controlled rate.
 
-    rivals: contender -> what the baseline said, judged by that contender's proxy.
+    of_baseline: contender -> the baseline's replies, scored by that contender's proxy.
     """
     rows = []
-    for name, own in said.items():
-        other = rivals[name]
+    for name, own in replies.items():
+        other = of_baseline[name]
         if name == baseline or not (shared := sorted(set(own) & set(other))):
             continue
         lengths = [

@@ -82,9 +82,7 @@ def of_training(run: Run, table: pd.DataFrame) -> list[Track]:
 
 
 def _first_ppo(run: Run, arm: str) -> str:
-    nodes = [node for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage"]
-    labels = [run.label(node) for node in nodes if run.graph.config(node)["run"] == "ppo"]
-    return labels[0] if labels else ""
+    return next((run.label(node) for node in run.stages(arm, run.seeds[0], "ppo")), "")
 
 
 def _root(kl: pd.Series) -> np.ndarray:
@@ -136,7 +134,7 @@ def _less(one: pd.DataFrame, start: pd.DataFrame) -> pd.DataFrame:
     return one.assign(**{column: one[column] - shift for column in ("value", "low", "high")})
 
 
-def table_of(tracks: Sequence[Track]) -> pd.DataFrame:
+def fits(tracks: Sequence[Track]) -> pd.DataFrame:
     """One row a track and form: alpha and beta, the mean over seeds of each one's own fit, with interval.
 
     Of the form with these weights: its highest point. Of the fit to the mean over seeds: R^2 on all points
@@ -175,7 +173,7 @@ def _highest(form: Fit, reached: float) -> float:
     return 0.0 if falls else form.top
 
 
-def table_shown(frame: pd.DataFrame) -> pd.DataFrame:
+def fits_shown(frame: pd.DataFrame) -> pd.DataFrame:
     """A row a track for a reader: its own form's weights, and how well each form foretells the far half."""
     rows = []
     for key, group in frame.groupby(["arm", "by", "reward"], sort=False) if len(frame) else ():
@@ -257,7 +255,7 @@ def form_of(tracks: Sequence[Track]) -> str:
     return reward_fits.WRITTEN[OWN[tracks[0].by]] if tracks else ""
 
 
-def said(tracks: Sequence[Track]) -> str:
+def alt_text(tracks: Sequence[Track]) -> str:
     """What the gold tracks show, in words."""
     return "; ".join(
         f"{track.arm}: gold {number(track.gain[-1])} above the start at a KL of {track.d[-1] ** 2:.2g}, "

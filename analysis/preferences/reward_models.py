@@ -44,8 +44,7 @@ def stages(run: Run) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     seen = set()
     for arm in run.arms:
-        nodes = [node for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage"]
-        nodes = [node for node in nodes if run.graph.config(node)["run"] == KIND]
+        nodes = run.stages(arm, run.seeds[0], KIND)
         for node in nodes:
             if node not in seen:
                 seen.add(node)
@@ -57,9 +56,9 @@ def stages(run: Run) -> dict[str, tuple[str, str]]:
 def calibration(run: Run, arm: str, stage: str) -> pd.DataFrame:
     """The calibration of a stage, seeds pooled: columns as in calibration.csv; empty where there is none."""
     parts = []
-    for node in dict.fromkeys(node for seed in run.seeds for node in run.nodes(arm, seed)):
+    for node in dict.fromkeys(node for seed in run.seeds for node in run.stages(arm, seed)):
         path = run.folder(node) / "calibration.csv"
-        if node.kind == "stage" and run.label(node) == stage and path.exists():
+        if run.label(node) == stage and path.exists():
             parts.append(pd.read_csv(path))
     columns = ["bin_low", "bin_high", "predicted", "observed", "count"]
     if not parts:
@@ -127,7 +126,7 @@ def draw_margins(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> F
     return figure
 
 
-def table_of(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+def models(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     """One row a reward model and metric: mean over models with its interval."""
     rows = []
     for name, (arm, stage) in stages(run).items():
@@ -139,15 +138,15 @@ def table_of(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["reward_model", "metric", "value", "low", "high", "models"])
 
 
-def table_shown(frame: pd.DataFrame) -> pd.DataFrame:
+def models_shown(frame: pd.DataFrame) -> pd.DataFrame:
     """One row a metric and a column a reward model, for a reader."""
     cells = {
         (row["reward_model"], row["metric"]): shown(Mean(row["value"], row["low"], row["high"], 1, ""))
         for row in frame.to_dict("records")
     }
-    models = list(dict.fromkeys(frame.reward_model))
+    names = list(dict.fromkeys(frame.reward_model))
     there = [metric for metric in METRICS if metric in set(frame.metric)]
     rows = []
     for metric in there:
-        rows.append({"": METRICS[metric]} | {name: cells.get((name, metric), DASH) for name in models})
+        rows.append({"": METRICS[metric]} | {name: cells.get((name, metric), DASH) for name in names})
     return pd.DataFrame(rows)

@@ -10,7 +10,7 @@ def sweeps(run: Run) -> dict[str, list[str]]:
     """Setting of a stage -> the arms whose stages differ in this number alone, in its order.
 
     `key (2)` where there are several. Where a stage of the recipe itself is needed, its own settings say what
-    differs, not who owns it.
+    differs, not contender owns it.
     """
     by_arm = {}
     for arm in run.arms:

@@ -20,13 +20,11 @@ from matplotlib.figure import Figure
 
 from analysis.numbers.means import DASH, Mean
 from analysis.page.style import WIDTH, margins
-from analysis.preferences.contenders import Replies, paired
+from analysis.preferences.replies import BySeed, paired
 from analysis.statistics.intervals import TAIL, expanded_tail
 
 DRAWS = 2000
 COLUMNS = ["of", "against", "win_rate", "low", "high", "items", "seeds"]
-MOST = 12  # contenders that a page has room for
-By = Mapping[str, Mapping[int, Replies]]  # contender's name -> seed -> what it said
 
 
 def better(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -57,7 +55,7 @@ def _drawn(seeds: int, items: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def between(one: Mapping[int, Replies], other: Mapping[int, Replies], score: str = "gold") -> np.ndarray:
+def between(one: BySeed, other: BySeed, score: str = "gold") -> np.ndarray:
     """Chances (seeds, items) of `one` against `other`; pairs of policies that seeds share count once."""
     rows: list[np.ndarray] = []
     seen: set[tuple[int, int]] = set()
@@ -71,11 +69,11 @@ def between(one: Mapping[int, Replies], other: Mapping[int, Replies], score: str
     return np.stack(rows)
 
 
-def matrix(said: By, score: str = "gold") -> pd.DataFrame:
+def matrix(replies: Mapping[str, BySeed], score: str = "gold") -> pd.DataFrame:
     """One row a pair of contenders, each way."""
     rows = []
-    for one, other in combinations(said, 2):
-        chances = between(said[one], said[other], score)
+    for one, other in combinations(replies, 2):
+        chances = between(replies[one], replies[other], score)
         mean = estimate(chances)
         if not mean.n:
             continue
@@ -87,7 +85,7 @@ def matrix(said: By, score: str = "gold") -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def table_shown(frame: pd.DataFrame) -> pd.DataFrame:
+def matrix_shown(frame: pd.DataFrame) -> pd.DataFrame:
     """The matrix for a reader: how often the row beats the column, with the interval."""
     there = names(frame)
     cells = {
@@ -148,7 +146,7 @@ def draw(frame: pd.DataFrame) -> Figure | None:
     return figure
 
 
-def said(frame: pd.DataFrame) -> str:
+def alt_text(frame: pd.DataFrame) -> str:
     """The matrix in words, each pair once."""
     once = frame.iloc[::2]
     pairs = zip(once.of, once.against, once.win_rate, strict=True)

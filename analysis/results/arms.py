@@ -1,43 +1,15 @@
-"""The report's tables as data frames, and their CSV, Markdown, LaTeX and HTML files.
+"""The table of arms: every evaluated checkpoint by every metric."""
 
-A frame with numbers goes to CSV; its `shown` form, with numbers as a reader wants them, to the other formats.
-"""
-
-from analysis.numbers.tasks import PREFERENCES
-from analysis.numbers.tasks import SHOWN_WHOLE
-from analysis.numbers.tasks import largest
-from analysis.numbers.tasks import measure
-from analysis.numbers.tasks import row_name
-from analysis.numbers.tasks import tasks
 import json
 import math
-from collections.abc import Hashable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from great_tables import GT
 
-from analysis.verdicts import claims
-from analysis.numbers.means import DASH
-from analysis.numbers.means import LENGTHS
-from analysis.numbers.means import MINUS
-from analysis.numbers.means import Mean
-from analysis.numbers.means import average
-from analysis.numbers.means import number
-from analysis.numbers.means import shown
+from analysis.numbers.means import DASH, LENGTHS, Mean, average, number, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
-from recipes.spec.graph import Node
-
-
-
-
-
-
-
-
-
+from analysis.numbers.tasks import PREFERENCES, WITH_INTERVALS, largest, measure, row_name, tasks
 
 
 def best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
@@ -80,8 +52,6 @@ def arms(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-
-
 def _columns(table: pd.DataFrame, task: str) -> dict[str, str]:
     """Column name -> metric."""
     there = set(table.metric)
@@ -104,27 +74,7 @@ def arms_shown(run: Run, frame: pd.DataFrame) -> pd.DataFrame:
     for row in frame.to_dict("records"):
         out = {"checkpoint": row_name(run, row) + (" (best template)" if row["best_template"] else "")}
         for name in names:
-            whole = Mean(row[name], row[f"{name}_low"], row[f"{name}_high"], 1, "")
-            out[name.replace("_", " ")] = shown(whole) if name in SHOWN_WHOLE else number(row[name], name)
+            mean = Mean(row[name], row[f"{name}_low"], row[f"{name}_high"], 1, "")
+            out[name.replace("_", " ")] = shown(mean) if name in WITH_INTERVALS else number(row[name], name)
         rows.append(out | {"models": row["models"]})
     return pd.DataFrame(rows).fillna(DASH)
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-

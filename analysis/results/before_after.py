@@ -8,10 +8,9 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.page.style import panels
-from analysis.numbers.means import Mean
-from analysis.numbers.means import average
+from analysis.numbers.means import Mean, average
 from analysis.numbers.run import Run
+from analysis.page.style import panels
 
 BEFORE = "#6b6b6b"
 Curve = dict[float, Mean]  # x -> mean and interval

@@ -6,12 +6,11 @@ from dataclasses import replace
 import pandas as pd
 from scipy import stats
 
-from analysis.page import rows
-from analysis.statistics import intervals
-from analysis.numbers.means import Mean
-from analysis.numbers.means import shown
+from analysis.numbers.means import Mean, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
+from analysis.page import rows
+from analysis.statistics import intervals
 
 
 def against_base(

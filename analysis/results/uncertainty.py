@@ -8,14 +8,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.numbers import tasks
-from analysis.numbers.means import DASH
-from analysis.numbers.means import average
-from analysis.numbers.means import number
-from analysis.statistics.intervals import ENOUGH
-from analysis.statistics.intervals import covers
+from analysis.numbers.means import DASH, average, number
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
-from analysis.numbers.run import read_lines
+from analysis.statistics.intervals import ENOUGH, covers
 from recipes.spec.graph import Node
 
 
@@ -108,12 +104,12 @@ def _rates(
     run: Run, arm: str, checkpoint: str, task: str, read: dict[Node, dict[str, dict[Any, float]]]
 ) -> np.ndarray:
     """Share of right answers (models, items), of the items that all models were asked; `read` is a cache."""
-    asked = [Node(run.name, run.scale, arm, seed, checkpoint, "eval") for seed in run.seeds]
+    asked = [run.evaluation(arm, checkpoint, seed) for seed in run.seeds]
     nodes = list(dict.fromkeys(run.graph.owner(node) for node in asked))
     for node in nodes:
         if node not in read:
             read[node] = {}
-            for row in read_lines(run.folder(node) / f"{node.name}.samples.jsonl"):
+            for row in run.samples(node):
                 if row["correct"][0] is not None:  # of a task that something verifies
                     read[node].setdefault(row["task"], {})[row["item"]] = float(np.mean(row["correct"]))
     models = [read[node][task] for node in nodes if task in read[node]]

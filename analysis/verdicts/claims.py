@@ -5,13 +5,13 @@ other's `against_metric`), a direction and a margin m >= 0.
 
     higher:  d > m          lower:  d < -m          equal:  |d| < m
 
-The differences are paired by seed; their mean has a 95% bootstrap interval (statistics.interval).
+The differences are paired by seed; their mean has a 95% bootstrap interval (statistics.intervals).
 
     reproduced      every value in the interval satisfies the claim, and so says the claim's own test
     contradicted    no value in the interval satisfies it, and so says the test of its opposite
     inconclusive    neither
 
-The tests are one-sided paired t tests, of `equal` TOST (analysis.hypotheses). Holm's correction makes their
+The tests are one-sided paired t tests, of `equal` TOST (statistics.hypotheses). Holm's correction makes their
 p-values those of a recipe's claims together: over all claims that were tested, once for the tests of the
 claims and once for those of their opposites. So the chance that any claim is wrongly called reproduced is at
 most 5%, and as much for contradicted, however many claims there are. Interval and test must agree because
@@ -25,7 +25,7 @@ alone, `reproduced` becomes `supported so far` and `contradicted` becomes `oppos
 there is no interval, and the single difference is judged in its place. What was not run is `not tested`,
 with the reason, never an error.
 
-Differences of a level that some runs never reached are known from one side only (analysis.pairs). A verdict
+Differences of a level that some runs never reached are known from one side only (verdicts.pairs). A verdict
 that the other side could overturn is not given: its p-value is 1.
 
 Seeds count as independent only if at least one side was made anew: seeds that share both artefacts (a stage
@@ -144,17 +144,12 @@ def judge_all(
 ) -> list[Verdict]:
     """Every claim's verdict, in the recipe's order, from the tidy table of what was asked for."""
     wanted, stated = list(seeds), list(claims)
-    found = [pairs(claim, table, scale, wanted) for claim in stated]
-    tests = [_tests(claim, paired) for claim, paired in zip(stated, found, strict=True)]
+    paired = [pairs(claim, table, scale, wanted) for claim in stated]
+    tests = [_tests(claim, one) for claim, one in zip(stated, paired, strict=True)]
     own, opposite = ([test[side] for test in tests] for side in (0, 1))
     p = [PValues(*values) for values in zip(own, holm(own), opposite, holm(opposite), strict=True)]
     k = sum(not math.isnan(value) for value in own)
-    return [_verdict(*judged, k) for judged in zip(stated, found, p, strict=True)]
-
-
-def judge(claim: dict[str, Any], table: pd.DataFrame, scale: str, seeds: Iterable[int]) -> Verdict:
-    """The verdict on a claim that stands alone."""
-    return judge_all([claim], table, scale, seeds)[0]
+    return [_verdict(*judged, k) for judged in zip(stated, paired, p, strict=True)]
 
 
 def _tests(claim: dict[str, Any], paired: Pairs) -> tuple[float, float]:
@@ -278,5 +273,5 @@ def read(path: Path) -> list[Verdict]:
 
 def tally(verdicts: Iterable[Verdict]) -> dict[str, int]:
     """How many claims got each verdict, in the order of VERDICTS, without the zeros."""
-    found = [v.verdict for v in verdicts]
-    return {name: found.count(name) for name in VERDICTS if name in found}
+    given = [v.verdict for v in verdicts]
+    return {name: given.count(name) for name in VERDICTS if name in given}

@@ -55,7 +55,7 @@ def draw(verdicts: Sequence[Verdict]) -> Figure | None:
     return figure
 
 
-def said(verdicts: Sequence[Verdict]) -> str:
+def alt_text(verdicts: Sequence[Verdict]) -> str:
     """The same in words."""
     return "; ".join(f"{v.id} {shown(v.estimate, v.metric)}, {v.verdict}" for v in verdicts if v.n)
 

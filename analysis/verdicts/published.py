@@ -22,7 +22,7 @@ NOTHING = Mean(math.nan, math.nan, math.nan, 0, "")
 PLAIN = {"win_rate": "win rate", "length_controlled": "length-controlled win rate"}
 
 
-def table_of(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def beside(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The paper's numbers beside ours in the same unit, and whether their levels can be compared.
 
     Ours is another metric at another scale: an entry with `scales` is shown at those. `numbers` are final();
@@ -87,7 +87,7 @@ def _between(
 def _names(run: Run, numbers: pd.DataFrame) -> dict[Any, str]:
     """Model of each policy -> by which name the tables of win rates know it."""
     among = contenders.contenders(run, numbers, contenders.judged_task(run, numbers))
-    return {contenders.model(run, who.arm, who.checkpoint, run.seeds[0]): who.name for who in among}
+    return {contenders.model(run, one.arm, one.checkpoint, run.seeds[0]): one.name for one in among}
 
 
 def _name(run: Run, names: Mapping[Any, str], place: str) -> str | None:

@@ -31,7 +31,7 @@ class Change:
 def change(run: Run, table: pd.DataFrame, metric: str) -> Change:
     """`metric` of the first arm at the checkpoints before and after."""
     rows = (measured(table, f"{run.arms[0]}/{name}", metric) for name in run.ends)
-    return Change(metric, tuple(average(found) for found in rows))
+    return Change(metric, tuple(average(numbers) for numbers in rows))
 
 
 def counts(verdicts: Sequence[claims.Verdict]) -> str:
@@ -45,6 +45,28 @@ def plural(n: int, word: str) -> str:
 
 def title(run: Run) -> str:
     return " ".join(run.spec["title"].split())
+
+
+@dataclass(frozen=True)
+class Head:
+    """What stands above the sections of the page: what became of the first arm."""
+
+    title: str
+    task: str
+    measure: str  # what arms are compared by
+    accuracy: Change
+    length: Change
+    gold: Change
+    wins: Change
+    passes: Change  # pass@k with the largest k; its metric is empty where there is none
+
+
+def head(run: Run, numbers: pd.DataFrame) -> Head:
+    task = tasks.headline(run)
+    names = ("accuracy", "length", "gold", "win_rate")
+    accuracy, length, gold, wins = (change(run, numbers, f"{task}/{name}") for name in names)
+    passes = change(run, numbers, tasks.largest(numbers, task, "pass") or "")
+    return Head(title(run), task, tasks.measure(numbers, task), accuracy, length, gold, wins, passes)
 
 
 def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> list[str]:

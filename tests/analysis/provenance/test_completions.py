@@ -1,6 +1,7 @@
 import json
 
 import pytest
+import toy_preferences as toy
 from hypothesis import given
 from hypothesis import strategies as st
 from toy_run import HOSTILE, HUGE, SURROGATE
@@ -76,3 +77,15 @@ def test_a_reward_that_is_no_number_becomes_none():
         None,
         None,
     ]
+
+
+def test_policies_stand_side_by_side_on_the_same_prompts(rlhf, gathered):
+    pairs = completions.side_by_side(rlhf, gathered.task, gathered.among)
+    assert [pair["difficulty"] for pair in pairs] == [1, 2, 3, 4, 5]
+    shown = [side["checkpoint"] for side in pairs[0]["sides"]]
+    assert shown == ["base", "sft", "base-recipe", "kl-none", "kl-strong", "dpo"]  # one of each kind first
+    assert pairs[0]["sides"][0]["completion"] == HOSTILE
+    first = toy.rows_of(rlhf, "dpo", "after")[1]
+    side = pairs[1]["sides"][-1]
+    assert side["completion"] == first["completions"][0]
+    assert side["scores"].startswith(f"gold {first['gold'][0]:.2f}".replace("-", "\N{MINUS SIGN}"))

@@ -8,7 +8,7 @@ from papers import GRAPH, RECIPES
 
 from analysis import report
 from analysis.numbers.run import Run
-from analysis.training import learning_curves, objectives
+from analysis.training import objectives
 from recipes.spec.graph import Graph
 from recipes.spec.recipe import Recipe
 
@@ -123,16 +123,14 @@ def test_the_page_shows_conformance_folded_and_escaped(quick, quick_out, monkeyp
     assert "<b>Eq. 4</b>" not in text
 
 
-def test_rl_stages_of_an_arm_are_laid_end_to_end():
-    rows = [
-        ("a", node, step, metric, value)
-        for node in ("sft", "one", "two")
-        for step in (1, 2)
-        for metric, value in (("entropy", 0.5), ("reward", 1.0), ("samples", 8.0 * step))
-        if node != "sft" or metric == "entropy"
-    ]
-    table = pd.DataFrame(rows, columns=["arm", "node", "step", "metric", "value"])
-    found = learning_curves.of_rl(table)
-    assert set(found.node) == {"one", "two"}
-    assert found[found.metric == "entropy"].step.to_list() == [1, 2, 3, 4]
-    assert found[found.metric == "samples"].value.to_list() == [8, 16, 24, 32]
+def test_objectives_of_ppo_and_dpo_are_told(rlhf):
+    rows = objectives.optimised(rlhf).set_index("arm")
+    assert rows.loc["kl-strong", "KL"] == "0.4 k1 in the reward"
+    assert rows.loc["kl-none", "KL"] == "none"
+    assert rows.loc["base-recipe", "also"] == (
+        "rewarded by reward model; critic from reward model, loss x 0.1, clipped at 0.2"
+    )
+    assert rows.loc["dpo", "objective"] == "dpo, sigmoid"
+    assert rows.loc["dpo", "KL"] == "beta 0.1"
+    assert objectives.clip_range(rlhf, "base-recipe") == (0.8, 1.2)
+    assert objectives.clip_range(rlhf, "dpo") is None

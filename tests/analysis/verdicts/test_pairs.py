@@ -44,7 +44,7 @@ def race(new: list[float], old: list[float], budget: float = 200, rivals: float 
 
 
 def judge(new, old, **changes) -> claims.Verdict:
-    return claims.judge(CLAIM | changes, race(new, old), "cpu", range(len(new)))
+    return claims.judge_all([CLAIM | changes], race(new, old), "cpu", range(len(new)))[0]
 
 
 def test_all_arrived():
@@ -133,6 +133,6 @@ def test_a_claim_about_ratios_needs_ratios(new, old, note):
             numbers[arm]["max/ratio_deviation"] = values
     claim = CLAIM | {"metric": "mean/kl"}
     assert pairs(claim, table(numbers), "cpu", [0, 1]).notes == ()
-    verdict = claims.judge(claim | {"needs": "ratio"}, table(numbers), "cpu", [0, 1])
+    verdict = claims.judge_all([claim | {"needs": "ratio"}], table(numbers), "cpu", [0, 1])[0]
     assert verdict.note.startswith(note)
     assert verdict.verdict == ("not tested" if note else "supported so far")
