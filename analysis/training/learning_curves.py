@@ -7,10 +7,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.numbers.run import Run
+from analysis.numbers.settings import argument
 from analysis.numbers.table import binned, curves
 from analysis.page.style import panels, powers_of_ten
 from analysis.training.loss_settings import reference_every
 from analysis.training.objectives import stages
+
+HAVE_BETA = ("grpo", "dpo")  # kinds of stage whose loss has a reference model, weighed by beta
 
 
 @dataclass(frozen=True)
@@ -174,9 +177,9 @@ def distance(run: Run) -> str:
 def reference(run: Run) -> str:
     """What the KL divergence is measured to, by the first arm's config; empty where no stage has one."""
     for node in stages(run, run.arms[0], run.seeds[0]):
-        args = run.graph.config(node)["args"]
-        if args.get("beta"):
-            every = reference_every(args)
+        config = run.graph.config(node)
+        if config["run"] in HAVE_BETA and argument(config, "beta"):
+            every = reference_every(config)
             follows = f"follows the policy every {every} steps"
             return f" The reference {follows if every else 'is the model that training started from'}."
     return ""

@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.numbers.means import DASH
 from analysis.numbers.run import Run
-from analysis.training.loss_settings import DESCRIBED, _clip, name
+from analysis.training.loss_settings import DESCRIBED, clip_bounds, name
 from recipes.spec.graph import Node
 
 RL = ("grpo", "policy_gradient", "ppo", "dpo")  # stage kinds
@@ -21,7 +21,7 @@ def stages(run: Run, arm: str, seed: int) -> list[Node]:
 def clip_range(run: Run, arm: str) -> tuple[float, float] | None:
     """The ratios at which the last RL stage of an arm clips, 0: never; None where nothing is clipped."""
     nodes = stages(run, arm, run.seeds[0])
-    return _clip(run.graph.config(nodes[-1])) if nodes else None
+    return clip_bounds(run.graph.config(nodes[-1])) if nodes else None
 
 
 def optimised(run: Run) -> pd.DataFrame:
