@@ -1,4 +1,4 @@
-"""Means over seeds, and numbers as a reader wants them."""
+"""Means over seeds, and numbers as text."""
 
 import math
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Mean:
 
 
 def average(rows: pd.DataFrame) -> Mean:
-    """The mean of table.measured() rows, in which a model that several seeds share counts once."""
+    """The mean of rows of table.measured(); a model that several seeds share counts once."""
     columns = zip(rows.source, rows.value, rows.low, rows.high, strict=True)
     models = {source: number for source, *number in columns if not math.isnan(number[0])}
     values = [value for value, _, _ in models.values()]
@@ -37,9 +37,9 @@ def average(rows: pd.DataFrame) -> Mean:
 
 
 def number(value: float, metric: str = "accuracy") -> str:
-    """A number as a reader wants it: lengths and counts with one decimal, rates with three; a dash for none.
+    """The number as text: lengths and counts with one decimal, rates with three; a dash for none.
 
-    Metrics of training are of any size and get three digits.
+    Metrics of training can be of any size and get three significant digits.
     """
     if value is None or math.isnan(value):
         return DASH

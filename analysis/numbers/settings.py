@@ -1,4 +1,4 @@
-"""The settings of an arm, flat: as it was run, not as the recipe is written."""
+"""The resolved settings of an arm: as it ran, not as the recipe is written."""
 
 import ast
 import json
@@ -18,7 +18,7 @@ def settings(run: Run, arm: str) -> Iterator[tuple[str, str]]:
 
 
 def of_stages(run: Run, arm: str) -> Iterator[tuple[str, str]]:
-    """Those of the stages, and what they need."""
+    """The settings of the stages, and what they need."""
     for name in run.recipe.stages(run.scale, arm):
         node = Node(run.name, run.scale, arm, run.seeds[0], name, "stage")
         yield from _flat(name, run.graph.config(node))

@@ -1,6 +1,6 @@
-"""Figures with one row a thing: its name and its number in words, below them seeds, mean and interval.
+"""Figures made of rows: a name and a number as text, below them the seeds, their mean and its interval.
 
-Forests, ladders and dot plots are such figures. What a row says is computed apart from how it is drawn.
+Forests, ladders and dot plots are such figures. A row is computed first and drawn later.
 """
 
 import math
@@ -23,7 +23,7 @@ GREY = "#6b6b6b"
 
 @dataclass(frozen=True)
 class Row:
-    """`text` stands at the right end and in the figure's description."""
+    """`text` stands at the right end, and in the figure's alternative text."""
 
     name: str
     seeds: tuple[float, ...]
@@ -50,7 +50,7 @@ def difference(values: Sequence[float]) -> str:
 
 
 def paired(table: pd.DataFrame, of: str, against: str, metric: str) -> list[float]:
-    """metric at `of` less that at `against` (arm/node), by seed; seeds that share both models count once."""
+    """`metric` at `of` less that at `against` (arm/node) by seed; seeds that share both models count once."""
     one, other = measured(table, of, metric), measured(table, against, metric)
     both = pd.DataFrame({"d": one.value - other.value, "source": one.source + " " + other.source})
     return both.dropna().drop_duplicates("source").d.tolist()
@@ -62,10 +62,10 @@ def of_differences(name: str, values: Sequence[float], colour: str) -> Row:
     return Row(name, tuple(values), sum(values) / len(values), low, high, difference(values), colour)
 
 
-def of_levels(name: str, found: pd.DataFrame, colour: str) -> Row:
+def of_levels(name: str, numbers: pd.DataFrame, colour: str) -> Row:
     """The row of measured() rows."""
-    mean = average(found)
-    seeds = found.dropna(subset=["value"]).drop_duplicates("source").value
+    mean = average(numbers)
+    seeds = numbers.dropna(subset=["value"]).drop_duplicates("source").value
     return Row(name, tuple(seeds), mean.value, mean.low, mean.high, shown(mean), colour)
 
 

@@ -1,4 +1,4 @@
-"""What preference learning learnt from, its labels, and what it was to leave alone, other tasks."""
+"""What became of the tasks that training was not about; and win rates by task."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from analysis.statistics.intervals import interval
 
 
 def taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[str]:
-    """The tasks without gold that the contenders are evaluated on: those that training was not about."""
+    """The tasks without gold that the contenders are evaluated on: training was not about them."""
     asked = dict.fromkeys(
         name
         for contender in among
@@ -30,7 +30,7 @@ def taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender]) 
 def tax(
     run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender], start: Contender | None
 ) -> pd.DataFrame:
-    """One row a contender and other task: accuracy, and that less its arm's own `start`, paired by seed."""
+    """One row a contender and such a task: accuracy and its change since the arm's start, paired by seed."""
     rows = []
     for name in taxed(run, table, task, among):
         metric = f"{name}/accuracy"
@@ -52,7 +52,7 @@ def tax(
 
 
 def tax_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a policy: each task's accuracy and what became of it since training began."""
+    """One row a policy: each task's accuracy, and its change since training began."""
     since = next(iter(frame.since.dropna()), "the start")
     rows: dict[str, dict[str, str]] = {}
     for one in frame.to_dict("records"):
@@ -64,16 +64,16 @@ def tax_shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_task(table: pd.DataFrame, task: str, asked: Sequence[str], among: Sequence[Contender]) -> pd.DataFrame:
-    """One row a contender and task: win rate against the world's replies, if two tasks or more have one."""
+    """One row a contender and task: win rate against the world's replies; empty unless two tasks have one."""
     rows = []
     for name in asked:
-        found = {
+        rates = {
             contender.name: average(measured(table, contender.at, f"{name}/win_rate")) for contender in among
         }
-        found = {policy: mean for policy, mean in found.items() if mean.n}
-        if len(found) > 1:
+        rates = {policy: mean for policy, mean in rates.items() if mean.n}
+        if len(rates) > 1:
             rows += [{"policy": policy, "task": name, "win_rate": mean.value, "low": mean.low,
-                      "high": mean.high} for policy, mean in found.items()]  # fmt: skip
+                      "high": mean.high} for policy, mean in rates.items()]  # fmt: skip
     several = len({row["task"] for row in rows} | {task}) > 1
     return pd.DataFrame(rows if several else [], columns=["policy", "task", "win_rate", "low", "high"])
 

@@ -21,7 +21,7 @@ class Contender:
     name: str
     arm: str
     checkpoint: str
-    last: bool  # its arm ends with it: the last checkpoint that is the arm's alone
+    last: bool  # the last of its arm's checkpoints that no other arm shares
     shared: bool  # by several arms, or the only one of its checkpoint
     stage: str  # the stage that made it; empty of a model from elsewhere
 
@@ -31,9 +31,9 @@ class Contender:
 
 
 def judged_task(run: Run, table: pd.DataFrame) -> str:
-    """The task that policies are compared on; empty where none has gold, nor reward and KL.
+    """The task that policies are compared on: the first with gold, else the first with reward and KL.
 
-    The headline if it is one, else the first of the evaluations' with gold, or else with reward and KL.
+    The headline task comes first, then the others in the recipe's order. Empty where no task has either.
     """
     there = set(table.metric[table.step.isna()])
     asked = [tasks.headline(run), *asked_tasks(run)]
@@ -53,7 +53,7 @@ def asked_tasks(run: Run) -> list[str]:
 def contenders(run: Run, table: pd.DataFrame, task: str) -> list[Contender]:
     """Every distinct policy measured on the task, in the order of arms and their checkpoints."""
     by = f"{task}/{tasks.measure(table, task)}"
-    having: dict[tuple, list[tuple[str, str]]] = {}  # a policy's models, one a seed -> where it is evaluated
+    having: dict[tuple, list[tuple[str, str]]] = {}  # models, one a seed -> (arm, checkpoint)s that are them
     for arm in run.arms:
         for checkpoint in run.checkpoints(arm):
             if len(measured(table, f"{arm}/{checkpoint}", by)):
@@ -71,7 +71,7 @@ def contenders(run: Run, table: pd.DataFrame, task: str) -> list[Contender]:
 
 
 def _named(one: Contender, among: Sequence[Contender], several: bool) -> Contender:
-    """By its arm, if it is the end of one of several; else by its checkpoint, if no other has it."""
+    """Named by its arm if it is the last of one of several; else by its checkpoint if that is unique."""
     if one.last and not one.shared:
         return replace(one, name=one.arm) if several else one
     alike = [other for other in among if other.checkpoint == one.checkpoint and not (other.last and several)]
@@ -82,13 +82,13 @@ def _named(one: Contender, among: Sequence[Contender], several: bool) -> Contend
 
 
 def model(run: Run, arm: str, checkpoint: str, seed: int) -> Node | str:
-    """The stage whose model a checkpoint is, of the arm that owns it; of another model its place as text."""
+    """The stage that made a checkpoint's model, as its owner has it; of a model from elsewhere its name."""
     node = run.evaluation(arm, checkpoint, seed)
     return run.graph.inputs(node).get("model") or str(run.graph.model_of(node))
 
 
 def baseline(run: Run, among: Sequence[Contender]) -> Contender | None:
-    """The reference policy of the evaluations; else checkpoint `sft`, else the first. None among none."""
+    """The evaluations' reference policy; else checkpoint `sft`, else the first contender, if there is any."""
     named = run.recipe.overlaid(run.scale, run.arms[0], "evals").get("models") or {}
     stage = str(named.get("reference") or "").partition("@")[0].rpartition("/")[2]
     by_stage = (contender for contender in among if stage and contender.stage == stage)
@@ -97,7 +97,8 @@ def baseline(run: Run, among: Sequence[Contender]) -> Contender | None:
 
 
 def representatives(among: Sequence[Contender], most: int) -> list[Contender]:
-    """At most `most`: what arms share, then an end of each stage, other ends, the rest; as ordered."""
+    """At most `most`, in their order: first those that arms share, then one arm's last policy for each stage
+    that made one, then other last policies, then the rest."""
     shared = [one for one in among if one.shared]
     ends = [one for one in among if one.last and not one.shared]
     first_of = {one.stage: one for one in reversed(ends)}
@@ -107,7 +108,7 @@ def representatives(among: Sequence[Contender], most: int) -> list[Contender]:
 
 
 def in_arm(run: Run, contender: Contender, arm: str) -> Contender:
-    """The same policy as another arm had it evaluated, with that arm's proxy; itself where it was not."""
+    """The policy as another arm evaluated it, so with that arm's proxy; itself where that arm did not."""
     own = model(run, contender.arm, contender.checkpoint, run.seeds[0])
     for checkpoint in run.checkpoints(arm):
         if model(run, arm, checkpoint, run.seeds[0]) == own:
@@ -116,7 +117,7 @@ def in_arm(run: Run, contender: Contender, arm: str) -> Contender:
 
 
 def own_start(run: Run, contender: Contender, start: Contender) -> Contender:
-    """What the policy's arm has for `start`: where arms differ in size another model of the same stage."""
+    """The policy's own arm's counterpart of `start`: arms of other sizes start from other models."""
     for checkpoint in run.checkpoints(contender.arm):
         made_by = model(run, contender.arm, checkpoint, run.seeds[0])
         if isinstance(made_by, Node) and made_by.name == start.stage:

@@ -1,8 +1,8 @@
-"""What reward costs in divergence: gold and proxy reward against the KL to the reference policy.
+"""The price of reward in divergence: gold and proxy reward against the KL to the reference policy.
 
-A dot a policy, with intervals both ways. A method is ahead of another where it has more gold reward at the
-same KL: one dot each says little, so arms that differ in one number alone (a coefficient swept) are joined,
-and so are the checkpoints of one arm.
+Each policy is a dot with intervals in both directions. A method is better than another where it has more gold
+reward at the same KL. One dot a method says little about that, so lines join arms that differ in one number
+alone (a swept coefficient), and the checkpoints of one arm.
 """
 
 import math
@@ -30,7 +30,7 @@ TICKS = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 @dataclass(frozen=True)
 class Place:
-    """Where a policy stands; a reward that was not measured is missing."""
+    """A policy's KL and rewards, without a reward that was not measured."""
 
     contender: Contender
     kl: Mean
@@ -39,20 +39,20 @@ class Place:
 
 def places(table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[Place]:
     """The contenders whose KL to the reference was measured."""
-    found = []
+    measured_places = []
     for contender in among:
         kl = average(measured(table, contender.at, f"{task}/kl"))
         rewards = {name: average(measured(table, contender.at, f"{task}/{name}")) for name in REWARDS}
         rewards = {name: mean for name, mean in rewards.items() if mean.n}
         if kl.n and rewards:
-            found.append(Place(contender, kl, rewards))
-    return found
+            measured_places.append(Place(contender, kl, rewards))
+    return measured_places
 
 
 def draw(
     places: Sequence[Place], sweeps: Mapping[str, Sequence[str]], palette: Mapping[str, str]
 ) -> Figure | None:
-    """Gold above proxy, on a KL axis whose square root is even; None unless two policies have moved."""
+    """A panel for gold above one for proxy; None below three policies, or where none is an arm's own."""
     arms = [place.contender.arm for place in places if place.contender.last and not place.contender.shared]
     if len(places) < 3 or not arms:
         return None
@@ -115,7 +115,7 @@ def _ends(mean: Mean) -> tuple[float, float]:
 
 
 def _square_root(axis: Axes, largest: float) -> None:
-    """An x axis from 0 on which the square root is even, with round numbers that do not touch."""
+    """An x axis from 0 that is linear in the square root, with ticks at round numbers that do not touch."""
     axis.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
     largest = max(largest, 0.01) * 1.06
     axis.set_xlim(0, largest)

@@ -9,12 +9,12 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 
 KIND = "label"
-LEADING = ("pairs", "agreement", "accuracy")  # metrics a reader looks for first; what else there is follows
+LEADING = ("pairs", "agreement", "accuracy")  # metrics that come first in the table
 NOT_SHOWN = ("last", "last_fifth", "mean", "max")
 
 
 def labels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """One row a distinct `label` stage and metric: who labelled, and what became of it, mean over seeds."""
+    """One row a distinct `label` stage and metric: by whom the labels are, and the mean over seeds."""
     rows, seen = [], set()
     for arm in run.arms:
         for label, config in _stages(run, arm).items():
@@ -48,7 +48,7 @@ def _labeller(config: dict) -> str:
 
 
 def labels_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a stage for a reader; counts that are 0 everywhere are left out."""
+    """One row a stage; counts that are 0 everywhere are left out."""
     there = [
         metric
         for metric in dict.fromkeys(frame.metric)

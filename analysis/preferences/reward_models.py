@@ -1,4 +1,4 @@
-"""Reward models: does a margin of reward mean what it promises, and does length buy reward?
+"""Reward models: are they as right as they are confident, and does length buy reward?
 
 A reward model says that one reply is better than another with confidence sigmoid(|difference of rewards|).
 calibration.csv of a `reward_model` stage has, of its held-out pairs in bins of that confidence, how often the
@@ -40,8 +40,8 @@ GREY = "#b0b0b0"
 
 
 def stages(run: Run) -> dict[str, tuple[str, str]]:
-    """Name for a reader -> (arm, stage) of every distinct reward model: one that arms share is named once."""
-    found: dict[str, tuple[str, str]] = {}
+    """Shown name -> (arm, stage) of every distinct reward model; one that arms share is named once."""
+    by_name: dict[str, tuple[str, str]] = {}
     seen = set()
     for arm in run.arms:
         nodes = run.stages(arm, run.seeds[0], KIND)
@@ -49,8 +49,8 @@ def stages(run: Run) -> dict[str, tuple[str, str]]:
             if node not in seen:
                 seen.add(node)
                 label = run.label(node)
-                found[arm if len(nodes) == 1 else f"{arm}/{label}"] = (arm, label)
-    return found
+                by_name[arm if len(nodes) == 1 else f"{arm}/{label}"] = (arm, label)
+    return by_name
 
 
 def calibration(run: Run, arm: str, stage: str) -> pd.DataFrame:
@@ -73,12 +73,12 @@ def calibration(run: Run, arm: str, stage: str) -> pd.DataFrame:
 
 def draw_calibration(run: Run, palette: Mapping[str, str]) -> Figure | None:
     """How often the labeller agreed against the model's confidence, a panel a reward model."""
-    found = {name: bins for name, place in stages(run).items() if len(bins := calibration(run, *place))}
-    if not found:
+    by_name = {name: bins for name, place in stages(run).items() if len(bins := calibration(run, *place))}
+    if not by_name:
         return None
-    figure, axes = panels(list(found), 1.95)
-    least = min(0.5, *(bins.observed.min() for bins in found.values()))
-    for name, bins in found.items():
+    figure, axes = panels(list(by_name), 1.95)
+    least = min(0.5, *(bins.observed.min() for bins in by_name.values()))
+    for name, bins in by_name.items():
         axis, colour = axes[name], palette[name.partition("/")[0]]
         axis.set_title(name)
         axis.plot([0.5, 1], [0.5, 1], color=GREY, lw=1)
@@ -87,7 +87,7 @@ def draw_calibration(run: Run, palette: Mapping[str, str]) -> Figure | None:
         axis.plot(bins.predicted, bins.observed, color=colour, lw=1.3)
         axis.scatter(bins.predicted, bins.observed, s=6 + 160 * bins["count"] / bins["count"].sum(),
                      color=colour, zorder=3)  # fmt: skip
-    first = axes[next(iter(found))]
+    first = axes[next(iter(by_name))]
     first.set(xlim=(0.48, 1.02), ylim=(least - 0.05, 1.03))
     first.xaxis.set_major_locator(mpl.ticker.MultipleLocator(0.1))
     figure.supxlabel("confidence of the reward model", fontsize=10.5)

@@ -1,7 +1,7 @@
 """Completions for a reader: which ones the report shows, made safe to show.
 
-They are what a model wrote, so anything may be in them: markup, half characters, a megabyte. They leave
-here as plain text that any encoder accepts; escaping is the template's work. The choice follows a rule.
+A model wrote them, so anything may be in them: markup, half characters, a megabyte. They leave here as plain
+text that any encoder accepts; the template escapes it. Which are shown follows a rule, not taste.
 """
 
 import math
@@ -30,7 +30,7 @@ def safe(text: object) -> str:
 
 
 def finite(value: float | None) -> float | None:
-    """The number, or None for what JSON has no word for."""
+    """The number; None for nan and infinity, which JSON lacks."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -43,7 +43,7 @@ def correct(row: dict[str, Any]) -> bool | None:
 def rollouts(run: Run) -> list[dict[str, Any]]:
     """Training completions of every arm's first seed: the first EACH correct and incorrect at STEPS steps.
 
-    Of the answers to one prompt, only the first correct and the first incorrect.
+    To each prompt only the first correct and the first incorrect answer.
     """
     return [row for arm in run.arms for row in _of_arm(run, arm)]
 
@@ -85,13 +85,13 @@ def before_after(run: Run, task: str) -> list[dict[str, Any]]:
 
 
 def side_by_side(run: Run, task: str, among: Sequence[Contender]) -> list[dict[str, Any]]:
-    """The same of at most SIDES policies."""
+    """The same for at most SIDES policies."""
     chosen = representatives(among, SIDES)
     return _beside(run, task, [(one.name, one.arm, one.checkpoint) for one in chosen])
 
 
 def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
-    """Of policies (name, arm, checkpoint), as far as their samples are on disk."""
+    """The samples of policies (name, arm, checkpoint) side by side, as far as they are on disk."""
     read = {name: _first_samples(run, arm, checkpoint, task) for name, arm, checkpoint in policies}
     names, sides = list(filter(read.get, read)), list(filter(None, read.values()))
     if not sides:

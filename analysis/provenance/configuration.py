@@ -1,4 +1,4 @@
-"""What exactly was run: how the arms differ, on what, from which commit, and the commands to do it again."""
+"""What exactly was run: how the arms differ, on which machine, from which commit, and how to run it again."""
 
 from collections.abc import Hashable, Mapping
 from pathlib import Path

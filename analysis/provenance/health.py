@@ -21,9 +21,9 @@ def checks(run: Run) -> pd.DataFrame:
 
 
 def worst(checks: pd.DataFrame) -> pd.DataFrame:
-    """One row per stage, arm and check over seeds, with the worst value; what failed comes first.
+    """One row per stage, arm and check, with the worst value of all seeds; failed checks come first.
 
-    The worst is the one farthest past its limit where any failed, else the one nearest to it.
+    The worst is the value farthest past the limit if any failed, else the one nearest to it.
     """
     rows: list[dict[str, str]] = []
     for _, group in checks.groupby(["stage", "arm", "check"], sort=False):

@@ -13,7 +13,7 @@ from analysis.numbers.tasks import PREFERENCES, WITH_INTERVALS, largest, measure
 
 
 def best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
-    """(arm, checkpoint, task) of the best template, wherever one set of problems is asked in several."""
+    """(arm, checkpoint, task) with the best template, wherever several templates ask the same problems."""
     best = set()
     for arm in run.arms:
         for checkpoint in run.checkpoints(arm):
@@ -29,21 +29,21 @@ def best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
 
 
 def arms(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """Arms x metrics. A checkpoint that arms share appears once, under the arm that owns it."""
+    """One row a checkpoint and task. A checkpoint that arms share appears once, under its owner."""
     best, seen, rows = best_templates(run, table), set(), []
-    compared: dict[str, str] = {}  # task -> the metric it is there by
+    compared: dict[str, str] = {}  # task -> the metric whose numbers must exist
     for arm in run.arms:
         for checkpoint in run.checkpoints(arm):
             for task in tasks(run, arm, checkpoint):
                 by = compared.setdefault(task, f"{task}/{measure(table, task)}")
-                found = measured(table, f"{arm}/{checkpoint}", by)
-                key = (task, *found.source)
-                if not len(found) or key in seen:
+                numbers = measured(table, f"{arm}/{checkpoint}", by)
+                key = (task, *numbers.source)
+                if not len(numbers) or key in seen:
                     continue
                 seen.add(key)
                 row: dict[str, Any] = {"arm": arm, "checkpoint": checkpoint, "task": task}
                 row["best_template"] = (arm, checkpoint, task) in best
-                row["models"] = found.source.nunique()
+                row["models"] = numbers.source.nunique()
                 for column, metric in _columns(table, task).items():
                     mean = average(measured(table, f"{arm}/{checkpoint}", metric))
                     row |= {column: mean.value, f"{column}_low": mean.low, f"{column}_high": mean.high}
@@ -66,7 +66,7 @@ def _columns(table: pd.DataFrame, task: str) -> dict[str, str]:
 
 
 def arms_shown(run: Run, frame: pd.DataFrame) -> pd.DataFrame:
-    """The same for a reader: accuracy with its interval, the best template of several marked."""
+    """The same for a reader: some metrics with intervals, and the best of several templates marked."""
     rows = []
     names = [column.removesuffix("_low") for column in frame.columns if column.endswith("_low")]
     if "format_rate" in names and not frame.format_rate.any():  # nobody was asked for a format

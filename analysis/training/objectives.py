@@ -1,4 +1,4 @@
-"""Which loss was really run: the objective of each arm's RL stage by its resolved config, and how exact."""
+"""Which loss each arm's RL stages minimised, by their resolved configs, and how exactly it is the paper's."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def optimised(run: Run) -> pd.DataFrame:
 
 
 def grouped(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same with one row for all arms that minimise one loss."""
+    """The same, with one row for all arms that minimise the same loss."""
     if not len(frame):
         return frame
     settings = [column for column in frame.columns if column != "arm"]

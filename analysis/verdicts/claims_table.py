@@ -1,4 +1,4 @@
-"""The verdicts as a reader sees them, a row a claim."""
+"""The table of verdicts, a row a claim."""
 
 from collections.abc import Iterable
 

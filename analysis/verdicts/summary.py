@@ -1,4 +1,4 @@
-"""What a report says first: five lines of text, and the numbers they are made of."""
+"""What a report says first: the head of the page, and the five lines of summary.txt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ ARROW = " \N{RIGHTWARDS ARROW} "
 
 @dataclass(frozen=True)
 class Change:
-    """One metric of the first arm, before and after; or once, where one checkpoint is evaluated."""
+    """One metric of the first arm before and after training; one side where one checkpoint is evaluated."""
 
     metric: str
     sides: tuple[Mean, ...]
@@ -91,7 +91,7 @@ def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> 
 
 
 def foremost(verdicts: Sequence[claims.Verdict], most: int = 3) -> str:
-    """The first claim, then those that failed, then the rest, in one line."""
+    """At most `most` claims in one line: the first, then those that failed, then the rest."""
     tested = [v for v in verdicts if v.n]
     order = tested[:1] + sorted(tested[1:], key=lambda v: v.verdict not in claims.FAILED)
     return (

@@ -22,5 +22,5 @@ def test_an_argument_that_is_left_out_has_the_default_of_its_class(run, name, de
 
 
 def test_a_computed_default_is_no_value():
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="malformed"):
         argument({"run": "dpo", "args": {}}, "optim")
