@@ -51,10 +51,15 @@ def number(value: float, metric: str = "accuracy") -> str:
 
 
 def shown(mean: Mean, metric: str = "accuracy") -> str:
+    """The mean with its interval, as with_interval()."""
+    return with_interval(mean.value, mean.low, mean.high, metric)
+
+
+def with_interval(value: float, low: float, high: float, metric: str = "accuracy") -> str:
     """`0.801 [0.774, 0.826]`, or the number alone where there is no interval."""
-    if mean.n == 0 or math.isnan(mean.low):
-        return number(mean.value, metric)
-    return f"{number(mean.value, metric)} [{number(mean.low, metric)}, {number(mean.high, metric)}]"
+    if math.isnan(low):
+        return number(value, metric)
+    return f"{number(value, metric)} [{number(low, metric)}, {number(high, metric)}]"
 
 
 def percent(mean: Mean) -> str:

@@ -1,4 +1,4 @@
-"""What every section of the page has to offer, in its folder's section.py."""
+"""The interface of a section of the page, which is its folder's section.py."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Contents:
 
 
 class Section(Protocol):
-    """A module `section`."""
+    """What analyse, report and publish ask of a section."""
 
     NAME: str
 

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.numbers import tasks
-from analysis.numbers.means import DASH, Mean, average, shown
+from analysis.numbers.means import DASH, average, with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.page.rows import paired
@@ -57,9 +57,9 @@ def tax_shown(frame: pd.DataFrame) -> pd.DataFrame:
     rows: dict[str, dict[str, str]] = {}
     for one in frame.to_dict("records"):
         row = rows.setdefault(one["policy"], {"": one["policy"]})
-        row[one["task"]] = shown(Mean(one["accuracy"], one["low"], one["high"], 1, ""))
-        change = Mean(one["change"], one["change_low"], one["change_high"], 1, "")
-        row[f"{one['task']}, less that of {since}"] = DASH if math.isnan(change.value) else shown(change)
+        row[one["task"]] = with_interval(one["accuracy"], one["low"], one["high"])
+        change = with_interval(one["change"], one["change_low"], one["change_high"])
+        row[f"{one['task']}, less that of {since}"] = change
     return pd.DataFrame(list(rows.values())).fillna(DASH)
 
 
@@ -82,6 +82,6 @@ def by_task_shown(frame: pd.DataFrame) -> pd.DataFrame:
     """One row a policy, a column a task."""
     rows: dict[str, dict[str, str]] = {}
     for one in frame.to_dict("records"):
-        cell = shown(Mean(one["win_rate"], one["low"], one["high"], 1, ""))
+        cell = with_interval(one["win_rate"], one["low"], one["high"])
         rows.setdefault(one["policy"], {"": one["policy"]})[one["task"]] = cell
     return pd.DataFrame(list(rows.values())).fillna(DASH)

@@ -1,10 +1,8 @@
 """The quality of labels."""
 
-import math
-
 import pandas as pd
 
-from analysis.numbers.means import DASH, Mean, average, number, shown
+from analysis.numbers.means import DASH, average, with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 
@@ -69,4 +67,4 @@ def _cell(one: pd.Series) -> str:
     """A count as a count, a share with its interval."""
     if abs(one.value) >= 2 or float(one.value).is_integer():
         return f"{one.value:,.0f}"
-    return shown(Mean(one.value, one.low, one.high, 1, "")) if not math.isnan(one.low) else number(one.value)
+    return with_interval(one.value, one.low, one.high)

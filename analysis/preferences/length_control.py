@@ -24,7 +24,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from analysis.numbers.means import Mean, number, shown
+from analysis.numbers.means import Mean, number, with_interval
 from analysis.preferences.replies import BySeed, Replies, paired
 from analysis.preferences.win_rates import between, estimate
 from analysis.statistics.intervals import interval
@@ -148,6 +148,6 @@ def against_shown(frame: pd.DataFrame) -> pd.DataFrame:
         for score in (score for score in BY if f"{score}/win_rate" in row):
             for kind, words in (("win_rate", f"by {score}"), ("controlled", f"by {score}, at equal length")):
                 ends = (row[f"{score}/{kind}_low"], row[f"{score}/{kind}_high"])
-                out[words] = shown(Mean(row[f"{score}/{kind}"], *ends, 1, ""))
+                out[words] = with_interval(row[f"{score}/{kind}"], *ends)
         rows.append(out)
     return pd.DataFrame(rows)

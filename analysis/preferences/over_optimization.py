@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.numbers.means import DASH, MINUS, Mean, average, number, shown
+from analysis.numbers.means import DASH, MINUS, average, number, with_interval
 from analysis.numbers.peaks import CURVES, KL
 from analysis.numbers.run import Run
 from analysis.numbers.table import binned, measured
@@ -184,7 +184,7 @@ def fits_shown(frame: pd.DataFrame) -> pd.DataFrame:
         one = own.iloc[0]
         row = {"arm": arm, "moved by": by, "reward": reward}
         for name, letter in (("alpha", reward_fits.ALPHA), ("beta", reward_fits.BETA)):
-            row[letter] = shown(Mean(one[name], one[f"{name}_low"], one[f"{name}_high"], 1, ""))
+            row[letter] = with_interval(one[name], one[f"{name}_low"], one[f"{name}_high"])
         row["highest at KL"] = _nats(one["highest_at_kl"], one["largest_kl"])
         held = group.set_index("form").r2_held_out
         order = [OWN[by], *(form for form in reward_fits.FORMS if form != OWN[by])]

@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.numbers.means import DASH, Mean, average, shown
+from analysis.numbers.means import DASH, Mean, average, with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.page.style import dashes, panels, stacked
@@ -141,7 +141,7 @@ def models(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 def models_shown(frame: pd.DataFrame) -> pd.DataFrame:
     """One row a metric and a column a reward model, for a reader."""
     cells = {
-        (row["reward_model"], row["metric"]): shown(Mean(row["value"], row["low"], row["high"], 1, ""))
+        (row["reward_model"], row["metric"]): with_interval(row["value"], row["low"], row["high"])
         for row in frame.to_dict("records")
     }
     names = list(dict.fromkeys(frame.reward_model))

@@ -9,8 +9,8 @@ from analysis.numbers.settings import of_stages
 def sweeps(run: Run) -> dict[str, list[str]]:
     """Setting of a stage -> the arms whose stages differ in this number alone, in its order.
 
-    A second group of arms for one setting is named `key (2)`. Which arm owns a needed stage of this recipe does
-    not count as a difference: that stage's settings do.
+    A second group of arms for one setting is named `key (2)`. Which arm owns a needed stage of the recipe is
+    no difference: that stage's settings may be.
     """
     by_arm = {}
     for arm in run.arms:

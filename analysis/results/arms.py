@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.numbers.means import DASH, LENGTHS, Mean, average, number, shown
+from analysis.numbers.means import DASH, LENGTHS, average, number, with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.numbers.tasks import PREFERENCES, WITH_INTERVALS, largest, measure, row_name, tasks
@@ -74,7 +74,9 @@ def arms_shown(run: Run, frame: pd.DataFrame) -> pd.DataFrame:
     for row in frame.to_dict("records"):
         out = {"checkpoint": row_name(run, row) + (" (best template)" if row["best_template"] else "")}
         for name in names:
-            mean = Mean(row[name], row[f"{name}_low"], row[f"{name}_high"], 1, "")
-            out[name.replace("_", " ")] = shown(mean) if name in WITH_INTERVALS else number(row[name], name)
+            cell = number(row[name], name)
+            if name in WITH_INTERVALS:
+                cell = with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
+            out[name.replace("_", " ")] = cell
         rows.append(out | {"models": row["models"]})
     return pd.DataFrame(rows).fillna(DASH)

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from toy_run import changed
 
 from analysis.numbers import means
 from analysis.numbers import table as table_module
@@ -9,8 +10,6 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import COLUMNS, collect, measured
 from analysis.provenance import cost, health
 from analysis.provenance.jobs import jobs
-from recipes.spec.graph import Graph
-from recipes.spec.recipe import Recipe
 
 
 def test_every_number_is_a_row_of_the_contract(table, run):
@@ -50,10 +49,7 @@ def test_what_is_not_on_disk_has_no_rows(run, tmp_path):
 
 def test_how_soon_a_level_was_reached_is_a_final_number(run):
     claim = run.spec["claims"][0] | {"metric": "updates_to/accuracy=0.5"}
-    recipe = Recipe(run.name, run.spec | {"claims": [claim]})
-    table = collect(
-        replace(run, graph=Graph({**run.graph.recipes, run.name: recipe}), arms=("base-recipe", "random"))
-    )
+    table = collect(replace(changed(run, claims=[claim]), arms=("base-recipe", "random")))
     soon = measured(table, "base-recipe/grpo", "updates_to/accuracy=0.5")
     assert soon.value.between(13, 20).all()  # the toy's curve itself passes 0.5 near step 13
     assert measured(table, "random/grpo", "updates_to/accuracy=0.5").value.isna().all()

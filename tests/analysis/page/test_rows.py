@@ -15,11 +15,11 @@ def test_models_that_seeds_share_count_once(run, numbers):
 
 
 def test_rows_are_drawn_from_top_to_bottom_with_their_numbers():
-    found = [
+    drawn_rows = [
         rows.of_differences("first", [0.1, 0.3], "#111111"),
         rows.of_differences("second", [-0.2], "#222222"),
     ]
-    (axis,) = rows.draw(found, "d", zero=True).axes
+    (axis,) = rows.draw(drawn_rows, "d", zero=True).axes
     words = {text.get_text(): text.get_position()[1] for text in axis.texts}
     assert words["first"] < words["second"]
     assert axis.yaxis_inverted()

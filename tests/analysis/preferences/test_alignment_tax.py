@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from toy_run import changed
 
 from analysis.numbers.table import final
 from analysis.preferences import alignment_tax, contenders
-from recipes.spec.graph import Graph
-from recipes.spec.recipe import Recipe
 
 
 def test_win_rates_by_task_need_two_tasks(gathered):
@@ -31,11 +30,7 @@ def test_win_rates_by_task_need_two_tasks(gathered):
 def test_a_policy_of_another_size_is_measured_from_its_own_start(run, table, gathered):
     needs = {"sft": {"needs": {"policy": "tiny_lm/pretrain@no-cot"}}}
     arms = run.spec["arms"] | {"large": {"stages": needs}}
-    large = replace(
-        run,
-        graph=Graph({**run.graph.recipes, run.name: Recipe(run.name, run.spec | {"arms": arms})}),
-        arms=("base-recipe", "large"),
-    )
+    large = replace(changed(run, arms=arms), arms=("base-recipe", "large"))
     rows = final(table)
     other = rows[(rows.arm == "kl-none")].assign(arm="large", source=rows.source + "-large")
     both = pd.concat([rows[rows.arm == "base-recipe"], other])

@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 import toy_preferences as toy
+from toy_run import changed
 
 from analysis.numbers.table import final
 from analysis.preferences import contenders
-from recipes.spec.graph import Graph
-from recipes.spec.recipe import Recipe
 
 ONE = ("base-recipe",)
 
@@ -27,10 +26,8 @@ def test_of_many_policies_one_of_each_kind_is_shown_first(gathered):
 
 
 def test_a_checkpoint_that_all_arms_share_is_no_arms_end(run, table):
-    spec = run.spec | {"evals": run.spec["evals"] | {"checkpoints": {"after": "ppo", "sft": "sft"}}}
-    turned = replace(
-        run, graph=Graph({**run.graph.recipes, run.name: Recipe(run.name, spec)}), arms=toy.ARMS[:4]
-    )
+    evals = run.spec["evals"] | {"checkpoints": {"after": "ppo", "sft": "sft"}}
+    turned = replace(changed(run, evals=evals), arms=toy.ARMS[:4])
     among = contenders.contenders(turned, final(table), "heldout")
     assert [one.name for one in among] == ["base-recipe", "sft", "kl-none", "kl-strong", "few-labels"]
 
@@ -39,7 +36,7 @@ def test_a_quickstart_of_one_arm_has_its_policies(run, table):
     one = replace(run, arms=("base-recipe",))
     few = contenders.contenders(one, final(table), "heldout")
     assert [(one.name, one.shared) for one in few] == [("base", True), ("sft", True), ("after", False)]
-    spec = run.spec | {"evals": {key: value for key, value in run.spec["evals"].items() if key != "models"}}
-    unnamed = replace(run, graph=Graph({**run.graph.recipes, run.name: Recipe(run.name, spec)}))
+    evals = {key: value for key, value in run.spec["evals"].items() if key != "models"}
+    unnamed = changed(run, evals=evals)
     assert contenders.baseline(unnamed, few).name == "sft"
     assert contenders.baseline(unnamed, []) is None

@@ -1,16 +1,13 @@
 """Reward against divergence, and sweeps of one setting."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from toy_run import changed
 
 from analysis.preferences import (
     frontier,
     sweeps,
 )
-from recipes.spec.graph import Graph
-from recipes.spec.recipe import Recipe
 
 
 def test_sweeps_are_of_arms_that_differ_in_one_number(run):
@@ -21,8 +18,7 @@ def test_sweeps_are_of_arms_that_differ_in_one_number(run):
     assert frontier.short("ppo.args.kl_coef") == "ppo kl_coef"
     arms = run.spec["arms"]
     other = arms | {"few-labels": arms["few-labels"] | {"evals": {"tasks": {"heldout": {"samples": 3}}}}}
-    elsewhere = {**run.graph.recipes, run.name: Recipe(run.name, run.spec | {"arms": other})}
-    assert sweeps.sweeps(replace(run, graph=Graph(elsewhere))) == sweeps.sweeps(run)
+    assert sweeps.sweeps(changed(run, arms=other)) == sweeps.sweeps(run)
 
 
 def test_the_frontier_stands_where_the_evaluations_say(run, numbers, gathered, palette):

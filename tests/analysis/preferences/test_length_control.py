@@ -30,10 +30,10 @@ def test_length_control_recovers_worth_and_the_price_of_length():
     assert (theta, phi) == pytest.approx((0.3, 1.5), abs=0.12)
     assert wins.mean() > 1 / (1 + math.exp(-0.3)) + 0.05  # length had bought a part of the plain rate
     one, other = scored(wins.astype(float), a), scored(np.full(wins.shape, 0.5), b)
-    found = length_control.rate({0: one}, {0: other}, "gold")
-    assert found.value == pytest.approx(1 / (1 + math.exp(-0.3)), abs=0.03)
-    assert found.low < found.value < found.high < found.low + 0.1
-    assert found.over == "items"
+    mean = length_control.rate({0: one}, {0: other}, "gold")
+    assert mean.value == pytest.approx(1 / (1 + math.exp(-0.3)), abs=0.03)
+    assert mean.low < mean.value < mean.high < mean.low + 0.1
+    assert mean.over == "items"
 
 
 def test_newton_is_at_the_top_of_the_likelihood():
@@ -60,9 +60,9 @@ def test_a_policy_that_always_wins_has_a_finite_rate():
         scored(np.ones((20, 3)), np.full((20, 3), 9)),
         scored(np.zeros((20, 3)), np.full((20, 3), 9)),
     )
-    found = length_control.rate({0: one, 1: scored(np.ones((20, 3)))}, {0: other, 1: other}, "gold")
-    assert 0.99 < found.value <= 1
-    assert found.over == "seeds"
+    mean = length_control.rate({0: one, 1: scored(np.ones((20, 3)))}, {0: other, 1: other}, "gold")
+    assert 0.99 < mean.value <= 1
+    assert mean.over == "seeds"
 
 
 def test_the_page_says_what_is_left_at_equal_length():

@@ -7,14 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import toy_preferences as toy
+from toy_run import changed
 
 from analysis.preferences import (
     over_optimization,
     reward_fits,
 )
 from analysis.preferences.over_optimization import Track
-from recipes.spec.graph import Graph
-from recipes.spec.recipe import Recipe
 
 
 def test_the_laws_of_training_and_of_best_of_n_are_recovered(gathered):
@@ -49,10 +48,9 @@ def test_of_two_trainings_the_one_from_the_initial_policy_is_shown(run, table):
     again = {
         "ppo_2": {**run.spec["stages"]["ppo"], "needs": {"policy": "ppo", "reward_model": "reward_model"}}
     }
-    twice = Recipe(run.name, run.spec | {"stages": run.spec["stages"] | again})
     later = table[table.node == "ppo"].assign(node="ppo_2", value=-1.0)
     one_arm = replace(run, arms=("base-recipe",))
-    both = replace(one_arm, graph=Graph({**run.graph.recipes, run.name: twice}))
+    both = changed(one_arm, stages=run.spec["stages"] | again)
     shown = over_optimization.of_training(both, pd.concat([table, later]))
     for one, plain in zip(shown, over_optimization.of_training(one_arm, table), strict=True):
         assert np.array_equal(one.gain, plain.gain)

@@ -25,9 +25,9 @@ def test_a_chance_is_that_of_all_pairs_ties_half(one, row):
 def test_the_matrix_is_that_of_brute_force_both_ways():
     gold = {name: {seed: scored(RNG.integers(0, 4, (5, 3)) + shift) for seed in (0, 1)}
             for name, shift in (("sft", 0), ("ppo", 1), ("dpo", 2))}  # fmt: skip
-    found = win_rates.matrix(gold).set_index(["of", "against"])
-    assert len(found) == 6
-    for (one, other), row in found.iterrows():
+    matrix = win_rates.matrix(gold).set_index(["of", "against"])
+    assert len(matrix) == 6
+    for (one, other), row in matrix.iterrows():
         wins = [
             (x > y) + 0.5 * (x == y)
             for seed in (0, 1)
@@ -36,9 +36,9 @@ def test_the_matrix_is_that_of_brute_force_both_ways():
             for y in gold[other][seed].scores["gold"][item]
         ]
         assert row.win_rate == pytest.approx(np.mean(wins))
-        assert row.win_rate == pytest.approx(1 - found.loc[(other, one)].win_rate)
+        assert row.win_rate == pytest.approx(1 - matrix.loc[(other, one)].win_rate)
         assert 0 <= row.low <= row.win_rate <= row.high <= 1
-    assert win_rates.names(found.reset_index()) == ["sft", "ppo", "dpo"]
+    assert win_rates.names(matrix.reset_index()) == ["sft", "ppo", "dpo"]
 
 
 def test_items_are_paired_by_their_number():

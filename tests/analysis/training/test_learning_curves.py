@@ -1,13 +1,10 @@
 """Learning curves: stages end to end, and what KL is measured to."""
 
-from dataclasses import replace
-
 import pandas as pd
 import pytest
+from toy_run import changed
 
 from analysis.training import learning_curves
-from recipes.spec.graph import Graph
-from recipes.spec.recipe import Recipe
 
 
 @pytest.mark.parametrize(
@@ -24,10 +21,9 @@ from recipes.spec.recipe import Recipe
 )
 def test_the_kl_figure_names_its_reference(run, args, words):
     grpo = run.spec["stages"]["grpo"] | {"args": {"max_steps": 60, **args}}
-    recipe = Recipe(run.name, run.spec | {"stages": {"grpo": grpo}})
-    said = learning_curves.reference(replace(run, graph=Graph({**run.graph.recipes, run.name: recipe})))
-    assert words in said
-    assert bool(words) == bool(said)
+    reference = learning_curves.reference(changed(run, stages={"grpo": grpo}))
+    assert words in reference
+    assert bool(words) == bool(reference)
 
 
 def test_rl_stages_of_an_arm_are_laid_end_to_end():
@@ -39,7 +35,7 @@ def test_rl_stages_of_an_arm_are_laid_end_to_end():
         if node != "sft" or metric == "entropy"
     ]
     table = pd.DataFrame(rows, columns=["arm", "node", "step", "metric", "value"])
-    found = learning_curves.of_rl(table)
-    assert set(found.node) == {"one", "two"}
-    assert found[found.metric == "entropy"].step.to_list() == [1, 2, 3, 4]
-    assert found[found.metric == "samples"].value.to_list() == [8, 16, 24, 32]
+    joined = learning_curves.of_rl(table)
+    assert set(joined.node) == {"one", "two"}
+    assert joined[joined.metric == "entropy"].step.to_list() == [1, 2, 3, 4]
+    assert joined[joined.metric == "samples"].value.to_list() == [8, 16, 24, 32]

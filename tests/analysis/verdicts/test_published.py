@@ -1,12 +1,10 @@
 """Published numbers beside ours."""
 
-from dataclasses import replace
+from toy_run import changed
 
 from analysis.numbers import means
 from analysis.numbers.table import final
 from analysis.verdicts import published
-from recipes.spec.graph import Graph
-from recipes.spec.recipe import Recipe
 
 
 def test_published_numbers_say_that_the_scale_differs(run, table):
@@ -26,8 +24,7 @@ def test_published_numbers_and_ours_have_one_unit(run, table):
         {"what": "nothing", "value": 71, "source": "Table 2"},
         {"what": "another scale's", "value": 71, **at, "scales": ["paper"]},
     ]
-    recipe = Recipe(run.name, run.spec | {"published": entries})
-    found = published.beside(replace(run, graph=Graph({**run.graph.recipes, run.name: recipe})), table, {})
+    found = published.beside(changed(run, published=entries), table, {})
     assert found.published[0] == "15.6 %"
     assert list(found.ours) == ["19.0 % [17.9, 20.0]", "0.190 [0.179, 0.200]", *5 * [means.DASH]]
     assert list(found["our metric"][1:]) == [
@@ -47,9 +44,7 @@ def test_published_preferences_have_ours_beside_them(rlhf, rlhf_table, gathered)
         {"what": "at equal length", **entry, "metric": "length_controlled"},
         {"what": "of an arm that was not run", **entry, "of": "other/after", "metric": "win_rate"},
     ]
-    recipe = Recipe(rlhf.name, rlhf.spec | {"published": entries})
-    there = replace(rlhf, graph=Graph({**rlhf.graph.recipes, rlhf.name: recipe}))
-    shown = published.beside(there, final(rlhf_table), gathered.frames)
+    shown = published.beside(changed(rlhf, published=entries), final(rlhf_table), gathered.frames)
     rates = gathered.frames["win_rates"].set_index(["of", "against"]).loc[("kl-none", "sft")]
     fair = gathered.frames["length_controlled"].set_index("of").loc["kl-none"]
     assert shown.ours[0] == f"{100 * rates.win_rate:.1f} % [{100 * rates.low:.1f}, {100 * rates.high:.1f}]"
@@ -60,5 +55,5 @@ def test_published_preferences_have_ours_beside_them(rlhf, rlhf_table, gathered)
         "length-controlled win rate of kl-none/after against kl-none/sft",
         "no win rate of other/after against kl-none/sft",
     ]
-    without = published.beside(there, final(rlhf_table), {})
+    without = published.beside(changed(rlhf, published=entries), final(rlhf_table), {})
     assert list(without.ours) == [means.DASH] * 3
