@@ -18,7 +18,7 @@ SECTIONS: Sequence[Section] = (verdicts, results, preferences, training, provena
 def contents(run: Run, table: pd.DataFrame) -> dict[str, Contents]:
     """Section's name -> its tables and figures.
 
-    Made from the last to the first: verdicts set published win rates beside the tables of preferences.
+    Made from the last to the first: verdicts set published win rates beside those of preferences.
     """
     made: dict[str, pd.DataFrame] = {}
     by_name: dict[str, Contents] = {}

@@ -97,8 +97,11 @@ def baseline(run: Run, among: Sequence[Contender]) -> Contender | None:
 
 
 def representatives(among: Sequence[Contender], most: int) -> list[Contender]:
-    """At most `most`, in their order: first those that arms share, then one arm's last policy for each stage
-    that made one, then other last policies, then the rest."""
+    """At most `most` of them, in their order.
+
+    Those that arms share are chosen first, then one arm's end for each stage that made one, then the other
+    ends, then the rest.
+    """
     shared = [one for one in among if one.shared]
     ends = [one for one in among if one.last and not one.shared]
     first_of = {one.stage: one for one in reversed(ends)}

@@ -37,8 +37,8 @@ def test_rollouts_are_chosen_by_rule(run):
     of_base = [row for row in rows if row["arm"] == "base-recipe"]
     assert sorted({row["step"] for row in of_base}) == [1, 16, 31, 45, 60]
     for step in (1, 60):
-        found = [row["correct"] for row in of_base if row["step"] == step]
-        assert max(found.count(True), found.count(False)) <= completions.EACH
+        outcomes = [row["correct"] for row in of_base if row["step"] == step]
+        assert max(outcomes.count(True), outcomes.count(False)) <= completions.EACH
     texts = [row["completion"] for row in of_base]
     assert HOSTILE in texts
     assert SURROGATE.replace("\ud800", "\ufffd") in texts

@@ -40,11 +40,11 @@ def test_a_crossing_is_marked_where_it_is_sure(run, numbers, palette):
         assert marked[arm] == ([f"k = {at:.1f}"] if at else [])
     narrow = {("a", "before"): [0.2, 0.9], ("a", "after"): [0.5, 0.6]}
     for width, sure in ((0.1, True), (0.2, False)):
-        found = {
+        by_place = {
             key: {
                 k: before_after.Mean(v, v - width, v + width, 5, "seeds")
                 for k, v in zip((1, 16), values, strict=True)
             }
             for key, values in narrow.items()
         }
-        assert (before_after.crossing_of(found, "a", ["before", "after"]) is not None) == sure
+        assert (before_after.crossing_of(by_place, "a", ["before", "after"]) is not None) == sure

@@ -84,8 +84,8 @@ def test_one_value_has_none():
 def test_covers_the_mean_as_often_as_it_says(n):
     rng = np.random.default_rng(n)
     bounds = np.array([interval(row) for row in rng.normal(0.3, 1, size=(500, n))])
-    found = np.mean((bounds[:, 0] <= 0.3) & (bounds[:, 1] >= 0.3))
-    assert found == pytest.approx(covers(n), abs=0.04)
+    share = np.mean((bounds[:, 0] <= 0.3) & (bounds[:, 1] >= 0.3))
+    assert share == pytest.approx(covers(n), abs=0.04)
 
 
 def test_seeds_needed_are_enough_and_no_more():
@@ -93,16 +93,16 @@ def test_seeds_needed_are_enough_and_no_more():
     n = seeds_needed(spread, distance=0.02)
     rng = np.random.default_rng(0)
     draws = rng.normal(0.02, np.std(spread, ddof=1), size=(2000, n))
-    found = np.mean(stats.ttest_1samp(draws, 0, axis=1).pvalue < 0.05)
-    assert 0.77 <= found <= 0.86
+    share = np.mean(stats.ttest_1samp(draws, 0, axis=1).pvalue < 0.05)
+    assert 0.77 <= share <= 0.86
 
 
 @pytest.mark.parametrize("tail", [0.025, 0.005])
 def test_the_detectable_effect_is_found_four_times_in_five(tail):
     effect = detectable([-1.0, -0.5, 0.0, 0.5, 1.0], tail)
     draws = np.random.default_rng(0).normal(effect, math.sqrt(0.625), size=(4000, 5))
-    found = stats.ttest_1samp(draws, 0, axis=1, alternative="greater").pvalue < tail
-    assert found.mean() == pytest.approx(0.8, abs=0.02)
+    shown = stats.ttest_1samp(draws, 0, axis=1, alternative="greater").pvalue < tail
+    assert shown.mean() == pytest.approx(0.8, abs=0.02)
 
 
 @given(values.filter(lambda x: np.ptp(x) > 0.01), st.floats(0.1, 10))
@@ -174,8 +174,8 @@ def test_the_interval_holds_what_all_tasks_of_a_seed_share():
         _, low, high = iqm(values)
         inside += low <= 0.5 <= high
         draws = rng.integers(5, size=(300, 5, 6))
-        found = stats.trim_mean(values[draws, np.arange(6)].reshape(300, -1), 0.25, axis=1)
-        stratified += np.quantile(found, 0.025) <= 0.5 <= np.quantile(found, 0.975)
+        resampled = stats.trim_mean(values[draws, np.arange(6)].reshape(300, -1), 0.25, axis=1)
+        stratified += np.quantile(resampled, 0.025) <= 0.5 <= np.quantile(resampled, 0.975)
     assert inside / 200 >= 0.87
     assert stratified / 200 <= 0.75
 

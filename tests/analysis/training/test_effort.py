@@ -40,7 +40,7 @@ def test_effort_is_accuracy_at_what_it_took(run, table, palette):
 def test_a_seed_that_never_arrived_counts_with_its_budget(run, palette):
     level, arms = "0.5", ("base-recipe", "random", "longer-cap")
     measured = {"base-recipe": [10, 30], "random": [math.nan, math.nan], "longer-cap": [20, math.nan]}
-    found = [
+    logged_rows = [
         {"arm": arm, "step": math.nan, "metric": metric, "value": value, "source": f"{arm}{seed}"}
         for arm in arms
         for seed in (0, 1)
@@ -49,7 +49,7 @@ def test_a_seed_that_never_arrived_counts_with_its_budget(run, palette):
             ("samples_to/budget", 100.0),
         )
     ]
-    shown = effort.effort_rows(pd.DataFrame(found), "samples", level, palette)
+    shown = effort.effort_rows(pd.DataFrame(logged_rows), "samples", level, palette)
     assert [(row.name, row.mean) for row in shown] == [
         ("base-recipe", 20),
         ("longer-cap", 60),

@@ -52,12 +52,14 @@ def test_decide_asks_every_value_of_the_interval(a, b, direction, margin):
     low, high = min(a, b), max(a, b)
     inside = [low + (high - low) * i / 200 for i in range(201)]
     truths = {claims.satisfies(d, direction, margin) for d in inside}
-    found = claims.decide(low, high, direction, margin)
+    decision = claims.decide(low, high, direction, margin)
     if direction == "equal" and truths == {False}:  # the grid may step over a narrow |d| < margin
-        assert found in ("contradicted", "inconclusive")
-        assert found == "contradicted" or (low < margin and high > -margin)
+        assert decision in ("contradicted", "inconclusive")
+        assert decision == "contradicted" or (low < margin and high > -margin)
     elif all(abs(abs(d) - margin) > 1e-6 for d in (low, high)):
-        assert found == {(True,): "reproduced", (False,): "contradicted"}.get(tuple(truths), "inconclusive")
+        assert decision == {(True,): "reproduced", (False,): "contradicted"}.get(
+            tuple(truths), "inconclusive"
+        )
 
 
 @given(number, number, margin)
@@ -276,8 +278,8 @@ def test_a_csv_gives_the_same_verdicts(tmp_path):
     ]
     path = tmp_path / "claims.csv"
     claims.frame(verdicts).to_csv(path, index=False)
-    found = claims.read(path)
-    for before, after in zip(verdicts, found, strict=True):
+    read = claims.read(path)
+    for before, after in zip(verdicts, read, strict=True):
         old, new = asdict(before), asdict(after)
         assert new.pop("seeds") == old.pop("seeds")
         assert new.pop("differences") == pytest.approx(old.pop("differences"))

@@ -24,10 +24,10 @@ def test_published_numbers_and_ours_have_one_unit(run, table):
         {"what": "nothing", "value": 71, "source": "Table 2"},
         {"what": "another scale's", "value": 71, **at, "scales": ["paper"]},
     ]
-    found = published.beside(changed(run, published=entries), table, {})
-    assert found.published[0] == "15.6 %"
-    assert list(found.ours) == ["19.0 % [17.9, 20.0]", "0.190 [0.179, 0.200]", *5 * [means.DASH]]
-    assert list(found["our metric"][1:]) == [
+    shown = published.beside(changed(run, published=entries), table, {})
+    assert shown.published[0] == "15.6 %"
+    assert list(shown.ours) == ["19.0 % [17.9, 20.0]", "0.190 [0.179, 0.200]", *5 * [means.DASH]]
+    assert list(shown["our metric"][1:]) == [
         "heldout/accuracy at base-recipe/before",
         "aime24 is not evaluated at cpu scale",
         "heldout is not evaluated at cpu scale",
