@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from papers import RECIPES
 
 from analysis.verdicts import records
-from recipes.spec.load import load_all
 
 ROOT = Path(__file__).parents[3]
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 def test_the_committed_readme_is_what_the_records_say():
     """If not: python -m analysis.publish --index"""
     folder = ROOT / "results/published"
-    text = records.readme(folder, load_all(ROOT / "recipes"))
+    text = records.readme(folder, RECIPES)
     assert (folder / "README.md").read_text(encoding="utf-8") == text
     for record in (path.parent.name for path in folder.glob("*/runs.csv")):
         assert f"| [{record}]({record}) |" in text
