@@ -15,10 +15,15 @@ from recipes.spec.recipe import REPORTS
 def main(
     description: str | None, work: Callable[[Run, Path, str], object], argv: Sequence[str] | None
 ) -> int:
-    """Call work(run, out, report) with what the command line names; the exit status, 2 after a UserError."""
+    """Call work(run, out, report) with what the command line names; the exit status."""
     args = arguments(description, argv)
+    return status(lambda: work(select(args), args.out, args.report))
+
+
+def status(work: Callable[[], object]) -> int:
+    """Call `work`; 0, or 2 after a UserError, which is printed in one line."""
     try:
-        work(select(args), args.out, args.report)
+        work()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -1,9 +1,11 @@
 """From a report to the record of it that is kept in git.
 
     python -m analysis.publish --recipe r1_zero --scale cpu --seeds 5 --out results/published/r1_zero-cpu
+    python -m analysis.publish --index
 
 Writes the report's tables as CSV, numbers.csv (the final numbers of every arm and seed) and runs.csv (commit,
-versions, hardware, time and tokens of every stage; the commit holds the recipe as it was).
+versions, hardware, time and tokens of every stage; the commit holds the recipe as it was). A record in
+results/published also gets its row in the README there, which --index writes without a new record.
 """
 
 import json
@@ -14,13 +16,16 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import command_line
-from analysis.numbers import table
 from analysis.numbers.run import Run
-from analysis.preferences import section
+from analysis.numbers.table import final
+from analysis.provenance.jobs import jobs
+from analysis.sections import SECTIONS
+from analysis.verdicts import records
 from recipes.errors import UserError
+from recipes.spec.load import load_all
 
-TABLES = ("arms", "claims", "objectives", "published", "health", "cost")
-IF_THERE = tuple(kind.name for kind in section.TABLES)
+RECORDS = "results/published"
+TABLES = tuple(name for section in SECTIONS for name in section.TABLES)
 KEY = ["arm", "seed", "node", "metric"]
 
 
@@ -29,7 +34,7 @@ def publish(run: Run, out: Path, report: str) -> None:
     folder = run.root / f"results/{run.name}/{run.scale}/{report}"
     if not (folder / "table.csv").exists():
         raise UserError(f"{folder}/table.csv: missing; run `snakemake --cores {run.name}` first")
-    runs = table.provenance(run)
+    runs = jobs(run)
     unnamed = runs[runs.commit.isna() | runs.dirty.astype(bool)]
     if len(unnamed):
         first = unnamed.iloc[0]
@@ -38,17 +43,17 @@ def publish(run: Run, out: Path, report: str) -> None:
         raise UserError(f"{where}: trained {how}; a record must name the code that made it")
     out.mkdir(parents=True, exist_ok=True)
     for name in TABLES:
-        shutil.copyfile(folder / f"{name}.csv", out / f"{name}.csv")
-    for name in IF_THERE:
         if (folder / f"{name}.csv").exists():
             shutil.copyfile(folder / f"{name}.csv", out / f"{name}.csv")
         else:
             (out / f"{name}.csv").unlink(missing_ok=True)
-    numbers = worth_keeping(table.final(pd.read_csv(folder / "table.csv")))
+    numbers = worth_keeping(final(pd.read_csv(folder / "table.csv")))
     numbers.drop(columns=["step", "source"]).to_csv(out / "numbers.csv", index=False)
     for column in ("versions", "hardware"):
         runs[column] = [json.dumps(value, sort_keys=True) for value in runs[column]]
     runs.to_csv(out / "runs.csv", index=False)
+    if out.parent.resolve() == (run.root / RECORDS).resolve():
+        (out.parent / "README.md").write_text(records.readme(out.parent, run.graph.recipes), encoding="utf-8")
 
 
 def worth_keeping(numbers: pd.DataFrame) -> pd.DataFrame:
@@ -59,5 +64,13 @@ def worth_keeping(numbers: pd.DataFrame) -> pd.DataFrame:
     return numbers[~(numbers.metric.str.startswith("last/") & there)]
 
 
+def index(root: Path = Path(".")) -> None:
+    """Write the README of the records anew."""
+    text = records.readme(root / RECORDS, load_all(root / "recipes"))
+    (root / RECORDS / "README.md").write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--index"]:
+        sys.exit(command_line.status(index))
     sys.exit(command_line.main(__doc__, publish, None))

@@ -1,4 +1,4 @@
-"""Means over seeds, and numbers as a reader wants them."""
+"""Means over seeds, and numbers as text."""
 
 import math
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Mean:
 
 
 def average(rows: pd.DataFrame) -> Mean:
-    """The mean of table.measured() rows, in which a model that several seeds share counts once."""
+    """The mean of rows of table.measured(); a model that several seeds share counts once."""
     columns = zip(rows.source, rows.value, rows.low, rows.high, strict=True)
     models = {source: number for source, *number in columns if not math.isnan(number[0])}
     values = [value for value, _, _ in models.values()]
@@ -37,9 +37,9 @@ def average(rows: pd.DataFrame) -> Mean:
 
 
 def number(value: float, metric: str = "accuracy") -> str:
-    """A number as a reader wants it: lengths and counts with one decimal, rates with three; a dash for none.
+    """The number as text: lengths and counts with one decimal, rates with three; a dash for none.
 
-    Metrics of training are of any size and get three digits.
+    Metrics of training can be of any size and get three significant digits.
     """
     if value is None or math.isnan(value):
         return DASH
@@ -51,10 +51,15 @@ def number(value: float, metric: str = "accuracy") -> str:
 
 
 def shown(mean: Mean, metric: str = "accuracy") -> str:
+    """The mean with its interval, as with_interval()."""
+    return with_interval(mean.value, mean.low, mean.high, metric)
+
+
+def with_interval(value: float, low: float, high: float, metric: str = "accuracy") -> str:
     """`0.801 [0.774, 0.826]`, or the number alone where there is no interval."""
-    if mean.n == 0 or math.isnan(mean.low):
-        return number(mean.value, metric)
-    return f"{number(mean.value, metric)} [{number(mean.low, metric)}, {number(mean.high, metric)}]"
+    if math.isnan(low):
+        return number(value, metric)
+    return f"{number(value, metric)} [{number(low, metric)}, {number(high, metric)}]"
 
 
 def percent(mean: Mean) -> str:
@@ -63,12 +68,19 @@ def percent(mean: Mean) -> str:
     return f"{value} %" if math.isnan(mean.low) else f"{value} % [{low}, {high}]"
 
 
+def p_value(p: float) -> str:
+    """`p = 0.028`, `p < 0.001`; empty for none."""
+    if math.isnan(p):
+        return ""
+    return f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
+
+
 def duration(seconds: float) -> str:
     """`2 h 05 min`, `3 min 12 s`, `9 s`."""
-    whole = round(seconds)
-    if whole >= 3600:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 60} min {whole % 60:02d} s" if whole >= 60 else f"{whole} s"
+    rounded = round(seconds)
+    if rounded >= 3600:
+        return f"{rounded // 3600} h {rounded % 3600 // 60:02d} min"
+    return f"{rounded // 60} min {rounded % 60:02d} s" if rounded >= 60 else f"{rounded} s"
 
 
 def power(n: float) -> str:

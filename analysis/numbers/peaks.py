@@ -1,15 +1,15 @@
 """Where gold reward turns while the proxy is optimised, read off a stage's curve.
 
-Of x = gold (curve `rewards/gold/mean`) and x = proxy (curve `rewards/reward_model/mean`), in trailing means
-of 5 logged rollouts, for one rollout is too noisy to be a peak:
+For x = gold (curve `rewards/gold/mean`) and x = proxy (curve `rewards/reward_model/mean`), as trailing means
+of 5 logged rollouts, because one rollout is too noisy to be a peak:
 
-- `peak/x` is the largest; `rise/x` is it less the first, `drop/x` it less the last. Both are 0 or more, and
-  above 0 by noise alone: a claim's margin must leave room for that.
-- `kl_at_peak/x` is the curve `kl` there, of a `ppo` stage: nats a sequence, to the reference policy.
-- `x_at_kl/2.5` is x where `kl` first passes 2.5 nats, straight between two rollouts; nan where it never does.
-  Made for the levels that claims name.
+- `peak/x` is the largest; `rise/x` is the peak less the first, `drop/x` the peak less the last. Both are 0 or
+  more, and noise alone lifts them above 0: a claim's margin must leave room for that.
+- `kl_at_peak/x` is the curve `kl` at the peak, for a `ppo` stage: nats a sequence, to the reference policy.
+- `x_at_kl/2.5` is x where `kl` first passes 2.5 nats, interpolated between two rollouts; nan where it never
+  does. There is one for each level that a claim names.
 
-A stage that logs neither has none of them; one that logs fewer than 5 rollouts neither.
+A stage that logs neither curve, or fewer than 5 rollouts, has none of them.
 """
 
 import math
@@ -35,23 +35,23 @@ def levels(claims: Iterable[Mapping[str, Any]]) -> list[str]:
 def peaks(curve: pd.DataFrame, of_sequences: bool, at: Iterable[str] = ()) -> dict[str, float]:
     """Metric -> value of one stage, from its curve (columns step, metric, value).
 
-    of_sequences: the curve's `kl` is a sequence's, in nats; else nothing is read off it.
+    of_sequences: `kl` is in nats a sequence; else it is not used.
     """
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     kl = trailing(curve, KL) if of_sequences else pd.Series(dtype=float)
     for name, logged in CURVES.items():
         means = trailing(curve, logged)
         if means.empty:
             continue
         top = int(means.argmax())
-        found[f"peak/{name}"] = float(means.iloc[top])
-        found[f"rise/{name}"] = float(means.iloc[top] - means.iloc[0])
-        found[f"drop/{name}"] = float(means.iloc[top] - means.iloc[-1])
+        metrics[f"peak/{name}"] = float(means.iloc[top])
+        metrics[f"rise/{name}"] = float(means.iloc[top] - means.iloc[0])
+        metrics[f"drop/{name}"] = float(means.iloc[top] - means.iloc[-1])
         distances = kl.reindex(means.index)
         if distances.notna().any():
-            found[f"kl_at_peak/{name}"] = float(distances.iloc[top])
-            found |= {f"{name}_at_kl/{level}": passing(distances, means, float(level)) for level in at}
-    return found
+            metrics[f"kl_at_peak/{name}"] = float(distances.iloc[top])
+            metrics |= {f"{name}_at_kl/{level}": passing(distances, means, float(level)) for level in at}
+    return metrics
 
 
 def trailing(curve: pd.DataFrame, metric: str) -> pd.Series:
@@ -63,7 +63,7 @@ def passing(distances: pd.Series, values: pd.Series, level: float) -> float:
     """`values` where `distances`, both by step, first reaches `level` from below; nan where it never does."""
     x, y = distances.to_numpy(), values.to_numpy()
     above = np.flatnonzero(x >= level)
-    if not len(above) or not above[0]:  # never, or from the first on: where it passed is not known
+    if not len(above) or not above[0]:  # it never passed, or had passed before the first
         return float(y[0]) if len(above) and x[0] == level else math.nan
     i = int(above[0])
     return float(y[i - 1] + (y[i] - y[i - 1]) * (level - x[i - 1]) / (x[i] - x[i - 1]))

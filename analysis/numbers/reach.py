@@ -1,9 +1,9 @@
-"""How soon training accuracy reached a level, read off a learning curve.
+"""How soon training accuracy reached a level, read from a learning curve.
 
 `updates_to/accuracy=0.5` is the first logged step at which the mean `accuracy` of the last 5 logged rollouts
 is 0.5 or more, in optimizer steps; `samples_to/accuracy=0.5` is the curve `samples` at that step: completions
-generated so far, those that dynamic sampling threw away included. Both are nan where the level was never
-reached, and then `updates_to/budget` and `samples_to/budget` say how far the run went without reaching it.
+generated so far, including those that dynamic sampling threw away. Both are nan where the level was never
+reached. `updates_to/budget` and `samples_to/budget` say how far the run went.
 """
 
 import math
@@ -43,12 +43,12 @@ def reached(curve: pd.DataFrame, wanted: Iterable[str]) -> dict[str, float]:
     if not samples.empty:
         counts["samples"] = samples.reindex(accuracy.index, method="ffill")
     recent = accuracy.rolling(WINDOW).mean()
-    found = {f"{unit}_to/budget": float(count.iloc[-1]) for unit, count in counts.items()}
+    metrics = {f"{unit}_to/budget": float(count.iloc[-1]) for unit, count in counts.items()}
     for level in wanted:
         passed = recent.index[recent >= float(level) - 1e-12]  # a mean of floats may miss it by rounding
         for unit, count in counts.items():
-            found[f"{unit}_to/accuracy={level}"] = float(count[passed[0]]) if len(passed) else math.nan
-    return found
+            metrics[f"{unit}_to/accuracy={level}"] = float(count[passed[0]]) if len(passed) else math.nan
+    return metrics
 
 
 def series(curve: pd.DataFrame, metric: str) -> pd.Series:

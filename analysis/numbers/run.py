@@ -13,7 +13,7 @@ from recipes.spec.recipe import Recipe
 
 @dataclass(frozen=True)
 class Run:
-    """What a report is about: a recipe at a scale, its arms and seeds, and where the artefacts lie."""
+    """A recipe at a scale, some of its arms and seeds, and the folder that its artefacts lie in."""
 
     graph: Graph
     name: str
@@ -31,16 +31,16 @@ class Run:
         return self.recipe.spec
 
     def nodes(self, arm: str, seed: int) -> list[Node]:
-        """The owners of everything that one arm and seed stands on, upstream first.
+        """The nodes that own what one arm and seed is made of, upstream first.
 
-        Where it leans on another arm's stage and has a stage of that name itself, it is the arm's own alone.
+        Another arm's stage is left out where this arm has a stage of that name itself.
         """
-        found = self.graph.grid(self.name, self.scale, [arm], [seed])
+        nodes = self.graph.grid(self.name, self.scale, [arm], [seed])
         stages = self.recipe.stages(self.scale, arm)
         places = [Node(self.name, self.scale, arm, seed, name, "stage") for name in stages]
         own = {self.graph.owner(place) for place in places}
         taken = {self.label(node) for node in own}
-        return [n for n in found if n.kind == "eval" or n in own or self.label(n) not in taken]
+        return [n for n in nodes if n.kind == "eval" or n in own or self.label(n) not in taken]
 
     def all_nodes(self) -> list[Node]:
         """Every distinct node of the run, upstream first: what was really computed."""
@@ -55,13 +55,27 @@ class Run:
     def sentinel(self, node: Node) -> Path:
         return self.root / node.sentinel
 
+    def evaluation(self, arm: str, checkpoint: str, seed: int | None = None) -> Node:
+        """The evaluation of an arm's checkpoint, which another arm may own; default: of the first seed."""
+        seed = self.seeds[0] if seed is None else seed
+        return Node(self.name, self.scale, arm, seed, checkpoint, "eval")
+
+    def stages(self, arm: str, seed: int, *kinds: str) -> list[Node]:
+        """Those of nodes() that are stages of these kinds (default: of any)."""
+        stages = [node for node in self.nodes(arm, seed) if node.kind == "stage"]
+        return [node for node in stages if not kinds or self.graph.config(node)["run"] in kinds]
+
+    def samples(self, evaluation: Node) -> Iterator[dict[str, Any]]:
+        """The completions that an evaluation kept, a row an item; none where it has not run."""
+        return read_lines(self.folder(evaluation) / f"{evaluation.name}.samples.jsonl")
+
     def checkpoints(self, arm: str) -> list[str]:
-        """The evaluated checkpoints of an arm: the first named stands for before, the last for after."""
+        """The evaluated checkpoints of an arm: the first is taken as before training, the last as after."""
         return self.recipe.checkpoints(self.scale, arm)
 
     @property
     def ends(self) -> list[str]:
-        """The checkpoints before and after, by the first arm: fewer than two where fewer are evaluated."""
+        """The first arm's checkpoints before and after; fewer than two where fewer are evaluated."""
         names = self.checkpoints(self.arms[0])
         return names[:1] + names[1:][-1:]
 
@@ -77,7 +91,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a JSONL file; nothing where there is no file; a row cut short ends it."""
+    """The rows of a JSONL file; none where there is no file; reading stops at a row that was cut short."""
     if not path.exists():
         return
     with path.open(encoding="utf-8", errors="replace") as lines:

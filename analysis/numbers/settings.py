@@ -1,10 +1,12 @@
-"""The settings of an arm, flat: as it was run, not as the recipe is written."""
+"""The resolved settings of an arm: as it ran, not as the recipe is written."""
 
+import ast
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from analysis.numbers.run import Run
+from recipes.spec.checks.layers import config_fields
 from recipes.spec.graph import Node
 
 
@@ -12,17 +14,26 @@ def settings(run: Run, arm: str) -> Iterator[tuple[str, str]]:
     """Every resolved setting of the arm's own stages and evaluations, and what they need, as text."""
     yield from of_stages(run, arm)
     for name in run.checkpoints(arm):
-        node = Node(run.name, run.scale, arm, run.seeds[0], name, "eval")
-        yield from _flat(name, run.graph.config(node))
+        yield from _flat(name, run.graph.config(run.evaluation(arm, name)))
 
 
 def of_stages(run: Run, arm: str) -> Iterator[tuple[str, str]]:
-    """Those of the stages, and what they need."""
+    """The settings of the stages, and what they need."""
     for name in run.recipe.stages(run.scale, arm):
         node = Node(run.name, run.scale, arm, run.seeds[0], name, "stage")
         yield from _flat(name, run.graph.config(node))
         for role, source in run.graph.inputs(node).items():
             yield f"{name}.needs.{role}", f"{run.label(source)}@{source.arm}"
+
+
+def argument(config: Mapping[str, Any], name: str) -> Any:
+    """An argument of a stage's resolved config; where it has none, the default of the stage's config class.
+
+    ValueError for a default that is computed and not written out.
+    """
+    if name in config["args"]:
+        return config["args"][name]
+    return ast.literal_eval(config_fields(config["run"])[name].default.removeprefix("lambda: "))
 
 
 def _flat(key: str, value: Any) -> Iterator[tuple[str, str]]:

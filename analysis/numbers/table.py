@@ -5,13 +5,13 @@ One row is one number: [recipe, scale, arm, seed, node, step, metric, value, low
 - `node` is a stage (`grpo`), a checkpoint (`after`), or `recipe/stage` for a stage of another recipe.
 - `step` is the training step of a learning curve, and missing for a final number.
 - `low`, `high` are an evaluation's own 95% interval (over items and samples), else missing.
-- `updates_to/…` and `samples_to/…` are read off the curve (analysis.reach), at the levels that claims name;
-  so are `peak/gold` and its like (analysis.peaks).
+- `updates_to/…` and `samples_to/…` are read from the curve, at the levels that claims name (numbers.reach);
+  so are `peak/gold` and its like (numbers.peaks).
 - `<task>/variance/items` and `/sampling` are the two parts of the variance of that checkpoint's accuracy.
 - `source` is the artefact the number was read from: the sentinel of the node's owner. An arm that uses the
   base arm's checkpoint has rows of its own that name the base arm's artefact.
 
-The nodes come from recipes.graph, never from what happens to lie on disk; an absent artefact has no rows.
+The nodes come from the graph, never from what happens to lie on disk; an absent artefact has no rows.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -60,20 +60,20 @@ def collect(run: Run) -> pd.DataFrame:
 
 def _numbers(run: Run, node: Node, claims: list[dict[str, Any]]) -> pd.DataFrame:
     """Columns node to source of one artefact; empty where there is none."""
-    found = read_json(run.sentinel(node))
-    if found is None:
+    record = read_json(run.sentinel(node))
+    if record is None:
         return pd.DataFrame()
     curve = pd.DataFrame(columns=["step", "metric", "value"])
     if node.kind == "eval":
-        rows = [{"metric": name} | number for name, number in _evaluated(found["tasks"])]
+        rows = [{"metric": name} | number for name, number in _evaluated(record["tasks"])]
     else:
-        metrics = found.get("metrics", {})
+        metrics = record.get("metrics", {})
         path = run.folder(node) / "curve.csv"
         if path.exists():
             curve = pd.read_csv(path)
             own = claims if node.recipe == run.name else []
             metrics = metrics | reach.reached(curve, reach.levels(own))
-            metrics = metrics | peaks.peaks(curve, found.get("kind") == "ppo", peaks.levels(own))
+            metrics = metrics | peaks.peaks(curve, record.get("kind") == "ppo", peaks.levels(own))
         rows = [{"metric": metric, "value": value} for metric, value in metrics.items()]
     final = pd.DataFrame(rows, columns=["step", "metric", "value", "low", "high"])
     numbers = [frame.reindex(columns=final.columns) for frame in (final, curve) if len(frame)]
@@ -92,7 +92,7 @@ def _evaluated(tasks: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def final(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows that are no learning curve: a small part of the table, all that verdicts and tables need."""
+    """The final numbers: the rows of the table that are not of a learning curve."""
     return table[table.step.isna()]
 
 
@@ -106,29 +106,6 @@ def measured(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
 def curves(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
     """The learning-curve rows of these metrics."""
     return table[table.step.notna() & table.metric.isin(list(metrics))]
-
-
-def health(run: Run) -> pd.DataFrame:
-    """Every health check of every node: arm, seed, stage, check, ok, value, limit, severity, message."""
-    rows = []
-    for node in run.all_nodes():
-        where = {"arm": node.arm, "seed": node.seed, "stage": run.label(node)}
-        for check in (read_json(run.sentinel(node)) or {}).get("health", []):
-            rows.append(where | check)
-    columns = ["arm", "seed", "stage", "check", "ok", "value", "limit", "severity", "message"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def provenance(run: Run) -> pd.DataFrame:
-    """One row per node that was computed: arm, seed, stage and the fields of its provenance.json."""
-    rows = []
-    for node in run.all_nodes():
-        found = read_json(run.folder(node) / "provenance.json") if node.kind == "stage" else None
-        if found:
-            rows.append({"arm": node.arm, "seed": node.seed, "stage": run.label(node)} | found)
-    columns = ["arm", "seed", "stage", "commit", "dirty", "versions", "hardware", "started", "wall_s"]
-    columns += ["resumed", "tokens", "tokens_per_s", "flops", "flops_formula", "steps"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def binned(rows: pd.DataFrame | None, points: int = POINTS) -> pd.DataFrame:

@@ -6,42 +6,36 @@ from typing import Any
 import pandas as pd
 
 from analysis.numbers.run import Run
-from recipes.spec.graph import Node
 
-# what arms are compared by: the first that was measured
+# what arms are compared by: the first of these that was measured
 MEASURES = {"gold": "gold reward", "accuracy": "accuracy", "proxy": "reward of the reward model"}
-
-
 PREFERENCES = ("gold", "win_rate", "proxy", "kl")  # metrics that only preference learning has
-
-
-SHOWN_WHOLE = ("accuracy", "gold", "win_rate")  # with their intervals
+WITH_INTERVALS = ("accuracy", "gold", "win_rate")  # metrics shown with their intervals
 
 
 def largest(table: pd.DataFrame, task: str, name: str) -> str | None:
     """`pass@16` of pass@1, pass@4, pass@16: the measured metric of this name with the largest k."""
-    found = table.metric[table.metric.str.startswith(f"{task}/{name}@") & table.step.isna()].unique()
-    return max(found, key=lambda metric: int(metric.rpartition("@")[2]), default=None)
+    names = table.metric[table.metric.str.startswith(f"{task}/{name}@") & table.step.isna()].unique()
+    return max(names, key=lambda metric: int(metric.rpartition("@")[2]), default=None)
 
 
 def tasks(run: Run, arm: str, checkpoint: str) -> dict[str, dict]:
     """The evaluation tasks of one checkpoint, resolved."""
-    node = Node(run.name, run.scale, arm, run.seeds[0], checkpoint, "eval")
-    return run.graph.config(run.graph.owner(node))["tasks"]
+    return run.graph.config(run.graph.owner(run.evaluation(arm, checkpoint)))["tasks"]
 
 
 def headline(run: Run) -> str:
-    """The task the summary speaks of: the first of the last checkpoint; empty where nothing is evaluated."""
+    """The task that the summary is about: the last checkpoint's first; empty where nothing is evaluated."""
     return next((task for end in run.ends[-1:] for task in tasks(run, run.arms[0], end)), "")
 
 
 def measure(table: pd.DataFrame, task: str) -> str:
-    """What arms are compared by on a task: gold, else accuracy; reward where nothing verifies answers."""
+    """What arms are compared by on a task: the first of MEASURES that was measured, else accuracy."""
     there = set(table.metric[table.step.isna()])
     return next((name for name in MEASURES if f"{task}/{name}" in there), "accuracy")
 
 
 def row_name(run: Run, row: Mapping[Hashable, Any]) -> str:
-    """`arm/checkpoint` of a row of arms(), with the task where it is not the headline's."""
+    """`arm/checkpoint` of a row of the table of arms, with the task where it is not the headline's."""
     where = f"{row['arm']}/{row['checkpoint']}"
     return where if row["task"] == headline(run) else f"{where}, {row['task']}"

@@ -1,21 +1,25 @@
-"""Figures to be drawn, and what came of them."""
+"""Figures of the page: what may be drawn, and what was."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
+import matplotlib as mpl
 from matplotlib.figure import Figure
+
+from analysis.numbers.run import Run
+from analysis.page.style import STYLE, save
 
 
 @dataclass(frozen=True)
 class Plan:
     """A figure that may be drawn: `draw` returns None where there are no data."""
 
-    section: str  # verdicts, results, preferences or training
     name: str
     title: str
     caption: str
     draw: Callable[[], Figure | None]
-    alt: str = ""  # what it shows, in words; default: the arms
+    alt_text: str = ""  # what it shows, in words; default: the arms
 
 
 @dataclass(frozen=True)
@@ -26,4 +30,19 @@ class Drawn:
     name: str
     title: str
     caption: str
-    alt: str
+    alt_text: str
+
+
+def draw_all(run: Run, section: str, plans: Iterable[Plan], folder: Path) -> list[Drawn]:
+    """Draw a section's figures into `folder`, in their order, without those that have no data."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    with mpl.rc_context(STYLE):
+        for plan in plans:
+            figure = plan.draw()
+            if figure is not None:
+                save(figure, folder, plan.name)
+                shows = plan.alt_text or f"Arms: {', '.join(run.arms)}"
+                alt_text = f"{plan.title}. {shows}. The numbers are in table.csv."
+                drawn.append(Drawn(section, plan.name, plan.title, plan.caption, alt_text))
+    return drawn

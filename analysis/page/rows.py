@@ -1,6 +1,6 @@
-"""Figures with one row a thing: its name and its number in words, below them seeds, mean and interval.
+"""Figures made of rows: a name and a number as text, below them the seeds, their mean and its interval.
 
-Forests, ladders and dot plots are such figures. What a row says is computed apart from how it is drawn.
+Forests, ladders and dot plots are such figures. A row is computed first and drawn later.
 """
 
 import math
@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from analysis.numbers.means import MINUS, average, shown
 from analysis.numbers.table import measured
+from analysis.page.figures import Plan
 from analysis.page.style import WIDTH, margins
 from analysis.statistics.intervals import interval
 
@@ -22,7 +23,7 @@ GREY = "#6b6b6b"
 
 @dataclass(frozen=True)
 class Row:
-    """`text` stands at the right end and in the figure's description."""
+    """`text` stands at the right end, and in the figure's alternative text."""
 
     name: str
     seeds: tuple[float, ...]
@@ -33,7 +34,7 @@ class Row:
     colour: str = GREY
 
     @property
-    def said(self) -> str:
+    def alt_text(self) -> str:
         return f"{self.name} {self.text}"
 
 
@@ -49,7 +50,7 @@ def difference(values: Sequence[float]) -> str:
 
 
 def paired(table: pd.DataFrame, of: str, against: str, metric: str) -> list[float]:
-    """metric at `of` less that at `against` (arm/node), by seed; seeds that share both models count once."""
+    """`metric` at `of` less that at `against` (arm/node) by seed; seeds that share both models count once."""
     one, other = measured(table, of, metric), measured(table, against, metric)
     both = pd.DataFrame({"d": one.value - other.value, "source": one.source + " " + other.source})
     return both.dropna().drop_duplicates("source").d.tolist()
@@ -61,11 +62,17 @@ def of_differences(name: str, values: Sequence[float], colour: str) -> Row:
     return Row(name, tuple(values), sum(values) / len(values), low, high, difference(values), colour)
 
 
-def of_levels(name: str, found: pd.DataFrame, colour: str) -> Row:
+def of_levels(name: str, numbers: pd.DataFrame, colour: str) -> Row:
     """The row of measured() rows."""
-    mean = average(found)
-    seeds = found.dropna(subset=["value"]).drop_duplicates("source").value
+    mean = average(numbers)
+    seeds = numbers.dropna(subset=["value"]).drop_duplicates("source").value
     return Row(name, tuple(seeds), mean.value, mean.low, mean.high, shown(mean), colour)
+
+
+def plan(name: str, title: str, caption: str, rows: Sequence[Row], label: str, **how: bool) -> Plan:
+    """The figure of these rows, drawn as draw() says; without rows there is none."""
+    alt_text = "; ".join(row.alt_text for row in rows)
+    return Plan(name, title, caption, lambda: draw(rows, label, **how) if rows else None, alt_text)
 
 
 def draw(rows: Sequence[Row], label: str, zero: bool = False, joined: bool = False) -> Figure:

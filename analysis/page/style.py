@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 WIDTH = 4.8  # inches
 LINE = 0.19  # inches of a line of text
-# seaborn's "colorblind" and six that stay apart from them, and from grey, under red- and green-blindness
+# seaborn's "colorblind" and six more that differ from them, and from grey, under red- and green-blindness
 PALETTE = (
     *("#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc", "#ca9161"),
     *("#23238e", "#7a1010", "#56b4e9", "#1c1c28", "#5a6cff", "#b490fc"),
@@ -55,7 +55,7 @@ def colours(arms: Sequence[str]) -> dict[str, str]:
 
 
 def dashes(arms: Sequence[str]) -> dict[str, Any]:
-    """Arm -> line style where arms share a panel: half the palette is solid, so no two look alike."""
+    """Arm -> line style in a shared panel; it changes every half palette, so no two arms look alike."""
     styles = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
     return {arm: styles[place // (len(PALETTE) // 2) % len(styles)] for place, arm in enumerate(arms)}
 
@@ -92,7 +92,7 @@ def stacked(count: int, height: float, handles: Sequence[Artist]) -> tuple[Figur
 
 
 def powers_of_ten(axis: Axes, positive: Sequence[float] | pd.Series) -> None:
-    """A log axis of y, over the whole powers of ten that hold these values but for the least hundredth."""
+    """A log axis of y between powers of ten, around these values less their lowest hundredth."""
     axis.set_yscale("log", nonpositive="clip")
     low, high = np.log10(np.quantile(np.asarray(positive), [0.01, 1]))
     axis.set_ylim(10.0 ** np.floor(low - 0.01), 10.0 ** np.ceil(high + 0.01))
@@ -101,9 +101,9 @@ def powers_of_ten(axis: Axes, positive: Sequence[float] | pd.Series) -> None:
 
 
 def margins(tall: float, left: float, right: float, bottom: float, top: float) -> dict[str, float]:
-    """Room in inches around the panels of a figure, as gridspec wants it.
+    """Margins around the panels of a figure, from inches to the fractions that gridspec takes.
 
-    Set and not fitted: panels then line up from figure to figure, and fitting takes as long as drawing.
+    They are set, not fitted: panels then line up from figure to figure, and fitting takes as long as drawing.
     """
     return {"left": left / WIDTH, "right": 1 - right / WIDTH, "bottom": bottom / tall, "top": 1 - top / tall}
 

@@ -1,4 +1,4 @@
-"""What preference learning learnt from, its labels, and what it was to leave alone, other tasks."""
+"""What became of the tasks that training was not about; and win rates by task."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.numbers import tasks
-from analysis.numbers.means import DASH, Mean, average, shown
+from analysis.numbers.means import DASH, average, with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.page.rows import paired
@@ -16,9 +16,12 @@ from analysis.statistics.intervals import interval
 
 
 def taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[str]:
-    """The tasks without gold that the contenders are evaluated on: those that training was not about."""
+    """The tasks without gold that the contenders are evaluated on: training was not about them."""
     asked = dict.fromkeys(
-        name for who in among for name in tasks.tasks(run, who.arm, who.checkpoint) if name != task
+        name
+        for contender in among
+        for name in tasks.tasks(run, contender.arm, contender.checkpoint)
+        if name != task
     )
     there = set(table.metric[table.step.isna()])
     return [name for name in asked if f"{name}/accuracy" in there and f"{name}/gold" not in there]
@@ -27,18 +30,18 @@ def taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender]) 
 def tax(
     run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender], start: Contender | None
 ) -> pd.DataFrame:
-    """One row a contender and other task: accuracy, and that less its arm's own `start`, paired by seed."""
+    """One row a contender and such a task: accuracy and its change since the arm's start, paired by seed."""
     rows = []
     for name in taxed(run, table, task, among):
         metric = f"{name}/accuracy"
-        for who in among:
-            mean = average(measured(table, who.at, metric))
+        for contender in among:
+            mean = average(measured(table, contender.at, metric))
             if not mean.n:
                 continue
-            row: dict[str, Any] = {"policy": who.name, "task": name, "accuracy": mean.value, "low": mean.low,
-                                   "high": mean.high}  # fmt: skip
-            begun = own_start(run, who, start) if start else who
-            change = paired(table, who.at, begun.at, metric) if begun.at != who.at else []
+            row: dict[str, Any] = {"policy": contender.name, "task": name, "accuracy": mean.value}
+            row |= {"low": mean.low, "high": mean.high}
+            begun = own_start(run, contender, start) if start else contender
+            change = paired(table, contender.at, begun.at, metric) if begun.at != contender.at else []
             if change:
                 low, high = interval(change) if len(change) > 1 else (math.nan, math.nan)
                 row |= {"since": begun.checkpoint, "change": sum(change) / len(change)}
@@ -49,26 +52,28 @@ def tax(
 
 
 def tax_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a policy: each task's accuracy and what became of it since training began."""
+    """One row a policy: each task's accuracy, and its change since training began."""
     since = next(iter(frame.since.dropna()), "the start")
     rows: dict[str, dict[str, str]] = {}
     for one in frame.to_dict("records"):
         row = rows.setdefault(one["policy"], {"": one["policy"]})
-        row[one["task"]] = shown(Mean(one["accuracy"], one["low"], one["high"], 1, ""))
-        change = Mean(one["change"], one["change_low"], one["change_high"], 1, "")
-        row[f"{one['task']}, less that of {since}"] = DASH if math.isnan(change.value) else shown(change)
+        row[one["task"]] = with_interval(one["accuracy"], one["low"], one["high"])
+        change = with_interval(one["change"], one["change_low"], one["change_high"])
+        row[f"{one['task']}, less that of {since}"] = change
     return pd.DataFrame(list(rows.values())).fillna(DASH)
 
 
 def by_task(table: pd.DataFrame, task: str, asked: Sequence[str], among: Sequence[Contender]) -> pd.DataFrame:
-    """One row a contender and task: win rate against the world's replies, if two tasks or more have one."""
+    """One row a contender and task: win rate against the world's replies; empty unless two tasks have one."""
     rows = []
     for name in asked:
-        found = {who.name: average(measured(table, who.at, f"{name}/win_rate")) for who in among}
-        found = {policy: mean for policy, mean in found.items() if mean.n}
-        if len(found) > 1:
+        rates = {
+            contender.name: average(measured(table, contender.at, f"{name}/win_rate")) for contender in among
+        }
+        rates = {policy: mean for policy, mean in rates.items() if mean.n}
+        if len(rates) > 1:
             rows += [{"policy": policy, "task": name, "win_rate": mean.value, "low": mean.low,
-                      "high": mean.high} for policy, mean in found.items()]  # fmt: skip
+                      "high": mean.high} for policy, mean in rates.items()]  # fmt: skip
     several = len({row["task"] for row in rows} | {task}) > 1
     return pd.DataFrame(rows if several else [], columns=["policy", "task", "win_rate", "low", "high"])
 
@@ -77,6 +82,6 @@ def by_task_shown(frame: pd.DataFrame) -> pd.DataFrame:
     """One row a policy, a column a task."""
     rows: dict[str, dict[str, str]] = {}
     for one in frame.to_dict("records"):
-        cell = shown(Mean(one["win_rate"], one["low"], one["high"], 1, ""))
+        cell = with_interval(one["win_rate"], one["low"], one["high"])
         rows.setdefault(one["policy"], {"": one["policy"]})[one["task"]] = cell
     return pd.DataFrame(list(rows.values())).fillna(DASH)

@@ -1,8 +1,8 @@
-"""What reward costs in divergence: gold and proxy reward against the KL to the reference policy.
+"""The price of reward in divergence: gold and proxy reward against the KL to the reference policy.
 
-A dot a policy, with intervals both ways. A method is ahead of another where it has more gold reward at the
-same KL: one dot each says little, so arms that differ in one number alone (a coefficient swept) are joined,
-and so are the checkpoints of one arm.
+Each policy is a dot with intervals in both directions. A method is better than another where it has more gold
+reward at the same KL. One dot a method says little about that, so lines join arms that differ in one number
+alone (a swept coefficient), and the checkpoints of one arm.
 """
 
 import math
@@ -30,34 +30,34 @@ TICKS = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 @dataclass(frozen=True)
 class Place:
-    """Where a policy stands; a reward that was not measured is missing."""
+    """A policy's KL and rewards, without a reward that was not measured."""
 
-    who: Contender
+    contender: Contender
     kl: Mean
     rewards: dict[str, Mean]
 
 
 def places(table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[Place]:
     """The contenders whose KL to the reference was measured."""
-    found = []
-    for who in among:
-        kl = average(measured(table, who.at, f"{task}/kl"))
-        rewards = {name: average(measured(table, who.at, f"{task}/{name}")) for name in REWARDS}
+    measured_places = []
+    for contender in among:
+        kl = average(measured(table, contender.at, f"{task}/kl"))
+        rewards = {name: average(measured(table, contender.at, f"{task}/{name}")) for name in REWARDS}
         rewards = {name: mean for name, mean in rewards.items() if mean.n}
         if kl.n and rewards:
-            found.append(Place(who, kl, rewards))
-    return found
+            measured_places.append(Place(contender, kl, rewards))
+    return measured_places
 
 
 def draw(
-    found: Sequence[Place], sweeps: Mapping[str, Sequence[str]], palette: Mapping[str, str]
+    places: Sequence[Place], sweeps: Mapping[str, Sequence[str]], palette: Mapping[str, str]
 ) -> Figure | None:
-    """Gold above proxy, on a KL axis whose square root is even; None unless two policies have moved."""
-    arms = [place.who.arm for place in found if place.who.last and not place.who.shared]
-    if len(found) < 3 or not arms:
+    """A panel for gold above one for proxy; None below three policies, or where none is an arm's own."""
+    arms = [place.contender.arm for place in places if place.contender.last and not place.contender.shared]
+    if len(places) < 3 or not arms:
         return None
     marks = {arm: MARKS[list(palette).index(arm) % len(MARKS)] for arm in arms}
-    joined = {key: line for key, line in _lines(found, sweeps).items() if len(line) > 1}
+    joined = {key: line for key, line in _lines(places, sweeps).items() if len(line) > 1}
     handles: list = [
         Line2D([], [], color=palette[arm], marker=marks[arm], ls="", ms=5.5, label=arm) for arm in arms
     ]
@@ -65,27 +65,27 @@ def draw(
     handles += [
         Line2D([], [], color=GREY, ls=dashes[key], lw=1.2, label=f"over {short(key)}") for key in joined
     ]
-    rewards = [name for name in REWARDS if any(name in place.rewards for place in found)]
+    rewards = [name for name in REWARDS if any(name in place.rewards for place in places)]
     figure, axes = stacked(len(rewards), 2.3, handles)
     for axis, name in zip(axes, rewards, strict=True):
-        here = [place for place in found if name in place.rewards]
+        here = [place for place in places if name in place.rewards]
         for key, line in joined.items():
             _join(axis, [place for place in line if name in place.rewards], name, GREY, dashes[key])
-        for arm in dict.fromkeys(place.who.arm for place in here):
-            path = [place for place in here if place.who.arm == arm and not place.who.shared]
+        for arm in dict.fromkeys(place.contender.arm for place in here):
+            path = [place for place in here if place.contender.arm == arm and not place.contender.shared]
             _join(axis, path, name, palette[arm], "-")
         for place in here:
             _dot(axis, place, name, palette, marks)
         axis.margins(y=0.1)
         axis.set_ylabel(f"{name} reward", fontsize=9.5)
         axis.tick_params(labelsize=9)
-    _square_root(axes[-1], max(_ends(place.kl)[1] for place in found))
+    _square_root(axes[-1], max(_ends(place.kl)[1] for place in places))
     axes[-1].set_xlabel("KL to the reference, nats a sequence", fontsize=9.5)
     return figure
 
 
-def _lines(found: Sequence[Place], sweeps: Mapping[str, Sequence[str]]) -> dict[str, list[Place]]:
-    last = {place.who.arm: place for place in found if place.who.last}
+def _lines(places: Sequence[Place], sweeps: Mapping[str, Sequence[str]]) -> dict[str, list[Place]]:
+    last = {place.contender.arm: place for place in places if place.contender.last}
     return {key: [last[arm] for arm in arms if arm in last] for key, arms in sweeps.items()}
 
 
@@ -95,17 +95,17 @@ def _join(axis: Axes, line: Sequence[Place], name: str, colour: str, style: str)
 
 
 def _dot(axis: Axes, place: Place, name: str, palette: Mapping[str, str], marks: Mapping[str, str]) -> None:
-    who, reward = place.who, place.rewards[name]
+    contender, reward = place.contender, place.rewards[name]
     x = max(place.kl.value, 0.0)
-    colour = GREY if who.shared else palette[who.arm]
-    mark = "." if who.shared or not who.last else marks[who.arm]
+    colour = GREY if contender.shared else palette[contender.arm]
+    mark = "." if contender.shared or not contender.last else marks[contender.arm]
     (left, right), (low, high) = _ends(place.kl), _ends(reward)
     axis.plot([max(left, 0.0), right], [reward.value] * 2, color=colour, lw=1, alpha=0.7)
     axis.plot([x, x], [low, high], color=colour, lw=1, alpha=0.7)
     axis.plot(x, reward.value, mark, color=colour, ms=8 if mark == "." else 5.5, clip_on=False)
-    if who.shared:
+    if contender.shared:
         axis.annotate(
-            who.name, (x, reward.value), (4, 2), textcoords="offset points", va="bottom", fontsize=9,
+            contender.name, (x, reward.value), (4, 2), textcoords="offset points", va="bottom", fontsize=9,
             color=GREY,
         )  # fmt: skip
 
@@ -115,7 +115,7 @@ def _ends(mean: Mean) -> tuple[float, float]:
 
 
 def _square_root(axis: Axes, largest: float) -> None:
-    """An x axis from 0 on which the square root is even, with round numbers that do not touch."""
+    """An x axis from 0 that is linear in the square root, with ticks at round numbers that do not touch."""
     axis.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
     largest = max(largest, 0.01) * 1.06
     axis.set_xlim(0, largest)
@@ -134,10 +134,10 @@ def short(key: str) -> str:
     return " ".join(parts[:1] + parts[-1:]) if len(parts) > 1 else key
 
 
-def said(found: Sequence[Place]) -> str:
+def alt_text(places: Sequence[Place]) -> str:
     """Every policy's gold reward and KL in words."""
     return "; ".join(
-        f"{place.who.name}: gold {number(place.rewards['gold'].value)} at a KL of {number(place.kl.value)}"
-        for place in found
-        if "gold" in place.rewards
+        f"{at.contender.name}: gold {number(at.rewards['gold'].value)} at a KL of {number(at.kl.value)}"
+        for at in places
+        if "gold" in at.rewards
     )

@@ -1,24 +1,18 @@
 """The quality of labels."""
 
-import math
-
 import pandas as pd
 
-from analysis.numbers.means import DASH, Mean, average, number, shown
+from analysis.numbers.means import DASH, average, with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 
-LABELS = "label"  # the stage kind
-
-
-LEADING = ("pairs", "agreement", "accuracy")  # metrics a reader looks for first; what else there is follows
-
-
+KIND = "label"
+LEADING = ("pairs", "agreement", "accuracy")  # metrics that come first in the table
 NOT_SHOWN = ("last", "last_fifth", "mean", "max")
 
 
 def labels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """One row a distinct `label` stage and metric: who labelled, and what became of it, mean over seeds."""
+    """One row a distinct `label` stage and metric: by whom the labels are, and the mean over seeds."""
     rows, seen = [], set()
     for arm in run.arms:
         for label, config in _stages(run, arm).items():
@@ -37,9 +31,7 @@ def labels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 
 def _stages(run: Run, arm: str) -> dict[str, dict]:
     """Label stage -> its resolved config."""
-    nodes = (node for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage")
-    found = {run.label(node): run.graph.config(node) for node in nodes}
-    return {label: config for label, config in found.items() if config["run"] == LABELS}
+    return {run.label(node): run.graph.config(node) for node in run.stages(arm, run.seeds[0], KIND)}
 
 
 def _place(metric: str) -> tuple[int, str]:
@@ -54,7 +46,7 @@ def _labeller(config: dict) -> str:
 
 
 def labels_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a stage for a reader; counts that are 0 everywhere are left out."""
+    """One row a stage; counts that are 0 everywhere are left out."""
     there = [
         metric
         for metric in dict.fromkeys(frame.metric)
@@ -75,4 +67,4 @@ def _cell(one: pd.Series) -> str:
     """A count as a count, a share with its interval."""
     if abs(one.value) >= 2 or float(one.value).is_integer():
         return f"{one.value:,.0f}"
-    return shown(Mean(one.value, one.low, one.high, 1, "")) if not math.isnan(one.low) else number(one.value)
+    return with_interval(one.value, one.low, one.high)

@@ -6,17 +6,17 @@ of the chance that a reply y of the policy beats z of the baseline:
 
     P(y beats z) = sigmoid(theta + phi * tanh((|y| - |z|) / s)),   s = std of |y| - |z| over all pairs
 
-theta is the policy's worth, phi what the judge pays for length; tanh keeps a few very long replies from
-deciding. The length-controlled win rate is the prediction at equal length, sigmoid(theta): 1/2 for a policy
-against itself, and 1 - it with the sides exchanged, as the plain rate.
+theta is the policy's worth, phi the price that the judge pays for length; tanh limits the weight of a few
+very long replies. The length-controlled win rate is the prediction at equal length, sigmoid(theta). Like the
+plain rate it is 1/2 for a policy against itself, and one minus itself with the sides exchanged.
 
-Where one side is longer in nearly every pair, nothing shows what equal length would bring, and the prediction
-is an extrapolation of the logistic form.
+Where one side is longer in nearly every pair, the data do not show what equal length would bring: the
+prediction is then an extrapolation of the logistic form.
 
-Left out is AlpacaEval's third term, the difficulty of each instruction: it is estimated from the many models
+AlpacaEval's third term, the difficulty of each instruction, is left out: it is estimated from the many models
 of a leaderboard, and here both sides answer the same prompts. A normal prior of standard deviation 10 keeps
-theta finite where one side wins every pair (AlpacaEval regularises too). Ties count half on either side.
-The fit is Newton's method on the log-likelihood, concave in two parameters.
+theta finite where one side wins every pair (AlpacaEval regularises too). A tie is half a win for each side.
+The fit is Newton's method on the log-likelihood, which is concave in the two parameters.
 """
 
 from collections.abc import Mapping
@@ -24,8 +24,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from analysis.numbers.means import Mean, number, shown
-from analysis.preferences.contenders import Replies, paired
+from analysis.numbers.means import Mean, number, with_interval
+from analysis.preferences.replies import BySeed, Replies, paired
 from analysis.preferences.win_rates import between, estimate
 from analysis.statistics.intervals import interval
 
@@ -65,7 +65,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def pairs(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which of n samples meet which of m, as indices (pairs,) each: every one at most five, evenly."""
+    """Which of n samples are compared with which of m: indices (pairs,) each, a sample at most five times."""
     most = np.arange(max(n, m))
     shifts = sorted({shift % max(n, m) for shift in SHIFTS})
     return np.tile(most % n, len(shifts)), np.concatenate([(most + shift) % m for shift in shifts])
@@ -83,9 +83,9 @@ def features(lengths: np.ndarray, baseline: np.ndarray) -> np.ndarray:
 
 
 def controlled(one: Replies, other: Replies, score: str) -> tuple[float, float]:
-    """theta and its standard error, of one policy against another, by one judge.
+    """theta and its standard error, for one policy against another by one score.
 
-    The error is clustered by item (a sandwich, Liang & Zeger 1986): pairs of one item are not independent.
+    The error is clustered by item (sandwich, Liang & Zeger 1986): pairs of one item depend on each other.
     """
     a, b = paired(one, other, score)
     x = features(*paired(one, other, "tokens"))
@@ -98,33 +98,31 @@ def controlled(one: Replies, other: Replies, score: str) -> tuple[float, float]:
     return float(weights[0]), float(np.sqrt((bread @ (residual.T @ residual) @ bread)[0, 0]))
 
 
-def rate(one: Mapping[int, Replies], other: Mapping[int, Replies], score: str) -> Mean:
-    """The length-controlled win rate: over seeds with its interval, of one seed with one by items."""
-    found: dict[tuple[int, int], tuple[float, float]] = {}
+def rate(one: BySeed, other: BySeed, score: str) -> Mean:
+    """The length-controlled win rate with its interval over seeds; of one seed, over items."""
+    fitted: dict[tuple[int, int], tuple[float, float]] = {}
     for seed in sorted(set(one) & set(other)):
         key = (id(one[seed]), id(other[seed]))
-        if key not in found and all(score in side[seed].scores for side in (one, other)):
-            found[key] = controlled(one[seed], other[seed], score)
-    thetas = np.array([theta for theta, _ in found.values()])
+        if key not in fitted and all(score in side[seed].scores for side in (one, other)):
+            fitted[key] = controlled(one[seed], other[seed], score)
+    thetas = np.array([theta for theta, _ in fitted.values()])
     if not len(thetas):
         return Mean(np.nan, np.nan, np.nan, 0, "")
     rates = sigmoid(thetas).tolist()
     if len(rates) > 1:
         return Mean(sum(rates) / len(rates), *interval(rates), len(rates), "seeds")
-    ends = sigmoid(thetas[0] + 1.96 * next(iter(found.values()))[1] * np.array([-1.0, 1.0]))
+    ends = sigmoid(thetas[0] + 1.96 * next(iter(fitted.values()))[1] * np.array([-1.0, 1.0]))
     return Mean(rates[0], float(ends[0]), float(ends[1]), 1, "items")
 
 
-def against(
-    said: Mapping[str, Mapping[int, Replies]], baseline: str, rivals: Mapping[str, Mapping[int, Replies]]
-) -> pd.DataFrame:
-    """One row a contender other than the baseline: by gold and by proxy the plain and the controlled rate.
+def against(replies: Mapping[str, BySeed], baseline: str, of_baseline: Mapping[str, BySeed]) -> pd.DataFrame:
+    """One row a contender other than the baseline: its plain and controlled rates by gold and by proxy.
 
-    rivals: contender -> what the baseline said, judged by that contender's proxy.
+    of_baseline: contender -> the baseline's replies, scored by that contender's proxy.
     """
     rows = []
-    for name, own in said.items():
-        other = rivals[name]
+    for name, own in replies.items():
+        other = of_baseline[name]
         if name == baseline or not (shared := sorted(set(own) & set(other))):
             continue
         lengths = [
@@ -150,6 +148,6 @@ def against_shown(frame: pd.DataFrame) -> pd.DataFrame:
         for score in (score for score in BY if f"{score}/win_rate" in row):
             for kind, words in (("win_rate", f"by {score}"), ("controlled", f"by {score}, at equal length")):
                 ends = (row[f"{score}/{kind}_low"], row[f"{score}/{kind}_high"])
-                out[words] = shown(Mean(row[f"{score}/{kind}"], *ends, 1, ""))
+                out[words] = with_interval(row[f"{score}/{kind}"], *ends)
         rows.append(out)
     return pd.DataFrame(rows)

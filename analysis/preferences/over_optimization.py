@@ -1,9 +1,9 @@
 """Over-optimisation: gold and proxy reward against the distance from the initial policy.
 
-Of training: the curves of `ppo` stages. Of best-of-n: the evaluation of the initial policy, whose n samples
-an item tell what choosing by the proxy would give. Gains are over the initial policy: over the first logged
-rollouts of an arm (all seeds), over n = 1. That of few rollouts is known no better than they are many: an
-error in it shifts every gain of the arm, so that weights from one seed are rough.
+Training is followed along the curves of `ppo` stages; best-of-n along the evaluation of the initial policy,
+whose n samples an item show what choosing by the proxy would give. Gains are over the initial policy: for
+training over the mean of an arm's first logged rollouts (all seeds), for best-of-n over n = 1. The mean of
+few rollouts is uncertain, and its error shifts every gain of the arm: weights from one seed are rough.
 """
 
 import math
@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.numbers.means import DASH, MINUS, Mean, average, number, shown
+from analysis.numbers.means import DASH, MINUS, average, number, with_interval
 from analysis.numbers.peaks import CURVES, KL
 from analysis.numbers.run import Run
 from analysis.numbers.table import binned, measured
@@ -28,8 +28,8 @@ from analysis.preferences.contenders import Contender, in_arm
 from analysis.preferences.reward_fits import Fit
 from analysis.statistics.intervals import interval
 
-POINTS = 40  # of an arm's curve, beyond which neighbouring rollouts are averaged
-FEW = 4  # arms up to which seeds have thin lines of their own
+POINTS = 40  # of an arm's curve; if it has more, neighbouring rollouts are averaged
+FEW = 4  # up to so many arms, each seed has a thin line
 OWN = {"RL": "rl", "best-of-n": "bon"}  # how the policy moved -> its form
 BEST = re.compile(r"(?P<task>[^/]+)/(?P<reward>gold|proxy)/bon@(?P<n>\d+)")
 BLACK = "#333333"
@@ -37,7 +37,7 @@ BLACK = "#333333"
 
 @dataclass(frozen=True)
 class Track:
-    """Gain in one reward along d; `seeds` are (d, gain) of each, the rest is of their mean."""
+    """Gain in one reward along d: mean over seeds; `seeds` has (d, gain) of each."""
 
     arm: str
     by: str  # RL or best-of-n
@@ -50,13 +50,13 @@ class Track:
 
 
 def of_training(run: Run, table: pd.DataFrame) -> list[Track]:
-    """Gold and proxy along the curve of each arm's `ppo` stage; arms that share one have one track.
+    """Gold and proxy along the curve of each arm's first `ppo` stage; arms that share it have one track.
 
-    Of several it is the first: another begins with another policy, from which its KL and gain are.
+    A later stage starts from another policy, to which its KL and its gains would refer.
     """
     names = [KL, *CURVES.values()]
     logged = table[table.step.notna() & table.metric.isin(names)].dropna(subset=["value"])
-    found, seen = [], set()
+    tracks, seen = [], set()
     for arm in run.arms:
         here = logged[(logged.arm == arm) & (logged.node == _first_ppo(run, arm))]
         key = tuple(sorted(here.source.unique()))
@@ -74,32 +74,30 @@ def of_training(run: Run, table: pd.DataFrame) -> list[Track]:
             kl, gains = distance.loc[steps], values.loc[steps] - start
             seeds = [(_root(kl[seed]), gains[seed].to_numpy()) for seed in gains.columns if seed in kl]
             none = np.full(len(steps), np.nan)
-            found.append(
+            tracks.append(
                 Track(arm, "RL", reward, _root(kl.mean(axis=1)), gains.mean(axis=1).to_numpy(), none, none,
                       tuple(seeds))
             )  # fmt: skip
-    return found
+    return tracks
 
 
 def _first_ppo(run: Run, arm: str) -> str:
-    nodes = [node for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage"]
-    labels = [run.label(node) for node in nodes if run.graph.config(node)["run"] == "ppo"]
-    return labels[0] if labels else ""
+    return next((run.label(node) for node in run.stages(arm, run.seeds[0], "ppo")), "")
 
 
 def _root(kl: pd.Series) -> np.ndarray:
-    return np.sqrt(kl.clip(lower=0).to_numpy())  # k1 of a policy that has hardly moved may fall below 0
+    return np.sqrt(kl.clip(lower=0).to_numpy())  # k1 of a policy that has hardly moved may be below 0
 
 
 def of_best_of_n(run: Run, table: pd.DataFrame, initial: Contender | None) -> list[Track]:
-    """Gold and proxy of the best of n by the proxy, drawn from the initial policy; a track a proxy.
+    """Gold and proxy of the initial policy's best of n samples by the proxy; one track for each proxy.
 
-    Of several tasks that with the largest n.
+    Of several tasks the one with the largest n counts.
     """
-    found: list[Track] = []
+    tracks: list[Track] = []
     seen = set()
     if initial is None:
-        return found
+        return tracks
     for arm in run.arms:
         checkpoint = in_arm(run, initial, arm).checkpoint
         here = table[(table.arm == arm) & (table.node == checkpoint)].metric.unique()
@@ -120,14 +118,14 @@ def of_best_of_n(run: Run, table: pd.DataFrame, initial: Contender | None) -> li
             gains = {n: _less(one, start) for n, one in by_n.items()}
             means = [average(gain) for gain in gains.values()]
             columns = pd.DataFrame({n: g.drop_duplicates("source").value for n, g in gains.items()})
-            found.append(
+            tracks.append(
                 Track(
                     arm, "best-of-n", reward, d, np.array([m.value for m in means]),
                     np.array([m.low for m in means]), np.array([m.high for m in means]),
                     tuple((d, row) for row in columns.to_numpy()),
                 )
             )  # fmt: skip
-    return found
+    return tracks
 
 
 def _less(one: pd.DataFrame, start: pd.DataFrame) -> pd.DataFrame:
@@ -136,11 +134,11 @@ def _less(one: pd.DataFrame, start: pd.DataFrame) -> pd.DataFrame:
     return one.assign(**{column: one[column] - shift for column in ("value", "low", "high")})
 
 
-def table_of(tracks: Sequence[Track]) -> pd.DataFrame:
-    """One row a track and form: alpha and beta, the mean over seeds of each one's own fit, with interval.
+def fits(tracks: Sequence[Track]) -> pd.DataFrame:
+    """One row a track and form.
 
-    Of the form with these weights: its highest point. Of the fit to the mean over seeds: R^2 on all points
-    and held out.
+    alpha and beta are means over seeds, each fitted by itself, with intervals; highest_at_kl is of the form
+    with these weights. Both R^2 are of the fit to the mean over seeds: on all points, and held out.
     """
     rows = []
     for track in tracks:
@@ -170,13 +168,13 @@ def table_of(tracks: Sequence[Track]) -> pd.DataFrame:
 
 
 def _highest(form: Fit, reached: float) -> float:
-    """The d at which a form is highest: 0 where it only falls, nan where it rises on or is a cubic."""
+    """The d at which a form is highest: 0 if it only falls, nan if it only rises or is a cubic."""
     falls = math.isnan(form.top) and not math.isnan(form.alpha) and form(np.array([reached]))[0] < 0
     return 0.0 if falls else form.top
 
 
-def table_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row a track for a reader: its own form's weights, and how well each form foretells the far half."""
+def fits_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a track: the weights of its own form, and how well each form predicts the far half."""
     rows = []
     for key, group in frame.groupby(["arm", "by", "reward"], sort=False) if len(frame) else ():
         arm, by, reward = map(str, key)
@@ -186,7 +184,7 @@ def table_shown(frame: pd.DataFrame) -> pd.DataFrame:
         one = own.iloc[0]
         row = {"arm": arm, "moved by": by, "reward": reward}
         for name, letter in (("alpha", reward_fits.ALPHA), ("beta", reward_fits.BETA)):
-            row[letter] = shown(Mean(one[name], one[f"{name}_low"], one[f"{name}_high"], 1, ""))
+            row[letter] = with_interval(one[name], one[f"{name}_low"], one[f"{name}_high"])
         row["highest at KL"] = _nats(one["highest_at_kl"], one["largest_kl"])
         held = group.set_index("form").r2_held_out
         order = [OWN[by], *(form for form in reward_fits.FORMS if form != OWN[by])]
@@ -257,8 +255,8 @@ def form_of(tracks: Sequence[Track]) -> str:
     return reward_fits.WRITTEN[OWN[tracks[0].by]] if tracks else ""
 
 
-def said(tracks: Sequence[Track]) -> str:
-    """What the gold tracks show, in words."""
+def alt_text(tracks: Sequence[Track]) -> str:
+    """The gold tracks in words."""
     return "; ".join(
         f"{track.arm}: gold {number(track.gain[-1])} above the start at a KL of {track.d[-1] ** 2:.2g}, "
         f"at most {number(float(track.gain.max()))}"

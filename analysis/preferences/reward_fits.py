@@ -6,12 +6,12 @@ policy (Gao, Schulman & Hilton 2022, arXiv 2210.10760, §1):
     bon        R(d) = d (alpha - beta d)        best-of-n      highest at d = alpha / (2 beta)
     rl         R(d) = d (alpha - beta log d)    RL             highest at d = exp(alpha / beta - 1)
 
-Each is linear in its parameters, so least squares has one solution. The origin is left out: there R is 0 by
-definition, and the slope of the second form infinite. Best-of-n has KL(n) = log n - (n - 1) / n exactly.
+Each is linear in its parameters, so least squares has one solution. The origin is left out: R is 0 there by
+definition, and the second form's slope is infinite. Best-of-n has KL(n) = log n - (n - 1) / n exactly.
 
-A form that only follows the points it was fitted to says nothing: `held_out` fits the lower half of the
-range of d and measures R^2 on the rest. Controls: the other form, a straight line, a polynomial of third
-degree. For best-of-n the form *is* the polynomial of two parameters.
+That a form follows the points it was fitted to says little: `held_out` fits the lower half of the range of d
+and measures R^2 on the rest. Controls: the other form, a straight line, a cubic. For best-of-n the form is
+itself a polynomial, of two parameters.
 """
 
 import math
@@ -74,7 +74,7 @@ def best_of_n_kl(n: float) -> float:
 
 
 def fit(form: str, d: np.ndarray, gain: np.ndarray) -> Fit | None:
-    """Least squares over the points with d > 0; None where they do not settle the form's weights."""
+    """Least squares over the points with d > 0; None where they do not determine the form's weights."""
     d, gain = _usable(d, gain)
     columns = FORMS[form](d)
     if len(d) < columns.shape[1] or np.linalg.matrix_rank(columns) < columns.shape[1]:
@@ -84,21 +84,21 @@ def fit(form: str, d: np.ndarray, gain: np.ndarray) -> Fit | None:
 
 
 def r_squared(fitted: Fit, d: np.ndarray, gain: np.ndarray) -> float:
-    """1 - squares about the fit / squares about the mean of these points; below 0: worse than their mean."""
+    """1 - squared error of the fit / squared error of these points' mean; below 0: worse than the mean."""
     d, gain = _usable(d, gain)
     about = float(((gain - gain.mean()) ** 2).sum()) if len(gain) else 0.0
     return 1 - float(((gain - fitted(d)) ** 2).sum()) / about if len(gain) > 1 and about else math.nan
 
 
 def halves(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(points,) of bool: in the lower half of the range from 0 to the largest d, and beyond it."""
+    """Masks (points,) of bool: the lower half of the range from 0 to the largest d, and the upper half."""
     d = np.asarray(d, dtype=float)
     middle = d.max() / 2 if len(d) else 0.0
     return (d > 0) & (d <= middle), d > middle
 
 
 def held_out(form: str, d: np.ndarray, gain: np.ndarray) -> float:
-    """R^2 beyond half the range of the form fitted up to there; nan with too few points on either side."""
+    """R^2 in the upper half of the form fitted to the lower half; nan with too few points in either."""
     d, gain = _usable(d, gain)
     near, far = halves(d)
     fitted = fit(form, d[near], gain[near])

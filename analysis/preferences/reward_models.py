@@ -1,4 +1,4 @@
-"""Reward models: does a margin of reward mean what it promises, and does length buy reward?
+"""Reward models: are they as right as they are confident, and does length buy reward?
 
 A reward model says that one reply is better than another with confidence sigmoid(|difference of rewards|).
 calibration.csv of a `reward_model` stage has, of its held-out pairs in bins of that confidence, how often the
@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.numbers.means import DASH, Mean, average, shown
+from analysis.numbers.means import DASH, Mean, average, with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.page.style import dashes, panels, stacked
@@ -40,26 +40,25 @@ GREY = "#b0b0b0"
 
 
 def stages(run: Run) -> dict[str, tuple[str, str]]:
-    """Name for a reader -> (arm, stage) of every distinct reward model: one that arms share is named once."""
-    found: dict[str, tuple[str, str]] = {}
+    """Shown name -> (arm, stage) of every distinct reward model; one that arms share is named once."""
+    by_name: dict[str, tuple[str, str]] = {}
     seen = set()
     for arm in run.arms:
-        nodes = [node for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage"]
-        nodes = [node for node in nodes if run.graph.config(node)["run"] == KIND]
+        nodes = run.stages(arm, run.seeds[0], KIND)
         for node in nodes:
             if node not in seen:
                 seen.add(node)
                 label = run.label(node)
-                found[arm if len(nodes) == 1 else f"{arm}/{label}"] = (arm, label)
-    return found
+                by_name[arm if len(nodes) == 1 else f"{arm}/{label}"] = (arm, label)
+    return by_name
 
 
 def calibration(run: Run, arm: str, stage: str) -> pd.DataFrame:
     """The calibration of a stage, seeds pooled: columns as in calibration.csv; empty where there is none."""
     parts = []
-    for node in dict.fromkeys(node for seed in run.seeds for node in run.nodes(arm, seed)):
+    for node in dict.fromkeys(node for seed in run.seeds for node in run.stages(arm, seed)):
         path = run.folder(node) / "calibration.csv"
-        if node.kind == "stage" and run.label(node) == stage and path.exists():
+        if run.label(node) == stage and path.exists():
             parts.append(pd.read_csv(path))
     columns = ["bin_low", "bin_high", "predicted", "observed", "count"]
     if not parts:
@@ -74,12 +73,12 @@ def calibration(run: Run, arm: str, stage: str) -> pd.DataFrame:
 
 def draw_calibration(run: Run, palette: Mapping[str, str]) -> Figure | None:
     """How often the labeller agreed against the model's confidence, a panel a reward model."""
-    found = {name: bins for name, place in stages(run).items() if len(bins := calibration(run, *place))}
-    if not found:
+    by_name = {name: bins for name, place in stages(run).items() if len(bins := calibration(run, *place))}
+    if not by_name:
         return None
-    figure, axes = panels(list(found), 1.95)
-    least = min(0.5, *(bins.observed.min() for bins in found.values()))
-    for name, bins in found.items():
+    figure, axes = panels(list(by_name), 1.95)
+    least = min(0.5, *(bins.observed.min() for bins in by_name.values()))
+    for name, bins in by_name.items():
         axis, colour = axes[name], palette[name.partition("/")[0]]
         axis.set_title(name)
         axis.plot([0.5, 1], [0.5, 1], color=GREY, lw=1)
@@ -88,7 +87,7 @@ def draw_calibration(run: Run, palette: Mapping[str, str]) -> Figure | None:
         axis.plot(bins.predicted, bins.observed, color=colour, lw=1.3)
         axis.scatter(bins.predicted, bins.observed, s=6 + 160 * bins["count"] / bins["count"].sum(),
                      color=colour, zorder=3)  # fmt: skip
-    first = axes[next(iter(found))]
+    first = axes[next(iter(by_name))]
     first.set(xlim=(0.48, 1.02), ylim=(least - 0.05, 1.03))
     first.xaxis.set_major_locator(mpl.ticker.MultipleLocator(0.1))
     figure.supxlabel("confidence of the reward model", fontsize=10.5)
@@ -127,7 +126,7 @@ def draw_margins(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> F
     return figure
 
 
-def table_of(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+def models(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     """One row a reward model and metric: mean over models with its interval."""
     rows = []
     for name, (arm, stage) in stages(run).items():
@@ -139,15 +138,15 @@ def table_of(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["reward_model", "metric", "value", "low", "high", "models"])
 
 
-def table_shown(frame: pd.DataFrame) -> pd.DataFrame:
+def models_shown(frame: pd.DataFrame) -> pd.DataFrame:
     """One row a metric and a column a reward model, for a reader."""
     cells = {
-        (row["reward_model"], row["metric"]): shown(Mean(row["value"], row["low"], row["high"], 1, ""))
+        (row["reward_model"], row["metric"]): with_interval(row["value"], row["low"], row["high"])
         for row in frame.to_dict("records")
     }
-    models = list(dict.fromkeys(frame.reward_model))
+    names = list(dict.fromkeys(frame.reward_model))
     there = [metric for metric in METRICS if metric in set(frame.metric)]
     rows = []
     for metric in there:
-        rows.append({"": METRICS[metric]} | {name: cells.get((name, metric), DASH) for name in models})
+        rows.append({"": METRICS[metric]} | {name: cells.get((name, metric), DASH) for name in names})
     return pd.DataFrame(rows)

@@ -9,8 +9,8 @@ from analysis.numbers.settings import of_stages
 def sweeps(run: Run) -> dict[str, list[str]]:
     """Setting of a stage -> the arms whose stages differ in this number alone, in its order.
 
-    `key (2)` where there are several. Where a stage of the recipe itself is needed, its own settings say what
-    differs, not who owns it.
+    A second group of arms for one setting is named `key (2)`. Which arm owns a needed stage of the recipe is
+    no difference: that stage's settings may be.
     """
     by_arm = {}
     for arm in run.arms:
@@ -18,7 +18,7 @@ def sweeps(run: Run) -> dict[str, list[str]]:
                for key, value in of_stages(run, arm)}  # fmt: skip
         by_arm[arm] = own
     keys = dict.fromkeys(key for own in by_arm.values() for key in own)
-    found: dict[str, list[str]] = {}
+    by_setting: dict[str, list[str]] = {}
     for key in keys:
         if len({own.get(key) for own in by_arm.values()}) < 2:
             continue
@@ -28,9 +28,9 @@ def sweeps(run: Run) -> dict[str, list[str]]:
                 rest = json.dumps([pair for pair in sorted(own.items()) if pair[0] != key])
                 alike.setdefault(rest, []).append((value, arm))
         for group in (group for group in alike.values() if len(group) > 1):
-            name = key if key not in found else f"{key} ({sum(k.startswith(key) for k in found) + 1})"
-            found[name] = [arm for _, arm in sorted(group)]
-    return found
+            count = sum(name.startswith(key) for name in by_setting) if key in by_setting else 0
+            by_setting[f"{key} ({count + 1})" if count else key] = [arm for _, arm in sorted(group)]
+    return by_setting
 
 
 def _number(text: str | None) -> float | None:

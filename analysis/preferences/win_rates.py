@@ -1,12 +1,12 @@
 """How often one policy's reply is better than another's to the same prompt.
 
-A reply of each is drawn for an item: better by score counts 1, equal 1/2. With n samples a side that chance
-is the mean over all n x n pairs, without drawing again; the win rate is its mean over items and seeds.
+One reply of each is drawn for an item: a better score counts 1, an equal one 1/2. With n samples a side this
+chance is the mean over all n x n pairs; the win rate is its mean over items and seeds.
 
-Items and seeds are both a sample, and crossed: every seed's policies answer the same items. So the interval
-is that of the pigeonhole bootstrap (Owen 2007, Annals of Applied Statistics 1:386): items are drawn with
-replacement, seeds are, and a pair counts by how often both of its were. An item brings both policies' replies
-along, which is the pairing. For few seeds its tails are moved out, as statistics.interval() moves its own.
+Items and seeds are both samples, and crossed: every seed's policies answer the same items. So the interval is
+that of the pigeonhole bootstrap (Owen 2007, Annals of Applied Statistics 1:386): items are drawn with
+replacement, and so are seeds; a pair of the two counts as often as both were drawn. An item keeps both
+policies' replies, so comparisons stay paired. For few seeds it is widened as statistics.intervals does.
 """
 
 from collections.abc import Mapping
@@ -20,13 +20,11 @@ from matplotlib.figure import Figure
 
 from analysis.numbers.means import DASH, Mean
 from analysis.page.style import WIDTH, margins
-from analysis.preferences.contenders import Replies, paired
+from analysis.preferences.replies import BySeed, paired
 from analysis.statistics.intervals import TAIL, expanded_tail
 
 DRAWS = 2000
 COLUMNS = ["of", "against", "win_rate", "low", "high", "items", "seeds"]
-MOST = 12  # contenders that a page has room for
-By = Mapping[str, Mapping[int, Replies]]  # contender's name -> seed -> what it said
 
 
 def better(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -41,15 +39,15 @@ def estimate(chances: np.ndarray, draws: int = DRAWS) -> Mean:
     if not chances.size:
         return Mean(np.nan, np.nan, np.nan, 0, "")
     by_seed, by_item = _drawn(seeds, items, draws)
-    found = ((by_seed @ chances) * by_item).sum(axis=1)
+    resampled = ((by_seed @ chances) * by_item).sum(axis=1)
     tail = expanded_tail(seeds) if seeds > 1 else TAIL
-    low, high = np.quantile(found, [tail, 1 - tail])
+    low, high = np.quantile(resampled, [tail, 1 - tail])
     return Mean(float(chances.mean()), float(low), float(high), seeds, "items and seeds")
 
 
 @cache
 def _drawn(seeds: int, items: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
-    """Share of each seed (draws, seeds) and of each item (draws, items) in every resample, of any pair."""
+    """Share of each seed (draws, seeds) and of each item (draws, items) in every resample."""
     rng = np.random.default_rng(0)
     return (
         rng.multinomial(seeds, np.full(seeds, 1 / seeds), size=draws) / seeds,
@@ -57,7 +55,7 @@ def _drawn(seeds: int, items: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def between(one: Mapping[int, Replies], other: Mapping[int, Replies], score: str = "gold") -> np.ndarray:
+def between(one: BySeed, other: BySeed, score: str = "gold") -> np.ndarray:
     """Chances (seeds, items) of `one` against `other`; pairs of policies that seeds share count once."""
     rows: list[np.ndarray] = []
     seen: set[tuple[int, int]] = set()
@@ -71,11 +69,11 @@ def between(one: Mapping[int, Replies], other: Mapping[int, Replies], score: str
     return np.stack(rows)
 
 
-def matrix(said: By, score: str = "gold") -> pd.DataFrame:
+def matrix(replies: Mapping[str, BySeed], score: str = "gold") -> pd.DataFrame:
     """One row a pair of contenders, each way."""
     rows = []
-    for one, other in combinations(said, 2):
-        chances = between(said[one], said[other], score)
+    for one, other in combinations(replies, 2):
+        chances = between(replies[one], replies[other], score)
         mean = estimate(chances)
         if not mean.n:
             continue
@@ -87,8 +85,8 @@ def matrix(said: By, score: str = "gold") -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def table_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """The matrix for a reader: how often the row beats the column, with the interval."""
+def matrix_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """The matrix: how often the row beats the column, with the interval."""
     there = names(frame)
     cells = {
         (row["of"], row["against"]): f"{row['win_rate']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
@@ -102,7 +100,7 @@ def table_shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def names(frame: pd.DataFrame) -> list[str]:
-    """Who is in the matrix, in its order."""
+    """The contenders in the matrix, in its order."""
     return list(dict.fromkeys([*frame.of.iloc[::2], *frame.against.iloc[::2]]))
 
 
@@ -120,14 +118,14 @@ def draw(frame: pd.DataFrame) -> Figure | None:
     figure = Figure(figsize=(WIDTH, tall))
     right = WIDTH - left - cell * len(there)
     axis = figure.subplots(gridspec_kw=margins(tall, left=left, right=right, bottom=0.1, top=0.32))
-    found = {(row["of"], row["against"]): row for row in frame.to_dict("records")}
+    by_pair = {(row["of"], row["against"]): row for row in frame.to_dict("records")}
     colours = mpl.colors.LinearSegmentedColormap.from_list("", ["#e9a487", "#ffffff", "#86c9a6"])
     for y, one in enumerate(there):
         for x, other in enumerate(there):
-            if (one, other) not in found:
+            if (one, other) not in by_pair:
                 axis.text(x, y, DASH, ha="center", va="center", color="#999999")
                 continue
-            row = found[one, other]
+            row = by_pair[one, other]
             sure = row["low"] > 0.5 or row["high"] < 0.5
             ground = colours(row["win_rate"]) if sure else "#f2f2f2"
             axis.add_patch(mpl.patches.Rectangle((x - 0.5, y - 0.5), 1, 1, fc=ground, ec="white", lw=1.2))
@@ -148,7 +146,7 @@ def draw(frame: pd.DataFrame) -> Figure | None:
     return figure
 
 
-def said(frame: pd.DataFrame) -> str:
+def alt_text(frame: pd.DataFrame) -> str:
     """The matrix in words, each pair once."""
     once = frame.iloc[::2]
     pairs = zip(once.of, once.against, once.win_rate, strict=True)

@@ -1,7 +1,7 @@
 """Completions for a reader: which ones the report shows, made safe to show.
 
-They are what a model wrote, so anything may be in them: markup, half characters, a megabyte. They leave
-here as plain text that any encoder accepts; escaping is the template's work. The choice follows a rule.
+A model wrote them, so anything may be in them: markup, half characters, a megabyte. They leave here as plain
+text that any encoder accepts; the template escapes it. Which are shown follows a rule, not taste.
 """
 
 import math
@@ -11,7 +11,6 @@ from typing import Any
 from analysis.numbers.means import MINUS
 from analysis.numbers.run import Run, read_lines
 from analysis.preferences.contenders import Contender, representatives
-from recipes.spec.graph import Node
 
 LONGEST = 2000  # characters shown of one text
 STEPS = 5  # training steps shown of one arm
@@ -25,13 +24,13 @@ CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"
 
 def safe(text: object) -> str:
     """Text fit to show: at most LONGEST characters, no lone surrogates, no control characters."""
-    whole = str(text)
-    part = whole[:LONGEST].encode("utf-16", "surrogatepass").decode("utf-16", "replace").translate(CONTROLS)
-    return part if len(whole) <= LONGEST else f"{part}\n[clipped: {len(whole):,} characters in all]"
+    full = str(text)
+    part = full[:LONGEST].encode("utf-16", "surrogatepass").decode("utf-16", "replace").translate(CONTROLS)
+    return part if len(full) <= LONGEST else f"{part}\n[clipped: {len(full):,} characters in all]"
 
 
 def finite(value: float | None) -> float | None:
-    """The number, or None for what JSON has no word for."""
+    """The number; None for nan and infinity, which JSON lacks."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -44,17 +43,15 @@ def correct(row: dict[str, Any]) -> bool | None:
 def rollouts(run: Run) -> list[dict[str, Any]]:
     """Training completions of every arm's first seed: the first EACH correct and incorrect at STEPS steps.
 
-    Of the answers to one prompt, only the first correct and the first incorrect.
+    To each prompt only the first correct and the first incorrect answer.
     """
     return [row for arm in run.arms for row in _of_arm(run, arm)]
 
 
 def _of_arm(run: Run, arm: str) -> Iterator[dict[str, Any]]:
-    for node in reversed(run.nodes(arm, run.seeds[0])):
-        path = run.folder(node) / "completions.jsonl"
-        if node.kind == "stage" and path.exists():
-            break
-    else:
+    paths = [run.folder(node) / "completions.jsonl" for node in run.stages(arm, run.seeds[0])]
+    path = next((path for path in reversed(paths) if path.exists()), None)
+    if path is None:
         return
     by_step: dict[int, dict[bool | None, list[dict[str, Any]]]] = {}
     for row in read_lines(path):
@@ -88,13 +85,13 @@ def before_after(run: Run, task: str) -> list[dict[str, Any]]:
 
 
 def side_by_side(run: Run, task: str, among: Sequence[Contender]) -> list[dict[str, Any]]:
-    """The same of at most SIDES policies."""
+    """The same for at most SIDES policies."""
     chosen = representatives(among, SIDES)
-    return _beside(run, task, [(who.name, who.arm, who.checkpoint) for who in chosen])
+    return _beside(run, task, [(one.name, one.arm, one.checkpoint) for one in chosen])
 
 
 def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
-    """Of policies (name, arm, checkpoint), as far as their samples are on disk."""
+    """The samples of policies (name, arm, checkpoint) side by side, as far as they are on disk."""
     read = {name: _first_samples(run, arm, checkpoint, task) for name, arm, checkpoint in policies}
     names, sides = list(filter(read.get, read)), list(filter(None, read.values()))
     if not sides:
@@ -129,7 +126,5 @@ def _scores(row: dict[str, Any]) -> str:
 
 
 def _first_samples(run: Run, arm: str, checkpoint: str, task: str) -> dict[Any, dict[str, Any]]:
-    asked = Node(run.name, run.scale, arm, run.seeds[0], checkpoint, "eval")
-    node = run.graph.owner(asked)
-    rows = read_lines(run.folder(node) / f"{checkpoint}.samples.jsonl")
+    rows = run.samples(run.graph.owner(run.evaluation(arm, checkpoint)))
     return {row["item"]: row for row in rows if row["task"] == task and row["completions"]}

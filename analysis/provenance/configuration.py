@@ -1,9 +1,11 @@
-"""What exactly was run: how the arms differ, on what, from which commit, and the commands to do it again."""
+"""What exactly was run: how the arms differ, on which machine, from which commit, and how to run it again."""
 
 from collections.abc import Hashable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 
 from analysis.numbers.means import DASH, duration
 from analysis.numbers.run import Run
@@ -23,9 +25,9 @@ def differences(run: Run) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["arm", "setting", run.arms[0], "here"])
 
 
-def facts(provenance: pd.DataFrame) -> dict[str, list[str]]:
+def facts(jobs: pd.DataFrame) -> dict[str, list[str]]:
     """Commit, versions, hardware and how FLOPs are counted, with every distinct value among the stages."""
-    rows = provenance.to_dict("records")
+    rows = jobs.to_dict("records")
     commits = [_commit(row) for row in rows]
     counted = [f"{row['stage']}: {row['flops_formula']}" for row in rows if not pd.isna(row["flops_formula"])]
     return {
@@ -53,19 +55,32 @@ def _pairs(value: Any) -> str:
     return str(value)
 
 
-def runs(provenance: pd.DataFrame) -> pd.DataFrame:
+def runs(jobs: pd.DataFrame) -> pd.DataFrame:
     """One row per stage that was run."""
     return pd.DataFrame(
         {
-            "stage": provenance.stage,
-            "arm": provenance.arm,
-            "seed": provenance.seed,
-            "started": provenance.started,
-            "wall-clock": provenance.wall_s.map(duration),
-            "steps": provenance.steps,
-            "resumed": provenance.resumed,
-            "commit": provenance.commit.astype(str).str[:10],
+            "stage": jobs.stage,
+            "arm": jobs.arm,
+            "seed": jobs.seed,
+            "started": jobs.started,
+            "wall-clock": jobs.wall_s.map(duration),
+            "steps": jobs.steps,
+            "resumed": jobs.resumed,
+            "commit": jobs.commit.astype(str).str[:10],
         }
+    )
+
+
+def citation(path: Path) -> str:
+    """BibTeX of a CITATION.cff; empty where there is none."""
+    if not path.exists():
+        return ""
+    cff = yaml.safe_load(path.read_text(encoding="utf-8"))
+    authors = " and ".join("{" + author["name"] + "}" for author in cff["authors"] if "name" in author)
+    year = str(cff["date-released"])[:4]
+    return (
+        f"@software{{encore,\n  title   = {{{cff['title']}}},\n  author  = {{{authors}}},\n"
+        f"  version = {{{cff['version']}}},\n  year    = {{{year}}}\n}}"
     )
 
 

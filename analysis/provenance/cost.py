@@ -1,4 +1,4 @@
-"""What a run has cost: time, tokens and energy of every job."""
+"""What a run cost: time, tokens and FLOPs of every stage."""
 
 import math
 
@@ -7,9 +7,9 @@ import pandas as pd
 from analysis.numbers.means import DASH, duration, power
 
 
-def cost(provenance: pd.DataFrame) -> pd.DataFrame:
-    """What each stage of each arm cost, over its seeds, and in all. Nothing that is shared counts twice."""
-    amounts = provenance[["arm", "stage", "wall_s", "tokens", "flops"]].copy()
+def cost(jobs: pd.DataFrame) -> pd.DataFrame:
+    """What each stage of each arm cost, summed over seeds, and the total. What is shared counts once."""
+    amounts = jobs[["arm", "stage", "wall_s", "tokens", "flops"]].copy()
     numeric = ["wall_s", "tokens", "flops"]
     amounts[numeric] = amounts[numeric].apply(pd.to_numeric, errors="coerce")
     groups = amounts.groupby(["stage", "arm"], sort=False)

@@ -1,34 +1,47 @@
-"""The checks of every job."""
+"""The health checks of every job."""
 
 import math
 
 import pandas as pd
 
 from analysis.numbers.means import DASH
+from analysis.numbers.run import Run, read_json
+
+CHECKS = ["arm", "seed", "stage", "check", "ok", "value", "limit", "severity", "message"]
 
 
-def health(checks: pd.DataFrame) -> pd.DataFrame:
-    """One row per stage, arm and check over seeds, with the worst value; what failed comes first.
+def checks(run: Run) -> pd.DataFrame:
+    """Every check of every job: one row each, columns CHECKS."""
+    rows = []
+    for node in run.all_nodes():
+        where = {"arm": node.arm, "seed": node.seed, "stage": run.label(node)}
+        for check in (read_json(run.sentinel(node)) or {}).get("health", []):
+            rows.append(where | check)
+    return pd.DataFrame(rows, columns=CHECKS)
 
-    The worst is the one farthest past its limit where any failed, else the one nearest to it.
+
+def worst(checks: pd.DataFrame) -> pd.DataFrame:
+    """One row per stage, arm and check, with the worst value of all seeds; failed checks come first.
+
+    The worst is the value farthest past the limit if any failed, else the one nearest to it.
     """
     rows: list[dict[str, str]] = []
     for _, group in checks.groupby(["stage", "arm", "check"], sort=False):
         failed = group[~group.ok.astype(bool)]
         seen = failed if len(failed) else group
         distance = (pd.to_numeric(seen.value) - pd.to_numeric(seen.limit)).abs().fillna(math.inf)
-        worst = seen.iloc[int(distance.argmax() if len(failed) else distance.argmin())]
-        state = "ok" if not len(failed) else str(worst.severity)
+        one = seen.iloc[int(distance.argmax() if len(failed) else distance.argmin())]
+        state = "ok" if not len(failed) else str(one.severity)
         rows.append(
             {
                 "state": state,
-                "check": worst.check,
-                "stage": worst.stage,
-                "arm": worst.arm,
+                "check": one.check,
+                "stage": one.stage,
+                "arm": one.arm,
                 "passed": f"{len(group) - len(failed)}/{len(group)}",
-                "value": _plain(worst.value),
-                "limit": _plain(worst.limit),
-                "message": worst.message or "",
+                "value": _plain(one.value),
+                "limit": _plain(one.limit),
+                "message": one.message or "",
             }
         )
     columns = ["state", "check", "stage", "arm", "passed", "value", "limit", "message"]

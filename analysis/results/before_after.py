@@ -8,10 +8,9 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.page.style import panels
-from analysis.numbers.means import Mean
-from analysis.numbers.means import average
+from analysis.numbers.means import Mean, average
 from analysis.numbers.run import Run
+from analysis.page.style import panels
 
 BEFORE = "#6b6b6b"
 Curve = dict[float, Mean]  # x -> mean and interval
@@ -19,15 +18,15 @@ Curve = dict[float, Mean]  # x -> mean and interval
 
 def pass_at_k(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> Figure | None:
     """pass@k against k with 95% bands; a dotted line where the two curves surely cross."""
-    found = curves(run, table, f"{task}/pass@")
-    figure = _draw(run, found, palette, "k samples")
+    by_place = curves(run, table, f"{task}/pass@")
+    figure = _draw(run, by_place, palette, "k samples")
     if figure is None:
         return None
-    for arm, axis in zip(_arms(run, found), figure.axes, strict=False):
+    for arm, axis in zip(_arms(run, by_place), figure.axes, strict=False):
         axis.set_xscale("log", base=2)
         axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%d"))
         axis.xaxis.set_minor_locator(mpl.ticker.NullLocator())
-        at = crossing_of(found, arm, run.ends)
+        at = crossing_of(by_place, arm, run.ends)
         if at is not None:
             axis.axvline(at, color="#333333", lw=1, ls=":")
             side, shift = ("left", 3) if at < 4 else ("right", -3)
@@ -46,22 +45,22 @@ def by_difficulty(
 
 
 def curves(run: Run, table: pd.DataFrame, prefix: str) -> dict[tuple[str, str], Curve]:
-    """(arm, checkpoint) -> what the metrics `<prefix><x>` say, x rising; no entry where they say nothing."""
+    """(arm, checkpoint) -> the metrics `<prefix><x>` by rising x; without those that were not measured."""
     rows = table[table.metric.str.startswith(prefix) & table.node.isin(run.ends) & table.step.isna()]
-    found: dict[tuple[str, str], Curve] = {}
+    by_place: dict[tuple[str, str], Curve] = {}
     for (arm, node, metric), group in rows.groupby(["arm", "node", "metric"], sort=False):
         mean = average(group.sort_values("seed"))
         if mean.n:
-            found.setdefault((str(arm), str(node)), {})[float(str(metric).removeprefix(prefix))] = mean
-    return {key: dict(sorted(curve.items())) for key, curve in found.items()}
+            by_place.setdefault((str(arm), str(node)), {})[float(str(metric).removeprefix(prefix))] = mean
+    return {key: dict(sorted(curve.items())) for key, curve in by_place.items()}
 
 
-def crossing_of(found: Mapping[tuple[str, str], Curve], arm: str, ends: Sequence[str]) -> float | None:
+def crossing_of(by_place: Mapping[tuple[str, str], Curve], arm: str, ends: Sequence[str]) -> float | None:
     """Where the mean curves of an arm cross; None unless each is surely above the other at some k.
 
-    Surely: their intervals are apart.
+    Surely: the intervals do not overlap there.
     """
-    sides = [found.get((arm, end), {}) for end in ends]
+    sides = [by_place.get((arm, end), {}) for end in ends]
     if len(sides) < 2:
         return None
     ks = [k for k in sides[0] if k in sides[1]]
@@ -72,9 +71,10 @@ def crossing_of(found: Mapping[tuple[str, str], Curve], arm: str, ends: Sequence
 
 
 def crossing(ks: Sequence[float], before: Sequence[float], after: Sequence[float]) -> float | None:
-    """The first k at which the curves, straight between measured k on a log axis, change places; else None.
+    """The first k at which one curve passes the other, else None.
 
-    Curves that only touch do not cross; those that run together for a while cross where they meet.
+    Between measured k the curves are straight on a log axis. Curves that only touch do not cross; those that
+    coincide for a while and then part on the other side cross where they meet.
     """
     gaps = [a - b for b, a in zip(before, after, strict=True)]
     apart = [i for i, gap in enumerate(gaps) if gap]
@@ -86,9 +86,9 @@ def crossing(ks: Sequence[float], before: Sequence[float], after: Sequence[float
 
 
 def _draw(
-    run: Run, found: Mapping[tuple[str, str], Curve], palette: Mapping[str, str], label: str
+    run: Run, by_place: Mapping[tuple[str, str], Curve], palette: Mapping[str, str], label: str
 ) -> Figure | None:
-    arms = _arms(run, found)
+    arms = _arms(run, by_place)
     if not arms:
         return None
     figure, axes = panels(arms)
@@ -97,7 +97,7 @@ def _draw(
         axis.set_title(arm)
         styles = [(BEFORE, "--"), (palette[arm], "-")][-len(run.ends) :]
         for name, (colour, line) in zip(run.ends, styles, strict=True):
-            curve = found.get((arm, name), {})
+            curve = by_place.get((arm, name), {})
             if not curve:
                 continue
             x, means = list(curve), list(curve.values())
@@ -112,6 +112,6 @@ def _draw(
     return figure
 
 
-def _arms(run: Run, found: Mapping[tuple[str, str], Curve]) -> list[str]:
-    """Those that have a panel, in its order: with a policy at the end, not only the start that arms share."""
-    return [arm for arm in run.arms if any((arm, end) in found for end in run.ends[-1:])]
+def _arms(run: Run, by_place: Mapping[tuple[str, str], Curve]) -> list[str]:
+    """The arms that have a panel: those whose last checkpoint was measured, in the run's order."""
+    return [arm for arm in run.arms if any((arm, end) in by_place for end in run.ends[-1:])]

@@ -6,12 +6,11 @@ from dataclasses import replace
 import pandas as pd
 from scipy import stats
 
-from analysis.page import rows
-from analysis.statistics import intervals
-from analysis.numbers.means import Mean
-from analysis.numbers.means import shown
+from analysis.numbers.means import Mean, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
+from analysis.page import rows
+from analysis.statistics import intervals
 
 
 def against_base(
@@ -19,16 +18,16 @@ def against_base(
 ) -> list[rows.Row]:
     """Every other arm's final `measure` less that of the first, paired by seed; the best arm first."""
     metric = f"{task}/{measure}"
-    found = [_difference(run, table, metric, arm, run.arms[0], palette) for arm in run.arms[1:]]
-    return sorted(filter(None, found), key=lambda row: -row.mean)
+    differences = [_difference(run, table, metric, arm, run.arms[0], palette) for arm in run.arms[1:]]
+    return sorted(filter(None, differences), key=lambda row: -row.mean)
 
 
 def ladder(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[rows.Row]:
-    """The recipe's `ladder`, in its order: final `measure`, and in words what the step to it was worth."""
+    """Final `measure` of the arms of the recipe's `ladder`; the text is the step from the arm before."""
     metric = f"{task}/{measure}"
-    found: list[rows.Row] = []
+    rungs: list[rows.Row] = []
     below = ""
     for arm in run.spec.get("ladder", []):
         numbers = measured(table, _end(run, arm), metric).dropna(subset=["value"])
@@ -38,9 +37,9 @@ def ladder(
         step = rows.paired(table, _end(run, arm), _end(run, below), metric) if below else []
         if step:
             row = replace(row, text=rows.difference(step))
-        found.append(row)
+        rungs.append(row)
         below = arm
-    return found if len(found) > 1 else []
+    return rungs if len(rungs) > 1 else []
 
 
 def leave_one_out(
@@ -49,32 +48,32 @@ def leave_one_out(
     """The arms of the recipe's `leave_one_out.without`, in its order, less `full`, paired by seed."""
     named = run.spec.get("leave_one_out", {"full": "", "without": []})
     metric = f"{task}/{measure}"
-    found = [_difference(run, table, metric, arm, named["full"], palette) for arm in named["without"]]
-    return [row for row in found if row]
+    differences = [_difference(run, table, metric, arm, named["full"], palette) for arm in named["without"]]
+    return [row for row in differences if row]
 
 
 def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> list[rows.Row]:
     """Interquartile mean of final accuracy over seeds x levels of difficulty, the best arm first.
 
-    All arms on the levels that all have; without the arms of fewer than two models.
+    Every arm is measured on the levels that all arms have; arms with fewer than two models are left out.
     """
     grids = {arm: levels(table, arm, run.ends[-1] if run.ends else "", task) for arm in run.arms}
     grids = {arm: grid for arm, grid in grids.items() if len(grid) > 1}
     shared = sorted(set.intersection(*(set(grid.columns) for grid in grids.values()))) if grids else []
     if len(grids) < 2 or len(shared) < 2:
         return []
-    found = []
+    ranked = []
     for arm, grid in grids.items():
         values = grid[shared].to_numpy()  # (models, levels)
         point, low, high = intervals.iqm(values)
         text = shown(Mean(point, low, high, len(values), "seeds"))
         seeds = stats.trim_mean(values, 0.25, axis=1)
-        found.append(rows.Row(arm, tuple(seeds.tolist()), point, low, high, text, palette[arm]))
-    return sorted(found, key=lambda row: -row.mean)
+        ranked.append(rows.Row(arm, tuple(seeds.tolist()), point, low, high, text, palette[arm]))
+    return sorted(ranked, key=lambda row: -row.mean)
 
 
 def levels(table: pd.DataFrame, arm: str, node: str, task: str) -> pd.DataFrame:
-    """Accuracy at a checkpoint: models x levels of difficulty, those that every model has."""
+    """Accuracy at a checkpoint: models x the levels of difficulty that every model has."""
     prefix = f"{task}/accuracy/difficulty="
     here = table[(table.arm == arm) & (table.node == node) & table.metric.str.startswith(prefix)]
     here = here.drop_duplicates(["source", "metric"])
@@ -89,5 +88,5 @@ def _difference(
 
 
 def _end(run: Run, arm: str) -> str:
-    """`arm/checkpoint` after training."""
+    """`arm/checkpoint` of the last checkpoint."""
     return f"{arm}/{run.ends[-1] if run.ends else ''}"

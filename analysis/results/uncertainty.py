@@ -8,14 +8,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.numbers import tasks
-from analysis.numbers.means import DASH
-from analysis.numbers.means import average
-from analysis.numbers.means import number
-from analysis.statistics.intervals import ENOUGH
-from analysis.statistics.intervals import covers
+from analysis.numbers.means import DASH, average, number
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
-from analysis.numbers.run import read_lines
+from analysis.statistics.intervals import ENOUGH, covers
 from recipes.spec.graph import Node
 
 
@@ -25,7 +21,7 @@ def fixed(run: Run) -> str:
 
 
 def scope(run: Run) -> str:
-    """The same as a sentence: what no interval over seeds can tell of."""
+    """What an interval over seeds cannot say, in a sentence."""
     if shares_base(run):
         same, other = (
             "starts from the same base model and answers the same problems",
@@ -58,8 +54,8 @@ def coverage(n: int) -> str:
 
 
 def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """The standard error of each accuracy among tables.arms() `rows`, and the shares of its square."""
-    found = []
+    """The standard error of each accuracy in `rows` of arms.arms(), and the parts of its square as shares."""
+    shown = []
     read: dict[Node, dict[str, dict[Any, float]]] = {}
     for row in rows.to_dict("records"):
         at, task = f"{row['arm']}/{row['checkpoint']}", row["task"]
@@ -71,12 +67,12 @@ def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
             continue
         rates = _rates(run, row["arm"], row["checkpoint"], task, read)
         squares = components(models.tolist(), items, sampling, rates)
-        whole = sum(squares.values())
-        shares = {name: f"{square / whole:.0%}" if whole else DASH for name, square in squares.items()}
-        error = number(math.sqrt(whole))
-        found.append({"checkpoint": tasks.row_name(run, row), "standard error": error} | shares)
+        total = sum(squares.values())
+        shares = {name: f"{square / total:.0%}" if total else DASH for name, square in squares.items()}
+        error = number(math.sqrt(total))
+        shown.append({"checkpoint": tasks.row_name(run, row), "standard error": error} | shares)
     columns = ["checkpoint", "standard error", "problems", "sampling", "seeds"]
-    return pd.DataFrame(found, columns=columns).fillna(DASH)
+    return pd.DataFrame(shown, columns=columns).fillna(DASH)
 
 
 def components(
@@ -84,14 +80,15 @@ def components(
 ) -> dict[str, float]:
     """The parts of the variance of a mean accuracy over models; they add up to its standard error squared.
 
-    problems: drawing others, which no number of seeds averages out. sampling: drawing the answers again.
-    seeds (of two models or more): training again, that is the variance between models without sampling.
+    problems   other problems would have been drawn: no number of seeds averages this out
+    sampling   other answers would have been sampled
+    seeds      other models would have been trained (of two models or more): their variance less sampling's
 
-    One accuracy a model; the mean over models of what evals.passk.variance says of `items` and `sampling`;
-    share of right answers `rates` (models, items). Two-way random effects, unbiased before parts below zero
-    are cut. Problems make for what the rates of different models have in common, the mean covariance of two
-    of them; which problems one model happens to be better at is drawn again with the next seed. `items` has
-    both in it and serves where there is one model.
+    accuracies: one a model. items, sampling: mean over models of evals.passk.variance. rates (models, items):
+    share of right answers. A two-way random effects model; unbiased, before parts below zero are set to 0.
+    The part of the problems is the mean covariance of two models' rates: what they have in common. Which
+    problems one model happens to be better at changes with the next seed. `items` has both in it; it is
+    used where there is only one model.
     """
     n = len(accuracies)
     squares = {"problems": items, "sampling": sampling / n}
@@ -107,16 +104,16 @@ def components(
 def _rates(
     run: Run, arm: str, checkpoint: str, task: str, read: dict[Node, dict[str, dict[Any, float]]]
 ) -> np.ndarray:
-    """Share of right answers (models, items), of the items that all models were asked; `read` is a cache."""
-    asked = [Node(run.name, run.scale, arm, seed, checkpoint, "eval") for seed in run.seeds]
+    """Share of right answers (models, items), for the items that all models were asked; `read` is a cache."""
+    asked = [run.evaluation(arm, checkpoint, seed) for seed in run.seeds]
     nodes = list(dict.fromkeys(run.graph.owner(node) for node in asked))
     for node in nodes:
         if node not in read:
             read[node] = {}
-            for row in read_lines(run.folder(node) / f"{node.name}.samples.jsonl"):
+            for row in run.samples(node):
                 if row["correct"][0] is not None:  # of a task that something verifies
                     read[node].setdefault(row["task"], {})[row["item"]] = float(np.mean(row["correct"]))
     models = [read[node][task] for node in nodes if task in read[node]]
     shared = set.intersection(*map(set, models)) if models else set()
-    found = [[rates[item] for item in sorted(shared)] for rates in models]
-    return np.array(found).reshape(len(models), len(shared))
+    rates_of_models = [[rates[item] for item in sorted(shared)] for rates in models]
+    return np.array(rates_of_models).reshape(len(models), len(shared))

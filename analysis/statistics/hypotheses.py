@@ -1,8 +1,8 @@
 """Tests of a claim against its margin, and Holm's correction over the claims of a recipe.
 
 Every test is a paired t test: it takes one difference per seed and supposes that they are nearly normal.
-A test without that supposition could not answer: of n seeds, 2^-n is the least p-value of a sign-flip test,
-0.03 at five seeds, and no correction leaves that below 0.05.
+A test without that supposition could decide nothing: with n seeds the smallest p-value of a sign-flip test is
+2^-n, 0.03 at five seeds, and after any correction that is above 0.05.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ ALPHA = 0.05  # chance of one wrong verdict or more, among the claims of a recip
 def above(differences: Sequence[float], bound: float) -> float:
     """One-sided p-value of "the mean is above the bound": H0 says that it is at most the bound.
 
-    Where the differences are all one number (up to rounding) it is the test's limit: 0 above the bound,
-    1 elsewhere. ValueError below two differences.
+    Where all differences are equal (up to rounding) it is the test's limit: 0 above the bound, else 1.
+    ValueError below two differences.
     """
     x = np.asarray(differences, dtype=float)
     if x.size < 2:
@@ -56,7 +56,7 @@ def p_claim(differences: Sequence[float], direction: str, margin: float) -> floa
 def p_opposite(differences: Sequence[float], direction: str, margin: float) -> float:
     """p-value of the claim's opposite: H0 says that the claim is true. Small: the claim is refuted.
 
-    The opposite of `equal` has two sides, each with a one-sided test: twice the smaller p-value.
+    The opposite of `equal` has two sides: twice the smaller of their one-sided p-values.
     """
     if direction == "higher":
         return below(differences, margin)
@@ -69,7 +69,7 @@ def holm(p: Sequence[float]) -> list[float]:
     """Adjusted p-values (Holm 1979): with those below ALPHA rejected, any wrong rejection has chance ALPHA.
 
     In rising order the i-th of k (from 0) is multiplied by k - i, and is no less than the one before it.
-    It holds however the tests depend on each other, and claims that share a base model or an arm do.
+    The tests may depend on each other, as claims that share a base model or an arm do.
     nan (no test) stays nan and is not counted in k.
     """
     values = np.asarray(p, dtype=float)

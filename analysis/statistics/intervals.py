@@ -1,7 +1,7 @@
 """Statistics for a handful of seeds: intervals of a mean, minimal detectable effect, seeds needed, IQM.
 
-Most functions take one number per seed (for a comparison: the difference of two arms at that seed, so that
-the pairing is already done), the last a number per seed and task; none knows of recipes.
+Most functions take one number per seed; for a comparison that is the difference of two arms at that seed, so
+pairing is done before. iqm() takes one number per seed and task.
 """
 
 import math
@@ -25,10 +25,10 @@ MOST = 1000  # seeds beyond which a question counts as out of reach
 def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float]:
     """Bootstrap interval of the mean, one value per seed; ValueError below two values.
 
-    The plain percentile interval is far too narrow for few seeds (about 83% coverage at n = 5), so its tails
-    are moved out by the expanded-percentile rule of Hesterberg 2015 (The American Statistician 69:371, §5):
-    tail = Phi(-sqrt(n / (n - 1)) * t(1 - (1 - level) / 2, n - 1)).  How often it then covers: covers(n).
-    Up to n = 4 it is the range of the values, the most any bootstrap can say.
+    The plain percentile interval is far too narrow for few seeds (about 83% coverage at n = 5), so it is
+    widened by the expanded-percentile rule of Hesterberg 2015 (The American Statistician 69:371, §5):
+    tail = Phi(-sqrt(n / (n - 1)) * t(1 - (1 - level) / 2, n - 1)).  Its coverage is covers(n).
+    Up to n = 4 it is the range of the values, the widest that a bootstrap can give.
     Up to 8 values every resample is enumerated, with its weight; beyond, 9999 are drawn.
     """
     x = np.asarray(values, dtype=float)
@@ -39,7 +39,7 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
     if np.ptp(x) == 0:
         return float(x[0]), float(x[0])
     if n > EXACT:
-        found = stats.bootstrap(
+        resampled = stats.bootstrap(
             (x - centre,),
             np.mean,
             confidence_level=1 - 2 * expanded_tail(n, level),
@@ -47,7 +47,7 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
             n_resamples=DRAWS,
             rng=np.random.default_rng(0),
         ).confidence_interval
-        return centre + float(found.low), centre + float(found.high)
+        return centre + float(resampled.low), centre + float(resampled.high)
     counts, weights = _resamples(n)
     low, high = _bounds(counts @ (x - centre) / n, weights, expanded_tail(n, level))
     return centre + low, centre + high
@@ -58,20 +58,20 @@ def expanded_tail(n: int, level: float = LEVEL) -> float:
     return float(stats.norm.cdf(-math.sqrt(n / (n - 1)) * stats.t.ppf((1 + level) / 2, n - 1)))
 
 
-def _bounds(found: np.ndarray, weights: np.ndarray, tail: float) -> tuple[float, float]:
-    """The values that cut off `tail` on each side of `found` (resamples,), weighted (resamples,)."""
-    order = np.argsort(found, kind="stable")
+def _bounds(resampled: np.ndarray, weights: np.ndarray, tail: float) -> tuple[float, float]:
+    """The values that cut off `tail` on each side of `resampled` (resamples,), weighted (resamples,)."""
+    order = np.argsort(resampled, kind="stable")
     below, above = np.cumsum(weights[order]), np.cumsum(weights[order][::-1])
-    low = found[order][np.searchsorted(below, tail)]
-    high = found[order][::-1][np.searchsorted(above, tail)]
+    low = resampled[order][np.searchsorted(below, tail)]
+    high = resampled[order][::-1][np.searchsorted(above, tail)]
     return float(low), float(high)
 
 
 def covers(n: int) -> float:
-    """Share of cases in which the 95% interval of n values holds their law's mean.
+    """How often the 95% interval of n values contains the mean of their distribution.
 
-    Up to n = 4 it is 1 - 2^(1 - n), exact for a symmetric law; from 5 to 8 a simulation on normal values,
-    5,000 draws and more each; beyond, that gave 95%.
+    Up to n = 4 it is 1 - 2^(1 - n), exact for a symmetric distribution; from 5 to 8 it was simulated with
+    normal values, at least 5,000 draws each; beyond, the simulation gave 95%.
     """
     return {2: 0.5, 3: 0.75, 4: 0.875, 5: 0.92, 6: 0.93, 7: 0.94, 8: 0.94}.get(n, LEVEL)
 
@@ -86,9 +86,9 @@ def _resamples(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def detectable(differences: Sequence[float], tail: float = TAIL, power: float = POWER) -> float:
-    """Smallest true effect that this many seeds with this spread would find, with the given power.
+    """Smallest true effect that this many seeds with this spread would find with the given power.
 
-    Of a one-sided paired t test at level `tail`, exact by the noncentral t law; nan below two seeds.
+    For a one-sided paired t test at level `tail`, by the noncentral t distribution; nan below two seeds.
     """
     x = np.asarray(differences, dtype=float)
     if x.size < 2:
@@ -99,9 +99,9 @@ def detectable(differences: Sequence[float], tail: float = TAIL, power: float = 
 def seeds_needed(
     differences: Sequence[float], distance: float, tail: float = TAIL, power: float = POWER
 ) -> int | None:
-    """Fewest seeds (at least 5) that would tell the mean from a boundary `distance` away, at the spread seen.
+    """Fewest seeds (at least 5) that would separate the mean from a boundary `distance` away, at this spread.
 
-    None where it cannot be said: below two seeds, no distance at all, or more than 1000 seeds.
+    None where that is unknown: below two seeds, at no distance at all, or at more than 1000 seeds.
     """
     x = np.asarray(differences, dtype=float)
     if x.size < 2 or not distance > 0:
@@ -121,11 +121,11 @@ def iqm(values: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
     """(point, low, high) of the interquartile mean of values (seeds, tasks), a task being a column.
 
     The mean of the middle half of all numbers (Agarwal et al. 2021, arXiv 2108.13264, §4.3): less noisy than
-    the median, less moved by an odd run than the mean. A seed is resampled whole, with its number in every
-    task. rliable resamples each task by itself, since there every task is another training run; here one
-    model answers all tasks, its luck is in all columns, and resampling by task would average that luck out
-    of the interval. Tasks are not resampled: the interval is for these. Tails as in interval().
-    ValueError unless there are 2 seeds or more and numbers in all tasks.
+    the median, less moved by an odd run than the mean. Seeds are resampled, each with its numbers in all
+    tasks. rliable resamples each task by itself, because there every task is another training run; here one
+    model answers all tasks, so its luck is in all columns, and resampling by task would average that luck
+    out of the interval. Tasks are not resampled: the interval is for these. Widened as in interval().
+    ValueError unless there are at least 2 seeds, with numbers in all tasks.
     """
     x = np.asarray(values, dtype=float)
     if x.ndim != 2 or len(x) < 2 or not x.size or np.isnan(x).any():
@@ -134,8 +134,8 @@ def iqm(values: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
     if np.ptp(x, axis=0).max() == 0:
         return point, point, point
     rows, weights = _rows(len(x))
-    found = stats.trim_mean(x[rows].reshape(len(rows), -1), 0.25, axis=1)
-    return point, *_bounds(found, weights, expanded_tail(len(x), level))
+    resampled = stats.trim_mean(x[rows].reshape(len(rows), -1), 0.25, axis=1)
+    return point, *_bounds(resampled, weights, expanded_tail(len(x), level))
 
 
 @cache

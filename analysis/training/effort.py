@@ -1,4 +1,4 @@
-"""Figures in which arms share a panel: entropy against accuracy, accuracy against updates and samples."""
+"""Figures in which all arms share a panel: entropy against accuracy, accuracy against updates and samples."""
 
 import math
 from collections.abc import Mapping
@@ -15,19 +15,19 @@ from analysis.numbers.table import binned, curves
 from analysis.page import rows
 from analysis.page.style import LINE, WIDTH, dashes, margins
 
-MARKS = 5  # points of a trajectory marked, from first to last at equal distances in time
-COARSE = 25  # points of a line among others
+MARKS = 5  # marked points of a trajectory, at equal distances in time
+COARSE = 25  # points of a line that shares its panel
 UNITS = {"updates": "updates (optimizer steps)", "samples": "samples (completions)"}
 
 
 def trajectory(table: pd.DataFrame, arm: str) -> pd.DataFrame:
-    """Columns accuracy and entropy of an arm, means over seeds, in order of time; empty without either."""
+    """Columns accuracy and entropy of an arm, means over seeds, in order of time; empty if one is missing."""
     logged = table[table.arm == arm]
-    found = [binned(logged[logged.metric == metric], COARSE) for metric in ("accuracy", "entropy")]
-    if not all(len(seeds) for seeds in found):
+    both = [binned(logged[logged.metric == metric], COARSE) for metric in ("accuracy", "entropy")]
+    if not all(len(seeds) for seeds in both):
         return pd.DataFrame()
     names = ("accuracy", "entropy")
-    path = {name: seeds.mean(axis=1) for name, seeds in zip(names, found, strict=True)}
+    path = {name: seeds.mean(axis=1) for name, seeds in zip(names, both, strict=True)}
     return pd.DataFrame(path).interpolate().dropna()
 
 
@@ -55,7 +55,7 @@ def entropy_accuracy(table: pd.DataFrame, palette: Mapping[str, str]) -> Figure 
 
 
 def effort(table: pd.DataFrame, arm: str, unit: str) -> pd.Series:
-    """Accuracy, trailing mean of rollouts and mean over seeds, by updates or by samples; maybe empty."""
+    """Accuracy by updates or samples: trailing mean of rollouts, mean over seeds; empty where not logged."""
     logged = table[table.arm == arm]
     accuracy = binned(logged[logged.metric == "accuracy"], 10**9).rolling(reach.WINDOW).mean()
     if unit == "updates" or not len(accuracy):
@@ -94,9 +94,9 @@ def accuracy_by_effort(run: Run, table: pd.DataFrame, palette: Mapping[str, str]
 def effort_rows(table: pd.DataFrame, unit: str, level: str, palette: Mapping[str, str]) -> list[rows.Row]:
     """What an accuracy cost each arm in updates or samples, the cheapest first.
 
-    A run that never got there counts with its whole budget, so that its arm's mean is at least what is shown.
+    A run that never reached it counts with its full budget: its arm's true mean is at least the one shown.
     """
-    found = []
+    arms = []
     for arm in palette:
         here = table[(table.arm == arm) & table.step.isna()].drop_duplicates(["source", "metric"])
         cost = here[here.metric == f"{unit}_to/accuracy={level}"].set_index("source").value
@@ -106,8 +106,8 @@ def effort_rows(table: pd.DataFrame, unit: str, level: str, palette: Mapping[str
         spent, never = cost.fillna(budget), int(cost.isna().sum())
         mean = float(spent.mean())
         text = f"{mean:,.0f}" if not never else f"at least {mean:,.0f} ({never} of {len(cost)} never)"
-        found.append(rows.Row(arm, tuple(spent), mean, math.nan, math.nan, text, palette[arm]))
-    return sorted(found, key=lambda row: row.mean)
+        arms.append(rows.Row(arm, tuple(spent), mean, math.nan, math.nan, text, palette[arm]))
+    return sorted(arms, key=lambda row: row.mean)
 
 
 def _panels(

@@ -1,4 +1,4 @@
-"""Learning curves, one panel an arm: what training logged against the step."""
+"""Learning curves, one panel an arm: what training logged, by step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,10 +7,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.numbers.run import Run
+from analysis.numbers.settings import argument
 from analysis.numbers.table import binned, curves
 from analysis.page.style import panels, powers_of_ten
 from analysis.training.loss_settings import reference_every
 from analysis.training.objectives import stages
+
+HAVE_BETA = ("grpo", "dpo")  # kinds of stage whose loss has a reference model, weighed by beta
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Series:
     caption: str
     metrics: tuple[tuple[str, str, str], ...]
     log: bool = False  # the axis, where any value is above zero
-    older: str = ""  # the metric of runs made before the first of `metrics` was measured
+    older: str = ""  # the metric that runs have from before the first of `metrics` was logged
 
 
 TRAINING = (
@@ -135,7 +138,7 @@ def draw(table: pd.DataFrame, series: Series, palette: Mapping[str, str]) -> Fig
             if len(series.metrics) < 3:
                 low, high = seeds.min(axis=1), seeds.max(axis=1)
                 axis.fill_between(seeds.index, low, high, color=colour, alpha=0.15, lw=0)
-            if len(series.metrics) == 1:  # with two, the lines of seeds cannot be told apart
+            if len(series.metrics) == 1:  # the lines of two metrics' seeds would look alike
                 axis.plot(seeds.index, seeds, color=colour, lw=0.5, alpha=0.45, ls=line)
             axis.plot(seeds.index, seeds.mean(axis=1), color=colour, lw=1.8, ls=line, label=label or None)
         if any(label for _, label, _ in series.metrics) and arm == arms[0]:
@@ -147,7 +150,7 @@ def draw(table: pd.DataFrame, series: Series, palette: Mapping[str, str]) -> Fig
 
 
 def of_rl(table: pd.DataFrame, by: str = "reward") -> pd.DataFrame:
-    """The curves of stages that log `by`; those of one arm end to end, steps and samples counted on."""
+    """The curves of stages that log `by`; an arm's stages are joined, their steps and samples counted on."""
     logged = table[table.step.notna()]
     parts = []
     for _, rows in logged.groupby("arm", sort=False):
@@ -164,7 +167,7 @@ def of_rl(table: pd.DataFrame, by: str = "reward") -> pd.DataFrame:
 
 
 def distance(run: Run) -> str:
-    """The end of the caption of `kl`: PPO's is a completion's, that of the others a token's."""
+    """The end of the caption of `kl`: its unit, which differs between PPO and the others."""
     kinds = {run.graph.config(node)["run"] for node in run.all_nodes() if node.kind == "stage"}
     if {"ppo", "grpo"} <= kinds:
         return ", in nats: per completion of PPO, per token of GRPO."
@@ -172,11 +175,11 @@ def distance(run: Run) -> str:
 
 
 def reference(run: Run) -> str:
-    """What the KL divergence is measured to, by the first arm's config; empty where no stage has one."""
+    """Which reference the KL divergence is measured to, in the first arm; empty where no stage has one."""
     for node in stages(run, run.arms[0], run.seeds[0]):
-        args = run.graph.config(node)["args"]
-        if args.get("beta"):
-            every = reference_every(args)
+        config = run.graph.config(node)
+        if config["run"] in HAVE_BETA and argument(config, "beta"):
+            every = reference_every(config)
             follows = f"follows the policy every {every} steps"
             return f" The reference {follows if every else 'is the model that training started from'}."
     return ""

@@ -1,76 +1,17 @@
-"""What stages `ppo` and `dpo` minimise, in the columns of the table of objectives."""
+"""What a stage minimises, by its resolved config: its row in the table of objectives.
 
-from collections.abc import Iterator, Mapping
+An argument that the recipe leaves out has the default of the stage's config class.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from analysis.numbers.means import DASH
+from analysis.numbers.settings import argument
 from recipes.objectives.loss_types import CLIPPED
 
-
-def ppo(config: Mapping[str, Any]) -> dict[str, str]:
-    """One row, from the resolved config; defaults are those of recipes/trainers/ppo_config.py."""
-    args = config["args"]
-    low, accumulate = args.get("epsilon", 0.2), args.get("gradient_accumulation_steps", 1)
-    size = args.get("per_device_train_batch_size", 8)
-    slices = args.get("steps_per_generation") or args.get("generation_batch_size", size * accumulate) // size
-    return {
-        "objective": "ppo-ptx" if (config.get("ptx") or {}).get("coefficient") else "ppo",
-        "mean over": "all tokens of a step",
-        "advantage": f"GAE, gamma {args.get('gamma', 1.0):g}, lambda {args.get('lam', 0.95):g}",
-        "over std": "rollout" if args.get("whiten_advantages", True) else "no",
-        "ratio": "token",
-        "clip range": f"{1 - low:.6g} {DASH} {1 + args.get('epsilon_high', low):.6g}",
-        "KL": _kl_of_ppo(args),
-        "updates per rollout": f"{slices * args.get('num_iterations', 1) / accumulate:g}",
-        "group size": str(args.get("num_generations", 1)),
-        "learning rate": f"{args.get('learning_rate', 1e-6):g}",
-        "also": "; ".join(_also_of_ppo(config)),
-    }
-
-
-def dpo(config: Mapping[str, Any]) -> dict[str, str]:
-    """One row; what a loss on given pairs does not have is a dash."""
-    args = config["args"]
-    losses = args.get("loss_type", "sigmoid")
-    nothing = ("advantage", "over std", "ratio", "clip range", "updates per rollout", "group size")
-    return {
-        "objective": f"dpo, {losses if isinstance(losses, str) else ' + '.join(losses)}",
-        "mean over": "pairs",
-        **dict.fromkeys(nothing, DASH),
-        "KL": f"beta {args.get('beta', 0.1):g}",
-        "learning rate": f"{args.get('learning_rate', 1e-6):g}",
-        "also": f"pairs: {config.get('pairs', 'all')}, {args.get('optim', 'adamw')}",
-    }
-
-
-def _kl_of_ppo(args: Mapping[str, Any]) -> str:
-    coefficient = args.get("kl_coef", 0.05)
-    if not coefficient:
-        return "none"
-    target = args.get("kl_target")
-    return f"{coefficient:g} k1 in the reward" + (f", adapted to {target:g} nats" if target else "")
-
-
-def _also_of_ppo(config: Mapping[str, Any]) -> Iterator[str]:
-    args, rewards = config["args"], config.get("rewards", {})
-    rewarded = [name for name, weight in rewards.items() if weight]
-    yield f"rewarded by {', '.join(name.replace('_', ' ') for name in rewarded) or 'nothing'}"
-    if config.get("ensemble") == "worst":
-        yield "the worst of its members"
-    start = config.get("critic") or ("reward_model" if "reward_model" in rewards else "policy")
-    clipped = args.get("cliprange_value", 0.2)
-    clip = f", clipped at {clipped:g}" if clipped else ""
-    yield f"critic from {start.replace('_', ' ')}, loss x {args.get('vf_coef', 0.1):g}{clip}"
-    if args.get("whiten_rewards"):
-        yield "rewards whitened"
-    if args.get("missing_eos_penalty"):
-        yield f"{args['missing_eos_penalty']:g} less without an end"
-    if args.get("missing_eos_score") is not None:
-        yield f"score {args['missing_eos_score']:g} without an end"
-    if coefficient := (config.get("ptx") or {}).get("coefficient"):
-        yield f"pretraining loss x {coefficient:g}"
-
-
+Config = Mapping[str, Any]
 NORMALISERS = {  # loss_type -> what a loss is a mean of
     "grpo": "tokens of each completion, then completions",
     "dapo": "all tokens of a step",
@@ -79,8 +20,6 @@ NORMALISERS = {  # loss_type -> what a loss is a mean of
     "cispo": "all tokens of a step",
     "luspo": "completions, each times its length",
 }
-
-
 ADVANTAGES = {
     "leave_one_out": "r - mean of the others",
     "moving_average": "r - mean of earlier r",
@@ -92,115 +31,6 @@ ADVANTAGES = {
     "normalized": "r - group mean",
     "max": "r where it is the largest, else 0",
 }
-
-
-def _clip(config: Mapping[str, Any]) -> tuple[float, float] | None:
-    args = config["args"]
-    if config["run"] == "policy_gradient":
-        bound = args.get("epsilon", 0.01)
-        return (1 - bound, 1 + bound) if args["loss"] == "clipped" else None
-    if config.get("importance_ratio") == "none":
-        return None
-    if config["run"] == "dpo":
-        return None
-    low, loss = args.get("epsilon", 0.2), args.get("loss_type", "dapo")
-    high = args.get("epsilon_high", low)
-    if loss == "cispo":
-        return (0.0, high)  # the largest weight itself
-    return (max(1 - low, 0.0), 1 + high) if loss in CLIPPED else None
-
-
-def _grpo(config: Mapping[str, Any]) -> dict[str, str]:
-    args = config["args"]
-    advantage = config.get("advantage")
-    scaled = args.get("scale_rewards", "group")
-    own = advantage not in (None, "process")
-    size, accumulate = args.get("per_device_train_batch_size", 8), args.get("gradient_accumulation_steps", 1)
-    slices = args.get("steps_per_generation") or args.get("generation_batch_size", size * accumulate) // size
-    loss = args.get("loss_type", "dapo")
-    return {
-        "objective": name(config),
-        "loss_type": loss,
-        "mean over": NORMALISERS.get(loss, DASH),
-        "advantage": ADVANTAGES.get(advantage or "centered", str(advantage)),
-        "over std": "no" if own or str(scaled).lower() in ("none", "false") else str(scaled),
-        "ratio": _ratio(config),
-        "clip range": _range(_clip(config)),
-        "KL": _kl(args),
-        "updates per rollout": f"{slices * args.get('num_iterations', 1) / accumulate:g}",
-        "group size": str(args.get("num_generations", 8)),
-        "learning rate": f"{args.get('learning_rate', 1e-6):g}",
-        "also": "; ".join(_also(config)) or DASH,
-    }
-
-
-def _ratio(config: Mapping[str, Any]) -> str:
-    named = {"none": "none", "sequence_token": "sequence, gradient by token"}
-    level = config["args"].get("importance_sampling_level", "token")
-    return named.get(config.get("importance_ratio", ""), str(level))
-
-
-def _range(clip: tuple[float, float] | None) -> str:
-    return f"{clip[0]:.6g} {DASH} {clip[1]:.6g}" if clip else "none"
-
-
-def _kl(args: Mapping[str, Any]) -> str:
-    if not args.get("beta"):
-        return "none"
-    estimator = "k3 x ratio" if args.get("use_bias_correction_kl", True) else "k3"
-    every = reference_every(args)
-    return f"{args['beta']:g} {estimator}" + (f", new reference every {every} steps" if every else "")
-
-
-def reference_every(args: Mapping[str, Any]) -> int | None:
-    """After how many steps the policy becomes the reference; None if never within the run."""
-    every, last = args.get("ref_model_sync_steps", 512), args.get("max_steps", -1)  # TRL's defaults
-    return every if args.get("sync_ref_model") and not 0 < last <= every else None
-
-
-def _also(config: Mapping[str, Any]) -> Iterator[str]:
-    args = config["args"]
-    if config.get("dynamic_sampling"):
-        yield f"dynamic sampling, at most {config['dynamic_sampling']['max_rounds']} rounds"
-    if args.get("mask_truncated_completions"):
-        yield "cut completions masked"
-    if config.get("soft_overlong_cache") and config["rewards"].get("soft_overlong"):
-        yield f"soft overlong punishment in the last {config['soft_overlong_cache']} tokens"
-    if config.get("old_logp_noise"):
-        yield f"noise {config['old_logp_noise']:g} on old log-probabilities"
-    if config.get("replay"):
-        yield f"{config['replay']['share']:.0%} replay, iterations of {config['replay']['every']} steps"
-    if args.get("entropy_coef"):
-        yield f"entropy bonus {args['entropy_coef']:g}"
-    if args.get("delta"):
-        yield f"ratio at most {args['delta']:g}"
-
-
-def _policy_gradient(config: Mapping[str, Any]) -> dict[str, str]:
-    args = config["args"]
-    kl = args.get("kl_coefficient")
-    ratio = "none" if args["loss"] == "naive" else "log / log" if args.get("log_ratio") else "token"
-    return {
-        "objective": f"{args['loss']} {args['delta']}",
-        "advantage": ADVANTAGES[args["delta"]],
-        "over std": "group" if args["delta"] == "normalized" else "no",
-        "ratio": ratio,
-        "clip range": _range(_clip(config)),
-        "KL": f"{kl:g} {args.get('kl_estimator', 'k3')}" if kl else "none",
-        "updates per rollout": str(args["inner_steps"]),
-        "group size": str(args["num_generations"]),
-        "learning rate": f"{args['learning_rate']:g}",
-    }
-
-
-DESCRIBED = {
-    "grpo": _grpo,
-    "policy_gradient": _policy_gradient,
-    "ppo": ppo,
-    "dpo": dpo,
-}
-
-
 PLAIN = {  # advantage -> name in the conformance table, without a ratio
     "moving_average": "reinforce",
     "leave_one_out": "rloo",
@@ -210,16 +40,94 @@ PLAIN = {  # advantage -> name in the conformance table, without a ratio
 }
 
 
-def name(config: Mapping[str, Any]) -> str:
+def grpo(config: Config) -> dict[str, str]:
+    get = partial(argument, config)
+    advantage, scaled, loss = config.get("advantage"), str(get("scale_rewards")), get("loss_type")
+    own = advantage not in (None, "process")
+    return {
+        "objective": name(config),
+        "loss_type": loss,
+        "mean over": NORMALISERS.get(loss, DASH),
+        "advantage": ADVANTAGES.get(advantage or "centered", str(advantage)),
+        "over std": "no" if own or scaled.lower() in ("none", "false") else scaled,
+        "ratio": _ratio(config),
+        "clip range": _range(clip_bounds(config)),
+        "KL": _kl(config),
+        "updates per rollout": _updates(config),
+        "group size": str(get("num_generations")),
+        "learning rate": f"{get('learning_rate'):g}",
+        "also": "; ".join(_also(config)) or DASH,
+    }
+
+
+def policy_gradient(config: Config) -> dict[str, str]:
+    get = partial(argument, config)
+    args, kl = config["args"], get("kl_coefficient")
+    ratio = "none" if args["loss"] == "naive" else "log / log" if get("log_ratio") else "token"
+    return {
+        "objective": f"{args['loss']} {args['delta']}",
+        "advantage": ADVANTAGES[args["delta"]],
+        "over std": "group" if args["delta"] == "normalized" else "no",
+        "ratio": ratio,
+        "clip range": _range(clip_bounds(config)),
+        "KL": f"{kl:g} {get('kl_estimator')}" if kl else "none",
+        "updates per rollout": str(args["inner_steps"]),
+        "group size": str(args["num_generations"]),
+        "learning rate": f"{args['learning_rate']:g}",
+    }
+
+
+def ppo(config: Config) -> dict[str, str]:
+    get = partial(argument, config)
+    return {
+        "objective": "ppo-ptx" if (config.get("ptx") or {}).get("coefficient") else "ppo",
+        "mean over": "all tokens of a step",
+        "advantage": f"GAE, gamma {get('gamma'):g}, lambda {get('lam'):g}",
+        "over std": "rollout" if get("whiten_advantages") else "no",
+        "ratio": "token",
+        "clip range": _range(clip_bounds(config)),
+        "KL": _kl_of_ppo(config),
+        "updates per rollout": _updates(config),
+        "group size": str(get("num_generations")),
+        "learning rate": f"{get('learning_rate'):g}",
+        "also": "; ".join(_also_of_ppo(config)),
+    }
+
+
+def dpo(config: Config) -> dict[str, str]:
+    """What a loss on given pairs does not have is a dash."""
+    get = partial(argument, config)
+    losses = get("loss_type")
+    optimiser = config["args"].get("optim", "adamw")  # the default: AdamW, named by the version of torch
+    absent = ("advantage", "over std", "ratio", "clip range", "updates per rollout", "group size")
+    return {
+        "objective": f"dpo, {losses if isinstance(losses, str) else ' + '.join(losses)}",
+        "mean over": "pairs",
+        **dict.fromkeys(absent, DASH),
+        "KL": f"beta {get('beta'):g}",
+        "learning rate": f"{get('learning_rate'):g}",
+        "also": f"pairs: {config.get('pairs', 'all')}, {optimiser}",
+    }
+
+
+DESCRIBED: dict[str, Callable[[Config], dict[str, str]]] = {  # kind of stage -> its row
+    "grpo": grpo,
+    "policy_gradient": policy_gradient,
+    "ppo": ppo,
+    "dpo": dpo,
+}
+
+
+def name(config: Config) -> str:
     """The objective of a `grpo` stage's resolved config, as the conformance table calls it."""
-    args, advantage, ratio = config["args"], config.get("advantage"), config.get("importance_ratio")
-    loss = args.get("loss_type", "dapo")  # TRL's default
+    get = partial(argument, config)
+    advantage, ratio, loss = config.get("advantage"), config.get("importance_ratio"), get("loss_type")
     if ratio == "none":
         return PLAIN.get(advantage or "", f"{advantage or loss}, no ratio")
     if ratio == "sequence_token":
         return "gspo-token"
     noise = "-noise" if config.get("old_logp_noise") else ""
-    if args.get("importance_sampling_level") == "sequence":
+    if get("importance_sampling_level") == "sequence":
         return "gspo" + noise
     if advantage == "process":
         return "grpo-process"
@@ -229,5 +137,99 @@ def name(config: Mapping[str, Any]) -> str:
         return "dapo-dynamic"
     if loss != "grpo":
         return loss
-    kl = "-kl" if args.get("beta") else ""
-    return "grpo" + (noise or kl or ("-overlong" if args.get("mask_truncated_completions") else ""))
+    kl = "-kl" if get("beta") else ""
+    return "grpo" + (noise or kl or ("-overlong" if get("mask_truncated_completions") else ""))
+
+
+def clip_bounds(config: Config) -> tuple[float, float] | None:
+    """The ratios at which the loss clips, 0: never; None where nothing is clipped."""
+    if config["run"] == "dpo" or config.get("importance_ratio") == "none":
+        return None
+    low = argument(config, "epsilon")
+    if config["run"] == "policy_gradient":
+        return (1 - low, 1 + low) if config["args"]["loss"] == "clipped" else None
+    high = argument(config, "epsilon_high")
+    high = low if high is None else high
+    loss = argument(config, "loss_type")
+    if config["run"] == "grpo" and loss == "cispo":
+        return (0.0, high)  # the largest weight itself
+    return (max(1 - low, 0.0), 1 + high) if config["run"] == "ppo" or loss in CLIPPED else None
+
+
+def reference_every(config: Config) -> int | None:
+    """After how many steps the policy becomes the reference; None if never within the run."""
+    get = partial(argument, config)
+    every, last = get("ref_model_sync_steps"), get("max_steps")
+    return every if get("sync_ref_model") and not 0 < last <= every else None
+
+
+def _updates(config: Config) -> str:
+    """Optimizer steps that are made with one rollout."""
+    get = partial(argument, config)
+    size, accumulate = get("per_device_train_batch_size"), get("gradient_accumulation_steps")
+    slices = get("steps_per_generation")
+    slices = slices or (get("generation_batch_size") or size * accumulate) // size
+    return f"{slices * get('num_iterations') / accumulate:g}"
+
+
+def _ratio(config: Config) -> str:
+    named = {"none": "none", "sequence_token": "sequence, gradient by token"}
+    return named.get(config.get("importance_ratio", ""), str(argument(config, "importance_sampling_level")))
+
+
+def _range(bounds: tuple[float, float] | None) -> str:
+    return f"{bounds[0]:.6g} {DASH} {bounds[1]:.6g}" if bounds else "none"
+
+
+def _kl(config: Config) -> str:
+    beta = argument(config, "beta")
+    if not beta:
+        return "none"
+    estimator = "k3 x ratio" if argument(config, "use_bias_correction_kl") else "k3"
+    every = reference_every(config)
+    return f"{beta:g} {estimator}" + (f", new reference every {every} steps" if every else "")
+
+
+def _kl_of_ppo(config: Config) -> str:
+    coefficient, target = argument(config, "kl_coef"), argument(config, "kl_target")
+    if not coefficient:
+        return "none"
+    return f"{coefficient:g} k1 in the reward" + (f", adapted to {target:g} nats" if target else "")
+
+
+def _also(config: Config) -> Iterator[str]:
+    get = partial(argument, config)
+    if config.get("dynamic_sampling"):
+        yield f"dynamic sampling, at most {config['dynamic_sampling']['max_rounds']} rounds"
+    if get("mask_truncated_completions"):
+        yield "cut completions masked"
+    if config.get("soft_overlong_cache") and config["rewards"].get("soft_overlong"):
+        yield f"soft overlong punishment in the last {config['soft_overlong_cache']} tokens"
+    if config.get("old_logp_noise"):
+        yield f"noise {config['old_logp_noise']:g} on old log-probabilities"
+    if config.get("replay"):
+        yield f"{config['replay']['share']:.0%} replay, iterations of {config['replay']['every']} steps"
+    if get("entropy_coef"):
+        yield f"entropy bonus {get('entropy_coef'):g}"
+    if get("delta"):
+        yield f"ratio at most {get('delta'):g}"
+
+
+def _also_of_ppo(config: Config) -> Iterator[str]:
+    get = partial(argument, config)
+    rewards = config.get("rewards", {})
+    rewarded = [name for name, weight in rewards.items() if weight]
+    yield f"rewarded by {', '.join(name.replace('_', ' ') for name in rewarded) or 'nothing'}"
+    if config.get("ensemble") == "worst":
+        yield "the worst of its members"
+    start = config.get("critic") or ("reward_model" if "reward_model" in rewards else "policy")
+    clip = f", clipped at {get('cliprange_value'):g}" if get("cliprange_value") else ""
+    yield f"critic from {start.replace('_', ' ')}, loss x {get('vf_coef'):g}{clip}"
+    if get("whiten_rewards"):
+        yield "rewards whitened"
+    if get("missing_eos_penalty"):
+        yield f"{get('missing_eos_penalty'):g} less without an end"
+    if get("missing_eos_score") is not None:
+        yield f"score {get('missing_eos_score'):g} without an end"
+    if coefficient := (config.get("ptx") or {}).get("coefficient"):
+        yield f"pretraining loss x {coefficient:g}"

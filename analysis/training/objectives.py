@@ -1,44 +1,37 @@
-"""Which loss was really run: the objective of each arm's RL stage by its resolved config, and how exact."""
+"""Which loss each arm's RL stages minimised, by their resolved configs, and how exactly it is the paper's."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 
 from analysis.numbers.means import DASH
 from analysis.numbers.run import Run
-from analysis.training.loss_settings import DESCRIBED, _clip, name
+from analysis.training.loss_settings import DESCRIBED, clip_bounds, name
 from recipes.spec.graph import Node
 
 RL = ("grpo", "policy_gradient", "ppo", "dpo")  # stage kinds
 CONFORMANCE = "results/published/conformance.csv"
 
 
-def stages(run: Run, arm: str, seed: int) -> Iterator[Node]:
+def stages(run: Run, arm: str, seed: int) -> list[Node]:
     """The owners of an arm's RL stages, upstream first."""
-    for node in run.nodes(arm, seed):
-        if node.kind == "stage" and run.graph.config(node)["run"] in RL:
-            yield node
-
-
-def _own(run: Run, arm: str) -> Iterator[Node]:
-    """The arm's stages of this recipe."""
-    return (n for n in run.nodes(arm, run.seeds[0]) if n.kind == "stage" and n.recipe == run.name)
+    return run.stages(arm, seed, *RL)
 
 
 def clip_range(run: Run, arm: str) -> tuple[float, float] | None:
     """The ratios at which the last RL stage of an arm clips, 0: never; None where nothing is clipped."""
-    nodes = list(stages(run, arm, run.seeds[0]))
-    return _clip(run.graph.config(nodes[-1])) if nodes else None
+    nodes = stages(run, arm, run.seeds[0])
+    return clip_bounds(run.graph.config(nodes[-1])) if nodes else None
 
 
 def optimised(run: Run) -> pd.DataFrame:
     """One row an arm and RL stage, with what defines its loss; empty where no arm has such a stage."""
     rows: list[dict[str, str]] = []
     for arm in run.arms:
-        nodes = list(stages(run, arm, run.seeds[0]))
+        nodes = stages(run, arm, run.seeds[0])
         if not nodes:
-            kinds = dict.fromkeys(run.graph.config(node)["run"] for node in _own(run, arm))
+            own = (node for node in run.stages(arm, run.seeds[0]) if node.recipe == run.name)
+            kinds = dict.fromkeys(run.graph.config(node)["run"] for node in own)
             rows.append({"arm": arm, "objective": ", ".join(kinds)})
         for node in nodes:
             config = run.graph.config(node)
@@ -52,7 +45,7 @@ def optimised(run: Run) -> pd.DataFrame:
 
 
 def grouped(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same with one row for all arms that minimise one loss."""
+    """The same, with one row for all arms that minimise the same loss."""
     if not len(frame):
         return frame
     settings = [column for column in frame.columns if column != "arm"]

@@ -1,4 +1,4 @@
-"""How far importance ratios left 1: the stages' ratios.csv, one panel an arm."""
+"""How far importance ratios went from 1: the stages' ratios.csv, one panel an arm."""
 
 import math
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ LEVELS = {"token": "-", "sequence": "--"}
 
 
 def read(run: Run, arm: str) -> pd.DataFrame:
-    """The histograms of an arm's stages and seeds added up: columns level, low, high, count; maybe empty.
+    """Sum of the histograms of an arm's stages and seeds: columns level, low, high, count; empty without any.
 
     Bins are of the log ratio, [low, high).
     """
@@ -31,12 +31,12 @@ def read(run: Run, arm: str) -> pd.DataFrame:
 
 def draw(run: Run, palette: Mapping[str, str]) -> Figure | None:
     """Share of token and of sequence ratios in each bin, log scales; dotted: the arm's clip range."""
-    found = {arm: counts for arm in run.arms if len(counts := read(run, arm)) and counts["count"].sum()}
-    if not found:
+    by_arm = {arm: counts for arm in run.arms if len(counts := read(run, arm)) and counts["count"].sum()}
+    if not by_arm:
         return None
-    figure, axes = panels(list(found))
+    figure, axes = panels(list(by_arm))
     reach, shares = [1e-6], []
-    for arm, counts in found.items():
+    for arm, counts in by_arm.items():
         axes[arm].set_title(arm)
         for level, line in LEVELS.items():
             part = counts[counts.level == level].sort_values("low")
@@ -51,9 +51,9 @@ def draw(run: Run, palette: Mapping[str, str]) -> Figure | None:
         for bound in filter(None, clip_range(run, arm) or ()):
             axes[arm].axvline(math.log(bound), color="#333333", lw=1, ls=":")
             reach.append(abs(math.log(bound)))
-    first = axes[next(iter(found))]
+    first = axes[next(iter(by_arm))]
     first.legend(fontsize=9, loc="best", handlelength=1.8)
-    least = min((abs(x) for x in _edges(found) if x), default=1e-6)
+    least = min((abs(x) for x in _edges(by_arm) if x), default=1e-6)
     first.set_xscale("symlog", linthresh=least, linscale=0.5)
     most = math.ceil(math.log10(max(reach)) + 0.05)
     first.set_xlim(-(10.0**most), 10.0**most)
@@ -72,5 +72,5 @@ def _power(sign: int, power: int) -> str:
     return ("" if sign > 0 else MINUS) + (f"{10.0**power:g}" if -3 <= power <= 2 else f"1e{power}")
 
 
-def _edges(found: Mapping[str, pd.DataFrame]) -> np.ndarray:
-    return np.unique(np.concatenate([counts.low.to_numpy() for counts in found.values()]))
+def _edges(by_arm: Mapping[str, pd.DataFrame]) -> np.ndarray:
+    return np.unique(np.concatenate([counts.low.to_numpy() for counts in by_arm.values()]))

@@ -1,35 +1,35 @@
 """Verdicts: is what the paper says true of this run?
 
-A claim was written before the run: d = `of` - `against` (or `of` alone) in a `metric` (or the one less the
-other's `against_metric`), a direction and a margin m >= 0.
+A claim was written before the run. It names a difference d = `of` - `against` (or `of` alone) in a `metric`
+(of `against` maybe in another, `against_metric`), a direction and a margin m >= 0.
 
     higher:  d > m          lower:  d < -m          equal:  |d| < m
 
-The differences are paired by seed; their mean has a 95% bootstrap interval (statistics.interval).
+The differences are paired by seed; their mean has a 95% bootstrap interval (statistics.intervals).
 
     reproduced      every value in the interval satisfies the claim, and so says the claim's own test
     contradicted    no value in the interval satisfies it, and so says the test of its opposite
     inconclusive    neither
 
-The tests are one-sided paired t tests, of `equal` TOST (analysis.hypotheses). Holm's correction makes their
-p-values those of a recipe's claims together: over all claims that were tested, once for the tests of the
-claims and once for those of their opposites. So the chance that any claim is wrongly called reproduced is at
-most 5%, and as much for contradicted, however many claims there are. Interval and test must agree because
-each has a blind spot: a bootstrap of few seeds cannot see beyond their range, and a t test trusts that the
-differences are nearly normal; its side is one of 5% where the interval's is one of 2.5%, so that for a claim
-that stands alone the interval is what decides.
+The tests are one-sided paired t tests; for `equal` TOST (statistics.hypotheses). Holm's correction is made
+over all claims of the recipe that were tested, once for the tests of the claims and once for the tests of
+their opposites. So the chance that any claim is wrongly called reproduced is at most 5%, however many claims
+there are; the same holds for contradicted. Interval and test must agree because each has a blind spot: a
+bootstrap of few seeds cannot see beyond their range, and a t test supposes that the differences are nearly
+normal. The test has 5% on its one side, the interval 2.5% on each of two: for a claim that stands alone the
+interval is the stricter.
 
-So an effect in the claimed direction but surely smaller than the margin *contradicts* the claim; the note
-then says that the direction holds. Below 5 seeds nothing is decided, and nothing corrected: by the interval
+An effect in the claimed direction but surely smaller than the margin *contradicts* the claim; the note then
+says that the direction holds. Below 5 seeds nothing is decided and nothing is corrected: by the interval
 alone, `reproduced` becomes `supported so far` and `contradicted` becomes `opposed so far`. With one seed
 there is no interval, and the single difference is judged in its place. What was not run is `not tested`,
 with the reason, never an error.
 
-Differences of a level that some runs never reached are known from one side only (analysis.pairs). A verdict
+Where some runs never reached a level, a difference is known from one side only (verdicts.pairs). A verdict
 that the other side could overturn is not given: its p-value is 1.
 
-Seeds count as independent only if at least one side was made anew: seeds that share both artefacts (a stage
-pinned to one seed) count once.
+Seeds count as independent only if at least one side was trained anew: seeds that share both artefacts (a
+stage pinned to one seed) count once.
 """
 
 import math
@@ -59,7 +59,7 @@ FAILED = ("contradicted", "opposed so far")
 
 
 class PValues(NamedTuple):
-    """Of the claim's test and of that of its opposite, each alone and among all claims; nan for no test."""
+    """p-values of the claim's test and of its opposite's, also corrected; nan where there is no test."""
 
     p: float
     p_holm: float
@@ -69,7 +69,7 @@ class PValues(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """One judged claim. Numbers are nan where there is nothing to say; `differences` goes with `seeds`."""
+    """One judged claim. Numbers are nan where there are none; `differences` are in the order of `seeds`."""
 
     id: str
     says: str
@@ -89,8 +89,8 @@ class Verdict:
     p_opposite_holm: float
     verdict: str
     agree: int  # seeds whose own difference satisfies the claim
-    needed: int | None  # seeds for a decision; None: decided, cannot be said, or more than 1000
-    detectable: float  # smallest effect these seeds would find with 80% power, at Holm's first step
+    needed: int | None  # seeds for a decision; None: decided already, unknown, or more than 1000
+    detectable: float  # smallest effect that these seeds find with 80% power, at Holm's first step
     seeds: tuple[int, ...]
     differences: tuple[float, ...]
     note: str
@@ -107,11 +107,11 @@ class Verdict:
 
     @property
     def p_decisive(self) -> float:
-        """The corrected p-value that the verdict rests on: of the claim, or of its opposite if it failed."""
+        """The corrected p-value behind the verdict: of the claim, or of its opposite if the claim failed."""
         return self.p_opposite_holm if self.verdict in FAILED else self.p_holm
 
 
-NUMBERS = ("mean", "low", "high", "needed", "detectable", *PValues._fields)  # where there are any
+NUMBERS = ("mean", "low", "high", "needed", "detectable", *PValues._fields)  # columns that may be empty
 
 
 def satisfies(d: float, direction: str, margin: float) -> bool:
@@ -144,21 +144,16 @@ def judge_all(
 ) -> list[Verdict]:
     """Every claim's verdict, in the recipe's order, from the tidy table of what was asked for."""
     wanted, stated = list(seeds), list(claims)
-    found = [pairs(claim, table, scale, wanted) for claim in stated]
-    tests = [_tests(claim, paired) for claim, paired in zip(stated, found, strict=True)]
+    paired = [pairs(claim, table, scale, wanted) for claim in stated]
+    tests = [_tests(claim, one) for claim, one in zip(stated, paired, strict=True)]
     own, opposite = ([test[side] for test in tests] for side in (0, 1))
     p = [PValues(*values) for values in zip(own, holm(own), opposite, holm(opposite), strict=True)]
     k = sum(not math.isnan(value) for value in own)
-    return [_verdict(*judged, k) for judged in zip(stated, found, p, strict=True)]
-
-
-def judge(claim: dict[str, Any], table: pd.DataFrame, scale: str, seeds: Iterable[int]) -> Verdict:
-    """The verdict on a claim that stands alone."""
-    return judge_all([claim], table, scale, seeds)[0]
+    return [_verdict(*judged, k) for judged in zip(stated, paired, p, strict=True)]
 
 
 def _tests(claim: dict[str, Any], paired: Pairs) -> tuple[float, float]:
-    """Of the claim and of its opposite, uncorrected; 1 for what the differences' unknown side forbids."""
+    """p-values of the claim and of its opposite, uncorrected; 1 where the unknown side could overturn it."""
     d, direction, margin = paired.differences, claim["direction"], float(claim["margin"])
     if len(d) < 2:
         return math.nan, math.nan
@@ -221,12 +216,12 @@ def _verdict(claim: dict[str, Any], paired: Pairs, p: PValues, k: int) -> Verdic
 
 
 def tail(k: int) -> float:
-    """Level at which one of k claims is decided whatever the others say: the interval's or Holm's first."""
+    """Level that decides one of k claims whatever the others are: the interval's or Holm's first."""
     return min(TAIL, ALPHA / max(k, 1))
 
 
 def _conclude(by_interval: str, p: PValues, n: int, k: int, doubts: tuple[bool, bool]) -> tuple[str, str]:
-    """The verdict, and why it is not the interval's."""
+    """The verdict, and the reason where it is not what the interval says."""
     if by_interval not in SO_FAR:
         return by_interval, ""
     doubt, alone, among = doubts[0], p.p, p.p_holm
@@ -277,6 +272,6 @@ def read(path: Path) -> list[Verdict]:
 
 
 def tally(verdicts: Iterable[Verdict]) -> dict[str, int]:
-    """How many claims got each verdict, in the order of VERDICTS, without the zeros."""
-    found = [v.verdict for v in verdicts]
-    return {name: found.count(name) for name in VERDICTS if name in found}
+    """How many claims got each verdict, in the order of VERDICTS; verdicts that no claim got are left out."""
+    given = [v.verdict for v in verdicts]
+    return {name: given.count(name) for name in VERDICTS if name in given}

@@ -1,11 +1,10 @@
-"""The verdicts as a reader sees them, a row a claim."""
+"""The table of verdicts, a row a claim."""
 
-import math
 from collections.abc import Iterable
 
 import pandas as pd
 
-from analysis.numbers.means import DASH, MINUS, number, shown
+from analysis.numbers.means import DASH, MINUS, number, p_value, shown
 from analysis.verdicts import claims
 
 
@@ -15,13 +14,6 @@ def holds_when(verdict: claims.Verdict) -> str:
     if verdict.direction == "equal":
         return f"|d| < {margin:g}"
     return f"d > {margin:g}" if verdict.direction == "higher" else f"d < {-margin or 0:g}".replace("-", MINUS)
-
-
-def p_value(p: float) -> str:
-    """`p = 0.028`, `p < 0.001`; empty for none."""
-    if math.isnan(p):
-        return ""
-    return f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
 
 
 def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:

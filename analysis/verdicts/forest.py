@@ -1,4 +1,4 @@
-"""The forest of verdicts: a row a claim, each on its own scale."""
+"""The forest of verdicts: one row a claim, each on a scale of its own."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ LETTER = 0.086  # inches of a bold letter of 10 points, about
 
 
 def draw(verdicts: Sequence[Verdict]) -> Figure | None:
-    """The tested claims' paired differences, over the range where the claim holds."""
+    """The paired differences of each tested claim; the range where the claim holds is shaded."""
     tested = [v for v in verdicts if v.n]
     if not tested:
         return None
@@ -55,8 +55,8 @@ def draw(verdicts: Sequence[Verdict]) -> Figure | None:
     return figure
 
 
-def said(verdicts: Sequence[Verdict]) -> str:
-    """The same in words."""
+def alt_text(verdicts: Sequence[Verdict]) -> str:
+    """Each tested claim with its difference and verdict."""
     return "; ".join(f"{v.id} {shown(v.estimate, v.metric)}, {v.verdict}" for v in verdicts if v.n)
 
 

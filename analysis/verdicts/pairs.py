@@ -1,11 +1,11 @@
 """The differences that a claim is judged by: `of` less `against`, paired by seed, or why there are none.
 
-A claim on `updates_to/` or `samples_to/` may meet runs that never reached the level. Both sides then stop at
-the smaller budget of the two: a run that had not reached the level by then counts as that budget (the
+In a claim on `updates_to/` or `samples_to/` some runs may never have reached the level. Both sides then stop
+at the smaller budget of the two: a run that had not reached the level by then counts as that budget (the
 restricted time of survival analysis, Royston & Parmar 2013), so that no arm gains by a longer run or by
-giving up. Such a difference is one-sided: the true one is at least it where `of` did not arrive, at most it
-where `against` did not. Both are remembered, for no verdict may rest on the side that is unknown. Where
-neither arrived nothing is known, and the seed is left out.
+giving up. Such a difference is a bound: the true one is at least as large where `of` did not reach the level,
+at most as large where `against` did not. Pairs keeps both facts, because no verdict may depend on the unknown
+side. Where neither reached it nothing is known, and the seed is left out.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ DEPARTURE = "max/ratio_deviation"
 
 @dataclass(frozen=True)
 class Pairs:
-    """One difference a seed; `at_least`, `at_most`: some true differences are larger, smaller than told."""
+    """One difference a seed; `at_least` (`at_most`): some true differences may be larger (smaller)."""
 
     seeds: tuple[int, ...] = ()
     differences: tuple[float, ...] = ()
@@ -41,21 +41,21 @@ def pairs(claim: dict[str, Any], table: pd.DataFrame, scale: str, seeds: Iterabl
     sides = [(claim["of"], claim["metric"])]
     if claim.get("against"):
         sides.append((claim["against"], claim.get("against_metric", claim["metric"])))
-    reason = next((found for at, metric in sides if (found := _absent(table, at, metric))), "")
+    reason = next((why for at, metric in sides if (why := _absent(table, at, metric))), "")
     if not reason and claim.get("needs") == "ratio":
         arms = dict.fromkeys(at.partition("/")[0] for at, _ in sides)
-        reason = next((found for arm in arms if (found := _still(table, arm))), "")
+        reason = next((why for arm in arms if (why := _still(table, arm))), "")
     if reason:
         return Pairs(notes=(reason,))
     return _subtract(table, sides, list(seeds))
 
 
 def _subtract(table: pd.DataFrame, sides: list[tuple[str, str]], seeds: list[int]) -> Pairs:
-    found = [_side(table, at, metric) for at, metric in sides]
+    measured_sides = [_side(table, at, metric) for at, metric in sides]
     if len({budget_of(metric) or metric for _, metric in sides}) == 1:  # one unit: one budget for both
-        least = pd.concat([side.budget for side in found], axis=1).min(axis=1, skipna=False)
-        found = [side.assign(budget=least.reindex(side.index)) for side in found]
-    of, against = _stopped(found[0]), _stopped(found[-1])
+        least = pd.concat([side.budget for side in measured_sides], axis=1).min(axis=1, skipna=False)
+        measured_sides = [side.assign(budget=least.reindex(side.index)) for side in measured_sides]
+    of, against = _stopped(measured_sides[0]), _stopped(measured_sides[-1])
     if len(sides) == 1:
         against = of.assign(value=0.0, source="", late=False)
     columns = {"d": of.value - against.value, "source": of.source + " " + against.source}
@@ -83,10 +83,10 @@ def _subtract(table: pd.DataFrame, sides: list[tuple[str, str]], seeds: list[int
 
 
 def _side(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
-    """Columns value, source, budget by seed; a metric that is no `…_to/` has no budget."""
-    found = measured(table, at, metric)[["value", "source"]]
+    """Columns value, source, budget by seed; only metrics `…_to/` have a budget."""
+    numbers = measured(table, at, metric)[["value", "source"]]
     budget = budget_of(metric)
-    return found.assign(budget=measured(table, at, budget).value if budget else np.nan)
+    return numbers.assign(budget=measured(table, at, budget).value if budget else np.nan)
 
 
 def _stopped(side: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from analysis.numbers.table import measured
 from analysis.preferences import contenders
 
 OTHER_SCALE = "different scale: not comparable in level"
-# what an entry with `of` and `against` is: metric -> table of preferences.TABLES and its column
+# metric of an entry with `of` and `against` -> table of preferences.TABLES, and columns: value, low, high
 PAIRED = {
     "win_rate": ("win_rates", "win_rate", "low", "high"),
     "length_controlled": ("length_controlled", *(f"gold/controlled{end}" for end in ("", "_low", "_high"))),
@@ -22,11 +22,11 @@ NOTHING = Mean(math.nan, math.nan, math.nan, 0, "")
 PLAIN = {"win_rate": "win rate", "length_controlled": "length-controlled win rate"}
 
 
-def table_of(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def beside(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The paper's numbers beside ours in the same unit, and whether their levels can be compared.
 
-    Ours is another metric at another scale: an entry with `scales` is shown at those. `numbers` are final();
-    `paired` has the tables of win rates by their names in preferences.TABLES.
+    An entry with `scales` is shown at those alone: elsewhere our metric is another. `paired` has the tables
+    of win rates by name (preferences.TABLES).
     """
     rows, names = [], _names(run, numbers)
     for entry in run.spec.get("published") or []:
@@ -51,7 +51,7 @@ def table_of(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]
 
 
 def _ours(run: Run, numbers: pd.DataFrame, entry: dict[str, Any]) -> tuple[Mean, str]:
-    """Our number beside a published one, and what it is, or why there is none."""
+    """Our number for an entry, and which one it is, or why there is none."""
     if not (entry.get("metric") and entry.get("at")):
         return NOTHING, "not measured here"
     metric, at = entry["metric"], entry["at"]
@@ -85,13 +85,13 @@ def _between(
 
 
 def _names(run: Run, numbers: pd.DataFrame) -> dict[Any, str]:
-    """Model of each policy -> by which name the tables of win rates know it."""
+    """A policy's model -> its name in the tables of win rates."""
     among = contenders.contenders(run, numbers, contenders.judged_task(run, numbers))
-    return {contenders.model(run, who.arm, who.checkpoint, run.seeds[0]): who.name for who in among}
+    return {contenders.model(run, one.arm, one.checkpoint, run.seeds[0]): one.name for one in among}
 
 
 def _name(run: Run, names: Mapping[Any, str], place: str) -> str | None:
-    """That of arm/checkpoint; None where it has not run."""
+    """The name of the policy at arm/checkpoint; None where it has not run."""
     arm, _, checkpoint = place.partition("/")
     if arm not in run.arms or checkpoint not in run.checkpoints(arm):
         return None

@@ -1,4 +1,4 @@
-"""What a report says first: five lines of text, and the numbers they are made of."""
+"""What a report says first: the head of the page, and the five lines of summary.txt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ ARROW = " \N{RIGHTWARDS ARROW} "
 
 @dataclass(frozen=True)
 class Change:
-    """One metric of the first arm, before and after; or once, where one checkpoint is evaluated."""
+    """One metric of the first arm before and after training; one side where one checkpoint is evaluated."""
 
     metric: str
     sides: tuple[Mean, ...]
@@ -31,7 +31,7 @@ class Change:
 def change(run: Run, table: pd.DataFrame, metric: str) -> Change:
     """`metric` of the first arm at the checkpoints before and after."""
     rows = (measured(table, f"{run.arms[0]}/{name}", metric) for name in run.ends)
-    return Change(metric, tuple(average(found) for found in rows))
+    return Change(metric, tuple(average(numbers) for numbers in rows))
 
 
 def counts(verdicts: Sequence[claims.Verdict]) -> str:
@@ -45,6 +45,28 @@ def plural(n: int, word: str) -> str:
 
 def title(run: Run) -> str:
     return " ".join(run.spec["title"].split())
+
+
+@dataclass(frozen=True)
+class Head:
+    """What stands above the sections of the page: what became of the first arm."""
+
+    title: str
+    task: str
+    measure: str  # what arms are compared by
+    accuracy: Change
+    length: Change
+    gold: Change
+    wins: Change
+    passes: Change  # pass@k with the largest k; its metric is empty where there is none
+
+
+def head(run: Run, numbers: pd.DataFrame) -> Head:
+    task = tasks.headline(run)
+    names = ("accuracy", "length", "gold", "win_rate")
+    accuracy, length, gold, wins = (change(run, numbers, f"{task}/{name}") for name in names)
+    passes = change(run, numbers, tasks.largest(numbers, task, "pass") or "")
+    return Head(title(run), task, tasks.measure(numbers, task), accuracy, length, gold, wins, passes)
 
 
 def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> list[str]:
@@ -69,7 +91,7 @@ def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> 
 
 
 def foremost(verdicts: Sequence[claims.Verdict], most: int = 3) -> str:
-    """The first claim, then those that failed, then the rest, in one line."""
+    """At most `most` claims in one line: the first, then those that failed, then the rest."""
     tested = [v for v in verdicts if v.n]
     order = tested[:1] + sorted(tested[1:], key=lambda v: v.verdict not in claims.FAILED)
     return (

@@ -2,12 +2,24 @@ import os
 import shutil
 from pathlib import Path
 
+import matplotlib as mpl
+import pandas as pd
 import pytest
+import toy_preferences
 from toy_run import ARMS, load_all, make
 
 from analysis import analyse
 from analysis.numbers.run import Run
+from analysis.numbers.table import collect, final
+from analysis.page.style import STYLE, colours
+from analysis.preferences import section as preferences
 from recipes.spec.graph import Graph
+
+
+@pytest.fixture(scope="module", autouse=True)
+def style():
+    with mpl.rc_context(STYLE):
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +30,40 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def run(root: Path) -> Run:
     return Run(Graph(load_all(root)), "toy_zero", "cpu", ARMS, (0, 1, 2), root)
+
+
+@pytest.fixture(scope="session")
+def table(run: Run) -> pd.DataFrame:
+    return collect(run)
+
+
+@pytest.fixture(scope="session")
+def numbers(table: pd.DataFrame) -> pd.DataFrame:
+    return final(table)
+
+
+@pytest.fixture(scope="session")
+def palette(run: Run) -> dict[str, str]:
+    return colours(run.recipe.arms("cpu"))
+
+
+@pytest.fixture(scope="session")
+def rlhf(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A synthetic run of preference learning whose laws are known."""
+    root = tmp_path_factory.mktemp("preferences")
+    shutil.copytree(Path(__file__).parent / "recipes", root / "recipes")
+    run = Run(Graph(load_all(root)), "toy_rlhf", "cpu", toy_preferences.ARMS, (0, 1), root)
+    return toy_preferences.make(root, run)
+
+
+@pytest.fixture(scope="session")
+def rlhf_table(rlhf: Run) -> pd.DataFrame:
+    return collect(rlhf)
+
+
+@pytest.fixture(scope="session")
+def gathered(rlhf: Run, rlhf_table: pd.DataFrame) -> preferences.Gathered:
+    return preferences.gather(rlhf, rlhf_table)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -39,6 +40,22 @@ def test_record_has_the_final_numbers_and_every_run(run, report, tmp_path):
     assert len(runs) == sum(node.kind == "stage" for node in run.all_nodes())
     assert json.loads(runs.hardware[0])
     assert (out / "claims.csv").read_text() == (report / "claims.csv").read_text()
+
+
+def test_a_record_among_the_others_gets_its_row(run, report):
+    folder = run.root / publish.RECORDS
+    shutil.copyfile(RECORDS[0], report / "claims.csv")
+    publish.publish(run, folder / "toy_zero-cpu", "report")
+    text = (folder / "README.md").read_text()
+    assert "| 3 | [toy_zero-cpu](toy_zero-cpu) |" in text
+
+
+def test_a_table_that_the_report_has_not_leaves_the_record(run, report, tmp_path):
+    (report / "labels.csv").unlink()
+    (tmp_path / "labels.csv").write_text("from an earlier report")
+    publish.publish(run, tmp_path, "report")
+    assert not (tmp_path / "labels.csv").exists()
+    assert not (tmp_path.parent / "README.md").exists()  # the index is that of results/published alone
 
 
 def test_a_last_step_is_not_kept_beside_its_last_fifth():

@@ -6,9 +6,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from toy_run import ARMS, HOSTILE
+from toy_run import ARMS, HOSTILE, draw_only
 
-from analysis import analyse, command_line, report, sections_figures
+from analysis import analyse, command_line, report
 from analysis.numbers.run import Run
 from recipes.spec.graph import Graph
 from recipes.spec.recipe import Recipe
@@ -20,9 +20,7 @@ def page(run, tmp_path_factory) -> Path:
     some = Run(run.graph, run.name, run.scale, (*ARMS[:2], "no-cot-base"), run.seeds, run.root)
     out = tmp_path_factory.mktemp("page") / "report"
     with pytest.MonkeyPatch.context() as patch:
-        every = sections_figures.plans
-        few = ("forest", "ladder", "length", "kl", "pass-at-k")
-        patch.setattr(sections_figures, "plans", lambda *about: (p for p in every(*about) if p.name in few))
+        draw_only({"forest", "ladder", "length", "kl", "pass-at-k"}, patch)
         analyse.analyse(some, out)
     path = out.with_suffix(".html")
     path.write_text(report.render(some, out), encoding="utf-8")
@@ -90,7 +88,7 @@ def test_a_run_without_artefacts_has_a_page(run, tmp_path):
 
 
 def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(sections_figures, "plans", lambda *about: ())  # drawn for another test
+    draw_only(set(), monkeypatch)  # figures are drawn for other tests
     spec = run.spec | {"evals": run.spec["evals"] | {"checkpoints": {"after": "grpo"}}}
     recipes = {**run.graph.recipes, "toy_zero": Recipe("toy_zero", spec)}
     one = Run(Graph(recipes), "toy_zero", "cpu", ARMS[:1], (0,), run.root)
@@ -107,19 +105,6 @@ def test_without_the_analysis_it_is_one_clear_line(run, monkeypatch, capsys, tmp
     argv = ["--recipe", "toy_zero", "--scale", "cpu", "--out", str(tmp_path / "report.html")]
     assert command_line.main("", report.write, argv) == 2
     assert "table.csv: missing; run analysis.analyse first" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("line", "comment"),
-    [
-        ("lr: 1.0e-4   # Table 2", "# Table 2"),
-        ("# a whole line", "# a whole line"),
-        ('title: "no # here"', ""),
-        ("url: https://x.org/#part", ""),
-    ],
-)
-def test_comments_of_the_recipe_are_marked(line, comment):
-    assert line[report._comment(line) :] == comment
 
 
 @pytest.fixture

@@ -9,5 +9,5 @@ from analysis.training.loss_settings import name
 
 @pytest.mark.parametrize("case", CASES)
 def test_settings_have_the_name_of_their_case(case):
-    config = {"args": observe.arguments("one-update", **CASES[case].args), **CASES[case].keys}
+    config = {"run": "grpo", "args": observe.arguments("one-update", **CASES[case].args), **CASES[case].keys}
     assert name(config) == case

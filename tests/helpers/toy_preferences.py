@@ -13,7 +13,8 @@ import numpy as np
 from toy_run import HOSTILE, STEPS, completion, load_all
 from toy_run import stage as plain_stage
 
-from analysis.numbers.run import Run, read_lines
+from analysis.numbers.run import Run
+from analysis.preferences.replies import Replies
 from recipes.spec.graph import Graph, Node
 
 ARMS = ("base-recipe", "kl-none", "kl-strong", "few-labels", "dpo")
@@ -157,6 +158,12 @@ def samples(rng: np.random.Generator, d: float, gain: float) -> list[dict]:
     return rows
 
 
+def scored(gold, tokens=None, proxy=None) -> Replies:
+    """Replies to items 0, 1, … with these scores (items, samples); tokens are 0 unless given."""
+    gold = np.asarray(gold, dtype=float)
+    scores = {"gold": gold, "tokens": np.zeros_like(gold) if tokens is None else np.asarray(tokens, float)}
+    return Replies(tuple(range(len(gold))), scores | ({} if proxy is None else {"proxy": np.asarray(proxy)}))
+
+
 def rows_of(run: Run, arm: str, checkpoint: str, seed: int = 0) -> list[dict]:
-    node = run.graph.owner(Node(run.name, run.scale, arm, seed, checkpoint, "eval"))
-    return list(read_lines(run.folder(node) / f"{checkpoint}.samples.jsonl"))
+    return list(run.samples(run.graph.owner(run.evaluation(arm, checkpoint, seed))))

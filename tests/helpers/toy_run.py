@@ -7,12 +7,15 @@ import json
 import math
 import random
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 import yaml
 
 from analysis.numbers.run import Run
+from analysis.page import figures
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
 
@@ -48,6 +51,22 @@ def load_all(root: Path) -> dict[str, Recipe]:
     """The toy recipes, not validated: their dials need not follow those of the worlds."""
     paths = sorted((root / "recipes").glob("*.yaml"))
     return {path.stem: Recipe(path.stem, yaml.load(path.read_text(), yaml.CSafeLoader)) for path in paths}
+
+
+def changed(run: Run, **keys) -> Run:
+    """The run with these keys of its recipe changed."""
+    recipe = Recipe(run.name, run.spec | keys)
+    return replace(run, graph=Graph({**run.graph.recipes, run.name: recipe}))
+
+
+def draw_only(names: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let analyse draw these figures alone."""
+    draw_all = figures.draw_all
+
+    def draw(run, section, plans, folder):
+        return draw_all(run, section, (plan for plan in plans if plan.name in names), folder)
+
+    monkeypatch.setattr(figures, "draw_all", draw)
 
 
 def make(root: Path, arms: tuple[str, ...] = ARMS, seeds: tuple[int, ...] = (0, 1, 2)) -> Path:

@@ -25,30 +25,30 @@ def by_hand(values, i):
 def test_the_peak_is_that_of_means_of_five():
     gold = [0, 0.2, 0.4, 9, 0.6, 1, 1, 1, 1, 1, 0.5, 0, 0, 0, 0]  # one lucky rollout
     kl = [0.1 * i for i in range(15)]
-    found = peaks.peaks(curve(gold=gold, kl=kl), True)
+    metrics = peaks.peaks(curve(gold=gold, kl=kl), True)
     means = [by_hand(gold, i) for i in range(4, 15)]
     top = int(np.argmax(means))
-    assert found["peak/gold"] == pytest.approx(means[top])
-    assert found["rise/gold"] == pytest.approx(means[top] - means[0])
-    assert found["drop/gold"] == pytest.approx(means[top] - means[-1])
-    assert found["kl_at_peak/gold"] == pytest.approx(by_hand(kl, top + 4))
-    assert "peak/proxy" not in found
+    assert metrics["peak/gold"] == pytest.approx(means[top])
+    assert metrics["rise/gold"] == pytest.approx(means[top] - means[0])
+    assert metrics["drop/gold"] == pytest.approx(means[top] - means[-1])
+    assert metrics["kl_at_peak/gold"] == pytest.approx(by_hand(kl, top + 4))
+    assert "peak/proxy" not in metrics
 
 
 def test_a_rising_proxy_does_not_drop():
-    found = peaks.peaks(curve(proxy=range(10), gold=range(10, 0, -1)), True)
-    assert found["drop/proxy"] == found["rise/gold"] == 0
-    assert found["rise/proxy"] == found["drop/gold"] == 5
-    assert "kl_at_peak/gold" not in found
+    metrics = peaks.peaks(curve(proxy=range(10), gold=range(10, 0, -1)), True)
+    assert metrics["drop/proxy"] == metrics["rise/gold"] == 0
+    assert metrics["rise/proxy"] == metrics["drop/gold"] == 5
+    assert "kl_at_peak/gold" not in metrics
 
 
 def test_gold_at_a_divergence_lies_between_rollouts():
     gold, kl = [0.0, 1, 2, 3, 4, 5, 6, 7], [0.0, 1, 2, 3, 4, 6, 8, 10]
-    found = peaks.peaks(curve(gold=gold, kl=kl), True, ["2.5", "1", "100", "2"])
-    assert found["gold_at_kl/2.5"] == pytest.approx(2 + (2.5 - 2) / (3.2 - 2))  # means of five
-    assert found["gold_at_kl/2"] == pytest.approx(2)
-    assert math.isnan(found["gold_at_kl/100"])
-    assert math.isnan(found["gold_at_kl/1"])  # before the first mean of five
+    metrics = peaks.peaks(curve(gold=gold, kl=kl), True, ["2.5", "1", "100", "2"])
+    assert metrics["gold_at_kl/2.5"] == pytest.approx(2 + (2.5 - 2) / (3.2 - 2))  # means of five
+    assert metrics["gold_at_kl/2"] == pytest.approx(2)
+    assert math.isnan(metrics["gold_at_kl/100"])
+    assert math.isnan(metrics["gold_at_kl/1"])  # before the first mean of five
     assert not any("kl" in name for name in peaks.peaks(curve(gold=gold, kl=kl), False, ["2.5"]))
 
 

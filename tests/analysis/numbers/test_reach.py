@@ -22,12 +22,12 @@ def curve(accuracy, samples=None, every=4) -> pd.DataFrame:
 def test_the_mean_of_five_rollouts_must_reach_it():
     spike = [0.1, 0.9, 0.1, 0.1, 0.1, 0.1]  # one lucky rollout
     steady = [0.5, 0.5, 0.5, 0.5, 0.5]
-    found = reach.reached(curve([*spike, *steady], samples=64), ["0.5", "0.9"])
-    assert found["updates_to/accuracy=0.5"] == 4 * 11  # 0.1, 0.5 … would not do
-    assert found["samples_to/accuracy=0.5"] == 64 * 11
-    assert math.isnan(found["updates_to/accuracy=0.9"])
-    assert found["updates_to/budget"] == 44
-    assert found["samples_to/budget"] == 704
+    metrics = reach.reached(curve([*spike, *steady], samples=64), ["0.5", "0.9"])
+    assert metrics["updates_to/accuracy=0.5"] == 4 * 11  # 0.1, 0.5 … would not do
+    assert metrics["samples_to/accuracy=0.5"] == 64 * 11
+    assert math.isnan(metrics["updates_to/accuracy=0.9"])
+    assert metrics["updates_to/budget"] == 44
+    assert metrics["samples_to/budget"] == 704
 
 
 def test_fewer_than_five_rollouts_reach_nothing():
@@ -36,25 +36,25 @@ def test_fewer_than_five_rollouts_reach_nothing():
 
 
 def test_without_samples_or_accuracy_there_is_less():
-    found = reach.reached(curve([0.6] * 5), ["0.5"])
-    assert set(found) == {"updates_to/accuracy=0.5", "updates_to/budget"}
+    metrics = reach.reached(curve([0.6] * 5), ["0.5"])
+    assert set(metrics) == {"updates_to/accuracy=0.5", "updates_to/budget"}
     assert reach.reached(curve([]), ["0.5"]) == {}
 
 
 def test_samples_are_those_generated_until_the_step():
     late = curve([0.6] * 6)
     logged = pd.DataFrame({"step": [3, 19, 24], "metric": "samples", "value": [10.0, 70.0, 90.0]})
-    found = reach.reached(pd.concat([late, logged]), ["0.5"])
-    assert found["samples_to/accuracy=0.5"] == 70  # the rollout of step 20
-    assert found["samples_to/budget"] == 90
+    metrics = reach.reached(pd.concat([late, logged]), ["0.5"])
+    assert metrics["samples_to/accuracy=0.5"] == 70  # the rollout of step 20
+    assert metrics["samples_to/budget"] == 90
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.01, 0.99), st.floats(0.01, 0.99))
 def test_a_higher_level_is_never_reached_sooner(accuracy, a, b):
     low, high = sorted((a, b))
-    found = reach.reached(curve(accuracy), [str(low), str(high)])
-    soon, late = (found[f"updates_to/accuracy={level}"] for level in (low, high))
-    assert math.isnan(late) or soon <= late <= found["updates_to/budget"]
+    metrics = reach.reached(curve(accuracy), [str(low), str(high)])
+    soon, late = (metrics[f"updates_to/accuracy={level}"] for level in (low, high))
+    assert math.isnan(late) or soon <= late <= metrics["updates_to/budget"]
 
 
 @pytest.mark.parametrize(

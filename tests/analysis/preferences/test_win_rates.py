@@ -1,22 +1,16 @@
 """Win rates against brute force, their intervals, and the rate at equal length."""
 
-import math
-
 import numpy as np
 import pytest
+import toy_preferences as toy
 from hypothesis import given
 from hypothesis import strategies as st
+from toy_preferences import scored
 
-from analysis.preferences import length_control, win_rates
-from analysis.preferences.contenders import Replies
+from analysis.preferences import win_rates
+from analysis.preferences.replies import REFERENCE, Replies
 
 RNG = np.random.default_rng(0)
-
-
-def replies(gold, tokens=None, proxy=None) -> Replies:
-    gold = np.asarray(gold, dtype=float)
-    scores = {"gold": gold, "tokens": np.zeros_like(gold) if tokens is None else np.asarray(tokens, float)}
-    return Replies(tuple(range(len(gold))), scores | ({} if proxy is None else {"proxy": np.asarray(proxy)}))
 
 
 @given(st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=1, max_size=4),
@@ -29,11 +23,11 @@ def test_a_chance_is_that_of_all_pairs_ties_half(one, row):
 
 
 def test_the_matrix_is_that_of_brute_force_both_ways():
-    gold = {name: {seed: replies(RNG.integers(0, 4, (5, 3)) + shift) for seed in (0, 1)}
+    gold = {name: {seed: scored(RNG.integers(0, 4, (5, 3)) + shift) for seed in (0, 1)}
             for name, shift in (("sft", 0), ("ppo", 1), ("dpo", 2))}  # fmt: skip
-    found = win_rates.matrix(gold).set_index(["of", "against"])
-    assert len(found) == 6
-    for (one, other), row in found.iterrows():
+    matrix = win_rates.matrix(gold).set_index(["of", "against"])
+    assert len(matrix) == 6
+    for (one, other), row in matrix.iterrows():
         wins = [
             (x > y) + 0.5 * (x == y)
             for seed in (0, 1)
@@ -42,9 +36,9 @@ def test_the_matrix_is_that_of_brute_force_both_ways():
             for y in gold[other][seed].scores["gold"][item]
         ]
         assert row.win_rate == pytest.approx(np.mean(wins))
-        assert row.win_rate == pytest.approx(1 - found.loc[(other, one)].win_rate)
+        assert row.win_rate == pytest.approx(1 - matrix.loc[(other, one)].win_rate)
         assert 0 <= row.low <= row.win_rate <= row.high <= 1
-    assert win_rates.names(found.reset_index()) == ["sft", "ppo", "dpo"]
+    assert win_rates.names(matrix.reset_index()) == ["sft", "ppo", "dpo"]
 
 
 def test_items_are_paired_by_their_number():
@@ -54,9 +48,12 @@ def test_items_are_paired_by_their_number():
 
 
 def test_seeds_that_share_both_policies_count_once():
-    one, other = replies(RNG.normal(size=(4, 2))), replies(RNG.normal(size=(4, 2)))
+    one, other = scored(RNG.normal(size=(4, 2))), scored(RNG.normal(size=(4, 2)))
     assert win_rates.between({0: one, 1: one}, {0: other, 1: other}).shape == (1, 4)
-    assert win_rates.between({0: one, 1: one}, {0: other, 1: replies(other.scores["gold"])}).shape == (2, 4)
+    assert win_rates.between({0: one, 1: one}, {0: other, 1: scored(other.scores["gold"])}).shape == (
+        2,
+        4,
+    )
     assert not win_rates.estimate(win_rates.between({0: one}, {1: other})).n
 
 
@@ -75,69 +72,31 @@ def test_the_interval_covers_when_items_and_seeds_both_vary():
     assert (alike.low, alike.value, alike.high) == pytest.approx((0.25, 0.25, 0.25))
 
 
-def judged(theta, phi, items, longer):
-    """Lengths of two policies' replies (items, 1), and where the first won by the model of length control."""
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(20 + longer, 4, (items, 1)), rng.normal(20, 4, (items, 1))
-    chance = 1 / (1 + np.exp(-theta - phi * np.tanh((a - b) / (a - b).std())))
-    return a, b, rng.random((items, 1)) < chance
+def test_the_matrix_is_by_gold_of_the_samples_on_disk(run, gathered):
+    row = gathered.frames["win_rates"].set_index(["of", "against"]).loc[("kl-strong", "sft")]
+    wins = []
+    for seed in run.seeds:
+        sides = [
+            toy.rows_of(run, arm, name, seed)
+            for arm, name in (("kl-strong", "after"), ("base-recipe", "sft"))
+        ]
+        for one, other in zip(*sides, strict=True):
+            wins += [(x > y) + 0.5 * (x == y) for x in one["gold"] for y in other["gold"]]
+    assert row.win_rate == pytest.approx(np.mean(wins))
+    own = [toy.rows_of(run, "dpo", "after", seed) for seed in run.seeds]
+    beaten = [
+        (x > line["reference_gold"]) + 0.5 * (x == line["reference_gold"])
+        for rows in own
+        for line in rows
+        for x in line["gold"]
+    ]
+    rival = gathered.frames["win_rates"].set_index(["of", "against"]).loc[("dpo", REFERENCE)]
+    assert rival.win_rate == pytest.approx(np.mean(beaten))
 
 
-def test_length_control_recovers_worth_and_the_price_of_length():
-    a, b, wins = judged(0.3, 1.5, items=3000, longer=3.0)
-    x = length_control.features(a, b)
-    theta, phi = length_control.logistic(x, wins.ravel().astype(float))
-    assert (theta, phi) == pytest.approx((0.3, 1.5), abs=0.12)
-    assert wins.mean() > 1 / (1 + math.exp(-0.3)) + 0.05  # length had bought a part of the plain rate
-    one, other = replies(wins.astype(float), a), replies(np.full(wins.shape, 0.5), b)
-    found = length_control.rate({0: one}, {0: other}, "gold")
-    assert found.value == pytest.approx(1 / (1 + math.exp(-0.3)), abs=0.03)
-    assert found.low < found.value < found.high < found.low + 0.1
-    assert found.over == "items"
-
-
-def test_newton_is_at_the_top_of_the_likelihood():
-    x, wins = np.stack([np.ones(50), RNG.normal(size=50)], axis=1), RNG.integers(0, 3, 50) / 2
-    best = length_control.logistic(x, wins)
-
-    def loss(w):
-        logits = x @ w
-        return np.sum(np.logaddexp(0, logits) - wins * logits) + w @ w / 2 / length_control.PRIOR**2
-
-    assert all(loss(best) < loss(best + step) for step in RNG.normal(0, 0.01, (50, 2)))
-
-
-def test_length_control_is_a_half_against_itself_and_changes_sides():
-    own = replies(RNG.normal(size=(30, 4)), RNG.integers(5, 30, (30, 4)))
-    other = replies(RNG.normal(0.5, 1, (30, 4)), RNG.integers(5, 40, (30, 4)))
-    assert length_control.rate({0: own}, {0: own}, "gold").value == pytest.approx(0.5)
-    there, back = (length_control.rate({0: a}, {0: b}, "gold").value for a, b in ((own, other), (other, own)))
-    assert there + back == pytest.approx(1)
-
-
-def test_a_policy_that_always_wins_has_a_finite_rate():
-    one, other = (
-        replies(np.ones((20, 3)), np.full((20, 3), 9)),
-        replies(np.zeros((20, 3)), np.full((20, 3), 9)),
-    )
-    found = length_control.rate({0: one, 1: replies(np.ones((20, 3)))}, {0: other, 1: other}, "gold")
-    assert 0.99 < found.value <= 1
-    assert found.over == "seeds"
-
-
-def test_the_page_says_what_is_left_at_equal_length():
-    a, b, wins = judged(0.0, 2.0, items=1000, longer=6.0)
-    one, other = replies(wins.astype(float), a, wins.astype(float)), replies(np.full(wins.shape, 0.5), b)
-    frame = length_control.against(
-        {"sft": {0: other}, "ppo": {0: one}}, "sft", {"ppo": {0: other}, "sft": {}}
-    )
-    (row,) = frame.to_dict("records")
-    assert row["gold/win_rate"] > 0.6 > 0.56 > row["gold/controlled"]
-    assert row["length"] == pytest.approx(a.mean() - b.mean())
-    (shown,) = length_control.against_shown(frame).to_dict("records")
-    assert list(shown) == [
-        "",
-        "tokens more",
-        "by gold",
-        "by gold, at equal length",
-    ]  # the baseline has no proxy
+def test_the_matrix_is_drawn_with_every_number(gathered):
+    figure = win_rates.draw(gathered.frames["win_rates"])
+    (axis,) = figure.axes
+    numbers = [text.get_text() for text in axis.texts]
+    assert len(numbers) == 8 * 8
+    assert [label.get_text() for label in axis.get_yticklabels()][:2] == ["base  1", "sft  2"]

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+import toy_preferences as toy
 from hypothesis import given
 from hypothesis import strategies as st
 from toy_run import HOSTILE, HUGE, SURROGATE
@@ -36,8 +37,8 @@ def test_rollouts_are_chosen_by_rule(run):
     of_base = [row for row in rows if row["arm"] == "base-recipe"]
     assert sorted({row["step"] for row in of_base}) == [1, 16, 31, 45, 60]
     for step in (1, 60):
-        found = [row["correct"] for row in of_base if row["step"] == step]
-        assert max(found.count(True), found.count(False)) <= completions.EACH
+        outcomes = [row["correct"] for row in of_base if row["step"] == step]
+        assert max(outcomes.count(True), outcomes.count(False)) <= completions.EACH
     texts = [row["completion"] for row in of_base]
     assert HOSTILE in texts
     assert SURROGATE.replace("\ud800", "\ufffd") in texts
@@ -76,3 +77,15 @@ def test_a_reward_that_is_no_number_becomes_none():
         None,
         None,
     ]
+
+
+def test_policies_stand_side_by_side_on_the_same_prompts(rlhf, gathered):
+    pairs = completions.side_by_side(rlhf, gathered.task, gathered.among)
+    assert [pair["difficulty"] for pair in pairs] == [1, 2, 3, 4, 5]
+    shown = [side["checkpoint"] for side in pairs[0]["sides"]]
+    assert shown == ["base", "sft", "base-recipe", "kl-none", "kl-strong", "dpo"]  # one of each kind first
+    assert pairs[0]["sides"][0]["completion"] == HOSTILE
+    first = toy.rows_of(rlhf, "dpo", "after")[1]
+    side = pairs[1]["sides"][-1]
+    assert side["completion"] == first["completions"][0]
+    assert side["scores"].startswith(f"gold {first['gold'][0]:.2f}".replace("-", "\N{MINUS SIGN}"))

@@ -81,7 +81,7 @@ def test_known_variances_are_found_again(models, between_items, between_seeds, o
     """Chances 0.5 + item + seed + item x seed; 30 items, 8 samples each; all drawn anew 600 times."""
     rng = np.random.default_rng(0)
     items, samples, draws = 30, 8, 600
-    found, means = [], []
+    estimates, means = [], []
     for _ in range(draws):
         chance = 0.5 + rng.normal(0, between_items, items) + rng.normal(0, between_seeds, (models, 1))
         chance = np.clip(chance + rng.normal(0, of_both, (models, items)), 0, 1)
@@ -89,9 +89,9 @@ def test_known_variances_are_found_again(models, between_items, between_seeds, o
         each = [variance(model) for model in correct]
         within = {part: float(np.mean([one[part] for one in each])) for part in ("items", "sampling")}
         rates = correct.mean(axis=2)
-        found.append(uncertainty.components(rates.mean(axis=1).tolist(), **within, rates=rates))
+        estimates.append(uncertainty.components(rates.mean(axis=1).tolist(), **within, rates=rates))
         means.append(rates.mean())
-    parts = pd.DataFrame(found).mean()
+    parts = pd.DataFrame(estimates).mean()
     one = 0.25 - between_items**2 - between_seeds**2 - of_both**2  # mean of p (1 - p)
     assert parts.problems == pytest.approx(between_items**2 / items, rel=0.1)
     assert parts.sampling == pytest.approx(one / samples / items / models, rel=0.05)

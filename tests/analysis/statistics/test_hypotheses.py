@@ -95,8 +95,8 @@ def test_a_claim_and_its_opposite_are_never_both_shown(x, direction, margin):
 @pytest.mark.parametrize("direction", ["higher", "equal"])
 def test_equivalence_and_superiority_hold_their_level_at_the_boundary(direction):
     draws = np.random.default_rng(1).normal(0.5, 1 if direction == "higher" else 0.1, size=(1500, 5))
-    found = np.mean([p_claim(row, direction, 0.5) < 0.05 for row in draws.tolist()])
-    assert found == pytest.approx(0.05, abs=0.02)
+    share = np.mean([p_claim(row, direction, 0.5) < 0.05 for row in draws.tolist()])
+    assert share == pytest.approx(0.05, abs=0.02)
 
 
 def test_without_spread_the_limit():

@@ -1,3 +1,5 @@
+"""Intervals of a mean, what seeds can see, and the interquartile mean."""
+
 import itertools
 import math
 
@@ -5,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from analysis.statistics.intervals import EXACT, covers, detectable, interval, seeds_needed
+from analysis.statistics.intervals import EXACT, covers, detectable, interval, iqm, seeds_needed
 
 values = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=6)
 
@@ -81,8 +84,8 @@ def test_one_value_has_none():
 def test_covers_the_mean_as_often_as_it_says(n):
     rng = np.random.default_rng(n)
     bounds = np.array([interval(row) for row in rng.normal(0.3, 1, size=(500, n))])
-    found = np.mean((bounds[:, 0] <= 0.3) & (bounds[:, 1] >= 0.3))
-    assert found == pytest.approx(covers(n), abs=0.04)
+    share = np.mean((bounds[:, 0] <= 0.3) & (bounds[:, 1] >= 0.3))
+    assert share == pytest.approx(covers(n), abs=0.04)
 
 
 def test_seeds_needed_are_enough_and_no_more():
@@ -90,16 +93,16 @@ def test_seeds_needed_are_enough_and_no_more():
     n = seeds_needed(spread, distance=0.02)
     rng = np.random.default_rng(0)
     draws = rng.normal(0.02, np.std(spread, ddof=1), size=(2000, n))
-    found = np.mean(stats.ttest_1samp(draws, 0, axis=1).pvalue < 0.05)
-    assert 0.77 <= found <= 0.86
+    share = np.mean(stats.ttest_1samp(draws, 0, axis=1).pvalue < 0.05)
+    assert 0.77 <= share <= 0.86
 
 
 @pytest.mark.parametrize("tail", [0.025, 0.005])
 def test_the_detectable_effect_is_found_four_times_in_five(tail):
     effect = detectable([-1.0, -0.5, 0.0, 0.5, 1.0], tail)
     draws = np.random.default_rng(0).normal(effect, math.sqrt(0.625), size=(4000, 5))
-    found = stats.ttest_1samp(draws, 0, axis=1, alternative="greater").pvalue < tail
-    assert found.mean() == pytest.approx(0.8, abs=0.02)
+    shown = stats.ttest_1samp(draws, 0, axis=1, alternative="greater").pvalue < tail
+    assert shown.mean() == pytest.approx(0.8, abs=0.02)
 
 
 @given(values.filter(lambda x: np.ptp(x) > 0.01), st.floats(0.1, 10))
@@ -115,3 +118,74 @@ def test_out_of_reach():
     assert seeds_needed([0.5, 0.6], 0.0) is None
     assert math.isnan(detectable([0.5]))
     assert detectable([0.2, 0.2, 0.2]) == pytest.approx(0)
+
+
+number = st.floats(0, 1).map(lambda x: round(x, 3))
+
+
+shape = st.tuples(st.integers(2, 4), st.integers(1, 6))
+
+
+grid = shape.flatmap(lambda size: arrays(float, size, elements=number))
+
+
+def test_it_is_the_mean_of_the_middle_half():
+    values = np.array([[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 700.0]])
+    assert iqm(values)[0] == pytest.approx((2 + 3 + 4 + 5) / 4)
+
+
+def test_every_resample_of_seeds_is_counted():
+    values = np.random.default_rng(0).uniform(size=(4, 3))
+    draws = [stats.trim_mean(values[list(d)], 0.25, axis=None) for d in itertools.product(range(4), repeat=4)]
+    tail = stats.norm.cdf(-np.sqrt(4 / 3) * stats.t.ppf(0.975, 3))
+    skip = int(np.ceil(tail * len(draws))) - 1
+    assert iqm(values)[1:] == pytest.approx((sorted(draws)[skip], sorted(draws)[::-1][skip]))
+
+
+@given(grid, st.randoms())
+@settings(max_examples=40)
+def test_the_order_of_tasks_and_of_seeds_is_of_no_account(values, rng):
+    tasks = rng.sample(range(values.shape[1]), values.shape[1])
+    seeds = rng.sample(range(len(values)), len(values))
+    assert iqm(values[:, tasks]) == pytest.approx(iqm(values))
+    assert iqm(values[seeds]) == pytest.approx(iqm(values))
+
+
+@given(grid)
+@settings(max_examples=40)
+def test_it_lies_within_the_numbers_and_moves_with_them(values):
+    point, low, high = iqm(values)
+    assert values.min() - 1e-9 <= low <= high <= values.max() + 1e-9
+    assert iqm(values + 1) == pytest.approx((point + 1, low + 1, high + 1))
+    assert iqm(-values) == pytest.approx((-point, -high, -low))
+
+
+def test_one_task_of_few_seeds_is_the_mean_and_its_interval():
+    x = [0.2, 0.5, 0.4]  # a quarter of three is nothing to cut off
+    assert iqm(np.array(x)[:, None]) == pytest.approx((np.mean(x), *interval(x)))
+
+
+def test_the_interval_holds_what_all_tasks_of_a_seed_share():
+    """Lucky seeds are lucky in every task: resampled task by task, that luck would average out."""
+    rng = np.random.default_rng(0)
+    inside = stratified = 0
+    for _ in range(200):
+        values = 0.5 + rng.normal(0, 0.1, size=(5, 1)) + rng.normal(0, 0.03, size=(5, 6))
+        _, low, high = iqm(values)
+        inside += low <= 0.5 <= high
+        draws = rng.integers(5, size=(300, 5, 6))
+        resampled = stats.trim_mean(values[draws, np.arange(6)].reshape(300, -1), 0.25, axis=1)
+        stratified += np.quantile(resampled, 0.025) <= 0.5 <= np.quantile(resampled, 0.975)
+    assert inside / 200 >= 0.87
+    assert stratified / 200 <= 0.75
+
+
+def test_many_seeds_are_drawn_alike_every_time():
+    values = np.random.default_rng(2).normal(size=(12, 4))
+    assert iqm(values) == iqm(values)
+
+
+@pytest.mark.parametrize("values", [[[0.1, 0.2]], [0.1, 0.2], [[0.1], [np.nan]], np.zeros((3, 0))])
+def test_what_is_no_grid_is_refused(values):
+    with pytest.raises(ValueError, match="seeds, tasks"):
+        iqm(values)

@@ -5,22 +5,18 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from papers import GRAPH, RECIPES
+from toy_run import changed
 
 from analysis import report
 from analysis.numbers.run import Run
-from analysis.training import learning_curves, objectives
-from recipes.spec.graph import Graph
-from recipes.spec.recipe import Recipe
+from analysis.training import objectives
 
 
 def of(run, arms: dict, **stage):
     """The toy run with these arms' args over the recipe's stage, which gets the keys of `stage`."""
-    spec = run.spec | {
-        "stages": {"grpo": run.spec["stages"]["grpo"] | stage},
-        "arms": {name: {"stages": {"grpo": {"args": args}}} for name, args in arms.items()},
-    }
-    recipes = {**run.graph.recipes, run.name: Recipe(run.name, spec)}
-    return replace(run, graph=Graph(recipes), arms=tuple(arms))
+    overlays = {name: {"stages": {"grpo": {"args": args}}} for name, args in arms.items()}
+    stages = {"grpo": run.spec["stages"]["grpo"] | stage}
+    return replace(changed(run, stages=stages, arms=overlays), arms=tuple(arms))
 
 
 def test_an_arm_is_told_by_what_defines_its_loss(run):
@@ -42,9 +38,9 @@ def test_an_arm_is_told_by_what_defines_its_loss(run):
 
 def test_arms_of_one_loss_share_a_row(run):
     arms = {"base-recipe": {}, "slow": {"learning_rate": 1.0e-5}, "alike": {"save_steps": 7}}
-    found = objectives.grouped(objectives.optimised(of(run, arms)))
-    assert found.arm.to_list() == ["base-recipe, alike", "slow"]
-    assert found["learning rate"].to_list() == ["0.0001", "1e-05"]
+    shown = objectives.grouped(objectives.optimised(of(run, arms)))
+    assert shown.arm.to_list() == ["base-recipe, alike", "slow"]
+    assert shown["learning rate"].to_list() == ["0.0001", "1e-05"]
 
 
 @pytest.mark.parametrize(
@@ -107,9 +103,9 @@ def test_conformance_is_of_the_objectives_that_were_run(run, tmp_path):
         "gspo,ratio,exact,< 1e-05,Eq. 7\n"
         'bnpo,micro-batches,deviates,12%,"a mean, of each"\n'
     )
-    found = objectives.conformance(replace(two, root=tmp_path))
-    assert found.objective.to_list() == ["grpo-kl", "bnpo"]
-    assert found.status.to_list() == ["exact", "deviates"]
+    shown = objectives.conformance(replace(two, root=tmp_path))
+    assert shown.objective.to_list() == ["grpo-kl", "bnpo"]
+    assert shown.status.to_list() == ["exact", "deviates"]
 
 
 def test_the_page_shows_conformance_folded_and_escaped(quick, quick_out, monkeypatch):
@@ -123,16 +119,14 @@ def test_the_page_shows_conformance_folded_and_escaped(quick, quick_out, monkeyp
     assert "<b>Eq. 4</b>" not in text
 
 
-def test_rl_stages_of_an_arm_are_laid_end_to_end():
-    rows = [
-        ("a", node, step, metric, value)
-        for node in ("sft", "one", "two")
-        for step in (1, 2)
-        for metric, value in (("entropy", 0.5), ("reward", 1.0), ("samples", 8.0 * step))
-        if node != "sft" or metric == "entropy"
-    ]
-    table = pd.DataFrame(rows, columns=["arm", "node", "step", "metric", "value"])
-    found = learning_curves.of_rl(table)
-    assert set(found.node) == {"one", "two"}
-    assert found[found.metric == "entropy"].step.to_list() == [1, 2, 3, 4]
-    assert found[found.metric == "samples"].value.to_list() == [8, 16, 24, 32]
+def test_objectives_of_ppo_and_dpo_are_told(rlhf):
+    rows = objectives.optimised(rlhf).set_index("arm")
+    assert rows.loc["kl-strong", "KL"] == "0.4 k1 in the reward"
+    assert rows.loc["kl-none", "KL"] == "none"
+    assert rows.loc["base-recipe", "also"] == (
+        "rewarded by reward model; critic from reward model, loss x 0.1, clipped at 0.2"
+    )
+    assert rows.loc["dpo", "objective"] == "dpo, sigmoid"
+    assert rows.loc["dpo", "KL"] == "beta 0.1"
+    assert objectives.clip_range(rlhf, "base-recipe") == (0.8, 1.2)
+    assert objectives.clip_range(rlhf, "dpo") is None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.numbers.table import COLUMNS
+from analysis.numbers.table import COLUMNS, collect
 from analysis.verdicts import claims
 from recipes.errors import UserError
 
@@ -20,8 +20,14 @@ CLAIM = {
     "direction": "higher",
     "margin": 0.1,
 }
+
+
 number = st.floats(-2, 2).map(lambda x: round(x, 3))
+
+
 direction = st.sampled_from(["higher", "lower", "equal"])
+
+
 margin = st.floats(0, 1).map(lambda x: round(x, 3))
 
 
@@ -38,7 +44,7 @@ def table(after, before, shared: bool = False) -> pd.DataFrame:
 
 def judge(after, before, seeds=None, scale="cpu", shared=False, **changes) -> claims.Verdict:
     seeds = range(len(after)) if seeds is None else seeds
-    return claims.judge(CLAIM | changes, table(after, before, shared), scale, seeds)
+    return claims.judge_all([CLAIM | changes], table(after, before, shared), scale, seeds)[0]
 
 
 @given(number, number, direction, margin)
@@ -46,12 +52,14 @@ def test_decide_asks_every_value_of_the_interval(a, b, direction, margin):
     low, high = min(a, b), max(a, b)
     inside = [low + (high - low) * i / 200 for i in range(201)]
     truths = {claims.satisfies(d, direction, margin) for d in inside}
-    found = claims.decide(low, high, direction, margin)
+    decision = claims.decide(low, high, direction, margin)
     if direction == "equal" and truths == {False}:  # the grid may step over a narrow |d| < margin
-        assert found in ("contradicted", "inconclusive")
-        assert found == "contradicted" or (low < margin and high > -margin)
+        assert decision in ("contradicted", "inconclusive")
+        assert decision == "contradicted" or (low < margin and high > -margin)
     elif all(abs(abs(d) - margin) > 1e-6 for d in (low, high)):
-        assert found == {(True,): "reproduced", (False,): "contradicted"}.get(tuple(truths), "inconclusive")
+        assert decision == {(True,): "reproduced", (False,): "contradicted"}.get(
+            tuple(truths), "inconclusive"
+        )
 
 
 @given(number, number, margin)
@@ -201,7 +209,8 @@ def test_no_verdict_rests_on_an_unknown_side(margin, direction, known_from, repr
 def test_differences_are_paired_by_seed_not_by_row():
     rows = table([0.5, 0.7], [0.1, 0.2])
     shuffled = rows.iloc[[3, 0, 2, 1]]
-    assert claims.judge(CLAIM, shuffled, "cpu", [0, 1]).differences == pytest.approx((0.4, 0.5))
+    (verdict,) = claims.judge_all([CLAIM], shuffled, "cpu", [0, 1])
+    assert verdict.differences == pytest.approx((0.4, 0.5))
 
 
 def test_one_seed_has_no_interval():
@@ -220,7 +229,7 @@ def test_seeds_that_share_both_models_count_once():
 
 def test_without_a_rival_the_value_itself_is_judged():
     claim = {key: value for key, value in CLAIM.items() if key != "against"}
-    verdict = claims.judge(claim, table([0.3] * 5, [0.9] * 5), "cpu", range(5))
+    verdict = claims.judge_all([claim], table([0.3] * 5, [0.9] * 5), "cpu", range(5))[0]
     assert verdict.mean == pytest.approx(0.3)
     assert verdict.verdict == "reproduced"
 
@@ -229,7 +238,7 @@ def test_the_rival_may_be_of_another_metric():
     rows = table([0.8, 0.9], [0.1, 0.2])
     other = rows[rows.node == "after"].assign(metric="heldout/maj@4", value=[0.85, 0.97])
     claim = CLAIM | {"metric": "heldout/maj@4", "against": CLAIM["of"], "against_metric": "heldout/accuracy"}
-    verdict = claims.judge(claim, pd.concat([rows, other]), "cpu", [0, 1])
+    verdict = claims.judge_all([claim], pd.concat([rows, other]), "cpu", [0, 1])[0]
     assert verdict.differences == pytest.approx((0.05, 0.07))
     assert verdict.against == "base-recipe/after (heldout/accuracy)"
 
@@ -269,8 +278,8 @@ def test_a_csv_gives_the_same_verdicts(tmp_path):
     ]
     path = tmp_path / "claims.csv"
     claims.frame(verdicts).to_csv(path, index=False)
-    found = claims.read(path)
-    for before, after in zip(verdicts, found, strict=True):
+    read = claims.read(path)
+    for before, after in zip(verdicts, read, strict=True):
         old, new = asdict(before), asdict(after)
         assert new.pop("seeds") == old.pop("seeds")
         assert new.pop("differences") == pytest.approx(old.pop("differences"))
@@ -288,3 +297,11 @@ def test_frame_and_tally():
     assert frame.differences[0] == "0:0.6 1:0.7"
     assert claims.tally(verdicts) == {"supported so far": 1, "not tested": 1}
     assert list(claims.frame([]).columns) == list(frame.columns)
+
+
+def test_a_missing_seed_is_named_and_the_rest_is_judged(run):
+    table = collect(run)
+    table = table[~((table.arm == "base-recipe") & (table.seed == 1) & (table.node == "after"))]
+    verdict = claims.judge_all([run.spec["claims"][0]], table, run.scale, run.seeds)[0]
+    assert verdict.seeds == (0, 2)
+    assert verdict.note == "no number for seed 1"

@@ -44,7 +44,7 @@ def race(new: list[float], old: list[float], budget: float = 200, rivals: float 
 
 
 def judge(new, old, **changes) -> claims.Verdict:
-    return claims.judge(CLAIM | changes, race(new, old), "cpu", range(len(new)))
+    return claims.judge_all([CLAIM | changes], race(new, old), "cpu", range(len(new)))[0]
 
 
 def test_all_arrived():
@@ -89,31 +89,31 @@ def test_where_nobody_arrived_nothing_is_known():
 def test_both_arms_have_the_smaller_budget():
     """The rival arrives with more samples than the other was ever given: nobody was faster."""
     claim = CLAIM | {"metric": "samples_to/accuracy=0.5"}
-    found = pairs(claim, race([NEVER, 900], [1500, 1500], 1000, 2000, unit="samples"), "cpu", [0, 1])
-    assert found.seeds == (1,)
-    assert found.differences == (-100,)  # 900 less 1000
-    assert (found.at_least, found.at_most) == (False, True)
+    paired = pairs(claim, race([NEVER, 900], [1500, 1500], 1000, 2000, unit="samples"), "cpu", [0, 1])
+    assert paired.seeds == (1,)
+    assert paired.differences == (-100,)  # 900 less 1000
+    assert (paired.at_least, paired.at_most) == (False, True)
 
 
 def test_one_arm_alone_counts_its_budget():
     claim = {key: value for key, value in CLAIM.items() if key != "against"} | {"direction": "higher"}
-    found = pairs(claim, race([50, NEVER], [0, 0]), "cpu", [0, 1])
-    assert found.differences == (50, 200)
-    assert (found.at_least, found.at_most) == (True, False)
+    paired = pairs(claim, race([50, NEVER], [0, 0]), "cpu", [0, 1])
+    assert paired.differences == (50, 200)
+    assert (paired.at_least, paired.at_most) == (True, False)
 
 
 def test_another_metric_is_not_cut_short():
     claim = CLAIM | {"metric": "mean/clip_fraction"}
     rows = table({"new": {"mean/clip_fraction": [0.1, NEVER]}, "old": {"mean/clip_fraction": [0.3, 0.2]}})
-    found = pairs(claim, rows, "cpu", [0, 1])
-    assert found.differences == pytest.approx((-0.2,))
-    assert found.notes == ("no number for seed 1",)
+    paired = pairs(claim, rows, "cpu", [0, 1])
+    assert paired.differences == pytest.approx((-0.2,))
+    assert paired.notes == ("no number for seed 1",)
 
 
 def test_the_nearest_metric_of_the_stage_is_named():
     rows = table({"new": {"mean/clip_fraction": [0.1]}, "old": {"mean/clip_fraction": [0.1]}})
-    found = pairs(CLAIM | {"metric": "mean/clip_fractoin"}, rows, "cpu", [0])
-    assert found.notes == ("no mean/clip_fractoin at new/grpo; nearest: mean/clip_fraction",)
+    paired = pairs(CLAIM | {"metric": "mean/clip_fractoin"}, rows, "cpu", [0])
+    assert paired.notes == ("no mean/clip_fractoin at new/grpo; nearest: mean/clip_fraction",)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +133,6 @@ def test_a_claim_about_ratios_needs_ratios(new, old, note):
             numbers[arm]["max/ratio_deviation"] = values
     claim = CLAIM | {"metric": "mean/kl"}
     assert pairs(claim, table(numbers), "cpu", [0, 1]).notes == ()
-    verdict = claims.judge(claim | {"needs": "ratio"}, table(numbers), "cpu", [0, 1])
+    verdict = claims.judge_all([claim | {"needs": "ratio"}], table(numbers), "cpu", [0, 1])[0]
     assert verdict.note.startswith(note)
     assert verdict.verdict == ("not tested" if note else "supported so far")

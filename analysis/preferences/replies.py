@@ -1,0 +1,95 @@
+"""What the contenders replied to the items of a task, with its scores.
+
+Evaluations ask every policy the same items, and a seed's policy is compared with the same seed's:
+comparisons are paired by both.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.numbers.run import Run
+from analysis.preferences.contenders import Contender, in_arm, representatives
+from evals.metrics import DIGITS
+from recipes.spec.graph import Node
+
+MOST = 12  # contenders that a page has room for
+REFERENCE = "reference reply"  # the world's own reply to each item, as one more contender
+
+
+@dataclass(frozen=True)
+class Replies:
+    """The scores of one policy's replies (one seed): arrays (items, samples) by the score's name.
+
+    Names: gold, tokens, and where the evaluation has them proxy and reference_gold, of the world's own reply.
+    """
+
+    items: tuple[int, ...]
+    scores: dict[str, np.ndarray]
+
+
+BySeed = Mapping[int, Replies]
+Read = dict[Node, Replies | None]
+
+
+def of_all(
+    run: Run, among: Sequence[Contender], start: Contender | None, task: str
+) -> tuple[dict[str, BySeed], dict[str, BySeed]]:
+    """Replies of at most MOST contenders, by name; and by the same names those of `start`.
+
+    The second are scored by the proxy that scored the contender of that name.
+    """
+    of_contenders: dict[str, BySeed] = {}
+    of_start: dict[str, BySeed] = {}
+    read: Read = {}
+    if start is None:
+        return of_contenders, of_start
+    for contender in representatives(among, MOST):
+        if by_seed := of_one(run, contender, task, read):
+            of_contenders[contender.name] = by_seed
+            of_start[contender.name] = of_one(run, in_arm(run, start, contender.arm), task, read)
+    return of_contenders, of_start
+
+
+def of_one(run: Run, contender: Contender, task: str, read: Read) -> BySeed:
+    """By seed; without the seeds whose samples are not on disk or have no gold score. `read` is a cache."""
+    by_seed = {}
+    for seed in run.seeds:
+        node = run.graph.owner(run.evaluation(contender.arm, contender.checkpoint, seed))
+        if node not in read:
+            read[node] = _read(run, node, task)
+        if (replies := read[node]) is not None:
+            by_seed[seed] = replies
+    return by_seed
+
+
+def _read(run: Run, node: Node, task: str) -> Replies | None:
+    rows = [row for row in run.samples(node) if row["task"] == task and row.get("gold")]
+    if not rows:
+        return None
+    names = ["gold", "tokens"] + (["proxy"] if all(row.get("proxy") for row in rows) else [])
+    scores = {name: np.round(np.array([row[name] for row in rows], dtype=float), DIGITS) for name in names}
+    if all(row.get("reference_gold") is not None for row in rows):
+        reference = np.array([[row["reference_gold"]] for row in rows], dtype=float)  # (items, 1)
+        scores["reference_gold"] = np.round(reference, DIGITS)
+    return Replies(tuple(row["item"] for row in rows), scores)
+
+
+def reference(by_seed: BySeed) -> dict[str, BySeed]:
+    """The world's own replies as one more contender, the same with every seed; nothing without them."""
+    one = next((replies for replies in by_seed.values() if "reference_gold" in replies.scores), None)
+    if one is None:
+        return {}
+    same = Replies(one.items, {"gold": np.asarray(one.scores["reference_gold"])})
+    return {REFERENCE: dict.fromkeys(by_seed, same)}
+
+
+def paired(one: Replies, other: Replies, score: str) -> tuple[np.ndarray, np.ndarray]:
+    """Both sides' scores (items, samples), of the items that both were asked."""
+    shared = sorted(set(one.items) & set(other.items))
+    sides = []
+    for side in (one, other):
+        place = {item: index for index, item in enumerate(side.items)}
+        sides.append(side.scores[score][[place[item] for item in shared]])
+    return sides[0], sides[1]

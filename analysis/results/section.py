@@ -1,0 +1,108 @@
+"""Results: how well every checkpoint does, and what each arm is worth."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.numbers import tasks
+from analysis.numbers.run import Run
+from analysis.numbers.table import final
+from analysis.page import rows
+from analysis.page.figures import Plan
+from analysis.page.section import Contents, Made
+from analysis.page.style import colours
+from analysis.page.tables import Table, cells
+from analysis.preferences import section as preferences
+from analysis.results import arms, before_after, effects, uncertainty
+
+NAME = "results"
+TABLES = ("arms",)
+
+
+def contents(run: Run, table: pd.DataFrame, made: Made) -> Contents:
+    numbers = final(table)
+    frame = arms.arms(run, numbers)
+    shown = arms.arms_shown(run, frame)
+    return Contents([Table("arms", "Arms and metrics", frame, shown)], list(_figures(run, numbers)))
+
+
+def _figures(run: Run, numbers: pd.DataFrame) -> Iterator[Plan]:
+    palette = colours(run.recipe.arms(run.scale))
+    task = tasks.headline(run)
+    measure = tasks.measure(numbers, task)
+    word = tasks.MEASURES[measure]
+    level = f"{word} on {task}"
+    yield rows.plan(
+        "ladder",
+        "The ladder: each arm adds to the one above",
+        f"Final {word}. The number is the step from the arm above, paired by seed, with its interval.",
+        effects.ladder(run, numbers, task, palette, measure),
+        level,
+        joined=True,
+    )
+    full = run.spec.get("leave_one_out", {}).get("full", "")
+    yield rows.plan(
+        "leave-one-out",
+        f"What {full} loses without each part",
+        f"{word.capitalize()} less that of {full}, paired by seed: left of the line the part is missed.",
+        effects.leave_one_out(run, numbers, task, palette, measure),
+        f"{level}, less that of {full}",
+        zero=True,
+    )
+    yield rows.plan(
+        "arms-forest",
+        f"Final {word} against {run.arms[0]}",
+        f"{word.capitalize()} less that of {run.arms[0]}, paired by seed, the best first: "
+        "an interval that holds zero tells no difference.",
+        effects.against_base(run, numbers, task, palette, measure),
+        f"{level}, less that of {run.arms[0]}",
+        zero=True,
+    )
+    yield rows.plan(
+        "levels",
+        "Interquartile mean over levels of difficulty",
+        "Mean of the middle half of all seeds and levels, with its interval, the best first: "
+        "no single level or seed decides. Dots: seeds alone.",
+        effects.by_level(run, numbers, task, palette),
+        f"IQM of accuracy on {task}",
+    )
+    yield Plan(
+        "pass-at-k",
+        f"pass@k on {task}",
+        "Chance that one of k samples is right. Curves that cross (dotted, if intervals are apart on both "
+        "sides): RL sharpened what the base could do.",
+        partial(before_after.pass_at_k, run, numbers, task, palette),
+    )
+    yield Plan(
+        "accuracy-by-difficulty",
+        f"Accuracy by difficulty on {task}",
+        "Where the gain comes from: on easy problems, or on problems that the base could not do.",
+        partial(before_after.by_difficulty, run, numbers, task, "accuracy", palette),
+    )
+    yield Plan(
+        "length-by-difficulty",
+        f"Response length by difficulty on {task}, tokens",
+        "Longer answers to harder problems are reasoning; the same growth everywhere is padding.",
+        partial(before_after.by_difficulty, run, numbers, task, "length", palette),
+    )
+
+
+@dataclass(frozen=True)
+class Page:
+    arms: dict[str, Any]
+    parts: dict[str, Any]  # of the variance of accuracy
+    fixed: str  # what stays the same from seed to seed
+
+
+def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
+    frame = arms.arms(run, numbers)
+    elsewhere = preferences.tasks_with_tables(run, numbers, folder)
+    return Page(
+        arms=cells(arms.arms_shown(run, frame[~frame.task.isin(elsewhere)] if elsewhere else frame)),
+        parts=cells(uncertainty.parts(run, numbers, frame)),
+        fixed=uncertainty.fixed(run),
+    )

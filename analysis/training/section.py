@@ -1,0 +1,85 @@
+"""Training: which loss each arm minimised, and how it learned."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.numbers import reach
+from analysis.numbers.run import Run
+from analysis.numbers.table import final
+from analysis.page import rows
+from analysis.page.figures import Plan
+from analysis.page.section import Contents, Made
+from analysis.page.style import colours
+from analysis.page.tables import Table, cells
+from analysis.training import effort, learning_curves, objectives, ratio_histograms
+
+NAME = "training"
+TABLES = ("objectives",)
+
+
+def contents(run: Run, table: pd.DataFrame, made: Made) -> Contents:
+    losses = Table("objectives", "Objectives", objectives.optimised(run))
+    return Contents([losses], list(_figures(run, table)))
+
+
+def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
+    palette = colours(run.recipe.arms(run.scale))
+    training = learning_curves.of_rl(table)
+    for series in learning_curves.TRAINING:
+        caption = series.caption
+        if series.name == "kl":
+            caption += learning_curves.distance(run) + learning_curves.reference(run)
+        draw = partial(learning_curves.draw, training, series, palette)
+        yield Plan(series.name, series.title, caption, draw)
+    for series in learning_curves.PREFERENCES:
+        logged = learning_curves.of_rl(table, series.metrics[0][0])
+        draw = partial(learning_curves.draw, logged, series, palette)
+        yield Plan(series.name, series.title, series.caption, draw)
+    yield Plan(
+        "entropy-accuracy",
+        "Entropy against accuracy",
+        "A line an arm, from ring to disc, dots at equal times: at the same accuracy the higher line has "
+        "more left to explore.",
+        partial(effort.entropy_accuracy, training, palette),
+    )
+    yield Plan(
+        "accuracy-by-effort",
+        "Accuracy by updates and by samples",
+        "An arm that is ahead on the left only pays for its updates in samples. Trailing mean of 5 rollouts.",
+        partial(effort.accuracy_by_effort, run, training, palette),
+    )
+    for goal in reach.levels(run.spec.get("claims", [])):
+        for unit, label in effort.UNITS.items():
+            yield rows.plan(
+                f"{unit}-to-accuracy-{goal}",
+                f"{unit.capitalize()} to a training accuracy of {goal}",
+                "The cheapest arm first. Dots: seeds; diamond: their mean. "
+                "A seed that never got there counts with all it spent.",
+                effort.effort_rows(final(table), unit, goal, palette),
+                label,
+            )
+    yield Plan(
+        "ratios",
+        "Importance ratios",
+        "Share of the log ratios of tokens (solid) and sequences (dashed) in each bin, four to a decade, "
+        "in the last fifth of training; beyond the dotted lines the clip acts.",
+        partial(ratio_histograms.draw, run, palette),
+    )
+
+
+@dataclass(frozen=True)
+class Page:
+    objectives: dict[str, Any]
+    conformance: list[Any]  # rows of the conformance table
+
+
+def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
+    return Page(
+        objectives=cells(objectives.grouped(objectives.optimised(run))),
+        conformance=objectives.conformance(run).to_dict("records"),
+    )

@@ -1,0 +1,32 @@
+"""The nodes of a run, and artefacts as they are read."""
+
+import pytest
+from papers import GRAPH
+
+from analysis.numbers.run import Run, read_json, read_lines
+from recipes.errors import UserError
+
+
+def test_of_two_stages_of_one_name_an_arm_has_its_own():
+    run = Run(GRAPH, "instructgpt", "cpu", ("base-recipe", "rm-shuffled", "large"), (0,))
+    stages = {arm: [n for n in run.nodes(arm, 0) if n.kind == "stage"] for arm in run.arms}
+    # evaluated with the base arm's reward model, and with one of its own
+    assert [n.arm for n in stages["rm-shuffled"] if n.name == "reward_model"] == ["rm-shuffled"]
+    # with none of its own, in whose chain is another's sft
+    assert {(n.name, n.arm) for n in stages["large"] if n.name in ("reward_model", "sft")} == {
+        ("reward_model", "base-recipe"),
+        ("sft", "large"),
+    }
+    for nodes in stages.values():
+        labels = [node.name for node in nodes if node.recipe == run.name]
+        assert len(labels) == len(set(labels))
+
+
+def test_a_broken_artefact_is_one_clear_line(tmp_path):
+    path = tmp_path / "after.json"
+    path.write_text("{")
+    with pytest.raises(UserError, match="not valid JSON"):
+        read_json(path)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_bytes(b'{"a": 1}\n{"a": "\xff"}\n{"a": ')
+    assert [row["a"] for row in read_lines(rows)] == [1, "\ufffd"]

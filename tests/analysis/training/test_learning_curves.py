@@ -1,0 +1,41 @@
+"""Learning curves: stages end to end, and what KL is measured to."""
+
+import pandas as pd
+import pytest
+from toy_run import changed
+
+from analysis.training import learning_curves
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ({"beta": 0.0}, ""),
+        ({"beta": 0.001}, "the model that training started from"),
+        ({"beta": 0.001, "sync_ref_model": True, "ref_model_sync_steps": 400}, "training started from"),
+        (
+            {"beta": 0.001, "sync_ref_model": True, "ref_model_sync_steps": 20},
+            "follows the policy every 20 steps",
+        ),
+    ],
+)
+def test_the_kl_figure_names_its_reference(run, args, words):
+    grpo = run.spec["stages"]["grpo"] | {"args": {"max_steps": 60, **args}}
+    reference = learning_curves.reference(changed(run, stages={"grpo": grpo}))
+    assert words in reference
+    assert bool(words) == bool(reference)
+
+
+def test_rl_stages_of_an_arm_are_laid_end_to_end():
+    rows = [
+        ("a", node, step, metric, value)
+        for node in ("sft", "one", "two")
+        for step in (1, 2)
+        for metric, value in (("entropy", 0.5), ("reward", 1.0), ("samples", 8.0 * step))
+        if node != "sft" or metric == "entropy"
+    ]
+    table = pd.DataFrame(rows, columns=["arm", "node", "step", "metric", "value"])
+    joined = learning_curves.of_rl(table)
+    assert set(joined.node) == {"one", "two"}
+    assert joined[joined.metric == "entropy"].step.to_list() == [1, 2, 3, 4]
+    assert joined[joined.metric == "samples"].value.to_list() == [8, 16, 24, 32]

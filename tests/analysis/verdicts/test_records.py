@@ -1,0 +1,41 @@
+"""The README of the published records."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from papers import RECIPES
+
+from analysis.verdicts import records
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_committed_readme_is_what_the_records_say():
+    """If not: python -m analysis.publish --index"""
+    folder = ROOT / "results/published"
+    text = records.readme(folder, RECIPES)
+    assert (folder / "README.md").read_text(encoding="utf-8") == text
+    for record in (path.parent.name for path in folder.glob("*/runs.csv")):
+        assert f"| [{record}]({record}) |" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("It learns. Then it stops.", "It learns."),
+        (
+            "Dr. GRPO gains 0.5 of 1.5 tokens; no more. Not more.",
+            "Dr. GRPO gains 0.5 of 1.5 tokens; no more.",
+        ),
+        ("No full stop", "No full stop"),
+        ("", ""),
+    ],
+)
+def test_the_first_sentence_ends_where_another_begins(text, first):
+    assert records.first_sentence(text) == first
+
+
+def test_a_stage_of_another_recipe_adds_no_seed():
+    runs = pd.DataFrame({"stage": ["tiny_lm/pretrain", "grpo", "grpo", "sft"], "seed": [0, 1000, 1001, 1000]})
+    assert records.seeds(runs) == 2
