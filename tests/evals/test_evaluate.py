@@ -96,7 +96,7 @@ def test_a_checkpoint_that_is_not_what_it_was(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sampels": 3}, 'unknown key "sampels"; did you mean "samples"?'),
+        ({"sampels": 3}, 'sampels: unknown key; did you mean "samples"?'),
         ({"max_gen_toks": 120}, "exceed the model's 128 positions"),
         (
             {"items": 10**6, "task": {"world": "chain", "terms": [2, 2]}},
