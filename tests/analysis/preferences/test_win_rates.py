@@ -141,3 +141,13 @@ def test_the_page_says_what_is_left_at_equal_length():
         "by gold",
         "by gold, at equal length",
     ]  # the baseline has no proxy
+
+
+@given(st.integers(1, 40), st.integers(1, 40))
+def test_samples_meet_evenly(n, m):
+    one, other = length_control.pairs(n, m)
+    assert len(set(zip(one.tolist(), other.tolist(), strict=True))) == len(one)
+    for indices, count in ((one, n), (other, m)):
+        meetings = np.bincount(indices, minlength=count)
+        assert meetings.max() - meetings.min() <= 1
+        assert meetings.min() >= min(5, min(n, m))
