@@ -18,7 +18,7 @@ from lm_eval.api.task import Task
 from lm_eval.tasks import TaskManager
 
 from recipes.errors import UserError
-from recipes.rewards.math_answers import boxed
+from recipes.rewards.final_answer import last_box
 from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import EvalTask
 from recipes.worlds import of_task
@@ -137,7 +137,7 @@ def vote(filtered: Any, is_answer: bool) -> str | None:
     """The answer that a completion votes for: the boxed or tagged one, or else what the filter gave."""
     if not isinstance(filtered, str):
         return None
-    inside = boxed(filtered)
+    inside = last_box(filtered)
     given = answer(filtered) if inside is None else inside
     if given is None and is_answer and filtered not in NO_ANSWER:
         return filtered

@@ -65,10 +65,17 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def pairs(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which of n samples are compared with which of m: indices (pairs,) each, a sample at most five times."""
-    most = np.arange(max(n, m))
-    shifts = sorted({shift % max(n, m) for shift in SHIFTS})
-    return np.tile(most % n, len(shifts)), np.concatenate([(most + shift) % m for shift in shifts])
+    """Which of n samples meet which of m, as indices (pairs,) each: no pair twice, all about equally often.
+
+    Each sample of the larger side meets five of the other side, or all where there are fewer.
+    """
+    if n == m:
+        shifts = sorted({shift % n for shift in SHIFTS})
+        return np.tile(np.arange(n), len(shifts)), np.concatenate([(np.arange(n) + s) % n for s in shifts])
+    most, least = max(n, m), min(n, m)
+    met = min(len(SHIFTS), least)
+    larger, smaller = np.repeat(np.arange(most), met), np.arange(most * met) % least
+    return (larger, smaller) if n > m else (smaller, larger)
 
 
 def features(lengths: np.ndarray, baseline: np.ndarray) -> np.ndarray:

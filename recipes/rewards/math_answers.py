@@ -1,56 +1,49 @@
-"""Whether two mathematical answers are equal, decided by math-verify in a process of its own.
+"""Whether two mathematical answers are equal: by their normal forms, else by computer algebra.
 
-An answer written by a model can keep a computer algebra system busy forever (`9^{9^{9^9}}`), in C code that
-no signal interrupts. So the comparison runs in a child process of limited memory, which is killed when it
-takes too long. Both answers are read as LaTeX only, because math-verify's parser of plain expressions
-evaluates Python.
+An answer written by a model can make a computer algebra system work forever (`9^{9^{9^9}}`), in C code that
+no signal handler interrupts. So the algebra runs in a child process whose time and memory are limited. The
+limit is of the child's own CPU time, not of the clock: a busy machine changes no verdict. Both answers are
+read as LaTeX only: math-verify's reader of plain expressions evaluates Python.
 """
 
 import atexit
 import json
 import logging
 import resource
-import selectors
+import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+from typing import Any
+
+from recipes.rewards.answer_forms import Form, Group, Value, Word, form, letters
 
 LONGEST = 500  # characters of an answer; a longer one is wrong
 MEMORY = 4 << 30  # bytes of address space of the child
+MANY = 12  # parts of a list or set, beyond which their order counts
 
-
-def boxed(text: str) -> str | None:
-    r"""The content of the last `\boxed{…}`; None if it is not closed. Linear in the text's length."""
-    start = text.rfind("\\boxed{")
-    if start < 0:
-        return None
-    depth = 0
-    start += len("\\boxed{")
-    for i in range(start, min(len(text), start + LONGEST + 1)):
-        if text[i] == "{":
-            depth += 1
-        elif text[i] == "}":
-            depth -= 1
-            if depth < 0:
-                return text[start:i]
-    return None
+log = logging.getLogger(__name__)
 
 
 class Comparer:
-    """`comparer(gold, answer)` is True where math-verify finds them equal within the limit; it never raises.
+    """`comparer(gold, answer)`: whether they are equal. Never raises for any two texts.
 
-    The child process starts with the first call that needs it (about 2 s) and ends with this process.
+    The child starts with the first comparison that needs it (about 2 s) and ends with this process. What it
+    cannot finish within `limit` seconds of CPU, or within its memory, counts as not equal, is logged, and is
+    counted in `unfinished`.
     """
 
     def __init__(self, limit: float = 5.0) -> None:
-        self.limit = limit  # seconds for one comparison
+        self.limit = limit
+        self.unfinished = 0
         self.child: subprocess.Popen[bytes] | None = None
         atexit.register(self.close)
 
     def __call__(self, gold: str, answer: str) -> bool:
-        gold, answer = gold.strip(), answer.strip()
-        if not gold or not answer or max(len(gold), len(answer)) > LONGEST:
+        if max(len(gold), len(answer)) > LONGEST:
             return False
-        return gold == answer or self._ask(gold, answer)
+        one, other = form(gold), form(answer)
+        return one is not None and other is not None and self._equal(one, other)
 
     def close(self) -> None:
         if self.child is not None:
@@ -58,56 +51,113 @@ class Comparer:
             self.child.communicate()
             self.child = None
 
-    def _ask(self, gold: str, answer: str) -> bool:
+    def _equal(self, one: Form, other: Form) -> bool:
+        if isinstance(one, Value) and isinstance(other, Value):
+            return _same_unit(one.unit, other.unit) and self._same_value(one.text, other.text)
+        if isinstance(one, Group) and isinstance(other, Group):
+            same_size = one.kind == other.kind and len(one.parts) == len(other.parts)
+            return same_size and self._same_parts(one, other)
+        return isinstance(one, Word) and one == other
+
+    def _same_parts(self, one: Group, other: Group) -> bool:
+        if one.ordered or len(one.parts) > MANY:
+            return all(map(self._equal, one.parts, other.parts))
+        left = list(other.parts)
+        for part in one.parts:
+            place = next((i for i, candidate in enumerate(left) if self._equal(part, candidate)), None)
+            if place is None:
+                return False
+            del left[place]
+        return True
+
+    def _same_value(self, one: str, other: str) -> bool:
+        return one == other or (letters(one) == letters(other) and self._ask(one, other))
+
+    def _ask(self, one: str, other: str) -> bool:
+        reply = self._exchange([one, other])
+        if not reply:
+            self.unfinished += 1
+            log.warning(
+                "not compared within %g s of CPU and %d MiB: %r, %r", self.limit, MEMORY >> 20, one, other
+            )
+        return reply == b"true\n"
+
+    def _exchange(self, pair: Sequence[str]) -> bytes:
+        """The child's next line; empty, and the child gone, when it has died over the pair."""
+        if self.child is not None and self.child.poll() is not None:
+            self.close()  # it died of something else, between two comparisons
         if self.child is None:
             self.child = subprocess.Popen(
-                [sys.executable, "-m", "recipes.rewards.math_answers"],
+                [sys.executable, "-m", "recipes.rewards.math_answers", str(self.limit)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
             )
-            self._reply(60.0)  # its "ready": the limit is for the comparison, not for the child's imports
-        if self.child is None or self.child.stdin is None:
-            return False
+        assert self.child.stdin is not None
+        assert self.child.stdout is not None
         try:
-            self.child.stdin.write(json.dumps([gold, answer]).encode() + b"\n")
+            self.child.stdin.write(json.dumps(pair).encode() + b"\n")
             self.child.stdin.flush()
+            line = self.child.stdout.readline()
         except OSError:
-            self.close()
-            return False
-        return self._reply(self.limit) == b"true\n"
-
-    def _reply(self, seconds: float) -> bytes:
-        """The child's next line; empty, and the child gone, when it has died or takes longer."""
-        if self.child is None or self.child.stdout is None:
-            return b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.child.stdout, selectors.EVENT_READ)
-            line = self.child.stdout.readline() if selector.select(seconds) else b""
+            line = b""
         if not line:
             self.close()
         return line
 
 
-def serve() -> None:
-    """The child: for each line `[gold, answer]` on stdin, `true` or `false` on stdout."""
-    # imported here: it takes two seconds, and only the child needs it
-    from math_verify import LatexExtractionConfig, parse, verify
+def _same_unit(one: str, other: str) -> bool:
+    """Percent is part of the number; other units may be left out by one side."""
+    return one == other or ("percent" not in (one, other) and not (one and other))
+
+
+def serve(limit: float) -> None:
+    """The child: for each line `[one, other]` on stdin, `true` or `false` on stdout."""
+    # only the child needs computer algebra, which takes seconds to import
+    from math_verify import LatexExtractionConfig, parse
 
     logging.disable(logging.CRITICAL)  # math-verify logs each answer it cannot read
+
+    def read(text: str) -> Any:
+        found = parse(f"\\boxed{{{text}}}", [LatexExtractionConfig()], parsing_timeout=None)
+        return found[0] if len(found) == 2 and not isinstance(found[0], str) else None
+
+    same(read("\\frac{1}{2}"), read("0.5"))  # what is loaded at the first use must not count
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-
-    def read(answer: str) -> list:
-        return parse(f"\\boxed{{{answer}}}", [LatexExtractionConfig()], parsing_timeout=2)
-
-    print("ready", flush=True)
     for line in sys.stdin:
-        gold, answer = json.loads(line)
+        one, other = json.loads(line)
+        signal.setitimer(signal.ITIMER_PROF, limit)  # kills this process; its parent starts another
         try:
-            equal = verify(read(gold), read(answer), timeout_seconds=2)
+            equal = same(read(one), read(other))
+        except MemoryError:
+            sys.exit(1)
         except Exception:
             equal = False
-        print(json.dumps(bool(equal)), flush=True)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        print(json.dumps(equal), flush=True)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two expressions or matrices are equal exactly, decimals read as the fractions they are."""
+    # only the child needs computer algebra, which takes seconds to import
+    from sympy import Basic, Float, I, MatrixBase, Rational, Symbol, simplify
+
+    if isinstance(one, MatrixBase) and isinstance(other, MatrixBase):
+        return one.shape == other.shape and all(map(same, one, other))
+    if not isinstance(one, Basic) or not isinstance(other, Basic):
+        return False
+    if one == other:
+        return True
+
+    def exact(expression: Any) -> Any:
+        expression = expression.replace(lambda e: isinstance(e, Float), lambda e: Rational(str(e)))
+        return expression.replace(lambda e: isinstance(e, Symbol) and e.name == "i", lambda e: I)
+
+    try:
+        first, second = exact(one), exact(other)
+        return bool(first == second or simplify(first - second) == 0)
+    except TypeError:
+        return False  # a set, a relation or a truth value
 
 
 if __name__ == "__main__":
-    serve()
+    serve(float(sys.argv[1]))

@@ -18,9 +18,11 @@ from hashlib import blake2b
 from typing import Any
 
 from recipes.errors import UserError, nearest
-from recipes.rewards.math_answers import Comparer, boxed
+from recipes.rewards.answer_forms import copied
+from recipes.rewards.final_answer import final_answer, last_box
+from recipes.rewards.math_answers import Comparer
 from recipes.rewards.reasoning_style import reasoning_style
-from recipes.worlds.answers import answer, formatted
+from recipes.worlds.answers import formatted
 from recipes.worlds.protocol import Problem, World
 
 Reward = Callable[..., list[float]]
@@ -138,20 +140,18 @@ def soft_overlong(cap: int, cache: int) -> Reward:
 
 
 def math_verifier() -> Callable[[Problem, str], bool]:
-    r"""A verifier for Hub datasets. It reads the last `\boxed{…}` in the answer tag, or else the tag's text.
+    r"""Verifies answers of Hub datasets: the completion's one final answer against the dataset's.
 
-    Without an answer tag the last `\boxed{…}` of the completion counts. Its time is bounded; it never raises.
+    A reference solution stands for its last `\boxed{…}`. An expression copied from the question is no answer,
+    unless it is the dataset's to the letter. Bounded in CPU time, never raises.
     """
     equal = Comparer()
 
     def verify(problem: Problem, completion: str) -> bool:
-        tagged = answer(completion)
-        if tagged is None and "<answer>" in completion:
+        given, gold = final_answer(completion), last_box(problem.answer) or problem.answer
+        if given is None:
             return False
-        given = boxed(completion if tagged is None else tagged)
-        if given is None and (tagged is None or "\\boxed" in tagged):
-            return False
-        return equal(boxed(problem.answer) or problem.answer, given if given is not None else tagged or "")
+        return not copied(given, problem.question, gold) and equal(gold, given)
 
     return verify
 

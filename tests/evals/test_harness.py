@@ -138,7 +138,7 @@ def test_votes():
 
 def test_a_hub_dataset_is_scored_by_math_verify(tmp_path):
     """A local folder has the layout of a Hub dataset."""
-    rows = [{"problem": f"What is {n}/2?", "solution": rf"\\boxed{{\\frac{{{n}}}{{2}}}}"} for n in (1, 3, 5)]
+    rows = [{"problem": f"What is {n}/2?", "solution": rf"\boxed{{\frac{{{n}}}{{2}}}}"} for n in (1, 3, 5)]
     (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, rows)))
     spec = {
         "task": {

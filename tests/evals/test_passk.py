@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import combinations, permutations
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -55,6 +56,33 @@ def test_known_values():
     assert tied[0] == pytest.approx(1 / 3)
     none = majority_at_k(np.array([[1, 0, 0]], bool), [["x", None, None]], 2)
     assert none[0] == pytest.approx(2 / 3)  # a single vote wins whenever it is drawn
+
+
+@pytest.mark.parametrize("count", [2, 5, 6, 11])
+def test_a_tie_of_many_answers_is_shared(count):
+    """Needs as many quadrature nodes as there are answers to tie with: two give .1528 for six."""
+    correct = np.array([[True] + [False] * (count - 1)])
+    assert majority_at_k(correct, [list(map(str, range(count)))], count)[0] == pytest.approx(
+        1 / count, abs=1e-12
+    )
+
+
+@given(ANSWERS, st.data())
+def test_both_ways_to_count_majorities_agree(answers, data):
+    k = data.draw(st.integers(1, len(answers)))
+    correct = np.array([data.draw(st.booleans()) for _ in answers])
+    with patch("evals.passk.MANY", 0):
+        found = majority_at_k(correct[None], [answers], k)[0]
+    assert found == pytest.approx(majority_at_k(correct[None], [answers], k)[0], abs=1e-12)
+
+
+def test_thousands_of_samples_take_seconds():
+    rng = np.random.default_rng(0)
+    answers = [[*"abcd"][i] for i in rng.choice(4, 10_000, p=[0.31, 0.29, 0.2, 0.2])]
+    correct = np.array([answer == "a" for answer in answers])
+    found = majority_at_k(correct[None], [answers], 5_000)[0]
+    draws = rng.multivariate_hypergeometric([answers.count(a) for a in "abcd"], 5_000, size=20_000)
+    assert found == pytest.approx(np.mean(draws.argmax(axis=1) == 0), abs=0.01)
 
 
 def test_large_n_stays_finite_and_exact():

@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 import toy_preferences as toy
+from hypothesis import given
+from hypothesis import strategies as st
 from toy_preferences import scored
 
 from analysis.preferences import (
@@ -104,3 +106,13 @@ def test_proxies_are_compared_each_with_itself(run, gathered):
         for y in b["proxy"]
     ]
     assert row["proxy/win_rate"] == pytest.approx(np.mean(wins))
+
+
+@given(st.integers(1, 40), st.integers(1, 40))
+def test_samples_meet_evenly(n, m):
+    one, other = length_control.pairs(n, m)
+    assert len(set(zip(one.tolist(), other.tolist(), strict=True))) == len(one)
+    for indices, count in ((one, n), (other, m)):
+        meetings = np.bincount(indices, minlength=count)
+        assert meetings.max() - meetings.min() <= 1
+        assert meetings.min() >= min(5, min(n, m))

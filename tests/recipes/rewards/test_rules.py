@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 
 from recipes.errors import UserError
-from recipes.rewards.math_answers import Comparer, boxed
 from recipes.rewards.rules import build, math_verifier
 from recipes.worlds import WORLDS, Problem, make, sample
 
@@ -112,22 +111,6 @@ def test_the_coin_favours_no_completion():
     assert sum(steps) / 400 == pytest.approx(0.5, abs=0.1)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (r"so \boxed{8}", "8"),
-        (r"\boxed{7} then \boxed{\frac{1}{2}}.", r"\frac{1}{2}"),
-        (r"\boxed{7} then \boxed{8", None),
-        (r"\boxed{", None),
-        ("8", None),
-        ("\\boxed{" * 100_000, None),
-        ("\\boxed{" + "1" * 1_000_000 + "}", None),
-    ],
-)
-def test_the_last_box_counts_if_it_is_closed(text, expected):
-    assert boxed(text) == expected
-
-
 @pytest.fixture(scope="module")
 def verify():
     return math_verifier()
@@ -158,27 +141,26 @@ def test_mathematics(verify, gold, completion, right):
     assert verify(Problem("q", gold, 0), completion) is right
 
 
+@pytest.mark.parametrize(
+    ("question", "gold", "completion", "right"),
+    [
+        ("Compute $1+1$.", "2", r"\boxed{1+1}", False),
+        ("Compute $1+1$.", "2", r"\boxed{2}", True),
+        (r"Write $\frac{6}{3}$ as a whole number", "2", r"\boxed{\frac{6}{3}}", False),
+        (r"Is it $\frac{1}{2}$ or $\frac{1}{3}$?", "1/2", r"\boxed{\frac{1}{2}}", True),
+        ("Is it 7 or 8?", "8", r"\boxed{8}", True),
+        ("Compute $1+1$.", "2", "<answer>Compute $1+1$.</answer>", False),
+    ],
+)
+def test_a_copied_question_is_no_answer(verify, question, gold, completion, right):
+    assert verify(Problem(question, gold, 0), completion) is right
+
+
 @pytest.mark.parametrize("unit", ["\\boxed{", "8", "<answer>", "\\boxed{8} ", "{", "\ud800"])
 def test_a_megabyte_scores_nothing_at_once(verify, unit):
     start = time.perf_counter()
     assert not verify(Problem("q", "9", 0), unit * (1_000_000 // len(unit)))
     assert time.perf_counter() - start < 4
-
-
-def test_a_comparison_without_end_is_cut_and_the_next_one_works():
-    equal = Comparer(limit=1.0)
-    assert equal("\\frac{1}{2}", "0.5")
-    start = time.perf_counter()
-    assert not equal("8", "9^{9^{9^{9^{9}}}}")
-    assert time.perf_counter() - start < 10
-    assert equal("\\frac{1}{2}", "0.5")
-    child = equal.child
-    child.kill()
-    child.wait()
-    assert not equal("\\frac{1}{2}", "0.25")
-    assert equal("\\frac{1}{2}", "0.50")
-    equal.close()
-    assert equal.child is None
 
 
 def test_hub_tasks_take_accuracy_from_mathematics():

@@ -1,0 +1,248 @@
+r"""Mathematical answers in a normal form, so that equal ones can be told from merely similar ones.
+
+`form` reads an answer as a number or expression, perhaps with a unit, or as a list, set, tuple, interval,
+union, equation or inequality of them. Where math-verify is lenient, this is strict, and symmetric:
+
+| not equal                     | because                                        |
+|-------------------------------|------------------------------------------------|
+| `5=8` and `8`                 | an equation is no number (`x=8` is: x alone)   |
+| `(1,2)` and `\{1,2\}`         | a tuple or interval is no set                  |
+| `2,2` and `2`                 | a list has a length                            |
+| `5\%` and `5`, `5 cm`, `5 m`  | percent always counts, units where both have one |
+| `1101_2` and `1101_3`, `52`   | digits in a base are these digits in this base |
+| `3:30`, `x \mod 7`, `(x)'`    | equal to themselves alone                      |
+| `E` and `e`                   | letters have a case                            |
+
+Equal are `x>2` and `(2,\infty)`, `2\le x\le 3` and `[2,3]`, `1\,000`, `1e3` and `1000`, `45°` and `45`,
+`18 dollars` and `18`, `\varnothing` and `\emptyset`. Numbers and expressions that differ as text are left to
+computer algebra (`math_answers`).
+"""
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_DROPPED = re.compile(r"\\left(?![a-z])|\\right(?![a-z])|\\[,!;: ]|\\displaystyle|\\quad|\\qquad|~")
+# other ways to write the same: of LaTeX, then of Unicode
+_COMMANDS = {
+    **dict.fromkeys(("dfrac", "tfrac", "cfrac"), "frac"),
+    **dict.fromkeys(("leq", "leqslant"), "le"),
+    **dict.fromkeys(("geq", "geqslant"), "ge"),
+    "varnothing": "emptyset",
+}
+_CHARACTERS = {
+    **dict.fromkeys("\u2212\u2013", "-"),
+    **{"\u2264": "\\le ", "\u2265": "\\ge ", "\u00d7": "\\times ", "\u00b7": "\\cdot ", "\u03c0": "\\pi "},
+    **{"\u221e": "\\infty ", "\u00b0": "^\\circ", "\u2205": "\\emptyset", "\u222a": "\\cup "},
+}
+_STRINGS = {"^{\\circ}": "^\\circ", "\\degree": "^\\circ", "\\%": "%", "{,}": "", "\\lt ": "<", "\\gt ": ">"}
+_DISPLAY = re.compile(r"(?:\$\$?|\\\(|\\\[)(.*?)(?:\$\$?|\\\)|\\\])", re.DOTALL)
+_TEXT = re.compile(r"\\(?:text|mbox|mathrm|textrm|textbf|mathbf)\s*\{([^{}]*)\}")
+_THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
+_SCIENTIFIC = re.compile(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?![\w.])")
+# each line: a unit, in all its spellings
+_UNITS = """
+dollar dollars usd \\$
+cent cents
+euro euros
+degree degrees ^\\circ
+percent %
+mm millimeter millimeters
+cm centimeter centimeters
+m meter meters metre metres
+km kilometer kilometers
+inch inches in
+foot feet ft
+yard yards yd
+mile miles mi
+second seconds s sec
+minute minutes min
+hour hours h hr
+day days
+week weeks
+month months
+year years
+g gram grams
+kg kilogram kilograms
+pound pounds lb lbs
+ounce ounces oz
+liter liters litre litres l
+ml milliliter milliliters
+mph
+unit units
+"""
+_UNIT = {spelling: line.split()[0] for line in _UNITS.strip().splitlines() for spelling in line.split()}
+_POWER = {"square": "^2", "sq": "^2", "cubic": "^3", "cu": "^3"}
+_WITH_UNIT = re.compile(
+    r"(?P<value>.*[\d})!.]|.*\\pi)\s*(?P<sure>\^\\circ|%|\\\$|(?:\s|\x00)\s*(?P<power>square|sq|cubic|cu)?\.?\s*(?P<name>[A-Za-z]+)\x00?"
+    r"(?:\^\{?(?P<to>[23])\}?)?)\x00?",
+    re.DOTALL,
+)
+_ONLY_ITSELF = re.compile(
+    r":|\\[pb]?mod|'|\\prime|\\ldots|\\dots|\\cdots|\d_\w|\\overline|\\bar|\\to|\\Rightarrow|\\implies|\\or|\\text"
+)
+_VARIABLE = r"(?:[A-Za-z]|\\[a-z]+)(?:_\{?\w+\}?)?(?:\([a-z]\))?"
+_RELATION = re.compile(r"\\le(?![a-z])|\\ge(?![a-z])|<|>")
+_PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}|(?<![\\A-Za-z])[A-Za-z]+\s+[A-Za-z]{2,}")
+
+
+class Value(NamedTuple):
+    """A number or an expression, left to computer algebra where its text differs."""
+
+    text: str
+    unit: str = ""
+
+
+class Word(NamedTuple):
+    """What is equal to the same text alone."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """`kind`: list, set, union, equation, or the two brackets of a tuple or interval."""
+
+    kind: str
+    parts: tuple["Form", ...]
+
+    @property
+    def ordered(self) -> bool:
+        return self.kind not in ("list", "set", "union", "equation")
+
+
+Form = Value | Word | Group
+
+
+def form(answer: str) -> Form | None:
+    """The normal form of an answer; None of one that is empty or cannot be read."""
+    text = normal(answer)
+    return _form(text) if text.replace("\x00", "").strip() else None
+
+
+def normal(answer: str) -> str:
+    """The answer's text without what means nothing; `\x00` stands at the edges of what was `\\text{…}`."""
+    text = _shown(answer)
+    text = re.sub(r"\\([A-Za-z]+)", lambda match: "\\" + _COMMANDS.get(match[1], match[1]), text)
+    for old, new in (_CHARACTERS | _STRINGS).items():
+        text = text.replace(old, new)
+    text = re.sub(r"(?<=\d)(?:\\[,!;: ]|~)(?=\d{3})", "", text)
+    text = _TEXT.sub(lambda match: f"\x00{match[1]}\x00", text)
+    text = _DROPPED.sub(" ", text)
+    text = _THOUSANDS.sub(lambda match: match[1] + match[2].replace(",", ""), text)
+    text = _SCIENTIFIC.sub(lambda match: f"{match[1]}\\cdot 10^{{{int(match[2])}}}", text)
+    text = re.sub(r"\\frac\s*(\d)\s*(\d)(?!\d)", r"\\frac{\1}{\2}", text)
+    text = re.sub(r"(?<![\d}])\\frac\s*\{(\d+)\}\s*\{(\d+)\}(?![\^!])", r"\1/\2", text)
+    text = re.sub(r"_\{(\w+)\}", r"_\1", text)
+    text = re.sub(r"\\\{\s*\\\}", r"\\emptyset", text)
+    return text.strip().removesuffix(".").strip()
+
+
+def _shown(text: str) -> str:
+    """What stands in the one display that an answer is, `$…$` or its like; else the answer itself."""
+    text = text.strip()
+    display = _DISPLAY.fullmatch(text) or _DISPLAY.fullmatch(text.rstrip("."))
+    return display[1].strip() if display and "$" not in display[1].replace("\\$", "") else text
+
+
+def _form(text: str) -> Form:
+    text = text.strip()
+    if (parts := _split(text, r"\\cup(?![a-z])")) and len(parts) > 1:
+        return Group("union", tuple(map(_form, parts)))
+    if text.startswith("\\{") and text.endswith("\\}") and _closes(text[1:-2] + "}"):
+        return Group("set", tuple(map(_form, _split(text[2:-2], ","))))
+    if (
+        text[:1] in "(["
+        and text[-1:] in ")]"
+        and _closes(text)
+        and len(inside := _split(text[1:-1], ",")) > 1
+    ):
+        return Group(text[0] + text[-1], tuple(map(_form, inside)))
+    if len(parts := _split(text, ",")) > 1:
+        return Group("list", tuple(map(_form, parts)))
+    if interval := _inequality(text):
+        return interval
+    sides = _split(text, "=")
+    if len(sides) == 2 and all(side.strip() for side in sides):
+        if re.fullmatch(_VARIABLE, sides[0].strip()):
+            return _form(sides[1])
+        return Group("equation", tuple(map(_form, sides)))
+    return _value(text)
+
+
+def _value(text: str) -> Form:
+    unit = ""
+    if text.startswith("\\$"):
+        text, unit = text[2:].strip(), "dollar"
+    elif match := _WITH_UNIT.fullmatch(text):
+        name = match["name"] or match["sure"]
+        if known := _UNIT.get(name if len(name) == 1 else name.lower()):
+            power = _POWER.get(match["power"] or "", "") or (f"^{match['to']}" if match["to"] else "")
+            text, unit = match["value"].strip(), known + power
+    plain = " ".join(text.replace("\x00", " ").split())
+    if "=" in text or _ONLY_ITSELF.search(plain) or _PROSE.search(plain):
+        return Word(plain.casefold() if _PROSE.search(plain) else plain)
+    return Value(re.sub(r"(?<![A-Za-z])\s+|\s+(?![A-Za-z])", "", plain), unit)
+
+
+def _inequality(text: str) -> Form | None:
+    """`x>2` as `(2,\\infty)`, `2\\le x<3` as `[2,3)`; None of what is no inequality of one variable."""
+    signs = [{"\\le": "<=", "\\ge": ">="}.get(sign, sign) for sign in _RELATION.findall(text)]
+    sides = [side.strip() for side in _RELATION.split(text)]
+    lowest, highest = Value("-\\infty"), Value("\\infty")
+    if len(signs) == 1:
+        if re.fullmatch(_VARIABLE, sides[1]) and not re.fullmatch(_VARIABLE, sides[0]):
+            sides, signs = sides[::-1], [signs[0].translate(str.maketrans("<>", "><"))]
+        if not re.fullmatch(_VARIABLE, sides[0]) or not sides[1]:
+            return None
+        closed = signs[0].endswith("=")
+        if signs[0][0] == ">":
+            return Group("[)" if closed else "()", (_form(sides[1]), highest))
+        return Group("(]" if closed else "()", (lowest, _form(sides[1])))
+    if len(signs) == 2 and signs[0][0] == signs[1][0] and re.fullmatch(_VARIABLE, sides[1]):
+        if signs[0][0] == ">":
+            sides, signs = sides[::-1], signs[::-1]
+        brackets = ("[" if signs[0].endswith("=") else "(") + ("]" if signs[1].endswith("=") else ")")
+        return Group(brackets, (_form(sides[0]), _form(sides[2])))
+    return None
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """`text` cut at `separator`, a regular expression, where no bracket is open."""
+    parts, depth, last, place = [], 0, 0, 0
+    pattern = re.compile(separator)
+    while place < len(text):
+        step = 2 if text[place] == "\\" and text[place + 1 : place + 2] in ("{", "}") else 1
+        character = text[place : place + step][-1]
+        if character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        elif depth == 0 and (match := pattern.match(text, place)):
+            parts.append(text[last:place])
+            place = last = match.end()
+            continue
+        place += step
+    return [*parts, text[last:]]
+
+
+def _closes(text: str) -> bool:
+    """Whether the bracket at the start of `text` is closed by the one at its end."""
+    depth = 0
+    for place, character in enumerate(text):
+        depth += (character in "([{") - (character in ")]}")
+        if depth == 0:
+            return place == len(text) - 1
+    return False
+
+
+def letters(text: str) -> set[str]:
+    """The letters of an expression but those of commands, and but e and i, which may be constants."""
+    return set(re.findall(r"[A-Za-z]", re.sub(r"\\[A-Za-z]+", " ", text))) - {"e", "i"}
+
+
+def copied(answer: str, question: str, gold: str) -> bool:
+    """Whether an answer is an expression of the question left as it is, and not the dataset's own answer."""
+    given, asked, expected = (re.sub(r"\s", "", normal(text)) for text in (answer, question, gold))
+    composed = re.search(r"[+*/^=<>]|(?<=.)-|\\[a-zA-Z]", given)
+    return bool(composed) and given != expected and given in asked

@@ -1,0 +1,204 @@
+"""Which texts are the same answer, and which completions give one at all."""
+
+import signal
+import threading
+
+import pytest
+
+from recipes.rewards.answer_forms import form
+from recipes.rewards.final_answer import final_answer, last_box
+from recipes.rewards.math_answers import Comparer
+
+EQUAL = [
+    ("8", "8"),
+    ("8", "8."),
+    ("8", " 8 "),
+    ("8", "$8$"),
+    ("8", "8.0"),
+    ("8", "x=8"),
+    ("1000", "1,000"),
+    ("1000", r"1\,000"),
+    ("1000", "1e3"),
+    ("0.001", "1e-3"),
+    ("1000", r"10^3"),
+    (r"\frac{1}{2}", "0.5"),
+    (r"\frac12", r"\dfrac{1}{2}"),
+    ("1/2", "0.50"),
+    ("45", "45°"),
+    ("45", r"45^\circ"),
+    ("45", r"45^{\circ}"),
+    ("45", "45 degrees"),
+    ("18", "18 dollars"),
+    ("18", r"\$18"),
+    ("18", r"18\text{ dollars}"),
+    ("5 cm", "5"),
+    ("5 cm", r"5\,\text{cm}"),
+    ("5 cm", "5 centimeters"),
+    (r"5\%", "5%"),
+    (r"5\%", "5 percent"),
+    (r"\varnothing", r"\emptyset"),
+    (r"\{\}", r"\emptyset"),
+    ("-1", r"e^{i\pi}"),
+    (r"[2,3]", r"2\le x\le 3"),
+    (r"[2,3]", r"3\ge x\ge 2"),
+    (r"(2,\infty)", "x>2"),
+    (r"(2,\infty)", "2<x"),
+    (r"(-\infty,2]", r"x\leq 2"),
+    (r"(-\infty,1)\cup(2,\infty)", r"(2,\infty)\cup(-\infty,1)"),
+    ("x^2+2x+1", "(x+1)^2"),
+    ("2x+1", "1+2x"),
+    ("1,2", "2,1"),
+    (r"\{1,2\}", r"\{2,1\}"),
+    ("(1,2)", r"\left(1, 2\right)"),
+    (r"2\sqrt{3}", r"\sqrt{12}"),
+    (r"\sqrt{2}/2", r"\frac{1}{\sqrt{2}}"),
+    ("x^2+y^2=1", "1=x^2+y^2"),
+    ("1101_2", "1101_{2}"),
+    ("Monday", r"\text{Monday}"),
+    ("Monday", "monday"),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{pmatrix}1&2\\3&\frac{8}{2}\end{pmatrix}"),
+]
+DIFFERENT = [
+    ("8", "9"),
+    ("8", "5=8"),
+    ("8", "1+1=8"),
+    ("8", "8=5"),
+    ("x", "(x)'"),
+    ("x", "x + 10^{-7}"),
+    ("0.3333333", r"\frac{1}{3}"),
+    ("x", r"x \mod 7"),
+    ("1101_2", "1101_3"),
+    ("52_8", "52"),
+    ("3:30", "0.1"),
+    ("3:30", "3/30"),
+    ("2", "2,2"),
+    ("E", "e"),
+    ("e", "E"),
+    ("A", "a"),
+    ("(1,2)", r"\{1,2\}"),
+    ("(1,2)", "[1,2]"),
+    ("(1,2)", "(2,1)"),
+    ("(1,2)", "1,2"),
+    ("5 cm", "5 m"),
+    ("5", r"5\%"),
+    ("0.05", r"5\%"),
+    ("8", "5 or 8"),
+    ("8", "$5$ $8$"),
+    ("8", "What is 5+3"),
+    ("2", "6/3 or 2"),
+    (r"(2,\infty)", r"x\ge 2"),
+    ("x>2", "x<2"),
+    (r"\infty", r"-\infty"),
+    ("8", ""),
+    ("8", "8!"),
+    ("2x", "2y"),
+    ("5 cm", r"5\text{ cm}^2"),
+    (r"\begin{pmatrix}1&2\end{pmatrix}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
+    ("8", "__import__('os').abort()"),
+    ("8", "8\ud800"),
+]
+
+
+@pytest.fixture(scope="module")
+def equal():
+    return Comparer()
+
+
+@pytest.mark.parametrize(("one", "other"), EQUAL)
+def test_equal_answers(equal, one, other):
+    assert equal(one, other)
+    assert equal(other, one)
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_different_answers(equal, one, other):
+    assert not equal(one, other)
+    assert not equal(other, one)
+    assert equal.unfinished == 0
+
+
+@pytest.mark.parametrize(("one", "other"), [pair for pair in EQUAL if pair[0] != "8"])
+def test_every_answer_is_equal_to_itself(equal, one, other):
+    assert equal(one, one)
+    assert equal(other, other)
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        (r"<think>5+3</think><answer>8.</answer>", "8."),
+        (r"<answer>The answer is $8$</answer>", "$8$"),
+        (r"<answer>Final answer: 8</answer>", "8"),
+        (r"so $x = \boxed {8}$.", "8"),
+        (r"5+3=8</think> \boxed{8}", "8"),
+        (r"\boxed{8} and so \boxed{8}", "8"),
+        (r"\boxed{\boxed{8}}", "8"),
+        (r"If x is not 0, then it is \boxed{8}", "8"),
+        (r"\fbox{7} \boxed{\frac{1}{2}}.", r"\frac{1}{2}"),
+        (r"<think>\boxed{8}</think> It is 9.", None),
+        (r"<think>\boxed{8}</think><answer>9</answer>", "9"),
+        (r"<think>\boxed{8}", None),
+        (r"<think>a</think> \boxed{8} <think> no: \boxed{9}", None),
+        (r"\boxed{7} or \boxed{8}", None),
+        (r"\boxed{7} then \boxed{8", None),
+        (r"\boxed{\boxed{8}", None),
+        (r"I would never say \boxed{8}", None),
+        (r"The answer is not \boxed{8}", None),
+        (r"<answer>It isn't \boxed{8}</answer>", None),
+        (r"<answer>$7$ $8$</answer>", None),
+        (r"<answer>\boxed{8</answer>", None),
+        (r"<answer>8</answer><answer>9</answer>\boxed{8}", None),
+        ("<answer></answer>", None),
+        ("<answer>8", None),
+        ("8", None),
+        ("", None),
+        (r"\boxed{", None),
+        ("\\boxed{" * 100_000, None),
+        ("\\boxed{" + "1" * 1_000_000 + "}", None),
+    ],
+)
+def test_the_one_final_answer(completion, answer):
+    assert final_answer(completion) == answer
+
+
+@pytest.mark.parametrize(
+    ("solution", "box"),
+    [(r"so \boxed{7}, then \boxed{8}", "8"), (r"\boxed {8}", "8"), ("8", None), (r"\boxed{8", None)],
+)
+def test_the_last_box_of_a_solution(solution, box):
+    assert last_box(solution) == box
+
+
+def test_a_comparison_without_end_is_cut_and_the_next_one_works(caplog):
+    equal = Comparer(limit=0.5)
+    assert equal("\\frac{1}{2}", "0.5")
+    assert not equal("8", "(10^{9})!")
+    assert equal.unfinished == 1
+    assert "not compared within 0.5 s of CPU" in caplog.text
+    assert equal("\\frac{1}{2}", "0.5")
+    equal.child.kill()  # of something else than a comparison: no verdict depends on it
+    equal.child.wait()
+    assert equal("\\frac{1}{2}", "0.50")
+    assert equal.unfinished == 1
+    equal.close()
+    assert equal.child is None
+
+
+def test_the_limit_is_of_cpu_time(equal):
+    """A child that is stopped for longer than its limit still gives the right verdict."""
+    short = Comparer(limit=0.3)
+    assert short("\\frac{1}{2}", "0.5")
+    short.child.send_signal(signal.SIGSTOP)
+    threading.Timer(1.0, lambda: short.child.send_signal(signal.SIGCONT)).start()
+    assert short("\\sqrt{12}", "2\\sqrt{3}")
+    assert short.unfinished == 0
+    short.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["$", "\\", "\\{", "(", ",", "=", "<", "^", "_", "\\text{", "\x00", "\ud800", "((((", "\\cup", "%"],
+)
+def test_every_text_has_a_form_or_none(equal, text):
+    form(text * 20)
+    assert not equal("8", text)
