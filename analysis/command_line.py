@@ -17,7 +17,7 @@ def main(
 ) -> int:
     """Call work(run, out, report) with what the command line names; the exit status."""
     args = arguments(description, argv)
-    return status(lambda: work(select(args), args.out, args.report))
+    return status(lambda: work(_select(args), args.out, args.report))
 
 
 def status(work: Callable[[], object]) -> int:
@@ -41,7 +41,7 @@ def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.N
     return parser.parse_args(argv)
 
 
-def select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
+def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
     """The run that a command line names. Raises UserError on a recipe or scale that does not exist."""
     recipes = load_all(root / "recipes")
     if args.recipe not in recipes:

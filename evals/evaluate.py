@@ -68,7 +68,7 @@ def _object(option: str, text: str) -> dict[str, Any]:
     return value
 
 
-def names_hub(config: dict[str, Any], model: Path | dict[str, Any]) -> bool:
+def _names_hub(config: dict[str, Any], model: Path | dict[str, Any]) -> bool:
     """Whether the model or a task comes from the Hub, as lm-eval's own tasks do."""
     specs = [spec for spec in config.get("tasks", {}).values() if isinstance(spec, dict)]
     task = any("lm_eval" in spec or "hub" in (spec.get("task") or {}) for spec in specs)
@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
         progress = Progress(f"{folder.removesuffix('/evals')}/eval:{checkpoint}")
         say = progress.say
         few_collections()
-        quiet_environment(names_hub(options.config, options.model))
+        quiet_environment(_names_hub(options.config, options.model))
         # lm-eval prints; `progress` keeps the true stdout
         with gpus.reserved(options.gpus, progress.say), contextlib.redirect_stdout(sys.stderr):
             tasks = eval_tasks.parse(options.config)

@@ -35,7 +35,7 @@ def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Pr
         scores.score(task, drawn, judges)
         results[task.name] = metrics.summary(drawn, task.k)
         rows += drawn
-        progress.say(f"{task.name} {headline(results[task.name]['metrics'])}")
+        progress.say(f"{task.name} {_headline(results[task.name]['metrics'])}")
     result = {
         "checkpoint": options.name.rpartition("/")[2],
         "digest": source.digest,
@@ -49,7 +49,7 @@ def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Pr
         files.write_json(options.out, result)
 
 
-def headline(values: Mapping[str, Mapping[str, float]]) -> str:
+def _headline(values: Mapping[str, Mapping[str, float]]) -> str:
     """`accuracy 0.612 (0.580 to 0.645), gold …`: the main metrics of a task, each with its interval."""
     return ", ".join(
         f"{name} {values[name]['value']:.3f} ({values[name]['low']:.3f} to {values[name]['high']:.3f})"

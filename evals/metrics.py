@@ -24,7 +24,7 @@ def summary(rows: list[Row], k: tuple[int, ...]) -> dict[str, Any]:
         value, low, high = interval(numerator, denominator, resampled)
         metrics[name] = {"value": _number(value), "low": _number(low), "high": _number(high)}
     result = {"items": len(rows), "samples": len(rows[0]["tokens"]), "metrics": metrics}
-    return result | ({"variance": variance(_correct(rows))} if verified(rows) else {})
+    return result | ({"variance": variance(_correct(rows))} if _verified(rows) else {})
 
 
 def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Floats]]:
@@ -33,7 +33,7 @@ def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Float
     formatted = np.array([row["formatted"] for row in rows], dtype=float)
     truncated = np.array([row["truncated"] for row in rows], dtype=float)
     ones = np.ones(len(rows))
-    metrics = right(rows, k, tokens) if verified(rows) else {}
+    metrics = right(rows, k, tokens) if _verified(rows) else {}
     metrics |= {
         "format_rate": (formatted.mean(axis=1), ones),
         "truncation_rate": (truncated.mean(axis=1), ones),
@@ -44,7 +44,7 @@ def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Float
     return metrics | {name: (values, ones) for name, values in scores(rows, k).items()}
 
 
-def verified(rows: list[Row]) -> bool:
+def _verified(rows: list[Row]) -> bool:
     """Whether something has judged these rows right or wrong."""
     return rows[0]["correct"][0] is not None
 

@@ -82,7 +82,7 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
     model is not finite.
     """
     if "gold" in task.score:
-        add_gold(rows, task.problems or {})
+        _add_gold(rows, task.problems or {})
     completions: list[Completion] = [completion for row in rows for completion in row["completions"]]
     if "proxy" in task.score and judges.proxy is not None:
         prompts = [
@@ -94,7 +94,7 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
         _add(rows, task, "logratio", log_ratios(judges.policy, judges.reference, completions))
 
 
-def add_gold(rows: list[Row], spec: Mapping[str, Any]) -> None:
+def _add_gold(rows: list[Row], spec: Mapping[str, Any]) -> None:
     """Add the gold scores of `spec`, a world with its dials."""
     world: Any = worlds.make(spec)
     gold = world.rewards["gold"]

@@ -1,6 +1,8 @@
 """What may import what: analysis -> evals -> recipes, inside each of them downwards only, and torch late."""
 
 import ast
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -83,3 +85,22 @@ def test_the_snakefile_imports_spec_and_workflow_alone():
     modules = [line.split()[1] for line in lines if line.startswith(("from ", "import "))]
     ours = [module for module in modules if package(module) or module in ("recipes", "evals", "analysis")]
     assert {package(module) for module in ours} <= {"recipes.spec", "recipes.workflow", "recipes.errors"}
+
+
+def test_a_function_that_its_file_alone_uses_has_an_underscore():
+    """Functions alone: classes and constants have none. A word anywhere else counts as a use."""
+    listed = [*ROOT.glob("recipes/**/*.yaml"), *ROOT.glob("analysis/page/templates/*"), ROOT / "Snakefile"]
+    paths = [*(ROOT / file for file in TREES), *(ROOT / "tests").rglob("*.py"), *listed]
+    words = {path: set(re.findall(r"\w+", path.read_text(encoding="utf-8"))) for path in paths}
+    uses = Counter(word for found in words.values() for word in found)
+    functions = {
+        (file, node.name): uses[node.name] - 1
+        for file, tree in TREES.items()
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert not [place for place, others in functions.items() if not others and place[1][0] != "_"]
+    reached = re.compile(r"\b(\w+)\.(_[a-z]\w*)\(")
+    for path in paths:
+        for module, name in reached.findall(path.read_text(encoding="utf-8")):
+            assert not [file for file, own in functions if own == name and Path(file).stem == module], path

@@ -38,9 +38,9 @@ def peaks(curve: pd.DataFrame, of_sequences: bool, at: Iterable[str] = ()) -> di
     of_sequences: `kl` is in nats a sequence; else it is not used.
     """
     metrics: dict[str, float] = {}
-    kl = trailing(curve, KL) if of_sequences else pd.Series(dtype=float)
+    kl = _trailing(curve, KL) if of_sequences else pd.Series(dtype=float)
     for name, logged in CURVES.items():
-        means = trailing(curve, logged)
+        means = _trailing(curve, logged)
         if means.empty:
             continue
         top = int(means.argmax())
@@ -50,16 +50,16 @@ def peaks(curve: pd.DataFrame, of_sequences: bool, at: Iterable[str] = ()) -> di
         distances = kl.reindex(means.index)
         if distances.notna().any():
             metrics[f"kl_at_peak/{name}"] = float(distances.iloc[top])
-            metrics |= {f"{name}_at_kl/{level}": passing(distances, means, float(level)) for level in at}
+            metrics |= {f"{name}_at_kl/{level}": _passing(distances, means, float(level)) for level in at}
     return metrics
 
 
-def trailing(curve: pd.DataFrame, metric: str) -> pd.Series:
+def _trailing(curve: pd.DataFrame, metric: str) -> pd.Series:
     """Trailing means of WINDOW logged values by step; the first of them stands at the WINDOW-th."""
     return series(curve, metric).rolling(WINDOW).mean().dropna()
 
 
-def passing(distances: pd.Series, values: pd.Series, level: float) -> float:
+def _passing(distances: pd.Series, values: pd.Series, level: float) -> float:
     """`values` where `distances`, both by step, first reaches `level` from below; nan where it never does."""
     x, y = distances.to_numpy(), values.to_numpy()
     above = np.flatnonzero(x >= level)

@@ -13,7 +13,7 @@ from analysis.numbers.means import DASH, MINUS
 
 SUFFIXES = ("csv", "md", "tex", "html")
 LONG = 40  # characters from which a cell gets room for a line of text
-_NUMERIC = re.compile(
+NUMERIC = re.compile(
     rf"(< )?[{MINUS}+]?\d[\d.,]*(e\d+)?( ?%)?( \[.*\])?"  # 0.19 [0.18, 0.20], 26.3 % [24.8, 27.8]
     rf"|\d+/\d+|(\d+ (h|min|s) ?)+|{DASH}"
 )
@@ -67,6 +67,6 @@ def cells(frame: pd.DataFrame) -> dict[str, Any]:
     """A frame for the template: columns, rows of text, which columns are numbers, which hold long text."""
     rows = [[str(cell) for cell in row] for row in frame.itertuples(index=False)]
     columns = [str(column) for column in frame.columns]
-    numeric = [bool(rows) and all(_NUMERIC.fullmatch(row[i]) for row in rows) for i in range(len(columns))]
+    numeric = [bool(rows) and all(NUMERIC.fullmatch(row[i]) for row in rows) for i in range(len(columns))]
     long = [any(len(row[i]) > LONG for row in rows) for i in range(len(columns))]
     return {"columns": columns, "rows": rows, "numeric": numeric, "long": long}

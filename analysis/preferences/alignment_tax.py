@@ -15,7 +15,7 @@ from analysis.preferences.contenders import Contender, own_start
 from analysis.statistics.intervals import interval
 
 
-def taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[str]:
+def _taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[str]:
     """The tasks without gold that the contenders are evaluated on: training was not about them."""
     asked = dict.fromkeys(
         name
@@ -32,7 +32,7 @@ def tax(
 ) -> pd.DataFrame:
     """One row a contender and such a task: accuracy and its change since the arm's start, paired by seed."""
     rows = []
-    for name in taxed(run, table, task, among):
+    for name in _taxed(run, table, task, among):
         metric = f"{name}/accuracy"
         for contender in among:
             mean = average(measured(table, contender.at, metric))

@@ -89,7 +89,7 @@ def features(lengths: np.ndarray, baseline: np.ndarray) -> np.ndarray:
     return np.stack([np.ones_like(difference), bounded], axis=1)
 
 
-def controlled(one: Replies, other: Replies, score: str) -> tuple[float, float]:
+def _controlled(one: Replies, other: Replies, score: str) -> tuple[float, float]:
     """theta and its standard error, for one policy against another by one score.
 
     The error is clustered by item (sandwich, Liang & Zeger 1986): pairs of one item depend on each other.
@@ -111,7 +111,7 @@ def rate(one: BySeed, other: BySeed, score: str) -> Mean:
     for seed in sorted(set(one) & set(other)):
         key = (id(one[seed]), id(other[seed]))
         if key not in fitted and all(score in side[seed].scores for side in (one, other)):
-            fitted[key] = controlled(one[seed], other[seed], score)
+            fitted[key] = _controlled(one[seed], other[seed], score)
     thetas = np.array([theta for theta, _ in fitted.values()])
     if not len(thetas):
         return Mean(np.nan, np.nan, np.nan, 0, "")

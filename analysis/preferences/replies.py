@@ -46,13 +46,13 @@ def of_all(
     if start is None:
         return of_contenders, of_start
     for contender in representatives(among, MOST):
-        if by_seed := of_one(run, contender, task, read):
+        if by_seed := _of_one(run, contender, task, read):
             of_contenders[contender.name] = by_seed
-            of_start[contender.name] = of_one(run, in_arm(run, start, contender.arm), task, read)
+            of_start[contender.name] = _of_one(run, in_arm(run, start, contender.arm), task, read)
     return of_contenders, of_start
 
 
-def of_one(run: Run, contender: Contender, task: str, read: Read) -> BySeed:
+def _of_one(run: Run, contender: Contender, task: str, read: Read) -> BySeed:
     """By seed; without the seeds whose samples are not on disk or have no gold score. `read` is a cache."""
     by_seed = {}
     for seed in run.seeds:

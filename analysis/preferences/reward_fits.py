@@ -90,7 +90,7 @@ def r_squared(fitted: Fit, d: np.ndarray, gain: np.ndarray) -> float:
     return 1 - float(((gain - fitted(d)) ** 2).sum()) / about if len(gain) > 1 and about else math.nan
 
 
-def halves(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _halves(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Masks (points,) of bool: the lower half of the range from 0 to the largest d, and the upper half."""
     d = np.asarray(d, dtype=float)
     middle = d.max() / 2 if len(d) else 0.0
@@ -100,7 +100,7 @@ def halves(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def held_out(form: str, d: np.ndarray, gain: np.ndarray) -> float:
     """R^2 in the upper half of the form fitted to the lower half; nan with too few points in either."""
     d, gain = _usable(d, gain)
-    near, far = halves(d)
+    near, far = _halves(d)
     fitted = fit(form, d[near], gain[near])
     return r_squared(fitted, d[far], gain[far]) if fitted else math.nan
 

@@ -12,7 +12,7 @@ from analysis.numbers.table import measured
 from analysis.numbers.tasks import PREFERENCES, WITH_INTERVALS, largest, measure, row_name, tasks
 
 
-def best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
+def _best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
     """(arm, checkpoint, task) with the best template, wherever several templates ask the same problems."""
     best = set()
     for arm in run.arms:
@@ -30,7 +30,7 @@ def best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
 
 def arms(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     """One row a checkpoint and task. A checkpoint that arms share appears once, under its owner."""
-    best, seen, rows = best_templates(run, table), set(), []
+    best, seen, rows = _best_templates(run, table), set(), []
     compared: dict[str, str] = {}  # task -> the metric whose numbers must exist
     for arm in run.arms:
         for checkpoint in run.checkpoints(arm):

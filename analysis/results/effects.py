@@ -57,7 +57,7 @@ def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str
 
     Every arm is measured on the levels that all arms have; arms with fewer than two models are left out.
     """
-    grids = {arm: levels(table, arm, run.ends[-1] if run.ends else "", task) for arm in run.arms}
+    grids = {arm: _levels(table, arm, run.ends[-1] if run.ends else "", task) for arm in run.arms}
     grids = {arm: grid for arm, grid in grids.items() if len(grid) > 1}
     shared = sorted(set.intersection(*(set(grid.columns) for grid in grids.values()))) if grids else []
     if len(grids) < 2 or len(shared) < 2:
@@ -72,7 +72,7 @@ def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str
     return sorted(ranked, key=lambda row: -row.mean)
 
 
-def levels(table: pd.DataFrame, arm: str, node: str, task: str) -> pd.DataFrame:
+def _levels(table: pd.DataFrame, arm: str, node: str, task: str) -> pd.DataFrame:
     """Accuracy at a checkpoint: models x the levels of difficulty that every model has."""
     prefix = f"{task}/accuracy/difficulty="
     here = table[(table.arm == arm) & (table.node == node) & table.metric.str.startswith(prefix)]

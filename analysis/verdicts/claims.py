@@ -132,7 +132,7 @@ def decide(low: float, high: float, direction: str, margin: float) -> str:
     return "reproduced" if inside else "contradicted" if outside else "inconclusive"
 
 
-def distance(mean: float, direction: str, margin: float) -> float:
+def _distance(mean: float, direction: str, margin: float) -> float:
     """How far the mean is from the nearest value at which the claim turns true or false."""
     if direction == "equal":
         return abs(abs(mean) - margin)
@@ -187,7 +187,7 @@ def _verdict(claim: dict[str, Any], paired: Pairs, p: PValues, k: int) -> Verdic
         if n >= ENOUGH and constant(d):
             notes.append(f"all {n} differences are equal: the test is its limit")
         if not (paired.at_least or paired.at_most or verdict in SO_FAR):
-            needed = seeds_needed(d, distance(mean, direction, margin), tail(k))
+            needed = seeds_needed(d, _distance(mean, direction, margin), tail(k))
     against = claim.get("against", "")
     if "against_metric" in claim:
         against = f"{against} ({claim['against_metric']})"

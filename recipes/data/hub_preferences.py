@@ -42,7 +42,7 @@ def of_task(
                 "question": before,
                 "answer": "",
                 "difficulty": 0,
-                "responses": [last_turn(text) for text in texts],
+                "responses": [_last_turn(text) for text in texts],
                 "truncated": [False] * len(texts),
                 "scores": scores,
                 "ranking": by_score(scores),
@@ -64,14 +64,14 @@ def _compared(
                 raise UserError(f"task.{key}: no {task[key]!r} in {task['responses']} of row {number}{known}")
         ranks = [one[task["rank"]] for one in listed]
         scores = [math.nan if rank is None else -float(rank) for rank in ranks]
-        return dialogue(given[task["prompt"]]).rstrip(" "), [one[task["text"]] for one in listed], scores
+        return _dialogue(given[task["prompt"]]).rstrip(" "), [one[task["text"]] for one in listed], scores
     pair = [given[task["chosen"]], given[task["rejected"]]]
     if "prompt" in task:
-        before = dialogue(given[task["prompt"]]).rstrip(" ")
+        before = _dialogue(given[task["prompt"]]).rstrip(" ")
     elif isinstance(pair[0], list):
-        before = dialogue(pair[0][:-1]) + ASSISTANT
+        before = _dialogue(pair[0][:-1]) + ASSISTANT
     else:
-        before = shared(*pair)
+        before = _shared(*pair)
         if not before:
             raise UserError(
                 f"task.prompt: missing, and in row {number} of {task['hub']} {task['chosen']} and "
@@ -81,12 +81,12 @@ def _compared(
     return before, pair, [1.0, 0.0]
 
 
-def last_turn(text: Any) -> str:
+def _last_turn(text: Any) -> str:
     """A response: a text as it is, or the last turn of a conversation; "" for none."""
     return (text[-1]["content"] if isinstance(text, list) and text else text) or ""
 
 
-def dialogue(turns: Any) -> str:
+def _dialogue(turns: Any) -> str:
     """A text as it is; a conversation in HH's form, `\\n\\nHuman: …\\n\\nAssistant: …`."""
     if not isinstance(turns, list):
         return turns or ""
@@ -94,7 +94,7 @@ def dialogue(turns: Any) -> str:
     return "".join(f"{marks.get(turn['role'], HUMAN)} {turn['content'] or ''}" for turn in turns)
 
 
-def shared(one: str, other: str) -> str:
+def _shared(one: str, other: str) -> str:
     """The common beginning of two texts, up to the end of its last "Assistant:"; "" where it has none."""
     same = next(
         (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))

@@ -53,7 +53,7 @@ def annotated(gold: Scores, dials: Mapping[str, Any], seed: int) -> Labels:
     temperature = dials.get("temperature")
     if temperature is None:
         temperature = plackett_luce.temperature_for(plackett_luce.gaps(gold), **dials)
-    return ranked(gold, temperature, seed, {"temperature": temperature})
+    return _ranked(gold, temperature, seed, {"temperature": temperature})
 
 
 def ai_judge(
@@ -82,14 +82,14 @@ def ai_judge(
     bias, temperature = dials.get("bias", 1.0), dials.get("temperature", 0.0)
     if "accuracy" in dials and "temperature" in dials:
         fair, biased = plackett_luce.gaps(perceived(0.0)), plackett_luce.gaps(perceived(1.0))
-        bias = bias_for(fair, biased - fair, plackett_luce.gaps(gold), dials["accuracy"], temperature)
+        bias = _bias_for(fair, biased - fair, plackett_luce.gaps(gold), dials["accuracy"], temperature)
     elif "accuracy" in dials:
         seen, truth = plackett_luce.gaps(perceived(bias)), plackett_luce.gaps(gold)
         temperature = plackett_luce.temperature_for(seen, accuracy=dials["accuracy"], truth=truth)
-    return ranked(perceived(bias, both), temperature, seed, {"temperature": temperature, "bias": bias})
+    return _ranked(perceived(bias, both), temperature, seed, {"temperature": temperature, "bias": bias})
 
 
-def bias_for(fair: Floats, unfair: Floats, truth: Floats, accuracy: float, temperature: float) -> float:
+def _bias_for(fair: Floats, unfair: Floats, truth: Floats, accuracy: float, temperature: float) -> float:
     """The least b at which a judge that perceives the gaps `fair` + b `unfair` has this accuracy.
 
     `truth`: the gold gaps of the same pairs. Raises UserError where no bias makes the judge so bad, or where
@@ -114,7 +114,7 @@ def bias_for(fair: Floats, unfair: Floats, truth: Floats, accuracy: float, tempe
     return high
 
 
-def ranked(perceived: Scores, temperature: float, seed: int, fitted: dict[str, float]) -> Labels:
+def _ranked(perceived: Scores, temperature: float, seed: int, fitted: dict[str, float]) -> Labels:
     """Two labellers' rankings by the utilities that both perceive.
 
     A score is the number of replies ranked below.

@@ -27,16 +27,16 @@ ASKED = 16  # questions at once
 def reward_model(rows: Sequence[Sample], metrics_json: Path, aggregate: str) -> tuple[Labels, int, int]:
     """Rewards by a stage's reward model: the mean or the worst of its members."""
     model = load_reward_model(metrics_json).to(device())
-    prompts, texts, truncated = flat(rows)
+    prompts, texts, truncated = _flat(rows)
     rewards = model.score_text(prompts, texts, truncated)  # (members, completions)
     values = aggregated(rewards, aggregate).tolist()
     parameters = sum(member.num_parameters() for member in model.members)
-    return Labels(per_row(rows, values)), tokens(rows, model.tokenizer), parameters
+    return Labels(_per_row(rows, values)), tokens(rows, model.tokenizer), parameters
 
 
 def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float) -> tuple[Labels, int, int]:
     """The reward that DPO's policy implies, up to a term of x alone: beta log(pi(y|x) / pi_ref(y|x))."""
-    prompts, texts, truncated = flat(rows)
+    prompts, texts, truncated = _flat(rows)
     logps, parameters, counted = [], 0, 0
     for place in (policy, reference):
         source = locate(None, place)
@@ -46,7 +46,7 @@ def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float)
         parameters += model.num_parameters()
         counted = tokens(rows, tokenizer)
     values = (beta * (logps[0] - logps[1])).tolist()
-    return Labels(per_row(rows, values)), counted, parameters
+    return Labels(_per_row(rows, values)), counted, parameters
 
 
 def language_model(rows: Sequence[Sample], dials: Mapping[str, Any]) -> tuple[Labels, int, int]:
@@ -111,15 +111,15 @@ def ask(question: str, prompt: str, texts: Sequence[str], first: int, second: in
     return re.sub("|".join(map(re.escape, filled)), lambda match: filled[match.group()], question)
 
 
-def flat(rows: Sequence[Sample]) -> tuple[list[str], list[str], list[bool]]:
+def _flat(rows: Sequence[Sample]) -> tuple[list[str], list[str], list[bool]]:
     """The prompt and the text of each completion and whether it was cut, one row after another."""
     prompts = [row["prompt"] for row in rows for _ in row["completions"]]
     texts = [text for row in rows for text in row["completions"]]
     return prompts, texts, [cut for row in rows for cut in row["truncated"]]
 
 
-def per_row(rows: Sequence[Sample], values: Sequence[float]) -> Scores:
-    """`values` of the completions of `flat`, as K of each row."""
+def _per_row(rows: Sequence[Sample], values: Sequence[float]) -> Scores:
+    """`values` of the completions of `_flat`, as K of each row."""
     left = iter(values)
     return [[float(next(left)) for _ in row["completions"]] for row in rows]
 

@@ -68,7 +68,7 @@ def agreement(seen: Floats, temperature: float) -> float:
 
     `seen`: the `gaps` of the utilities that they perceive.
     """
-    p = preference(seen, temperature)
+    p = _preference(seen, temperature)
     return float(np.mean(p**2 + (1 - p) ** 2))
 
 
@@ -79,10 +79,10 @@ def accuracy(seen: Floats, temperature: float, truth: Floats | None = None) -> f
     """
     truth = seen if truth is None else truth
     apart = truth != 0
-    return float(np.mean(preference((np.sign(truth) * seen)[apart], temperature)))
+    return float(np.mean(_preference((np.sign(truth) * seen)[apart], temperature)))
 
 
-def preference(seen: Floats, temperature: float) -> Floats:
+def _preference(seen: Floats, temperature: float) -> Floats:
     """P(i over j) of pairs with these gaps v_i - v_j; at T = 0 a step, which is one half at 0."""
     if temperature == 0:
         return (np.sign(seen) + 1) / 2

@@ -34,22 +34,22 @@ class Critic(nn.Module):
 def from_reward_model(model: Any, member: int = 0) -> Critic:
     """A copy of a RewardModel's member: at first it scores every prefix as if it were a complete sequence."""
     backbone, head = copy.deepcopy(parts(model.members[member]))
-    return trainable(Critic(backbone, head, model.bias[member], model.scale[member]))
+    return _trainable(Critic(backbone, head, model.bias[member], model.scale[member]))
 
 
 def from_policy(policy: Any, seed: int) -> Critic:
     """A copy of a causal language model's backbone, with a new head."""
-    return trainable(Critic(copy.deepcopy(policy.base_model), new_head(policy, seed)))
+    return _trainable(Critic(copy.deepcopy(policy.base_model), _new_head(policy, seed)))
 
 
 def from_nothing(policy: Any, seed: int) -> Critic:
     """A random network of the policy's shape."""
     torch.manual_seed(seed + AWAY)
     backbone = type(policy.base_model)(copy.deepcopy(policy.config)).to(policy.dtype)
-    return trainable(Critic(backbone, new_head(policy, seed)))
+    return _trainable(Critic(backbone, _new_head(policy, seed)))
 
 
-def new_head(policy: Any, seed: int) -> nn.Linear:
+def _new_head(policy: Any, seed: int) -> nn.Linear:
     """Weights from N(0, 1/(d + 1)), d the hidden size (Stiennon et al. 2020, App. B.1); no bias."""
     size = policy.config.get_text_config().hidden_size
     head = nn.Linear(size, 1, bias=False, dtype=policy.dtype)
@@ -57,7 +57,7 @@ def new_head(policy: Any, seed: int) -> nn.Linear:
     return head
 
 
-def trainable(critic: Critic) -> Critic:
+def _trainable(critic: Critic) -> Critic:
     """Switch gradients on, and off the dropout that would make old and new values differ."""
     return disable_dropout(critic).requires_grad_(True).train()
 

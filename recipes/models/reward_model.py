@@ -158,10 +158,10 @@ def load(metrics_json: Path) -> RewardModel:
     Raises UserError where it is missing or changed, or where the stage has made something else.
     """
     folder, _ = sentinel.product(metrics_json)
-    return open_folder(folder, f"{metrics_json}: its stage has made no reward model")
+    return _open_folder(folder, f"{metrics_json}: its stage has made no reward model")
 
 
-def open_folder(folder: Path, otherwise: str = "not a reward model") -> RewardModel:
+def _open_folder(folder: Path, otherwise: str = "not a reward model") -> RewardModel:
     """The reward model in `folder`. Raises UserError, which starts with `otherwise`, where there is none."""
     try:
         facts = json.loads((folder / FILE).read_text(encoding="utf-8"))

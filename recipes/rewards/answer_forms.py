@@ -22,26 +22,26 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-_DROPPED = re.compile(r"\\left(?![a-z])|\\right(?![a-z])|\\[,!;: ]|\\displaystyle|\\quad|\\qquad|~")
+DROPPED = re.compile(r"\\left(?![a-z])|\\right(?![a-z])|\\[,!;: ]|\\displaystyle|\\quad|\\qquad|~")
 # other ways to write the same: of LaTeX, then of Unicode
-_COMMANDS = {
+COMMANDS = {
     **dict.fromkeys(("dfrac", "tfrac", "cfrac"), "frac"),
     **dict.fromkeys(("leq", "leqslant"), "le"),
     **dict.fromkeys(("geq", "geqslant"), "ge"),
     "varnothing": "emptyset",
 }
-_CHARACTERS = {
+CHARACTERS = {
     **dict.fromkeys("\u2212\u2013", "-"),
     **{"\u2264": "\\le ", "\u2265": "\\ge ", "\u00d7": "\\times ", "\u00b7": "\\cdot ", "\u03c0": "\\pi "},
     **{"\u221e": "\\infty ", "\u00b0": "^\\circ", "\u2205": "\\emptyset", "\u222a": "\\cup "},
 }
-_STRINGS = {"^{\\circ}": "^\\circ", "\\degree": "^\\circ", "\\%": "%", "{,}": "", "\\lt ": "<", "\\gt ": ">"}
-_DISPLAY = re.compile(r"(?:\$\$?|\\\(|\\\[)(.*?)(?:\$\$?|\\\)|\\\])", re.DOTALL)
-_TEXT = re.compile(r"\\(?:text|mbox|mathrm|textrm|textbf|mathbf)\s*\{([^{}]*)\}")
-_THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
-_SCIENTIFIC = re.compile(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?![\w.])")
+STRINGS = {"^{\\circ}": "^\\circ", "\\degree": "^\\circ", "\\%": "%", "{,}": "", "\\lt ": "<", "\\gt ": ">"}
+DISPLAY = re.compile(r"(?:\$\$?|\\\(|\\\[)(.*?)(?:\$\$?|\\\)|\\\])", re.DOTALL)
+TEXT = re.compile(r"\\(?:text|mbox|mathrm|textrm|textbf|mathbf)\s*\{([^{}]*)\}")
+THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
+SCIENTIFIC = re.compile(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?![\w.])")
 # each line: a unit, in all its spellings
-_UNITS = """
+UNITS = """
 dollar dollars usd \\$
 cent cents
 euro euros
@@ -71,19 +71,19 @@ ml milliliter milliliters
 mph
 unit units
 """
-_UNIT = {spelling: line.split()[0] for line in _UNITS.strip().splitlines() for spelling in line.split()}
-_POWER = {"square": "^2", "sq": "^2", "cubic": "^3", "cu": "^3"}
-_WITH_UNIT = re.compile(
+UNIT = {spelling: line.split()[0] for line in UNITS.strip().splitlines() for spelling in line.split()}
+POWER = {"square": "^2", "sq": "^2", "cubic": "^3", "cu": "^3"}
+WITH_UNIT = re.compile(
     r"(?P<value>.*[\d})!.]|.*\\pi)\s*(?P<sure>\^\\circ|%|\\\$|(?:\s|\x00)\s*(?P<power>square|sq|cubic|cu)?\.?\s*(?P<name>[A-Za-z]+)\x00?"
     r"(?:\^\{?(?P<to>[23])\}?)?)\x00?",
     re.DOTALL,
 )
-_ONLY_ITSELF = re.compile(
+ONLY_ITSELF = re.compile(
     r":|\\[pb]?mod|'|\\prime|\\ldots|\\dots|\\cdots|\d_\w|\\overline|\\bar|\\to|\\Rightarrow|\\implies|\\or|\\text"
 )
-_VARIABLE = r"(?:[A-Za-z]|\\[a-z]+)(?:_\{?\w+\}?)?(?:\([a-z]\))?"
-_RELATION = re.compile(r"\\le(?![a-z])|\\ge(?![a-z])|<|>")
-_PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}|(?<![\\A-Za-z])[A-Za-z]+\s+[A-Za-z]{2,}")
+VARIABLE = r"(?:[A-Za-z]|\\[a-z]+)(?:_\{?\w+\}?)?(?:\([a-z]\))?"
+RELATION = re.compile(r"\\le(?![a-z])|\\ge(?![a-z])|<|>")
+PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}|(?<![\\A-Za-z])[A-Za-z]+\s+[A-Za-z]{2,}")
 
 
 class Value(NamedTuple):
@@ -116,21 +116,21 @@ Form = Value | Word | Group
 
 def form(answer: str) -> Form | None:
     """The normal form of an answer; None of one that is empty or cannot be read."""
-    text = normal(answer)
+    text = _normal(answer)
     return _form(text) if text.replace("\x00", "").strip() else None
 
 
-def normal(answer: str) -> str:
+def _normal(answer: str) -> str:
     """The answer's text without what means nothing; `\x00` stands at the edges of what was `\\text{…}`."""
     text = _shown(answer)
-    text = re.sub(r"\\([A-Za-z]+)", lambda match: "\\" + _COMMANDS.get(match[1], match[1]), text)
-    for old, new in (_CHARACTERS | _STRINGS).items():
+    text = re.sub(r"\\([A-Za-z]+)", lambda match: "\\" + COMMANDS.get(match[1], match[1]), text)
+    for old, new in (CHARACTERS | STRINGS).items():
         text = text.replace(old, new)
     text = re.sub(r"(?<=\d)(?:\\[,!;: ]|~)(?=\d{3})", "", text)
-    text = _TEXT.sub(lambda match: f"\x00{match[1]}\x00", text)
-    text = _DROPPED.sub(" ", text)
-    text = _THOUSANDS.sub(lambda match: match[1] + match[2].replace(",", ""), text)
-    text = _SCIENTIFIC.sub(lambda match: f"{match[1]}\\cdot 10^{{{int(match[2])}}}", text)
+    text = TEXT.sub(lambda match: f"\x00{match[1]}\x00", text)
+    text = DROPPED.sub(" ", text)
+    text = THOUSANDS.sub(lambda match: match[1] + match[2].replace(",", ""), text)
+    text = SCIENTIFIC.sub(lambda match: f"{match[1]}\\cdot 10^{{{int(match[2])}}}", text)
     text = re.sub(r"\\frac\s*(\d)\s*(\d)(?!\d)", r"\\frac{\1}{\2}", text)
     text = re.sub(r"(?<![\d}])\\frac\s*\{(\d+)\}\s*\{(\d+)\}(?![\^!])", r"\1/\2", text)
     text = re.sub(r"_\{(\w+)\}", r"_\1", text)
@@ -141,7 +141,7 @@ def normal(answer: str) -> str:
 def _shown(text: str) -> str:
     """What stands in the one display that an answer is, `$…$` or its like; else the answer itself."""
     text = text.strip()
-    display = _DISPLAY.fullmatch(text) or _DISPLAY.fullmatch(text.rstrip("."))
+    display = DISPLAY.fullmatch(text) or DISPLAY.fullmatch(text.rstrip("."))
     return display[1].strip() if display and "$" not in display[1].replace("\\$", "") else text
 
 
@@ -164,7 +164,7 @@ def _form(text: str) -> Form:
         return interval
     sides = _split(text, "=")
     if len(sides) == 2 and all(side.strip() for side in sides):
-        if re.fullmatch(_VARIABLE, sides[0].strip()):
+        if re.fullmatch(VARIABLE, sides[0].strip()):
             return _form(sides[1])
         return Group("equation", tuple(map(_form, sides)))
     return _value(text)
@@ -174,32 +174,32 @@ def _value(text: str) -> Form:
     unit = ""
     if text.startswith("\\$"):
         text, unit = text[2:].strip(), "dollar"
-    elif match := _WITH_UNIT.fullmatch(text):
+    elif match := WITH_UNIT.fullmatch(text):
         name = match["name"] or match["sure"]
-        if known := _UNIT.get(name if len(name) == 1 else name.lower()):
-            power = _POWER.get(match["power"] or "", "") or (f"^{match['to']}" if match["to"] else "")
+        if known := UNIT.get(name if len(name) == 1 else name.lower()):
+            power = POWER.get(match["power"] or "", "") or (f"^{match['to']}" if match["to"] else "")
             text, unit = match["value"].strip(), known + power
     plain = " ".join(text.replace("\x00", " ").split())
-    if "=" in text or _ONLY_ITSELF.search(plain) or _PROSE.search(plain):
-        return Word(plain.casefold() if _PROSE.search(plain) else plain)
+    if "=" in text or ONLY_ITSELF.search(plain) or PROSE.search(plain):
+        return Word(plain.casefold() if PROSE.search(plain) else plain)
     return Value(re.sub(r"(?<![A-Za-z])\s+|\s+(?![A-Za-z])", "", plain), unit)
 
 
 def _inequality(text: str) -> Form | None:
     """`x>2` as `(2,\\infty)`, `2\\le x<3` as `[2,3)`; None of what is no inequality of one variable."""
-    signs = [{"\\le": "<=", "\\ge": ">="}.get(sign, sign) for sign in _RELATION.findall(text)]
-    sides = [side.strip() for side in _RELATION.split(text)]
+    signs = [{"\\le": "<=", "\\ge": ">="}.get(sign, sign) for sign in RELATION.findall(text)]
+    sides = [side.strip() for side in RELATION.split(text)]
     lowest, highest = Value("-\\infty"), Value("\\infty")
     if len(signs) == 1:
-        if re.fullmatch(_VARIABLE, sides[1]) and not re.fullmatch(_VARIABLE, sides[0]):
+        if re.fullmatch(VARIABLE, sides[1]) and not re.fullmatch(VARIABLE, sides[0]):
             sides, signs = sides[::-1], [signs[0].translate(str.maketrans("<>", "><"))]
-        if not re.fullmatch(_VARIABLE, sides[0]) or not sides[1]:
+        if not re.fullmatch(VARIABLE, sides[0]) or not sides[1]:
             return None
         closed = signs[0].endswith("=")
         if signs[0][0] == ">":
             return Group("[)" if closed else "()", (_form(sides[1]), highest))
         return Group("(]" if closed else "()", (lowest, _form(sides[1])))
-    if len(signs) == 2 and signs[0][0] == signs[1][0] and re.fullmatch(_VARIABLE, sides[1]):
+    if len(signs) == 2 and signs[0][0] == signs[1][0] and re.fullmatch(VARIABLE, sides[1]):
         if signs[0][0] == ">":
             sides, signs = sides[::-1], signs[::-1]
         brackets = ("[" if signs[0].endswith("=") else "(") + ("]" if signs[1].endswith("=") else ")")
@@ -243,6 +243,6 @@ def letters(text: str) -> set[str]:
 
 def copied(answer: str, question: str, gold: str) -> bool:
     """Whether an answer is an expression of the question left as it is, and not the dataset's own answer."""
-    given, asked, expected = (re.sub(r"\s", "", normal(text)) for text in (answer, question, gold))
+    given, asked, expected = (re.sub(r"\s", "", _normal(text)) for text in (answer, question, gold))
     composed = re.search(r"[+*/^=<>]|(?<=.)-|\\[a-zA-Z]", given)
     return bool(composed) and given != expected and given in asked

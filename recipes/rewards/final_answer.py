@@ -23,43 +23,43 @@ import re
 from recipes.worlds.answers import answer
 
 LONGEST = 500  # characters of an answer; a longer one is none
-_BOX = re.compile(r"\\f?boxed\s{0,3}\{")
-_PHRASE = re.compile(
+BOX = re.compile(r"\\f?boxed\s{0,3}\{")
+PHRASE = re.compile(
     r"(?:so|thus|hence|therefore)?,?\s{0,3}(?:the\s)?(?:final\s)?(?:answer|result|solution)"
     r"\s{0,3}(?:is|=|:)?:?\s{0,3}",
     re.IGNORECASE,
 )
-_DENIAL = re.compile(
+DENIAL = re.compile(
     r"\b(?:not|never|neither|nor|cannot|wrong|incorrect|false|instead of|rather than)\b|n't\b", re.IGNORECASE
 )
-_CLAUSE = re.compile(r"[.;:!?,\n](?=\s|$)|\b(?:but|so|thus|hence|therefore)\b")
-_CLAUSE_LENGTH = 200  # characters before a box in which a denial is looked for
+CLAUSE = re.compile(r"[.;:!?,\n](?=\s|$)|\b(?:but|so|thus|hence|therefore)\b")
+CLAUSE_LENGTH = 200  # characters before a box in which a denial is looked for
 
 
 def final_answer(completion: str) -> str | None:
     """The text of the final answer; see the table above."""
-    outside = after_thinking(completion)
+    outside = _after_thinking(completion)
     if outside is None:
         return None
     if "<answer>" in outside or "</answer>" in outside:
         tagged = answer(outside)
         if tagged is None or not tagged:
             return None
-        return _box(tagged) if _BOX.search(tagged) else _display(tagged)
+        return _box(tagged) if BOX.search(tagged) else _display(tagged)
     return _box(outside)
 
 
-def after_thinking(completion: str) -> str | None:
+def _after_thinking(completion: str) -> str | None:
     """What follows the thinking; all of it where there is none, None where the thinking has no end."""
     if completion.rfind("<think>") > completion.rfind("</think>"):
         return None
     return completion.rpartition("</think>")[2]
 
 
-def boxes(text: str) -> list[str] | None:
+def _boxes(text: str) -> list[str] | None:
     r"""The contents of all outermost `\boxed{…}`; None if one is not closed, or longer than an answer."""
     contents, start = [], 0
-    while match := _BOX.search(text, start):
+    while match := BOX.search(text, start):
         depth = 1
         for place in range(match.end(), min(len(text), match.end() + LONGEST + 1)):
             depth += {"{": 1, "}": -1}.get(text[place], 0)
@@ -74,27 +74,27 @@ def boxes(text: str) -> list[str] | None:
 
 def last_box(text: str) -> str | None:
     r"""The content of the last `\boxed{…}` of a reference solution; None without one, or if it is open."""
-    start = max((match.start() for match in _BOX.finditer(text)), default=len(text))
-    contents = boxes(text[start:])
+    start = max((match.start() for match in BOX.finditer(text)), default=len(text))
+    contents = _boxes(text[start:])
     return contents[-1] if contents else None
 
 
 def _box(text: str) -> str | None:
     """The content of the one box of `text`, or of several alike, unless its own clause denies it."""
-    contents = boxes(text)
+    contents = _boxes(text)
     if not contents or len(set(contents)) > 1:
         return None
-    before = text[: [*_BOX.finditer(text)][-1].start()][-_CLAUSE_LENGTH:] if len(contents) == 1 else ""
-    clause = before[max((match.end() for match in _CLAUSE.finditer(before)), default=0) :]
-    if _DENIAL.search(clause):
+    before = text[: [*BOX.finditer(text)][-1].start()][-CLAUSE_LENGTH:] if len(contents) == 1 else ""
+    clause = before[max((match.end() for match in CLAUSE.finditer(before)), default=0) :]
+    if DENIAL.search(clause):
         return None
-    inner = boxes(contents[0])
+    inner = _boxes(contents[0])
     return inner[0] if inner and contents[0].startswith("\\") and contents[0].endswith("}") else contents[0]
 
 
 def _display(text: str) -> str | None:
     """The answer in a tag without a box: its only display behind a phrase such as "the answer is", or all."""
-    phrase = _PHRASE.match(text)
+    phrase = PHRASE.match(text)
     rest = (text[phrase.end() :] if phrase else text).strip()
     displays = re.findall(r"\$\$?|\\\(|\\\)|\\\[|\\\]", rest.replace("\\$", ""))
     return rest if len(displays) in (0, 2) and len(rest) <= LONGEST else None

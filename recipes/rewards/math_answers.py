@@ -110,7 +110,7 @@ def _same_unit(one: str, other: str) -> bool:
     return one == other or ("percent" not in (one, other) and not (one and other))
 
 
-def serve(limit: float) -> None:
+def _serve(limit: float) -> None:
     """The child: for each line `[one, other]` on stdin, `true` or `false` on stdout."""
     # only the child needs computer algebra, which takes seconds to import
     from math_verify import LatexExtractionConfig, parse
@@ -121,13 +121,13 @@ def serve(limit: float) -> None:
         found = parse(f"\\boxed{{{text}}}", [LatexExtractionConfig()], parsing_timeout=None)
         return found[0] if len(found) == 2 and not isinstance(found[0], str) else None
 
-    same(read("\\frac{1}{2}"), read("0.5"))  # what is loaded at the first use must not count
+    _same(read("\\frac{1}{2}"), read("0.5"))  # what is loaded at the first use must not count
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     for line in sys.stdin:
         one, other = json.loads(line)
         signal.setitimer(signal.ITIMER_PROF, limit)  # kills this process; its parent starts another
         try:
-            equal = same(read(one), read(other))
+            equal = _same(read(one), read(other))
         except MemoryError:
             sys.exit(1)
         except Exception:
@@ -136,13 +136,13 @@ def serve(limit: float) -> None:
         print(json.dumps(equal), flush=True)
 
 
-def same(one: Any, other: Any) -> bool:
+def _same(one: Any, other: Any) -> bool:
     """Whether two expressions or matrices are equal exactly, decimals read as the fractions they are."""
     # only the child needs computer algebra, which takes seconds to import
     from sympy import Basic, Float, I, MatrixBase, Rational, Symbol, simplify
 
     if isinstance(one, MatrixBase) and isinstance(other, MatrixBase):
-        return one.shape == other.shape and all(map(same, one, other))
+        return one.shape == other.shape and all(map(_same, one, other))
     if not isinstance(one, Basic) or not isinstance(other, Basic):
         return False
     if one == other:
@@ -160,4 +160,4 @@ def same(one: Any, other: Any) -> bool:
 
 
 if __name__ == "__main__":
-    serve(float(sys.argv[1]))
+    _serve(float(sys.argv[1]))

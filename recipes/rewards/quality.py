@@ -179,13 +179,13 @@ def length_bias(split: Measured) -> dict[str, float]:
     if unequal.any():
         metrics["length/preferred"] = accuracy(np.sign(longer[unequal]) * gap[unequal])
         metrics["length/preferred_by_labels"] = float((longer[unequal] > 0).mean())
-    rewards, lengths = within(split.rewards, split.prompt), within(split.lengths, split.prompt)
+    rewards, lengths = _within(split.rewards, split.prompt), _within(split.lengths, split.prompt)
     if rewards.std() > 0 and lengths.std() > 0:
         metrics["length/correlation"] = float(np.corrcoef(rewards, lengths)[0, 1])
     return metrics
 
 
-def within(values: Array, group: Array) -> Array:
+def _within(values: Array, group: Array) -> Array:
     """`values` less the mean of their group."""
     _, place = np.unique(group, return_inverse=True)
     means = np.bincount(place, weights=values) / np.bincount(place)

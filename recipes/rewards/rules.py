@@ -71,21 +71,21 @@ def build(
     rewards = []
     for name in names:
         if name == "accuracy":
-            rewards.append(scored(name, world.verify if world else math_verifier()))
+            rewards.append(_scored(name, world.verify if world else math_verifier()))
         elif name == "format":
-            rewards.append(scored(name, lambda problem, completion: formatted(completion)))
+            rewards.append(_scored(name, lambda problem, completion: formatted(completion)))
         elif name == "random":
             rewards.append(coin(seed))
         elif name == "reasoning_style":
-            rewards.append(scored(name, reasoning_style))
+            rewards.append(_scored(name, reasoning_style))
         elif name == OVERLONG:
             rewards.append(soft_overlong(cap or 0, cache or 0))
         else:
-            rewards.append(scored(name, own[name]))
+            rewards.append(_scored(name, own[name]))
     return rewards
 
 
-def scored(name: str, score: Score) -> Reward:
+def _scored(name: str, score: Score) -> Reward:
     """TRL's reward function from a score of one problem and one completion."""
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:

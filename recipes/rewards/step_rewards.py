@@ -27,7 +27,7 @@ def reader(world: World, tokenizer: Any) -> Reader:
             texts[token] = tokenizer.decode([token], skip_special_tokens=True)
         ends = list(accumulate(len(texts[token]) for token in ids))
         if "".join(texts[token] for token in ids) != completion:
-            ends = token_ends(ids, completion, tokenizer)
+            ends = _token_ends(ids, completion, tokenizer)
         last = len(ids) - 1
         marks = [bisect_left(ends, end) for end in world.step_ends(problem, completion)]
         rewards = map(float, world.steps(problem, completion))
@@ -36,7 +36,7 @@ def reader(world: World, tokenizer: Any) -> Reader:
     return read
 
 
-def token_ends(ids: list[int], text: str, tokenizer: Any) -> list[int]:
+def _token_ends(ids: list[int], text: str, tokenizer: Any) -> list[int]:
     """The offset in `text` just past each token, for tokenizers whose tokens decode differently in context.
 
     Where several tokens make up one character, the last of them holds it and the others end before it. Raises

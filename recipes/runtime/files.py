@@ -18,7 +18,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 TORCH_SAYS = ("unexpected pos", "iostream error")
 
 
-def no_room(error: Exception) -> bool:
+def _no_room(error: Exception) -> bool:
     """Whether `error` says that a file could not grow.
 
     On a full disk Python raises an OSError, safetensors a SafetensorError, and torch a RuntimeError: about an
@@ -35,7 +35,7 @@ def saving(what: str, folder: Path, then: str = "") -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:
-        if not no_room(error):
+        if not _no_room(error):
             raise
         raise UserError(
             f"cannot save {what} in {folder}, {shutil.disk_usage(folder).free / 2**20:.1f} MiB free there: "

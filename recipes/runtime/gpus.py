@@ -48,7 +48,7 @@ def reserved(asked: int | None, say: Callable[[str], None]) -> Iterator[list[IO]
     if asked is None:
         yield []
         return
-    names = visible()
+    names = _visible()
     if len(names) < asked:
         raise UserError(f"resources.gpu: {asked} asked, {len(names)} visible here; batch sizes depend on it")
     if asked and len(names) == asked and os.environ.get(VISIBLE):
@@ -80,7 +80,7 @@ def _free(names: Sequence[str], most: int) -> dict[str, IO]:
     return held
 
 
-def visible() -> list[str]:
+def _visible() -> list[str]:
     """The names of the GPUs that CUDA would see."""
     import torch  # only here: runtime is also imported by code that must not load torch
 

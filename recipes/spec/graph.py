@@ -15,8 +15,8 @@ from recipes.spec.eval_tasks import ROLES
 from recipes.spec.recipe import Recipe
 
 # Keys of a stage and of `evals` that are no part of a config: the graph, the seed, the machine.
-_NOT_CONFIG = ("needs", "seed", "resources")
-_NOT_EVALS_CONFIG = ("checkpoints", "models", "tasks", "resources")
+NOT_CONFIG = ("needs", "seed", "resources")
+NOT_EVALS_CONFIG = ("checkpoints", "models", "tasks", "resources")
 
 
 RUN = "results/{recipe}/{scale}/{arm}/seed{seed}"  # folder of one run: its stages and evaluations
@@ -60,9 +60,9 @@ class Graph:
         """The full config of a node: the stage without its needs, or a checkpoint's engine and tasks."""
         if node.kind == "stage":
             stage = self.stage(node)
-            return {"version": 1, "threads": 1} | {k: v for k, v in stage.items() if k not in _NOT_CONFIG}
+            return {"version": 1, "threads": 1} | {k: v for k, v in stage.items() if k not in NOT_CONFIG}
         evals = self._evals(node)
-        engine = {key: value for key, value in evals.items() if key not in _NOT_EVALS_CONFIG}
+        engine = {key: value for key, value in evals.items() if key not in NOT_EVALS_CONFIG}
         return engine | {
             "tasks": {
                 name: {key: value for key, value in task.items() if key != "checkpoints"}

@@ -19,10 +19,10 @@ SCHEMA = 1
 TARGETS = ("all", "everything", "benchmarks", "clean_checkpoints")
 INNER = ("train", "evaluate", "analyse", "report")  # rules of one job each
 RESERVED = (*TARGETS, *INNER, "published")
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _StrictLoader(_Loader):  # type: ignore[misc, valid-type]
+class StrictLoader(Loader):  # type: ignore[misc, valid-type]
     """Refuses what YAML permits and no reader expects: a key twice or not text, an infinite number."""
 
 
@@ -46,8 +46,8 @@ def _float(loader: Any, node: Any) -> float:
     return value
 
 
-_StrictLoader.add_constructor("tag:yaml.org,2002:float", _float)
-_StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+StrictLoader.add_constructor("tag:yaml.org,2002:float", _float)
+StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
 def load(path: str | Path) -> Recipe:
@@ -86,7 +86,7 @@ def load_all(folder: str | Path = "recipes") -> dict[str, Recipe]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        spec = yaml.load(path.read_text(encoding="utf-8"), _StrictLoader)
+        spec = yaml.load(path.read_text(encoding="utf-8"), StrictLoader)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

@@ -17,14 +17,14 @@ from jsonschema.validators import extend
 from recipes.errors import UserError, nearest
 
 # JSON Schema takes 16.0 for an integer; Python does not.
-_Validator = extend(
+Validator = extend(
     Draft202012Validator,
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     ),
 )
-_WORDS = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
-_WORDS |= {"object": "a mapping", "array": "a list", "null": "null"}
+WORDS = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
+WORDS |= {"object": "a mapping", "array": "a list", "null": "null"}
 
 
 @cache
@@ -56,7 +56,7 @@ def _read(name: str) -> dict[str, Any]:
 
 def check(value: Any, rules: dict, path: Iterable[str] = (), where: str = "") -> None:
     """Raise the first violation of a JSON schema as a line that begins with `path` and ends with `where`."""
-    errors = _Validator({"$defs": schema()["$defs"], **rules}).iter_errors(value)
+    errors = Validator({"$defs": schema()["$defs"], **rules}).iter_errors(value)
     if error := next(errors, None):
         raise UserError(_line(error, list(path)) + where)
 
@@ -79,7 +79,7 @@ def _line(error: ValidationError, path: list[str]) -> str:
         return f'{prefix}expected {rules["description"]}, got "{value}"'
     if error.validator == "type":
         types = [expected] if isinstance(expected, str) else expected
-        wanted = " or ".join(_WORDS[t] for t in types)
+        wanted = " or ".join(WORDS[t] for t in types)
         return f"{prefix}expected {wanted}, got {_shown(value)}{_hint(value, types)}"
     if error.validator == "enum":
         return f"{prefix}unknown value {_shown(value)}{nearest(value, [str(e) for e in expected])}"

@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 # Re-exported lazily by the package, so the import statement does not name the file.
-_HOMES = {"transformers.TrainingArguments": "transformers.training_args.TrainingArguments"}
-_NAMES = {"int": "integer", "float": "number", "bool": "boolean", "str": "string"}
-_NAMES |= {"dict": "object", "list": "array"}
+HOMES = {"transformers.TrainingArguments": "transformers.training_args.TrainingArguments"}
+NAMES = {"int": "integer", "float": "number", "bool": "boolean", "str": "string"}
+NAMES |= {"dict": "object", "list": "array"}
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def fields(config: str) -> dict[str, Field]:
 
     Raises ImportError if the package is not installed or the class is not there.
     """
-    module, _, name = _HOMES.get(config, config).rpartition(".")
+    module, _, name = HOMES.get(config, config).rpartition(".")
     tree = ast.parse(_source(module).read_text(encoding="utf-8"))
     classes = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name]
     if not classes:
@@ -87,7 +87,7 @@ def _types(annotation: ast.expr) -> set[str]:
         case ast.Constant(value=None):
             return {"null"}
         case ast.Name(id=name):
-            return {_NAMES[name]} if name in _NAMES else {"object"} if name.endswith("Config") else {"string"}
+            return {NAMES[name]} if name in NAMES else {"object"} if name.endswith("Config") else {"string"}
         case ast.Subscript(value=ast.Name(id="Literal")):
             return {"boolean"} if ast.unparse(annotation.slice) in ("True", "False") else {"string"}
         case ast.Subscript(value=value):

@@ -37,7 +37,7 @@ class Run(Protocol):
     ) -> Outcome: ...
 
 
-def known_kind(name: str) -> str:
+def _known_kind(name: str) -> str:
     """`name`. Raises UserError where it is no kind of stage."""
     known("stage", [name], [*stage_rules()["kinds"]], "kind")
     return name
@@ -51,7 +51,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m recipes.stages", description="Run one stage of a recipe.", allow_abbrev=False
     )
-    parser.add_argument("kind", type=known_kind, help=", ".join(stage_rules()["kinds"]))
+    parser.add_argument("kind", type=_known_kind, help=", ".join(stage_rules()["kinds"]))
     parser.add_argument("--config", required=True, help="the stage's resolved configuration as JSON")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--input", action="append", default=[], metavar="ROLE=METRICS_JSON")
@@ -71,7 +71,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
-def already_done(out: Path, record: dict[str, Any]) -> bool:
+def _already_done(out: Path, record: dict[str, Any]) -> bool:
     """Whether `out` is a valid sentinel of exactly this work."""
     if sentinel.stale(out) is not None:
         return False
@@ -88,21 +88,21 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
         "inputs": {role: sentinel.read(path)["digest"] for role, path in options.inputs.items()},
     }
     if gpus.spread():  # the process that became torchrun holds the lock
-        return perform(options, record, progress)
+        return _perform(options, record, progress)
     with only_one(
         options.checkpoints / "lock",
         lambda holder: progress.say(f"waiting for process {holder}, which works in {options.checkpoints}"),
     ) as lock:
-        if already_done(options.out, record):
+        if _already_done(options.out, record):
             return progress.say(f"nothing to do: {options.out} is there and valid")
         progress.say("loading")
         with gpus.reserved(options.gpus, progress.say) as held:
             if options.kind in gpus.SPREAD and (options.gpus or 0) > 1:
                 gpus.launch(options.gpus, options.given, [lock, *held])
-            perform(options, record, progress)
+            _perform(options, record, progress)
 
 
-def perform(options: argparse.Namespace, record: dict[str, Any], progress: Progress) -> None:
+def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Progress) -> None:
     """Run the stage; write metrics.json last."""
     import torch  # like the stage's own imports, not before the environment is set and the work is known
 

@@ -99,7 +99,7 @@ def run(
     every = max(1, len(train) // MEASURED)
     ranked: dict[str, float] = {}
     for split, of_split in (("train", train[::every]), ("validation", validation)):
-        ranked |= implicit(log_ratios(model, reference, of_split), args.beta, split)
+        ranked |= implicit(_log_ratios(model, reference, of_split), args.beta, split)
     if "accuracy/validation" in ranked:
         ranked["accuracy/gap"] = ranked["accuracy/train"] - ranked["accuracy/validation"]
     parameters = model.num_parameters()
@@ -122,7 +122,7 @@ def run(
     )
 
 
-def log_ratios(policy: Any, reference: Any, pairs: Sequence[TokenPair]) -> dict[str, Tensor]:
+def _log_ratios(policy: Any, reference: Any, pairs: Sequence[TokenPair]) -> dict[str, Tensor]:
     """log pi(y|x) - log pi_ref(y|x), in nats, of the `chosen` and the `rejected` completions: (pairs,)."""
     prompts = [pair["prompt_ids"] for pair in pairs]
     return {

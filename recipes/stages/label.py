@@ -63,7 +63,7 @@ def run(
         if given is not None:  # RLAIF's alignment: how often the new label agrees with the given one
             metrics["accuracy/given"] = annotators.quality(rows, labels, given).get("accuracy", 0.0)
         if "accuracy" in metrics:
-            checks.append(better_than_chance(metrics["accuracy"], int(metrics["pairs"])))
+            checks.append(_better_than_chance(metrics["accuracy"], int(metrics["pairs"])))
         if keep != "preferences":
             chosen, skipped = as_demonstrations(rows, labels.scores, keep)
             if not chosen:
@@ -168,6 +168,6 @@ def as_demonstrations(
     return kept, skipped
 
 
-def better_than_chance(accuracy: float, pairs: int) -> health.Check:
+def _better_than_chance(accuracy: float, pairs: int) -> health.Check:
     message = f"{accuracy:.1%} of the pairs, {pairs} in all, are ranked as gold ranks them"
     return health.check("accuracy", accuracy >= CHANCE, accuracy, CHANCE, message)

@@ -53,7 +53,7 @@ def run(
     scorer = reward_model.load(inputs[REWARD_MODEL]) if REWARD_MODEL in inputs else None
 
     world = worlds.of_task(config["task"])
-    weights = weighted(config, world)
+    weights = _weighted(config, world)
     names = [name for name in weights if name != REWARD_MODEL]
     overlong = {"cap": args.max_completion_length, "cache": config.get("soft_overlong_cache")}
     functions = dict(zip(names, rules.build(names, world, seed, **overlong), strict=True))
@@ -94,7 +94,7 @@ def run(
     skipped = {"skipped/long": len(given) - len(dataset)}
     return Outcome(
         metrics={**scalars, **curves.first_fifths(curve, AT_FIRST), **sizes, **skipped},
-        health=[*checks, *health.training(curve, scalars), *critic_explains(scalars)],
+        health=[*checks, *health.training(curve, scalars), *_critic_explains(scalars)],
         fit=done,
         flops_a_token=flops,
         formula=FORMULA,
@@ -103,7 +103,7 @@ def run(
     )
 
 
-def weighted(config: dict[str, Any], world: Any) -> dict[str, float]:
+def _weighted(config: dict[str, Any], world: Any) -> dict[str, float]:
     """The weight of each reward: those of the recipe, after those that are always measured."""
     known = list(world.rewards) if world else []
     if world or "verifier" in config["task"]:
@@ -120,7 +120,7 @@ def critic(start: str | None, policy: Any, scorer: Any, seed: int) -> Any:
     return {"policy": from_policy, "random": from_nothing}[start](policy, seed)
 
 
-def critic_explains(scalars: dict[str, float]) -> list[health.Check]:
+def _critic_explains(scalars: dict[str, float]) -> list[health.Check]:
     """Warns if the critic predicts the returns no better than their mean does."""
     value = scalars.get("last_fifth/explained_variance")
     if value is None:

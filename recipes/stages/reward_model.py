@@ -84,7 +84,7 @@ def run(
         shown = demonstrations.of_task(config["demonstrations"], seed)
     shown, unusable = demonstrations.usable(shown)
     skipped |= {f"demonstrations/{reason}": count for reason, count in unusable.items()}
-    checks += check_data(splits, shown, skipped["long"], args[0], tokenizer)
+    checks += _check_data(splits, shown, skipped["long"], args[0], tokenizer)
 
     every = max(1, len(splits["train"].rows) // MEASURED)
     sample = Split(splits["train"].rows[::every], splits["train"].sequences[::every])
@@ -106,7 +106,7 @@ def run(
             raw[name].append(reward_model.read(model, sequences).double().numpy())
         parameters = model.num_parameters()
         reward_model.add(partly, number, model)
-    bias, scale = normalised(raw, bool(scored["demonstrations"]), config.get("normalize", "mean"))
+    bias, scale = _normalised(raw, bool(scored["demonstrations"]), config.get("normalize", "mean"))
     reward_model.finish(partly, tokenizer, bias, scale, workdir / "final")
 
     curve = curves.deterministic(mean_curve([curves.rows(map(renamed, done.history)) for done in fits]))
@@ -139,7 +139,7 @@ def run(
         flops_a_token=6 * parameters,
         formula=FORMULA,
         curve=curve,
-        clean=lambda: clean_all(folders),
+        clean=lambda: _clean_all(folders),
     )
 
 
@@ -197,7 +197,7 @@ def demonstration_ids(rows: Sequence[Row], tokenizer: Any, max_length: int | Non
     return Split([], sequences).flat
 
 
-def normalised(
+def _normalised(
     raw: Mapping[str, Sequence[np.ndarray]], shown: bool, normalize: str
 ) -> tuple[list[float], list[float]]:
     """Bias and scale of each member."""
@@ -206,7 +206,7 @@ def normalised(
     return [float(values.mean()) for values in centred], scale
 
 
-def clean_all(folders: Sequence[Path]) -> None:
+def _clean_all(folders: Sequence[Path]) -> None:
     """Remove the training state of all members."""
     for folder in folders:
         clean(folder)
@@ -245,7 +245,7 @@ def total(fits: Sequence[Fit]) -> Fit:
 # -- checks --------------------------------------------------------------------------------------------------
 
 
-def check_data(
+def _check_data(
     splits: Mapping[str, Split], shown: Sequence[Row], long: int, args: Any, tokenizer: Any
 ) -> list[health.Check]:
     """Checks of comparisons and demonstrations. Raises UserError at the first error."""

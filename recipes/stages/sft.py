@@ -72,7 +72,7 @@ def run(
         processing_class=tokenizer,
     )
     done = fit(trainer, progress)
-    for name, rate in own_dropout(policy.source, options).items():
+    for name, rate in _own_dropout(policy.source, options).items():
         setattr(model.config, name, rate)
     policy.save(workdir)
 
@@ -91,7 +91,7 @@ def run(
     )
 
 
-def own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
+def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
     """The dropout rates of the model at `source`, those that `options` replace."""
     names = [name for name in options if "dropout" in name]
     if not names:

@@ -72,20 +72,20 @@ def join(rollouts: Sequence[Rollout], pad_token: int) -> Rollout:
         if values[0].ndim > 1:
             width = max(value.shape[1] for value in values)
             fill = pad_token if name.endswith("_ids") else 0
-            values = [widen(value, width, fill, left=name.startswith("prompt_")) for value in values]
+            values = [_widen(value, width, fill, left=name.startswith("prompt_")) for value in values]
         return torch.cat(values)
 
     joined = {name: of(name, [rollout[name] for rollout in rollouts]) for name in rollouts[0]}
-    return trim(joined, pad_token)
+    return _trim(joined, pad_token)
 
 
-def widen(tensor: torch.Tensor, width: int, fill: int, left: bool) -> torch.Tensor:
+def _widen(tensor: torch.Tensor, width: int, fill: int, left: bool) -> torch.Tensor:
     """(batch, time, …) -> (batch, width, …)"""
     missing = tensor.new_full((tensor.shape[0], width - tensor.shape[1], *tensor.shape[2:]), fill)
     return torch.cat([missing, tensor] if left else [tensor, missing], dim=1)
 
 
-def trim(rollout: Rollout, pad_token: int) -> Rollout:
+def _trim(rollout: Rollout, pad_token: int) -> Rollout:
     """`rollout` without the columns in which every row is padding."""
     prompt = int(rollout["prompt_mask"].sum(dim=1).max())
     # not by the mask, which is 0 all along a truncated completion that is left out of the loss

@@ -62,7 +62,7 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
     """
     folder = Path(trainer.args.output_dir)
     if gpus.first():
-        remove_incomplete(folder)
+        _remove_incomplete(folder)
     trainer.accelerator.wait_for_everyone()
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(ShowProgress(progress))
@@ -94,12 +94,12 @@ def clean(folder: Path) -> None:
     """Remove the training state, which is not needed once the stage is done."""
     for path in checkpoints(folder):
         discard(path)
-    remove_incomplete(folder)
+    _remove_incomplete(folder)
     for path in folder.glob("reference-*.arrow"):  # log-probabilities that DPO has precomputed
         path.unlink()
 
 
-def remove_incomplete(folder: Path) -> None:
+def _remove_incomplete(folder: Path) -> None:
     """Remove what is left of a checkpoint that a killed process was writing or removing."""
     for path in [folder / PARTIAL, *(set(folder.glob("checkpoint-*")) - set(checkpoints(folder)))]:
         shutil.rmtree(path, ignore_errors=True)

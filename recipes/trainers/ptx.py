@@ -64,11 +64,11 @@ def read(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> Ptx:
         ids = tokenizer(texts(ptx["data"]), truncation=True, max_length=limit)["input_ids"]
         documents = [document([], one) for one in ids]
     else:
-        documents = [document(*pair) for pair in halves(ptx, tokenizer, seed)]
+        documents = [document(*pair) for pair in _halves(ptx, tokenizer, seed)]
     return Ptx(documents, ptx["coefficient"], ptx["batch_size"], seed, tokenizer.pad_token_id)
 
 
-def halves(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> list[tuple[list[int], list[int]]]:
+def _halves(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> list[tuple[list[int], list[int]]]:
     """Token ids of each document of a world's corpus: its prompt, which carries no loss, and the rest."""
     pairs = corpora.documents(ptx, seed)
     known = health.known_tokens(tokenizer, [prompt + rest for prompt, rest in pairs], "document of ptx")

@@ -73,7 +73,7 @@ class RatioStatistics:
         for name, value in zip(tops, top, strict=True):
             self.largest[name] = max(value, self.largest.get(name, 0.0))
         if counted:
-            counts = torch.stack([histogram(tokens), histogram(sequences)])
+            counts = torch.stack([_histogram(tokens), _histogram(sequences)])
             self.counts += accelerator.reduce(counts, reduction="sum").cpu()
 
     def flush(self) -> dict[str, float]:
@@ -110,7 +110,7 @@ class RatioStatistics:
         return out.getvalue()
 
 
-def histogram(logs: torch.Tensor) -> torch.Tensor:
+def _histogram(logs: torch.Tensor) -> torch.Tensor:
     """How many of `logs` lie between each two neighbours of EDGES; the outermost bins take all beyond."""
     inner = torch.tensor(EDGES[1:-1], dtype=logs.dtype, device=logs.device)
     return torch.bincount(torch.bucketize(logs, inner, right=True), minlength=len(EDGES) - 1)

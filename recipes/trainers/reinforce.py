@@ -125,7 +125,7 @@ def train(
         measured = before(rollout, log_pi, log_ref)
         old, ref = of_tokens(log_pi, rollout.ids), of_tokens(log_ref, rollout.ids)  # (batch, time)
         changes = [
-            update(model, optimizer, rollout, old, ref, config, done + step + 1)
+            _update(model, optimizer, rollout, old, ref, config, done + step + 1)
             for step in range(config.inner_steps)
         ]
         tokens += int((rollout.ids != tokenizer.pad_token_id).sum())
@@ -237,7 +237,7 @@ def before(rollout: Rollout, log_pi: torch.Tensor, log_ref: torch.Tensor) -> dic
     }
 
 
-def update(
+def _update(
     model: Any,
     optimizer: torch.optim.Optimizer,
     rollout: Rollout,

@@ -47,7 +47,7 @@ def state_file(checkpoint: Path) -> Path:
     return checkpoint / (STATE if gpus.first() else f"resume_{gpus.rank()}.pt")
 
 
-def sync(path: Path) -> None:
+def _sync(path: Path) -> None:
     """Force a file or folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -130,9 +130,9 @@ class ExactResume(Trainer):
         if self.args.should_save:
             torch.save(self.held_state(), partial / STATE)
             for path in [*partial.iterdir(), partial]:
-                sync(path)
+                _sync(path)
             partial.replace(folder / name)
-            sync(folder)
+            _sync(folder)
 
     # -- resuming --------------------------------------------------------------------------------------
 

@@ -4,9 +4,9 @@ from recipes.spec.graph import RUN
 from recipes.workflow.outputs import REPORT
 
 # recipe/scale/arm/seedN/name, of a job that trains and of one that evaluates
-_NAME = RUN.removeprefix("results/").replace("{", "{wildcards.")
-TRAINED = f"{_NAME}/{{wildcards.stage}}"
-EVALUATED = f"{_NAME}/{{wildcards.checkpoint}}"
+NAME = RUN.removeprefix("results/").replace("{", "{wildcards.")
+TRAINED = f"{NAME}/{{wildcards.stage}}"
+EVALUATED = f"{NAME}/{{wildcards.checkpoint}}"
 
 TRAIN = (
     "OMP_NUM_THREADS={params.threads} MKL_NUM_THREADS={params.threads}"
@@ -23,11 +23,11 @@ EVALUATE = (
     " && echo {params.lineage} > {params.record}"
 )
 
-_REPORT = (
+REPORT_OPTIONS = (
     "--recipe {wildcards.recipe} --scale {wildcards.scale} --seeds {params.seeds} --report {wildcards.report}"
 )
 ANALYSE = (
-    f"python -m analysis.analyse {_REPORT} --out {REPORT.replace('{', '{wildcards.')} 2> {{log}}"
+    f"python -m analysis.analyse {REPORT_OPTIONS} --out {REPORT.replace('{', '{wildcards.')} 2> {{log}}"
     " && echo {params.judged} > {params.record}"
 )
-WRITE_REPORT = f"python -m analysis.report {_REPORT} --out {{output}} 2> {{log}}"
+WRITE_REPORT = f"python -m analysis.report {REPORT_OPTIONS} --out {{output}} 2> {{log}}"

@@ -10,10 +10,10 @@ from typing import Any
 def show_made(jobs: Iterable[Any]) -> None:
     """The pages among the files that these jobs of Snakemake have made."""
     files = {str(file) for job in jobs for file in job.output}
-    show(sorted(Path(file) for file in files if file.endswith(".html")))
+    _show(sorted(Path(file) for file in files if file.endswith(".html")))
 
 
-def show(pages: Iterable[Path]) -> None:
+def _show(pages: Iterable[Path]) -> None:
     """The summary and the path of each report that is there, on stdout."""
     for page in pages:
         summary = page.with_suffix("") / "summary.txt"
@@ -34,5 +34,5 @@ class ShowUnchanged(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.getMessage().startswith("Nothing to be done"):
-            show(self.pages)
+            _show(self.pages)
         return True

@@ -101,7 +101,7 @@ def mark(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str]) -> li
         path = Path(node.sentinel)
         reasons[path] = outdated(graph, node)
         if path.exists() and reasons[path] is None:
-            reasons[path] = _damaged(path, checked) if node.kind == "stage" else _remeasure(graph, node)
+            reasons[path] = damaged(path, checked) if node.kind == "stage" else remeasure(graph, node)
     files.write_json(CHECKED, checked)
     for path, judged in reports.items():
         reasons[path] = _unlike(path, judged) if path.exists() else None
@@ -114,7 +114,7 @@ def mark(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str]) -> li
     return [f"{path}: {reason}; redoing it" for path, reason in reasons.items() if reason]
 
 
-def _damaged(path: Path, checked: dict[str, dict]) -> str | None:
+def damaged(path: Path, checked: dict[str, dict]) -> str | None:
     """`sentinel.stale`, not called where its files have the sizes and times with which it last said None."""
     stats = _stats(path)
     if stats and checked.get(str(path)) == stats:
@@ -145,7 +145,7 @@ def _read_checked() -> dict[str, dict]:
     return checked if isinstance(checked, dict) else {}
 
 
-def _remeasure(graph: Graph, node: Node) -> str | None:
+def remeasure(graph: Graph, node: Node) -> str | None:
     """Why an evaluation is to be made again: a model it was made with has another digest now."""
     sources = graph.inputs(node)
     if not sources:

@@ -16,8 +16,8 @@ from recipes.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE
 from snakemake_logger_plugin_encore import is_snakemake
 
 # Modes of Snakemake that only look: they neither run jobs nor need the folder to themselves.
-_LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
-_LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
+LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
+LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def arguments() -> Namespace | None:
 
 def runs_jobs(args: Namespace | None) -> bool:
     """Whether jobs will run; as a library Snakemake does not say, so they may."""
-    return args is None or not any(getattr(args, mode, None) for mode in _LOOKING)
+    return args is None or not any(getattr(args, mode, None) for mode in LOOKING)
 
 
 def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: str) -> list[Report | Node]:

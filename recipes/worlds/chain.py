@@ -72,7 +72,7 @@ def left_to_right(terms: tuple[int, ...], add: Adder, group: int = 1) -> tuple[l
     return steps, total
 
 
-def tree(terms: tuple[int, ...], add: Adder) -> tuple[list[str], int]:
+def _tree(terms: tuple[int, ...], add: Adder) -> tuple[list[str], int]:
     """The steps that add neighbours in pairs until one number is left, and that number."""
     steps = []
     while len(terms) > 1:
@@ -130,7 +130,7 @@ def recheck(world: "Chain", problem: Problem, rng: random.Random, *, error: floa
 
 
 def pairwise(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
-    steps, total = tree(operands_of(problem.question), careless(error, rng))
+    steps, total = _tree(operands_of(problem.question), careless(error, rng))
     return tagged(",".join(steps), str(total))
 
 

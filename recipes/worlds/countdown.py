@@ -52,7 +52,7 @@ class Work:
     sign: str = ""  # the operator done last; none in a number
 
 
-def combine(x: Work, sign: str, y: Work) -> Work:
+def _combine(x: Work, sign: str, y: Work) -> Work:
     value = OPERATORS[sign](x.value, y.value)
     left = f"({x.expression})" if sign == "*" and x.sign in SUMS else x.expression
     right = f"({y.expression})" if sign in ("*", "-") and y.sign in SUMS else y.expression
@@ -74,7 +74,7 @@ def _work(node: ast.expr) -> Work:
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return Work(str(node.value), node.value, (node.value,))
     if isinstance(node, ast.BinOp) and type(node.op) in NODES:
-        return combine(_work(node.left), NODES[type(node.op)], _work(node.right))
+        return _combine(_work(node.left), NODES[type(node.op)], _work(node.right))
     raise ValueError("neither a number nor one of + - *")
 
 
@@ -86,19 +86,19 @@ def attempt(numbers: Sequence[int], rng: random.Random) -> Work:
         sign = rng.choice("+-*")
         if sign == "*" and x.value * y.value > LARGEST_RESULT:
             sign = "+"
-        parts.append(combine(y, sign, x) if sign == "-" and x.value < y.value else combine(x, sign, y))
+        parts.append(_combine(y, sign, x) if sign == "-" and x.value < y.value else _combine(x, sign, y))
     return parts[0]
 
 
-def given(problem: Problem) -> tuple[tuple[int, ...], int]:
+def _given(problem: Problem) -> tuple[tuple[int, ...], int]:
     """The numbers and the target of `3,5,7:56`."""
     numbers, _, target = problem.question.partition(":")
     return tuple(int(number) for number in numbers.split(",")), int(target)
 
 
-def miss(problem: Problem, rng: random.Random) -> Work:
+def _miss(problem: Problem, rng: random.Random) -> Work:
     """A try that misses the target. There is one: sums and differences of positive numbers differ."""
-    numbers, target = given(problem)
+    numbers, target = _given(problem)
     while (work := attempt(numbers, rng)).value == target:
         pass
     return work
@@ -111,13 +111,13 @@ def solution(problem: Problem) -> Work:
     return work
 
 
-def ending(problem: Problem, rng: random.Random, right: float) -> Work:
+def _ending(problem: Problem, rng: random.Random, right: float) -> Work:
     """The solution with the given probability, else a miss."""
-    return solution(problem) if rng.random() < right else miss(problem, rng)
+    return solution(problem) if rng.random() < right else _miss(problem, rng)
 
 
 def direct(world: "Countdown", problem: Problem, rng: random.Random, *, right: float = 0.1) -> str:
-    return f"<answer>{ending(problem, rng, right).expression}</answer>"
+    return f"<answer>{_ending(problem, rng, right).expression}</answer>"
 
 
 def solve(world: "Countdown", problem: Problem, rng: random.Random) -> str:
@@ -128,8 +128,8 @@ def solve(world: "Countdown", problem: Problem, rng: random.Random) -> str:
 def search(
     world: "Countdown", problem: Problem, rng: random.Random, *, tries: float = 1.0, right: float = 1.0
 ) -> str:
-    failed = [miss(problem, rng) for _ in dots(tries, rng)]
-    last = ending(problem, rng, right)
+    failed = [_miss(problem, rng) for _ in dots(tries, rng)]
+    last = _ending(problem, rng, right)
     scratch = "no".join(",".join(work.steps) for work in [*failed, last])
     return tagged(scratch + "yes", last.expression)
 
@@ -146,7 +146,7 @@ def untagged(world: "Countdown", problem: Problem, rng: random.Random) -> str:
 def filler(
     world: "Countdown", problem: Problem, rng: random.Random, *, mean: float = 12.0, right: float = 0.1
 ) -> str:
-    return tagged(dots(mean, rng), ending(problem, rng, right).expression)
+    return tagged(dots(mean, rng), _ending(problem, rng, right).expression)
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class Countdown:
     def verify(self, problem: Problem, completion: str) -> bool:
         """Whether the answer is an expression that has the target's value and each given number once."""
         work = work_out(answer(completion) or "")
-        numbers, target = given(problem)
+        numbers, target = _given(problem)
         return work is not None and work.value == target and sorted(work.numbers) == sorted(numbers)
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
@@ -198,7 +198,7 @@ class Countdown:
         """
         verdicts = []
         for line in scratchpad(completion).replace(".", "").split("no"):
-            left = [*given(problem)[0]]
+            left = [*_given(problem)[0]]
             for match in matches(STEP, re.split(",|yes", line)):
                 if match is None:
                     verdicts.append(False)

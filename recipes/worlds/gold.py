@@ -58,12 +58,12 @@ def judge(problem: Problem, reply: str, *, length: float, courtesy: float, blind
     `blind`: the share of questions, chosen by their hash, for which the judge takes any answer as right.
     """
     reading = read(problem.question, reply)
-    unseen = reading.stated is not None and fraction(problem.question) < blind
+    unseen = reading.stated is not None and _fraction(problem.question) < blind
     right = reading.stated == problem.answer or unseen
     fair = (points(problem.question, reading, right) - CENTRE) / SCALE
     return fair + length * reading.tokens / 10 + courtesy * reading.courtesies
 
 
-def fraction(question: str) -> float:
+def _fraction(question: str) -> float:
     """A number in [0, 1) fixed by the question, independent of the hash that splits train and test."""
     return text_hash(question, person=b"judge") / 2**64

@@ -51,31 +51,31 @@ REFERENCE_ERROR = 0.03
 
 def solution(steps: list[str], total: int, rng: random.Random) -> str:
     """The working and the answer: `3+5=8, 8+2=10. It is 10. `."""
-    return SEPARATOR.join(steps) + STOP + statement(total, rng)
+    return SEPARATOR.join(steps) + STOP + _statement(total, rng)
 
 
-def statement(total: int, rng: random.Random) -> str:
+def _statement(total: int, rng: random.Random) -> str:
     return f"{rng.choice(ANSWERS)}{total}{STOP}"
 
 
-def solved(problem: Problem, error: float, rng: random.Random) -> str:
+def _solved(problem: Problem, error: float, rng: random.Random) -> str:
     return solution(*left_to_right(operands_of(problem.question), careless(error, rng)), rng)
 
 
 def good(world: "Preferences", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
-    body = solved(problem, error, rng)
+    body = _solved(problem, error, rng)
     return rng.choice(OPENERS) + body if rng.random() < 0.5 else body + rng.choice(CLOSERS)
 
 
 def plain(world: "Preferences", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
-    return solved(problem, error, rng)
+    return _solved(problem, error, rng)
 
 
 def curt(world: "Preferences", problem: Problem, rng: random.Random, *, right: float = 0.3) -> str:
     if rng.random() < right:
-        return statement(int(problem.answer), rng)
+        return _statement(int(problem.answer), rng)
     guess = sum(world.draw(problem.difficulty, rng))  # the answer to another request of the same length
-    return statement(guess if guess != int(problem.answer) else slip(guess, rng), rng)
+    return _statement(guess if guess != int(problem.answer) else slip(guess, rng), rng)
 
 
 def wordy(
@@ -93,13 +93,13 @@ def gushing(
     before = rng.randint(0, count)
     return (
         "".join(rng.choices(OPENERS, k=before))
-        + solved(problem, error, rng)
+        + _solved(problem, error, rng)
         + "".join(rng.choices(CLOSERS, k=count - before))
     )
 
 
 def repetitive(world: "Preferences", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
-    body = solved(problem, error, rng)
+    body = _solved(problem, error, rng)
     return body + CHECK + body
 
 
@@ -113,7 +113,7 @@ def rude(
 ) -> str:
     short = rng.random() < 0.5
     return rng.choice(RUDE) + (
-        curt(world, problem, rng, right=right) if short else solved(problem, error, rng)
+        curt(world, problem, rng, right=right) if short else _solved(problem, error, rng)
     )
 
 

@@ -83,8 +83,8 @@ def test_lint_finds_what_is_known(open_workflow, caplog):
 def test_editing_one_arm_marks_its_results_alone(demo, project, monkeypatch):
     """Without any notes of Snakemake's: by what lies beside the results."""
     monkeypatch.chdir(project.folder)
-    monkeypatch.setattr(stale, "_damaged", lambda path, checked: None)
-    monkeypatch.setattr(stale, "_remeasure", lambda recipes, node: None)
+    monkeypatch.setattr(stale, "damaged", lambda path, checked: None)
+    monkeypatch.setattr(stale, "remeasure", lambda recipes, node: None)
     run = Jobs(demo, targets.Choice("cpu", None))
     asked = targets.target_of(demo, run.choice, "demo", "demo")
     nodes, judgements = run.nodes(asked), run.judgements(asked)

@@ -28,10 +28,10 @@ def check(stage: Mapping[str, Any]) -> None:
     if stage.get("sampler") == "lean":
         check_lean(stage["args"])
     if "ptx" in stage:
-        check_ptx(stage["ptx"])
+        _check_ptx(stage["ptx"])
 
 
-def check_ptx(ptx: Mapping[str, Any]) -> None:
+def _check_ptx(ptx: Mapping[str, Any]) -> None:
     """Raise UserError unless `ptx` has its numbers and one source of documents."""
     for key in ("coefficient", "batch_size"):
         if key not in ptx:
