@@ -7,7 +7,7 @@ The question `5,3,9=` has the answer `3,5,9`; its difficulty is the count of num
 | direct          | `<answer>3,9,5</answer>`                                 | guesses: `right` are right |
 | guess           | `<answer>7,0,7</answer>`                                 | the form and nothing else  |
 | selection       | `<think>5,3,9:3;5,9:5;9:9</think><answer>3,5,9</answer>` | taking the smallest left   |
-| _selection_error | `<think>5,3,9:5;3,9:3;9:9</think><answer>5,3,9</answer>` | one wrong pick             |
+| selection_error | `<think>5,3,9:5;3,9:3;9:9</think><answer>5,3,9</answer>` | one wrong pick             |
 | truncated       | `<think>5,3,9:3</think><answer>3</answer>`               | stopping early             |
 | untagged        | `5,3,9:3;5,9:5;9:9`                                      | reasoning, no format       |
 | filler          | `<think>5,3,9:3..;5,9:5;9:9.</think>…`                   | `mean` idle dots a step    |
@@ -80,7 +80,7 @@ def selection(world: "Sort", problem: Problem, rng: random.Random, *, error: flo
     return tagged(";".join(steps), written(picked))
 
 
-def _selection_error(world: "Sort", problem: Problem, rng: random.Random) -> str:
+def selection_error(world: "Sort", problem: Problem, rng: random.Random) -> str:
     numbers = given(problem)
     wrong = rng.randrange(len(numbers) - 1)
     steps, picked = select(numbers, [i == wrong for i in range(len(numbers))], rng)
@@ -141,7 +141,7 @@ class Sort:
     }
     kinds: ClassVar[Mapping[str, Document]] = {
         kind.__name__: kind
-        for kind in (direct, guess, selection, _selection_error, truncated, untagged, filler)
+        for kind in (direct, guess, selection, selection_error, truncated, untagged, filler)
     }
 
     def __post_init__(self) -> None:
