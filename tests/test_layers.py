@@ -88,7 +88,7 @@ def test_the_snakefile_imports_spec_and_workflow_alone():
 
 
 def test_a_function_that_its_file_alone_uses_has_an_underscore():
-    """Functions alone: classes and constants have none. A word anywhere else, or in its docstring, is a use."""
+    """Classes and constants have none. A word anywhere else, or in the docstring, counts as a use."""
     listed = [*ROOT.glob("recipes/**/*.yaml"), *ROOT.glob("analysis/page/templates/*"), ROOT / "Snakefile"]
     paths = [*(ROOT / file for file in TREES), *(ROOT / "tests").rglob("*.py"), *listed]
     words = {path: set(re.findall(r"\w+", path.read_text(encoding="utf-8"))) for path in paths}
