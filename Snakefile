@@ -113,6 +113,7 @@ rule analyse:
 rule report:
     input:
         rules.analyse.output,
+        JOBS.page_marker,
     output:
         f"{REPORT}.html",
     log:

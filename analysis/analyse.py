@@ -16,6 +16,16 @@ from analysis.numbers.table import collect, final
 from analysis.page import figures, tables
 from analysis.sections import SECTIONS, contents
 from analysis.verdicts import claims, summary
+from recipes.errors import UserError
+
+
+def _command(run: Run, out: Path, report: str) -> None:
+    if not any(path.exists() for path in map(run.sentinel, run.all_nodes())):
+        raise UserError(
+            f"no results of recipe {run.name} at scale {run.scale} in {run.root.resolve()}; {out} is left as "
+            f"it is; run snakemake --cores {run.name} first"
+        )
+    analyse(run, out)
 
 
 def analyse(run: Run, out: Path) -> list[str]:
@@ -36,4 +46,4 @@ def analyse(run: Run, out: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(command_line.main(__doc__, lambda run, out, report: analyse(run, out), None))
+    sys.exit(command_line.main(__doc__, _command, None))

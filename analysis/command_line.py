@@ -7,8 +7,9 @@ from pathlib import Path
 
 from analysis.numbers.run import Run
 from recipes.errors import UserError, nearest
+from recipes.runtime.environment import stop_in_one_line
 from recipes.spec.graph import Graph
-from recipes.spec.load import load_all
+from recipes.spec.load import load_sound
 from recipes.spec.recipe import REPORTS
 
 
@@ -17,6 +18,7 @@ def main(
 ) -> int:
     """Call work(run, out, report) with what the command line names; the exit status."""
     args = arguments(description, argv)
+    stop_in_one_line(lambda line: None, lambda: "the same command writes all of it again")
     return status(lambda: work(_select(args), args.out, args.report))
 
 
@@ -43,7 +45,9 @@ def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.N
 
 def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
     """The run that a command line names. Raises UserError on a recipe or scale that does not exist."""
-    recipes = load_all(root / "recipes")
+    recipes, broken = load_sound(root / "recipes")
+    if args.recipe in broken:
+        raise broken[args.recipe]
     if args.recipe not in recipes:
         raise UserError(f'unknown recipe "{args.recipe}"{nearest(args.recipe, list(recipes))}')
     recipe = recipes[args.recipe]

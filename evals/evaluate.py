@@ -18,7 +18,7 @@ from typing import Any
 
 from recipes.errors import UserError
 from recipes.runtime import gpus, sentinel
-from recipes.runtime.environment import few_collections, quiet_environment, roles
+from recipes.runtime.environment import few_collections, quiet_environment, roles, stop_in_one_line
 from recipes.runtime.progress import Progress
 from recipes.spec import eval_tasks
 
@@ -83,6 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
         folder, _, checkpoint = options.name.rpartition("/")
         progress = Progress(f"{folder.removesuffix('/evals')}/eval:{checkpoint}")
         say = progress.say
+        stop_in_one_line(say, lambda: "nothing is saved of an evaluation; the same command starts it anew")
         few_collections()
         quiet_environment(_names_hub(options.config, options.model))
         # lm-eval prints; `progress` keeps the true stdout

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,25 +64,57 @@ def load(path: str | Path) -> Recipe:
 
 
 def load_all(folder: str | Path = "recipes") -> dict[str, Recipe]:
-    """Every recipe of a folder by name, checked at every scale and arm with those it builds on."""
+    """Every recipe of a folder by name. Raises UserError for the first mistake in any of them."""
+    recipes, broken = load_sound(folder)
+    if broken:
+        raise next(iter(broken.values()))
+    return recipes
+
+
+def load_sound(folder: str | Path = "recipes") -> tuple[dict[str, Recipe], dict[str, UserError]]:
+    """A folder's recipes without a mistake, checked at every scale and arm; and the mistakes of the others.
+
+    A recipe that builds on one with a mistake has a mistake too. Raises UserError where there is no recipe.
+    """
     paths = {p.stem: p for p in sorted(Path(folder).glob("*.y*ml"))}
     if not paths:
         raise UserError(f"no recipe in {Path(folder).resolve()}; work in the folder of Encore's Snakefile")
+    recipes: dict[str, Recipe] = {}
+    broken: dict[str, UserError] = {}
     for name, path in paths.items():
-        if path.suffix != ".yaml":
-            raise UserError(f"{path}: a recipe's file ends in .yaml; rename it")
-        if not re.fullmatch(pattern("identifier"), name):
-            raise UserError(f'{path}: a recipe has a name of lower-case letters, digits and "_"; rename it')
-        if name in RESERVED:
-            raise UserError(f"{path}: a reserved name; call the recipe something else")
-    recipes = {name: load(path) for name, path in paths.items()}
-    graph = Graph(recipes)
+        try:
+            _check_name(path)
+            recipes[name] = load(path)
+        except UserError as error:
+            broken[name] = error
+    while mistakes := _mistakes(recipes, broken, paths):
+        broken |= mistakes
+        recipes = {name: recipe for name, recipe in recipes.items() if name not in broken}
+    return recipes, broken
+
+
+def _check_name(path: Path) -> None:
+    if path.suffix != ".yaml":
+        raise UserError(f"{path}: a recipe's file ends in .yaml; rename it")
+    if not re.fullmatch(pattern("identifier"), path.stem):
+        raise UserError(f'{path}: a recipe has a name of lower-case letters, digits and "_"; rename it')
+    if path.stem in RESERVED:
+        raise UserError(f"{path}: a reserved name; call the recipe something else")
+
+
+def _mistakes(
+    recipes: Mapping[str, Recipe], broken: Mapping[str, UserError], paths: Mapping[str, Path]
+) -> dict[str, UserError]:
+    """What is wrong with recipes that are well-formed by themselves: name -> the mistake."""
+    graph, mistakes = Graph(recipes), {}
     for name, recipe in recipes.items():
         try:
             check_resolved(graph, recipe)
         except UserError as error:
-            raise UserError(f"{paths[name]}: {error}") from None
-    return recipes
+            below = next((other for other in broken if re.search(rf'"{other}"', str(error))), None)
+            reason = f"it builds on recipe {below}, which has a mistake: {broken[below]}" if below else error
+            mistakes[name] = UserError(f"{paths[name]}: {reason}")
+    return mistakes
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -15,7 +15,13 @@ from typing import Any, Protocol
 
 from recipes.errors import UserError, known
 from recipes.runtime import gpus, provenance, sentinel
-from recipes.runtime.environment import few_collections, names_hub, quiet_environment, roles
+from recipes.runtime.environment import (
+    few_collections,
+    names_hub,
+    quiet_environment,
+    roles,
+    stop_in_one_line,
+)
 from recipes.runtime.files import NO_ROOM
 from recipes.runtime.lock import only_one
 from recipes.runtime.progress import Progress
@@ -79,6 +85,15 @@ def _already_done(out: Path, record: dict[str, Any]) -> bool:
     return all(done.get(key) == value for key, value in record.items())
 
 
+def _saved(folder: Path) -> str:
+    """What is kept of a training in `folder` that ends now."""
+    names = (path.name.removeprefix("checkpoint-") for path in folder.glob("checkpoint-*"))
+    step = max((int(name) for name in names if name.isdigit()), default=None)
+    if step is None:
+        return "no checkpoint is saved yet; the same command starts the stage anew"
+    return f"all up to step {step} is saved in {folder}; the same command goes on from there"
+
+
 def work(options: argparse.Namespace, progress: Progress) -> None:
     """Run the stage on as many GPUs as asked, unless its result is already there."""
     record = {
@@ -127,6 +142,7 @@ def main(arguments: list[str] | None = None) -> int:
         options = parse(sys.argv[1:] if arguments is None else arguments)
         progress = Progress(options.name)
         say = progress.say
+        stop_in_one_line(say, lambda: _saved(options.checkpoints))
         few_collections()
         quiet_environment(names_hub(options.config))
         try:

@@ -122,6 +122,10 @@ class Jobs:
         report = Report(w.recipe, w.scale, w.report)
         return [*(node.sentinel for node in self.grid(report)), *stale.markers(report.table)]
 
+    def page_marker(self, w: Any) -> list[str]:
+        """The marker by which a page is made again whose tables are gone."""
+        return stale.markers(Report(w.recipe, w.scale, w.report).page)
+
     def seeds(self, w: Any) -> int:
         return len(self.graph.recipes[w.recipe].selection(w.scale, w.report, self.choice.seeds)[1])
 

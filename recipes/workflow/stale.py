@@ -93,7 +93,8 @@ def prepare(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str], ru
 def mark(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str]) -> list[str]:
     """Write or remove the marker of each result; a line for each that will be made again.
 
-    `reports`: table of a report -> the hash of what it is to be judged from.
+    `reports`: table of a report -> the hash of what it is to be judged from. A page whose tables are gone, as
+    after an analysis that failed, is made again too: Snakemake alone takes a newer page to be up to date.
     """
     checked = _read_checked()
     reasons: dict[Path, str | None] = {}
@@ -105,6 +106,8 @@ def mark(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str]) -> li
     files.write_json(CHECKED, checked)
     for path, judged in reports.items():
         reasons[path] = _unlike(path, judged) if path.exists() else None
+        page = path.parent.with_suffix(".html")
+        reasons[page] = "its tables are gone" if page.exists() and not path.exists() else None
     for path, reason in reasons.items():
         if reason is None:
             marker(path).unlink(missing_ok=True)

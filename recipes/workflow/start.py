@@ -8,7 +8,7 @@ from snakemake.logging import logger
 
 from recipes.errors import UserError
 from recipes.spec.graph import Graph
-from recipes.spec.load import load_all
+from recipes.spec.load import load_sound
 from recipes.workflow import stale, targets
 from recipes.workflow.console import ShowUnchanged
 from recipes.workflow.jobs import Jobs
@@ -22,16 +22,19 @@ def start(config: Mapping[str, Any], quickstart: str, is_main_process: bool) -> 
     the process with one line and exit status 2.
     """
     try:
-        recipes = load_all()
+        recipes, broken = load_sound()
         jobs = Jobs(Graph(recipes), targets.choice(recipes, config))
-        return jobs, _prepare(jobs, quickstart) if is_main_process else None
+        return jobs, _prepare(jobs, broken, quickstart) if is_main_process else None
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
 
 
-def _prepare(jobs: Jobs, quickstart: str) -> TextIO | None:
+def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> TextIO | None:
     arguments = targets.arguments()
+    targets.check_sound(broken, arguments, quickstart)
+    for mistake in broken.values():
+        print(f"warning: {mistake}; this recipe is left out", file=sys.stderr)
     requested = targets.requested(jobs.graph, jobs.choice, arguments, quickstart)
     runs_jobs = targets.runs_jobs(arguments)
     lock = stale.prepare(jobs.graph, jobs.nodes(requested), jobs.judgements(requested), runs_jobs)

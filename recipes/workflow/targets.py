@@ -89,6 +89,16 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     raise UserError(f'no target or recipe "{target}"{nearest(target, [*recipes, *TARGETS])}')
 
 
+def check_sound(broken: Mapping[str, UserError], args: Namespace | None, quickstart: str) -> None:
+    """Raise the mistake of a recipe that the command line asks for, if one of them has any."""
+    for target in (args.targets or ["all"]) if args else ["everything"]:
+        parts = (os.path.relpath(target) if "/" in str(target) else str(target)).split("/")
+        named = {"all": quickstart, "everything": next(iter(broken), "")}.get(parts[0], parts[0])
+        name = parts[1] if parts[0] == "results" and len(parts) > 1 else named
+        if name in broken:
+            raise broken[name]
+
+
 def at_scale(recipes: Mapping[str, Recipe], scale: str) -> list[str]:
     """The recipes that have the scale."""
     return [name for name, recipe in recipes.items() if scale in recipe.spec["scales"]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis import command_line
+from analysis import analyse, command_line
 
 
 @pytest.mark.parametrize(
@@ -14,8 +14,20 @@ from analysis import command_line
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(argv, message, run, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(command_line, "load_all", lambda folder: run.graph.recipes)
+    monkeypatch.setattr(command_line, "load_sound", lambda folder: (run.graph.recipes, {}))
     assert command_line.main("", lambda *args: None, [*argv, "--out", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert message in error
+    assert error.count("\n") == 1
+
+
+def test_analysis_without_results_leaves_the_tables_as_they_are(run, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(command_line, "load_sound", lambda folder: (run.graph.recipes, {}))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.csv").write_text("good")
+    argv = ["--recipe", run.name, "--scale", run.scale, "--out", str(tmp_path)]
+    assert command_line.main("", analyse._command, argv) == 2
+    assert (tmp_path / "table.csv").read_text() == "good"
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: no results of recipe {run.name} at scale cpu in ")
     assert error.count("\n") == 1

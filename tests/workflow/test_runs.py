@@ -189,6 +189,33 @@ def test_mistake_in_a_recipe_is_one_line(project):
     )
 
 
+@pytest.mark.slow
+def test_a_half_written_recipe_stops_no_other(project):
+    (project.folder / "recipes/draft.yaml").write_text("title: [")
+    done = project.snakemake("-n", "demo")
+    assert done.returncode == 0
+    assert "warning: recipes/draft.yaml: line 2" in done.stderr
+    done = project.snakemake("-n", "draft")
+    assert done.returncode == 2
+    assert "error: recipes/draft.yaml: line 2" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_failed_analysis_is_made_again_by_the_same_command(project):
+    """The page of before is no result of the recipe as it is now."""
+    project.run("demo")
+    project.edit("demo", "{dial: 5}", "{dial: 6}")
+    analyse = project.folder / "analysis/analyse.py"
+    text = analyse.read_text()
+    analyse.write_text("raise SystemExit(1)")
+    assert project.snakemake("demo").returncode == 1
+    analyse.write_text(text)
+    done = project.snakemake("demo")
+    assert done.returncode == 0, done.stderr
+    assert (project.folder / "results/demo/cpu/report/table.csv").exists()
+    assert "Nothing to be done" not in done.stderr
+
+
 def _error(done: subprocess.CompletedProcess[str]) -> str:
     """The only line beside Snakemake's word on the profile."""
     lines = [

@@ -4,6 +4,8 @@ import logging
 import os
 import shutil
 import sys
+from argparse import Namespace
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from snakemake.settings.types import (
 )
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from recipes.errors import UserError
 from recipes.runtime import files, sentinel
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import load_all
@@ -39,7 +42,7 @@ def open_workflow(tmp_path, monkeypatch):
 
     The recipes and their graph are given to it, for reading them takes a second.
     """
-    monkeypatch.setattr("recipes.workflow.start.load_all", lambda: RECIPES)
+    monkeypatch.setattr("recipes.workflow.start.load_sound", lambda: (RECIPES, {}))
     monkeypatch.setattr("recipes.workflow.start.Graph", lambda recipes: GRAPH)
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
     shutil.copy(ROOT / "Snakefile", tmp_path)
@@ -104,6 +107,39 @@ def test_editing_one_arm_marks_its_results_alone(demo, project, monkeypatch):
     ]
     quickstart = targets.target_of(demo, run.choice, "all", "demo")  # does not include the edited arm
     assert stale.mark(run.graph, run.nodes(quickstart), run.judgements(quickstart)) == []
+
+
+def test_a_page_whose_tables_are_gone_is_made_again(demo, project, monkeypatch):
+    """As after an analysis that was killed: Snakemake has removed its tables, the page of before is there."""
+    monkeypatch.chdir(project.folder)
+    run = Jobs(demo, targets.Choice("cpu", None))
+    (report,) = targets.target_of(demo, run.choice, "demo", "demo")
+    report.folder.mkdir(parents=True)
+    report.page.write_text("")
+    lines = stale.mark(demo, [], {report.table: "judged"})
+    assert lines == [f"{report.page}: its tables are gone; redoing it"]
+    assert stale.markers(report.page)
+    report.table.write_text("")
+    stale.record(report.table).write_text("judged")
+    assert stale.mark(demo, [], {report.table: "judged"}) == []
+    assert not stale.markers(report.page)
+
+
+@pytest.mark.parametrize(
+    ("targets_of", "stops"),
+    [
+        (["demo"], False),
+        (["draft"], True),
+        (["everything"], True),
+        ([], False),
+        (["results/draft/cpu/report.html"], True),
+    ],
+)
+def test_a_mistake_stops_those_who_ask_for_its_recipe_alone(targets_of, stops):
+    broken = {"draft": UserError("recipes/draft.yaml: a mistake")}
+    arguments = Namespace(targets=targets_of)
+    with pytest.raises(UserError, match="draft") if stops else nullcontext():
+        targets.check_sound(broken, arguments, "demo")
 
 
 def test_memory_grows_with_the_gpus(monkeypatch):

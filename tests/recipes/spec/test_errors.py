@@ -3,7 +3,7 @@
 import pytest
 
 from recipes.errors import UserError
-from recipes.spec.load import load, load_all
+from recipes.spec.load import load, load_all, load_sound
 
 TASK = "evals/tasks/heldout"
 OVERLAY = "arms/hot/stages/grpo"
@@ -264,3 +264,18 @@ def test_missing_file(tmp_path):
 
 def test_the_recipes_of_the_repository_are_valid():
     load_all()
+
+
+def test_a_half_written_recipe_breaks_none_but_those_that_build_on_it(folder):
+    folder.load()
+    (folder.path / "draft.yaml").write_text("title: [")
+    recipes, broken = load_sound(folder.path)
+    assert set(recipes) == {"paper", "tiny"}
+    assert "draft.yaml: line 2" in str(broken["draft"])
+    with pytest.raises(UserError, match=r"draft\.yaml"):
+        load_all(folder.path)
+
+    (folder.path / "tiny.yaml").write_text("title: [")
+    recipes, broken = load_sound(folder.path)
+    assert not recipes
+    assert "it builds on recipe tiny, which has a mistake: " in str(broken["paper"])

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import resource
 import shutil
+import signal
 import time
 from pathlib import Path
 
@@ -225,3 +227,21 @@ def test_what_a_finished_stage_says(trained: Path):
     assert not any(
         os.fspath(trained) in p.read_text() for p in (trained / "checkpoints/grpo/final").glob("*.json")
     )
+
+
+def test_ctrl_c_is_one_line_that_says_what_is_saved(base, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(base, folder)
+    process = stage_runs.start(
+        "grpo", stage_runs.command("grpo", GRPO, policy="results/pretrain/metrics.json"), folder
+    )
+    while not [*folder.glob("checkpoints/grpo/checkpoint-*")]:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    assert stage_runs.finish(process) == 130
+    assert "Traceback" not in (folder / "err.txt").read_text()
+    last = (folder / "out.txt").read_text().splitlines()[-1]
+    assert re.search(
+        r"stopped; all up to step \d+ is saved in checkpoints/grpo; the same command goes on", last
+    )
+    assert (folder / "err.txt").read_text().splitlines()[-1] in last
