@@ -18,8 +18,12 @@ Steps = list[tuple[int, float]]  # of a completion: token at which a step ends, 
 
 
 def advantages(steps: Sequence[Steps], group_size: int, width: int) -> torch.Tensor:
-    """(batch, width): one row for each of `steps`, which hold one group after another."""
-    table = torch.zeros(len(steps), width + 1)
+    """(batch, width): one row for each of `steps`, which hold one group after another.
+
+    `width` is that of the rows that are wanted; the others, as of another process, may be longer.
+    """
+    longest = max((end for row in steps for end, _ in row), default=0)
+    table = torch.zeros(len(steps), max(width, longest) + 1)
     for start in range(0, len(steps), group_size):
         group = steps[start : start + group_size]
         rewards = torch.tensor([reward for row in group for _, reward in row], dtype=torch.float64)

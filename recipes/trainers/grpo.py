@@ -91,7 +91,6 @@ class GRPO(Objective):
         # rows of this process; `rewards` has those of all processes: (batch, functions)
         own = rewards[self.own_rows(len(prompts))]
         totals = total(own, self.reward_weights).tolist()
-        ended = {*self.eos_token_ids, self._tokenizer.pad_token_id}
         self._rollout_rows = [
             {
                 "step": self.state.global_step + 1,
@@ -99,7 +98,7 @@ class GRPO(Objective):
                 "completion": completion,
                 **{key: row[key] for key in ("answer", "difficulty") if key in row},
                 "tokens": len(ids),
-                "eos": ids[-1] in ended,
+                "eos": ids[-1] in self.eos_token_ids,
                 "reward": reward,
                 "rewards": {
                     name: None if math.isnan(value) else value

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from accelerate.utils import gather_object
 
+from recipes.models.language_model import disable_dropout
 from recipes.objectives import process_supervision
 from recipes.objectives.advantages import OF_GROUP, MovingAverage, total
 from recipes.objectives.averages import step_tokens
@@ -60,6 +61,10 @@ class Objective(ExactResume, LeanSampling):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
+        if self.args.disable_dropout:  # TRL leaves it on in attention, and ratios would start away from 1
+            disable_dropout(self.model)
+            if self.ref_model is not None:
+                disable_dropout(self.ref_model)
         self.ratios = RatioStatistics()
         self.baseline = MovingAverage()
         self._batch: dict[str, Any] | None = None  # of the loss that is being computed
@@ -90,6 +95,7 @@ class Objective(ExactResume, LeanSampling):
         batch = super()._generate_and_score_completions(inputs)
         if not self.model.training:
             return batch
+        self.set_truncated(batch)
         self.set_advantages(batch)
         if self.extension.importance_ratio == "none" and OLD in batch:
             batch[ROLLOUT] = batch.pop(OLD)  # to be measured, not for the loss
@@ -104,6 +110,19 @@ class Objective(ExactResume, LeanSampling):
             size = (size * mask).sum() / mask.sum().clamp(min=1)
         self._metrics["train"]["advantage/abs"].append(self.accelerator.gather(size.mean()).mean().item())
         return batch
+
+    def set_truncated(self, batch: dict[str, Any]) -> None:
+        """Count completions as cut by whether their last token ends them.
+
+        TRL takes a padding token at the cap, which a policy may sample, for an end too.
+        """
+        ends = self.eos_token_ids
+        cut = torch.tensor([ids[-1] not in ends for ids in self._scored[3]], device=self.accelerator.device)
+        shares = self._metrics["train"]["completions/clipped_ratio"]
+        shares[-1] = self.accelerator.gather(cut).float().mean().item()
+        if self.mask_truncated_completions:
+            batch["completion_mask"] = batch["completion_mask"] * (~cut)[:, None].int()
+            batch["num_items_in_batch"] = self.accelerator.gather(loss_mask(batch).sum()).sum()
 
     def set_advantages(self, batch: dict[str, Any]) -> None:
         """Replace TRL's advantages of a rollout by the extension's, if it has any."""

@@ -10,6 +10,7 @@ nothing.
 from typing import Any
 
 import torch
+from torch.nn import functional
 from trl import GRPOTrainer
 
 from recipes.models.packing import IGNORED, in_order, longest_first, piece_rows, to_the_left
@@ -94,4 +95,5 @@ class LeanSampling(LeanLogProbs):
         if drawn is None or torch.is_grad_enabled() or model is not self.model:
             return super()._get_per_token_logps_and_entropies(model, *args, **kwargs)
         self._drawn = None
-        return drawn, None, None
+        width = kwargs["logits_to_keep"] if "logits_to_keep" in kwargs else args[2]
+        return functional.pad(drawn, (0, width - drawn.shape[1])), None, None  # to a multiple, if TRL pads

@@ -44,8 +44,6 @@ class PPO(GRPO):
         super().__init__(*args, **kwargs)
         if self.is_fsdp_enabled or self.is_deepspeed_enabled:
             raise UserError("stage ppo runs on one device, or on several under DDP, for its critic's sake")
-        if self.args.disable_dropout:
-            disable_dropout(self.model)
         disable_dropout(reference)
         add_fused_lm_head(reference, temperature=self.temperature)
         self.ref_model = self.accelerator.prepare_model(

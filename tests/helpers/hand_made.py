@@ -16,19 +16,20 @@ WORLD = worlds.make({"world": "chain"})
 TOKENIZER = worlds.tokenizer([WORLD])
 
 
-def trainer(folder, extension: Extension | None = None, **args: Any) -> Any:
+def trainer(folder, extension: Extension | None = None, attention_dropout: float = 0.0, **args: Any) -> Any:
     """A trainer on a model of two thousand parameters, which has not begun to train."""
     torch.manual_seed(0)
     size = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "head_dim": 8}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "initializer_range": 0.3}
     special = {"pad_token_id": TOKENIZER.pad_token_id, "eos_token_id": TOKENIZER.eos_token_id}
-    config = Qwen3Config(vocab_size=len(TOKENIZER), max_position_embeddings=32, **size, **heads, **special)
+    shape = {"vocab_size": len(TOKENIZER), "max_position_embeddings": 32}
+    config = Qwen3Config(**shape, **size, **heads, **special, attention_dropout=attention_dropout)
     plain = {"loss_type": "grpo", "num_generations": GROUP, "max_completion_length": TIME, "epsilon": 0.2}
-    shape = {"per_device_train_batch_size": BATCH, "pad_to_multiple_of": None}
+    batches = {"per_device_train_batch_size": BATCH, "pad_to_multiple_of": None}
     cpu = {"use_cpu": True, "bf16": False, "report_to": "none", "gradient_checkpointing": False}
     built = GRPO(
         model=Qwen3ForCausalLM(config),
-        args=GRPOConfig(output_dir=str(folder), **{**cpu, **plain, **shape, **args}),
+        args=GRPOConfig(output_dir=str(folder), **{**cpu, **plain, **batches, **args}),
         reward_funcs=[accuracy, style],
         train_dataset=Dataset.from_dict({"prompt": ["<user>1+2=<assistant>"] * 9}),
         processing_class=TOKENIZER,
@@ -88,6 +89,7 @@ def scored(monkeypatch, batch: dict[str, Any], rewards: list[list[float]], texts
         pairs = zip(batch["completion_ids"], batch["completion_mask"].bool(), strict=True)
         ids = [row[keep].tolist() for row, keep in pairs]
         self._calculate_rewards(rows, [""] * len(rows), texts, ids)
+        self._metrics["train"]["completions/clipped_ratio"].append(0.0)
         return dict(batch)
 
     monkeypatch.setattr(GRPOTrainer, "_calculate_rewards", lambda *args: torch.tensor(rewards))

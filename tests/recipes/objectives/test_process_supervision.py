@@ -39,3 +39,10 @@ def test_a_step_pays_the_tokens_up_to_its_end_alone():
     assert found[:, 6:].eq(0).all()
     assert process_supervision.advantages([[(3, 1.0)], [(2, 1.0)]], 2, 4).eq(0).all()  # no variance
     assert process_supervision.advantages([[(3, 1.0)]], 1, 4).eq(0).all()  # no standard deviation
+
+
+def test_rows_of_another_process_may_be_longer():
+    steps = [[(2, 1.0)], [(9, 0.0)], [(3, 1.0)], [(4, 0.0)]]
+    found = process_supervision.advantages(steps, 4, 5)
+    assert found.shape == (4, 5)
+    assert torch.equal(found, process_supervision.advantages(steps, 4, 12)[:, :5])

@@ -130,3 +130,15 @@ def test_a_lean_stage_starts_at_ratio_one_and_is_resumed_exactly(base: Path, tmp
     checks = {one["check"]: one for one in json.loads(whole["metrics.json"])["health"]}
     assert checks["ratio_at_start"]["ok"]
     assert checks["ratio_at_start"]["value"] < 1e-5
+
+
+@pytest.mark.slow
+def test_a_lean_stage_takes_a_width_that_is_a_multiple(base: Path, tmp_path: Path):
+    args = stage_runs.GRPO["args"] | {"max_steps": 4, "pad_to_multiple_of": 8, "sync_ref_model": False}
+    command = stage_runs.command(
+        "grpo", stage_runs.GRPO | {"sampler": "lean", "args": args}, policy="results/pretrain/metrics.json"
+    )
+    shutil.copytree(base, tmp_path / "run")
+    assert stage_runs.run("grpo", command, tmp_path / "run") == 0, (tmp_path / "run/err.txt").read_text()
+    checks = json.loads((tmp_path / "run/results/grpo/metrics.json").read_text())["health"]
+    assert next(one for one in checks if one["check"] == "ratio_at_start")["value"] < 1e-5

@@ -306,3 +306,29 @@ def test_a_large_ratio_at_the_start_is_told():
     assert "up to 0.0003 before the first update" in found["message"]
     (found,) = [one for one in health.training(curve[:5], scalars) if one["check"] == "ratio_at_start"]
     assert found["ok"]
+
+
+def test_attention_dropout_is_off_where_dropout_is(tmp_path):
+    built = trainer(tmp_path, attention_dropout=0.5, disable_dropout=True)
+    assert {layer.self_attn.attention_dropout for layer in built.model.model.layers} == {0.0}
+    assert built.model.config.attention_dropout == 0.5  # as it is saved
+    batch = rollout(built, spread=0.0)
+    assert torch.equal(logps(built, batch), logps(built, batch))
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_padding_at_the_cap_is_no_end(tmp_path, monkeypatch, masked):
+    """A policy may sample the padding token: the completion has then come to the cap all the same."""
+    built = trainer(tmp_path, mask_truncated_completions=masked)
+    batch = rollout(built)
+    batch["completion_mask"] = torch.ones_like(batch["completion_mask"])
+    batch["completion_ids"][:] = 5
+    batch["completion_ids"][0, -1] = TOKENIZER.eos_token_id
+    batch["completion_ids"][1, -1] = TOKENIZER.pad_token_id
+    scored(monkeypatch, batch, [[0.0, 0.0]] * BATCH)
+    found = built._generate_and_score_completions([{}] * BATCH)
+    kept = found["completion_mask"].any(dim=1).tolist()
+    assert kept == ([True] + [False] * (BATCH - 1) if masked else [True] * BATCH)
+    assert found["num_items_in_batch"] == (TIME if masked else batch["num_items_in_batch"])
+    assert built._metrics["train"]["completions/clipped_ratio"][-1] == pytest.approx((BATCH - 1) / BATCH)
+    assert [row["eos"] for row in built._rollout_rows] == [True] + [False] * (BATCH - 1)
