@@ -46,11 +46,11 @@ class Case:
 class Reader:
     """Log-probabilities of whole completions, by a plain forward pass of one unpadded row in float64."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, temperature: float = 1.0):
         from transformers import Qwen3ForCausalLM
 
         self.model: Any = Qwen3ForCausalLM.from_pretrained(folder, dtype=torch.float64)
-        self.pad = self.model.config.pad_token_id
+        self.pad, self.temperature = self.model.config.pad_token_id, temperature
 
     def load(self, parameters: observe.Parameters) -> None:
         self.model.load_state_dict(parameters)
@@ -60,7 +60,7 @@ class Reader:
         """(T,)"""
         ids = torch.tensor([prompt + completion])
         logits = self.model(input_ids=ids, use_cache=False).logits[0, len(prompt) - 1 : -1]
-        return logits.log_softmax(-1).gather(1, ids[0, len(prompt) :, None])[:, 0]
+        return (logits / self.temperature).log_softmax(-1).gather(1, ids[0, len(prompt) :, None])[:, 0]
 
     @torch.no_grad()
     def fixed(self, parameters: observe.Parameters, rows: list[tuple]) -> dict[tuple, torch.Tensor]:
@@ -103,7 +103,7 @@ def worst(outcomes: Sequence[Outcome]) -> float:
 
 def compare(case: Case, seen: Watch, folder: Path) -> list[Outcome]:
     """One outcome a step of the run."""
-    reader = Reader(folder / "model")
+    reader = Reader(folder / "model", seen.trainer.args.temperature)
     with observe.quick():
         rollouts = [Held(case, seen, index, reader) for index in range(len(seen.rollouts))]
         return [outcome(case, update, rollouts[update.rollout], reader) for update in seen.updates]

@@ -168,7 +168,8 @@ def hold(seen: Seen, index: int, reader: Reader, critic: Critic) -> Held:
 
 def outcomes(seen: Seen, folder: Path) -> tuple[list[Outcome], list[Outcome], list[Held]]:
     """Of each step: loss and gradient of the policy; the same of the critic's part. And the rollouts."""
-    reader, critic = Reader(folder / "model"), Critic(seen.watch.trainer)
+    reader = Reader(folder / "model", seen.watch.trainer.args.temperature)
+    critic = Critic(seen.watch.trainer)
     args, ptx = seen.watch.trainer.args, seen.watch.trainer.ptx
     done, policy, value = 0, [], []
     with observe.quick():

@@ -12,10 +12,11 @@ import pytest
 import references as paper
 import torch
 from cases import CASES
-from compare import TOLERANCE, worst
+from compare import TOLERANCE, compare, worst
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from observe import CAP, GROUP, LAYOUTS, PROMPTS
+from observe import CAP, GROUP, LAYOUTS, PROMPTS, arguments
+from observe import watch as observe_stage
 
 from recipes.rewards import rules
 
@@ -60,6 +61,12 @@ def test_value_and_gradient(case: str, layout: str, watch, judge):
     assert worst(outcomes) < TOLERANCE, [(one.value_error, one.gradient_error) for one in outcomes]
     assert any(one.expected.norm() > 0.1 for one in outcomes)
     assert [update.loss for update in seen.updates] == pytest.approx(seen.logged)
+
+
+def test_policy_and_reference_have_the_temperature_of_the_rollouts(folder):
+    args = arguments("windows", beta=0.3, temperature=0.7)
+    outcomes = compare(CASES["grpo-kl"], observe_stage(folder, {"args": args}), folder)
+    assert worst(outcomes) < TOLERANCE
 
 
 @pytest.mark.parametrize(("case", "layout"), CLIPPED)

@@ -43,6 +43,30 @@ def test_value_and_gradient(case: str, layout: str, run: ppo_cases.Run, folder: 
         assert after != args.kl_coef
 
 
+def test_policy_and_reference_have_the_temperature_of_the_rollouts(folder: Path, monkeypatch):
+    monkeypatch.setitem(ppo_cases.CASES, "warm", ({"temperature": 0.7}, {}))
+    policy, critic, _ = ppo_cases.outcomes(ppo_cases.run(folder, "warm", "windows"), folder)
+    assert worst(policy) < TOLERANCE
+    assert worst(critic) < TOLERANCE
+
+
+def test_the_critics_gradient_is_clipped_and_its_norms_do_not_decay(folder: Path, monkeypatch):
+    limit = 1e-3
+    monkeypatch.setitem(ppo_cases.CASES, "guarded", ({"max_grad_norm": limit, "weight_decay": 0.1}, {}))
+    seen = ppo_cases.run(folder, "guarded", "windows")
+    norms = [float(gradient.norm()) for _, gradient in seen.critic_updates]
+    assert norms == pytest.approx([limit] * len(norms), rel=1e-3)
+    names = {id(weight): name for name, weight in seen.watch.trainer.critic.named_parameters()}
+    decays = {
+        names[id(weight)]: group["weight_decay"]
+        for group in seen.watch.trainer.optimizer.param_groups
+        for weight in group["params"]
+        if id(weight) in names
+    }
+    assert set(decays) == set(names.values())
+    assert {name for name, decay in decays.items() if decay == 0} == {n for n in decays if "norm" in n}
+
+
 def test_minibatches_are_reshuffled(run: ppo_cases.Run):
     """The second epoch over a rollout has its rows in other minibatches; no row is lost or twice."""
     updates = [u for u in run("ziegler", "epochs").watch.updates if u.rollout == 0]

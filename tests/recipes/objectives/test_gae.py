@@ -155,6 +155,11 @@ def test_the_adaptive_coefficient_moves_towards_its_target(kl: float, coef: floa
     assert abs(after / coef - 1) <= 0.2 * gain + 1e-9
 
 
+@pytest.mark.parametrize(("kl", "factor"), [(6.6, 1.01), (5.7, 0.995), (6.0, 1.0), (60.0, 1.02), (0.0, 0.98)])
+def test_the_error_of_the_kl_is_relative_to_its_target(kl: float, factor: float):
+    assert adapted_coefficient(2.0, kl, target=6.0, gain=0.1) == pytest.approx(2 * factor)
+
+
 def test_explained_variance():
     returns, mask = torch.tensor([[1.0, 2.0, 3.0, 99.0]]), torch.tensor([[1, 1, 1, 0]])
     assert gae.explained_variance(returns, returns, mask) == pytest.approx(1.0)

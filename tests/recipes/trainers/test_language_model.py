@@ -1,5 +1,7 @@
 """The documents of a step are those of a plain random order; only their arrangement saves padding."""
 
+from types import SimpleNamespace
+
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from stage_runs import TASK, TEMPLATE
 from recipes import worlds
 from recipes.data.corpora import halve
 from recipes.models.packing import IGNORED, collate, document
-from recipes.trainers.language_model import SortedWindows
+from recipes.trainers.language_model import SortedWindows, sorted_windows
 
 
 @given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 9), st.integers(0, 5), st.integers(0, 3))
@@ -48,3 +50,13 @@ def test_documents_are_cut_after_the_prompt():
         assert prompt.startswith("<user>")
         assert prompt.endswith("<assistant>")
     assert halve("1+2=3", "{question}") == ("", "1+2=3")
+
+
+def test_a_window_is_an_optimizer_step():
+    args = SimpleNamespace(train_batch_size=2, gradient_accumulation_steps=4, world_size=2, seed=0)
+    lengths = [*range(40)]
+    order = [*sorted_windows(lengths, args)]
+    assert len(order) == 32
+    windows = [order[start : start + 16] for start in (0, 16)]
+    assert all(window == sorted(window) for window in windows)
+    assert windows[0][-1] > windows[1][0]  # of a random order, not of one that is sorted throughout

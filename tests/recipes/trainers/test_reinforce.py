@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -194,6 +195,21 @@ def test_log_probabilities_do_not_depend_on_the_padding(tokenizer):
             logits = model(input_ids=torch.tensor([row])).logits[0] / 0.7
             expected = [logits[t - 1].log_softmax(-1)[row[t]] for t in range(1, len(row))]
             torch.testing.assert_close(values[: len(row) - 1], torch.stack(expected))
+
+
+def test_a_response_keeps_the_token_that_ends_it(tokenizer):
+    end, config = (
+        tokenizer.eos_token_id,
+        SimpleNamespace(temperature=1.0, max_completion_length=3, num_generations=2),
+    )
+
+    def generate(input_ids, **options):
+        rows = input_ids.repeat_interleave(2, dim=0)
+        drawn = torch.tensor([[5, end, 0], [5, 6, 7]] * len(input_ids))
+        return torch.cat([rows, drawn], dim=1)
+
+    model = SimpleNamespace(generate=generate, device="cpu")
+    assert reinforce.sample(model, tokenizer, ["3,1="], config) == [[5, end], [5, 6, 7]]
 
 
 def bandit(tokenizer, **args) -> list[dict[str, Any]]:
