@@ -58,7 +58,7 @@ def check(value: Any, rules: dict, path: Iterable[str] = (), where: str = "") ->
     """Raise the first violation of a JSON schema as a line that begins with `path` and ends with `where`."""
     errors = Validator({"$defs": schema()["$defs"], **rules}).iter_errors(value)
     if error := next(errors, None):
-        raise UserError(_line(error, list(path)) + where)
+        raise UserError((_line(error, list(path)) + where).replace("\n", "\\n"))
 
 
 def _line(error: ValidationError, path: list[str]) -> str:
@@ -83,10 +83,13 @@ def _line(error: ValidationError, path: list[str]) -> str:
         return f"{prefix}expected {wanted}, got {_shown(value)}{_hint(value, types)}"
     if error.validator == "enum":
         return f"{prefix}unknown value {_shown(value)}{nearest(value, [str(e) for e in expected])}"
-    limits = {"minimum": "at least", "maximum": "at most", "exclusiveMinimum": "more than"}
+    limits = {"minimum": "at least", "maximum": "at most"}
+    limits |= {"exclusiveMinimum": "more than", "exclusiveMaximum": "less than"}
     if str(error.validator) in limits:
         return f"{prefix}expected {limits[str(error.validator)]} {expected}, got {_shown(value)}"
-    if error.validator in ("minItems", "minProperties"):
+    if error.validator == "maxLength":
+        return f"{prefix}expected at most {expected} characters, got {len(value)}"
+    if error.validator in ("minItems", "minProperties", "minLength"):
         return f"{prefix}must not be empty"
     return prefix + str(error.message).splitlines()[0]
 

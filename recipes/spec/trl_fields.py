@@ -30,9 +30,7 @@ def fields(config: str) -> dict[str, Field]:
     """
     module, _, name = HOMES.get(config, config).rpartition(".")
     tree = ast.parse(_source(module).read_text(encoding="utf-8"))
-    classes = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name]
-    if not classes:
-        raise ImportError(f"{module} has no class {name}")
+    definition = _class(tree, module, name)
     imported = {
         alias.asname or alias.name: f"{_absolute(module, node)}.{alias.name}"
         for node in tree.body
@@ -40,13 +38,29 @@ def fields(config: str) -> dict[str, Field]:
         for alias in node.names
     }
     known: dict[str, Field] = {}
-    for base in reversed(classes[0].bases):
+    for base in reversed(definition.bases):
         if isinstance(base, ast.Name) and base.id in imported:
             known |= fields(imported[base.id])
-    for node in classes[0].body:
+    for node in definition.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _is_argument(node):
             known[node.target.id] = Field(frozenset(_types(node.annotation)), _default(node.value))
     return known
+
+
+@cache
+def enumeration(enum: str) -> list[str]:
+    """The values of the enumeration `package.module.Class` of texts. Raises ImportError as `fields` does."""
+    module, _, name = enum.rpartition(".")
+    tree = ast.parse(_source(module).read_text(encoding="utf-8"))
+    values = [node.value for node in _class(tree, module, name).body if isinstance(node, ast.Assign)]
+    return [node.value for node in values if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+
+
+def _class(tree: ast.Module, module: str, name: str) -> ast.ClassDef:
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name]
+    if not classes:
+        raise ImportError(f"{module} has no class {name}")
+    return classes[0]
 
 
 def _source(module: str) -> Path:

@@ -6,12 +6,13 @@ layers come to once they are laid on each other.
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from recipes.errors import UserError, known
 from recipes.spec.recipe import GROUPED, REPORTS, ungrouped
 from recipes.spec.schema import check, schema, stage_rules
-from recipes.spec.trl_fields import Field, fields
+from recipes.spec.trl_fields import Field, enumeration, fields
+
+SCHEDULES = "transformers.trainer_utils.SchedulerType"
 
 
 def check_shape(spec: Mapping) -> None:
@@ -106,8 +107,12 @@ def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
     for name in stage_rules()["reserved"]:
         if name in layer.get("args", {}):
             raise UserError(f"{'.'.join(path)}.args.{name}: set by the stage itself; remove it")
-    choices = kind.get("choices", {})
-    arguments = {name: _argument(field, choices.get(name)) for name, field in config_fields(run).items()}
+    choices = {"lr_scheduler_type": enumeration(SCHEDULES), **kind.get("choices", {})}
+    arguments = {
+        name: {"type": sorted(field.types), **({"enum": choices[name]} if name in choices else {})}
+        | stage_rules()["limits"].get(name, {})
+        for name, field in config_fields(run).items()
+    }
     check(layer.get("args", {}), {"additionalProperties": False, "properties": arguments}, [*path, "args"])
 
 
@@ -119,10 +124,6 @@ def config_fields(run: str) -> dict[str, Field]:
         return fields(config) if config else {}
     except (ImportError, OSError) as error:
         raise UserError(f"stage kind {run}: its config dataclass cannot be read: {error}") from None
-
-
-def _argument(field: Field, choices: list[str] | None) -> dict[str, Any]:
-    return {"type": sorted(field.types), **({"enum": choices} if choices else {})}
 
 
 def _without_nulls(layer: Mapping) -> dict:
