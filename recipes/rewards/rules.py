@@ -71,7 +71,7 @@ def build(
     rewards = []
     for name in names:
         if name == "accuracy":
-            rewards.append(_scored(name, world.verify if world else math_verifier()))
+            rewards.append(_scored(name, world.verify) if world else mathematics(Comparer()))
         elif name == "format":
             rewards.append(_scored(name, lambda problem, completion: formatted(completion)))
         elif name == "random":
@@ -139,19 +139,34 @@ def soft_overlong(cap: int, cache: int) -> Reward:
     return reward
 
 
-def math_verifier() -> Callable[[Problem, str], bool]:
+def mathematics(equal: Comparer) -> Reward:
+    """Accuracy by `math_verifier`; logs how many comparisons did not finish: these count as wrong."""
+    verified = _scored("accuracy", math_verifier(equal))
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        before = equal.unfinished
+        values = verified(prompts, completions, completion_ids, **columns)
+        if log := columns.get("log_metric"):
+            log("rewards/accuracy/unfinished", float(equal.unfinished - before))
+        return values
+
+    reward.__name__ = "accuracy"
+    return reward
+
+
+def math_verifier(equal: Comparer | None = None) -> Callable[[Problem, str], bool]:
     r"""Verifies answers of Hub datasets: the completion's one final answer against the dataset's.
 
     A reference solution stands for its last `\boxed{…}`. An expression copied from the question is no answer,
     unless it is the dataset's to the letter. Bounded in CPU time, never raises.
     """
-    equal = Comparer()
+    compare = equal or Comparer()
 
     def verify(problem: Problem, completion: str) -> bool:
         given, gold = final_answer(completion), last_box(problem.answer) or problem.answer
         if given is None:
             return False
-        return not copied(given, problem.question, gold) and equal(gold, given)
+        return not copied(given, problem.question, gold) and compare(gold, given)
 
     return verify
 

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from recipes.errors import UserError
-from recipes.rewards.rules import build, math_verifier
+from recipes.rewards.math_answers import Comparer
+from recipes.rewards.rules import build, math_verifier, mathematics
 from recipes.worlds import WORLDS, Problem, make, sample
 
 GOOD = "<think>3+5=8</think><answer>8</answer>"
@@ -166,3 +167,11 @@ def test_a_megabyte_scores_nothing_at_once(verify, unit):
 def test_hub_tasks_take_accuracy_from_mathematics():
     (accuracy,) = build(["accuracy"], None)
     assert accuracy(**rows([GOOD, "<answer>9</answer>"], answer="8.0")) == [1.0, 0.0]
+
+
+def test_what_could_not_be_compared_is_told_from_what_is_wrong():
+    metrics = {}
+    accuracy = mathematics(Comparer(limit=0.5))
+    batch = rows([r"\boxed{(10^{9})!}", r"\boxed{9}", r"\boxed{8}"], question="q")
+    assert accuracy(**batch, log_metric=metrics.__setitem__) == [0.0, 0.0, 1.0]
+    assert metrics == {"rewards/accuracy/unfinished": 1.0}
