@@ -10,7 +10,7 @@ from analysis.numbers import tasks
 from analysis.numbers.means import DASH, average, with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
-from analysis.page.rows import paired
+from analysis.page.interval_rows import paired
 from analysis.preferences.contenders import Contender, own_start
 from analysis.statistics.intervals import interval
 

@@ -9,13 +9,13 @@ from scipy import stats
 from analysis.numbers.means import Mean, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
-from analysis.page import rows
+from analysis.page import interval_rows
 from analysis.statistics import intervals
 
 
 def against_base(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
-) -> list[rows.Row]:
+) -> list[interval_rows.Row]:
     """Every other arm's final `measure` less that of the first, paired by seed; the best arm first."""
     metric = f"{task}/{measure}"
     differences = [_difference(run, table, metric, arm, run.arms[0], palette) for arm in run.arms[1:]]
@@ -24,19 +24,19 @@ def against_base(
 
 def ladder(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
-) -> list[rows.Row]:
+) -> list[interval_rows.Row]:
     """Final `measure` of the arms of the recipe's `ladder`; the text is the step from the arm before."""
     metric = f"{task}/{measure}"
-    rungs: list[rows.Row] = []
+    rungs: list[interval_rows.Row] = []
     below = ""
     for arm in run.spec.get("ladder", []):
         numbers = measured(table, _end(run, arm), metric).dropna(subset=["value"])
         if arm not in run.arms or not len(numbers):
             continue
-        row = rows.of_levels(arm, numbers, palette[arm])
-        step = rows.paired(table, _end(run, arm), _end(run, below), metric) if below else []
+        row = interval_rows.of_levels(arm, numbers, palette[arm])
+        step = interval_rows.paired(table, _end(run, arm), _end(run, below), metric) if below else []
         if step:
-            row = replace(row, text=rows.difference(step))
+            row = replace(row, text=interval_rows.difference(step))
         rungs.append(row)
         below = arm
     return rungs if len(rungs) > 1 else []
@@ -44,7 +44,7 @@ def ladder(
 
 def leave_one_out(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
-) -> list[rows.Row]:
+) -> list[interval_rows.Row]:
     """The arms of the recipe's `leave_one_out.without`, in its order, less `full`, paired by seed."""
     named = run.spec.get("leave_one_out", {"full": "", "without": []})
     metric = f"{task}/{measure}"
@@ -52,7 +52,7 @@ def leave_one_out(
     return [row for row in differences if row]
 
 
-def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> list[rows.Row]:
+def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> list[interval_rows.Row]:
     """Interquartile mean of final accuracy over seeds x levels of difficulty, the best arm first.
 
     Every arm is measured on the levels that all arms have; arms with fewer than two models are left out.
@@ -68,7 +68,7 @@ def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str
         point, low, high = intervals.iqm(values)
         text = shown(Mean(point, low, high, len(values), "seeds"))
         seeds = stats.trim_mean(values, 0.25, axis=1)
-        ranked.append(rows.Row(arm, tuple(seeds.tolist()), point, low, high, text, palette[arm]))
+        ranked.append(interval_rows.Row(arm, tuple(seeds.tolist()), point, low, high, text, palette[arm]))
     return sorted(ranked, key=lambda row: -row.mean)
 
 
@@ -82,9 +82,9 @@ def _levels(table: pd.DataFrame, arm: str, node: str, task: str) -> pd.DataFrame
 
 def _difference(
     run: Run, table: pd.DataFrame, metric: str, arm: str, other: str, palette: Mapping[str, str]
-) -> rows.Row | None:
-    values = rows.paired(table, _end(run, arm), _end(run, other), metric)
-    return rows.of_differences(arm, values, palette[arm]) if values else None
+) -> interval_rows.Row | None:
+    values = interval_rows.paired(table, _end(run, arm), _end(run, other), metric)
+    return interval_rows.of_differences(arm, values, palette[arm]) if values else None
 
 
 def _end(run: Run, arm: str) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.numbers import tasks
 from analysis.numbers.run import Run
 from analysis.numbers.table import final
-from analysis.page import rows
+from analysis.page import interval_rows
 from analysis.page.figures import Plan
 from analysis.page.section import Contents, Made
 from analysis.page.style import colours
@@ -36,7 +36,7 @@ def _figures(run: Run, numbers: pd.DataFrame) -> Iterator[Plan]:
     measure = tasks.measure(numbers, task)
     word = tasks.MEASURES[measure]
     level = f"{word} on {task}"
-    yield rows.plan(
+    yield interval_rows.plan(
         "ladder",
         "The ladder: each arm adds to the one above",
         f"Final {word}. The number is the step from the arm above, paired by seed, with its interval.",
@@ -45,7 +45,7 @@ def _figures(run: Run, numbers: pd.DataFrame) -> Iterator[Plan]:
         joined=True,
     )
     full = run.spec.get("leave_one_out", {}).get("full", "")
-    yield rows.plan(
+    yield interval_rows.plan(
         "leave-one-out",
         f"What {full} loses without each part",
         f"{word.capitalize()} less that of {full}, paired by seed: left of the line the part is missed.",
@@ -53,7 +53,7 @@ def _figures(run: Run, numbers: pd.DataFrame) -> Iterator[Plan]:
         f"{level}, less that of {full}",
         zero=True,
     )
-    yield rows.plan(
+    yield interval_rows.plan(
         "arms-forest",
         f"Final {word} against {run.arms[0]}",
         f"{word.capitalize()} less that of {run.arms[0]}, paired by seed, the best first: "
@@ -62,7 +62,7 @@ def _figures(run: Run, numbers: pd.DataFrame) -> Iterator[Plan]:
         f"{level}, less that of {run.arms[0]}",
         zero=True,
     )
-    yield rows.plan(
+    yield interval_rows.plan(
         "levels",
         "Interquartile mean over levels of difficulty",
         "Mean of the middle half of all seeds and levels, with its interval, the best first: "

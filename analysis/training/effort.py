@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from analysis.numbers import reach
 from analysis.numbers.run import Run
 from analysis.numbers.table import binned, curves
-from analysis.page import rows
+from analysis.page import interval_rows
 from analysis.page.style import LINE, WIDTH, dashes, margins
 
 MARKS = 5  # marked points of a trajectory, at equal distances in time
@@ -91,7 +91,9 @@ def accuracy_by_effort(run: Run, table: pd.DataFrame, palette: Mapping[str, str]
     return figure
 
 
-def effort_rows(table: pd.DataFrame, unit: str, level: str, palette: Mapping[str, str]) -> list[rows.Row]:
+def effort_rows(
+    table: pd.DataFrame, unit: str, level: str, palette: Mapping[str, str]
+) -> list[interval_rows.Row]:
     """What an accuracy cost each arm in updates or samples, the cheapest first.
 
     A run that never reached it counts with its full budget: its arm's true mean is at least the one shown.
@@ -106,7 +108,7 @@ def effort_rows(table: pd.DataFrame, unit: str, level: str, palette: Mapping[str
         spent, never = cost.fillna(budget), int(cost.isna().sum())
         mean = float(spent.mean())
         text = f"{mean:,.0f}" if not never else f"at least {mean:,.0f} ({never} of {len(cost)} never)"
-        arms.append(rows.Row(arm, tuple(spent), mean, math.nan, math.nan, text, palette[arm]))
+        arms.append(interval_rows.Row(arm, tuple(spent), mean, math.nan, math.nan, text, palette[arm]))
     return sorted(arms, key=lambda row: row.mean)
 
 

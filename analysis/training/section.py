@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.numbers import reach
 from analysis.numbers.run import Run
 from analysis.numbers.table import final
-from analysis.page import rows
+from analysis.page import interval_rows
 from analysis.page.figures import Plan
 from analysis.page.section import Contents, Made
 from analysis.page.style import colours
@@ -55,7 +55,7 @@ def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
     )
     for goal in reach.levels(run.spec.get("claims", [])):
         for unit, label in effort.UNITS.items():
-            yield rows.plan(
+            yield interval_rows.plan(
                 f"{unit}-to-accuracy-{goal}",
                 f"{unit.capitalize()} to a training accuracy of {goal}",
                 "The cheapest arm first. Dots: seeds; diamond: their mean. "

@@ -25,9 +25,9 @@ from recipes.models.language_model import disable_dropout
 from recipes.models.logprobs import sequence_logps
 from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
-from recipes.stages.arguments import arguments, batch_size, check_evaluation
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy, load_reference, positions, take_model_options
+from recipes.stages.trainer_config import arguments, batch_size, check_evaluation
 from recipes.trainers.dpo import DPO, TokenPair, length, tokenise
 from recipes.trainers.fit import clean, fit
 

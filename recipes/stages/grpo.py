@@ -19,9 +19,9 @@ from recipes.runtime import health
 from recipes.runtime.progress import Progress
 from recipes.spec.checks.grpo import check
 from recipes.stages import rollouts
-from recipes.stages.arguments import arguments
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy, take_model_options
+from recipes.stages.trainer_config import arguments
 from recipes.trainers.dynamic_sampling import DynamicSampling
 from recipes.trainers.fit import clean, fit
 from recipes.trainers.grpo import GRPO

@@ -20,9 +20,9 @@ from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
 from recipes.runtime.provenance import Fit
 from recipes.stages import rollouts
-from recipes.stages.arguments import plain
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy
+from recipes.stages.trainer_config import plain
 from recipes.trainers.completions import CompletionsLog
 from recipes.trainers.reinforce import PolicyGradientConfig, Rollout, train
 

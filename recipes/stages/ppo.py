@@ -20,9 +20,9 @@ from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
 from recipes.spec.checks.ppo import check
 from recipes.stages import rollouts
-from recipes.stages.arguments import arguments
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy, load_reference, take_model_options
+from recipes.stages.trainer_config import arguments
 from recipes.trainers import ptx
 from recipes.trainers.fit import clean, fit
 from recipes.trainers.ppo import PPO

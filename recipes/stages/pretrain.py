@@ -20,8 +20,8 @@ from recipes.models import language_model
 from recipes.models.packing import collate, document
 from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
-from recipes.stages.arguments import arguments
 from recipes.stages.outcome import Outcome
+from recipes.stages.trainer_config import arguments
 from recipes.trainers.fit import clean, fit
 from recipes.trainers.language_model import LanguageModel
 

@@ -21,9 +21,9 @@ from recipes.rewards import rules
 from recipes.runtime import health, provenance
 from recipes.runtime.progress import Progress
 from recipes.sampling.draw import FORMULA, DrawingConfig, at_least_one, draw
-from recipes.stages.arguments import plain
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import locate_policy
+from recipes.stages.trainer_config import plain
 from recipes.trainers.completions import CompletionsLog
 
 # Below a tenth, the data are of the easiest problems only.

@@ -31,9 +31,9 @@ from recipes.rewards import quality
 from recipes.runtime import curves, files, health
 from recipes.runtime.progress import Progress
 from recipes.runtime.provenance import Fit
-from recipes.stages.arguments import arguments, batch_size, check_evaluation
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import locate_policy, positions, take_model_options
+from recipes.stages.trainer_config import arguments, batch_size, check_evaluation
 from recipes.trainers.fit import clean, fit
 from recipes.trainers.reward_model import Reward, grouped, shuffled
 

@@ -16,9 +16,9 @@ from recipes.data import prompts, samples
 from recipes.runtime import health, provenance
 from recipes.runtime.progress import Progress
 from recipes.sampling.draw import FORMULA, DrawingConfig, draw
-from recipes.stages.arguments import plain
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import locate_policy
+from recipes.stages.trainer_config import plain
 
 # Below a half, most comparisons would be of a text with itself.
 DISTINCT = 0.50

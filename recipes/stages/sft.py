@@ -27,9 +27,9 @@ from recipes.models.language_model import Source, folder_of
 from recipes.models.packing import document
 from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
-from recipes.stages.arguments import arguments, batch_size
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy, positions, take_model_options
+from recipes.stages.trainer_config import arguments, batch_size
 from recipes.trainers.fit import clean, fit
 from recipes.trainers.sft import SFT
 

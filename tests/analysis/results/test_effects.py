@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from toy_run import ARMS, changed
 
-from analysis.page import rows
+from analysis.page import interval_rows
 from analysis.results import effects
 from analysis.statistics.intervals import interval, iqm
 from recipes.spec.graph import Node
@@ -45,7 +45,7 @@ def test_a_ladder_keeps_its_order_and_tells_each_step(run, numbers, palette, aft
     steps = [np.mean(after[b]) - np.mean(after[a]) for a, b in pairwise(run.spec["ladder"])]
     assert shown[0].text.startswith(f"{np.mean(after['format-only']):.3f} [")
     for row, step in zip(shown[1:], steps, strict=True):
-        assert row.text.startswith(rows.signed(step) + " [")
+        assert row.text.startswith(interval_rows.signed(step) + " [")
 
 
 def test_a_rung_that_was_not_run_is_stepped_over(run, numbers, palette, after):
@@ -53,7 +53,7 @@ def test_a_rung_that_was_not_run_is_stepped_over(run, numbers, palette, after):
     shown = effects.ladder(fewer, numbers[numbers.arm != "no-format"], TASK, palette)
     assert [row.name for row in shown] == ["format-only", "base-recipe", "longer-cap"]
     step = np.mean(after["base-recipe"]) - np.mean(after["format-only"])
-    assert shown[1].text.startswith(rows.signed(step))
+    assert shown[1].text.startswith(interval_rows.signed(step))
     assert effects.ladder(changed(run, ladder=["no-such-arm", "random"]), numbers, TASK, palette) == []
 
 

@@ -13,7 +13,7 @@ from stage_runs import TASK, TEMPLATE, at_training_step, error_line
 
 from recipes.errors import UserError
 from recipes.spec.checks import ppo as checks
-from recipes.stages.arguments import arguments
+from recipes.stages.trainer_config import arguments
 
 INPUTS = {"policy": "results/pretrain/metrics.json", "reward_model": "results/reward_model/metrics.json"}
 # 8 micro-steps a rollout of 16 completions: windows of 2, two epochs; a checkpoint every third step

@@ -14,8 +14,8 @@ from recipes.data import demonstrations
 from recipes.errors import UserError
 from recipes.runtime import files, sentinel
 from recipes.sampling.completion import Completion
-from recipes.stages.arguments import plain
 from recipes.stages.rejection_sampling import RejectionSamplingConfig, keep, summary
+from recipes.stages.trainer_config import plain
 
 ARGS = {"num_generations": 4, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 24}
 sampled = st.tuples(st.sampled_from("abc"), st.booleans(), st.booleans())  # text, right, truncated

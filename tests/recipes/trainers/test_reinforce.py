@@ -20,7 +20,7 @@ from recipes.objectives import kl, losses
 from recipes.objectives.advantages import DELTAS
 from recipes.objectives.clip import cut_by_clip
 from recipes.objectives.ratios import token_ratios
-from recipes.stages.arguments import plain
+from recipes.stages.trainer_config import plain
 from recipes.trainers import reinforce
 from recipes.trainers.reinforce import PolicyGradientConfig
 
