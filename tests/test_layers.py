@@ -5,8 +5,6 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 # From the ground up; those of one line are equals, of which two may not import each other.
 LAYERS = """
@@ -56,9 +54,9 @@ def arrows(file: str) -> set[tuple[str, str]]:
     return {(own, other) for module in modules if (other := package(module))}
 
 
-@pytest.mark.parametrize("file", TREES)
-def test_imports_run_downwards(file):
-    assert not [(own, other) for own, other in arrows(file) if HEIGHT[own] < HEIGHT[other]]
+def test_imports_run_downwards():
+    up = {(file, *arrow) for file in TREES for arrow in arrows(file)}
+    assert not [one for one in up if HEIGHT[one[1]] < HEIGHT[one[2]]]
 
 
 def test_no_two_equals_import_each_other():
@@ -66,18 +64,18 @@ def test_no_two_equals_import_each_other():
     assert not [(a, b) for a, b in every if a != b and HEIGHT[a] == HEIGHT[b] and (b, a) in every]
 
 
-@pytest.mark.parametrize("file", TREES)
-def test_imports_stand_at_the_top_but_where_torch_must_wait(file):
-    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
-    light = file.removeprefix("recipes/").startswith(LIGHT)
-    for node in ast.walk(TREES[file]):
-        if node in TREES[file].body:
-            heavy = {module.split(".")[0] for module in imported(node)} & HEAVY
-            assert not (light and heavy), f"line {node.lineno}: {heavy} at the top"
-        elif imported(node):
-            reason = "#" in lines[node.lineno - 1] or lines[node.lineno - 2].lstrip().startswith("#")
-            assert reason, f"line {node.lineno}: an import inside a function says why it is there"
-    assert "TYPE_CHECKING" not in "\n".join(lines)
+def test_imports_stand_at_the_top_but_where_torch_must_wait():
+    for file, tree in TREES.items():
+        lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+        light = file.removeprefix("recipes/").startswith(LIGHT)
+        for node in ast.walk(tree):
+            if node in tree.body:
+                heavy = {module.split(".")[0] for module in imported(node)} & HEAVY
+                assert not (light and heavy), f"{file}:{node.lineno}: {heavy} at the top"
+            elif imported(node):
+                reason = "#" in lines[node.lineno - 1] or lines[node.lineno - 2].lstrip().startswith("#")
+                assert reason, f"{file}:{node.lineno}: an import inside a function says why it is there"
+        assert "TYPE_CHECKING" not in "\n".join(lines), file
 
 
 def test_the_snakefile_imports_spec_and_workflow_alone():

@@ -184,6 +184,7 @@ def test_a_comparison_without_end_is_cut_and_the_next_one_works(caplog):
     assert equal.child is None
 
 
+@pytest.mark.slow
 def test_the_limit_is_of_cpu_time(equal):
     """A child that is stopped for longer than its limit still gives the right verdict."""
     short = Comparer(limit=0.3)

@@ -169,6 +169,7 @@ def test_hub_tasks_take_accuracy_from_mathematics():
     assert accuracy(**rows([GOOD, "<answer>9</answer>"], answer="8.0")) == [1.0, 0.0]
 
 
+@pytest.mark.slow
 def test_what_could_not_be_compared_is_told_from_what_is_wrong():
     metrics = {}
     accuracy = mathematics(Comparer(limit=0.5))
