@@ -95,18 +95,6 @@ def ppo(base: Path, folder: Path) -> tuple[str, list[str], Path]:
 
 
 @pytest.mark.slow
-def test_process_supervision_has_the_steps_of_all_processes(base: Path, tmp_path: Path):
-    """Completions of the other process may be longer than all of this one's."""
-    copytree(base, tmp_path / "run")
-    config = stage_runs.GRPO | {"advantage": "process", "rewards": {"accuracy": 1.0}}
-    config = halved(config | {"args": config["args"] | {"max_steps": 12}})
-    arguments = stage_runs.command("grpo", config, policy="results/pretrain/metrics.json")
-    assert both("grpo", arguments, tmp_path / "run") == [0, 0], (tmp_path / "run/err.txt").read_text()
-    lines = (tmp_path / "run/results/grpo/completions.jsonl").read_text().splitlines()
-    assert any(json.loads(line)["advantage"] for line in lines)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("stage", "step"), [(grpo, 11), (ppo, 15)])
 def test_killed_in_a_rollout_and_rerun(base: Path, tmp_path: Path, stage: Any, step: int):
     """Each process goes on with its own part of the rollout."""
