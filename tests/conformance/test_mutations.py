@@ -94,7 +94,7 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     # normalisers
     ("longest", "grpo", LOSS, SEQUENCE_MEAN, "(per_token_loss * mask).sum(-1) / mask.size(1)).mean()"),
     ("unmasked", "grpo-overlong", LOSS, SEQUENCE_MEAN, SEQUENCE_MEAN[:-7] + "[mask.sum(-1) > 0].mean()"),
-    ("not filtered", "grpo-overlong", SCORE, "if self.mask_truncated_completions", "if False"),
+    ("ended ones filtered", "grpo-overlong", Objective.set_truncated, "not in ends", "in ends"),
     ("accumulation", "grpo", LOSS, "loss = loss / normalizer", "pass"),
     ("share of the rollout", "dapo", WINDOW, STEP_TOKENS, ROLLOUT_TOKENS),
     ("share of the rollout", "cispo@minibatches", WINDOW, STEP_TOKENS, ROLLOUT_TOKENS),
