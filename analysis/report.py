@@ -54,7 +54,7 @@ def render(run: Run, folder: Path, report: str = "report") -> str:
         run=run,
         head=summary.head(run, numbers),
         **pages,
-        figures=_figures(folder / "figures"),
+        figures=drawn_figures(folder / "figures"),
         enough=ENOUGH,
         commands=configuration.commands(run, report),
         style=Markup(_text("style.css")),
@@ -75,13 +75,14 @@ def _table(path: Path) -> pd.DataFrame:
         raise UserError(f"{path}: missing; run analysis.analyse first") from None
 
 
-def _figures(folder: Path) -> dict[str, list[dict[str, str]]]:
+def drawn_figures(folder: Path) -> dict[str, list[dict[str, str]]]:
     """Section's name -> its figures as analyse drew them, each with `src`: the SVG as a data URI."""
     by_section: dict[str, list[dict[str, str]]] = {section.NAME: [] for section in SECTIONS}
     for figure in json.loads((folder / "index.json").read_text()):
         svg = (folder / f"{figure['name']}.svg").read_bytes()
         src = "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
-        by_section[figure["section"]].append(figure | {"src": src})
+        alt_text = figure.get("alt_text", figure.get("alt"))  # `alt` in analyses before this name
+        by_section[figure["section"]].append(figure | {"src": src, "alt_text": alt_text})
     return by_section
 
 

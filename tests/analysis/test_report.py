@@ -87,6 +87,13 @@ def test_a_run_without_artefacts_has_a_page(run, tmp_path):
     assert "No samples on disk." in text
 
 
+def test_figures_of_an_earlier_analysis_keep_their_words(tmp_path):
+    (tmp_path / "one.svg").write_text("<svg/>")
+    (tmp_path / "index.json").write_text('[{"name": "one", "section": "results", "alt": "two bars"}]')
+    (figure,) = report.drawn_figures(tmp_path)["results"]
+    assert figure["alt_text"] == "two bars"
+
+
 def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
     draw_only(set(), monkeypatch)  # figures are drawn for other tests
     spec = run.spec | {"evals": run.spec["evals"] | {"checkpoints": {"after": "grpo"}}}
