@@ -19,7 +19,7 @@ from analysis.verdicts import claims, summary
 from recipes.errors import UserError
 
 
-def _command(run: Run, out: Path, report: str) -> None:
+def command(run: Run, out: Path, report: str) -> None:
     if not any(path.exists() for path in map(run.sentinel, run.all_nodes())):
         raise UserError(
             f"no results of recipe {run.name} at scale {run.scale} in {run.root.resolve()}; {out} is left as "
@@ -46,4 +46,4 @@ def analyse(run: Run, out: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(command_line.main(__doc__, _command, None))
+    sys.exit(command_line.main(__doc__, command, None))
