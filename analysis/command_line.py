@@ -18,7 +18,8 @@ def main(
 ) -> int:
     """Call work(run, out, report) with what the command line names; the exit status."""
     args = arguments(description, argv)
-    stop_in_one_line(lambda line: None, lambda: "the same command writes all of it again")
+    if argv is None:  # the process is this command's own
+        stop_in_one_line(lambda line: None, lambda: "the same command writes all of it again")
     return status(lambda: work(_select(args), args.out, args.report))
 
 

@@ -83,7 +83,8 @@ def main(arguments: list[str] | None = None) -> int:
         folder, _, checkpoint = options.name.rpartition("/")
         progress = Progress(f"{folder.removesuffix('/evals')}/eval:{checkpoint}")
         say = progress.say
-        stop_in_one_line(say, lambda: "nothing is saved of an evaluation; the same command starts it anew")
+        if arguments is None:  # the process is this command's own
+            stop_in_one_line(say, lambda: "nothing of an evaluation is saved; the same command starts anew")
         few_collections()
         quiet_environment(_names_hub(options.config, options.model))
         # lm-eval prints; `progress` keeps the true stdout

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from recipes.rewards.answer_forms import Form, Group, Value, Word, form, letters
+from recipes.rewards.final_answer import LONGEST
 
-LONGEST = 500  # characters of an answer; a longer one is wrong
 MEMORY = 4 << 30  # bytes of address space of the child
 MANY = 12  # parts of a list or set, beyond which their order counts
 

@@ -142,7 +142,8 @@ def main(arguments: list[str] | None = None) -> int:
         options = parse(sys.argv[1:] if arguments is None else arguments)
         progress = Progress(options.name)
         say = progress.say
-        stop_in_one_line(say, lambda: _saved(options.checkpoints))
+        if arguments is None:  # the process is this command's own
+            stop_in_one_line(say, lambda: _saved(options.checkpoints))
         few_collections()
         quiet_environment(names_hub(options.config))
         try:

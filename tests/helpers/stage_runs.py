@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import sys
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any
@@ -166,7 +167,8 @@ def child(kind: str, arguments: list[str], folder: Path, trap: Any) -> None:
     ):
         if trap:
             trap()
-        status = main([kind, *arguments])
+        sys.argv = ["recipes.stages", kind, *arguments]  # as from a command line: Ctrl-C is this process's
+        status = main()
     os._exit(status)
 
 
