@@ -111,7 +111,7 @@ def _mistakes(
         try:
             check_resolved(graph, recipe)
         except UserError as error:
-            below = next((other for other in broken if re.search(rf'"{other}"', str(error))), None)
+            below = next((other for other in broken if f'unknown recipe "{other}"' in str(error)), None)
             reason = f"it builds on recipe {below}, which has a mistake: {broken[below]}" if below else error
             mistakes[name] = UserError(f"{paths[name]}: {reason}")
     return mistakes
