@@ -10,6 +10,7 @@ has progress lines, stderr the log. Exit status: 0 done, 2 a mistake of the user
 
 import argparse
 import contextlib
+import importlib
 import json
 import sys
 from collections.abc import Callable
@@ -73,6 +74,11 @@ def _names_hub(config: dict[str, Any], model: Path | dict[str, Any]) -> bool:
     specs = [spec for spec in config.get("tasks", {}).values() if isinstance(spec, dict)]
     task = any("lm_eval" in spec or "hub" in (spec.get("task") or {}) for spec in specs)
     return task or (isinstance(model, dict) and "hub" in model)
+
+
+def load() -> None:
+    """Import what `main` does as it needs it; the environment is set before."""
+    importlib.import_module("evals.measure")
 
 
 def main(arguments: list[str] | None = None) -> int:

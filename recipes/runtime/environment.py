@@ -42,6 +42,7 @@ def stop_in_one_line(say: Callable[[str], None], saved: Callable[[], str]) -> No
     """
 
     def stop(*_: Any) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one line, however often the key is pressed
         line = f"stopped; {saved()}"
         say(line)
         print(line, file=sys.stderr, flush=True)

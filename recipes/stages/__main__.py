@@ -133,6 +133,12 @@ def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Prog
     progress.end(f"done: {options.out}")
 
 
+def load() -> None:
+    """Import what `main` does as it needs it; the environment is set before."""
+    for kind in stage_rules()["kinds"]:
+        importlib.import_module(f"recipes.stages.{kind}")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Entry point; `arguments` defaults to the command line's."""
     if not gpus.first():
