@@ -1,4 +1,4 @@
-"""In place of our commands, in the tests of warm jobs: it tells what kind of process it is, and ends as asked.
+"""In place of our commands, in the tests of warm jobs: it tells what its process is like, and ends as asked.
 
     python -m recipes.stages facts --gpus 0
 

@@ -47,11 +47,19 @@ class Workflow:
         client = self.folder / "recipes/workflow/ask.py"
         return [sys.executable, "-I", "-S", str(client), module, *arguments]
 
-    def ask(self, *arguments: str, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+    def ask(
+        self,
+        *arguments: str,
+        module: str = "recipes.stages",
+        cwd: Path | None = None,
+        given: str = "",
+        **more: str,
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.command(*arguments),
+            self.command(*arguments, module=module),
             cwd=cwd or self.folder,
             env=self.environment(**more),
+            input=given,
             capture_output=True,
             text=True,
             timeout=30,
@@ -101,8 +109,9 @@ def workflow(folder) -> Iterator[Workflow]:
 
 def _workflow(folder: Path, **environment: str) -> Iterator[Workflow]:
     given = {k: v for k, v in os.environ.items() if k != VARIABLE} | environment
-    process = subprocess.Popen([sys.executable, "-c", WORKFLOW], cwd=folder, text=True, env=given,
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [sys.executable, "-c", WORKFLOW]
+    process = subprocess.Popen(command, cwd=folder, env=given, text=True, **pipes)
     assert process.stdout
     with process:
         yield Workflow(folder, process, process.stdout.readline().strip())
@@ -155,16 +164,10 @@ def test_a_job_ends_as_a_plain_one_and_harms_no_other(workflow, ending):
 
 def test_stdin_and_both_commands(workflow):
     server = workflow.server()
-    done = subprocess.run(workflow.command("echo", *NO_GPU, module="evals.evaluate"), input="hello", text=True,
-                          cwd=workflow.folder, env=workflow.environment(), capture_output=True, check=True)  # fmt: skip
-    assert done.stdout == "hello\n"
+    assert workflow.ask("echo", *NO_GPU, module="evals.evaluate", given="hello").stdout == "hello\n"
     assert workflow.server() == server
-    assert "No module named nothing" in _ask_for(workflow, "nothing").stderr  # as python -m says it
-
-
-def _ask_for(workflow: Workflow, module: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(workflow.command(*NO_GPU, module=module), cwd=workflow.folder, text=True,
-                          env=workflow.environment(), capture_output=True, check=False)  # fmt: skip
+    done = workflow.ask(*NO_GPU, module="nothing")  # is not asked of the server
+    assert "No module named nothing" in done.stderr
 
 
 def test_a_job_ends_with_its_client(workflow):
@@ -246,10 +249,8 @@ def test_every_job_of_a_recipe_that_names_the_hub_is_plain():
         for scale in recipe.spec["scales"]:
             jobs = Jobs(GRAPH, Choice(scale, 1))
             for node in jobs.nodes([Report(name, scale, "report")]):
-                about = node._asdict() if hasattr(node, "_asdict") else vars(node)
-                wildcards = _Wildcards(about | {about["kind"]: about["name"], "checkpoint": about["name"]})
-                if node.kind == "stage":
-                    wildcards = _Wildcards(about | {"stage": about["name"]})
+                kind = "stage" if node.kind == "stage" else "checkpoint"
+                wildcards = _Wildcards(vars(node) | {kind: node.name})
                 model = jobs.model(wildcards) if node.kind == "eval" else ""
                 arguments = ["--config", jobs.config(wildcards), "--model", model, *NO_GPU]
                 hub = names_hub(GRAPH.config(node)) or '"hub"' in model or "lm_eval" in arguments[1]
@@ -298,7 +299,9 @@ def test_switched_off_and_nobody_there(folder):
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
 def test_another_user_is_refused(workflow):
     server = workflow.server()
-    talk = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect('\\0{workflow.name}'); print(s.recv(1))"
+    talk = (
+        f"import socket; s = socket.socket(socket.AF_UNIX); s.connect('\\0{workflow.name}'); print(s.recv(1))"
+    )
     done = subprocess.run(["/usr/bin/env", "python3", "-c", talk], user=65534, capture_output=True, text=True,
                           check=False, timeout=20)  # fmt: skip
     assert done.stdout == "b'-'\n", done.stderr
