@@ -5,14 +5,13 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from papers import GRAPH, RECIPES
+from warm_workflow import NO_GPU, Workflow, opened, runs, wait
 
 from recipes.runtime.environment import names_hub
 from recipes.workflow.ask import VARIABLE, may_be_warm
@@ -22,70 +21,6 @@ from recipes.workflow.targets import Choice
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = Path(__file__).with_name("stand_in.py")
-# The workflow's process: it starts the server, and says where it is and who it is.
-WORKFLOW = """
-import os, sys
-from recipes.workflow import warm
-warm.start()
-print(os.environ.get("ENCORE_WARM"), flush=True)
-sys.stdin.read()
-"""
-NO_GPU = ("--gpus", "0")
-
-
-@dataclass(frozen=True)
-class Workflow:
-    folder: Path
-    process: subprocess.Popen[str]
-    name: str
-
-    def environment(self, **more: str) -> dict[str, str]:
-        ours = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", VARIABLE: self.name}
-        return os.environ | ours | more
-
-    def command(self, *arguments: str, module: str = "recipes.stages") -> list[str]:
-        client = self.folder / "recipes/workflow/ask.py"
-        return [sys.executable, "-I", "-S", str(client), module, *arguments]
-
-    def ask(
-        self,
-        *arguments: str,
-        module: str = "recipes.stages",
-        cwd: Path | None = None,
-        given: str = "",
-        **more: str,
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(*arguments, module=module),
-            cwd=cwd or self.folder,
-            env=self.environment(**more),
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-
-    def begin(self, *arguments: str, **more: str) -> subprocess.Popen[str]:
-        """A client in a process group of its own, whose job has begun to work."""
-        client = subprocess.Popen(
-            self.command(*arguments),
-            cwd=self.folder,
-            env=self.environment(**more),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            process_group=0,
-        )
-        assert client.stdout
-        assert client.stdout.readline() == "begun\n"  # while it works on: nothing is held back
-        return client
-
-    def server(self) -> int | None:
-        """The process that a job comes from; None if it was a plain one."""
-        told = json.loads(self.ask("warm", *NO_GPU).stdout)
-        assert told["loaded"] in ([], [told["parent"]])
-        return told["parent"] if told["loaded"] else None
 
 
 @pytest.fixture
@@ -104,18 +39,7 @@ def folder(tmp_path) -> Path:
 
 @pytest.fixture
 def workflow(folder) -> Iterator[Workflow]:
-    yield from _workflow(folder)
-
-
-def _workflow(folder: Path, **environment: str) -> Iterator[Workflow]:
-    given = {k: v for k, v in os.environ.items() if k != VARIABLE} | environment
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    command = [sys.executable, "-c", WORKFLOW]
-    process = subprocess.Popen(command, cwd=folder, env=given, text=True, **pipes)
-    assert process.stdout
-    with process:
-        yield Workflow(folder, process, process.stdout.readline().strip())
-        process.kill()
+    yield from opened(folder)
 
 
 def test_a_warm_job_sees_what_a_plain_one_sees(workflow):
@@ -131,7 +55,7 @@ def test_a_warm_job_sees_what_a_plain_one_sees(workflow):
 
 def test_the_first_jobs_environment_is_that_of_all(folder):
     """One that sees other variables is plain; what a shell notes in passing makes no difference."""
-    for workflow in _workflow(folder):
+    for workflow in opened(folder):
         job = ["warm", *NO_GPU]
         loaded = [
             json.loads(workflow.ask(*job, **more).stdout)["loaded"]
@@ -178,7 +102,7 @@ def test_a_job_ends_with_its_client(workflow):
     assert os.getpgid(job) == client.pid
     client.kill()
     client.wait()
-    _wait(lambda: not _runs(job))
+    wait(lambda: not runs(job))
     assert workflow.server() == server
 
 
@@ -202,7 +126,7 @@ def test_a_job_whose_server_is_killed_goes_on_as_a_plain_process(workflow):
     assert (out, client.returncode) == ("begun\n", 0)
     assert err == "the job's warm process is gone; starting anew as a plain one\n"
     assert int((workflow.folder / "begun.txt").read_text()) == client.pid
-    assert not _runs(job)
+    assert not runs(job)
     assert workflow.server() is None  # and no word of it
 
 
@@ -214,7 +138,7 @@ def test_the_server_ends_with_the_workflow(workflow, how):
     else:
         workflow.process.stdin.close()
     workflow.process.wait(timeout=20)
-    _wait(lambda: not _runs(server))
+    wait(lambda: not runs(server))
     assert workflow.process.stderr.read() == ""
 
 
@@ -270,7 +194,7 @@ def test_where_the_imports_fail_every_job_is_plain_after_one_line(folder):
         ("threading.Thread(target=time.sleep, args=[60], daemon=True).start()", "the imports have started"),
     ]:
         (folder / "load.py").write_text(text)
-        for workflow in _workflow(folder):
+        for workflow in opened(folder):
             assert workflow.server() is None
             assert workflow.server() is None
             workflow.process.kill()
@@ -280,7 +204,7 @@ def test_where_the_imports_fail_every_job_is_plain_after_one_line(folder):
 
 def test_what_the_imports_print_goes_to_the_first_job(folder):
     (folder / "load.py").write_text("print('a warning', file=sys.stderr)")
-    for workflow in _workflow(folder):
+    for workflow in opened(folder):
         assert workflow.ask("status", "0", *NO_GPU).stderr == "a warning\n" * 2  # of each command
         assert workflow.ask("status", "0", *NO_GPU).stderr == ""
         workflow.process.kill()
@@ -288,7 +212,7 @@ def test_what_the_imports_print_goes_to_the_first_job(folder):
 
 
 def test_switched_off_and_nobody_there(folder):
-    for workflow in _workflow(folder, **{VARIABLE: "off"}):
+    for workflow in opened(folder, **{VARIABLE: "off"}):
         assert workflow.name == "off"
         assert workflow.server() is None
     for name in ("encore-nobody", ""):
@@ -306,17 +230,3 @@ def test_another_user_is_refused(workflow):
                           check=False, timeout=20)  # fmt: skip
     assert done.stdout == "b'-'\n", done.stderr
     assert workflow.server() == server
-
-
-def _runs(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
-def _wait(condition, seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "timed out"
-        time.sleep(0.02)
