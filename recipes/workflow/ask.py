@@ -82,7 +82,7 @@ def _wait(connection: socket.socket) -> int | None:
         print("the job's warm process is gone; starting anew as a plain one", file=sys.stderr, flush=True)
         return None
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     return status
 
 
@@ -98,6 +98,8 @@ def _end_as(status: int) -> None:
 
 def _main() -> None:
     module, *arguments = sys.argv[1:]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback of a process that only waits
     name = os.environ.get(VARIABLE, "off")
     if name != "off" and may_be_warm(arguments, dict(os.environ)):
         status = _asked(name, module, arguments)

@@ -118,24 +118,30 @@ def _serve(listener: socket.socket, again: list[str]) -> Request:
                         _answer(connection, AGAIN, request.streams)
                         os.execve(again[0], again, request.environment)
                     loaded = _load(request)
-                if not (request and loaded and _fits(request, loaded)):
-                    _answer(connection, REFUSED, request.streams if request else [])
-                    connection.close()
-                    continue
-                process = os.fork()
-                if not process:
+                process = _forked() if request and loaded and _fits(request, loaded) else None
+                if request and process == 0:
                     for job in {other.data for other in selector.get_map().values() if other.data}:
                         os.close(job.watch)
                         job.client.close()
                     connection.close()
-                    listener.close()
                     return request
-                with contextlib.suppress(OSError):  # it has ended already, or its client has
-                    os.setpgid(process, os.getpgid(request.client))
-                _answer(connection, STARTED, request.streams)
-                job = Job(process, os.pidfd_open(process), connection)
-                selector.register(job.watch, selectors.EVENT_READ, job)
-                selector.register(job.client, selectors.EVENT_READ, job)
+                if request and process:
+                    with contextlib.suppress(OSError):  # the job has ended already, or its client has
+                        os.setpgid(process, os.getpgid(request.client))
+                    job = Job(process, os.pidfd_open(process), connection)
+                    selector.register(job.watch, selectors.EVENT_READ, job)
+                    selector.register(job.client, selectors.EVENT_READ, job)
+                _answer(connection, STARTED if process else REFUSED, request.streams if request else ())
+                if not process:
+                    connection.close()
+
+
+def _forked() -> int | None:
+    """As os.fork; None where there is no room for another process."""
+    try:
+        return os.fork()
+    except OSError:
+        return None
 
 
 def _read(connection: socket.socket) -> Request | None:
@@ -147,14 +153,17 @@ def _read(connection: socket.socket) -> Request | None:
         if user != os.getuid():
             return None
         size, streams, _, _ = socket.recv_fds(connection, LENGTH.size, 3)
-        data = json.loads(receive(connection, LENGTH.unpack(size)[0]))
-        return Request(client, streams, **data)
+        data = json.loads(receive(connection, *LENGTH.unpack(size)))
+        stdin, stdout, stderr = streams
+        return Request(client, [stdin, stdout, stderr], **data)
     except (OSError, EOFError, ValueError, TypeError, struct.error):
-        _answer(connection, REFUSED, streams)
+        for stream in streams:
+            os.close(stream)
         return None
 
 
 def _answer(connection: socket.socket, word: bytes, done_with: Sequence[int] = ()) -> None:
+    """Say `word` to the client, and close its streams."""
     with contextlib.suppress(OSError):  # the client has ended
         connection.sendall(word)
     for stream in done_with:

@@ -55,20 +55,24 @@ class Workflow:
             check=False,
         )
 
-    def begin(self, *arguments: str, **more: str) -> subprocess.Popen[str]:
-        """A client in a process group of its own, whose job has begun to work."""
-        client = subprocess.Popen(
+    def begin(self, *arguments: str) -> subprocess.Popen[str]:
+        """A client whose job has begun to work."""
+        client = self.client(*arguments)
+        assert client.stdout
+        assert client.stdout.readline() == "begun\n"  # while it works on: nothing is held back
+        return client
+
+    def client(self, *arguments: str) -> subprocess.Popen[str]:
+        """A client in a process group of its own."""
+        return subprocess.Popen(
             self.command(*arguments),
             cwd=self.folder,
-            env=self.environment(**more),
+            env=self.environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             process_group=0,
         )
-        assert client.stdout
-        assert client.stdout.readline() == "begun\n"  # while it works on: nothing is held back
-        return client
 
     def server(self) -> int | None:
         """The process that a job comes from; None if it was a plain one."""

@@ -15,6 +15,8 @@ import threading
 import time
 from pathlib import Path
 
+from recipes.runtime.environment import quiet_environment
+
 LOADED: list[int] = []  # the process that has called `load`
 
 
@@ -27,13 +29,14 @@ def load() -> None:
 
 
 def facts() -> dict:
-    """All that a job could see of its process, but for numbers of processes."""
+    """All that a job could see of its process, but for its number; and who has loaded for it."""
     before = os.umask(0)
     os.umask(before)
     shown = (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD, signal.SIGHUP)
     names = {str(number): os.readlink(f"/proc/self/fd/{number}") for number in (0, 1, 2)}
     opened = {int(name) for name in os.listdir("/proc/self/fd")}
     return {
+        "loaded": LOADED,
         "argv": sys.argv,
         "path": sys.path,
         "folder": str(Path.cwd()),
@@ -65,6 +68,7 @@ def _stop(*_: object) -> None:
 
 
 def main() -> int:
+    quiet_environment(names_hub=False)
     what, *rest = sys.argv[1:]
     if what == "facts":
         print(json.dumps(facts()))

@@ -43,14 +43,13 @@ def workflow(folder) -> Iterator[Workflow]:
 
 
 def test_a_warm_job_sees_what_a_plain_one_sees(workflow):
-    assert workflow.server()
-    seen = [
-        json.loads(workflow.ask("facts", "ü", *NO_GPU, **{VARIABLE: name, "A": "b"}).stdout)
-        for name in ("off", workflow.name)
-    ]
-    for one in seen:
-        one["environment"].pop(VARIABLE)
-    assert seen[0] == seen[1]
+    server = workflow.server()
+    job = ["facts", "ü", *NO_GPU]
+    told = [workflow.ask(*job, **{VARIABLE: name, "_": "x"}).stdout for name in ("off", workflow.name)]
+    plain, warm = map(json.loads, told)
+    assert (plain.pop("loaded"), warm.pop("loaded")) == ([], [server])
+    del plain["environment"][VARIABLE], warm["environment"][VARIABLE]
+    assert warm == plain
 
 
 def test_the_first_jobs_environment_is_that_of_all(folder):
@@ -104,6 +103,17 @@ def test_a_job_ends_with_its_client(workflow):
     client.wait()
     wait(lambda: not runs(job))
     assert workflow.server() == server
+
+
+def test_a_client_that_waits_for_the_imports_is_interrupted_without_a_word(folder):
+    (folder / "load.py").write_text("Path('loading.txt').touch(); time.sleep(1)")
+    for workflow in opened(folder):
+        client = workflow.client("warm", *NO_GPU)
+        wait((folder / "loading.txt").exists)
+        client.send_signal(signal.SIGINT)
+        assert client.communicate(timeout=20) == ("", "")
+        assert client.returncode == -signal.SIGINT
+        assert workflow.server()
 
 
 @pytest.mark.parametrize("to_group", [True, False])
