@@ -29,13 +29,14 @@ from pathlib import Path
 from typing import Any
 
 from recipes.runtime.environment import few_collections, quiet_environment
+from recipes.runtime.gpus import VISIBLE
 from recipes.workflow.ask import AGAIN, LENGTH, REFUSED, STARTED, STATUS, VARIABLE, owner, receive
 
 # module of a command -> the one with its functions `load`, which imports what `main` will need, and `main`
 COMMANDS = {"recipes.stages": "recipes.stages.__main__", "evals.evaluate": "evals.evaluate"}
 SHELLS = {"_", "SHLVL", "OLDPWD"}  # a shell sets these as it goes along, and no library reads them
-# Of pyarrow's allocator. It would start a thread as it is imported, which a fork does not copy.
-NO_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+# While it imports: a fork copies neither a thread, as of pyarrow's allocator, nor the state of a GPU's driver.
+IMPORTING = {"JE_ARROW_MALLOC_CONF": "background_thread:false", VISIBLE: ""}
 PATIENCE = 5.0  # seconds that a client may take to send its request
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
@@ -207,13 +208,14 @@ def _load(request: Request) -> Loaded:
     try:
         few_collections()
         quiet_environment(names_hub=False)
-        os.environ.update(NO_THREAD)
+        os.environ.update(IMPORTING)
         for module in COMMANDS.values():
             importlib.import_module(module).load()
     finally:
-        for name in NO_THREAD:
+        for name in IMPORTING:
             os.environ.pop(name, None)
             os.environ.update({name: environment[name]} if name in environment else {})
+        sys.stdout.flush()
         for stream, saved in enumerate(own, 1):
             os.dup2(saved, stream)
             os.close(saved)

@@ -213,12 +213,24 @@ def test_where_the_imports_fail_every_job_is_plain_after_one_line(folder):
 
 
 def test_what_the_imports_print_goes_to_the_first_job(folder):
-    (folder / "load.py").write_text("print('a warning', file=sys.stderr)")
+    (folder / "load.py").write_text("print('a line'); print('a warning', file=sys.stderr)")
     for workflow in opened(folder):
-        assert workflow.ask("status", "0", *NO_GPU).stderr == "a warning\n" * 2  # of each command
-        assert workflow.ask("status", "0", *NO_GPU).stderr == ""
+        told = [workflow.ask("status", "0", *NO_GPU) for _ in range(2)]
+        assert [one.stdout for one in told] == ["a line\n" * 2, ""]  # of each command
+        assert [one.stderr for one in told] == ["a warning\n" * 2, ""]
         workflow.process.kill()
         assert workflow.process.stderr.read() == ""
+
+
+def test_the_imports_see_no_gpu(folder):
+    """They would start its driver, which a fork does not survive; the jobs see what is there."""
+    (folder / "load.py").write_text("print(repr(os.environ['CUDA_VISIBLE_DEVICES']))")
+    for workflow in opened(folder):
+        first = workflow.ask("facts", *NO_GPU, CUDA_VISIBLE_DEVICES="0").stdout.splitlines()
+        assert first[:-1] == ["''"] * 2
+        told = json.loads(first[-1])
+        assert told["loaded"]
+        assert told["environment"]["CUDA_VISIBLE_DEVICES"] == "0"
 
 
 def test_switched_off_and_nobody_there(folder):
