@@ -35,7 +35,7 @@ from recipes.workflow.ask import AGAIN, LENGTH, REFUSED, STARTED, STATUS, VARIAB
 # module of a command -> the one with its functions `load`, which imports what `main` will need, and `main`
 COMMANDS = {"recipes.stages": "recipes.stages.__main__", "evals.evaluate": "evals.evaluate"}
 SHELLS = {"_", "SHLVL", "OLDPWD"}  # a shell sets these as it goes along, and no library reads them
-# While it imports: a fork copies neither a thread, as of pyarrow's allocator, nor the state of a GPU's driver.
+# While it imports: a fork copies no thread, such as that of pyarrow's allocator, and no GPU driver's state.
 IMPORTING = {"JE_ARROW_MALLOC_CONF": "background_thread:false", VISIBLE: ""}
 PATIENCE = 5.0  # seconds that a client may take to send its request
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
