@@ -137,6 +137,10 @@ def load() -> None:
     """Import what `main` does as it needs it; the environment is set before."""
     for kind in stage_rules()["kinds"]:
         importlib.import_module(f"recipes.stages.{kind}")
+    # imported here: only now the environment is set
+    from transformers.conversion_mapping import get_checkpoint_conversion_mapping
+
+    get_checkpoint_conversion_mapping("")  # the first call, made for the first model, compiles 800 patterns
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -75,7 +75,12 @@ def _asked(name: str, module: str, arguments: list[str]) -> int | None:
 
 def _wait(connection: socket.socket) -> int | None:
     """The status of the job behind `connection`; None if its server has ended."""
-    signal.signal(signal.SIGINT, lambda *_: connection.send(INTERRUPT))
+
+    def pass_on(*_: object) -> None:
+        with contextlib.suppress(OSError):  # the job has ended just before
+            connection.send(INTERRUPT)
+
+    signal.signal(signal.SIGINT, pass_on)
     try:
         (status,) = STATUS.unpack(receive(connection, STATUS.size))
     except (OSError, EOFError):

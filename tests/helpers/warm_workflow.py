@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -60,6 +61,7 @@ class Workflow:
         client = self.client(*arguments)
         assert client.stdout
         assert client.stdout.readline() == "begun\n"  # while it works on: nothing is held back
+        wait(lambda: _catches(client.pid, signal.SIGINT))  # it has heard that its job has begun
         return client
 
     def client(self, *arguments: str) -> subprocess.Popen[str]:
@@ -97,6 +99,11 @@ def runs(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except FileNotFoundError:
         return False
+
+
+def _catches(process: int, number: int) -> bool:
+    status = Path(f"/proc/{process}/status").read_text()
+    return bool(int(status.partition("SigCgt:")[2].split()[0], 16) >> (number - 1) & 1)
 
 
 def wait(condition: Callable[[], object], seconds: float = 20) -> None:

@@ -5,6 +5,7 @@
 `load` notes its process; what it does else is in the file `load.py` of the folder, where there is one.
 """
 
+import atexit
 import gc
 import json
 import locale
@@ -15,7 +16,7 @@ import threading
 import time
 from pathlib import Path
 
-from recipes.runtime.environment import quiet_environment
+from recipes.runtime.environment import quiet_environment, stop_in_one_line
 
 LOADED: list[int] = []  # the process that has called `load`
 
@@ -62,11 +63,6 @@ def _link(number: int) -> str:
         return ""
 
 
-def _stop(*_: object) -> None:
-    print("stopped", flush=True)
-    os._exit(130)
-
-
 def main() -> int:
     quiet_environment(names_hub=False)
     what, *rest = sys.argv[1:]
@@ -84,9 +80,14 @@ def main() -> int:
         os.kill(os.getpid(), int(rest[0]))
     elif what == "raise":
         raise RuntimeError("a fault")
+    elif what == "late":  # a thread that is waited for, and what is done at the exit
+        atexit.register(print, "at exit")
+        if rest[0] == "thread":
+            threading.Thread(target=lambda: (time.sleep(0.3), print("thread"))).start()
+        print("main")
     elif what == "work":  # until it is stopped, or once it has been begun anew
         again = Path("begun.txt").exists()
-        signal.signal(signal.SIGINT, _stop)
+        stop_in_one_line(print, lambda: "nothing is saved")
         Path("begun.txt").write_text(str(os.getpid()))
         print("begun", flush=True)
         while not again:

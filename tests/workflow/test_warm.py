@@ -75,12 +75,21 @@ def test_nothing_is_loaded_before_a_job_asks(workflow):
 
 @pytest.mark.parametrize(
     "ending",
-    [("status", "0"), ("status", "3"), ("exit", "7"), ("raise",), ("signal", "9"), ("signal", "15")],
+    [
+        ("status", "0"),
+        ("late", "alone"),
+        ("late", "thread"),
+        ("status", "3"),
+        ("exit", "7"),
+        ("raise",),
+        ("signal", "9"),
+        ("signal", "15"),
+    ],
 )
 def test_a_job_ends_as_a_plain_one_and_harms_no_other(workflow, ending):
     server = workflow.server()
     plain, warm = (workflow.ask(*ending, *NO_GPU, **{VARIABLE: name}) for name in ("off", workflow.name))
-    assert warm.returncode == plain.returncode
+    assert (warm.returncode, warm.stdout) == (plain.returncode, plain.stdout)
     assert warm.stderr.splitlines()[-1:] == plain.stderr.splitlines()[-1:]
     assert workflow.server() == server
 
@@ -123,7 +132,8 @@ def test_an_interrupted_job_stops_once_and_in_its_own_way(workflow, to_group):
     (os.killpg if to_group else os.kill)(client.pid, signal.SIGINT)
     os.kill(server, signal.SIGINT)  # as of a terminal, whose group it may be in
     out, err = client.communicate(timeout=20)
-    assert (out, err, client.returncode) == ("stopped\n", "", 130)
+    line = "stopped; nothing is saved\n"
+    assert (out, err, client.returncode) == (line, line, 130)
     assert workflow.server() == server
 
 
