@@ -22,9 +22,9 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import final
 from analysis.provenance import configuration
 from analysis.sections import SECTIONS
-from analysis.statistics.intervals import ENOUGH
 from analysis.verdicts import claims_table, summary
 from recipes.errors import UserError
+from recipes.spec.looks import LOOKS
 
 TEMPLATES = Environment(
     loader=PackageLoader("analysis.page", "templates"),
@@ -55,7 +55,7 @@ def render(run: Run, folder: Path, report: str = "report") -> str:
         head=summary.head(run, numbers),
         **pages,
         figures=drawn_figures(folder / "figures"),
-        enough=ENOUGH,
+        looks=LOOKS,
         commands=configuration.commands(run, report),
         style=Markup(_text("style.css")),
         script=Markup(script),

@@ -11,7 +11,7 @@ from analysis.numbers import tasks
 from analysis.numbers.means import DASH, average, number
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
-from analysis.statistics.intervals import ENOUGH, covers
+from analysis.statistics.intervals import RANGE, covers
 from recipes.spec.graph import Node
 
 
@@ -48,7 +48,7 @@ def coverage(n: int) -> str:
     if n < 2:
         return "With one seed there is no interval over seeds."
     how = "The interval is a bootstrap over seeds, widened for few of them (Hesterberg 2015)."
-    if n < ENOUGH:
+    if n <= RANGE:
         how = f"With {n} seeds the interval is the range of the differences."
     return f"{how} It is called 95%; with {n} seeds it covers the truth in about {covers(n):.0%} of cases."
 

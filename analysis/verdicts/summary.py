@@ -9,8 +9,8 @@ from analysis.numbers import tasks
 from analysis.numbers.means import DASH, Mean, average, number, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
-from analysis.statistics.intervals import ENOUGH
 from analysis.verdicts import claims
+from recipes.spec.looks import LOOKS
 
 ARROW = " \N{RIGHTWARDS ARROW} "
 
@@ -75,7 +75,7 @@ def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> 
     size = f"{run.scale} scale, {plural(len(run.seeds), 'seed')}, {plural(len(run.arms), 'arm')}"
     accuracy = change(run, table, f"{task}/accuracy").text()
     length = change(run, table, f"{task}/length").text()
-    few = f" (a decision takes {ENOUGH} seeds)" if verdicts and len(run.seeds) < ENOUGH else ""
+    few = f" (a decision takes {LOOKS[0]} seeds)" if verdicts and len(run.seeds) < LOOKS[0] else ""
     where = f"on {task}, {arm}, {ARROW.join(run.ends)}" if task else "(no model is evaluated)"
     quality = f"Accuracy {where}: {accuracy}"
     if tasks.measure(table, task) == "gold":
