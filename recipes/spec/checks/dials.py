@@ -17,12 +17,14 @@ def check(spec: Mapping[str, Any]) -> None:
             f"got {first}"
         )
     judged = [s for dial in dials for s in dial["seeds"] if first <= s < DIAL_SEEDS]
+    after = max(judged, default=0) + 1
+    way_out = f"set first_seed: {after}, or " if after < DIAL_SEEDS else ""
     for index, dial in enumerate(dials):
         path = f"dials[{index}]"
         if mistaken := [seed for seed in dial["seeds"] if seed in judged]:
             raise UserError(
                 f"{path}.seeds: seed {mistaken[0]} would be judged too: judged seeds count from first_seed "
-                f"({first}); set first_seed: {max(judged) + 1}, or choose dials on seeds from {DIAL_SEEDS} on"
+                f"({first}); {way_out}choose dials on seeds from {DIAL_SEEDS} on"
             )
         _check_budget(f"{path}.trials", dial.get("trials", {}))
 
