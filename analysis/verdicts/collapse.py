@@ -1,10 +1,11 @@
 """Runs that collapsed: how many of each arm, and how many there may be that were not seen.
 
-A run has collapsed where it ends surely worse than it began: the 95% interval of its last evaluation lies
-wholly below the value of its first, in what arms are compared by (accuracy or gold reward, numbers.tasks).
+A run has collapsed where it surely ends far below where it began: the 95% interval of its last evaluation
+lies wholly below half of its first accuracy, or, where arms are compared by gold reward, more than one
+standard deviation (of the base model's replies) below its first gold reward.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,12 @@ from analysis.numbers.means import with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.statistics.intervals import LEVEL
+
+# what arms are compared by -> where an end counts as a collapse, from the beginning
+FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
+    "accuracy": lambda before: before / 2,
+    "gold": lambda before: before - 1,
+}
 
 
 @dataclass(frozen=True)
@@ -57,15 +64,17 @@ def collapses(run: Run, numbers: pd.DataFrame) -> Collapses:
 def _ends(run: Run, numbers: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """Each arm that has two checkpoints, with column `collapsed` of its seeds that have both numbers."""
     task = tasks.headline(run)
-    metric = f"{task}/{tasks.measure(numbers, task)}"
-    arms = []
+    measure = tasks.measure(numbers, task)
+    if measure not in FAR_BELOW:
+        return []
+    metric, arms = f"{task}/{measure}", []
     for arm in run.arms:
         names = run.checkpoints(arm)
         if len(names) < 2:
             continue
         first, last = (measured(numbers, f"{arm}/{name}", metric) for name in (names[0], names[-1]))
         both = pd.DataFrame({"before": first.value, "most": last.high}).dropna()
-        arms.append((arm, both.assign(collapsed=both.most < both.before)))
+        arms.append((arm, both.assign(collapsed=both.most < FAR_BELOW[measure](both.before))))
     return [(arm, rows) for arm, rows in arms if len(rows)]
 
 

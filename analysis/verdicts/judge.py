@@ -192,7 +192,7 @@ def _conclude(
     if asked < LOOKS[-1]:
         return SO_FAR.get(by_interval, "inconclusive"), notes
     if by_interval in SO_FAR:
-        value = p[by_interval != "reproduced"]
+        value = p[0 if by_interval == "reproduced" else 1]
         notes.append(f"{by_interval} by its interval alone; corrected for looks and claims p = {value:.2g}")
     return "inconclusive", notes
 
@@ -210,4 +210,6 @@ def _needed(d: Sequence[float], mean: float, claim: Claim, k: int, asked: int) -
     edge = {"higher": margin - mean, "lower": margin + mean, "equal": margin - abs(mean)}[direction]
     distance = max(abs(edge), smallest_effect(claim) - abs(mean))
     to_come = ((i, look) for i, look in enumerate(LOOKS) if look > asked)
-    return next((look for i, look in to_come if 0 < detectable(d, _level(k, i), n=look) <= distance), None)
+    if distance <= 0:
+        return None
+    return next((look for i, look in to_come if detectable(d, _level(k, i), n=look) <= distance), None)

@@ -61,7 +61,7 @@ def rates(setting: Setting, families: int, seed: int = 0) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     differences, withheld = _draw(rng, setting, families)
     primary = _primary(setting)
-    verdicts, seeds = _judge(differences, withheld, primary, setting.matters)
+    verdicts, seeds = judge(differences, withheld, primary, setting.matters)
     counted = _effects(setting) == setting.effect
     found = {"seeds": float(seeds[:, counted].mean())}
     for name, given in verdicts.items():
@@ -83,7 +83,7 @@ def _effects(setting: Setting) -> np.ndarray:
     return effects
 
 
-def _judge(
+def judge(
     differences: np.ndarray, withheld: np.ndarray, primary: np.ndarray, matters: float
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Verdict -> whether a claim got it (families, claims); and the seeds at which it was decided, or 32."""

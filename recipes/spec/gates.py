@@ -24,6 +24,10 @@ class Need:
     relation: Literal[">=", "<=", "within"]
     bound: float
 
+    def __str__(self) -> str:
+        bound = f"{100 * self.bound:g}%" if self.relation == "within" else f"{self.bound:g}"
+        return f"{self.gate} {self.relation} {bound}"
+
 
 def needs(claim: Mapping[str, Any]) -> list[Need]:
     """What a claim needs, in its order. Raises UserError as `parse` does."""
