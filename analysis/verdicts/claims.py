@@ -33,7 +33,7 @@ stage pinned to one seed) count once.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -140,11 +140,18 @@ def _distance(mean: float, direction: str, margin: float) -> float:
 
 
 def judge_all(
-    claims: Iterable[dict[str, Any]], table: pd.DataFrame, scale: str, seeds: Iterable[int]
+    claims: Iterable[dict[str, Any]],
+    table: pd.DataFrame,
+    scale: str,
+    seeds: Iterable[int],
+    stopped: Mapping[str, int] | None = None,
 ) -> list[Verdict]:
-    """Every claim's verdict, in the recipe's order, from the tidy table of what was asked for."""
+    """Every claim's verdict, in the recipe's order, from the tidy table of what was asked for.
+
+    `stopped`: see pairs.pairs.
+    """
     wanted, stated = list(seeds), list(claims)
-    paired = [pairs(claim, table, scale, wanted) for claim in stated]
+    paired = [pairs(claim, table, scale, wanted, stopped) for claim in stated]
     tests = [_tests(claim, one) for claim, one in zip(stated, paired, strict=True)]
     own, opposite = ([test[side] for test in tests] for side in (0, 1))
     p = [PValues(*values) for values in zip(own, holm(own), opposite, holm(opposite), strict=True)]

@@ -8,7 +8,7 @@ at most as large where `against` did not. Pairs keeps both facts, because no ver
 side. Where neither reached it nothing is known, and the seed is left out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -34,8 +34,17 @@ class Pairs:
     notes: tuple[str, ...] = ()
 
 
-def pairs(claim: dict[str, Any], table: pd.DataFrame, scale: str, seeds: Iterable[int]) -> Pairs:
-    """The differences of a claim, from the final numbers of the arms and seeds that were asked for."""
+def pairs(
+    claim: dict[str, Any],
+    table: pd.DataFrame,
+    scale: str,
+    seeds: Iterable[int],
+    stopped: Mapping[str, int] | None = None,
+) -> Pairs:
+    """The differences of a claim, from the final numbers of the arms and seeds that were asked for.
+
+    `stopped`: arm -> its number of seeds, where a look has stopped it.
+    """
     if scale not in claim.get("scales", [scale]):
         return Pairs(notes=(f"claimed at scale {', '.join(claim['scales'])} only",))
     sides = [(claim["of"], claim["metric"])]
@@ -47,10 +56,14 @@ def pairs(claim: dict[str, Any], table: pd.DataFrame, scale: str, seeds: Iterabl
         reason = next((why for arm in arms if (why := _still(table, arm))), "")
     if reason:
         return Pairs(notes=(reason,))
-    return _subtract(table, sides, list(seeds))
+    wanted = list(seeds)
+    counts = [(stopped or {}).get(at.partition("/")[0], len(wanted)) for at, _ in sides]
+    return _subtract(table, sides, wanted[: min(counts)], min(counts) < len(wanted))
 
 
-def _subtract(table: pd.DataFrame, sides: list[tuple[str, str]], seeds: list[int]) -> Pairs:
+def _subtract(
+    table: pd.DataFrame, sides: list[tuple[str, str]], seeds: list[int], early: bool = False
+) -> Pairs:
     measured_sides = [_side(table, at, metric) for at, metric in sides]
     if len({budget_of(metric) or metric for _, metric in sides}) == 1:  # one unit: one budget for both
         least = pd.concat([side.budget for side in measured_sides], axis=1).min(axis=1, skipna=False)
@@ -62,7 +75,8 @@ def _subtract(table: pd.DataFrame, sides: list[tuple[str, str]], seeds: list[int
     frame = pd.DataFrame(columns).dropna()
     frame["late"], frame["rival_late"] = of.late.reindex(frame.index), against.late.reindex(frame.index)
     missing = [seed for seed in seeds if seed not in frame.index]
-    notes = [f"no number for seed {_list(missing)}"] if missing else []
+    notes = [f"stopped at {len(seeds)} seeds: decided"] if early else []
+    notes += [f"no number for seed {_list(missing)}"] if missing else []
     for (at, _), late in zip(sides, ("late", "rival_late"), strict=False):
         if count := int(frame[late].sum()):
             notes.append(f"{at} did not reach it with {count} of {len(frame)} seeds: the budget is counted")

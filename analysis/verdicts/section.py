@@ -22,7 +22,7 @@ TABLES = ("claims", "published")
 
 def contents(run: Run, table: pd.DataFrame, made: Made) -> Contents:
     numbers = final(table)
-    verdicts = claims.judge_all(run.spec.get("claims", []), numbers, run.scale, run.seeds)
+    verdicts = claims.judge_all(run.spec.get("claims", []), numbers, run.scale, run.seeds, run.stopped)
     return Contents(
         tables=[
             Table("claims", "Verdicts", claims.frame(verdicts), claims_table.verdicts_shown(verdicts)),

@@ -11,9 +11,10 @@ lost, or left behind on another machine.
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from time import time_ns
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from recipes.errors import UserError
 from recipes.runtime import files, sentinel
@@ -40,10 +41,16 @@ def record(result: str | Path) -> Path:
     return Path(result).with_suffix(".lineage")
 
 
+def judged(graph: Graph, recipe: str, nodes: Iterable[Node], *rest: Any) -> str:
+    """A hash of what is judged: the recipe's text, the lineages of these nodes, and the rest."""
+    content = [graph.recipes[recipe].spec, [graph.lineage(node) for node in nodes], *rest]
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
 def outdated(graph: Graph, node: Node) -> str | None:
     """Why the node's result is not the recipe's any more; None where it is, or where there is none."""
     path = Path(node.sentinel)
-    return _unlike(path, graph.lineage(node)) if path.exists() else None
+    return unlike(path, graph.lineage(node)) if path.exists() else None
 
 
 def waits_for(graph: Graph, node: Node) -> dict[str, Node]:
@@ -55,7 +62,7 @@ def waits_for(graph: Graph, node: Node) -> dict[str, Node]:
     return {role: source for role, source in sources.items() if not _repeated(graph, source)}
 
 
-def _unlike(result: Path, made_from: str) -> str | None:
+def unlike(result: Path, made_from: str) -> str | None:
     """Why the result is not known to be made from this; None where its record says it is."""
     path = record(result)
     if not path.exists():
@@ -67,7 +74,7 @@ def _unlike(result: Path, made_from: str) -> str | None:
 def _repeated(graph: Graph, node: Node) -> bool:
     """Whether the node is to be made once more, from what it was made from before."""
     path = Path(node.sentinel)
-    unchanged = _unlike(path, graph.lineage(node)) is None
+    unchanged = unlike(path, graph.lineage(node)) is None
     return (not path.exists() or marker(path).exists()) and unchanged
 
 
@@ -105,7 +112,7 @@ def mark(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str]) -> li
             reasons[path] = damaged(path, checked) if node.kind == "stage" else remeasure(graph, node)
     files.write_json(CHECKED, checked)
     for path, judged in reports.items():
-        reasons[path] = _unlike(path, judged) if path.exists() else None
+        reasons[path] = unlike(path, judged) if path.exists() else None
         page = path.parent.with_suffix(".html")
         reasons[page] = "its tables are gone" if page.exists() and not path.exists() else None
     for path, reason in reasons.items():
