@@ -59,7 +59,7 @@ def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
     if args.scale not in scales:
         known = nearest(args.scale, scales)
         raise UserError(f'recipes/{args.recipe}.yaml: unknown scale "{args.scale}"{known}')
-    if args.seeds == looks.AUTO and args.report == "report" and looks.claimed(recipe, args.scale):
+    if args.seeds == looks.AUTO and args.report == "report" and looks.claims_at(recipe, args.scale):
         return _by_looks(Graph(recipes), recipe, args.scale, root)
     arms, seeds = recipe.selection(args.scale, args.report, _count(args.seeds))
     return Run(Graph(recipes), args.recipe, args.scale, tuple(arms), tuple(seeds), root)

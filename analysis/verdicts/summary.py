@@ -49,13 +49,10 @@ def title(run: Run) -> str:
 
 
 def stopped(run: Run) -> str:
-    """` (2 stopped at 8 seeds, 1 at 16: decided)`, of the arms; empty where every arm has every seed."""
+    """` (stopped once decided: 2 at 8 seeds, 1 at 16 seeds)`, of arms; empty where each has every seed."""
     counts = Counter(sorted(run.stopped.values()))
-    parts = [
-        f"{arms} {'at' if i else 'stopped at'} {n}{'' if i else ' seeds'}"
-        for i, (n, arms) in enumerate(counts.items())
-    ]
-    return f" ({', '.join(parts)}: decided)" if parts else ""
+    parts = [f"{arms} at {plural(seeds, 'seed')}" for seeds, arms in counts.items()]
+    return f" (stopped once decided: {', '.join(parts)})" if parts else ""
 
 
 @dataclass(frozen=True)

@@ -51,9 +51,9 @@ def following(taken: Sequence[Look]) -> int | None:
     return None if len(taken) == len(LOOKS) or (taken and not taken[-1].arms) else LOOKS[len(taken)]
 
 
-def claimed(recipe: Recipe, scale: str) -> bool:
-    """Whether the recipe claims anything at the scale, so that there is something to look at."""
-    return any(scale in claim.get("scales", [scale]) for claim in recipe.spec.get("claims", []))
+def claims_at(recipe: Recipe, scale: str) -> list[dict[str, Any]]:
+    """The claims that there are to look at; without any a recipe has its usual number of seeds."""
+    return [claim for claim in recipe.spec.get("claims", []) if scale in claim.get("scales", [scale])]
 
 
 def arms_of(claim: Mapping[str, Any], gates: Mapping[str, Mapping[str, Any]]) -> set[str]:

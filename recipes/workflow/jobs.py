@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes.spec.graph import Graph, Node
-from recipes.spec.looks import AUTO, Look, claimed, path
+from recipes.spec.looks import AUTO, Look, claims_at, path
 from recipes.workflow import looks, stale
 from recipes.workflow.outputs import Report
 from recipes.workflow.targets import Choice, at_scale
@@ -41,7 +41,7 @@ class Jobs:
     def goes_by_looks(self, report: Report) -> bool:
         """Whether looks say how many seeds an arm has: for the quickstart its few arms decide too little."""
         told = self.choice.auto and report.report == "report"
-        return told and claimed(self.graph.recipes[report.recipe], report.scale)
+        return told and bool(claims_at(self.graph.recipes[report.recipe], report.scale))
 
     def grid(self, report: Report, taken: Sequence[Look] = ()) -> list[Node]:
         """The nodes that a report shows, and all they need; by looks, what is known after those taken."""
@@ -155,10 +155,15 @@ class Jobs:
     # of the rule look
 
     def looked_at(self, w: Any) -> list[str]:
-        """Sentinels of all that a look judges, the looks before it, and the marker of a stale one."""
-        taken = self._before(w)
+        """Sentinels of all that a look judges, the looks before it, and the marker of a stale one.
+
+        Of a look that is not there the report's marker: where the report is there, made from fixed seeds or
+        from another look, Snakemake would not miss the look.
+        """
+        taken, file = self._before(w), _look(w)
         nodes = looks.nodes(self.graph, w.recipe, w.scale, taken)
-        return [*_files(nodes, taken, w), *stale.markers(_look(w))]
+        marked = file if file.exists() else Report(w.recipe, w.scale, "report").table
+        return [*_files(nodes, taken, w), *stale.markers(marked)]
 
     def of_look(self) -> dict[str, Callable[[Any], str]]:
         """The parameters of the command that looks."""
