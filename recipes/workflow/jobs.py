@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes.spec.graph import Graph, Node
-from recipes.spec.looks import AUTO, Look, claims_at, path
+from recipes.spec.looks import AUTO, LOOKS, Look, claims_at, path
 from recipes.workflow import looks, stale
 from recipes.workflow.outputs import Report
 from recipes.workflow.targets import Choice, at_scale
@@ -28,6 +28,15 @@ class Jobs:
         nodes = []
         for one in requested:
             nodes += [one] if isinstance(one, Node) else self.grid(one, self._holding(one))
+        return self.graph.with_upstream(nodes)
+
+    def later(self, requested: Iterable[Report | Node]) -> list[Node]:
+        """All that looks may yet ask for, and all that is needed for it."""
+        nodes = []
+        for one in requested:
+            if isinstance(one, Report) and self.goes_by_looks(one):
+                arms, seeds = self.graph.recipes[one.recipe].selection(one.scale, one.report, LOOKS[-1])
+                nodes += self.graph.grid(one.recipe, one.scale, arms, seeds)
         return self.graph.with_upstream(nodes)
 
     def judgements(self, requested: Iterable[Report | Node]) -> dict[Path, str]:

@@ -10,7 +10,7 @@ lost, or left behind on another machine.
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from time import time_ns
@@ -78,7 +78,13 @@ def _repeated(graph: Graph, node: Node) -> bool:
     return (not path.exists() or marker(path).exists()) and unchanged
 
 
-def prepare(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str], running: bool) -> TextIO | None:
+def prepare(
+    graph: Graph,
+    nodes: Sequence[Node],
+    reports: Mapping[Path, str],
+    running: bool,
+    later: Sequence[Node] = (),
+) -> TextIO | None:
     """Mark what no longer holds, with a line for each on stderr; if jobs will run, return the held lock.
 
     Where another process holds the lock: UserError if jobs will run; a dry-run or a summary changes nothing.
@@ -89,7 +95,7 @@ def prepare(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str], ru
         if running:
             raise
         return None
-    for line in mark(graph, nodes, reports):
+    for line in mark(graph, nodes, reports, later):
         print(line, file=sys.stderr)
     if running:
         return lock
@@ -97,15 +103,18 @@ def prepare(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str], ru
     return None
 
 
-def mark(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str]) -> list[str]:
+def mark(
+    graph: Graph, nodes: Sequence[Node], reports: Mapping[Path, str], later: Sequence[Node] = ()
+) -> list[str]:
     """Write or remove the marker of each result; a line for each that will be made again.
 
-    `reports`: table of a report -> the hash of what it is to be judged from. A page whose tables are gone, as
-    after an analysis that failed, is made again too: Snakemake alone takes a newer page to be up to date.
+    `reports`: table of a report, or a look -> the hash of what it is to be judged from. A page whose tables are
+    gone, as after an analysis that failed, is made again too: Snakemake alone takes a newer page to be up to
+    date. `later`: nodes that jobs may yet ask for; nothing is said of them.
     """
     checked = _read_checked()
     reasons: dict[Path, str | None] = {}
-    for node in nodes:
+    for node in (*nodes, *later):
         path = Path(node.sentinel)
         reasons[path] = outdated(graph, node)
         if path.exists() and reasons[path] is None:
@@ -121,7 +130,9 @@ def mark(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str]) -> li
         else:
             # Snakemake compares small inputs by content, so each marker is unlike those before it.
             marker(path).write_text(f"{reason}\n{time_ns()}\n", encoding="utf-8")
-    return [f"{path}: {reason}; redoing it" for path, reason in reasons.items() if reason]
+    silent = {Path(node.sentinel) for node in later} - {Path(node.sentinel) for node in nodes}
+    told = {path: reason for path, reason in reasons.items() if reason and path not in silent}
+    return [f"{path}: {reason}; redoing it" for path, reason in told.items()]
 
 
 def damaged(path: Path, checked: dict[str, dict]) -> str | None:

@@ -39,7 +39,8 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
         print(f"warning: {mistake}; this recipe is left out", file=sys.stderr)
     requested = targets.requested(jobs.graph, jobs.choice, arguments, quickstart)
     runs_jobs = targets.runs_jobs(arguments)
-    lock = stale.prepare(jobs.graph, jobs.nodes(requested), jobs.judgements(requested), runs_jobs)
+    nodes, judgements = jobs.nodes(requested), jobs.judgements(requested)
+    lock = stale.prepare(jobs.graph, nodes, judgements, runs_jobs, jobs.later(requested))
     if arguments and runs_jobs:
         logger.addFilter(ShowUnchanged([one.page for one in requested if isinstance(one, Report)]))
     return lock

@@ -131,6 +131,19 @@ def test_the_quickstart_and_a_recipe_without_claims_have_their_usual_seeds(folde
     assert planned(other) == dict.fromkeys(EVERY, 2)
 
 
+def test_a_stale_result_that_a_later_look_may_ask_for_is_marked_and_nothing_said(folder, demo):
+    jobs = Jobs(demo, AUTO)
+    (late,) = targets.target_of(demo, AUTO, "results/demo/cpu/hot/seed31/evals/after.json", "demo")
+    result = Path(late.sentinel)
+    result.parent.mkdir(parents=True)
+    result.write_text("{}")
+    stale.record(result).write_text("another lineage")
+    assert late not in jobs.nodes([REPORT])
+    assert stale.mark(demo, jobs.nodes([REPORT]), {}, jobs.later([REPORT])) == []
+    assert stale.markers(result)
+    assert Jobs(demo, targets.Choice("cpu", None)).later([REPORT]) == []
+
+
 def test_any_seed_of_a_look_may_be_asked_for(demo):
     target = "results/demo/cpu/hot/seed31/rl/metrics.json"
     (node,) = targets.target_of(demo, AUTO, target, "demo")
@@ -259,12 +272,20 @@ def test_a_failed_arm_stops_the_look_and_goes_on_when_mended(few):
 @pytest.mark.slow
 def test_what_ran_with_a_fixed_number_of_seeds_is_kept(few):
     few.run("demo")  # two seeds of every arm
+    shutil.rmtree(few.folder / ".snakemake")
+    few.edit(
+        "demo",
+        "rl: {run: toy, needs: {policy: sft}, dial: 1}",
+        "rl: {run: toy, needs: {policy: sft}, dial: 2}",
+    )
     dry = few.snakemake("-n", "demo", "--config", "seeds=auto")
     assert "would look at demo/cpu with 1 seeds" in dry.stdout
-    assert few.run("demo", "--config", "seeds=auto") == ["look", "look"]
+    edited = [("base-recipe", 0), ("base-recipe", 1), ("other-base", 0)]  # not what no look asked for
+    redone = [f"demo/cpu/{arm}/seed{seed}/{name}" for arm, seed in edited for name in ("after", "rl")]
+    assert few.run("demo", "--config", "seeds=auto") == sorted([*redone, "look", "look"])
     summary = few.folder / "results/demo/cpu/report/summary.txt"
     assert summary.read_text() == "summary of demo report seeds=auto\n"
-    assert few.run("demo") == []
+    assert few.run("demo") == [f"demo/cpu/other-base/seed1/{name}" for name in ("after", "rl")]
     assert summary.read_text() == "summary of demo report seeds=2\n"
 
 
@@ -286,6 +307,15 @@ def test_jobs_of_their_own_process_find_the_looks(few):
     done = few.snakemake("--target-jobs", "look:recipe=demo,scale=cpu,look=2", *remote)
     assert done.returncode == 0, done.stderr
     assert (few.folder / "jobs.txt").read_text() == "look at 2\n"
+    (few.folder / "results/demo/cpu/base-recipe/seed1/rl/metrics.json").unlink()
+    remote[4] = "train"
+    done = few.snakemake(
+        "--target-jobs", "train:recipe=demo,scale=cpu,arm=base-recipe,seed=1,stage=rl", *remote
+    )
+    assert done.returncode == 0, done.stderr
+    assert (few.folder / "jobs.txt").read_text().splitlines()[1:] == [
+        "demo/cpu/base-recipe/seed1/rl from 2 OMP=1"
+    ]
 
 
 def _run_until(project, line: str, *arguments: str) -> None:
