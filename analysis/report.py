@@ -53,6 +53,7 @@ def render(run: Run, folder: Path, report: str = "report") -> str:
     return TEMPLATES.get_template("report.html").render(
         run=run,
         head=summary.head(run, numbers),
+        stopped=summary.stopped(run),
         **pages,
         figures=drawn_figures(folder / "figures"),
         looks=LOOKS,

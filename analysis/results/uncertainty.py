@@ -37,7 +37,7 @@ def scope(run: Run) -> str:
 
 def shares_base(run: Run) -> bool:
     """Whether all seeds of the first arm start from one model: a pinned stage's, the Hub's or a folder's."""
-    grids = [run.nodes(run.arms[0], seed) for seed in run.seeds]
+    grids = [run.nodes(run.arms[0], seed) for seed in run.seeds_of(run.arms[0])]
     pinned = set.intersection(*map(set, grids)) if len(grids) > 1 else set()
     stages = [node for node in grids[0] if node.kind == "stage"]
     return bool(pinned) or any(run.graph.model_of(node) for node in stages)
