@@ -20,7 +20,7 @@ from recipes.errors import UserError
 from recipes.runtime import files
 from recipes.spec.looks import LOOKS, Look, arms_of, claims_at, on_disk, seeds_of
 
-# Nothing that was measured is no doubt that more seeds could lift.
+# Where eight seeds measured nothing that can be tested, more of them will not.
 DECIDED = ("reproduced", "contradicted", "not tested")
 
 
@@ -37,10 +37,9 @@ def command(run: Run, out: Path, report: str) -> None:
 def line(look: Look) -> str:
     """`look at 8 seeds: 3 of 4 claims decided; more seeds for base-recipe, random`."""
     decided = f"{len(look.verdicts) - len(look.open)} of {plural(len(look.verdicts), 'claim')} decided"
-    goes_on = look.arms and look.seeds < LOOKS[-1]
-    return f"look at {look.seeds} seeds: {decided}" + (
-        f"; more seeds for {', '.join(look.arms)}" if goes_on else ""
-    )
+    goes_on = bool(look.arms) and look.seeds < LOOKS[-1]
+    rest = f"; more seeds for {', '.join(look.arms)}" if goes_on else ""
+    return f"look at {look.seeds} seeds: {decided}{rest}"
 
 
 def take(run: Run, earlier: Sequence[Look]) -> Look:

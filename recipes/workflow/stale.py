@@ -108,9 +108,9 @@ def mark(
 ) -> list[str]:
     """Write or remove the marker of each result; a line for each that will be made again.
 
-    `reports`: table of a report, or a look -> the hash of what it is to be judged from. A page whose tables are
-    gone, as after an analysis that failed, is made again too: Snakemake alone takes a newer page to be up to
-    date. `later`: nodes that jobs may yet ask for; nothing is said of them.
+    `reports`: table of a report, or a look -> the hash of what it is to be judged from. A page whose tables
+    are gone, as after an analysis that failed, is made again too: Snakemake alone takes a newer page to be up
+    to date. `later`: nodes that jobs may yet ask for; nothing is said of them.
     """
     checked = _read_checked()
     reasons: dict[Path, str | None] = {}
