@@ -34,10 +34,9 @@ def command(run: Run, out: Path, report: str) -> None:
 def line(look: Look) -> str:
     """`look at 8 seeds: 3 of 4 claims decided; more seeds for base-recipe, random`."""
     decided = f"{len(look.verdicts) - len(look.open)} of {plural(len(look.verdicts), 'claim')} decided"
-    goes_on = look.arms and look.seeds < LOOKS[-1]
-    return f"look at {look.seeds} seeds: {decided}" + (
-        f"; more seeds for {', '.join(look.arms)}" if goes_on else ""
-    )
+    goes_on = bool(look.arms) and look.seeds < LOOKS[-1]
+    rest = f"; more seeds for {', '.join(look.arms)}" if goes_on else ""
+    return f"look at {look.seeds} seeds: {decided}{rest}"
 
 
 def take(run: Run) -> Look:

@@ -267,6 +267,12 @@ def test_a_failed_arm_stops_the_look_and_goes_on_when_mended(few):
     few.edit("demo", "{dial: 13}", "{dial: 5}")
     hot = [f"demo/cpu/hot/seed0/{name}" for name in ("after", "rl")]
     assert few.run("demo", "--config", "seeds=auto") == sorted([*hot, "look", *SECOND])
+    stage = "demo/cpu/base-recipe/seed0/rl"  # its weights are lost
+    model = json.loads((few.folder / "results" / stage / "metrics.json").read_text())["model"]
+    shutil.rmtree(few.folder / model)
+    # Snakemake finds the second look's inputs to be what they were
+    assert few.run("demo", "--config", "seeds=auto") == [stage, "look"]
+    assert few.run("demo", "--config", "seeds=auto") == []
 
 
 @pytest.mark.slow
@@ -287,6 +293,8 @@ def test_what_ran_with_a_fixed_number_of_seeds_is_kept(few):
     assert summary.read_text() == "summary of demo report seeds=auto\n"
     assert few.run("demo") == [f"demo/cpu/other-base/seed1/{name}" for name in ("after", "rl")]
     assert summary.read_text() == "summary of demo report seeds=2\n"
+    assert few.run("demo", "--config", "seeds=auto") == []
+    assert summary.read_text() == "summary of demo report seeds=auto\n"
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from typing import Any
 
 from recipes.errors import UserError, known
 from recipes.spec.graph import Graph, Node
+from recipes.spec.looks import LOOKS
 from recipes.spec.recipe import DIAL_SEEDS, Recipe
 
 
@@ -16,15 +17,15 @@ def check(spec: Mapping[str, Any]) -> None:
             f"first_seed: seeds from {DIAL_SEEDS} on are for dials, and claims are judged on those below; "
             f"got {first}"
         )
-    judged = [s for dial in dials for s in dial["seeds"] if first <= s < DIAL_SEEDS]
-    after = max(judged, default=0) + 1
-    way_out = f"set first_seed: {after}, or " if after < DIAL_SEEDS else ""
+    judged = range(first, first + LOOKS[-1]) if first < DIAL_SEEDS else range(0)
+    after = max((s for dial in dials for s in dial["seeds"] if s in judged), default=0) + 1
     for index, dial in enumerate(dials):
         path = f"dials[{index}]"
         if mistaken := [seed for seed in dial["seeds"] if seed in judged]:
             raise UserError(
                 f"{path}.seeds: seed {mistaken[0]} would be judged too: judged seeds count from first_seed "
-                f"({first}); {way_out}choose dials on seeds from {DIAL_SEEDS} on"
+                f"({first}), up to {len(judged)} of them; set first_seed: {after}, or choose dials on seeds "
+                f"from {DIAL_SEEDS} on"
             )
         _check_budget(f"{path}.trials", dial.get("trials", {}))
 

@@ -44,38 +44,31 @@ def test_dial_seeds_are_those_of_all_dials(folder):
 
 
 @pytest.mark.parametrize(
-    ("first", "seeds", "advice"),
-    [
-        (None, [0], "seed 0 would be judged too: judged seeds count from first_seed (0); set first_seed: 1,"),
-        (1, [0, 1], "seed 1 would be judged too: judged seeds count from first_seed (1); set first_seed: 2,"),
-        (3, [7, 0], "seed 7 would be judged too: judged seeds count from first_seed (3); set first_seed: 8,"),
-        (
-            0,
-            [99],
-            "seed 99 would be judged too: judged seeds count from first_seed (0); set first_seed: 100,",
-        ),
-    ],
+    ("first", "seeds", "judged", "advised"),
+    [(None, [0], 0, 1), (1, [0, 1], 1, 2), (3, [7, 0], 7, 8), (0, [31], 31, 32)],
 )
-def test_no_dial_seed_is_judged(folder, first, seeds, advice):
+def test_no_dial_seed_is_judged(folder, first, seeds, judged, advised):
     folder.set("paper", "dials", [DIAL, DIAL | {"seeds": seeds}])
     if first is not None:
         folder.set("paper", "first_seed", first)
     text = mistake(folder)
-    assert f"dials[1].seeds: {advice}" in text
-    assert text.endswith("or choose dials on seeds from 1000 on")
+    assert f"dials[1].seeds: seed {judged} would be judged too: judged seeds count from first_seed" in text
+    assert text.endswith(
+        f"({first or 0}), up to 32 of them; set first_seed: {advised}, or choose dials on seeds from 1000 on"
+    )
     folder.set("paper", "first_seed", max(seeds) + 1)
     folder.load()
 
 
-def test_no_first_seed_is_advised_that_is_for_dials(folder):
-    folder.set("paper", "dials", [DIAL | {"seeds": [999]}])
-    assert mistake(folder).endswith("count from first_seed (0); choose dials on seeds from 1000 on")
+def test_a_dial_seed_beyond_the_last_look_is_never_judged(folder):
+    folder.set("paper", "dials", [DIAL | {"seeds": [32]}])
+    folder.load()
 
 
 def test_the_first_seed_advised_is_past_every_dial(folder):
-    folder.set("paper", "dials", [DIAL | {"seeds": [0]}, DIAL | {"seeds": [100]}])
+    folder.set("paper", "dials", [DIAL | {"seeds": [0]}, DIAL | {"seeds": [20]}])
     assert "dials[0].seeds: seed 0 would be judged too" in mistake(folder)
-    assert "set first_seed: 101," in mistake(folder)
+    assert "set first_seed: 21," in mistake(folder)
 
 
 def test_claims_are_not_judged_on_the_seeds_of_dials(folder):
