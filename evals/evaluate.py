@@ -18,7 +18,13 @@ from typing import Any
 
 from recipes.errors import UserError
 from recipes.runtime import gpus, sentinel
-from recipes.runtime.environment import few_collections, quiet_environment, roles, stop_in_one_line
+from recipes.runtime.environment import (
+    few_collections,
+    keep_imports,
+    quiet_environment,
+    roles,
+    stop_in_one_line,
+)
 from recipes.runtime.progress import Progress
 from recipes.spec import eval_tasks
 
@@ -95,6 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
             # imported here: torch and lm-eval read the environment as they are imported, and now it is set
             from evals.measure import measure
 
+            keep_imports()
             measure(tasks, options, progress)
         progress.end(f"done: {options.out}")
     except UserError as error:

@@ -55,6 +55,14 @@ def few_collections() -> None:
     gc.set_threshold(50_000, 50, 50)
 
 
+def keep_imports() -> None:
+    """Have no search for garbage look at what was made so far, nor the ones as the process ends.
+
+    To be called after the imports, which make hundreds of thousands of objects: each job is a second shorter.
+    """
+    gc.freeze()
+
+
 def roles(texts: list[str]) -> dict[str, Path]:
     """role -> path, from texts `role=path`. Raises UserError for any other text."""
     pairs = [text.partition("=") for text in texts]

@@ -17,6 +17,7 @@ from recipes.errors import UserError, known
 from recipes.runtime import gpus, provenance, sentinel
 from recipes.runtime.environment import (
     few_collections,
+    keep_imports,
     names_hub,
     quiet_environment,
     roles,
@@ -123,6 +124,7 @@ def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Prog
 
     torch.set_num_threads(options.threads)
     run: Run = importlib.import_module(f"recipes.stages.{options.kind}").run
+    keep_imports()
     started = provenance.now()
     outcome = run(options.config, options.inputs, options.seed, options.checkpoints, options.out, progress)
     if not gpus.first():
