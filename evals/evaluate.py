@@ -21,6 +21,7 @@ from recipes.runtime import gpus, sentinel
 from recipes.runtime.environment import (
     few_collections,
     keep_imports,
+    keep_memory,
     quiet_environment,
     roles,
     stop_in_one_line,
@@ -92,6 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
         if arguments is None:  # the process is this command's own
             stop_in_one_line(say, lambda: "nothing of an evaluation is saved; the same command starts anew")
         few_collections()
+        keep_memory()
         quiet_environment(_names_hub(options.config, options.model))
         # lm-eval prints; `progress` keeps the true stdout
         with gpus.reserved(options.gpus, progress.say), contextlib.redirect_stdout(sys.stderr):

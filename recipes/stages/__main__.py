@@ -18,6 +18,7 @@ from recipes.runtime import gpus, provenance, sentinel
 from recipes.runtime.environment import (
     few_collections,
     keep_imports,
+    keep_memory,
     names_hub,
     quiet_environment,
     roles,
@@ -147,6 +148,7 @@ def main(arguments: list[str] | None = None) -> int:
         if arguments is None:  # the process is this command's own
             stop_in_one_line(say, lambda: _saved(options.checkpoints))
         few_collections()
+        keep_memory()
         quiet_environment(names_hub(options.config))
         try:
             work(options, progress)
