@@ -4,15 +4,17 @@ snakemake --cores                    the quickstart: recipe r1_zero, its main ar
 snakemake --cores r1_zero            every arm and seed of a recipe, and its report
 snakemake --cores everything         every recipe that has the scale
 ... --config scale=paper seeds=5     another scale (default: cpu), another number of seeds
+... --config seeds=auto              looks at 8, 16 and 32 seeds; what is decided stops
 """
 
+from recipes.spec.looks import LOOK
 from recipes.workflow import commands, console
 from recipes.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES
 from recipes.workflow.outputs import EVAL, REPORT, STAGE, WILDCARDS
 from recipes.workflow.start import start
 
 QUICKSTART = "r1_zero"
-JOBS, LOCK = start(config, QUICKSTART, workflow.is_main_process)  # LOCK is held until this process ends
+JOBS, LOCK = start(config, QUICKSTART, workflow.is_main_process, checkpoints)  # LOCK: held until the end
 
 
 wildcard_constraints:
@@ -56,15 +58,7 @@ rule train:
     resources:
         **JOBS.resources(),
     params:
-        kind=JOBS.kind,
-        config=JOBS.config,
-        inputs=JOBS.inputs,
-        lineage=JOBS.lineage,
-        record=JOBS.record,
-        # Resumable state is no output: Snakemake deletes outputs before a job.
-        checkpoints=JOBS.checkpoints,
-        # Bits depend on how many threads share a sum: the recipe's number, whatever --cores says.
-        threads=JOBS.threads,
+        **JOBS.of_training(),
     message:
         f"train {commands.TRAINED}"
     shell:
@@ -81,16 +75,28 @@ rule evaluate:
     resources:
         **JOBS.resources(),
     params:
-        config=JOBS.config,
-        model=JOBS.model,
-        # A function of `input` is not compared with that of the last run; the lineage says the same.
-        judges=lambda w, input: JOBS.judges(w),
-        lineage=JOBS.lineage,
-        record=JOBS.record,
+        **JOBS.of_evaluation(),
     message:
         f"evaluate {commands.EVALUATED}"
     shell:
         commands.EVALUATE
+
+
+if JOBS.choice.auto:  # where there is a checkpoint, each job on a cluster plans the whole workflow
+
+    checkpoint look:
+        input:
+            JOBS.looked_at,
+        output:
+            LOOK,
+        log:
+            f"{LOOK}.log",
+        params:
+            **JOBS.of_look(),
+        message:
+            "look at {wildcards.recipe}/{wildcards.scale} with {wildcards.look} seeds"
+        shell:
+            commands.LOOK
 
 
 rule analyse:
@@ -101,9 +107,7 @@ rule analyse:
     log:
         f"{REPORT}.analyse.log",
     params:
-        judged=JOBS.judged,
-        record=JOBS.judged_record,
-        seeds=JOBS.seeds,
+        **JOBS.of_analysis(),
     message:
         "analyse {wildcards.recipe}/{wildcards.scale}/{wildcards.report}"
     shell:
@@ -135,8 +139,7 @@ rule benchmarks:
     message:
         "time the grpo stage, and a grid of objectives, against plain TRL"
     shell:
-        "(python tests/benchmarks/grpo_speed.py --out {output.stage}"
-        " && python tests/benchmarks/grid_speed.py --cores {threads} --out {output.grid}) 2> {log}"
+        commands.BENCHMARKS
 
 
 onsuccess:

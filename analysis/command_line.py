@@ -1,4 +1,4 @@
-"""The command line that analyse, report and publish share."""
+"""The command line that look, analyse, report and publish share."""
 
 import argparse
 import sys
@@ -8,9 +8,10 @@ from pathlib import Path
 from analysis.numbers.run import Run
 from recipes.errors import UserError, nearest
 from recipes.runtime.environment import stop_in_one_line
+from recipes.spec import looks
 from recipes.spec.graph import Graph
 from recipes.spec.load import load_sound
-from recipes.spec.recipe import REPORTS
+from recipes.spec.recipe import REPORTS, Recipe
 
 
 def main(
@@ -39,7 +40,9 @@ def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.N
     parser.add_argument("--recipe", required=True)
     parser.add_argument("--scale", required=True)
     parser.add_argument("--report", choices=REPORTS, default="report")
-    parser.add_argument("--seeds", type=int, help="how many; default: as the recipe says")
+    parser.add_argument(
+        "--seeds", help="how many, or auto: as the looks on disk have them; default: as the recipe says"
+    )
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args(argv)
 
@@ -56,7 +59,28 @@ def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
     if args.scale not in scales:
         known = nearest(args.scale, scales)
         raise UserError(f'recipes/{args.recipe}.yaml: unknown scale "{args.scale}"{known}')
-    if args.seeds is not None and args.seeds < 1:
-        raise UserError(f"--seeds: expected a whole number of at least 1, got {args.seeds}")
-    arms, seeds = recipe.selection(args.scale, args.report, args.seeds)
+    if args.seeds == looks.AUTO and args.report == "report" and looks.claims_at(recipe, args.scale):
+        return _by_looks(Graph(recipes), recipe, args.scale, root)
+    arms, seeds = recipe.selection(args.scale, args.report, _count(args.seeds))
     return Run(Graph(recipes), args.recipe, args.scale, tuple(arms), tuple(seeds), root)
+
+
+def _count(seeds: str | None) -> int | None:
+    if seeds in (None, looks.AUTO):
+        return None
+    if not seeds.isdecimal() or int(seeds) < 1:
+        raise UserError(f"--seeds: expected a whole number of at least 1 or {looks.AUTO}, got {seeds}")
+    return int(seeds)
+
+
+def _by_looks(graph: Graph, recipe: Recipe, scale: str, root: Path) -> Run:
+    """The run that the looks on disk have made."""
+    taken = looks.on_disk(recipe.name, scale, root)
+    if not taken:
+        raise UserError(
+            f"--seeds {looks.AUTO}: no look was taken at recipe {recipe.name}, scale {scale}, in "
+            f"{root.resolve()}; run snakemake --cores {recipe.name} --config scale={scale} seeds=auto first"
+        )
+    arms, seeds = recipe.selection(scale, "report", taken[-1].seeds)
+    counts = looks.seeds_of(arms, taken[:-1])
+    return Run(graph, recipe.name, scale, tuple(arms), tuple(seeds), root, counts)

@@ -2,26 +2,34 @@
 
     python -m analysis.publish --recipe r1_zero --scale cpu --seeds 5 --out results/published/r1_zero-cpu
     python -m analysis.publish --index
+    python -m analysis.publish --rejudge
 
 Writes the report's tables as CSV, numbers.csv (the final numbers of every arm and seed) and runs.csv (commit,
 versions, hardware, time and tokens of every stage; the commit holds the recipe as it was). A record in
-results/published also gets its row in the README there, which --index writes without a new record.
+results/published also gets its row in the README there, which --index writes without a new record. --rejudge
+judges every record anew, from its numbers.csv and the recipe as it is now: no run is repeated, and seeds that
+chose a dial are left out.
 """
 
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
 from analysis import command_line
+from analysis.numbers.recorded import recorded
 from analysis.numbers.run import Run
 from analysis.numbers.table import final
+from analysis.page.tables import Table
 from analysis.provenance.jobs import jobs
 from analysis.sections import SECTIONS
 from analysis.verdicts import records
+from analysis.verdicts import section as verdicts
 from recipes.errors import UserError
+from recipes.spec.graph import Graph
 from recipes.spec.load import load_all
 
 RECORDS = "results/published"
@@ -70,7 +78,28 @@ def index(root: Path = Path(".")) -> None:
     (root / RECORDS / "README.md").write_text(text, encoding="utf-8")
 
 
+def rejudge(root: Path = Path(".")) -> None:
+    """Judge every record anew, from its numbers, and write their README."""
+    recipes = load_all(root / "recipes")
+    for path in sorted((root / RECORDS).glob("*/numbers.csv")):
+        for table in judged_anew(path, Graph(recipes)):
+            table.numbers.to_csv(path.with_name(f"{table.name}.csv"), index=False)
+    index(root)
+
+
+def judged_anew(path: Path, graph: Graph) -> list[Table]:
+    """The tables of verdicts of the record that has this numbers.csv."""
+    name, _, scale = path.parent.name.rpartition("-")
+    recipe, kept = graph.recipes[name], pd.read_csv(path, low_memory=False)
+    seeds = [int(seed) for seed in sorted(kept.seed.unique())]
+    run = Run(graph, name, scale, tuple(recipe.arms(scale)), tuple(seeds))
+    judged = replace(run, seeds=tuple(seed for seed in seeds if seed not in recipe.dial_seeds))
+    tables = verdicts.contents(judged, recorded(run, kept), {}).tables
+    return [table for table in tables if table.name != "published"]  # made of more than numbers.csv
+
+
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--index"]:
-        sys.exit(command_line.status(index))
+    alone = {"--index": index, "--rejudge": rejudge}
+    if len(sys.argv) == 2 and sys.argv[1] in alone:
+        sys.exit(command_line.status(alone[sys.argv[1]]))
     sys.exit(command_line.main(__doc__, publish, None))

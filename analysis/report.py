@@ -22,9 +22,9 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import final
 from analysis.provenance import configuration
 from analysis.sections import SECTIONS
-from analysis.statistics.intervals import ENOUGH
 from analysis.verdicts import claims_table, summary
 from recipes.errors import UserError
+from recipes.spec.looks import LOOKS
 
 TEMPLATES = Environment(
     loader=PackageLoader("analysis.page", "templates"),
@@ -53,9 +53,10 @@ def render(run: Run, folder: Path, report: str = "report") -> str:
     return TEMPLATES.get_template("report.html").render(
         run=run,
         head=summary.head(run, numbers),
+        stopped=summary.stopped(run),
         **pages,
         figures=drawn_figures(folder / "figures"),
-        enough=ENOUGH,
+        looks=LOOKS,
         commands=configuration.commands(run, report),
         style=Markup(_text("style.css")),
         script=Markup(script),

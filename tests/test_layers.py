@@ -22,7 +22,7 @@ LAYERS = """
     analysis.verdicts analysis.provenance
     analysis.sections
     analysis.command_line
-    analysis.analyse analysis.report analysis.publish
+    analysis.look analysis.analyse analysis.report analysis.publish
 """
 HEIGHT = {name: height for height, line in enumerate(LAYERS.split("\n")) for name in line.split()}
 # Read before the environment of torch is set, or so often that its seconds of import count.

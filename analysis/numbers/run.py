@@ -1,8 +1,9 @@
 """What a report is about, and the artefacts it is made from."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ class Run:
     arms: tuple[str, ...]
     seeds: tuple[int, ...]
     root: Path = Path(".")
+    by_looks: Mapping[str, int] | None = None  # with seeds=auto: arm -> how many of the seeds it has
 
     @property
     def recipe(self) -> Recipe:
@@ -30,11 +32,21 @@ class Run:
     def spec(self) -> dict[str, Any]:
         return self.recipe.spec
 
+    @property
+    def stopped(self) -> dict[str, int]:
+        """arm -> its number of seeds, of the arms that a look stopped: all that needs them was decided."""
+        return {arm: n for arm, n in (self.by_looks or {}).items() if n < len(self.seeds)}
+
+    def seeds_of(self, arm: str) -> tuple[int, ...]:
+        return self.seeds[: self.stopped.get(arm)]
+
     def nodes(self, arm: str, seed: int) -> list[Node]:
-        """The nodes that own what one arm and seed is made of, upstream first.
+        """The nodes that own what one arm and seed is made of, upstream first; none of a seed it has not.
 
         Another arm's stage is left out where this arm has a stage of that name itself.
         """
+        if seed not in self.seeds_of(arm):
+            return []
         nodes = self.graph.grid(self.name, self.scale, [arm], [seed])
         stages = self.recipe.stages(self.scale, arm)
         places = [Node(self.name, self.scale, arm, seed, name, "stage") for name in stages]
@@ -44,7 +56,12 @@ class Run:
 
     def all_nodes(self) -> list[Node]:
         """Every distinct node of the run, upstream first: what was really computed."""
-        return self.graph.grid(self.name, self.scale, list(self.arms), list(self.seeds))
+        return list(self._nodes)
+
+    @cached_property
+    def _nodes(self) -> dict[Node, None]:
+        seeds = {arm: self.seeds_of(arm) for arm in self.arms}
+        return dict.fromkeys(self.graph.ragged(self.name, self.scale, seeds))
 
     def label(self, node: Node) -> str:
         return node.name if node.recipe == self.name else f"{node.recipe}/{node.name}"
@@ -66,7 +83,9 @@ class Run:
         return [node for node in stages if not kinds or self.graph.config(node)["run"] in kinds]
 
     def samples(self, evaluation: Node) -> Iterator[dict[str, Any]]:
-        """The completions that an evaluation kept, a row an item; none where it has not run."""
+        """The completions that an evaluation kept, a row an item; none where it has not run for this."""
+        if evaluation not in self._nodes:
+            return iter(())
         return read_lines(self.folder(evaluation) / f"{evaluation.name}.samples.jsonl")
 
     def checkpoints(self, arm: str) -> list[str]:

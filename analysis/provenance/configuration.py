@@ -10,6 +10,7 @@ import yaml
 from analysis.numbers.means import DASH, duration
 from analysis.numbers.run import Run
 from analysis.numbers.settings import settings
+from recipes.spec.looks import AUTO
 
 
 def differences(run: Run) -> pd.DataFrame:
@@ -86,6 +87,7 @@ def citation(path: Path) -> str:
 
 def commands(run: Run, report: str) -> str:
     """What to type to get this page again."""
-    seeds = f"--config scale={run.scale} seeds={len(run.seeds)}"
+    count = len(run.seeds) if run.by_looks is None else AUTO
+    seeds = f"--config scale={run.scale} seeds={count}"
     page = f"results/{run.name}/{run.scale}/{report}.html"
     return f"pip install -e .\nsnakemake --cores all {page} {seeds}"

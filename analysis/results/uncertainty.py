@@ -11,7 +11,7 @@ from analysis.numbers import tasks
 from analysis.numbers.means import DASH, average, number
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
-from analysis.statistics.intervals import ENOUGH, covers
+from analysis.statistics.intervals import RANGE, covers
 from recipes.spec.graph import Node
 
 
@@ -37,7 +37,7 @@ def scope(run: Run) -> str:
 
 def shares_base(run: Run) -> bool:
     """Whether all seeds of the first arm start from one model: a pinned stage's, the Hub's or a folder's."""
-    grids = [run.nodes(run.arms[0], seed) for seed in run.seeds]
+    grids = [run.nodes(run.arms[0], seed) for seed in run.seeds_of(run.arms[0])]
     pinned = set.intersection(*map(set, grids)) if len(grids) > 1 else set()
     stages = [node for node in grids[0] if node.kind == "stage"]
     return bool(pinned) or any(run.graph.model_of(node) for node in stages)
@@ -48,7 +48,7 @@ def coverage(n: int) -> str:
     if n < 2:
         return "With one seed there is no interval over seeds."
     how = "The interval is a bootstrap over seeds, widened for few of them (Hesterberg 2015)."
-    if n < ENOUGH:
+    if n <= RANGE:
         how = f"With {n} seeds the interval is the range of the differences."
     return f"{how} It is called 95%; with {n} seeds it covers the truth in about {covers(n):.0%} of cases."
 

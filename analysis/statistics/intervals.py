@@ -1,4 +1,4 @@
-"""Statistics for a handful of seeds: intervals of a mean, minimal detectable effect, seeds needed, IQM.
+"""Statistics for a handful of seeds: intervals of a mean, minimal detectable effect, IQM.
 
 Most functions take one number per seed; for a comparison that is the difference of two arms at that seed, so
 pairing is done before. iqm() takes one number per seed and task.
@@ -15,11 +15,10 @@ from scipy import special, stats
 
 LEVEL = 0.95  # of every interval
 TAIL = (1 - LEVEL) / 2  # of each side of an interval, so the level of the one-sided test it amounts to
-POWER = 0.8  # of the answers to "how many seeds would it take?"
-ENOUGH = 5  # seeds below which nothing is called decided
+POWER = 0.8  # at which an effect counts as detectable
 DRAWS = 9999  # of a bootstrap that is not enumerated
+RANGE = 4  # seeds up to which the interval is the range of the values
 EXACT = 8  # seeds up to which the bootstrap distribution is enumerated rather than sampled
-MOST = 1000  # seeds beyond which a question counts as out of reach
 
 
 def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float]:
@@ -85,36 +84,24 @@ def _resamples(n: int) -> tuple[np.ndarray, np.ndarray]:
     return counts, np.array(ways) / float(n) ** n
 
 
-def detectable(differences: Sequence[float], tail: float = TAIL, power: float = POWER) -> float:
-    """Smallest true effect that this many seeds with this spread would find with the given power.
+def detectable(
+    differences: Sequence[float], tail: float = TAIL, power: float = POWER, n: int | None = None
+) -> float:
+    """Smallest true effect that so many seeds with this spread would find with the given power.
 
-    For a one-sided paired t test at level `tail`, by the noncentral t distribution; nan below two seeds.
+    n: how many seeds; default: as many as there are differences. For a one-sided paired t test at level
+    `tail`, by the noncentral t distribution; nan below two differences.
     """
     x = np.asarray(differences, dtype=float)
     if x.size < 2:
         return math.nan
-    return float(_reach(x.size, x.size, tail, power)[0] * x.std(ddof=1))
-
-
-def seeds_needed(
-    differences: Sequence[float], distance: float, tail: float = TAIL, power: float = POWER
-) -> int | None:
-    """Fewest seeds (at least 5) that would separate the mean from a boundary `distance` away, at this spread.
-
-    None where that is unknown: below two seeds, at no distance at all, or at more than 1000 seeds.
-    """
-    x = np.asarray(differences, dtype=float)
-    if x.size < 2 or not distance > 0:
-        return None
-    fits = np.flatnonzero(_reach(ENOUGH, MOST, tail, power) * x.std(ddof=1) <= distance)
-    return ENOUGH + int(fits[0]) if fits.size else None
+    return float(_reach(n or x.size, tail, power) * x.std(ddof=1))
 
 
 @cache
-def _reach(least: int, most: int, tail: float, power: float) -> np.ndarray:
-    """Detectable effect with n = least .. most seeds, in standard deviations of the differences."""
-    n = np.arange(least, most + 1)
-    return special.nctdtrinc(n - 1.0, 1 - power, stats.t.isf(tail, n - 1)) / np.sqrt(n)
+def _reach(n: int, tail: float, power: float) -> float:
+    """Detectable effect with n seeds, in standard deviations of the differences."""
+    return float(special.nctdtrinc(n - 1.0, 1 - power, stats.t.isf(tail, n - 1)) / math.sqrt(n))
 
 
 def iqm(values: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:

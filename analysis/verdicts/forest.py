@@ -13,6 +13,8 @@ VERDICT_COLOURS = {
     "reproduced": "#00704a",
     "supported so far": "#00704a",
     "inconclusive": "#6b6b6b",
+    "direction only": "#8a6100",
+    "no difference": "#2f5d8a",
     "opposed so far": "#b3400b",
     "contradicted": "#b3400b",
     "not tested": "#6b6b6b",

@@ -8,7 +8,7 @@ at most as large where `against` did not. Pairs keeps both facts, because no ver
 side. Where neither reached it nothing is known, and the seed is left out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -18,9 +18,6 @@ import pandas as pd
 
 from analysis.numbers.reach import budget_of
 from analysis.numbers.table import measured
-
-STILL = 1e-6  # largest |importance ratio - 1| that counts as no departure from 1
-DEPARTURE = "max/ratio_deviation"
 
 
 @dataclass(frozen=True)
@@ -34,17 +31,14 @@ class Pairs:
     notes: tuple[str, ...] = ()
 
 
-def pairs(claim: dict[str, Any], table: pd.DataFrame, scale: str, seeds: Iterable[int]) -> Pairs:
-    """The differences of a claim, from the final numbers of the arms and seeds that were asked for."""
+def pairs(claim: Mapping[str, Any], table: pd.DataFrame, scale: str, seeds: Iterable[int]) -> Pairs:
+    """The differences of a claim, or of a gate, from the final numbers of the seeds that were asked for."""
     if scale not in claim.get("scales", [scale]):
         return Pairs(notes=(f"claimed at scale {', '.join(claim['scales'])} only",))
     sides = [(claim["of"], claim["metric"])]
     if claim.get("against"):
         sides.append((claim["against"], claim.get("against_metric", claim["metric"])))
     reason = next((why for at, metric in sides if (why := _absent(table, at, metric))), "")
-    if not reason and claim.get("needs") == "ratio":
-        arms = dict.fromkeys(at.partition("/")[0] for at, _ in sides)
-        reason = next((why for arm in arms if (why := _still(table, arm))), "")
     if reason:
         return Pairs(notes=(reason,))
     return _subtract(table, sides, list(seeds))
@@ -60,6 +54,7 @@ def _subtract(table: pd.DataFrame, sides: list[tuple[str, str]], seeds: list[int
         against = of.assign(value=0.0, source="", late=False)
     columns = {"d": of.value - against.value, "source": of.source + " " + against.source}
     frame = pd.DataFrame(columns).dropna()
+    frame = frame[frame.index.isin(seeds)]
     frame["late"], frame["rival_late"] = of.late.reindex(frame.index), against.late.reindex(frame.index)
     missing = [seed for seed in seeds if seed not in frame.index]
     notes = [f"no number for seed {_list(missing)}"] if missing else []
@@ -105,17 +100,6 @@ def _absent(table: pd.DataFrame, at: str, metric: str) -> str:
     there = table.metric[(table.arm == arm) & (table.node == node) & table.step.isna()].unique()
     near = get_close_matches(metric, list(there), n=1, cutoff=0.5)
     return f"no {metric} at {at}" + (f"; nearest: {near[0]}" if near else "")
-
-
-def _still(table: pd.DataFrame, arm: str) -> str:
-    """Why a claim about importance ratios cannot be judged by this arm, or empty."""
-    rows = table[(table.arm == arm) & (table.metric == DEPARTURE) & table.step.isna()].dropna(subset="value")
-    if not len(rows):
-        return f"arm {arm} has no {DEPARTURE}: nothing says that its importance ratio ever left 1"
-    largest = rows.groupby("seed").value.max().min()
-    if largest < STILL:
-        return f"the importance ratio of arm {arm} never left 1 ({DEPARTURE} = {largest:g})"
-    return ""
 
 
 def _list(seeds: Iterable[Any]) -> str:

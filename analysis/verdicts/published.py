@@ -81,7 +81,8 @@ def _between(
     if not len(row):
         return NOTHING, f"no {what}"
     value, low, high = (float(row[column].iloc[0]) for column in columns)
-    return Mean(value, low, high, len(run.seeds), "seeds"), what
+    seeds = min(len(run.seeds_of(entry[side].partition("/")[0])) for side in ("of", "against"))
+    return Mean(value, low, high, seeds, "seeds"), what
 
 
 def _names(run: Run, numbers: pd.DataFrame) -> dict[Any, str]:

@@ -1,29 +1,38 @@
 """The README of the published records: a row each, from the recipes and the records on disk alone."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from analysis.verdicts import claims, summary
+from recipes.spec.looks import LOOKS
 from recipes.spec.recipe import Recipe
 
 HEAD = """# Published records
 
 What came of each recipe that was run for the record. Written by `python -m analysis.publish`, never by hand.
 
+Claims are judged at 8, 16 and 32 seeds. The primary claims, the smallest effects that matter and the gates of
+these records were written down after their runs, by what each paper puts first and one convention for all
+recipes; seeds on which dials had been chosen are left out (`dials.csv`). All can be judged anew, without any
+run, by `python -m analysis.publish --rejudge`.
+
 A record's folder, `<recipe>-<scale>`, holds the tables of its report as CSV, among them `claims.csv` (every
-verdict, with the difference of each seed), `published.csv` (the paper's numbers beside ours) and
+verdict, with the difference of each seed), `looks.csv` (what was known at each look), `collapses.csv` (runs
+that ended worse than they began), `published.csv` (the paper's numbers beside ours) and
 `objectives.csv` (the loss that each arm minimised); `numbers.csv`, the final numbers of every arm and seed;
 and `runs.csv`, the commit, versions, hardware, time and tokens of every stage. That commit holds the recipe
 as it was run.
 
 """
-COLUMNS = ("recipe", "paper", "what it shows", "verdicts", "seeds", "record")
+COLUMNS = ("recipe", "paper", "what it shows", "verdicts", "judged at", "record")
 TAIL = """
-Beside the records: `conformance.csv`, every loss and advantage held to its paper's equation; `grpo_speed.csv`
-and `grid_speed.csv`, the speed of our trainers against plain TRL.
+Beside the records: `conformance.csv`, every loss and advantage held to its paper's equation;
+`decision_rule.csv`, how often the rule behind the verdicts is wrong and what it finds, in % of families of
+claims, simulated by `python -m analysis.verdicts.simulation`; `grpo_speed.csv` and `grid_speed.csv`, the
+speed of our trainers against plain TRL.
 """
 
 
@@ -36,15 +45,24 @@ def readme(folder: Path, recipes: Mapping[str, Recipe]) -> str:
 
 def _row(record: Path, recipes: Mapping[str, Recipe]) -> tuple[str, ...]:
     name = record.name.rpartition("-")[0]
-    spec = recipes[name].spec
+    spec, verdicts = recipes[name].spec, claims.read(record / "claims.csv")
     return (
         f"[`{name}`](../../recipes/{name}.yaml)",
         f"[{_cell(spec['title'])}]({spec['url']})",
         _cell(first_sentence(spec.get("expected", ""))),
-        summary.counts(claims.read(record / "claims.csv")),
-        str(seeds(pd.read_csv(record / "runs.csv"))),
+        summary.counts(verdicts),
+        judged_at(verdicts) or f"{seeds(pd.read_csv(record / 'runs.csv'))} seeds",
         f"[{record.name}]({record.name})",
     )
+
+
+def judged_at(verdicts: Sequence[claims.Verdict]) -> str:
+    """The planned look that a record has come to; empty where it has no claims."""
+    if not verdicts:
+        return ""
+    seeds = verdicts[0].asked
+    passed = [look for look in LOOKS if look <= seeds]
+    return f"look {len(passed)} ({seeds} seeds)" if passed else f"{seeds} of {LOOKS[0]} seeds: no look yet"
 
 
 def first_sentence(text: str) -> str:

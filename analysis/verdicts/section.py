@@ -13,19 +13,25 @@ from analysis.page.figures import Plan
 from analysis.page.section import Contents, Made
 from analysis.page.tables import Table, cells, read_text
 from analysis.results import uncertainty
-from analysis.verdicts import claims, claims_table, forest
+from analysis.verdicts import claims, claims_table, collapse, dials, forest
+from analysis.verdicts.judge import judge_run
 from analysis.verdicts.published import beside
 
 NAME = "verdicts"
-TABLES = ("claims", "published")
+TABLES = ("claims", "looks", "collapses", "dials", "published")
 
 
 def contents(run: Run, table: pd.DataFrame, made: Made) -> Contents:
     numbers = final(table)
-    verdicts = claims.judge_all(run.spec.get("claims", []), numbers, run.scale, run.seeds)
+    history = judge_run(run, numbers)
+    verdicts, looks, rates = history[-1], claims_table.looks(history), collapse.rates(run, numbers)
+    metrics = {verdict.id: verdict.metric for verdict in verdicts}
     return Contents(
         tables=[
             Table("claims", "Verdicts", claims.frame(verdicts), claims_table.verdicts_shown(verdicts)),
+            Table("looks", "Looks taken", looks, claims_table.looks_shown(looks, metrics)),
+            Table("collapses", "Runs that collapsed", rates, collapse.rates_shown(rates)),
+            Table("dials", "How the dials were chosen", dials.dials(run)),
             Table("published", "Published numbers beside ours", beside(run, numbers, made)),
         ],
         figures=[
@@ -46,15 +52,22 @@ class Page:
     tally: dict[str, int]  # verdict -> how many claims got it
     coverage: str  # how often intervals are right
     scope: str  # what they cannot say
+    looks: dict[str, Any]
+    collapses: dict[str, Any]
+    dials: dict[str, Any]
     published: dict[str, Any]
 
 
 def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
     verdicts = claims.read(folder / "claims.csv")
+    metrics = {verdict.id: verdict.metric for verdict in verdicts}
     return Page(
         verdicts=verdicts,
         tally=claims.tally(verdicts),
         coverage=uncertainty.coverage(len(run.seeds)),
         scope=uncertainty.scope(run),
+        looks=cells(claims_table.looks_shown(pd.read_csv(folder / "looks.csv"), metrics)),
+        collapses=cells(collapse.rates_shown(pd.read_csv(folder / "collapses.csv"))),
+        dials=cells(dials.dials(run)),
         published=cells(read_text(folder / "published.csv")),
     )

@@ -1,5 +1,6 @@
 """What a report says first: the head of the page, and the five lines of summary.txt."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,8 +10,8 @@ from analysis.numbers import tasks
 from analysis.numbers.means import DASH, Mean, average, number, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
-from analysis.statistics.intervals import ENOUGH
 from analysis.verdicts import claims
+from recipes.spec.looks import LOOKS
 
 ARROW = " \N{RIGHTWARDS ARROW} "
 
@@ -47,6 +48,13 @@ def title(run: Run) -> str:
     return " ".join(run.spec["title"].split())
 
 
+def stopped(run: Run) -> str:
+    """` (stopped once decided: 2 at 8 seeds, 1 at 16 seeds)`, of arms; empty where each has every seed."""
+    counts = Counter(sorted(run.stopped.values()))
+    parts = [f"{arms} at {plural(seeds, 'seed')}" for seeds, arms in counts.items()]
+    return f" (stopped once decided: {', '.join(parts)})" if parts else ""
+
+
 @dataclass(frozen=True)
 class Head:
     """What stands above the sections of the page: what became of the first arm."""
@@ -72,10 +80,12 @@ def head(run: Run, numbers: pd.DataFrame) -> Head:
 def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> list[str]:
     """Exactly five lines: what was run, accuracy or gold, length, verdicts of each kind, the foremost."""
     task, arm = tasks.headline(run), run.arms[0]
-    size = f"{run.scale} scale, {plural(len(run.seeds), 'seed')}, {plural(len(run.arms), 'arm')}"
+    size = (
+        f"{run.scale} scale, {plural(len(run.seeds), 'seed')}, {plural(len(run.arms), 'arm')}{stopped(run)}"
+    )
     accuracy = change(run, table, f"{task}/accuracy").text()
     length = change(run, table, f"{task}/length").text()
-    few = f" (a decision takes {ENOUGH} seeds)" if verdicts and len(run.seeds) < ENOUGH else ""
+    few = f" (a decision takes {LOOKS[0]} seeds)" if verdicts and len(run.seeds) < LOOKS[0] else ""
     where = f"on {task}, {arm}, {ARROW.join(run.ends)}" if task else "(no model is evaluated)"
     quality = f"Accuracy {where}: {accuracy}"
     if tasks.measure(table, task) == "gold":

@@ -120,11 +120,15 @@ class Graph:
 
     def grid(self, recipe: str, scale: str, arms: list[str], seeds: list[int]) -> list[Node]:
         """Every distinct owner node of these arms and seeds, with all it needs, upstream first."""
+        return self.ragged(recipe, scale, dict.fromkeys(arms, seeds))
+
+    def ragged(self, recipe: str, scale: str, seeds: Mapping[str, Iterable[int]]) -> list[Node]:
+        """The grid of arms that have each its own seeds."""
         spec = self.recipes[recipe]
         return self.with_upstream(
             self.owner(Node(recipe, scale, arm, seed, name, kind))
-            for arm in arms
-            for seed in seeds
+            for arm, own in seeds.items()
+            for seed in own
             for kind, names in (("stage", spec.stages(scale, arm)), ("eval", spec.checkpoints(scale, arm)))
             for name in names
         )

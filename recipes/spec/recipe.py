@@ -6,6 +6,7 @@ from typing import Any
 
 GROUPED = ("claims", "published")  # sections of the file whose rows may stand in groups of one list of scales
 REPORTS = ("report", "quickstart")  # of all arms and seeds; of the recipe's quickstart alone
+DIAL_SEEDS = 1000  # from this seed on dials are chosen; judged seeds are below
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Recipe:
     def checkpoints(self, scale: str, arm: str) -> list[str]:
         """Names of the checkpoints the arm has evaluated at the scale."""
         return list(self.overlaid(scale, arm, "evals").get("checkpoints", {}))
+
+    @property
+    def dial_seeds(self) -> set[int]:
+        """The seeds on which the recipe's dials were chosen, as its `dials` say: none of them is judged."""
+        return {seed for dial in self.spec.get("dials", []) for seed in dial["seeds"]}
 
     def selection(self, scale: str, report: str, seeds: int | None) -> tuple[list[str], list[int]]:
         """Arms and seeds of a report: all of them, or for `quickstart` those the recipe names.

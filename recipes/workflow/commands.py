@@ -30,4 +30,12 @@ ANALYSE = (
     f"python -m analysis.analyse {REPORT_OPTIONS} --out {REPORT.replace('{', '{wildcards.')} 2> {{log}}"
     " && echo {params.judged} > {params.record}"
 )
+LOOK = (
+    "python -m analysis.look --recipe {wildcards.recipe} --scale {wildcards.scale} --seeds {wildcards.look}"
+    " --out {output} 2> {log} && echo {params.judged} > {params.record}"
+)
+BENCHMARKS = (
+    "(python tests/benchmarks/grpo_speed.py --out {output.stage}"
+    " && python tests/benchmarks/grid_speed.py --cores {threads} --out {output.grid}) 2> {log}"
+)
 WRITE_REPORT = f"python -m analysis.report {REPORT_OPTIONS} --out {{output}} 2> {{log}}"

@@ -1,14 +1,14 @@
 """What the Snakefile's rules ask of a job's wildcards `w`: recipe, scale, arm, seed, stage or checkpoint."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from recipes.spec.graph import Graph, Node
-from recipes.workflow import stale
+from recipes.spec.looks import AUTO, LOOKS, Look, claims_at, path
+from recipes.workflow import looks, stale
 from recipes.workflow.outputs import Report
 from recipes.workflow.targets import Choice, at_scale
 
@@ -21,21 +21,42 @@ MEMORY_OF_A_GPU = 64_000  # MB
 class Jobs:
     graph: Graph
     choice: Choice
+    checkpoints: Any = None  # Snakemake's: of the rule `look`
 
     def nodes(self, requested: Iterable[Report | Node]) -> list[Node]:
         """The nodes requested or shown by a requested report, and all they need, upstream first."""
         nodes = []
         for one in requested:
-            nodes += [one] if isinstance(one, Node) else self.grid(one)
+            nodes += [one] if isinstance(one, Node) else self.grid(one, self._holding(one))
+        return self.graph.with_upstream(nodes)
+
+    def later(self, requested: Iterable[Report | Node]) -> list[Node]:
+        """All that looks may yet ask for, and all that is needed for it."""
+        nodes = []
+        for one in requested:
+            if isinstance(one, Report) and self.goes_by_looks(one):
+                arms, seeds = self.graph.recipes[one.recipe].selection(one.scale, one.report, LOOKS[-1])
+                nodes += self.graph.grid(one.recipe, one.scale, arms, seeds)
         return self.graph.with_upstream(nodes)
 
     def judgements(self, requested: Iterable[Report | Node]) -> dict[Path, str]:
-        """The table of each requested report -> the hash of what it is to be judged from."""
-        return {one.table: self._judged(one) for one in requested if isinstance(one, Report)}
+        """The table of each requested report, and its looks -> the hash of what it is to be judged from."""
+        reports = [one for one in requested if isinstance(one, Report)]
+        hashes = {one.table: self._judged(one, self._holding(one)) for one in reports}
+        for one in filter(self.goes_by_looks, reports):
+            hashes |= looks.judgements(self.graph, one.recipe, one.scale)
+        return hashes
 
-    def grid(self, report: Report) -> list[Node]:
-        """The nodes that a report shows, and all they need."""
+    def goes_by_looks(self, report: Report) -> bool:
+        """Whether looks say how many seeds an arm has: for the quickstart its few arms decide too little."""
+        told = self.choice.auto and report.report == "report"
+        return told and bool(claims_at(self.graph.recipes[report.recipe], report.scale))
+
+    def grid(self, report: Report, taken: Sequence[Look] = ()) -> list[Node]:
+        """The nodes that a report shows, and all they need; by looks, what is known after those taken."""
         recipe, scale = report.recipe, report.scale
+        if self.goes_by_looks(report):
+            return looks.nodes(self.graph, recipe, scale, taken)
         arms, seeds = self.graph.recipes[recipe].selection(scale, report.report, self.choice.seeds)
         return self.graph.grid(recipe, scale, arms, seeds)
 
@@ -86,7 +107,7 @@ class Jobs:
         inputs = self.graph.inputs(self.node(w))
         return _options({role: node for role, node in inputs.items() if role != "model"})
 
-    def checkpoints(self, w: Any) -> str:
+    def checkpoint(self, w: Any) -> str:
         """Folder of a stage's resumable state and its product, named by all that shapes them."""
         return f"{self.node(w).folder.removeprefix('results/')}/{self.lineage(w)[:12]}"
 
@@ -96,6 +117,31 @@ class Jobs:
     def record(self, w: Any) -> str:
         """The file that notes the lineage once the job is done."""
         return str(stale.record(self.node(w).sentinel))
+
+    def of_training(self) -> dict[str, Callable[[Any], Any]]:
+        """The parameters of the command that trains."""
+        return {
+            "kind": self.kind,
+            "config": self.config,
+            "inputs": self.inputs,
+            "lineage": self.lineage,
+            "record": self.record,
+            # Resumable state is no output: Snakemake deletes outputs before a job.
+            "checkpoints": self.checkpoint,
+            # Bits depend on how many threads share a sum: the recipe's number, whatever --cores says.
+            "threads": self.threads,
+        }
+
+    def of_evaluation(self) -> dict[str, Callable[..., Any]]:
+        """The parameters of the command that evaluates."""
+        return {
+            "config": self.config,
+            "model": self.model,
+            # A function of `input` is not compared with that of the last run; the lineage says the same.
+            "judges": lambda w, input: self.judges(w),
+            "lineage": self.lineage,
+            "record": self.record,
+        }
 
     def threads(self, w: Any) -> int:
         return self.graph.config(self.node(w)).get("threads", 1)
@@ -115,31 +161,83 @@ class Jobs:
     def minutes(self, w: Any) -> int:
         return self.graph.resources(self.node(w)).get("runtime", MINUTES)
 
+    # of the rule look
+
+    def looked_at(self, w: Any) -> list[str]:
+        """Sentinels of all that a look judges, the looks before it, and the marker of a stale one.
+
+        Of a look that is not there the report's marker: where the report is there, made from fixed seeds or
+        from another look, Snakemake would not miss the look.
+        """
+        taken, file = self._before(w), _look(w)
+        nodes = looks.nodes(self.graph, w.recipe, w.scale, taken)
+        marked = file if file.exists() else Report(w.recipe, w.scale, "report").table
+        return [*_files(nodes, taken, w), *stale.markers(marked)]
+
+    def of_look(self) -> dict[str, Callable[[Any], str]]:
+        """The parameters of the command that looks."""
+        return {"judged": self._look_judged, "record": lambda w: str(stale.record(_look(w)))}
+
+    def _look_judged(self, w: Any) -> str:
+        return looks.judged(self.graph, w.recipe, w.scale, self._before(w))
+
+    def _before(self, w: Any) -> list[Look]:
+        return looks.ask(self.checkpoints, w.recipe, w.scale, int(w.look))
+
     # of the rules analyse and report
 
     def members(self, w: Any) -> list[str]:
-        """Sentinels of all that a report shows, and the marker by which a stale one is made again."""
+        """Sentinels of all that a report shows, its looks, and the marker of a stale one."""
         report = Report(w.recipe, w.scale, w.report)
-        return [*(node.sentinel for node in self.grid(report)), *stale.markers(report.table)]
+        taken = self._taken(report)
+        return [*_files(self.grid(report, taken), taken, w), *stale.markers(report.table)]
 
     def page_marker(self, w: Any) -> list[str]:
         """The marker by which a page is made again whose tables are gone."""
         return stale.markers(Report(w.recipe, w.scale, w.report).page)
 
-    def seeds(self, w: Any) -> int:
+    def of_analysis(self) -> dict[str, Callable[[Any], Any]]:
+        """The parameters of the command that analyses."""
+        return {"judged": self.judged, "record": self.judged_record, "seeds": self.seeds}
+
+    def seeds(self, w: Any) -> int | str:
+        if self.goes_by_looks(Report(w.recipe, w.scale, w.report)):
+            return AUTO
         return len(self.graph.recipes[w.recipe].selection(w.scale, w.report, self.choice.seeds)[1])
 
     def judged(self, w: Any) -> str:
-        return self._judged(Report(w.recipe, w.scale, w.report))
+        report = Report(w.recipe, w.scale, w.report)
+        return self._judged(report, self._taken(report))
 
     def judged_record(self, w: Any) -> str:
         return str(stale.record(Report(w.recipe, w.scale, w.report).table))
 
-    def _judged(self, report: Report) -> str:
-        """A hash of what a report is made from: the recipe's text, and the lineages of what it shows."""
-        lineages = [self.graph.lineage(node) for node in self.grid(report)]
-        content = [self.graph.recipes[report.recipe].spec, lineages]
-        return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    def _judged(self, report: Report, taken: Sequence[Look]) -> str:
+        if self.goes_by_looks(report):
+            return looks.judged(self.graph, report.recipe, report.scale, taken)
+        return stale.judged(self.graph, report.recipe, self.grid(report))
+
+    def _taken(self, report: Report) -> list[Look]:
+        """All looks of a report, from Snakemake: see looks.ask."""
+        by_looks = self.goes_by_looks(report)
+        return looks.ask(self.checkpoints, report.recipe, report.scale) if by_looks else []
+
+    def _holding(self, report: Report) -> list[Look]:
+        """The looks of a report that are on disk and hold, before Snakemake plans anything."""
+        by_looks = self.goes_by_looks(report)
+        return looks.holding(self.graph, report.recipe, report.scale) if by_looks else []
+
+
+def _look(w: Any) -> Path:
+    return path(w.recipe, w.scale, int(w.look))
+
+
+def _files(nodes: Iterable[Node], taken: Iterable[Look], w: Any) -> list[str]:
+    """Sentinels of the nodes, and the files of the looks."""
+    return [
+        *(node.sentinel for node in nodes),
+        *(str(path(w.recipe, w.scale, look.seeds)) for look in taken),
+    ]
 
 
 def _options(inputs: dict[str, Node]) -> str:

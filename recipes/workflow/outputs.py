@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recipes.spec.graph import RUN
+from recipes.spec.looks import LOOKS
 from recipes.spec.recipe import REPORTS
 from recipes.spec.schema import pattern
 
@@ -25,7 +26,7 @@ REPORT_FILES = {
 BENCHMARKS = {"stage": "results/benchmarks/grpo_speed.csv", "grid": "results/benchmarks/grid_speed.csv"}
 WILDCARDS = {name: pattern("identifier") for name in ("recipe", "stage", "checkpoint")}
 WILDCARDS |= {name: pattern("name") for name in ("scale", "arm")}
-WILDCARDS |= {"seed": r"\d+", "report": "|".join(REPORTS)}
+WILDCARDS |= {"seed": r"\d+", "report": "|".join(REPORTS), "look": "|".join(map(str, LOOKS))}
 
 
 class Report(NamedTuple):

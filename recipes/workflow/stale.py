@@ -10,10 +10,11 @@ lost, or left behind on another machine.
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from time import time_ns
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from recipes.errors import UserError
 from recipes.runtime import files, sentinel
@@ -40,10 +41,16 @@ def record(result: str | Path) -> Path:
     return Path(result).with_suffix(".lineage")
 
 
+def judged(graph: Graph, recipe: str, nodes: Iterable[Node], *rest: Any) -> str:
+    """A hash of what is judged: the recipe's text, the lineages of these nodes, and the rest."""
+    content = [graph.recipes[recipe].spec, [graph.lineage(node) for node in nodes], *rest]
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
 def outdated(graph: Graph, node: Node) -> str | None:
     """Why the node's result is not the recipe's any more; None where it is, or where there is none."""
     path = Path(node.sentinel)
-    return _unlike(path, graph.lineage(node)) if path.exists() else None
+    return unlike(path, graph.lineage(node)) if path.exists() else None
 
 
 def waits_for(graph: Graph, node: Node) -> dict[str, Node]:
@@ -55,7 +62,7 @@ def waits_for(graph: Graph, node: Node) -> dict[str, Node]:
     return {role: source for role, source in sources.items() if not _repeated(graph, source)}
 
 
-def _unlike(result: Path, made_from: str) -> str | None:
+def unlike(result: Path, made_from: str) -> str | None:
     """Why the result is not known to be made from this; None where its record says it is."""
     path = record(result)
     if not path.exists():
@@ -67,11 +74,17 @@ def _unlike(result: Path, made_from: str) -> str | None:
 def _repeated(graph: Graph, node: Node) -> bool:
     """Whether the node is to be made once more, from what it was made from before."""
     path = Path(node.sentinel)
-    unchanged = _unlike(path, graph.lineage(node)) is None
+    unchanged = unlike(path, graph.lineage(node)) is None
     return (not path.exists() or marker(path).exists()) and unchanged
 
 
-def prepare(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str], running: bool) -> TextIO | None:
+def prepare(
+    graph: Graph,
+    nodes: Sequence[Node],
+    reports: Mapping[Path, str],
+    running: bool,
+    later: Sequence[Node] = (),
+) -> TextIO | None:
     """Mark what no longer holds, with a line for each on stderr; if jobs will run, return the held lock.
 
     Where another process holds the lock: UserError if jobs will run; a dry-run or a summary changes nothing.
@@ -82,7 +95,7 @@ def prepare(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str], ru
         if running:
             raise
         return None
-    for line in mark(graph, nodes, reports):
+    for line in mark(graph, nodes, reports, later):
         print(line, file=sys.stderr)
     if running:
         return lock
@@ -90,22 +103,25 @@ def prepare(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str], ru
     return None
 
 
-def mark(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str]) -> list[str]:
+def mark(
+    graph: Graph, nodes: Sequence[Node], reports: Mapping[Path, str], later: Sequence[Node] = ()
+) -> list[str]:
     """Write or remove the marker of each result; a line for each that will be made again.
 
-    `reports`: table of a report -> the hash of what it is to be judged from. A page whose tables are gone, as
-    after an analysis that failed, is made again too: Snakemake alone takes a newer page to be up to date.
+    `reports`: table of a report, or a look -> the hash of what it is to be judged from. A page whose tables
+    are gone, as after an analysis that failed, is made again too: Snakemake alone takes a newer page to be up
+    to date. `later`: nodes that jobs may yet ask for; nothing is said of them.
     """
     checked = _read_checked()
     reasons: dict[Path, str | None] = {}
-    for node in nodes:
+    for node in (*nodes, *later):
         path = Path(node.sentinel)
         reasons[path] = outdated(graph, node)
         if path.exists() and reasons[path] is None:
             reasons[path] = damaged(path, checked) if node.kind == "stage" else remeasure(graph, node)
     files.write_json(CHECKED, checked)
     for path, judged in reports.items():
-        reasons[path] = _unlike(path, judged) if path.exists() else None
+        reasons[path] = unlike(path, judged) if path.exists() else None
         page = path.parent.with_suffix(".html")
         reasons[page] = "its tables are gone" if page.exists() and not path.exists() else None
     for path, reason in reasons.items():
@@ -114,7 +130,9 @@ def mark(graph: Graph, nodes: Iterable[Node], reports: Mapping[Path, str]) -> li
         else:
             # Snakemake compares small inputs by content, so each marker is unlike those before it.
             marker(path).write_text(f"{reason}\n{time_ns()}\n", encoding="utf-8")
-    return [f"{path}: {reason}; redoing it" for path, reason in reasons.items() if reason]
+    silent = {Path(node.sentinel) for node in later} - {Path(node.sentinel) for node in nodes}
+    told = {path: reason for path, reason in reasons.items() if reason and path not in silent}
+    return [f"{path}: {reason}; redoing it" for path, reason in told.items()]
 
 
 def damaged(path: Path, checked: dict[str, dict]) -> str | None:

@@ -15,7 +15,9 @@ from recipes.workflow.jobs import Jobs
 from recipes.workflow.outputs import Report
 
 
-def start(config: Mapping[str, Any], quickstart: str, is_main_process: bool) -> tuple[Jobs, TextIO | None]:
+def start(
+    config: Mapping[str, Any], quickstart: str, is_main_process: bool, checkpoints: Any
+) -> tuple[Jobs, TextIO | None]:
     """The jobs of all recipes; and, where jobs will run, the lock that keeps other runs out of the folder.
 
     The main process also checks the command line and marks the results that no longer hold. A mistake ends
@@ -23,7 +25,7 @@ def start(config: Mapping[str, Any], quickstart: str, is_main_process: bool) -> 
     """
     try:
         recipes, broken = load_sound()
-        jobs = Jobs(Graph(recipes), targets.choice(recipes, config))
+        jobs = Jobs(Graph(recipes), targets.choice(recipes, config), checkpoints)
         return jobs, _prepare(jobs, broken, quickstart) if is_main_process else None
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -37,7 +39,8 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
         print(f"warning: {mistake}; this recipe is left out", file=sys.stderr)
     requested = targets.requested(jobs.graph, jobs.choice, arguments, quickstart)
     runs_jobs = targets.runs_jobs(arguments)
-    lock = stale.prepare(jobs.graph, jobs.nodes(requested), jobs.judgements(requested), runs_jobs)
+    nodes, judgements = jobs.nodes(requested), jobs.judgements(requested)
+    lock = stale.prepare(jobs.graph, nodes, judgements, runs_jobs, jobs.later(requested))
     if arguments and runs_jobs:
         logger.addFilter(ShowUnchanged([one.page for one in requested if isinstance(one, Report)]))
     return lock

@@ -11,6 +11,7 @@ from typing import Any
 from recipes.errors import UserError, nearest
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import INNER, TARGETS
+from recipes.spec.looks import AUTO, LOOKS
 from recipes.spec.recipe import REPORTS, Recipe
 from recipes.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES, Report
 from snakemake_logger_plugin_encore import is_snakemake
@@ -26,6 +27,7 @@ class Choice:
 
     scale: str
     seeds: int | None  # None: as many as the recipe says
+    auto: bool = False  # from look to look, where the recipe claims anything
 
 
 def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
@@ -37,8 +39,10 @@ def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
     scales = sorted({scale for recipe in recipes.values() for scale in recipe.spec["scales"]})
     if recipes and scale not in scales:
         raise UserError(f'--config scale: unknown scale "{scale}"{nearest(scale, scales)}')
+    if seeds == AUTO:
+        return Choice(scale, None, auto=True)
     if seeds is not None and (isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1):
-        raise UserError(f"--config seeds: expected a whole number of at least 1, got {seeds}")
+        raise UserError(f"--config seeds: expected a whole number of at least 1 or {AUTO}, got {seeds}")
     return Choice(scale, seeds)
 
 
@@ -138,7 +142,7 @@ def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
         what = "checkpoint" if evaluates else "stage"
         raise UserError(f'{target}: unknown {what} "{node.name}"{nearest(node.name, names)}')
     _check_file(target, target.rpartition("/")[2], EVAL_FILES if evaluates else STAGE_FILES, node.name)
-    _, seeds = recipe.selection(node.scale, "report", chosen.seeds)
+    _, seeds = recipe.selection(node.scale, "report", LOOKS[-1] if chosen.auto else chosen.seeds)
     pinned = graph.owner(replace(node, seed=seeds[0]))  # its seed may be none of the run's
     if node.seed not in seeds and node != pinned:
         raise UserError(f"{target}: seeds are {seeds[0]} to {seeds[-1]}; ask for more with --config seeds=N")

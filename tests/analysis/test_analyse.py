@@ -31,7 +31,7 @@ def test_a_second_run_gives_the_same_bytes(quick, quick_out, tmp_path, monkeypat
 
 def test_everything_promised_is_written(quick_out):
     names = set(digests(quick_out))
-    always = {"arms", "claims", "published", "health", "cost", "objectives"}
+    always = {"arms", "claims", "looks", "collapses", "dials", "published", "health", "cost", "objectives"}
     assert always == {name for section in SECTIONS for name in section.TABLES} - set(preferences.TABLES)
     for table in always:
         assert {f"{table}.csv", f"{table}.md", f"{table}.tex", f"{table}.html"} <= names
@@ -50,7 +50,7 @@ def test_summary_is_five_lines_with_the_key_numbers(quick_out):
     assert lines[0].endswith("cpu scale, 2 seeds, 1 arm")
     assert "0.190 [0.179, 0.200] \N{RIGHTWARDS ARROW} 0.7" in lines[1]
     assert lines[2].startswith("Response length in tokens: 21.0")
-    assert "3 not tested (a decision takes 5 seeds)" in lines[3]
+    assert "3 not tested (a decision takes 8 seeds)" in lines[3]
     assert lines[4].startswith("rl-lifts-accuracy supported so far (d = 0.6")
 
 
@@ -70,6 +70,6 @@ def test_svg_is_well_formed_and_keeps_its_labels(quick_out):
 def test_a_run_without_artefacts_still_reports(run, tmp_path):
     empty = Run(run.graph, run.name, run.scale, run.arms, run.seeds, tmp_path)
     lines = analyse.analyse(empty, tmp_path / "out")
-    assert lines[3] == "Published claims: 6 not tested (a decision takes 5 seeds)"
+    assert lines[3] == "Published claims: 6 not tested (a decision takes 8 seeds)"
     assert lines[4] == "No claim could be tested."
     assert json.loads((tmp_path / "out/figures/index.json").read_text()) == []

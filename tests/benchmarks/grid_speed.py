@@ -66,7 +66,7 @@ def grid(recipes: dict[str, Recipe], recipe: str, arms: list[str], seeds: int) -
     """The runs of the grid: one of each arm and seed, of the stage that checkpoint `after` comes from."""
     runs = []
     for arm in arms or recipes[recipe].arms("cpu"):
-        for seed in range(seeds):
+        for seed in recipes[recipe].selection("cpu", "report", seeds)[1]:
             evaluated = Node(recipe, "cpu", arm, seed, "after", "eval")
             stage = Graph(recipes).inputs(evaluated)["model"]
             config = Graph(recipes).config(stage)

@@ -31,14 +31,16 @@ class Project:
     def command(self, *arguments: str) -> list[str]:
         return [str(Path(sys.executable).with_name("snakemake")), "--cores", "2", *arguments]
 
-    def snakemake(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def snakemake(
+        self, *arguments: str, timeout: float = 120, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             self.command(*arguments),
             cwd=self.folder,
             env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"} | environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=timeout,
             check=False,
         )
 
@@ -50,7 +52,10 @@ class Project:
         return sorted(line.split()[0] for line in (self.folder / "jobs.txt").read_text().splitlines())
 
     def edit(self, recipe: str, old: str, new: str) -> None:
-        path = self.folder / "recipes" / f"{recipe}.yaml"
+        self.edit_file(f"recipes/{recipe}.yaml", old, new)
+
+    def edit_file(self, name: str, old: str, new: str) -> None:
+        path = self.folder / name
         text = path.read_text()
         assert old in text
         path.write_text(text.replace(old, new))

@@ -59,8 +59,11 @@ def test_ways_to_start_snakemake(monkeypatch):
     [
         ({"scael": "cpu"}, '--config scael: unknown key; did you mean "scale"?'),
         ({"scale": "cqu"}, '--config scale: unknown scale "cqu"; did you mean "cpu"?'),
-        ({"seeds": "none"}, "--config seeds: expected a whole number of at least 1, got none"),
-        ({"seeds": 0}, "--config seeds: expected a whole number of at least 1, got 0"),
+        (
+            {"seeds": "automatic"},
+            "--config seeds: expected a whole number of at least 1 or auto, got automatic",
+        ),
+        ({"seeds": 0}, "--config seeds: expected a whole number of at least 1 or auto, got 0"),
     ],
 )
 def test_choices_are_checked(demo, config, message):

@@ -76,9 +76,10 @@ def test_wildcards_are_constrained(open_workflow):
         dag.execute_workflow(executor="dryrun")
 
 
-def test_lint_finds_what_is_known(open_workflow, caplog):
+@pytest.mark.parametrize("config", [{}, {"seeds": "auto"}])
+def test_lint_finds_what_is_known(config, open_workflow, caplog):
     """Software is pinned in pyproject.toml, once for all rules, not in a conda environment for each."""
-    assert open_workflow().lint()
+    assert open_workflow(**config).lint()
     found = [line.strip() for line in caplog.text.splitlines() if line.startswith("    * ")]
     assert set(found) == {"* Specify a conda environment or container for each rule.:"}
 

@@ -21,12 +21,12 @@ def check(recipe: Recipe) -> None:
         for scale in claim.get("scales", recipe.spec["scales"]):
             for key, metric in (("of", "metric"), ("against", other)):
                 if key in claim:
-                    _check_place(recipe, scale, f"claims.{claim['id']}", claim, key, metric)
+                    check_place(recipe, scale, f"claims.{claim['id']}", claim, key, metric)
     for index, row in enumerate(recipe.spec.get("published", [])):
         _check_published(recipe, f"published[{index}]", row)
 
 
-def _check_place(
+def check_place(
     recipe: Recipe, scale: str, path: str, row: Mapping[str, str], key: str, metric_key: str
 ) -> None:
     """That row[key], a place, exists at the scale and can be measured by row[metric_key]."""
@@ -84,10 +84,10 @@ def _check_published(recipe: Recipe, path: str, row: Mapping) -> None:
     if "scales" in row:
         known(f"{path}.scales", row["scales"], list(recipe.spec["scales"]), "scale")
         for scale in row["scales"]:
-            _check_place(recipe, scale, path, row, "at", "metric")
+            check_place(recipe, scale, path, row, "at", "metric")
         return
     scales = [scale for scale in recipe.spec["scales"] if arm in recipe.arms(scale)]
-    _check_at_one(scales, lambda scale: _check_place(recipe, scale, path, row, "at", "metric"))
+    _check_at_one(scales, lambda scale: check_place(recipe, scale, path, row, "at", "metric"))
 
 
 def _check_pair(recipe: Recipe, path: str, row: Mapping) -> None:

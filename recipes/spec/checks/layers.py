@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from functools import cache
 
 from recipes.errors import UserError, known
+from recipes.spec.checks import dials
 from recipes.spec.recipe import GROUPED, REPORTS, ungrouped
 from recipes.spec.schema import check, schema, stage_rules
 from recipes.spec.trl_fields import Field, enumeration, fields
 
 SCHEDULES = "transformers.trainer_utils.SchedulerType"
+PRIMARY = 3  # claims that a recipe may put first at a scale
 
 
 def check_shape(spec: Mapping) -> None:
@@ -39,6 +41,7 @@ def check_shape(spec: Mapping) -> None:
     for section in GROUPED:
         _check_groups(spec, section)
     _check_claims(ungrouped(spec, "claims"), scales)
+    dials.check(spec)
 
 
 def _check_groups(spec: Mapping, section: str) -> None:
@@ -55,8 +58,9 @@ def _check_groups(spec: Mapping, section: str) -> None:
 
 
 def _check_claims(claims: list[dict], scales: list[str]) -> None:
-    """That each claim has an id of its own and names scales there are."""
+    """That each claim has an id of its own, names scales there are, and says which effect would matter."""
     ids: set[str] = set()
+    primary: dict[str, list[str]] = {scale: [] for scale in scales}
     for claim in claims:
         path = f"claims.{claim['id']}"
         known(f"{path}.scales", claim.get("scales", []), scales, "scale")
@@ -65,6 +69,25 @@ def _check_claims(claims: list[dict], scales: list[str]) -> None:
         ids.add(claim["id"])
         if "against_metric" in claim and "against" not in claim:
             raise UserError(f"{path}.against_metric: it goes with against, which is missing")
+        _check_smallest_effect(claim, path)
+        for scale in claim.get("scales", scales) if claim.get("primary") else ():
+            if len(primary[scale]) == PRIMARY:
+                raise UserError(
+                    f"{path}.primary: a fourth primary claim at scale {scale}; at most {PRIMARY}, "
+                    f"and {', '.join(primary[scale])} are"
+                )
+            primary[scale].append(claim["id"])
+
+
+def _check_smallest_effect(claim: Mapping, path: str) -> None:
+    """That a claim has one smallest effect that would matter: its own, or a margin above 0."""
+    given = "smallest_effect" in claim
+    if claim["direction"] == "equal" and given:
+        raise UserError(f"{path}.smallest_effect: of a claim of equality the margin is it; remove it")
+    if claim["direction"] != "equal" and not claim["margin"] and not given:
+        raise UserError(
+            f"{path}.smallest_effect: missing; with margin 0 nothing says which difference would not matter"
+        )
 
 
 def check_layers(spec: Mapping) -> None:

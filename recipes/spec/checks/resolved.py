@@ -9,7 +9,7 @@ from typing import Any
 
 from recipes.errors import UserError
 from recipes.models import shape
-from recipes.spec.checks import claims, dpo, grpo, label, layers, ppo, reward_model, sft
+from recipes.spec.checks import claims, dials, dpo, gates, grpo, label, layers, ppo, reward_model, sft
 from recipes.spec.checks.evals import check_evals
 from recipes.spec.checks.needs import check_cycle, check_needs
 from recipes.spec.checks.tasks import check_task, check_template, check_world, under
@@ -29,13 +29,16 @@ COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
 
 
 def check_resolved(graph: Graph, recipe: Recipe) -> None:
-    """The stages and evaluations of every arm at every scale, then the claims and published numbers."""
+    """The stages and evaluations of every arm at every scale, then what claims and published numbers
+    compare, the gates that claims need, and the sweeps that dials come from."""
     for scale in recipe.spec["scales"]:
         for arm in recipe.arms(scale):
             _check_arm(graph, recipe, scale, arm)
         if not recipe.selection(scale, "quickstart", None)[0]:
             raise UserError(f"quickstart.arms: none of them exists at scale {scale}")
     claims.check(recipe)
+    gates.check(recipe)
+    dials.check_sweeps(graph, recipe)
 
 
 def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.statistics.hypotheses import above, below, holm, p_claim, p_opposite
+from analysis.statistics.hypotheses import above, below, benjamini_hochberg, holm, p_claim, p_opposite
 
 number = st.floats(-5, 5).map(lambda x: round(x, 3))
 values = st.lists(number, min_size=2, max_size=8)
@@ -32,7 +32,7 @@ def test_holm_is_closed_testing(p):
 
 def test_holm_by_hand():
     assert holm([0.01, 0.04, math.nan, 0.03]) == pytest.approx([0.03, 0.06, math.nan, 0.06], nan_ok=True)
-    assert holm([]) == []
+    assert holm([]).size == 0
 
 
 @given(p_values)
@@ -48,6 +48,22 @@ def test_one_more_claim_never_makes_the_others_easier(p, other):
     assert all(a >= b for a, b in zip(holm([*p, other]), holm(p), strict=False))
 
 
+@given(p_values, st.integers(0, 6))
+def test_an_untested_claim_changes_no_other(p, at):
+    with_a_gap = [*p[:at], math.nan, *p[at:]]
+    for correct in (holm, benjamini_hochberg):
+        corrected = correct(with_a_gap).tolist()
+        assert math.isnan(corrected.pop(min(at, len(p))))
+        assert corrected == pytest.approx(correct(p))
+        assert correct([with_a_gap, with_a_gap])[1] == pytest.approx(correct(with_a_gap), nan_ok=True)
+
+
+def test_benjamini_and_hochberg_by_hand():
+    """0.01 * 3 / 1, 0.03 * 3 / 2, 0.04 * 3 / 3, each no more than the next."""
+    assert benjamini_hochberg([0.04, 0.01, 0.03]) == pytest.approx([0.04, 0.03, 0.04])
+    assert benjamini_hochberg([]).size == 0
+
+
 def test_holm_errs_in_one_family_of_twenty():
     """Ten claims, seven of them at their boundary; half of the noise is shared, as by one base model."""
     rng = np.random.default_rng(0)
@@ -55,7 +71,7 @@ def test_holm_errs_in_one_family_of_twenty():
     for _ in range(400):
         d = rng.normal(size=(10, 5)) + rng.normal(size=5)
         d[7:] += 5.0
-        wrong += any(p < 0.05 for p in holm([p_claim(row, "higher", 0.0) for row in d.tolist()])[:7])
+        wrong += bool((holm(p_claim(d, "higher", 0.0))[:7] < 0.05).any())
     assert wrong / 400 <= 0.08
 
 
@@ -95,7 +111,7 @@ def test_a_claim_and_its_opposite_are_never_both_shown(x, direction, margin):
 @pytest.mark.parametrize("direction", ["higher", "equal"])
 def test_equivalence_and_superiority_hold_their_level_at_the_boundary(direction):
     draws = np.random.default_rng(1).normal(0.5, 1 if direction == "higher" else 0.1, size=(1500, 5))
-    share = np.mean([p_claim(row, direction, 0.5) < 0.05 for row in draws.tolist()])
+    share = np.mean(p_claim(draws, direction, 0.5) < 0.05)
     assert share == pytest.approx(0.05, abs=0.02)
 
 

@@ -1,14 +1,36 @@
-"""Verdicts as a reader sees them."""
+"""Verdicts and looks as a reader sees them."""
+
+from judged_claims import CLAIM, table
 
 from analysis.numbers import means
-from analysis.verdicts import claims, claims_table, summary
+from analysis.verdicts import claims_table, summary
+from analysis.verdicts.judge import judge_looks, judge_run
 
 
-def test_every_verdict_is_shown_with_what_it_could_have_seen(run, table):
-    verdicts = claims.judge_all(run.spec["claims"], table, run.scale, run.seeds)
+def test_every_verdict_is_shown_with_what_it_could_have_seen(run, numbers):
+    verdicts = judge_run(run, numbers)[-1]
     shown = claims_table.verdicts_shown(verdicts).set_index("claim")
     assert shown.detectable["rl-lifts-accuracy"] == means.number(verdicts[0].detectable)
     assert 0 < float(shown.detectable["rl-lifts-accuracy"]) < 0.5
-    assert shown["p by Holm"]["rl-lifts-accuracy"].startswith(("0.0", "< 0.001"))
-    assert list(shown.loc["aime-majority", ["p by Holm", "detectable"]]) == [means.DASH] * 2
+    assert shown.verdict["rl-lifts-accuracy"].endswith("(3 of 8 seeds)")
+    assert list(shown.loc["aime-majority", ["corrected p", "detectable"]]) == [means.DASH] * 2
     assert f"detectable {shown.detectable['rl-lifts-accuracy']}, 3 seeds" in summary.foremost(verdicts)
+
+
+def test_every_look_that_was_taken_is_listed():
+    """One claim is clear at the first look, another never, and one has no numbers after the first."""
+    seeds, stated = (
+        20,
+        [CLAIM, CLAIM | {"id": "open", "margin": 0.6}, CLAIM | {"id": "none", "of": "x/after"}],
+    )
+    rows = table([0.6 + (0.1 if i % 2 else -0.1) for i in range(seeds)], [0.0] * seeds)
+    frame = claims_table.looks(judge_looks(stated, rows, "cpu", range(seeds)))
+    assert frame[["claim", "look", "n"]].values.tolist() == [
+        [claim, look, look] for claim in ("gain", "open") for look in (8, 16, 20)
+    ]
+    shown = claims_table.looks_shown(frame, {"gain": "heldout/accuracy", "open": "heldout/accuracy"})
+    assert shown.look.tolist() == ["1: 8 seeds", "2: 16 seeds", "20 seeds, exploratory"] * 2
+    assert shown.verdict.tolist()[:3] == ["reproduced"] * 3
+    assert shown["difference d"][0].startswith("0.600 [")
+    stopped = claims_table.looks(judge_looks([CLAIM], rows[rows.seed < 8], "cpu", range(16)))
+    assert stopped.look.tolist() == [8]

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from analysis.verdicts import claims, forest
+from analysis.verdicts.judge import judge_run
 
 
 def test_the_forest_has_a_row_a_tested_claim_in_the_order_of_the_recipe(run, numbers):
-    verdicts = claims.judge_all(run.spec["claims"], numbers, run.scale, run.seeds)
+    verdicts = judge_run(run, numbers)[-1]
     figure = forest.draw(verdicts)
     tested = [v for v in verdicts if v.n]
     assert [axis.get_title("left") for axis in figure.axes] == [v.id for v in tested]
@@ -21,10 +22,14 @@ def test_the_forest_has_a_row_a_tested_claim_in_the_order_of_the_recipe(run, num
 
 
 def test_a_long_claim_does_not_run_into_its_verdict(run, numbers):
-    verdict = claims.judge_all(run.spec["claims"], numbers, run.scale, run.seeds)[0]
+    verdict = judge_run(run, numbers)[-1][0]
     figure = forest.draw([replace(verdict, id="a-very-long-name-" * 3, verdict="supported so far")])
     figure.canvas.draw()
     left, right = (
         title.get_window_extent() for title in (figure.axes[0]._left_title, figure.axes[0]._right_title)
     )
     assert left.x1 < right.x0
+
+
+def test_every_verdict_has_a_colour():
+    assert set(forest.VERDICT_COLOURS) == set(claims.VERDICTS)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from judged_claims import judge
 from papers import RECIPES
 
 from analysis.verdicts import records
@@ -39,3 +40,11 @@ def test_the_first_sentence_ends_where_another_begins(text, first):
 def test_a_stage_of_another_recipe_adds_no_seed():
     runs = pd.DataFrame({"stage": ["tiny_lm/pretrain", "grpo", "grpo", "sft"], "seed": [0, 1000, 1001, 1000]})
     assert records.seeds(runs) == 2
+
+
+def test_a_record_says_to_which_look_it_has_come():
+    clear = [0.5, 0.52, 0.48, 0.51] * 4
+    assert records.judged_at([judge(clear[:5])]) == "5 of 8 seeds: no look yet"
+    assert records.judged_at([judge(clear[:8])]) == "look 1 (8 seeds)"
+    assert records.judged_at([judge(clear)]) == "look 2 (16 seeds)"
+    assert records.judged_at([]) == ""

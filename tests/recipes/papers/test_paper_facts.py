@@ -11,6 +11,7 @@ import preference_facts
 import pytest
 from papers import GRAPH, RECIPES
 
+from recipes.spec.gates import needs
 from recipes.spec.graph import Node
 
 TRAINED = ("r1_zero", "deepseekmath", "dapo", "gspo", "dr_grpo", "objectives", "reward_design")
@@ -242,7 +243,8 @@ def test_groups_and_minibatches_are_whole(recipe):
 def test_what_the_ratio_is_claimed_to_do_has_updates_to_do_it(recipe):
     """Four updates a rollout or more at every scale: in the first the ratio is 1, so nothing is clipped."""
     for claim in RECIPES[recipe].spec["claims"]:
-        for side in (claim["of"], claim["against"]) if claim.get("needs") == "ratio" else ():
+        gated = {RECIPES[recipe].spec["gates"][need.gate]["metric"] for need in needs(claim)}
+        for side in (claim["of"], claim["against"]) if "max/ratio_deviation" in gated else ():
             for scale in claim.get("scales", RECIPES[recipe].spec["scales"]):
                 args = stage(recipe, side.split("/")[0], scale=scale)["args"]
                 assert args["steps_per_generation"] >= 4 * args["gradient_accumulation_steps"]

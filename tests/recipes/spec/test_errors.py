@@ -104,8 +104,11 @@ def test_the_unspoilt_recipes_load(folder):
         ("paper", "claims/0/metric", "last/entropy",
          'claims.lifts.metric: "last/entropy" is a number of training, and base-recipe/after a checkpoint; '
          "its stages: grpo"),
-        ("paper", "claims/0/needs", "ratios",
-         'claims[0].needs: unknown value the text "ratios"; did you mean "ratio"?'),
+        ("paper", "claims/0/needs", "ratio",
+         'claims.lifts.needs: expected GATE >= NUMBER, GATE <= NUMBER or GATE within P%, got "ratio"'),
+        ("paper", "claims/0/smallest_effect", 0, "claims[0].smallest_effect: expected more than 0, got 0"),
+        ("paper", "claims/0/primary", "yes",
+         'claims[0].primary: expected true or false, got the text "yes"'),
         ("paper", "claims/0/of", "only-cpu/after",
          'claims.lifts.of: arm "only-cpu" does not exist at scale paper; there are: base-recipe, hot'),
         ("paper", "claims/0/metric", "held/accuracy",

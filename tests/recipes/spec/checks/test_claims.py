@@ -86,10 +86,68 @@ def test_against_metric_alone(folder):
     ],
 )
 def test_a_claim_about_a_stage_takes_a_final_number_of_training(folder, metric, valid):
-    changes = {"of": "hot/grpo", "against": "base-recipe/grpo", "metric": metric, "needs": "ratio"}
+    changes = {"of": "hot/grpo", "against": "base-recipe/grpo", "metric": metric}
     folder.specs["paper"]["claims"][0] |= changes
     if valid:
         folder.load()
         return
     with pytest.raises(UserError, match=r"claims\.lifts\.metric: expected a final number of stage hot/grpo"):
         folder.load()
+
+
+@pytest.mark.parametrize("direction", ["higher", "lower"])
+def test_with_margin_0_a_claim_says_which_effect_would_matter(folder, direction):
+    folder.specs["paper"]["claims"][0] |= {"direction": direction, "margin": 0}
+    with pytest.raises(
+        UserError, match=r"claims\.lifts\.smallest_effect: missing; with margin 0 nothing says"
+    ):
+        folder.load()
+    folder.set("paper", "claims/0/smallest_effect", 0.02)
+    folder.load()
+
+
+def test_a_margin_above_0_may_have_a_smaller_effect_beside_it(folder):
+    folder.set("paper", "claims/0/smallest_effect", 0.02)
+    folder.load()
+
+
+@pytest.mark.parametrize("margin", [0, 0.05])
+def test_the_smallest_effect_of_an_equality_is_its_margin(folder, margin):
+    folder.specs["paper"]["claims"][0] |= {"direction": "equal", "margin": margin}
+    folder.load()
+    folder.set("paper", "claims/0/smallest_effect", 0.02)
+    with pytest.raises(
+        UserError, match=r"claims\.lifts\.smallest_effect: of a claim of equality the margin is"
+    ):
+        folder.load()
+
+
+def primaries(folder, scales):
+    """The claim of `paper` once for each of `scales` (a list, or None for all), all of them primary."""
+    claim = folder.specs["paper"]["claims"][0]
+    own = [{"scales": at} if at else {} for at in scales]
+    rows = [claim | {"id": f"c{number}", "primary": True} | at for number, at in enumerate(own)]
+    folder.set("paper", "claims", rows)
+
+
+@pytest.mark.parametrize(
+    ("scales", "message"),
+    [
+        ([None] * 4, "claims.c3.primary: a fourth primary claim at scale cpu; at most 3, and c0, c1, c2 are"),
+        (
+            [["paper"], ["cpu"], None, ["paper"], None],
+            "claims.c4.primary: a fourth primary claim at scale paper; at most 3, and c0, c2, c3 are",
+        ),
+    ],
+)
+def test_a_fourth_primary_claim_at_one_scale(folder, scales, message):
+    primaries(folder, scales)
+    with pytest.raises(UserError) as error:
+        folder.load()
+    assert message in str(error.value)
+
+
+def test_three_primary_claims_at_each_scale_and_others_that_are_not(folder):
+    primaries(folder, [["cpu"], ["paper"], None, None, None])
+    folder.set("paper", "claims/4/primary", False)
+    folder.load()

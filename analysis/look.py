@@ -1,0 +1,58 @@
+"""One look of a group-sequential run: which claims are decided, and which arms the others need more of.
+
+    python -m analysis.look --recipe r1_zero --scale cpu --seeds 8 --out results/r1_zero/cpu/looks/8.json
+
+Reads the looks before it from results/, to know which arms have as many seeds.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from analysis import command_line
+from analysis.numbers.run import Run
+from analysis.numbers.table import collect, final
+from analysis.verdicts.claims import Verdict
+from analysis.verdicts.judge import judge_run
+from analysis.verdicts.summary import plural
+from recipes.errors import UserError
+from recipes.runtime import files
+from recipes.spec.looks import LOOKS, Look, arms_of, claims_at, on_disk, seeds_of
+
+
+def command(run: Run, out: Path, report: str) -> None:
+    seeds = len(run.seeds)
+    if seeds not in LOOKS:
+        raise UserError(f"--seeds: expected that of a look ({', '.join(map(str, LOOKS))}), got {seeds}")
+    earlier = [look for look in on_disk(run.name, run.scale, run.root) if look.seeds < seeds]
+    look = take(replace(run, by_looks=seeds_of(run.arms, earlier)))
+    files.write_json(out, asdict(look))
+    print(f"[{run.name}/{run.scale}] {line(look)}", flush=True)
+
+
+def line(look: Look) -> str:
+    """`look at 8 seeds: 3 of 4 claims decided; more seeds for base-recipe, random`."""
+    decided = f"{len(look.verdicts) - len(look.open)} of {plural(len(look.verdicts), 'claim')} decided"
+    goes_on = bool(look.arms) and look.seeds < LOOKS[-1]
+    rest = f"; more seeds for {', '.join(look.arms)}" if goes_on else ""
+    return f"look at {look.seeds} seeds: {decided}{rest}"
+
+
+def take(run: Run) -> Look:
+    """The look at a run."""
+    return found(run, judge_run(run, final(collect(run)))[-1])
+
+
+def found(run: Run, verdicts: Sequence[Verdict]) -> Look:
+    """What verdicts come to at the run's scale, and what they leave open."""
+    stated = {claim["id"]: claim for claim in claims_at(run.recipe, run.scale)}
+    names = {one.id: one.verdict for one in verdicts if one.id in stated}
+    undecided = [one.id for one in verdicts if one.id in stated and not one.decided]
+    gates = run.spec.get("gates", {})
+    needed = {arm for name in undecided for arm in arms_of(stated[name], gates)}
+    return Look(len(run.seeds), names, undecided, [arm for arm in run.arms if arm in needed])
+
+
+if __name__ == "__main__":
+    sys.exit(command_line.main(__doc__, command, None))

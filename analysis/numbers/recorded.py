@@ -1,0 +1,42 @@
+"""The final numbers of a published record, as the table of numbers.table has them.
+
+A record keeps a number that arms or seeds share once, under the first of them (analysis.publish). Here each
+of them has it again, by what the recipe says they share.
+"""
+
+import math
+
+import pandas as pd
+
+from analysis.numbers.run import Run
+from analysis.numbers.table import COLUMNS
+from recipes.spec.graph import Node
+
+KEY = ["arm", "seed", "node"]
+
+
+def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:
+    """The final numbers of the run's arms and seeds, from `kept`, the record's numbers.csv."""
+    by_place = dict(list(kept.groupby(KEY)))
+    first: dict[str, pd.DataFrame] = {}  # artefact -> its numbers, as the first place that has it
+    parts = []
+    for arm in run.arms:
+        for seed in run.seeds:
+            for node in run.nodes(arm, seed):
+                place = (arm, seed, run.label(node))
+                if node.sentinel not in first and place in by_place:
+                    own = _of(run, node, by_place[place])
+                    first[node.sentinel] = own.assign(source=node.sentinel, step=math.nan)
+                if node.sentinel in first:
+                    parts.append(first[node.sentinel].assign(arm=arm, seed=seed))
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
+    return table[COLUMNS]
+
+
+def _of(run: Run, node: Node, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a stage, or of an evaluation, among those of a place; one name may be both."""
+    task = rows.metric.str.partition("/")[0]
+    if node.kind == "eval":
+        return rows[task.isin(run.graph.config(node)["tasks"])]
+    evaluated = run.graph.recipes[node.recipe].overlaid(run.scale, node.arm, "evals").get("tasks", {})
+    return rows[~task.isin(evaluated)]

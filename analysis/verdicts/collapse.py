@@ -1,0 +1,107 @@
+"""Runs that collapsed: how many of each arm, and how many there may be that were not seen.
+
+A run has collapsed where it surely ends far below where it began: the 95% interval of its last evaluation
+lies wholly below half of its first accuracy, or, where arms are compared by gold reward, more than one
+standard deviation (of the base model's replies) below its first gold reward.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+from scipy import stats
+
+from analysis.numbers import tasks
+from analysis.numbers.means import with_interval
+from analysis.numbers.run import Run
+from analysis.numbers.table import measured
+from analysis.statistics.intervals import LEVEL
+
+# what arms are compared by -> where an end counts as a collapse, from the beginning
+FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
+    "accuracy": lambda before: before / 2,
+    "gold": lambda before: before - 1,
+}
+
+
+@dataclass(frozen=True)
+class Collapses:
+    """arm -> the seeds that collapsed; and the first checkpoint of each arm, which is before any training."""
+
+    seeds: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    begins: Mapping[str, str] = field(default_factory=dict)
+
+    def of_one_side(self, claim: Mapping[str, Any], seeds: Sequence[int]) -> str:
+        """Why a mean over seeds cannot judge a claim about two arms; empty where it can.
+
+        Some runs of one arm have collapsed and none of the other: their mean is of two kinds of run, and
+        every test of it is wrong far more often than it says. Where all have, they are of one kind.
+        """
+        places = [claim["of"], claim.get("against") or claim["of"]]
+        if len({place.partition("/")[0] for place in places}) < 2:
+            return ""
+        first, second = (self._at(place) & set(seeds) for place in places)
+        if bool(first) == bool(second):
+            return ""
+        place, some = (places[0], first) if first else (places[1], second)
+        if len(some) == len(seeds):
+            return ""
+        arm = place.partition("/")[0]
+        return f"{len(some)} of {len(seeds)} runs of {arm} alone collapsed: their mean decides nothing"
+
+    def _at(self, place: str) -> frozenset[int]:
+        arm, _, node = place.partition("/")
+        return frozenset() if self.begins.get(arm) == node else self.seeds.get(arm, frozenset())
+
+
+def collapses(run: Run, numbers: pd.DataFrame) -> Collapses:
+    """The runs that collapsed, from the final numbers."""
+    found = {arm: frozenset(rows.index[rows.collapsed]) for arm, rows in _ends(run, numbers)}
+    return Collapses(found, {arm: run.checkpoints(arm)[0] for arm in found})
+
+
+def _ends(run: Run, numbers: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """Each arm that has two checkpoints, with column `collapsed` of its seeds that have both numbers."""
+    task = tasks.headline(run)
+    measure = tasks.measure(numbers, task)
+    if measure not in FAR_BELOW:
+        return []
+    metric, arms = f"{task}/{measure}", []
+    for arm in run.arms:
+        names = run.checkpoints(arm)
+        if len(names) < 2:
+            continue
+        first, last = (measured(numbers, f"{arm}/{name}", metric) for name in (names[0], names[-1]))
+        both = pd.DataFrame({"before": first.value, "most": last.high}).dropna()
+        arms.append((arm, both.assign(collapsed=both.most < FAR_BELOW[measure](both.before))))
+    return [(arm, rows) for arm, rows in arms if len(rows)]
+
+
+def rates(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
+    """Arm by arm: runs, collapsed, rate, and the exact (Clopper & Pearson) 95% interval of the rate.
+
+    `unseen` is the rate of collapse that so many runs without one exclude at 95%: 1 - 0.05^(1/runs); nan
+    where a run collapsed.
+    """
+    rows = []
+    for arm, ends in _ends(run, numbers):
+        n, k = len(ends), int(ends.collapsed.sum())
+        exact = stats.binomtest(k, n).proportion_ci(LEVEL, method="exact")
+        unseen = float("nan") if k else 1 - (1 - LEVEL) ** (1 / n)
+        rows.append([arm, n, k, k / n, float(exact.low), float(exact.high), unseen])
+    return pd.DataFrame(rows, columns=["arm", "runs", "collapsed", "rate", "low", "high", "unseen"])
+
+
+def rates_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rates for a reader."""
+    shown = [
+        {
+            "arm": row["arm"],
+            "collapsed": f"{row['collapsed']}/{row['runs']}",
+            "rate": with_interval(row["rate"], row["low"], row["high"]),
+            "may be unseen": "" if row["collapsed"] else f"up to {row['unseen']:.0%}",
+        }
+        for row in frame.to_dict("records")
+    ]
+    return pd.DataFrame(shown, columns=["arm", "collapsed", "rate", "may be unseen"])

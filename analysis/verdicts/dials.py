@@ -1,0 +1,36 @@
+"""How the dials of a recipe were chosen: on which seeds, with how many trials, and what came of it."""
+
+import pandas as pd
+
+from analysis.numbers.means import DASH
+from analysis.numbers.run import Run
+
+FEWEST, FROM = 3, 1000  # seeds that choose a dial, and where they begin, apart from those that are judged
+
+
+def dials(run: Run) -> pd.DataFrame:
+    """One row for each entry of the recipe's `dials`."""
+    rows = []
+    for entry in run.spec.get("dials", []):
+        trials = entry.get("trials", {})
+        each = f"{next(iter(trials.values()))} of each of {', '.join(trials)}" if trials else "not recorded"
+        rows.append(
+            {
+                "what": entry["what"],
+                "chosen on seeds": _seeds(entry["seeds"]),
+                "trials": each,
+                "sweep": entry.get("sweep", DASH),
+                "outcome": entry["outcome"],
+            }
+        )
+    return pd.DataFrame(rows, columns=["what", "chosen on seeds", "trials", "sweep", "outcome"])
+
+
+def _seeds(seeds: list[int]) -> str:
+    """The seeds; and the rule, where they do not keep it."""
+    listed = ", ".join(map(str, seeds))
+    return (
+        listed
+        if len(seeds) >= FEWEST and min(seeds) >= FROM
+        else f"{listed} (the rule: {FEWEST} or more, from {FROM} on)"
+    )

@@ -1,0 +1,86 @@
+"""What a claim is judged by: its paired differences, and their p-values at each planned look.
+
+Where some runs never reached a level, a difference is known from one side only (verdicts.pairs). A statement
+that the other side could overturn is not made: its p-value is 1.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.verdicts import gates
+from analysis.verdicts.pairs import Pairs, pairs
+from analysis.verdicts.rule import STATEMENTS, p_values
+from recipes.spec.looks import LOOKS
+
+FEWEST = 5  # differences that a look must have, if numbers are missing
+Claim = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one claim is judged by; p-values in the order of STATEMENTS."""
+
+    claim: Claim
+    paired: Pairs
+    at_looks: np.ndarray  # p-values (statements, looks); nan: not taken
+    now: np.ndarray  # over all seeds (statements,)
+
+    @property
+    def primary(self) -> bool:
+        return bool(self.claim.get("primary"))
+
+    @property
+    def tested(self) -> bool:
+        return not math.isnan(self.now[0])
+
+
+def evidence(
+    claim: Claim, table: pd.DataFrame, scale: str, seeds: Sequence[int], places: Mapping[str, Claim]
+) -> Evidence:
+    paired = pairs(claim, table, scale, seeds)
+    if paired.seeds and (absent := gates.absent(claim, places, table, scale, seeds)):
+        paired = Pairs(notes=(absent,))
+    tests = [_tests(claim, paired, seeds[:look]) if look <= len(seeds) else _none() for look in LOOKS]
+    for i, look in enumerate(LOOKS):  # where an arm was stopped, a later look has nothing new
+        if i and _known(paired, seeds[:look]) == _known(paired, seeds[: LOOKS[i - 1]]):
+            tests[i] = _none()
+    now = _tests(claim, paired, seeds, fewest=2)
+    return Evidence(claim, paired, np.stack(tests, axis=-1), now)
+
+
+def _none() -> np.ndarray:
+    return np.full(len(STATEMENTS), np.nan)
+
+
+def _known(paired: Pairs, seeds: Sequence[int]) -> int:
+    return len(set(paired.seeds) & set(seeds))
+
+
+def _tests(claim: Claim, paired: Pairs, seeds: Sequence[int], fewest: int = FEWEST) -> np.ndarray:
+    """p-values (statements,) over these seeds; 1 where the unknown side could overturn one; nan: too few."""
+    d = [x for seed, x in zip(paired.seeds, paired.differences, strict=True) if seed in seeds]
+    if len(d) < fewest:
+        return _none()
+    p = p_values(d, claim["direction"], float(claim["margin"]), smallest_effect(claim))
+    own, opposite = open_to_doubt(paired, claim["direction"])
+    doubts = np.array([own, opposite, own, own or opposite])
+    return np.where(doubts & ~np.isnan(p), 1.0, p)
+
+
+def smallest_effect(claim: Claim) -> float:
+    """|d| below which a difference would not matter: as stated, else the margin."""
+    return float(claim.get("smallest_effect", claim["margin"]))
+
+
+def open_to_doubt(paired: Pairs, direction: str) -> tuple[bool, bool]:
+    """Whether differences known from one side only could overturn `reproduced`, and `contradicted`."""
+    if direction == "equal":
+        positive = sum(paired.differences) >= 0
+        return paired.at_least or paired.at_most, paired.at_most if positive else paired.at_least
+    too_low, too_high = paired.at_least, paired.at_most  # as they are counted
+    return (too_high, too_low) if direction == "higher" else (too_low, too_high)

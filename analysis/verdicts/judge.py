@@ -1,0 +1,215 @@
+"""From differences to verdicts.
+
+    reproduced      the claim is shown, direction and size
+    direction only  its direction is shown, and so is that its size is below what is claimed or what matters
+    no difference   that |d| is below the smallest effect that matters is shown
+    contradicted    that the claim is false is shown
+    inconclusive    none of these
+
+Shown means: by the tests of verdicts.rule, at a planned look (recipes.spec.looks), after the correction for
+the family. As long as another look is to come, an open claim that its 95% bootstrap interval is wholly for or
+against is `supported so far` or `opposed so far`. A run with another number of seeds is judged by the planned
+looks that it has passed; the seeds beyond are exploratory: they can take a decision back and add none.
+
+What was not run is `not tested`, with the reason, never an error; and so is a claim whose precondition is
+absent (verdicts.gates). Where some runs of one arm alone have collapsed (verdicts.collapse) a mean says
+little about either kind of run, and nothing is decided.
+
+Seeds count as independent only if at least one side was trained anew: seeds that share both artefacts (a
+stage pinned to one seed) count once.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from analysis.numbers.run import Run
+from analysis.statistics.hypotheses import ALPHA, constant
+from analysis.statistics.intervals import TAIL, detectable, interval
+from analysis.statistics.sequential import levels
+from analysis.verdicts.claims import OPEN, Verdict, satisfies
+from analysis.verdicts.collapse import Collapses, collapses
+from analysis.verdicts.evidence import FEWEST, Claim, Evidence, evidence, open_to_doubt, smallest_effect
+from analysis.verdicts.rule import adjusted, shown
+from recipes.errors import UserError
+from recipes.spec.looks import LOOKS
+
+SO_FAR = {"reproduced": "supported so far", "contradicted": "opposed so far"}
+
+
+def judge_run(run: Run, numbers: pd.DataFrame) -> list[list[Verdict]]:
+    """judge_looks() of a run, from its final numbers. UserError where one of its seeds chose a dial."""
+    claims = run.spec.get("claims", [])
+    chose = sorted(run.recipe.dial_seeds & set(run.seeds))
+    if claims and chose:
+        raise UserError(
+            f"recipes/{run.name}.yaml: dials: seed {chose[0]} was used to choose them and cannot be judged; "
+            "set first_seed to one above it, or choose dials on seeds from 1000 on"
+        )
+    gates = run.spec.get("gates", {})
+    return judge_looks(claims, numbers, run.scale, run.seeds, gates, collapses(run, numbers))
+
+
+def judge_looks(
+    claims: Iterable[Claim],
+    table: pd.DataFrame,
+    scale: str,
+    seeds: Iterable[int],
+    gates: Mapping[str, Claim] | None = None,
+    collapsed: Collapses | None = None,
+) -> list[list[Verdict]]:
+    """Every claim's verdict at each planned look that was passed, as with its seeds alone; last, with all.
+
+    table: the final numbers of what was asked for; seeds: in the order in which they are looked at.
+    """
+    asked, stated = list(seeds), list(claims)
+    ends = [look for look in LOOKS if look < len(asked)] + [len(asked)]
+    history: list[list[Verdict]] = []
+    for end in ends:
+        some = asked[:end]
+        judged_by = [evidence(claim, table, scale, some, gates or {}) for claim in stated]
+        verdicts = _judge(judged_by, some, collapsed or Collapses())
+        history.append([_with_look(verdict, i, history) for i, verdict in enumerate(verdicts)])
+    return history
+
+
+def _with_look(verdict: Verdict, claim: int, earlier: list[list[Verdict]]) -> Verdict:
+    """The verdict with the look that decided it: the first at which it was as it is.
+
+    What was decided and had no new seeds since, as training was stopped for it, is left as it was.
+    """
+    if not verdict.n or not verdict.decided:
+        return verdict
+    before = [verdicts[claim] for verdicts in earlier]
+    if before and before[-1].decided_at and before[-1].seeds == verdict.seeds:
+        return replace(before[-1], asked=verdict.asked)
+    same = next((v.decided_at for v in before if v.verdict == verdict.verdict), None)
+    passed = [look for look in LOOKS if look <= verdict.asked]
+    return replace(verdict, decided_at=same or passed[-1])
+
+
+def _judge(claims: Sequence[Evidence], seeds: Sequence[int], collapsed: Collapses) -> list[Verdict]:
+    if not claims:
+        return []
+    primary = [one.primary for one in claims]
+    at_looks = np.stack([one.at_looks for one in claims])  # (claims, statements, looks)
+    corrected = np.stack([adjusted(p, primary) for p in at_looks.swapaxes(0, 1)], axis=-1)
+    sizes = {kind: sum(one.tested and one.primary == kind for one in claims) for kind in (True, False)}
+    return [
+        _verdict(one, p, sizes[one.primary], seeds, collapsed)
+        for one, p in zip(claims, corrected, strict=True)  # p: (statements,)
+    ]
+
+
+def _verdict(one: Evidence, p: np.ndarray, k: int, seeds: Sequence[int], collapsed: Collapses) -> Verdict:
+    claim, paired = one.claim, one.paired
+    margin, direction = float(claim["margin"]), claim["direction"]
+    d, n, notes = paired.differences, len(paired.differences), list(paired.notes)
+    mean = sum(d) / n if n else math.nan
+    low, high = interval(d) if n > 1 else (mean, mean)
+    verdict = "not tested"
+    if n:
+        alone = collapsed.of_one_side(claim, paired.seeds)
+        verdict, why = _conclude(one, p, decide(low, high, direction, margin), len(seeds), alone)
+        notes += why
+        if n >= FEWEST and constant(d):
+            notes.append(f"all {n} differences are equal: the test is its limit")
+    against = claim.get("against", "")
+    if "against_metric" in claim:
+        against = f"{against} ({claim['against_metric']})"
+    taken = int((~np.isnan(one.at_looks[0])).sum())
+    waits = verdict in OPEN and not (paired.at_least or paired.at_most)
+    return Verdict(
+        id=claim["id"],
+        says=claim["says"],
+        source=claim["source"],
+        family="primary" if one.primary else "secondary",
+        metric=claim["metric"],
+        of=claim["of"],
+        against=against,
+        direction=direction,
+        margin=margin,
+        smallest_effect=smallest_effect(claim),
+        n=n,
+        mean=mean,
+        low=low if n > 1 else math.nan,
+        high=high if n > 1 else math.nan,
+        p=float(one.now[0]),
+        p_claim=float(p[0]),
+        p_opposite=float(p[1]),
+        p_direction=float(p[2]),
+        p_no_difference=float(p[3]),
+        verdict=verdict,
+        looks=taken,
+        decided_at=None,
+        asked=len(seeds),
+        agree=sum(satisfies(x, direction, margin) for x in d),
+        needed=_needed(d, mean, claim, k, len(seeds)) if waits else None,
+        detectable=detectable(d, _level(k, max(taken, 1) - 1)),
+        seeds=paired.seeds,
+        differences=d,
+        note="; ".join(notes),
+    )
+
+
+def decide(low: float, high: float, direction: str, margin: float) -> str:
+    """reproduced, contradicted or inconclusive: whether all, none or some of [low, high] is as claimed."""
+    if direction == "equal":
+        inside, outside = -margin < low and high < margin, low >= margin or high <= -margin
+    elif direction == "higher":
+        inside, outside = low > margin, high <= margin
+    else:
+        inside, outside = high < -margin, low >= -margin
+    return "reproduced" if inside else "contradicted" if outside else "inconclusive"
+
+
+def _conclude(
+    one: Evidence, p: np.ndarray, by_interval: str, asked: int, alone: str
+) -> tuple[str, list[str]]:
+    """The verdict, and notes that say why it is not another."""
+    claimed, refuted, direction, none = (bool(x) for x in shown(p, one.now))
+    if alone:
+        return "inconclusive", [alone]
+    if claimed and not none:
+        return "reproduced", []
+    if direction and (none or refuted):
+        below = "the smallest effect that matters" if claimed or not refuted else "the margin"
+        return "direction only", [f"the direction holds; the size is below {below}"]
+    if none:
+        return "no difference", []
+    if claimed or refuted:
+        return "reproduced" if claimed else "contradicted", []
+    notes = ["the direction holds; the size is open"] if direction and float(one.claim["margin"]) else []
+    doubts = open_to_doubt(one.paired, one.claim["direction"])
+    if by_interval in SO_FAR and doubts[by_interval != "reproduced"]:
+        note = f"not {by_interval}: the differences known from one side could overturn it"
+        return "inconclusive", [*notes, note]
+    if LOOKS[0] < asked and asked not in LOOKS:
+        notes.append(f"exploratory: {asked} seeds are no planned look")
+    if asked < LOOKS[-1]:
+        return SO_FAR.get(by_interval, "inconclusive"), notes
+    if by_interval in SO_FAR:
+        value = p[0 if by_interval == "reproduced" else 1]
+        notes.append(f"{by_interval} by its interval alone; corrected for looks and claims p = {value:.2g}")
+    return "inconclusive", notes
+
+
+def _level(k: int, look: int) -> float:
+    """Level of a look that decides one of k claims whatever the others are."""
+    return min(TAIL, levels(ALPHA / max(k, 1))[look])
+
+
+def _needed(d: Sequence[float], mean: float, claim: Claim, k: int, asked: int) -> int | None:
+    """The planned look to come that would decide with 80% power, were the truth as these differences are."""
+    if len(d) < 2:
+        return None
+    margin, direction = float(claim["margin"]), claim["direction"]
+    edge = {"higher": margin - mean, "lower": margin + mean, "equal": margin - abs(mean)}[direction]
+    distance = max(abs(edge), smallest_effect(claim) - abs(mean))
+    to_come = ((i, look) for i, look in enumerate(LOOKS) if look > asked)
+    if distance <= 0:
+        return None
+    return next((look for i, look in to_come if detectable(d, _level(k, i), n=look) <= distance), None)

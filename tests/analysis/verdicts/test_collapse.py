@@ -1,0 +1,71 @@
+"""Runs that ended far below where they began, and what is said of those not seen."""
+
+import math
+
+import pandas as pd
+import pytest
+from toy_run import changed
+
+from analysis.numbers.table import final
+from analysis.verdicts import collapse
+
+
+def ending(run, numbers: pd.DataFrame, high: dict[int, float]) -> pd.DataFrame:
+    """The numbers, but that the first arm's last evaluation has these upper ends, by seed."""
+    metric, (_, last) = "heldout/accuracy", run.ends
+    changed_numbers = numbers.copy()
+    for seed, value in high.items():
+        at = (numbers.arm == run.arms[0]) & (numbers.node == last) & (numbers.metric == metric)
+        changed_numbers.loc[at & (numbers.seed == seed), "high"] = value
+    return changed_numbers
+
+
+def test_a_run_that_surely_ends_below_half_of_where_it_began_has_collapsed(run, numbers):
+    assert not collapse.collapses(run, numbers).seeds[run.arms[0]]
+    first = numbers[(numbers.node == run.ends[0]) & (numbers.metric == "heldout/accuracy")].value.iloc[0]
+    found = collapse.collapses(run, ending(run, numbers, {0: 0.51 * first, 1: 0.49 * first, 2: 0.99}))
+    assert found.seeds[run.arms[0]] == {1}
+    assert found.begins[run.arms[0]] == run.ends[0]
+
+
+def test_rates_have_exact_intervals(run, numbers):
+    """Clopper and Pearson: of 1 in 3 from 0.008 to 0.906; none in 3 excludes 1 - 0.05^(1/3)."""
+    rates = collapse.rates(run, ending(run, numbers, {1: 0.01})).set_index("arm")
+    first = rates.loc[run.arms[0]]
+    assert (first.runs, first.collapsed) == (3, 1)
+    assert (first.low, first.high) == pytest.approx((0.00840, 0.90570), abs=1e-4)
+    assert math.isnan(first.unseen)
+    other = rates.loc["random"]
+    assert other.collapsed == 0
+    assert other.unseen == pytest.approx(1 - 0.05 ** (1 / 3))
+    shown = collapse.rates_shown(rates.reset_index()).set_index("arm")
+    assert shown.collapsed[run.arms[0]] == "1/3"
+    assert shown["may be unseen"]["random"] == "up to 63%"
+
+
+@pytest.mark.parametrize(("seeds", "bound"), [(5, 0.45), (16, 0.17), (32, 0.09)])
+def test_the_bound_on_unseen_collapse(seeds, bound):
+    assert 1 - 0.05 ** (1 / seeds) == pytest.approx(bound, abs=0.005)
+
+
+def test_gold_reward_collapses_by_a_standard_deviation(rlhf, rlhf_table):
+    gold = final(rlhf_table).copy()
+    arm, (first, last) = rlhf.arms[0], rlhf.ends
+    rows = (gold.arm == arm) & (gold.metric == "heldout/gold")
+    begin = gold[rows & (gold.node == first)].set_index("seed").value
+    for seed, lost in ((0, 1.01), (1, 0.99)):
+        gold.loc[rows & (gold.node == last) & (gold.seed == seed), "high"] = begin[seed] - lost
+    assert collapse.collapses(rlhf, gold).seeds[arm] == {0}
+
+
+def test_an_arm_with_one_checkpoint_has_no_beginning(run, numbers):
+    alone = changed(run, evals=run.spec["evals"] | {"checkpoints": {"after": "grpo"}})
+    assert collapse.rates(alone, numbers).empty
+
+
+def test_a_claim_within_one_arm_or_on_its_beginning_is_not_about_two_kinds_of_run():
+    found = collapse.Collapses({"a": frozenset({1})}, {"a": "before"})
+    assert found.of_one_side({"of": "a/after", "against": "a/before"}, [0, 1, 2]) == ""
+    assert found.of_one_side({"of": "a/after"}, [0, 1, 2]) == ""
+    assert found.of_one_side({"of": "b/after", "against": "a/before"}, [0, 1, 2]) == ""
+    assert found.of_one_side({"of": "b/after", "against": "a/after"}, [0, 1, 2]) != ""

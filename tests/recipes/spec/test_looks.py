@@ -1,0 +1,69 @@
+"""The planned looks: which seeds they have, which arms a claim needs, and their files."""
+
+from dataclasses import asdict
+
+import pytest
+
+from recipes.runtime import files
+from recipes.spec import looks
+from recipes.spec.looks import LOOKS, Look
+
+GATES = {
+    "clip_cuts": {"metric": "m", "of": "clipped/rl"},
+    "apart": {"metric": "m", "of": "a/rl", "against": "far/rl"},
+}
+
+
+def found(seeds: int, *arms: str) -> Look:
+    return Look(seeds, {}, [], list(arms))
+
+
+@pytest.mark.parametrize(
+    ("claim", "arms"),
+    [
+        ({"of": "hot/after"}, {"hot"}),
+        ({"of": "hot/after", "against": "cold/base/pretrain"}, {"hot", "cold"}),
+        ({"of": "hot/after", "needs": "ratio"}, {"hot"}),  # the name of no gate
+        ({"of": "hot/after", "needs": "clip_cuts >= 0.02"}, {"hot", "clipped"}),
+        (
+            {"of": "hot/after", "needs": ["clip_cuts >= 0.02", "apart within 20%"]},
+            {"hot", "clipped", "a", "far"},
+        ),
+    ],
+)
+def test_a_claim_needs_both_sides_and_those_of_its_gates(claim, arms):
+    assert looks.arms_of(claim, GATES) == arms
+
+
+def test_seeds_grow_from_look_to_look_with_what_is_open():
+    one, two, three = LOOKS
+    assert looks.seeds_of("abc", []) == dict.fromkeys("abc", one)
+    assert looks.seeds_of("abc", [found(one, "a", "b")]) == {"a": two, "b": two, "c": one}
+    taken = [found(one, "a", "b"), found(two, "b")]
+    assert looks.seeds_of("abc", taken) == {"a": two, "b": three, "c": one}
+    assert looks.seeds_of("abc", [*taken, found(three, "b")]) == {"a": two, "b": three, "c": one}
+    assert looks.seeds_of("a", [found(one, "gone")]) == {"a": one}  # an arm of another scale
+
+
+def test_the_last_look_is_one_that_leaves_nothing_open_or_has_all_seeds():
+    one, two, three = LOOKS
+    assert looks.following([]) == one
+    assert looks.following([found(one, "a")]) == two
+    assert looks.following([found(one)]) is None
+    assert looks.following([found(one, "a"), found(two, "a"), found(three, "a")]) is None
+
+
+def test_looks_are_read_one_after_the_other(tmp_path):
+    one, two, three = (found(look, "a") for look in LOOKS)
+    for look in (one, three):
+        files.write_json(tmp_path / looks.path("demo", "cpu", look.seeds), asdict(look))
+    assert looks.on_disk("demo", "cpu", tmp_path) == [one]
+    files.write_json(tmp_path / looks.path("demo", "cpu", two.seeds), asdict(two))
+    assert looks.on_disk("demo", "cpu", tmp_path) == [one, two, three]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"seeds": 8}'])
+def test_a_file_that_is_no_look_is_none(text, tmp_path):
+    path = tmp_path / "8.json"
+    path.write_text(text)
+    assert looks.read(path) is None
