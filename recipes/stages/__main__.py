@@ -17,6 +17,8 @@ from recipes.errors import UserError, known
 from recipes.runtime import gpus, provenance, sentinel
 from recipes.runtime.environment import (
     few_collections,
+    keep_imports,
+    keep_memory,
     names_hub,
     quiet_environment,
     roles,
@@ -123,6 +125,7 @@ def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Prog
 
     torch.set_num_threads(options.threads)
     run: Run = importlib.import_module(f"recipes.stages.{options.kind}").run
+    keep_imports()
     started = provenance.now()
     outcome = run(options.config, options.inputs, options.seed, options.checkpoints, options.out, progress)
     if not gpus.first():
@@ -155,6 +158,7 @@ def main(arguments: list[str] | None = None) -> int:
         if arguments is None:  # the process is this command's own
             stop_in_one_line(say, lambda: _saved(options.checkpoints))
         few_collections()
+        keep_memory()
         quiet_environment(names_hub(options.config))
         try:
             work(options, progress)
