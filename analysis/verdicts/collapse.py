@@ -3,20 +3,25 @@
 A run has collapsed where it surely ends far below where it began: the 95% interval of its last evaluation
 lies wholly below half of its first accuracy, or, where arms are compared by gold reward, more than one
 standard deviation (of the base model's replies) below its first gold reward.
+
+A number read off a frontier (numbers.frontiers) counts as that of a collapsed run where one of the places
+that it was read between is of one: the line between them then leads to another kind of run. A collapsed run
+elsewhere on the frontier has no part in the number; at the far end of a frontier runs are meant to fall.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
 from scipy import stats
 
-from analysis.numbers import tasks
+from analysis.numbers import frontiers, tasks
 from analysis.numbers.means import with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.statistics.intervals import LEVEL
+from recipes.spec.frontiers import name_of
 
 # what arms are compared by -> where an end counts as a collapse, from the beginning
 FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
@@ -27,10 +32,14 @@ FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
 
 @dataclass(frozen=True)
 class Collapses:
-    """arm -> the seeds that collapsed; and the first checkpoint of each arm, which is before any training."""
+    """arm -> the seeds that collapsed; and the first checkpoint of each arm, which is before any training.
+
+    `read`: (frontier, metric) -> the seeds whose number was read next to a collapsed run.
+    """
 
     seeds: Mapping[str, frozenset[int]] = field(default_factory=dict)
     begins: Mapping[str, str] = field(default_factory=dict)
+    read: Mapping[tuple[str, str], frozenset[int]] = field(default_factory=dict)
 
     def of_one_side(self, claim: Mapping[str, Any], seeds: Sequence[int]) -> str:
         """Why a mean over seeds cannot judge a claim about two arms; empty where it can.
@@ -38,27 +47,44 @@ class Collapses:
         Some runs of one arm have collapsed and none of the other: their mean is of two kinds of run, and
         every test of it is wrong far more often than it says. Where all have, they are of one kind.
         """
+        metrics = [claim["metric"], claim.get("against_metric", claim["metric"])]
         places = [claim["of"], claim.get("against") or claim["of"]]
-        if len({place.partition("/")[0] for place in places}) < 2:
+        if len({_whole(place) for place in places}) < 2:
             return ""
-        first, second = (self._at(place) & set(seeds) for place in places)
+        first, second = (
+            self.at(place, metric) & set(seeds) for place, metric in zip(places, metrics, strict=True)
+        )
         if bool(first) == bool(second):
             return ""
         place, some = (places[0], first) if first else (places[1], second)
         if len(some) == len(seeds):
             return ""
-        arm = place.partition("/")[0]
-        return f"{len(some)} of {len(seeds)} runs of {arm} alone collapsed: their mean decides nothing"
+        runs = f"{len(some)} of {len(seeds)} runs of {_whole(place)}"
+        return f"{runs} alone collapsed: their mean decides nothing"
 
-    def _at(self, place: str) -> frozenset[int]:
+    def at(self, place: str, metric: str) -> frozenset[int]:
+        """The seeds whose number of this metric at this place is that of a collapsed run."""
+        if (frontier := name_of(place)) is not None:
+            return self.read.get((frontier, metric), frozenset())
         arm, _, node = place.partition("/")
         return frozenset() if self.begins.get(arm) == node else self.seeds.get(arm, frozenset())
+
+
+def _whole(place: str) -> str:
+    """The arm of a place, or the frontier: of two numbers of one no claim is about two kinds of run."""
+    return place if name_of(place) is not None else place.partition("/")[0]
 
 
 def collapses(run: Run, numbers: pd.DataFrame) -> Collapses:
     """The runs that collapsed, from the final numbers."""
     found = {arm: frozenset(rows.index[rows.collapsed]) for arm, rows in _ends(run, numbers)}
-    return Collapses(found, {arm: run.checkpoints(arm)[0] for arm in found})
+    alone = Collapses(found, {arm: run.checkpoints(arm)[0] for arm in found})
+    read: dict[tuple[str, str], frozenset[int]] = {}
+    for one in frontiers.readings(run.spec, numbers):
+        if any(one.seed in alone.at(point.place, one.metric) for point in one.between):
+            key = one.frontier, one.metric
+            read[key] = read.get(key, frozenset()) | {one.seed}
+    return replace(alone, read=read)
 
 
 def _ends(run: Run, numbers: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
