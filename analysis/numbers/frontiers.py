@@ -6,7 +6,8 @@ in which reward is smooth from the start on (Gao et al. 2210.10760, §3.1); plac
 with their mean score. Outside the range of the places it is nan. A KL that was estimated below 0 counts as 0.
 
 A seed that lacks a number at one of the places, as where a look has stopped its arm, has no row: a curve
-through the rest would be another one.
+through the rest would be another one. A claim leaves both kinds of seed out. Those that do not reach a KL are
+no random choice among all, so a claim should ask for one that every seed reaches.
 
 These are rows of the tidy table like any other: arm `frontier`, node <name>; `source` joins those of the
 places that the number was read between, for no other place has a part in it.
