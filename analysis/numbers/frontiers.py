@@ -2,8 +2,8 @@
 
 `heldout/gold_at_kl/2.5` of `frontier/swept` is the score `heldout/gold` at `heldout/kl` = 2.5 nats, between
 the two places of the frontier that lie next to it below and above. It is interpolated linearly in sqrt(KL),
-in which reward is smooth from the start on (Gao et al. 2210.10760, §3.1); places of the same KL count as one,
-with their mean score. Outside the range of the places it is nan. A KL that was estimated below 0 counts as 0.
+the distance as whose function Gao et al. (2210.10760) write reward; places of the same KL count as one, with
+their mean score. Outside the range of the places it is nan. A KL that was estimated below 0 counts as 0.
 
 A seed that lacks a number at one of the places, as where a look has stopped its arm, has no row: a curve
 through the rest would be another one. A claim leaves both kinds of seed out. Those that do not reach a KL are

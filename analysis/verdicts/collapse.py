@@ -5,12 +5,13 @@ lies wholly below half of its first accuracy, or, where arms are compared by gol
 standard deviation (of the base model's replies) below its first gold reward.
 
 A number read off a frontier (numbers.frontiers) counts as that of a collapsed run where one of the places
-that it was read between is of one: the line between them then leads to another kind of run. A collapsed run
-elsewhere on the frontier has no part in the number; at the far end of a frontier runs are meant to fall.
+that it was read between lies as far below its arm's beginning: the line between them then leads to another
+kind of run. A collapsed run elsewhere on the frontier has no part in the number, and at its far end runs are
+meant to fall.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -52,7 +53,7 @@ class Collapses:
         if len({_whole(place) for place in places}) < 2:
             return ""
         first, second = (
-            self.at(place, metric) & set(seeds) for place, metric in zip(places, metrics, strict=True)
+            self._at(place, metric) & set(seeds) for place, metric in zip(places, metrics, strict=True)
         )
         if bool(first) == bool(second):
             return ""
@@ -62,8 +63,7 @@ class Collapses:
         runs = f"{len(some)} of {len(seeds)} runs of {_whole(place)}"
         return f"{runs} alone collapsed: their mean decides nothing"
 
-    def at(self, place: str, metric: str) -> frozenset[int]:
-        """The seeds whose number of this metric at this place is that of a collapsed run."""
+    def _at(self, place: str, metric: str) -> frozenset[int]:
         if (frontier := name_of(place)) is not None:
             return self.read.get((frontier, metric), frozenset())
         arm, _, node = place.partition("/")
@@ -78,30 +78,34 @@ def _whole(place: str) -> str:
 def collapses(run: Run, numbers: pd.DataFrame) -> Collapses:
     """The runs that collapsed, from the final numbers."""
     found = {arm: frozenset(rows.index[rows.collapsed]) for arm, rows in _ends(run, numbers)}
-    alone = Collapses(found, {arm: run.checkpoints(arm)[0] for arm in found})
+    readings = frontiers.readings(run.spec, numbers)
+    places = {point.place for one in readings for point in one.between}
+    fallen = {place: _since_beginning(run, numbers, place).query("collapsed").index for place in places}
     read: dict[tuple[str, str], frozenset[int]] = {}
-    for one in frontiers.readings(run.spec, numbers):
-        if any(one.seed in alone.at(point.place, one.metric) for point in one.between):
+    for one in readings:
+        if any(one.seed in fallen[point.place] for point in one.between):
             key = one.frontier, one.metric
             read[key] = read.get(key, frozenset()) | {one.seed}
-    return replace(alone, read=read)
+    return Collapses(found, {arm: run.checkpoints(arm)[0] for arm in found}, read)
 
 
 def _ends(run: Run, numbers: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """Each arm that has two checkpoints, with column `collapsed` of its seeds that have both numbers."""
-    task = tasks.headline(run)
+    last = {arm: run.checkpoints(arm)[-1] for arm in run.arms if len(run.checkpoints(arm)) > 1}
+    arms = [(arm, _since_beginning(run, numbers, f"{arm}/{name}")) for arm, name in last.items()]
+    return [(arm, rows) for arm, rows in arms if len(rows)]
+
+
+def _since_beginning(run: Run, numbers: pd.DataFrame, place: str) -> pd.DataFrame:
+    """Column `collapsed` of the seeds that have a number at a checkpoint and at the first of its arm."""
+    arm, task = place.partition("/")[0], tasks.headline(run)
     measure = tasks.measure(numbers, task)
     if measure not in FAR_BELOW:
-        return []
-    metric, arms = f"{task}/{measure}", []
-    for arm in run.arms:
-        names = run.checkpoints(arm)
-        if len(names) < 2:
-            continue
-        first, last = (measured(numbers, f"{arm}/{name}", metric) for name in (names[0], names[-1]))
-        both = pd.DataFrame({"before": first.value, "most": last.high}).dropna()
-        arms.append((arm, both.assign(collapsed=both.most < FAR_BELOW[measure](both.before))))
-    return [(arm, rows) for arm, rows in arms if len(rows)]
+        return pd.DataFrame({"collapsed": pd.Series(dtype=bool)})
+    begin = f"{arm}/{run.checkpoints(arm)[0]}"
+    first, last = (measured(numbers, at, f"{task}/{measure}") for at in (begin, place))
+    both = pd.DataFrame({"before": first.value, "most": last.high}).dropna()
+    return both.assign(collapsed=both.most < FAR_BELOW[measure](both.before))
 
 
 def rates(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:

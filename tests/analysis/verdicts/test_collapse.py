@@ -77,15 +77,16 @@ def test_a_claim_within_one_arm_or_on_its_beginning_is_not_about_two_kinds_of_ru
 
 
 def test_a_number_read_next_to_a_collapsed_run_counts_as_one_of_it(rlhf, rlhf_table):
-    """Of the far end of the frontier: what is read nearer to its beginning has no part in it."""
+    """At the far end of the frontier. What is read nearer to its beginning has no part in it, though a place
+    there is of the arm that collapsed later."""
     gold = final(rlhf_table).copy()
-    end = (gold.arm == "kl-none") & (gold.node == "after") & (gold.metric == "heldout/gold")
+    end = gold.arm.isin(["kl-none", "base-recipe"]) & (gold.node == "after") & (gold.metric == "heldout/gold")
     gold.loc[end & (gold.seed == 1), "high"] = -9.0
-    near, far = "heldout/gold_at_kl/4", "heldout/gold_at_kl/20"  # of places at about 0, 2.6, 9 and 36 nats
+    near, far = "heldout/gold_at_kl/1", "heldout/gold_at_kl/20"  # of places at about 0, 2.6, 9 and 36 nats
     places = ["base-recipe/sft", "kl-strong/after", "base-recipe/after", "kl-none/after"]
     claims = [METRIC | {"metric": metric, "of": "frontier/ppo"} for metric in (near, far)]
     found = collapse.collapses(changed(rlhf, claims=claims, frontiers={"ppo": places}), gold)
-    assert found.seeds["kl-none"] == {1}
+    assert found.seeds["base-recipe"] == found.seeds["kl-none"] == {1}
     assert found.read == {("ppo", far): {1}}
     against = {"against": "dpo/after", "against_metric": "heldout/gold"}
     assert found.of_one_side(claims[0] | against, [0, 1]) == ""
