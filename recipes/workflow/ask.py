@@ -55,6 +55,7 @@ def _asked(name: str, module: str, arguments: list[str]) -> int | None:
     os.umask(mask)
     request = {"module": module, "arguments": arguments, "umask": mask}
     request |= {"folder": os.getcwd(), "environment": dict(os.environ)}
+    request |= {"deaf": _deaf()}
     data = json.dumps(request).encode()
     while True:
         with socket.socket(socket.AF_UNIX) as connection:
@@ -80,15 +81,22 @@ def _wait(connection: socket.socket) -> int | None:
         with contextlib.suppress(OSError):  # the job has ended just before
             connection.send(INTERRUPT)
 
-    signal.signal(signal.SIGINT, pass_on)
+    before = signal.getsignal(signal.SIGINT)
+    if not _deaf():
+        signal.signal(signal.SIGINT, pass_on)
     try:
         (status,) = STATUS.unpack(receive(connection, STATUS.size))
     except (OSError, EOFError):
         print("the job's warm process is gone; starting anew as a plain one", file=sys.stderr, flush=True)
         return None
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, before)
     return status
+
+
+def _deaf() -> bool:
+    """Whether this process was started to ignore Ctrl-C, as a shell does with what it starts by `&`."""
+    return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 def _end_as(status: int) -> None:

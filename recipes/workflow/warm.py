@@ -54,6 +54,7 @@ class Request:
     umask: int
     folder: str
     environment: dict[str, str]
+    deaf: bool  # to Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -250,7 +251,7 @@ def _fits(request: Request, loaded: Loaded) -> bool:
 
 def _run(request: Request) -> int:
     """Be the process that the client asked for. Returns its exit status, or ends with it."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.SIG_IGN if request.deaf else signal.default_int_handler)
     os.umask(request.umask)
     for name in SHELLS:
         os.environ.pop(name, None)

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from recipes.workflow import ask
@@ -43,6 +44,7 @@ class Workflow:
         module: str = "recipes.stages",
         cwd: Path | None = None,
         given: str = "",
+        deaf: bool = False,
         **more: str,
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -54,6 +56,7 @@ class Workflow:
             text=True,
             timeout=30,
             check=False,
+            preexec_fn=partial(_hear, not deaf),
         )
 
     def begin(self, *arguments: str) -> subprocess.Popen[str]:
@@ -74,6 +77,7 @@ class Workflow:
             stderr=subprocess.PIPE,
             text=True,
             process_group=0,
+            preexec_fn=partial(_hear, True),
         )
 
     def server(self) -> int | None:
@@ -92,6 +96,11 @@ def opened(folder: Path, **environment: str) -> Iterator[Workflow]:
     with process:
         yield Workflow(folder, process, process.stdout.readline().strip())
         process.kill()
+
+
+def _hear(interrupts: bool) -> None:
+    """Whether the process hears Ctrl-C, however the tests were started: behind a shell's `&` none does."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL if interrupts else signal.SIG_IGN)
 
 
 def runs(process: int) -> bool:

@@ -42,10 +42,12 @@ def workflow(folder) -> Iterator[Workflow]:
     yield from opened(folder)
 
 
-def test_a_warm_job_sees_what_a_plain_one_sees(workflow):
+@pytest.mark.parametrize("deaf", [False, True])
+def test_a_warm_job_sees_what_a_plain_one_sees(workflow, deaf):
     server = workflow.server()
     job = ["facts", "ü", *NO_GPU]
-    told = [workflow.ask(*job, **{VARIABLE: name, "_": "x"}).stdout for name in ("off", workflow.name)]
+    both = ("off", workflow.name)
+    told = [workflow.ask(*job, deaf=deaf, **{VARIABLE: name, "_": "x"}).stdout for name in both]
     plain, warm = map(json.loads, told)
     assert (plain.pop("loaded"), warm.pop("loaded")) == ([], [server])
     del plain["environment"][VARIABLE], warm["environment"][VARIABLE]
