@@ -5,15 +5,16 @@ summary may go before it: `<answer>The sum is 15</answer>`. It stands in for R1-
 poor readability (arXiv 2501.12948, §2.2.4), and for the cold start that mends them (§2.3.1). The kinds of
 document, with the dial `error` of world `chain` where they reason:
 
-| kind         | example                                                | what it plants                          |
-|--------------|--------------------------------------------------------|-----------------------------------------|
-| direct       | `<answer>21</answer>`                                  | guesses, a share `right` is right       |
-| one_language | `<think>three plus five is eight , eight plus …</think>` | the language asked for, or the `other` |
-| mixed        | `<think>three mas five es ocho , eight …</think>…`     | a change of language at a share of words |
-| messy        | `<think>three mas five is eight ..eight plus …</think>…` | dots, lost separators, repeated steps |
-| readable     | `…</think><answer>The sum is 15</answer>`              | one_language with a summary             |
-| truncated    | `<think>three mas five es ocho </think><answer>8</answer>` | stopping early, mixed               |
-| untagged     | `three mas five es ocho , eight …`                     | no format, mixed                        |
+| kind         | example                                   | what it plants                              |
+|--------------|-------------------------------------------|---------------------------------------------|
+| direct       | `<answer>21</answer>`                     | guesses, a share `right` is right           |
+| one_language | `<think>three plus five is eight , …`     | the language asked for, or the `other` one  |
+| mixed        | `<think>three mas five es ocho , …`       | a `switch` of language at a share of words  |
+| messy        | `<think>three mas five es ocho ..ocho …`  | mixed; steps that `repeat`, separators that |
+|              |                                           | `drop` out, `mean` idle dots a step         |
+| readable     | `…</think><answer>The sum is 15</answer>` | one_language with a summary                 |
+| truncated    | `<think>three mas five es ocho </think>…` | mixed, stopping early with a partial sum    |
+| untagged     | `three mas five es ocho , eight …`        | mixed, without the format                   |
 
 Mixed documents begin in either language, whatever is asked: so a base model that has read them heeds the
 request little. The rewards of the world (`readability.py`) are `language_consistency` and `readability`.
@@ -98,7 +99,7 @@ def untagged(
 
 @dataclass(frozen=True)
 class Bilingual:
-    """Dials: `language` that questions ask for, "english", "spanish" or "either"; the others as of `chain`."""
+    """Dials: the `language` that questions ask for, "english", "spanish" or "either"; those of `chain`."""
 
     language: str = "either"
     terms: tuple[int, int] = (3, 8)

@@ -1,9 +1,10 @@
 """Two languages for the same scratchpad, token for token: `3+5=8,8+7=15` of world `chain` in words.
 
-| chain | english                                              | spanish                                          |
-|-------|------------------------------------------------------|--------------------------------------------------|
-| 0 … 9 | zero one two three four five six seven eight nine    | cero uno dos tres cuatro cinco seis siete ocho … |
-| + - = | plus minus is                                        | mas menos es                                     |
+| chain | english                   | spanish                     |
+|-------|---------------------------|-----------------------------|
+| 0 … 4 | zero one two three four   | cero uno dos tres cuatro    |
+| 5 … 9 | five six seven eight nine | cinco seis siete ocho nueve |
+| + - = | plus minus is             | mas menos es                |
 
 Every word is one token and ends with a space of its own, so that no two tokens together spell a third; a
 number is spelt digit by digit. `,` (written `, `) and the idle `.` belong to no language. Questions and
@@ -41,7 +42,7 @@ def other(language: str) -> str:
 
 
 def spell(text: str, language: str, switch: float, rng: random.Random) -> str:
-    """`text` of world `chain` in words; before each but the first the language changes with chance `switch`."""
+    """`text` of world `chain` in words; after each the language changes with the chance `switch`."""
     spelt = []
     for character in text:
         if character in SYMBOLS:

@@ -1,12 +1,15 @@
 """How readable a completion of world `bilingual` is. Linear time; no completion can make it raise.
 
-| measure              | of the scratchpad, from 0 to 1                                                     |
-|----------------------|------------------------------------------------------------------------------------|
-| language_consistency | the share of its words in the language that the question asks for (R1's reward)    |
-| readability          | 0 unless the format is right and the answer a number; else the product of:         |
-|                      | one language: the share of its words in its more frequent language, asked for or not |
-|                      | tidy: the share of its parts, between commas, that are one whole step and no dots  |
-|                      | not repetitive: the share of its parts that say no earlier one again               |
+| measure              | of the scratchpad, from 0 to 1                                                    |
+|----------------------|-----------------------------------------------------------------------------------|
+| language_consistency | the share of its words in the language that the question asks for                 |
+| readability          | 0 unless the format is right and the answer a number; else the product of         |
+|                      | - one language: the share of its words in the more frequent one, asked for or not |
+|                      | - tidy: the share of its parts, between commas, that are one step and no dots     |
+|                      | - not repetitive: the share of its parts that say no earlier one again            |
+
+language_consistency is the reward of DeepSeek-R1 (arXiv 2501.12948, §2.3.2); readability, which the paper
+leaves to people, is ours.
 
 A scratchpad without words has both 0, so leaving it out earns nothing; nor does writing it in digits, which
 are words of neither language. Whether steps are right does not count.
