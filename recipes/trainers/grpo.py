@@ -17,6 +17,7 @@ from recipes.objectives.averages import completion_means
 from recipes.trainers.completions import CompletionsLog, by_correctness
 from recipes.trainers.grpo_objective import Objective
 from recipes.trainers.resume import EPOCH_STRIDE
+from recipes.trainers.tiles import narrow_tiles
 
 
 class PromptSampler(RepeatSampler):
@@ -51,6 +52,10 @@ class GRPO(Objective):
             shuffle=plain.shuffle,
             seed=plain.seed,
         )
+
+    def train(self, *args, **kwargs):
+        with narrow_tiles(self.model):
+            return super().train(*args, **kwargs)
 
     # -- resume ------------------------------------------------------------------------------------------
 
