@@ -38,15 +38,15 @@ def problems(name: str, size: int) -> Dataset:
 
 
 def order(seed: int = 0, general: int = 3) -> list[str]:
-    pools = {"reasoning": problems("r", 6), "general": problems("g", general)}
-    return mixed(pools, {"reasoning": 0.75, "general": 0.25}, 16, seed)["prompt"][:]
+    pools = {"reasoning": problems("r", 12), "general": problems("g", general)}
+    return mixed(pools, {"reasoning": 0.75, "general": 0.25}, 32, seed)["prompt"][:]
 
 
 def test_each_lap_has_every_prompt_once_in_a_new_order():
     reasoning = [prompt for prompt in order() if prompt[0] == "r"]
-    assert len(reasoning) == 12
-    assert sorted(reasoning[:6]) == sorted(reasoning[6:]) == [f"r{i}" for i in range(6)]
-    assert reasoning[:6] != reasoning[6:]
+    assert len(reasoning) == 24
+    assert set(reasoning[:12]) == set(reasoning[12:]) == {f"r{i}" for i in range(12)}
+    assert reasoning[:12] != reasoning[12:]
 
 
 def test_the_order_depends_on_the_seed_and_on_no_other_domain():

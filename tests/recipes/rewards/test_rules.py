@@ -77,6 +77,16 @@ def test_soft_overlong_is_dapos_equation_13():
     assert values[cap - 1] == -1
 
 
+def test_soft_overlong_follows_the_cap_in_force():
+    (punish,) = build(["soft_overlong"], None, caps={0: 20, 120: 40}, cache=8)
+    ids = [[1] * 24]
+    for step, expected in ((0, -1), (119, -1), (120, 0)):
+        state = SimpleNamespace(global_step=step)
+        assert punish(prompts=[], completions=[], completion_ids=ids, trainer_state=state) == [expected]
+    with pytest.raises(UserError, match="expected less than args.max_completion_length 20, got 20"):
+        build(["soft_overlong"], None, caps={0: 20, 120: 40}, cache=20)
+
+
 @pytest.mark.parametrize(
     ("names", "cache", "says"),
     [

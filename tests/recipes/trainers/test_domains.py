@@ -72,9 +72,10 @@ def test_advantages_are_of_the_own_domains_rewards_alone(mixed, reasoning, gener
 
 def test_a_spread_over_the_batch_would_carry_them_over(mixed):
     kind, built = mixed
-    flat, wide = ([0.0, 1.0, 0.0, 1.0], values) for values in ([0.0, 0.0, 0.0, 0.0], [0.0, 9.0, 0.0, 9.0])
-    moved = (advantages(built, *flat)[0] - advantages(built, *wide)[0])[:G].abs().max()
-    assert bool(moved > 0.1) == (kind == "batch")
+    reasoning = [0.0, 1.0, 0.0, 1.0]
+    flat, _ = advantages(built, reasoning, [0.0, 0.0, 0.0, 0.0])
+    wide, _ = advantages(built, reasoning, [0.0, 9.0, 0.0, 9.0])
+    assert bool((flat - wide)[:G].abs().max() > 0.1) == (kind == "batch")
 
 
 def row(domain: str, reward: float, rewards: dict, tokens: int = 4, eos: bool = True) -> dict:
