@@ -52,8 +52,6 @@ rule train:
         **STAGE_FILES,
     log:
         f"{STAGE}/train.log",
-    benchmark:
-        f"{STAGE}/benchmark.tsv"
     threads: JOBS.threads
     resources:
         **JOBS.resources(),

@@ -49,8 +49,7 @@ def found(run: Run, verdicts: Sequence[Verdict]) -> Look:
     stated = {claim["id"]: claim for claim in claims_at(run.recipe, run.scale)}
     names = {one.id: one.verdict for one in verdicts if one.id in stated}
     undecided = [one.id for one in verdicts if one.id in stated and not one.decided]
-    gates = run.spec.get("gates", {})
-    needed = {arm for name in undecided for arm in arms_of(stated[name], gates)}
+    needed = {arm for name in undecided for arm in arms_of(stated[name], run.spec)}
     return Look(len(run.seeds), names, undecided, [arm for arm in run.arms if arm in needed])
 
 

@@ -29,6 +29,7 @@ from analysis.sections import SECTIONS
 from analysis.verdicts import records
 from analysis.verdicts import section as verdicts
 from recipes.errors import UserError
+from recipes.spec.frontiers import FRONTIER
 from recipes.spec.graph import Graph
 from recipes.spec.load import load_all
 
@@ -65,8 +66,11 @@ def publish(run: Run, out: Path, report: str) -> None:
 
 
 def worth_keeping(numbers: pd.DataFrame) -> pd.DataFrame:
-    """Numbers that arms or seeds share once, under their owner; `last/…` only without its `last_fifth/…`."""
-    numbers = numbers.drop_duplicates(["source", "metric"])
+    """Numbers that arms or seeds share once, under their owner; `last/…` only without its `last_fifth/…`.
+
+    Without what is read off frontiers: analysis.numbers.recorded reads it anew.
+    """
+    numbers = numbers[numbers.arm != FRONTIER].drop_duplicates(["source", "metric"])
     averaged = numbers.assign(metric=numbers.metric.str.replace(r"^last/", "last_fifth/", regex=True))
     there = pd.MultiIndex.from_frame(averaged[KEY]).isin(pd.MultiIndex.from_frame(numbers[KEY]))
     return numbers[~(numbers.metric.str.startswith("last/") & there)]

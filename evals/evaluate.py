@@ -10,6 +10,7 @@ has progress lines, stderr the log. Exit status: 0 done, 2 a mistake of the user
 
 import argparse
 import contextlib
+import importlib
 import json
 import sys
 from collections.abc import Callable
@@ -18,7 +19,14 @@ from typing import Any
 
 from recipes.errors import UserError
 from recipes.runtime import gpus, sentinel
-from recipes.runtime.environment import few_collections, quiet_environment, roles, stop_in_one_line
+from recipes.runtime.environment import (
+    few_collections,
+    keep_imports,
+    keep_memory,
+    quiet_environment,
+    roles,
+    stop_in_one_line,
+)
 from recipes.runtime.progress import Progress
 from recipes.spec import eval_tasks
 
@@ -75,6 +83,11 @@ def _names_hub(config: dict[str, Any], model: Path | dict[str, Any]) -> bool:
     return task or (isinstance(model, dict) and "hub" in model)
 
 
+def load() -> None:
+    """Import what `main` does as it needs it; the environment is set before."""
+    importlib.import_module("evals.measure")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Entry point; `arguments` defaults to the command line's."""
     say: Callable[[str], None] = print
@@ -86,6 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
         if arguments is None:  # the process is this command's own
             stop_in_one_line(say, lambda: "nothing of an evaluation is saved; the same command starts anew")
         few_collections()
+        keep_memory()
         quiet_environment(_names_hub(options.config, options.model))
         # lm-eval prints; `progress` keeps the true stdout
         with gpus.reserved(options.gpus, progress.say), contextlib.redirect_stdout(sys.stderr):
@@ -95,6 +109,7 @@ def main(arguments: list[str] | None = None) -> int:
             # imported here: torch and lm-eval read the environment as they are imported, and now it is set
             from evals.measure import measure
 
+            keep_imports()
             measure(tasks, options, progress)
         progress.end(f"done: {options.out}")
     except UserError as error:

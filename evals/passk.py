@@ -59,8 +59,7 @@ def _majority(correct: Bools, answers: Sequence[str | None], k: int) -> float:
         if answer is not None:
             votes.setdefault(answer, []).append(bool(right))
     n, p, sizes = len(answers), k / len(answers), [len(rights) for rights in votes.values()]
-    nodes, weights = np.polynomial.legendre.leggauss(len(sizes) // 2 + 1)  # exact up to degree len(sizes) + 1
-    u, du = (nodes + 1) / 2, weights / 2  # (nodes,) on [0, 1]
+    u, du = _quadrature(len(sizes) // 2 + 1)  # exact up to degree len(sizes) + 1
     law = _by_products if n <= MANY else _by_transform
     total = 0.0
     for index, rights in enumerate(votes.values()):
@@ -95,6 +94,13 @@ def _by_transform(
         rival[:, j] *= u
         law *= rfft(rival, width) ** count
     return irfft(law, width)[:, others]
+
+
+@cache
+def _quadrature(nodes: int) -> tuple[Floats, Floats]:
+    """Gauss-Legendre's places and weights on [0, 1], each (nodes,); numpy's call is slow."""
+    places, weights = np.polynomial.legendre.leggauss(nodes)
+    return (places + 1) / 2, weights / 2
 
 
 @cache

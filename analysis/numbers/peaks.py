@@ -7,7 +7,7 @@ of 5 logged rollouts, because one rollout is too noisy to be a peak:
   more, and noise alone lifts them above 0: a claim's margin must leave room for that.
 - `kl_at_peak/x` is the curve `kl` at the peak, for a `ppo` stage: nats a sequence, to the reference policy.
 - `x_at_kl/2.5` is x where `kl` first passes 2.5 nats, interpolated between two rollouts; nan where it never
-  does. There is one for each level that a claim names.
+  does. There is one for each level that a claim or a gate names.
 
 A stage that logs neither curve, or fewer than 5 rollouts, has none of them.
 """
@@ -26,9 +26,9 @@ CURVES = {"gold": "rewards/gold/mean", "proxy": "rewards/reward_model/mean"}
 KL = "kl"
 
 
-def levels(claims: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The KL divergences that claims name, as written: ["2.5"]."""
-    names = (str(claim.get(key, "")) for claim in claims for key in ("metric", "against_metric"))
+def levels(named: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The KL divergences that claims and gates name, as written: ["2.5"]."""
+    names = (str(row.get(key, "")) for row in named for key in ("metric", "against_metric"))
     return sorted({match[2] for name in names if (match := AT_KL.fullmatch(name))})
 
 

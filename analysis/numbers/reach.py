@@ -17,9 +17,9 @@ from recipes.spec.metric_names import REACHED
 WINDOW = 5  # logged rollouts: one alone is too noisy to have reached anything
 
 
-def levels(claims: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The levels that claims name, as written: ["0.5"]."""
-    names = (str(claim.get(key, "")) for claim in claims for key in ("metric", "against_metric"))
+def levels(named: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The levels that claims and gates name, as written: ["0.5"]."""
+    names = (str(row.get(key, "")) for row in named for key in ("metric", "against_metric"))
     return sorted({match[2] for name in names if (match := REACHED.fullmatch(name))})
 
 

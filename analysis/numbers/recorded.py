@@ -1,7 +1,8 @@
 """The final numbers of a published record, as the table of numbers.table has them.
 
 A record keeps a number that arms or seeds share once, under the first of them (analysis.publish). Here each
-of them has it again, by what the recipe says they share.
+of them has it again, by what the recipe says they share. What is read off frontiers is no part of a record:
+it follows from the rest, by the recipe as it is now.
 """
 
 import math
@@ -9,7 +10,7 @@ import math
 import pandas as pd
 
 from analysis.numbers.run import Run
-from analysis.numbers.table import COLUMNS
+from analysis.numbers.table import COLUMNS, with_frontiers
 from recipes.spec.graph import Node
 
 KEY = ["arm", "seed", "node"]
@@ -30,7 +31,7 @@ def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:
                 if node.sentinel in first:
                     parts.append(first[node.sentinel].assign(arm=arm, seed=seed))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
-    return table[COLUMNS]
+    return with_frontiers(run.spec, table[COLUMNS])
 
 
 def _of(run: Run, node: Node, rows: pd.DataFrame) -> pd.DataFrame:

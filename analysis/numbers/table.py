@@ -5,8 +5,9 @@ One row is one number: [recipe, scale, arm, seed, node, step, metric, value, low
 - `node` is a stage (`grpo`), a checkpoint (`after`), or `recipe/stage` for a stage of another recipe.
 - `step` is the training step of a learning curve, and missing for a final number.
 - `low`, `high` are an evaluation's own 95% interval (over items and samples), else missing.
-- `updates_to/…` and `samples_to/…` are read from the curve, at the levels that claims name (numbers.reach);
-  so are `peak/gold` and its like (numbers.peaks).
+- `updates_to/…` and `samples_to/…` are read from the curve, at the levels that claims, gates and published
+  numbers name (numbers.reach); so are `peak/gold` and its like (numbers.peaks), and `auc/…` (numbers.areas).
+- arm `frontier`, node <name>: what is read off a frontier at a KL (numbers.frontiers).
 - `<task>/variance/items` and `/sampling` are the two parts of the variance of that checkpoint's accuracy.
 - `source` is the artefact the number was read from: the sentinel of the node's owner. An arm that uses the
   base arm's checkpoint has rows of its own that name the base arm's artefact.
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.numbers import peaks, reach
+from analysis.numbers import areas, frontiers, peaks, reach
 from analysis.numbers.run import Run, read_json
 from recipes.spec.graph import Node
 
@@ -44,22 +45,29 @@ MEASURED = ["seed", "value", "low", "high", "source"]
 
 def collect(run: Run) -> pd.DataFrame:
     """The tidy table of a run."""
-    claims = run.spec.get("claims", [])
+    spec = run.spec
+    named = [*spec.get("claims", []), *spec.get("gates", {}).values(), *spec.get("published", [])]
     cache: dict[Node, pd.DataFrame] = {}
     parts = []
     for arm in run.arms:
         for seed in run.seeds:
             for node in run.nodes(arm, seed):
                 if node not in cache:
-                    cache[node] = _numbers(run, node, claims)
+                    cache[node] = _numbers(run, node, named)
                 if len(cache[node]):
                     parts.append(cache[node].assign(recipe=run.name, scale=run.scale, arm=arm, seed=seed))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
-    return table[COLUMNS].astype(dict.fromkeys(NUMBERS, float))
+    return with_frontiers(spec, table[COLUMNS].astype(dict.fromkeys(NUMBERS, float)))
 
 
-def _numbers(run: Run, node: Node, claims: list[dict[str, Any]]) -> pd.DataFrame:
-    """Columns node to source of one artefact; empty where there is none."""
+def with_frontiers(spec: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
+    """The table of a run of a recipe, with the rows of the recipe's frontiers."""
+    derived = frontiers.rows(spec, table)
+    return pd.concat([table, derived], ignore_index=True) if len(derived) else table
+
+
+def _numbers(run: Run, node: Node, named: list[dict[str, Any]]) -> pd.DataFrame:
+    """Columns node to source of one artefact; empty where there is none. `named`: rows that name metrics."""
     record = read_json(run.sentinel(node))
     if record is None:
         return pd.DataFrame()
@@ -71,8 +79,9 @@ def _numbers(run: Run, node: Node, claims: list[dict[str, Any]]) -> pd.DataFrame
         path = run.folder(node) / "curve.csv"
         if path.exists():
             curve = pd.read_csv(path)
-            own = claims if node.recipe == run.name else []
+            own = named if node.recipe == run.name else []
             metrics = metrics | reach.reached(curve, reach.levels(own))
+            metrics = metrics | areas.areas(curve, areas.wanted(own))
             metrics = metrics | peaks.peaks(curve, record.get("kind") == "ppo", peaks.levels(own))
         rows = [{"metric": metric, "value": value} for metric, value in metrics.items()]
     final = pd.DataFrame(rows, columns=["step", "metric", "value", "low", "high"])

@@ -3,6 +3,11 @@
 A run has collapsed where it surely ends far below where it began: the 95% interval of its last evaluation
 lies wholly below half of its first accuracy, or, where arms are compared by gold reward, more than one
 standard deviation (of the base model's replies) below its first gold reward.
+
+A number read off a frontier (numbers.frontiers) counts as that of a collapsed run where one of the places
+that it was read between lies as far below its arm's beginning: the line between them then leads to another
+kind of run. A collapsed run elsewhere on the frontier has no part in the number, and at its far end runs are
+meant to fall.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +17,12 @@ from typing import Any
 import pandas as pd
 from scipy import stats
 
-from analysis.numbers import tasks
+from analysis.numbers import frontiers, tasks
 from analysis.numbers.means import with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.statistics.intervals import LEVEL
+from recipes.spec.frontiers import name_of
 
 # what arms are compared by -> where an end counts as a collapse, from the beginning
 FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
@@ -27,10 +33,14 @@ FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
 
 @dataclass(frozen=True)
 class Collapses:
-    """arm -> the seeds that collapsed; and the first checkpoint of each arm, which is before any training."""
+    """arm -> the seeds that collapsed; and the first checkpoint of each arm, which is before any training.
+
+    `read`: (frontier, metric) -> the seeds whose number was read next to a collapsed run.
+    """
 
     seeds: Mapping[str, frozenset[int]] = field(default_factory=dict)
     begins: Mapping[str, str] = field(default_factory=dict)
+    read: Mapping[tuple[str, str], frozenset[int]] = field(default_factory=dict)
 
     def of_one_side(self, claim: Mapping[str, Any], seeds: Sequence[int]) -> str:
         """Why a mean over seeds cannot judge a claim about two arms; empty where it can.
@@ -38,44 +48,64 @@ class Collapses:
         Some runs of one arm have collapsed and none of the other: their mean is of two kinds of run, and
         every test of it is wrong far more often than it says. Where all have, they are of one kind.
         """
+        metrics = [claim["metric"], claim.get("against_metric", claim["metric"])]
         places = [claim["of"], claim.get("against") or claim["of"]]
-        if len({place.partition("/")[0] for place in places}) < 2:
+        if len({_whole(place) for place in places}) < 2:
             return ""
-        first, second = (self._at(place) & set(seeds) for place in places)
+        first, second = (
+            self._at(place, metric) & set(seeds) for place, metric in zip(places, metrics, strict=True)
+        )
         if bool(first) == bool(second):
             return ""
         place, some = (places[0], first) if first else (places[1], second)
         if len(some) == len(seeds):
             return ""
-        arm = place.partition("/")[0]
-        return f"{len(some)} of {len(seeds)} runs of {arm} alone collapsed: their mean decides nothing"
+        runs = f"{len(some)} of {len(seeds)} runs of {_whole(place)}"
+        return f"{runs} alone collapsed: their mean decides nothing"
 
-    def _at(self, place: str) -> frozenset[int]:
+    def _at(self, place: str, metric: str) -> frozenset[int]:
+        if (frontier := name_of(place)) is not None:
+            return self.read.get((frontier, metric), frozenset())
         arm, _, node = place.partition("/")
         return frozenset() if self.begins.get(arm) == node else self.seeds.get(arm, frozenset())
+
+
+def _whole(place: str) -> str:
+    """The arm of a place, or the frontier: of two numbers of one no claim is about two kinds of run."""
+    return place if name_of(place) is not None else place.partition("/")[0]
 
 
 def collapses(run: Run, numbers: pd.DataFrame) -> Collapses:
     """The runs that collapsed, from the final numbers."""
     found = {arm: frozenset(rows.index[rows.collapsed]) for arm, rows in _ends(run, numbers)}
-    return Collapses(found, {arm: run.checkpoints(arm)[0] for arm in found})
+    readings = frontiers.readings(run.spec, numbers)
+    places = {point.place for one in readings for point in one.between}
+    fallen = {place: _since_beginning(run, numbers, place).query("collapsed").index for place in places}
+    read: dict[tuple[str, str], frozenset[int]] = {}
+    for one in readings:
+        if any(one.seed in fallen[point.place] for point in one.between):
+            key = one.frontier, one.metric
+            read[key] = read.get(key, frozenset()) | {one.seed}
+    return Collapses(found, {arm: run.checkpoints(arm)[0] for arm in found}, read)
 
 
 def _ends(run: Run, numbers: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """Each arm that has two checkpoints, with column `collapsed` of its seeds that have both numbers."""
-    task = tasks.headline(run)
+    last = {arm: run.checkpoints(arm)[-1] for arm in run.arms if len(run.checkpoints(arm)) > 1}
+    arms = [(arm, _since_beginning(run, numbers, f"{arm}/{name}")) for arm, name in last.items()]
+    return [(arm, rows) for arm, rows in arms if len(rows)]
+
+
+def _since_beginning(run: Run, numbers: pd.DataFrame, place: str) -> pd.DataFrame:
+    """Column `collapsed` of the seeds that have a number at a checkpoint and at the first of its arm."""
+    arm, task = place.partition("/")[0], tasks.headline(run)
     measure = tasks.measure(numbers, task)
     if measure not in FAR_BELOW:
-        return []
-    metric, arms = f"{task}/{measure}", []
-    for arm in run.arms:
-        names = run.checkpoints(arm)
-        if len(names) < 2:
-            continue
-        first, last = (measured(numbers, f"{arm}/{name}", metric) for name in (names[0], names[-1]))
-        both = pd.DataFrame({"before": first.value, "most": last.high}).dropna()
-        arms.append((arm, both.assign(collapsed=both.most < FAR_BELOW[measure](both.before))))
-    return [(arm, rows) for arm, rows in arms if len(rows)]
+        return pd.DataFrame({"collapsed": pd.Series(dtype=bool)})
+    begin = f"{arm}/{run.checkpoints(arm)[0]}"
+    first, last = (measured(numbers, at, f"{task}/{measure}") for at in (begin, place))
+    both = pd.DataFrame({"before": first.value, "most": last.high}).dropna()
+    return both.assign(collapsed=both.most < FAR_BELOW[measure](both.before))
 
 
 def rates(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:

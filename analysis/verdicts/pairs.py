@@ -18,6 +18,7 @@ import pandas as pd
 
 from analysis.numbers.reach import budget_of
 from analysis.numbers.table import measured
+from recipes.spec.frontiers import FRONTIER
 
 
 @dataclass(frozen=True)
@@ -93,10 +94,12 @@ def _stopped(side: pd.DataFrame) -> pd.DataFrame:
 def _absent(table: pd.DataFrame, at: str, metric: str) -> str:
     """Why there is no such number, or empty."""
     arm, _, node = at.partition("/")
-    if arm not in set(table.arm):
-        return f"arm {arm} was not run"
     if len(measured(table, at, metric)):
         return ""
+    if arm == FRONTIER:
+        return f"no {metric} at {at}: no seed has a number at each of its places"
+    if arm not in set(table.arm):
+        return f"arm {arm} was not run"
     there = table.metric[(table.arm == arm) & (table.node == node) & table.step.isna()].unique()
     near = get_close_matches(metric, list(there), n=1, cutoff=0.5)
     return f"no {metric} at {at}" + (f"; nearest: {near[0]}" if near else "")

@@ -1,5 +1,6 @@
-"""What every job sets before it imports torch: telemetry, network, threads, garbage collection."""
+"""What every job sets before it imports torch: telemetry, network, threads, memory, garbage collection."""
 
+import ctypes
 import gc
 import os
 import signal
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError
+
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of glibc's mallopt, in malloc.h
 
 
 def quiet_environment(names_hub: bool) -> None:
@@ -42,6 +45,7 @@ def stop_in_one_line(say: Callable[[str], None], saved: Callable[[], str]) -> No
     """
 
     def stop(*_: Any) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one line, however often the key is pressed
         line = f"stopped; {saved()}"
         say(line)
         print(line, file=sys.stderr, flush=True)
@@ -53,6 +57,26 @@ def stop_in_one_line(say: Callable[[str], None], saved: Callable[[], str]) -> No
 def few_collections() -> None:
     """Collect garbage seldom: what imports make stays, and searching it takes a sixth of their time."""
     gc.set_threshold(50_000, 50, 50)
+
+
+def keep_memory() -> None:
+    """Have glibc keep freed memory, up to a gigabyte, for the next tensor; elsewhere, do nothing.
+
+    By default most of it goes back to the kernel, which clears each page before it gives it out again: a
+    tenth of the time of an evaluation. Blocks above 32 MiB, the most that glibc allows, still go back.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt:
+        mallopt(MMAP_THRESHOLD, 32 * 2**20)
+        mallopt(TRIM_THRESHOLD, 2**30)
+
+
+def keep_imports() -> None:
+    """Have no search for garbage look at what was made so far, nor the ones as the process ends.
+
+    To be called after the imports, which make hundreds of thousands of objects: each job is a second shorter.
+    """
+    gc.freeze()
 
 
 def roles(texts: list[str]) -> dict[str, Path]:

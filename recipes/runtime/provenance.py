@@ -2,6 +2,7 @@
 
 import os
 import platform
+import resource
 import subprocess
 import time
 from dataclasses import dataclass
@@ -87,7 +88,11 @@ def hardware() -> dict[str, Any]:
 
 
 def record(started: str, done: Fit, flops_a_token: float, formula: str) -> dict[str, Any]:
-    """The content of provenance.json; `wall_s` is without loading, over all parts of a resumed training."""
+    """The content of provenance.json.
+
+    `wall_s` is without loading, over all parts of a resumed training; `cpu_s` (of all cores) and `memory_mib`
+    (the peak) are of this process alone, with its imports where it was not forked from one that had them.
+    """
     head, dirty = commit()
     return {
         "commit": head,
@@ -96,6 +101,8 @@ def record(started: str, done: Fit, flops_a_token: float, formula: str) -> dict[
         "hardware": hardware(),
         "started": started,
         "wall_s": round(done.wall_s, 3),
+        "cpu_s": round(time.process_time(), 3),
+        "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "resumed": done.resumed,
         "steps": done.steps,
         "tokens": done.tokens,

@@ -41,15 +41,14 @@ class Decoder:
         # rotate_half(x) * sin is x rolled by a half, times sin with its first half negative
         self.cos, self.sin = cos[0], torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
 
-    @staticmethod
-    def weights(layer: Any) -> tuple[torch.Tensor, ...]:
-        """A layer's weights; matrices that read the same input are joined."""
+    def weights(self, layer: Any) -> tuple[torch.Tensor, ...]:
+        """A layer's weights; matrices that read the same input are joined, and the norms of all heads."""
         attention, mlp = layer.self_attn, layer.mlp
+        norms = [attention.q_norm.weight] * self.heads + [attention.k_norm.weight] * self.kv_heads
         return (
             layer.input_layernorm.weight,
             torch.cat([attention.q_proj.weight, attention.k_proj.weight, attention.v_proj.weight]),
-            attention.q_norm.weight,
-            attention.k_norm.weight,
+            torch.stack(norms),  # (heads, head_dim)
             attention.o_proj.weight,
             layer.post_attention_layernorm.weight,
             torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight]),
@@ -58,12 +57,12 @@ class Decoder:
 
     def empty(self, rows: int, time: int) -> Cache:
         shape = (rows, self.kv_heads, time, self.head_dim)
-        return [(self.embedding.new_zeros(shape), self.embedding.new_zeros(shape)) for _ in self.layers]
+        return [(self.embedding.new_empty(shape), self.embedding.new_empty(shape)) for _ in self.layers]
 
     def step(
         self, ids: torch.Tensor, places: torch.Tensor, slot: int, cache: Cache, bias: torch.Tensor
     ) -> torch.Tensor:
-        """Logits (rows, vocabulary) after the tokens `ids` (rows,), which take the cache's column `slot`.
+        """The last layer's output (rows, width) after `ids` (rows,), which take the cache's column `slot`.
 
         `places` (rows,): their positions; `bias` (rows, 1, 1, time): added to the scores of columns.
         """
@@ -72,13 +71,13 @@ class Decoder:
         cos, sin = self.cos[places, None], self.sin[places, None]  # (rows, 1, head_dim)
         hidden = self.embedding[ids]  # (rows, width)
         for weights, (keys, values) in zip(self.layers, cache, strict=True):
-            norm, qkv, q_norm, k_norm, out, mlp_norm, gate_up, down = weights
+            norm, qkv, qk_norm, out, mlp_norm, gate_up, down = weights
             heads = functional.linear(self.normed(hidden, norm), qkv).view(rows, -1, self.head_dim)
-            query = self.rotated(self.normed(heads[:, : self.heads], q_norm), cos, sin)
-            keys[:, :, slot] = self.rotated(self.normed(heads[:, self.heads : queries], k_norm), cos, sin)
-            values[:, :, slot] = heads[:, queries:]
+            turned = functional.rms_norm(heads[:, :queries], (self.head_dim,), None, self.eps) * qk_norm
+            turned = turned * cos + turned.roll(self.head_dim // 2, dims=-1) * sin
+            keys[:, :, slot], values[:, :, slot] = turned[:, self.heads :], heads[:, queries:]
             attended = functional.scaled_dot_product_attention(
-                query[:, :, None],
+                turned[:, : self.heads, None],
                 keys[:, :, : slot + 1],
                 values[:, :, : slot + 1],
                 attn_mask=bias[..., : slot + 1],
@@ -87,16 +86,28 @@ class Decoder:
             hidden = hidden + functional.linear(attended.reshape(rows, -1), out)
             gate, up = functional.linear(self.normed(hidden, mlp_norm), gate_up).chunk(2, dim=-1)
             hidden = hidden + functional.linear(functional.silu(gate) * up, down)
+        return hidden
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Logits (rows, vocabulary) from the last layer's output."""
         return functional.linear(self.normed(hidden, self.norm), self.head)
 
     def normed(self, values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         return functional.rms_norm(values, weight.shape, weight, self.eps)
 
-    def rotated(self, values: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-        return values * cos + values.roll(self.head_dim // 2, dims=-1) * sin
+
+def of_rows(cache: Cache, rows: torch.Tensor, used: int) -> Cache:
+    """The cache of some rows; of its columns the first `used` are copied, the others hold nothing yet."""
+
+    def copied(part: torch.Tensor) -> torch.Tensor:
+        new = part.new_empty((len(rows), *part.shape[1:]))
+        torch.index_select(part[:, :, :used], 0, rows, out=new[:, :, :used])
+        return new
+
+    return [(copied(keys), copied(values)) for keys, values in cache]
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def sample(
     model: Any, prompts: Sequence[Sequence[int]], cap: int, temperature: float, ends: Sequence[int]
 ) -> tuple[list[list[int]], torch.Tensor]:
@@ -115,13 +126,13 @@ def sample(
     bias = torch.zeros_like(padded, dtype=decoder.embedding.dtype).masked_fill(padded, NEVER)[:, None, None]
     cache = decoder.empty(len(distinct), width + cap)
     for slot in range(width):
-        logits = decoder.step(ids[:, slot], (slot - starts).clamp(min=0), slot, cache, bias)
+        hidden = decoder.step(ids[:, slot], (slot - starts).clamp(min=0), slot, cache, bias)
 
-    # from here on a row is a completion; it starts with its prompt's logits and cache
+    # from here on a row is a completion; it starts with what its prompt has left
     number = {prompt: place for place, prompt in enumerate(distinct)}
     take = torch.tensor([number[tuple(prompt)] for prompt in prompts], device=device)
-    logits, starts, bias = logits[take], starts[take], bias[take]
-    cache = [(keys[take], values[take]) for keys, values in cache]
+    logits, starts, bias = decoder.logits(hidden)[take], starts[take], bias[take]
+    cache = of_rows(cache, take, width)
     going = torch.arange(rows, device=device)  # rows in the batch
     alive = torch.ones_like(going, dtype=torch.bool)  # those of them that have not ended
     drawn = torch.zeros((rows, cap), dtype=torch.long, device=device)
@@ -143,9 +154,9 @@ def sample(
         if left < CROWDED * len(going):
             keep = alive.nonzero()[:, 0]
             going, alive, token, starts, bias = (x[keep] for x in (going, alive, token, starts, bias))
-            cache = [(keys[keep], values[keep]) for keys, values in cache]
+            cache = of_rows(cache, keep, width + length)
         slot = width + length
-        logits = decoder.step(token, slot - starts, slot, cache, bias)
+        logits = decoder.logits(decoder.step(token, slot - starts, slot, cache, bias))
     logps *= torch.arange(cap, device=device) < lengths[:, None]
     ids_of = [row[:end] for row, end in zip(drawn.tolist(), lengths.tolist(), strict=True)]
     return ids_of, logps[:, : int(lengths.max())]

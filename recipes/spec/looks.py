@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recipes.spec.frontiers import arms_at
 from recipes.spec.recipe import Recipe
 
 LOOKS = (8, 16, 32)  # seeds, counted from the recipe's first
@@ -56,12 +57,17 @@ def claims_at(recipe: Recipe, scale: str) -> list[dict[str, Any]]:
     return [claim for claim in recipe.spec.get("claims", []) if scale in claim.get("scales", [scale])]
 
 
-def arms_of(claim: Mapping[str, Any], gates: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """The arms on both sides of a claim, and those of the gates that it `needs`."""
+def arms_of(claim: Mapping[str, Any], spec: Mapping[str, Any]) -> set[str]:
+    """The arms on both sides of a claim of a recipe, and those of the gates that it `needs`.
+
+    Of a frontier these are the arms of all its places.
+    """
+    gates, frontiers = spec.get("gates", {}), spec.get("frontiers", {})
     needs = claim.get("needs", [])
     words = [text.split()[0] for text in ([needs] if isinstance(needs, str) else needs)]
     sides = [claim, *(gates[word] for word in words if word in gates)]
-    return {at.partition("/")[0] for one in sides for at in (one.get("of"), one.get("against")) if at}
+    places = (at for one in sides for at in (one.get("of"), one.get("against")) if at)
+    return {arm for place in places for arm in arms_at(place, frontiers)}
 
 
 def seeds_of(arms: Iterable[str], taken: Sequence[Look]) -> dict[str, int]:

@@ -11,14 +11,19 @@ BY_DIFFICULTY = ("accuracy", "length")
 # of two policies, made by analysis/verdicts/published.py
 PAIRED = ("win_rate", "length_controlled")
 
-# of a stage's training curve: OF_TRAINING/curve, made by recipes/runtime/curves.py
-OF_TRAINING = ("last", "last_fifth", "first_fifth", "mean", "max")
+# of a stage's training curve: OF_TRAINING/curve, made by recipes/runtime/curves.py, and AREA/curve by
+# analysis/numbers/areas.py
+AREA = "auc"
+OF_TRAINING = ("last", "last_fifth", "first_fifth", "mean", "max", AREA)
 # effort until an accuracy is reached, made by analysis/numbers/reach.py
 REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)")
 # of a stage that logs gold or proxy reward: made by analysis/numbers/peaks.py
 REWARDS = ("gold", "proxy")
 OF_PEAK = ("peak", "rise", "drop", "kl_at_peak")
-AT_KL = re.compile(r"(gold|proxy)_at_kl/(\d+\.?\d*|\.\d+)")
+NATS = r"(\d+\.?\d*|\.\d+)"
+AT_KL = re.compile(rf"(gold|proxy)_at_kl/{NATS}")
+# of a frontier: of its task, its score and the KL; made by analysis/numbers/frontiers.py
+ON_FRONTIER = re.compile(rf"([^/]+)/(gold|proxy|accuracy)_at_kl/{NATS}")
 # of a stage that labels pairs or learns from them, measured at its end
 OF_PAIRS = re.compile(
     r"accuracy|agreement|(accuracy|loss|calibration|length|logratio|margin|members)/[a-z0-9_=/]+"

@@ -17,6 +17,8 @@ from recipes.errors import UserError, known
 from recipes.runtime import gpus, provenance, sentinel
 from recipes.runtime.environment import (
     few_collections,
+    keep_imports,
+    keep_memory,
     names_hub,
     quiet_environment,
     roles,
@@ -123,6 +125,7 @@ def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Prog
 
     torch.set_num_threads(options.threads)
     run: Run = importlib.import_module(f"recipes.stages.{options.kind}").run
+    keep_imports()
     started = provenance.now()
     outcome = run(options.config, options.inputs, options.seed, options.checkpoints, options.out, progress)
     if not gpus.first():
@@ -131,6 +134,16 @@ def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Prog
     outcome.write(options.out, options.checkpoints / "final", record, started)
     outcome.clean()
     progress.end(f"done: {options.out}")
+
+
+def load() -> None:
+    """Import what `main` does as it needs it; the environment is set before."""
+    for kind in stage_rules()["kinds"]:
+        importlib.import_module(f"recipes.stages.{kind}")
+    # imported here: only now the environment is set
+    from transformers.conversion_mapping import get_checkpoint_conversion_mapping
+
+    get_checkpoint_conversion_mapping("")  # the first call, made for the first model, compiles 800 patterns
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -145,6 +158,7 @@ def main(arguments: list[str] | None = None) -> int:
         if arguments is None:  # the process is this command's own
             stop_in_one_line(say, lambda: _saved(options.checkpoints))
         few_collections()
+        keep_memory()
         quiet_environment(names_hub(options.config))
         try:
             work(options, progress)

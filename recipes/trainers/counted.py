@@ -3,6 +3,7 @@
 from typing import Any
 
 from recipes.trainers.resume import ExactResume
+from recipes.trainers.tiles import narrow_tiles
 
 TIMES = ("eval_runtime", "eval_samples_per_second", "eval_steps_per_second", "eval_model_preparation_time")
 
@@ -25,6 +26,10 @@ class Counted(ExactResume):
         self._total_train_tokens = state["tokens"]
         self._metrics["train"].clear()
         self._metrics["train"].update(state["unlogged"])
+
+    def train(self, *args, **kwargs):
+        with narrow_tiles(self.model):
+            return super().train(*args, **kwargs)
 
     def training_step(self, *args, **kwargs):
         loss = super().training_step(*args, **kwargs)

@@ -18,6 +18,7 @@ from recipes.data import preferences
 from recipes.data.token_ids import reply_ids
 from recipes.trainers.counted import Counted
 from recipes.trainers.language_model import sorted_windows
+from recipes.trainers.tiles import narrow_tiles
 
 TokenPair = dict[str, list[int]]  # prompt_ids, chosen_ids, rejected_ids
 
@@ -60,7 +61,8 @@ class DPO(Counted, DPOTrainer):
         # TRL gives the file of a dataset in memory a random name, which differs between processes
         folder = Path(self.args.output_dir)
         dataset._get_cache_file_path = lambda mark: str(folder / f"reference-{name}-{mark}.arrow")
-        return super()._precompute_ref_logps(dataset, name, batch_size)
+        with narrow_tiles(self.model):
+            return super()._precompute_ref_logps(dataset, name, batch_size)
 
     def held_state(self) -> dict[str, Any]:
         synced = self.ref_model is not None and self.args.sync_ref_model

@@ -19,6 +19,7 @@ from recipes.rewards.domains import split
 from recipes.trainers.completions import CompletionsLog, by_correctness, by_domain
 from recipes.trainers.grpo_objective import Objective
 from recipes.trainers.resume import EPOCH_STRIDE
+from recipes.trainers.tiles import narrow_tiles
 
 
 class PromptSampler(RepeatSampler):
@@ -54,6 +55,10 @@ class GRPO(Objective):
             shuffle=plain.shuffle,
             seed=plain.seed,
         )
+
+    def train(self, *args, **kwargs):
+        with narrow_tiles(self.model):
+            return super().train(*args, **kwargs)
 
     # -- resume ------------------------------------------------------------------------------------------
 

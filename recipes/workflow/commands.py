@@ -1,6 +1,9 @@
 """The commands of the rules, with the places that Snakemake fills in."""
 
+import shlex
+
 from recipes.spec.graph import RUN
+from recipes.workflow import ask
 from recipes.workflow.outputs import REPORT
 
 # recipe/scale/arm/seedN/name, of a job that trains and of one that evaluates
@@ -8,16 +11,20 @@ NAME = RUN.removeprefix("results/").replace("{", "{wildcards.")
 TRAINED = f"{NAME}/{{wildcards.stage}}"
 EVALUATED = f"{NAME}/{{wildcards.checkpoint}}"
 
+# `python -m`, begun sooner where the workflow has a process that has imported all; see recipes.workflow.warm
+PYTHON_M = f"python -I -S {shlex.quote(ask.__file__).replace('{', '{{').replace('}', '}}')}"
 TRAIN = (
     "OMP_NUM_THREADS={params.threads} MKL_NUM_THREADS={params.threads}"
-    " python -m recipes.stages {params.kind} --config {params.config:q} --seed {wildcards.seed}"
+    f" {PYTHON_M} recipes.stages"
+    " {params.kind} --config {params.config:q} --seed {wildcards.seed}"
     f" {{params.inputs}} --name {TRAINED} --checkpoints checkpoints/{{params.checkpoints}}"
     " --threads {params.threads} --gpus {resources.gpu} --out {output.metrics} 2> {log}"
     " && echo {params.lineage} > {params.record}"
 )
 EVALUATE = (
     "OMP_NUM_THREADS=1 MKL_NUM_THREADS=1"
-    " python -m evals.evaluate --config {params.config:q} --model {params.model:q} {params.judges}"
+    f" {PYTHON_M} evals.evaluate"
+    " --config {params.config:q} --model {params.model:q} {params.judges}"
     f" --name {EVALUATED} --gpus {{resources.gpu}}"
     " --out {output.scores} --samples {output.samples} 2> {log}"
     " && echo {params.lineage} > {params.record}"

@@ -9,7 +9,7 @@ from snakemake.logging import logger
 from recipes.errors import UserError
 from recipes.spec.graph import Graph
 from recipes.spec.load import load_sound
-from recipes.workflow import stale, targets
+from recipes.workflow import stale, targets, warm
 from recipes.workflow.console import ShowUnchanged
 from recipes.workflow.jobs import Jobs
 from recipes.workflow.outputs import Report
@@ -41,6 +41,8 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
     runs_jobs = targets.runs_jobs(arguments)
     nodes, judgements = jobs.nodes(requested), jobs.judgements(requested)
     lock = stale.prepare(jobs.graph, nodes, judgements, runs_jobs, jobs.later(requested))
+    if arguments and runs_jobs and requested:
+        warm.start()
     if arguments and runs_jobs:
         logger.addFilter(ShowUnchanged([one.page for one in requested if isinstance(one, Report)]))
     return lock

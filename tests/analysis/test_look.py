@@ -52,6 +52,16 @@ def test_the_arms_of_a_gate_go_on_with_its_claim(run):
     assert "random" not in look.found(run, verdicts(run, rl_lifts_accuracy="inconclusive")).arms
 
 
+def test_the_arms_of_a_frontier_go_on_with_its_claim(run):
+    """And no claim that has been decided asks for them."""
+    asked = {"metric": "heldout/accuracy_at_kl/1", "of": "frontier/swept", "against": "frontier/other"}
+    frontiers = {"swept": ["random/before", "random/after"], "other": ["no-format/after", "random/before"]}
+    at_kl = changed(run, frontiers=frontiers, claims=[run.spec["claims"][0] | asked])
+    found = look.found(at_kl, verdicts(at_kl, rl_lifts_accuracy="inconclusive"))
+    assert found.arms == ["random", "no-format"]
+    assert look.found(at_kl, verdicts(at_kl)).arms == []
+
+
 def test_the_command_judges_the_seeds_that_the_looks_before_it_left(tmp_path, monkeypatch, capsys):
     """Of eight and sixteen seeds on disk: an arm that the first look stopped is read no further."""
     root = make(tmp_path, seeds=tuple(range(16)))

@@ -67,6 +67,12 @@ def test_a_last_step_is_not_kept_beside_its_last_fifth():
     assert kept.metric.tolist() == [*names[1:], "last/loss"]  # seed 1 has no other number of it
 
 
+def test_what_is_read_off_frontiers_is_no_part_of_a_record():
+    numbers = pd.DataFrame({"arm": ["a", "frontier"], "seed": 0, "node": "x", "metric": "m", "source": "s"})
+    numbers.loc[1, "source"] = "s t"
+    assert publish.worth_keeping(numbers).arm.tolist() == ["a"]
+
+
 def test_no_record_without_report(run, tmp_path):
     with pytest.raises(UserError, match=r"table.csv: missing; run `snakemake"):
         publish.publish(run, tmp_path / "published", "quickstart")

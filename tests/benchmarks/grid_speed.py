@@ -12,12 +12,16 @@ held-out, `reward` the mean over training (its learning curve in one number). Th
 plain / ours of wall-clock times (median over pairs) and mean differences, ours - plain, paired by arm, seed
 and pair, with 95% intervals by Student's t. An arm whose objective TRL has no argument for is timed with the
 nearest objective that TRL has, which costs the same, and is left out of the differences.
+
+`import_share` is the share of imports in the core-seconds `cpu_s`: on side `ours` of the grid, whose jobs are
+forked from one process that has imported all; on side `ours, plain processes` of one run without that.
 """
 
 import argparse
 import csv
 import json
 import os
+import resource
 import shutil
 import statistics
 import sys
@@ -34,6 +38,7 @@ from recipes.runtime import provenance
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import load_all
 from recipes.spec.recipe import Recipe
+from recipes.workflow import ask
 
 CODE = ("recipes", "evals", "analysis", "profiles", "snakemake_logger_plugin_encore")
 OBJECTIVE = ("advantage", "importance_ratio", "dynamic_sampling", "old_logp_noise", "replay")  # beyond TRL's
@@ -89,21 +94,54 @@ def ours(runs: list[Run], folder: Path, recipe: str, cores: int) -> list[Row]:
     """Run the grid by the workflow, after removing what an earlier pair left of it."""
     for name in ("results", "checkpoints"):
         shutil.rmtree(folder / name / recipe, ignore_errors=True)
-    wall = snakemake(folder, [run["scores"] for run in runs], cores)
-    rows = [row("ours", wall_s=wall)]
+    wall, cpu = snakemake(folder, [run["scores"] for run in runs], cores)
+    rows = [row("ours", wall_s=wall), row("ours", cpu_s=cpu)]
     for run in runs:
-        task, measured = next(iter(json.loads((folder / run["scores"]).read_text())["tasks"].items()))
+        task, found = next(iter(json.loads((folder / run["scores"]).read_text())["tasks"].items()))
         assert task == next(iter(run["tasks"]))
         with (folder / run["folder"] / "curve.csv").open() as file:
             curve = [float(r["value"]) for r in csv.DictReader(file) if r["metric"] == "reward"]
-        rows += row_of(run, "ours", measured["metrics"]["accuracy"]["value"], curve)
+        rows += row_of(run, "ours", found["metrics"]["accuracy"]["value"], curve)
     return rows
 
 
-def snakemake(folder: Path, targets: list[str], cores: int) -> float:
-    """Seconds that the workflow takes to make `targets`."""
+def snakemake(folder: Path, targets: list[str], cores: int) -> tuple[float, float]:
+    """Wall-clock and core-seconds that the workflow takes to make `targets`."""
     command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *dict.fromkeys(targets)]
-    return timed(command, folder / "snakemake.log", folder, threads=None)[0]
+    return measured(command, folder, threads=None)
+
+
+def measured(command: list[str], folder: Path, threads: int | None = 1) -> tuple[float, float]:
+    """Wall-clock and core-seconds of a process and all it has waited for."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    wall, _ = timed(command, folder / "ours.log", folder, threads)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def imports(runs: list[Run], folder: Path, recipe: str, cores: int, grid_cpu: float) -> list[Row]:
+    """The share of imports in the grid's core-seconds, and in those of one run by plain processes."""
+    code = "from recipes.runtime import environment as e; e.few_collections(); e.quiet_environment(False); "
+    stages, evaluation = (
+        "import recipes.stages.__main__ as m; m.load(); ",
+        "import evals.evaluate as m; m.load(); ",
+    )
+    kind = f"import recipes.stages.__main__, recipes.stages.{runs[0]['config']['run']}"
+
+    def cpu(imported: str) -> float:
+        return measured([sys.executable, "-c", code + imported], folder)[1]
+
+    shutil.rmtree(folder / "results" / recipe)
+    shutil.rmtree(folder / "checkpoints" / recipe)
+    os.environ[ask.VARIABLE] = "off"
+    _, plain_cpu = snakemake(folder, [runs[0]["scores"]], cores)
+    del os.environ[ask.VARIABLE]
+    return [
+        row("ours", import_share=cpu(stages + evaluation) / grid_cpu),
+        row("ours, plain processes", runs[0]["arm"], runs[0]["seed"], cpu_s=plain_cpu),
+        row("ours, plain processes", runs[0]["arm"], runs[0]["seed"],
+            import_share=(cpu(kind) + cpu(evaluation)) / plain_cpu),
+    ]  # fmt: skip
 
 
 def plain(runs: list[Run], folder: Path, threads: int) -> list[Row]:
@@ -180,7 +218,7 @@ def main() -> int:
     parser.add_argument("--recipe", default="objectives")
     parser.add_argument("--arms", nargs="*", default=[], help="default: all of the recipe's")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--pairs", type=int, default=1)
+    parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=JSON", help="e.g. stages.grpo.args.max_steps=8"
@@ -205,10 +243,13 @@ def main() -> int:
             # alternate which goes first, so that a drift of the machine's speed hits both alike
             for side in ("ours", "plain") if pair % 2 == 0 else ("plain", "ours"):
                 began = time.strftime("%H:%M:%S")
-                measured = sides[side]()
-                rows += [{**one, "pair": pair} for one in measured]
-                print(f"pair {pair} {side}: {measured[0]['value']:.0f} s since {began}", flush=True)
+                found = sides[side]()
+                rows += [{**one, "pair": pair} for one in found]
+                print(f"pair {pair} {side}: {found[0]['value']:.0f} s since {began}", flush=True)
+        cpu = statistics.median(one["value"] for one in rows if one["metric"] == "cpu_s")
+        shares = imports(runs, folder, options.recipe, options.cores, cpu)
     last = summary(rows, runs)
+    rows += shares
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with options.out.open("w", newline="", encoding="utf-8") as file:
         columns = ["pair", "side", "arm", "seed", "metric", "value", "low", "high", "commit", "cpu"]
@@ -217,6 +258,9 @@ def main() -> int:
         for one in [*rows, *last]:
             writer.writerow({k: round(v, 4) if isinstance(v, float) else v for k, v in one.items()})
     print(f"plain on {threads} threads / ours on {options.cores} cores: {last[0]['value']:.2f} x wall-clock")
+    for one in shares:
+        if one["metric"] == "import_share":
+            print(f"{one['side']}: {one['value']:.1%} of the core-seconds are imports")
     for one in last[1:]:
         print(f"{one['metric']}, ours - plain: {one['value']:+.4f} [{one['low']:+.4f}, {one['high']:+.4f}]")
     return 0

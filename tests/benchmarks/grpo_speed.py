@@ -1,16 +1,21 @@
-"""Speed of the `grpo` stage against a plain TRL script on the same work, in alternating pairs of processes.
+"""Speed of the `grpo` stage against a plain TRL script on the same work, in alternating processes.
 
     python tests/benchmarks/grpo_speed.py --out FILE.csv [--pairs 3] [--policy …/metrics.json]
 
-Both train the same model with the same arguments on the same prompts and rewards, on one thread. The stage
+All train the same model with the same arguments on the same prompts and rewards, on one thread. The stage
 also checks its inputs, records each completion and saves resumable checkpoints; the plain script does not.
-Columns: pair, side, steps, tokens, train_s, s_per_step, tokens_per_s, wall_s (with imports), peak_rss_mb.
-The last row, `ratio`, is stage / plain as the median over pairs, with the commit and processor measured.
+Side `stage` samples as the script does and gets the same completions; `lean` has `sampler: lean`, as most
+recipes of scale cpu, and draws others from the same law.
+
+Columns: pair, side, steps, tokens, train_s, s_per_step, tokens_per_s, wall_s and cpu_s (both with imports),
+peak_rss_mb. The last rows are `stage / plain` and `lean / plain` as medians over pairs, with the commit and
+processor measured.
 """
 
 import argparse
 import csv
 import json
+import resource
 import statistics
 import sys
 import tempfile
@@ -60,7 +65,8 @@ GRPO = {
     },
 }
 SEED = 0
-MEASURED = ("train_s", "s_per_step", "tokens_per_s", "wall_s", "peak_rss_mb")
+MEASURED = ("train_s", "s_per_step", "tokens_per_s", "wall_s", "cpu_s", "peak_rss_mb")
+SIDES = {"stage": GRPO, "lean": {**GRPO, "sampler": "lean"}, "plain": GRPO}
 
 
 def plain(policy: Path, out: Path) -> None:
@@ -91,11 +97,12 @@ def stage(kind: str, config: dict[str, Any], folder: Path, policy: Path | None =
 def measure(side: str, policy: Path, folder: Path) -> dict[str, Any]:
     """Run one side; its row of the table, without the pair."""
     folder.mkdir(parents=True)
-    if side == "stage":
-        command, result = stage("grpo", GRPO, folder, policy), folder / "provenance.json"
-    else:
+    if side == "plain":
         result = folder / "plain.json"
         command = [sys.executable, __file__, "--plain", str(policy), "--out", str(result)]
+    else:
+        command, result = stage("grpo", SIDES[side], folder, policy), folder / "provenance.json"
+    before = core_seconds()
     wall, memory = timed(command, folder / "log")
     run = json.loads(result.read_text())
     return {
@@ -106,17 +113,24 @@ def measure(side: str, policy: Path, folder: Path) -> dict[str, Any]:
         "s_per_step": run["wall_s"] / run["steps"],
         "tokens_per_s": run["tokens"] / run["wall_s"],
         "wall_s": wall,
+        "cpu_s": core_seconds() - before,
         "peak_rss_mb": memory,
     }
 
 
-def ratios(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The last row: stage / plain, the median over pairs."""
+def core_seconds() -> float:
+    """Seconds that all processes waited for have kept a core busy."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def ratio(rows: list[dict[str, Any]], side: str) -> dict[str, Any]:
+    """The row of `side` / plain, the median over pairs."""
     pairs = sorted({row["pair"] for row in rows})
     by = {(row["pair"], row["side"]): row for row in rows}
-    medians = {m: statistics.median(by[p, "stage"][m] / by[p, "plain"][m] for p in pairs) for m in MEASURED}
+    medians = {m: statistics.median(by[p, side][m] / by[p, "plain"][m] for p in pairs) for m in MEASURED}
     where = {"commit": provenance.commit()[0], "cpu": provenance.processor()}
-    return {"pair": "median", "side": "ratio", "steps": "", "tokens": "", **medians, **where}
+    return {"pair": "median", "side": f"{side} / plain", "steps": "", "tokens": "", **medians, **where}
 
 
 def main() -> int:
@@ -140,17 +154,18 @@ def main() -> int:
             timed(stage("pretrain", PRETRAIN, policy.parent), policy.parent / "log")
         for pair in range(options.pairs):
             # alternate which goes first, so that a drift of the machine's speed hits both alike
-            for side in ("stage", "plain") if pair % 2 == 0 else ("plain", "stage"):
+            for side in [*SIDES] if pair % 2 == 0 else [*reversed(SIDES)]:
                 rows.append({"pair": pair, **measure(side, policy, folder / f"{pair}-{side}")})
                 print(f"pair {pair} {side}: {rows[-1]['tokens_per_s']:.0f} tok/s", flush=True)
-    summary = ratios(rows)
+    summary = [ratio(rows, side) for side in ("stage", "lean")]
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with options.out.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(summary))
+        writer = csv.DictWriter(file, list(summary[0]))
         writer.writeheader()
-        for row in [*rows, summary]:
+        for row in [*rows, *summary]:
             writer.writerow({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()})
-    print(f"stage / plain: {summary['tokens_per_s']:.2f} x tokens/s, {summary['peak_rss_mb']:.2f} x memory")
+    for row in summary:
+        print(f"{row['side']}: {row['tokens_per_s']:.2f} x tokens/s, {row['peak_rss_mb']:.2f} x memory")
     return 0
 
 

@@ -67,6 +67,16 @@ def test_a_tie_of_many_answers_is_shared(count):
     )
 
 
+def test_quadrature_is_computed_once_for_a_number_of_answers():
+    """It was half of the time of maj@k."""
+    answers = [[*"aabbcdefghijklmnopqrstu"]] * 50
+    correct = np.array([[given == "a" for given in row] for row in answers])
+    with patch("numpy.polynomial.legendre.leggauss", wraps=np.polynomial.legendre.leggauss) as computed:
+        for k in (2, 4, 8):
+            majority_at_k(correct, answers, k)
+    assert computed.call_count == 1
+
+
 @given(ANSWERS, st.data())
 def test_both_ways_to_count_majorities_agree(answers, data):
     k = data.draw(st.integers(1, len(answers)))

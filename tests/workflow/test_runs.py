@@ -88,6 +88,21 @@ def test_quickstart_then_nothing_then_each_change(project):
 
 
 @pytest.mark.slow
+def test_jobs_of_a_run_are_forked_from_one_process_that_starts_with_the_first(project):
+    loads = project.folder / "loads.txt"
+    project.snakemake("-n")
+    assert not loads.exists()
+    assert len(project.run()) == 5
+    assert len(loads.read_text().splitlines()) == 1
+    assert project.run() == []
+    assert len(loads.read_text().splitlines()) == 1
+    assert not Path(f"/proc/{loads.read_text().strip()}").exists()
+    project.edit("demo", "{dial: 5}", "{dial: 6}")
+    project.run("demo", ENCORE_WARM="off")
+    assert len(loads.read_text().splitlines()) == 1
+
+
+@pytest.mark.slow
 def test_lost_or_damaged_weights_redo_their_stage_alone(project):
     project.run()
     metrics = project.folder / "results" / BASE / "metrics.json"

@@ -2,15 +2,26 @@
 
 A place is `arm/checkpoint`, with a metric of an evaluation task (`heldout/accuracy`), or `arm/stage`, with a
 final number of training. Which curves a stage logs is known only once it runs, so only the form of their
-names is checked; a claim whose number is then missing stays untested.
+names is checked; a claim whose number is then missing stays untested. `frontier/<name>` is a place too: each
+of the frontier's own must be a checkpoint whose task scores kl and what is asked at a KL.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 
 from recipes.errors import UserError, known
+from recipes.spec.frontiers import name_of
 from recipes.spec.graph import Graph, Node
-from recipes.spec.metric_names import BY_DIFFICULTY, FORMS, METRICS, PAIRED, SCORED, VERIFIED, of_training
+from recipes.spec.metric_names import (
+    BY_DIFFICULTY,
+    FORMS,
+    METRICS,
+    ON_FRONTIER,
+    PAIRED,
+    SCORED,
+    VERIFIED,
+    of_training,
+)
 from recipes.spec.recipe import Recipe
 
 
@@ -31,13 +42,10 @@ def check_place(
 ) -> None:
     """That row[key], a place, exists at the scale and can be measured by row[metric_key]."""
     place, metric = row[key], row[metric_key]
-    arm, slash, node = place.partition("/")
-    if not slash:
-        raise UserError(f'{path}.{key}: expected arm/checkpoint or arm/stage, got "{place}"')
-    if arm in recipe.spec["arms"] and arm not in recipe.arms(scale):
-        valid = ", ".join(recipe.arms(scale))
-        raise UserError(f'{path}.{key}: arm "{arm}" does not exist at scale {scale}; there are: {valid}')
-    known(f"{path}.{key}", [arm], recipe.arms(scale), "arm")
+    if (frontier := name_of(place)) is not None:
+        known(f"{path}.{key}", [frontier], list(recipe.spec.get("frontiers", {})), "frontier")
+        return _check_frontier(recipe, scale, f"{path}.{metric_key}", frontier, metric)
+    arm, node = _arm_and_node(recipe, scale, f"{path}.{key}", place)
     checkpoints, stages = recipe.checkpoints(scale, arm), recipe.stages(scale, arm)
     known(f"{path}.{key}", [node], [*checkpoints, *stages], "checkpoint or stage")
     if node in stages and of_training(metric):
@@ -48,8 +56,7 @@ def check_place(
             f"its stages: {', '.join(stages)}"
         )
     if node in checkpoints:
-        evaluated = Node(recipe.name, scale, arm, 0, node, "eval")
-        tasks = Graph({recipe.name: recipe}).config(evaluated)["tasks"]
+        tasks = _tasks(recipe, scale, arm, node)
         _check_evaluated(f"{path}.{metric_key}", metric, tasks, f"{place} (scale {scale})")
     else:
         forms = f"{', '.join(FORMS[:-1])} or {FORMS[-1]}"
@@ -58,11 +65,53 @@ def check_place(
         )
 
 
+def _arm_and_node(recipe: Recipe, scale: str, path: str, place: str) -> tuple[str, str]:
+    """The parts of a place; UserError where its arm does not exist at the scale."""
+    arm, slash, node = place.partition("/")
+    if not slash:
+        raise UserError(f'{path}: expected arm/checkpoint or arm/stage, got "{place}"')
+    if arm in recipe.spec["arms"] and arm not in recipe.arms(scale):
+        valid = ", ".join(recipe.arms(scale))
+        raise UserError(f'{path}: arm "{arm}" does not exist at scale {scale}; there are: {valid}')
+    known(path, [arm], recipe.arms(scale), "arm")
+    return arm, node
+
+
+def _tasks(recipe: Recipe, scale: str, arm: str, checkpoint: str) -> dict[str, dict]:
+    evaluated = Node(recipe.name, scale, arm, 0, checkpoint, "eval")
+    return Graph({recipe.name: recipe}).config(evaluated)["tasks"]
+
+
+def _check_frontier(recipe: Recipe, scale: str, path: str, frontier: str, metric: str) -> None:
+    """That each place of a frontier exists at the scale, and has the scores that the metric is made of."""
+    match = ON_FRONTIER.fullmatch(metric)
+    if not match:
+        forms = "TASK/gold_at_kl/NATS, TASK/proxy_at_kl/NATS or TASK/accuracy_at_kl/NATS"
+        raise UserError(f'{path}: expected {forms} of a frontier, got "{metric}"')
+    task, score, _ = match.groups()
+    for index, place in enumerate(recipe.spec["frontiers"][frontier]):
+        at, where = f"frontiers.{frontier}[{index}]", f"{place} (scale {scale})"
+        arm, checkpoint = _arm_and_node(recipe, scale, at, place)
+        known(at, [checkpoint], recipe.checkpoints(scale, arm), f"checkpoint of arm {arm}")
+        tasks = _tasks(recipe, scale, arm, checkpoint)
+        known(path, [task], list(tasks), f"task at {where}")
+        measured = [*tasks[task].get("score", []), *(("accuracy",) if _verified(tasks[task]) else ())]
+        for name in ("kl", score):
+            if name not in measured:
+                has = ", ".join(measured) or "none"
+                raise UserError(f"{path}: task {task} has no score {name} at {where}; it has: {has}")
+
+
+def _verified(task: Mapping) -> bool:
+    """Whether a task can tell right from wrong."""
+    problems = task.get("task", {})
+    return "hub" not in problems or "verifier" in problems
+
+
 def _check_evaluated(path: str, metric: str, tasks: Mapping[str, Mapping], where: str) -> None:
     task, _, name = metric.partition("/")
     known(path, [task], list(tasks), f"task at {where}")
-    scores, problems = tasks[task].get("score", []), tasks[task].get("task", {})
-    verified = "hub" not in problems or "verifier" in problems
+    scores, verified = tasks[task].get("score", []), _verified(tasks[task])
     best = [f"{score}/bon" for score in ("gold", "proxy") if {score, "proxy"} <= set(scores)]
     metrics = [*METRICS, *(metric for score in scores for metric in SCORED[score])]
     families = [*best, *(("pass", "maj") if verified else ())]

@@ -9,6 +9,7 @@ from functools import cache
 
 from recipes.errors import UserError, known
 from recipes.spec.checks import dials
+from recipes.spec.frontiers import FRONTIER
 from recipes.spec.recipe import GROUPED, REPORTS, ungrouped
 from recipes.spec.schema import check, schema, stage_rules
 from recipes.spec.trl_fields import Field, enumeration, fields
@@ -24,7 +25,8 @@ def check_shape(spec: Mapping) -> None:
     if "evals" in spec["stages"]:
         raise UserError("stages.evals: a reserved name; call the stage something else")
     for arm in arms:
-        if arm in REPORTS:  # folders beside the arms' in results/, as is `evals` beside stages'
+        # The reports are folders beside the arms' in results/, as is `evals` beside stages'.
+        if arm in (*REPORTS, FRONTIER):
             raise UserError(f"arms.{arm}: a reserved name; call the arm something else")
         known(f"arms.{arm}.scales", spec["arms"][arm].get("scales", []), scales, "scale")
     if arms[0] != "base-recipe":

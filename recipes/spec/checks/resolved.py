@@ -9,7 +9,19 @@ from typing import Any
 
 from recipes.errors import UserError
 from recipes.models import shape
-from recipes.spec.checks import claims, dials, dpo, gates, grpo, label, layers, ppo, reward_model, sft
+from recipes.spec.checks import (
+    claims,
+    dials,
+    dpo,
+    frontiers,
+    gates,
+    grpo,
+    label,
+    layers,
+    ppo,
+    reward_model,
+    sft,
+)
 from recipes.spec.checks.evals import check_evals
 from recipes.spec.checks.needs import check_cycle, check_needs
 from recipes.spec.checks.tasks import check_tasks, under
@@ -30,7 +42,7 @@ COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
 
 def check_resolved(graph: Graph, recipe: Recipe) -> None:
     """The stages and evaluations of every arm at every scale, then what claims and published numbers
-    compare, the gates that claims need, and the sweeps that dials come from."""
+    compare, the gates that claims need, the frontiers that both use, and the sweeps that dials come from."""
     for scale in recipe.spec["scales"]:
         for arm in recipe.arms(scale):
             _check_arm(graph, recipe, scale, arm)
@@ -38,6 +50,7 @@ def check_resolved(graph: Graph, recipe: Recipe) -> None:
             raise UserError(f"quickstart.arms: none of them exists at scale {scale}")
     claims.check(recipe)
     gates.check(recipe)
+    frontiers.check(recipe)
     dials.check_sweeps(graph, recipe)
 
 

@@ -17,6 +17,8 @@ from analysis.numbers import means
         (52.5, "updates_to/accuracy=0.5", "52.5"),
         (0.000412, "mean/clip_fraction", "0.000412"),
         (-3.3849, "mean/log10_clip_fraction", "\N{MINUS SIGN}3.38"),
+        (0.000412, "auc/completions/clipped_ratio", "0.000412"),
+        (0.5174, "heldout/gold_at_kl/2.5", "0.517"),
         (math.nan, "heldout/accuracy", means.DASH),
     ],
 )

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 from toy_run import changed
@@ -55,6 +56,27 @@ def test_how_soon_a_level_was_reached_is_a_final_number(run):
     assert measured(table, "random/grpo", "updates_to/accuracy=0.5").value.isna().all()
     assert set(measured(table, "random/grpo", "updates_to/budget").value) == {60}
     assert not table[table.node == "tiny_lm/pretrain"].metric.str.contains("_to/").any()
+
+
+@pytest.mark.parametrize("where", ["gates", "claims", "published"])
+def test_what_is_read_from_a_curve_is_there_for_all_that_name_it(run, where):
+    row = {"metric": "auc/length/incorrect", "of": "random/grpo", "against": "base-recipe/grpo",
+           "against_metric": "updates_to/accuracy=0.5"}  # fmt: skip
+    published = {"at": "random/grpo", "metric": "auc/length/incorrect"}, {"metric": "updates_to/accuracy=0.5"}
+    named = {"gates": {"long": row}, "claims": [row], "published": [{"what": "x"}, *published]}
+    without = changed(run, claims=[], gates={}, published=[])
+    table = collect(replace(changed(without, **{where: named[where]}), arms=("random",), seeds=(0,)))
+    curve = table[(table.metric == "length/incorrect") & (table.arm == "random")].set_index("step").value
+    read = measured(table, "random/grpo", "auc/length/incorrect").value[0]
+    assert read == pytest.approx(np.trapezoid(curve, curve.index) / 59)
+    assert len(measured(table, "random/grpo", "updates_to/accuracy=0.5")) == 1
+    assert not collect(without).metric.str.match("auc/|updates_to/").any()
+
+
+def test_peaks_that_a_gate_names(rlhf):
+    gates = {"far": {"metric": "gold_at_kl/3.5", "of": "kl-none/ppo"}}
+    table = collect(replace(changed(rlhf, gates=gates, claims=[]), arms=("kl-none",), seeds=(0,)))
+    assert measured(table, "kl-none/ppo", "gold_at_kl/3.5").value.notna().all()
 
 
 def test_long_curves_are_thinned_without_moving_them():

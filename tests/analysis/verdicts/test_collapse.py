@@ -9,6 +9,8 @@ from toy_run import changed
 from analysis.numbers.table import final
 from analysis.verdicts import collapse
 
+METRIC = {"metric": "heldout/gold"}
+
 
 def ending(run, numbers: pd.DataFrame, high: dict[int, float]) -> pd.DataFrame:
     """The numbers, but that the first arm's last evaluation has these upper ends, by seed."""
@@ -65,7 +67,30 @@ def test_an_arm_with_one_checkpoint_has_no_beginning(run, numbers):
 
 def test_a_claim_within_one_arm_or_on_its_beginning_is_not_about_two_kinds_of_run():
     found = collapse.Collapses({"a": frozenset({1})}, {"a": "before"})
-    assert found.of_one_side({"of": "a/after", "against": "a/before"}, [0, 1, 2]) == ""
-    assert found.of_one_side({"of": "a/after"}, [0, 1, 2]) == ""
-    assert found.of_one_side({"of": "b/after", "against": "a/before"}, [0, 1, 2]) == ""
-    assert found.of_one_side({"of": "b/after", "against": "a/after"}, [0, 1, 2]) != ""
+    for places in (
+        {"of": "a/after", "against": "a/before"},
+        {"of": "a/after"},
+        {"of": "b/after", "against": "a/before"},
+    ):
+        assert found.of_one_side(METRIC | places, [0, 1, 2]) == ""
+    assert found.of_one_side(METRIC | {"of": "b/after", "against": "a/after"}, [0, 1, 2]) != ""
+
+
+def test_a_number_read_next_to_a_collapsed_run_counts_as_one_of_it(rlhf, rlhf_table):
+    """At the far end of the frontier. What is read nearer to its beginning has no part in it, though a place
+    there is of the arm that collapsed later."""
+    gold = final(rlhf_table).copy()
+    end = gold.arm.isin(["kl-none", "base-recipe"]) & (gold.node == "after") & (gold.metric == "heldout/gold")
+    gold.loc[end & (gold.seed == 1), "high"] = -9.0
+    near, far = "heldout/gold_at_kl/1", "heldout/gold_at_kl/20"  # of places at about 0, 2.6, 9 and 36 nats
+    places = ["base-recipe/sft", "kl-strong/after", "base-recipe/after", "kl-none/after"]
+    claims = [METRIC | {"metric": metric, "of": "frontier/ppo"} for metric in (near, far)]
+    found = collapse.collapses(changed(rlhf, claims=claims, frontiers={"ppo": places}), gold)
+    assert found.seeds["base-recipe"] == found.seeds["kl-none"] == {1}
+    assert found.read == {("ppo", far): {1}}
+    against = {"against": "dpo/after", "against_metric": "heldout/gold"}
+    assert found.of_one_side(claims[0] | against, [0, 1]) == ""
+    text = "1 of 2 runs of frontier/ppo alone collapsed: their mean decides nothing"
+    assert found.of_one_side(claims[1] | against, [0, 1]) == text
+    assert found.of_one_side(claims[1] | {"against": "frontier/other"}, [0, 1]) == text
+    assert found.of_one_side(claims[1] | {"against": "frontier/ppo", "against_metric": near}, [0, 1]) == ""

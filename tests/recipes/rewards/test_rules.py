@@ -83,7 +83,7 @@ def test_soft_overlong_follows_the_cap_in_force():
     for step, expected in ((0, -1), (119, -1), (120, 0)):
         state = SimpleNamespace(global_step=step)
         assert punish(prompts=[], completions=[], completion_ids=ids, trainer_state=state) == [expected]
-    with pytest.raises(UserError, match="expected less than args.max_completion_length 20, got 20"):
+    with pytest.raises(UserError, match=r"expected less than args\.max_completion_length 20, got 20"):
         build(["soft_overlong"], None, caps={0: 20, 120: 40}, cache=20)
 
 

@@ -246,7 +246,8 @@ def test_the_engine_of_evaluations_reaches_them():
     config = GRAPH.config(Node("r1_zero", "paper", "base-recipe", 0, "after", "eval"))
     assert config["backend"] == "vllm"
     assert config["backend_args"]["tensor_parallel_size"] == 16
-    assert "backend" not in GRAPH.config(Node("r1_zero", "cpu", "base-recipe", 0, "after", "eval"))
+    assert GRAPH.config(Node("r1_zero", "cpu", "base-recipe", 0, "after", "eval"))["backend"] == "lean"
+    assert "backend" not in GRAPH.config(Node("tiny_lm", "cpu", "base-recipe", 0, "base", "eval"))
 
 
 @pytest.mark.parametrize(
@@ -262,7 +263,7 @@ def test_the_engine_of_evaluations_reaches_them():
         ),
         (
             Node("dapo", "cpu", "base-recipe", 0, "after", "eval"),
-            "b75a0b48afbf43ede61dfee913e8c227a301fa2365ddf1be793172c67ebe00d5",
+            "bb3f4a12ad4138e18887528d83712d2a51d2603c0771e0988ea6d568cc361ee5",
         ),
     ],
 )

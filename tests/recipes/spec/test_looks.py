@@ -11,7 +11,9 @@ from recipes.spec.looks import LOOKS, Look
 GATES = {
     "clip_cuts": {"metric": "m", "of": "clipped/rl"},
     "apart": {"metric": "m", "of": "a/rl", "against": "far/rl"},
+    "spread": {"metric": "m", "of": "frontier/swept"},
 }
+FRONTIERS = {"swept": ["weak/after", "strong/after", "strong/sft"], "dpo": ["d1/after", "d2/after"]}
 
 
 def found(seeds: int, *arms: str) -> Look:
@@ -29,10 +31,15 @@ def found(seeds: int, *arms: str) -> Look:
             {"of": "hot/after", "needs": ["clip_cuts >= 0.02", "apart within 20%"]},
             {"hot", "clipped", "a", "far"},
         ),
+        ({"of": "frontier/swept"}, {"weak", "strong"}),
+        ({"of": "frontier/swept", "against": "frontier/dpo"}, {"weak", "strong", "d1", "d2"}),
+        ({"of": "hot/after", "against": "frontier/dpo"}, {"hot", "d1", "d2"}),
+        ({"of": "hot/after", "needs": "spread >= 0.02"}, {"hot", "weak", "strong"}),
     ],
 )
 def test_a_claim_needs_both_sides_and_those_of_its_gates(claim, arms):
-    assert looks.arms_of(claim, GATES) == arms
+    """Of a frontier the arms of its places."""
+    assert looks.arms_of(claim, {"gates": GATES, "frontiers": FRONTIERS}) == arms
 
 
 def test_seeds_grow_from_look_to_look_with_what_is_open():

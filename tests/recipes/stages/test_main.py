@@ -1,8 +1,10 @@
 """The one command of all stages: `python -m recipes.stages <kind> …`."""
 
+import gc
 import importlib
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from stage_runs import PRETRAIN, command
@@ -43,3 +45,17 @@ def test_torch_waits_for_the_environment():
     code = "import sys, recipes.stages.__main__; print({'torch', 'transformers', 'trl'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_no_stage_searches_its_imports_for_garbage(
+    tmp_path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def run(*_):
+        raise UserError(f"{gc.get_freeze_count()} objects")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(importlib, "import_module", lambda name: SimpleNamespace(run=run))
+    gc.unfreeze()
+    assert main(["pretrain", *ARGUMENTS]) == 2
+    gc.unfreeze()
+    assert int(capsys.readouterr().err.split()[-2]) > 10_000

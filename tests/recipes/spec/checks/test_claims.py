@@ -73,6 +73,8 @@ def test_against_metric_alone(folder):
         ("mean/clip_fraction", True),
         ("last_fifth/length/incorrect", True),
         ("max/ratio_deviation", True),
+        ("auc/length/incorrect", True),
+        ("auc/", False),
         ("updates_to/accuracy=0.5", True),
         ("samples_to/accuracy=1", True),
         ("accuracy/validation", True),

@@ -1,0 +1,125 @@
+"""Reward at equal KL, read off the frontier that several checkpoints of one seed form.
+
+`heldout/gold_at_kl/2.5` of `frontier/swept` is the score `heldout/gold` at `heldout/kl` = 2.5 nats, between
+the two places of the frontier that lie next to it below and above. It is interpolated linearly in sqrt(KL),
+the distance as whose function Gao et al. (2210.10760) write reward; places of the same KL count as one, with
+their mean score. Outside the range of the places it is nan. A KL that was estimated below 0 counts as 0.
+
+A seed that lacks a number at one of the places, as where a look has stopped its arm, has no row: a curve
+through the rest would be another one. A claim leaves both kinds of seed out. Those that do not reach a KL are
+no random choice among all, so a claim should ask for one that every seed reaches.
+
+These are rows of the tidy table like any other: arm `frontier`, node <name>; `source` joins those of the
+places that the number was read between, for no other place has a part in it.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from recipes.spec.frontiers import FRONTIER, asked
+from recipes.spec.metric_names import ON_FRONTIER
+
+
+@dataclass(frozen=True)
+class Point:
+    """A checkpoint of one seed: nats a sequence to the reference, and its score."""
+
+    kl: float
+    score: float
+    place: str = ""
+    source: str = ""
+
+    @property
+    def distance(self) -> float:
+        return math.sqrt(max(self.kl, 0.0))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One number, and the points that it was read between; all of them where it is nan."""
+
+    frontier: str
+    metric: str
+    seed: int
+    value: float
+    between: tuple[Point, ...]
+
+
+def rows(spec: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
+    """The rows to be added to a table of numbers.table: all that claims and gates ask of frontiers.
+
+    spec: the recipe's content; table: of one run of it, whose recipe and scale the rows have too.
+    """
+    found = [
+        {
+            "arm": FRONTIER,
+            "seed": one.seed,
+            "node": one.frontier,
+            "step": math.nan,
+            "metric": one.metric,
+            "value": one.value,
+            "low": math.nan,
+            "high": math.nan,
+            "source": " ".join(sorted({point.source for point in one.between})),
+        }
+        for one in readings(spec, table)
+    ]
+    added = pd.DataFrame(found, columns=table.columns)
+    if found:
+        added[["recipe", "scale"]] = table[["recipe", "scale"]].iloc[0].tolist()
+    return added.astype(table.dtypes.to_dict())
+
+
+def readings(spec: Mapping[str, Any], table: pd.DataFrame) -> list[Reading]:
+    """Every number that claims and gates ask of frontiers, seed by seed, from a table of numbers.table."""
+    found = []
+    for name, metrics in asked(spec).items():
+        places = spec["frontiers"][name]
+        for metric in metrics:
+            if match := ON_FRONTIER.fullmatch(metric):
+                task, score, level = match.groups()
+                for seed, points in _points(table, places, f"{task}/kl", f"{task}/{score}").items():
+                    found.append(Reading(name, metric, seed, *at(points, float(level))))
+    return found
+
+
+def at(points: Sequence[Point], kl: float) -> tuple[float, tuple[Point, ...]]:
+    """The score at a KL, and the points that it lies between; nan and all points where it is out of range."""
+    x = math.sqrt(kl)
+    below = max((point.distance for point in points if point.distance <= x), default=math.nan)
+    above = min((point.distance for point in points if point.distance >= x), default=math.nan)
+    if math.isnan(below + above):
+        return math.nan, tuple(points)
+    left, right = _all_at(points, below), _all_at(points, above)
+    share = (x - below) / (above - below) if above > below else 0.0
+    value = (1 - share) * _score(left) + share * _score(right)
+    return value, left if below == above else left + right
+
+
+def _all_at(points: Sequence[Point], distance: float) -> tuple[Point, ...]:
+    return tuple(point for point in points if point.distance == distance)
+
+
+def _score(points: Sequence[Point]) -> float:
+    return math.fsum(point.score for point in points) / len(points)
+
+
+def _points(table: pd.DataFrame, places: Sequence[str], kl: str, score: str) -> dict[int, list[Point]]:
+    """Seed -> a point for each of the places; without seeds that lack one."""
+    final = table[table.step.isna() & table.metric.isin([kl, score]) & table.value.notna()]
+    numbers = {
+        (int(seed), f"{arm}/{node}", metric): (value, source)
+        for seed, arm, node, metric, value, source in zip(
+            final.seed, final.arm, final.node, final.metric, final.value, final.source, strict=True
+        )
+    }
+    by_seed = {}
+    for seed in sorted({seed for seed, _, _ in numbers}):
+        if all((seed, place, metric) in numbers for place in places for metric in (kl, score)):
+            pairs = [(numbers[seed, place, kl], numbers[seed, place, score], place) for place in places]
+            by_seed[seed] = [Point(x, y, place, source) for (x, source), (y, _), place in pairs]
+    return by_seed
