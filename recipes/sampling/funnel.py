@@ -21,7 +21,7 @@ TOLERANCE = 1e-9  # rounding errors of a score decide nothing
 
 
 def steps(thresholds: Mapping[str, float]) -> tuple[str, ...]:
-    """The names of all steps, in order."""
+    """The names of all steps in order, which metrics.json does not keep."""
     return ("sampled", "ended", "right", *sorted(thresholds), "distinct", "kept")
 
 
