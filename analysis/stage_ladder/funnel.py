@@ -13,7 +13,7 @@ from analysis.page.style import LINE, PALETTE, WIDTH, margins
 from analysis.stage_ladder.steps import Step, made
 
 PREFIX, PROBLEMS = "funnel/", "/problems"
-# In metrics.json the order is lost: the filters stand between these, in alphabetical order, as they were applied.
+# metrics.json has lost the order. Between these stand the filters, which were applied in alphabetical order.
 FIRST, LAST = ("sampled", "ended", "right"), ("distinct", "kept")
 COLUMNS = ["step", "stage", "passed", "completions", "share", "problems"]
 TALL = 0.3  # inches of a bar

@@ -57,7 +57,9 @@ def _measured(
     here = numbers[numbers.metric.str.startswith(f"{task}/") & numbers.value.notna()]
     here = here[(here.arm + "/" + here.node).isin(places)]
     there = {metric.removeprefix(f"{task}/") for metric in here.metric}
-    if not (here.metric.str.endswith("/format_rate") & here.value.ne(0)).any():  # nobody was asked for a format
+    if not (
+        here.metric.str.endswith("/format_rate") & here.value.ne(0)
+    ).any():  # nobody was asked for a format
         there.discard("format_rate")
     theirs = [metric.removeprefix(f"{task}/") for at, metric in published
               if at in places and metric.startswith(f"{task}/")]  # fmt: skip

@@ -1,4 +1,4 @@
-"""One held-out prompt of each task, answered by all steps of the ladder: which one follows a rule, not taste."""
+"""One held-out prompt of each task, answered by all steps of the ladder, and chosen by a rule."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,9 @@ def one_prompt(run: Run, ladder: Sequence[Step]) -> dict[str, dict[str, Any]]:
     for task in dict.fromkeys(task for step in ladder for task in tasks(run, step.arm, step.checkpoint)):
         read = {step.name: first_samples(run, step.arm, step.checkpoint, task) for step in ladder}
         sides = {name: rows for name, rows in read.items() if rows}
-        shared = [item for item in next(iter(sides.values()), {}) if all(item in rows for rows in sides.values())]
+        shared = [
+            item for item in next(iter(sides.values()), {}) if all(item in rows for rows in sides.values())
+        ]
         if len(sides) > 1 and shared:
             by_item = [[rows[item] for rows in sides.values()] for item in shared]
             chosen[task] = pair(list(sides), max(by_item, key=disagreement))

@@ -64,7 +64,9 @@ def draw(climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]) -> Figure 
         for segment in climb.segments:
             _line(axis, segment, curve, palette[segment.step], styles[segment.step])
         for name, mean in means.items():
-            axis.plot(climb.ends[name], mean, "D", color=palette[name], ms=4.5, mec="white", mew=0.6, zorder=4)
+            axis.plot(
+                climb.ends[name], mean, "D", color=palette[name], ms=4.5, mec="white", mew=0.6, zorder=4
+            )
         _frame(axis, climb, label)
     axes[-1].set_xlabel("updates of the policy, step after step", fontsize=9.5)
     return figure
@@ -91,8 +93,8 @@ def caption(climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]) -> str:
     tasks = dict.fromkeys(task for *_, task, means in _panels(climb, numbers, ladder) if means)
     text = (
         "Lines: rollouts, mean over seeds with their range. "
-        f"Diamonds: held out ({', '.join(tasks)}), after each step; where a stage logs nothing they alone say "
-        "how it went. Grey lines: a step ends."
+        f"Diamonds: held out ({', '.join(tasks)}), after each step; they alone speak of a stage that "
+        "logs nothing. Grey lines: a step ends."
     )
     aside = [step.name for step in ladder if step.name not in climb.chain]
     return f"{text} Dashed: {', '.join(aside)}, a branch beside the others." if aside else text

@@ -47,7 +47,9 @@ def climb(run: Run, table: pd.DataFrame, ladder: Sequence[Step]) -> Climb:
     for step in ladder:
         at = max((ends[name] for name in first[step.name].after), default=0.0)
         for place, node in enumerate(first[step.name].trained):
-            rows = _rows(logged, {seed: by[step.name].trained[place].sentinel for seed, by in by_seed.items()})
+            rows = _rows(
+                logged, {seed: by[step.name].trained[place].sentinel for seed, by in by_seed.items()}
+            )
             if len(rows):
                 end = at + float(rows.step.max())
                 rows = rows.assign(step=rows.step + at)

@@ -103,12 +103,13 @@ def evaluation(run: Run, node: Node) -> None:
 
 
 def sample(task: str, item: int, name: str, gold: float) -> dict:
-    """Of `heldout` the later half of the steps is right on item DECISIVE; of others all, or all but the base."""
+    """Of `heldout` the later half of the steps is right on item DECISIVE; on others all, or all but base."""
     late = list(LEVELS).index(name) >= len(LEVELS) // 2
     right = late if item == DECISIVE else (name != "base" or item % 2 == 0)
     text = f"<think>{item}+1={item + 1}</think> so {name} says {item + 1}"
     row = {
-        "task": task, "item": item, "question": f"1+{item}", "answer": str(item + 1), "difficulty": 1 + item % 3,
+        "task": task, "item": item, "question": f"1+{item}", "answer": str(item + 1),
+        "difficulty": 1 + item % 3,
         "completions": [HOSTILE if (item, name) == (DECISIVE, "Zero") else text, "other"] * 2,
         "correct": [right if task == "heldout" else True, True] * 2, "tokens": [len(text)] * 4,
         "truncated": [False] * 4, "formatted": [True] * 4,

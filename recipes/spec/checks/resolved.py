@@ -43,8 +43,8 @@ COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
 
 def check_resolved(graph: Graph, recipe: Recipe) -> None:
     """The stages and evaluations of every arm at every scale, then what claims and published numbers
-    compare, the gates that claims need, the frontiers that both use, the stages of the report's ladder, and the
-    sweeps that dials come from."""
+    compare, the gates that claims need, the frontiers that both use, the steps of the ladder of stages, and
+    the sweeps that dials come from."""
     for scale in recipe.spec["scales"]:
         for arm in recipe.arms(scale):
             _check_arm(graph, recipe, scale, arm)

@@ -1,4 +1,4 @@
-"""Section `stage_ladder`: that each step is a checkpoint, named once, and stands above what is built on it."""
+"""Section `stage_ladder`: that each step is a checkpoint, named once, above what is built on it."""
 
 from recipes.errors import UserError, known
 from recipes.spec.checks.claims import check_checkpoint

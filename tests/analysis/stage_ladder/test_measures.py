@@ -16,7 +16,12 @@ def test_every_step_by_every_measure(frame, numbers):
     heldout = frame[frame.task == "heldout"]
     columns = ["accuracy", "language_consistency", "readability", "format_rate", "length"]
     assert list(dict.fromkeys(heldout.measure)) == columns
-    assert list(dict.fromkeys(frame.measure[frame.task == "requests"])) == ["accuracy", "gold", "win_rate", "length"]
+    assert list(dict.fromkeys(frame.measure[frame.task == "requests"])) == [
+        "accuracy",
+        "gold",
+        "win_rate",
+        "length",
+    ]
     assert len(heldout) == 6 * len(columns)
     row = heldout[(heldout.step == "Dev2") & (heldout.measure == "language_consistency")].iloc[0]
     seeds = numbers[(numbers.arm == "base-recipe") & (numbers.node == "dev2")]

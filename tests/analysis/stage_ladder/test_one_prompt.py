@@ -13,7 +13,9 @@ def test_the_item_on_which_steps_disagree_most(run, ladder):
     assert [side["correct"] for side in heldout["sides"]] == [False] * 3 + [True] * 3
     assert heldout["sides"][1]["completion"] == HOSTILE
     assert heldout["sides"][5]["scores"].startswith("language consistency 1.00, readability 0.80, ")
-    assert chosen["requests"]["question"] == "1+5"  # all are right on all: the gold rewards lie farthest apart
+    assert (
+        chosen["requests"]["question"] == "1+5"
+    )  # all are right on all: the gold rewards lie farthest apart
 
 
 def test_more_pairs_of_right_and_wrong_come_first():

@@ -35,10 +35,18 @@ def test_the_funnel_drawn(sifted):
 
 def test_a_step_costs_its_own_stages_and_all_it_is_made_of(run, ladder):
     frame = stage_cost(run, ladder, jobs(run)).set_index("step")
-    assert dict(frame.stages) == {"base": "tiny_lm/pretrain", "Zero": "reason", "Dev1": "cold", "Dev2": "reason",
-                                  "Dev3": "sift, again", "R1": "all"}  # fmt: skip
+    assert dict(frame.stages) == {
+        "base": "tiny_lm/pretrain",
+        "Zero": "reason",
+        "Dev1": "cold",
+        "Dev2": "reason",
+        "Dev3": "sift, again",
+        "R1": "all",
+    }
     assert frame.wall_s["Dev3"] == pytest.approx(20 + 15 + 2 * 0.5)
-    assert frame.wall_s_in_all["R1"] == pytest.approx(100 + 10 + 60 + 20 + 15 + 40 + 5 * 0.5)  # pretraining once
+    assert frame.wall_s_in_all["R1"] == pytest.approx(
+        100 + 10 + 60 + 20 + 15 + 40 + 5 * 0.5
+    )  # pretraining once
     assert frame.wall_s_in_all["Zero"] == pytest.approx(100 + 60.5)
     assert frame.tokens["Dev3"] == 2000
     assert frame.flops_in_all["R1"] == pytest.approx(6e9)

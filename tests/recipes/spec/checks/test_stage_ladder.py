@@ -3,6 +3,7 @@
 import pytest
 
 from recipes.errors import UserError
+from recipes.spec.graph import Graph, Node
 
 BASE = {"name": "base", "at": "base-recipe/before"}
 LAST = {"name": "Zero", "at": "base-recipe/after"}
@@ -35,13 +36,13 @@ def test_sound(folder, steps):
     [
         ([BASE], "stage_ladder: "),
         ("hot/after", 'stage_ladder: expected a list, got the text "hot/after"'),
-        ([BASE, {"name": "Zero"}], "stage_ladder[1].at: missing"),
-        ([BASE, LAST | {"stage": "grpo"}], 'stage_ladder[1]: unknown key "stage"'),
+        ([BASE, {"name": "Zero"}], "stage_ladder[1]: at: missing"),
+        ([BASE, LAST | {"stage": "grpo"}], "stage_ladder[1].stage: unknown key; valid: at, name"),
         ([BASE, LAST | {"name": " "}], "stage_ladder[1].name: expected some text"),
         ([BASE, LAST | {"name": "base"}], 'stage_ladder[1].name: "base" is written twice'),
         ([BASE, BASE | {"name": "again"}], 'stage_ladder[1].at: "base-recipe/before" is written twice'),
-        ([BASE, {"name": "x", "at": "hott/after"}], 'stage_ladder[1].at: unknown arm "hott"; did you mean "hot"?'),
-        ([BASE, {"name": "x", "at": "hot"}], 'stage_ladder[1].at: expected arm/checkpoint or arm/stage, got "hot"'),
+        ([BASE, HOT | {"at": "hott/after"}], 'stage_ladder[1].at: unknown arm "hott"; did you mean "hot"?'),
+        ([BASE, HOT | {"at": "hot"}], 'stage_ladder[1].at: expected arm/checkpoint or arm/stage, got "hot"'),
         (
             [BASE, {"name": "x", "at": "hot/grpo"}],
             'stage_ladder[1].at: unknown checkpoint of arm hot "grpo"; valid: after, before',
@@ -59,8 +60,6 @@ def test_mistake(folder, steps, message):
 
 
 def test_no_lineage_depends_on_it(folder):
-    from recipes.spec.graph import Graph, Node
-
     node = Node("paper", "cpu", "base-recipe", 0, "grpo", "stage")
     before = Graph(folder.load()).lineage(node)
     folder.set("paper", "stage_ladder", [BASE, LAST])
