@@ -1,6 +1,6 @@
 """All measures of every step of the ladder, with the paper's numbers below ours."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -35,7 +35,10 @@ def measures(run: Run, numbers: pd.DataFrame, ladder: Sequence[Step]) -> pd.Data
                 row: dict[str, Any] = {"task": task, "step": step.name, "at": step.at, "measure": measure}
                 row |= {"value": mean.value, "low": mean.low, "high": mean.high, "models": mean.n}
                 row["published"] = "; ".join(_with_unit(entry) for entry in theirs)
-                row |= {key: "; ".join(entry[key] for entry in theirs) for key in ("what", "source")}
+                row |= {
+                    key: "; ".join(dict.fromkeys(entry[key] for entry in theirs))
+                    for key in ("what", "source")
+                }
                 rows.append(row)
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -88,7 +91,7 @@ def _column(measure: str) -> str:
     return measure.replace("_", " ")
 
 
-def _ours(row: Mapping[str, Any]) -> str:
+def _ours(row: Mapping[Hashable, Any]) -> str:
     if not row["models"]:
         return DASH
     if row["measure"] == "format_rate":
@@ -96,7 +99,7 @@ def _ours(row: Mapping[str, Any]) -> str:
     return with_interval(row["value"], row["low"], row["high"], row["measure"])
 
 
-def _theirs(row: Mapping[str, Any]) -> str:
+def _theirs(row: Mapping[Hashable, Any]) -> str:
     return row["published"] or DASH
 
 

@@ -18,7 +18,7 @@ from analysis.stage_ladder.steps import Step
 # label, the curve that stages log, the measure of evaluation tasks
 MEASURES = (
     ("accuracy", "accuracy", "accuracy"),
-    ("language\nconsistency", "rewards/language_consistency/mean", "language_consistency"),
+    ("language consistency", "rewards/language_consistency/mean", "language_consistency"),
     ("readability", "rewards/readability/mean", "readability"),
     ("gold reward", "rewards/gold/mean", "gold"),
 )
@@ -57,7 +57,7 @@ def draw(climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]) -> Figure 
     names = [step.name for step in ladder]
     palette, styles = colours(names), {name: "-" if name in climb.chain else "--" for name in names}
     handles = [Line2D([], [], color=palette[n], ls=styles[n], marker="D", ms=4.5, label=n) for n in names]
-    figure, axes = stacked(len(panels), TALL, handles)
+    figure, axes = stacked(len(panels), TALL, handles, titles=True)
     for axis, (label, curve, _, means) in zip(axes, panels, strict=True):
         chain = [name for name in climb.chain if name in means]
         axis.plot([climb.ends[n] for n in chain], [means[n] for n in chain], color="#b0b0b0", lw=0.9, ls=":")
@@ -85,7 +85,7 @@ def _line(axis: Axes, segment: Segment, metric: str, colour: str, line: object) 
 def _frame(axis: Axes, climb: Climb, label: str) -> None:
     for boundary in climb.boundaries:
         axis.axvline(boundary, color="#888888", lw=0.8)
-    axis.set_ylabel(label, fontsize=9.5)
+    axis.set_title(label, fontsize=9.5)
     axis.yaxis.set_major_locator(mpl.ticker.MaxNLocator(4))
 
 
@@ -102,8 +102,7 @@ def caption(climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]) -> str:
 
 def alt_text(climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]) -> str:
     return "; ".join(
-        f"{label.replace(chr(10), ' ')} on {task}: "
-        + ", ".join(f"{name} {number(mean)}" for name, mean in means.items())
+        f"{label} on {task}: " + ", ".join(f"{name} {number(mean)}" for name, mean in means.items())
         for label, _, task, means in _panels(climb, numbers, ladder)
         if means
     )
@@ -136,12 +135,12 @@ def draw_by_domain(climb: Climb) -> Figure | None:
     domains = sorted({domain for lines in rewards.values() for domain in lines})
     palette, styles = colours(domains), dashes(domains)
     handles = [Line2D([], [], color=palette[d], ls=styles[d], lw=1.8, label=d) for d in domains]
-    figure, axes = stacked(len(rewards), TALL, handles)
+    figure, axes = stacked(len(rewards), TALL, handles, titles=True)
     for axis, (reward, lines) in zip(axes, rewards.items(), strict=True):
         for domain, parts in lines.items():
             for part in parts:
                 _line(axis, part, part.rows.metric.iloc[0], palette[domain], styles[domain])
-        _frame(axis, climb, "all rewards" if reward == ALL else reward.replace("_", "\n"))
+        _frame(axis, climb, "all rewards" if reward == ALL else reward.replace("_", " "))
     starts, ends = zip(*((p.start, p.end) for lines in rewards.values() for of in lines.values() for p in of),
                        strict=True)  # fmt: skip
     room = 0.03 * (max(ends) - min(starts))

@@ -73,6 +73,7 @@ def _figures(
 
 @dataclass(frozen=True)
 class Page:
+    steps: list[Step]
     tasks: list[dict[str, Any]]  # of each: name, cells, the paper's numbers, one prompt; empty: no section
     elsewhere: bool  # the paper's numbers are of another model and task
     funnel: dict[str, Any] | None
@@ -83,9 +84,11 @@ def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
     texts = {"published": str, "what": str, "source": str}
     found = _read(folder, "stage_measures", texts)
     sifted, spent = _read(folder, "stage_funnel"), _read(folder, "stage_cost")
-    prompts = one_prompt(run, steps(run)) if found is not None else {}
+    ladder = steps(run)
+    prompts = one_prompt(run, ladder) if found is not None else {}
     shown = [] if found is None else by_task(found.fillna(dict.fromkeys(texts, "")))
     return Page(
+        steps=ladder,
         tasks=[
             {"name": task, "cells": cells(rows), "published": theirs, "prompt": prompts.get(task)}
             for task, rows, theirs in shown

@@ -39,7 +39,7 @@ class Climb:
 
 def climb(run: Run, table: pd.DataFrame, ladder: Sequence[Step]) -> Climb:
     """The segments of all steps, in the ladder's order; stages without a curve take no room."""
-    logged = dict(list(table[table.step.notna()].groupby("source")))
+    logged = {str(source): rows for source, rows in table[table.step.notna()].groupby("source")}
     by_seed = {seed: made(run, ladder, seed) for seed in run.seeds}
     first = by_seed[run.seeds[0]]
     segments: list[Segment] = []

@@ -48,7 +48,7 @@ def test_held_out_is_of_the_first_task_that_has_it(numbers, ladder):
 def test_a_panel_a_measure_with_boundaries(path, numbers, ladder):
     figure = over_training.draw(path, numbers, ladder)
     axes = figure.axes
-    assert [axis.get_ylabel() for axis in axes] == [label for label, *_ in over_training.MEASURES]
+    assert [axis.get_title(loc="left") for axis in axes] == [label for label, *_ in over_training.MEASURES]
     upright = [line.get_xdata()[0] for line in axes[1].lines if list(line.get_ydata()) == [0, 1]]
     assert upright == path.boundaries
     drawn = [line for line in axes[1].lines if len(line.get_xdata()) > 10]
