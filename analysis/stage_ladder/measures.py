@@ -8,8 +8,8 @@ import pandas as pd
 from analysis.numbers.means import DASH, average, number, with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
-from analysis.numbers.tasks import PREFERENCES, tasks
-from analysis.stage_ladder.steps import Step
+from analysis.numbers.tasks import PREFERENCES
+from analysis.stage_ladder.steps import Step, evaluated
 
 LANGUAGE = ("language_consistency", "readability")
 HEADLINE = ("accuracy", *PREFERENCES, *LANGUAGE, "format_rate", "length")  # in this order
@@ -24,7 +24,7 @@ def measures(run: Run, numbers: pd.DataFrame, ladder: Sequence[Step]) -> pd.Data
     """
     published = _published(run)
     rows = []
-    for task in dict.fromkeys(task for step in ladder for task in tasks(run, step.arm, step.checkpoint)):
+    for task in evaluated(run, ladder):
         for step in ladder:
             for measure in _measured(numbers, task, ladder, published):
                 metric = f"{task}/{measure}"

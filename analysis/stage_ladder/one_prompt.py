@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from analysis.numbers.run import Run
-from analysis.numbers.tasks import tasks
 from analysis.provenance.completions import first_samples, pair
-from analysis.stage_ladder.steps import Step
+from analysis.stage_ladder.steps import Step, evaluated
 
 Rows = Sequence[dict[str, Any]]  # of one item, a step each
 
@@ -18,7 +17,7 @@ def one_prompt(run: Run, ladder: Sequence[Step]) -> dict[str, dict[str, Any]]:
     that one step alone has are left out.
     """
     chosen = {}
-    for task in dict.fromkeys(task for step in ladder for task in tasks(run, step.arm, step.checkpoint)):
+    for task in evaluated(run, ladder):
         read = {step.name: first_samples(run, step.arm, step.checkpoint, task) for step in ladder}
         sides = {name: rows for name, rows in read.items() if rows}
         shared = [

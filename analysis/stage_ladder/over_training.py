@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import matplotlib as mpl
 import pandas as pd
@@ -10,10 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.numbers.means import average, number
+from analysis.numbers.run import Run
 from analysis.numbers.table import binned, measured
 from analysis.page.style import colours, dashes, stacked
 from analysis.stage_ladder.segments import Climb, Segment
-from analysis.stage_ladder.steps import Step
+from analysis.stage_ladder.steps import Step, evaluated
 
 # label, the curve that stages log, the measure of evaluation tasks
 MEASURES = (
@@ -28,46 +30,53 @@ ALL = "all"  # rewards together
 TALL = 1.35  # inches of a panel
 
 
-def held_out(numbers: pd.DataFrame, ladder: Sequence[Step], measure: str) -> tuple[str, dict[str, float]]:
+def held_out(
+    run: Run, numbers: pd.DataFrame, ladder: Sequence[Step], measure: str
+) -> tuple[str, dict[str, float]]:
     """The first task that a step has this measure on, and step's name -> mean over seeds; else "" and {}."""
-    rows = numbers[numbers.metric.str.endswith(f"/{measure}") & (numbers.metric.str.count("/") == 1)]
-    rows = rows[(rows.arm + "/" + rows.node).isin({step.at for step in ladder})]
-    for metric in rows.metric.unique():
-        means = {step.name: average(measured(numbers, step.at, metric)) for step in ladder}
-        return metric.rpartition("/")[0], {name: mean.value for name, mean in means.items() if mean.n}
+    for task in evaluated(run, ladder):
+        means = {step.name: average(measured(numbers, step.at, f"{task}/{measure}")) for step in ladder}
+        if found := {name: mean.value for name, mean in means.items() if mean.n}:
+            return task, found
     return "", {}
 
 
-def _panels(climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]) -> list[tuple[str, str, str, dict]]:
-    """label, curve, task and held-out means of the measures that there are."""
+@dataclass(frozen=True)
+class Panel:
+    label: str
+    curve: str  # what stages log
+    task: str  # that steps are evaluated on; "" for none
+    means: dict[str, float]  # by step, on held-out items
+
+
+def panels(run: Run, climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]) -> list[Panel]:
+    """Those of MEASURES that were logged or evaluated; none where no stage logged any."""
     curves = {metric for segment in climb.segments for metric in segment.rows.metric}
-    found = []
-    for label, curve, measure in MEASURES:
-        task, means = held_out(numbers, ladder, measure)
-        if curve in curves or means:
-            found.append((label, curve, task, means))
-    return found if any(curve in curves for _, curve, _, _ in found) else []
+    if not curves & {curve for _, curve, _ in MEASURES}:
+        return []
+    every = [Panel(label, curve, *held_out(run, numbers, ladder, name)) for label, curve, name in MEASURES]
+    return [panel for panel in every if panel.curve in curves or panel.means]
 
 
-def draw(climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]) -> Figure | None:
+def draw(climb: Climb, among: Sequence[Panel], ladder: Sequence[Step]) -> Figure | None:
     """One panel a measure: curves of the rollouts, a colour a step; diamonds: held-out, after each step."""
-    panels = _panels(climb, numbers, ladder)
-    if not panels:
+    if not among:
         return None
     names = [step.name for step in ladder]
     palette, styles = colours(names), {name: "-" if name in climb.chain else "--" for name in names}
     handles = [Line2D([], [], color=palette[n], ls=styles[n], marker="D", ms=4.5, label=n) for n in names]
-    figure, axes = stacked(len(panels), TALL, handles, titles=True)
-    for axis, (label, curve, _, means) in zip(axes, panels, strict=True):
+    figure, axes = stacked(len(among), TALL, handles, titles=True)
+    for axis, panel in zip(axes, among, strict=True):
+        means = panel.means
         chain = [name for name in climb.chain if name in means]
         axis.plot([climb.ends[n] for n in chain], [means[n] for n in chain], color="#b0b0b0", lw=0.9, ls=":")
         for segment in climb.segments:
-            _line(axis, segment, curve, palette[segment.step], styles[segment.step])
+            _line(axis, segment, panel.curve, palette[segment.step], styles[segment.step])
         for name, mean in means.items():
             axis.plot(
                 climb.ends[name], mean, "D", color=palette[name], ms=4.5, mec="white", mew=0.6, zorder=4
             )
-        _frame(axis, climb, label)
+        _frame(axis, climb, panel.label)
     axes[-1].set_xlabel("updates of the policy, step after step", fontsize=9.5)
     return figure
 
@@ -89,8 +98,8 @@ def _frame(axis: Axes, climb: Climb, label: str) -> None:
     axis.yaxis.set_major_locator(mpl.ticker.MaxNLocator(4))
 
 
-def caption(climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]) -> str:
-    tasks = dict.fromkeys(task for *_, task, means in _panels(climb, numbers, ladder) if means)
+def caption(climb: Climb, among: Sequence[Panel], ladder: Sequence[Step]) -> str:
+    tasks = dict.fromkeys(panel.task for panel in among if panel.means)
     text = (
         "Lines: rollouts, mean over seeds with their range. "
         f"Diamonds: held out ({', '.join(tasks)}), after each step; they alone speak of a stage that "
@@ -100,11 +109,12 @@ def caption(climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]) -> str:
     return f"{text} Dashed: {', '.join(aside)}, a branch beside the others." if aside else text
 
 
-def alt_text(climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]) -> str:
+def alt_text(among: Sequence[Panel]) -> str:
     return "; ".join(
-        f"{label} on {task}: " + ", ".join(f"{name} {number(mean)}" for name, mean in means.items())
-        for label, _, task, means in _panels(climb, numbers, ladder)
-        if means
+        f"{panel.label} on {panel.task}: "
+        + ", ".join(f"{name} {number(mean)}" for name, mean in panel.means.items())
+        for panel in among
+        if panel.means
     )
 
 

@@ -47,12 +47,13 @@ def _figures(
     run: Run, table: pd.DataFrame, numbers: pd.DataFrame, ladder: Sequence[Step], sifted: pd.DataFrame
 ) -> Iterator[Plan]:
     path = climb(run, table, ladder)
+    panels = over_training.panels(run, path, numbers, ladder)
     yield Plan(
         "stages-over-training",
         "Measures over training, step after step",
-        over_training.caption(path, numbers, ladder),
-        partial(over_training.draw, path, numbers, ladder),
-        over_training.alt_text(path, numbers, ladder),
+        over_training.caption(path, panels, ladder),
+        partial(over_training.draw, path, panels, ladder),
+        over_training.alt_text(panels),
     )
     yield Plan(
         "reward-by-domain",

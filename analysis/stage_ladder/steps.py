@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.numbers.run import Run
+from analysis.numbers.tasks import tasks
 from recipes.spec.graph import Node
 
 
@@ -35,6 +36,11 @@ def steps(run: Run) -> list[Step]:
     places = [(step["name"], *step["at"].split("/")) for step in run.spec.get("stage_ladder", [])]
     found = [Step(name, arm, checkpoint) for name, arm, checkpoint in places if arm in run.arms]
     return found if len(found) > 1 else []
+
+
+def evaluated(run: Run, ladder: Sequence[Step]) -> list[str]:
+    """The evaluation tasks of all steps, each once."""
+    return list(dict.fromkeys(task for step in ladder for task in tasks(run, step.arm, step.checkpoint)))
 
 
 def made(run: Run, ladder: Sequence[Step], seed: int) -> dict[str, Made]:

@@ -1,6 +1,7 @@
 import math
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from analysis.stage_ladder import over_training
@@ -37,16 +38,22 @@ def test_a_seed_or_a_curve_that_is_missing(run, table, ladder):
     assert without.ends["Zero"] == 0
 
 
-def test_held_out_is_of_the_first_task_that_has_it(numbers, ladder):
-    task, means = over_training.held_out(numbers, ladder, "gold")
+@pytest.fixture
+def panels(run, path, numbers, ladder):
+    return over_training.panels(run, path, numbers, ladder)
+
+
+def test_held_out_is_of_the_first_task_that_has_it(run, numbers, ladder):
+    task, means = over_training.held_out(run, numbers, ladder, "gold")
     assert task == "requests"
     assert list(means) == ["base", "Zero", "Dev1", "Dev2", "Dev3", "R1"]
     assert means["R1"] == pytest.approx(1.1, abs=0.03)
-    assert over_training.held_out(numbers, ladder, "kl") == ("", {})
+    of_stage = numbers[numbers.metric == "heldout/length"].assign(metric="last/kl")  # no task of that name
+    assert over_training.held_out(run, pd.concat([numbers, of_stage]), ladder, "kl") == ("", {})
 
 
-def test_a_panel_a_measure_with_boundaries(path, numbers, ladder):
-    figure = over_training.draw(path, numbers, ladder)
+def test_a_panel_a_measure_with_boundaries(path, panels, ladder):
+    figure = over_training.draw(path, panels, ladder)
     axes = figure.axes
     assert [axis.get_title(loc="left") for axis in axes] == [label for label, *_ in over_training.MEASURES]
     upright = [line.get_xdata()[0] for line in axes[1].lines if list(line.get_ydata()) == [0, 1]]
@@ -54,15 +61,16 @@ def test_a_panel_a_measure_with_boundaries(path, numbers, ladder):
     drawn = [line for line in axes[1].lines if len(line.get_xdata()) > 10]
     assert [(min(d.get_xdata()), max(d.get_xdata())) for d in drawn] == [(1, 60), (101, 160), (361, 400)]
     assert drawn[0].get_linestyle() == "--"
-    text = over_training.caption(path, numbers, ladder)
+    text = over_training.caption(path, panels, ladder)
     assert "held out (heldout, requests)" in text
     assert "Dashed: Zero, a branch beside the others." in text
-    assert "language consistency on heldout: base 0.4" in over_training.alt_text(path, numbers, ladder)
+    assert "language consistency on heldout: base 0.4" in over_training.alt_text(panels)
 
 
-def test_without_curves_there_is_no_figure(path, numbers, ladder):
+def test_without_curves_there_is_no_figure(run, path, numbers, ladder):
     bare = Climb((), path.ends, path.chain)
-    assert over_training.draw(bare, numbers, ladder) is None
+    assert over_training.panels(run, bare, numbers, ladder) == []
+    assert over_training.draw(bare, [], ladder) is None
     assert over_training.draw_by_domain(bare) is None
 
 
