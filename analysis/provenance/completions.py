@@ -93,7 +93,7 @@ def side_by_side(run: Run, task: str, among: Sequence[Contender]) -> list[dict[s
 
 def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
     """The samples of policies (name, arm, checkpoint) side by side, as far as they are on disk."""
-    read = {name: first_samples(run, arm, checkpoint, task) for name, arm, checkpoint in policies}
+    read = {name: first_samples(run, arm, checkpoint).get(task, {}) for name, arm, checkpoint in policies}
     names, sides = list(filter(read.get, read)), list(filter(None, read.values()))
     if not sides:
         return []
@@ -128,7 +128,10 @@ def _scores(row: dict[str, Any]) -> str:
     return ", ".join([*named, f"{row['tokens'][0]} tokens"]) if named else ""
 
 
-def first_samples(run: Run, arm: str, checkpoint: str, task: str) -> dict[Any, dict[str, Any]]:
-    """Item -> its row of samples, of the first seed; empty where they are not on disk."""
-    rows = run.samples(run.graph.owner(run.evaluation(arm, checkpoint)))
-    return {row["item"]: row for row in rows if row["task"] == task and row["completions"]}
+def first_samples(run: Run, arm: str, checkpoint: str) -> dict[str, dict[Any, dict[str, Any]]]:
+    """Task -> item -> its row of samples, of the first seed; empty where they are not on disk."""
+    by_task: dict[str, dict[Any, dict[str, Any]]] = {}
+    for row in run.samples(run.graph.owner(run.evaluation(arm, checkpoint))):
+        if row["completions"]:
+            by_task.setdefault(row["task"], {})[row["item"]] = row
+    return by_task

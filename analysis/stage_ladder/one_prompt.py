@@ -16,13 +16,12 @@ def one_prompt(run: Run, ladder: Sequence[Step]) -> dict[str, dict[str, Any]]:
     The item is the one on which the steps disagree most: see disagreement(); among equals the first. Tasks
     that one step alone has are left out.
     """
+    read = {step.name: first_samples(run, step.arm, step.checkpoint) for step in ladder}
     chosen = {}
     for task in evaluated(run, ladder):
-        read = {step.name: first_samples(run, step.arm, step.checkpoint, task) for step in ladder}
-        sides = {name: rows for name, rows in read.items() if rows}
-        shared = [
-            item for item in next(iter(sides.values()), {}) if all(item in rows for rows in sides.values())
-        ]
+        sides = {name: by_task[task] for name, by_task in read.items() if task in by_task}
+        items = next(iter(sides.values()), {})
+        shared = [item for item in items if all(item in rows for rows in sides.values())]
         if len(sides) > 1 and shared:
             by_item = [[rows[item] for rows in sides.values()] for item in shared]
             chosen[task] = pair(list(sides), max(by_item, key=disagreement))
