@@ -32,7 +32,18 @@ def test_a_second_run_gives_the_same_bytes(quick, quick_out, tmp_path, monkeypat
 
 def test_everything_promised_is_written(quick_out):
     names = set(digests(quick_out))
-    always = {"arms", "claims", "looks", "collapses", "dials", "published", "health", "cost", "objectives"}
+    always = {
+        "arms",
+        "claims",
+        "looks",
+        "gates",
+        "collapses",
+        "dials",
+        "published",
+        "health",
+        "cost",
+        "objectives",
+    }
     every = {name for section in SECTIONS for name in section.TABLES}
     assert always == every - {*preferences.TABLES, *stage_ladder.TABLES}
     assert not names & {f"{name}.csv" for name in stage_ladder.TABLES}
