@@ -14,6 +14,7 @@ from recipes.runtime.files import saving
 from recipes.runtime.progress import Progress, reporter
 from recipes.sampling import engine
 from recipes.spec.eval_tasks import EvalTask
+from recipes.spec.metric_names import OF_WORLD
 
 
 def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Progress) -> None:
@@ -53,6 +54,6 @@ def _headline(values: Mapping[str, Mapping[str, float]]) -> str:
     """`accuracy 0.612 (0.580 to 0.645), gold …`: the main metrics of a task, each with its interval."""
     return ", ".join(
         f"{name} {values[name]['value']:.3f} ({values[name]['low']:.3f} to {values[name]['high']:.3f})"
-        for name in ("accuracy", "gold", "win_rate", "proxy", "kl")
+        for name in ("accuracy", "gold", "win_rate", "proxy", "kl", *OF_WORLD)
         if name in values
     )

@@ -6,6 +6,7 @@ import numpy as np
 
 from evals.best_of_n import best_of_n
 from evals.passk import Bools, Floats, interval, majority_at_k, pass_at_k, resamples, variance
+from recipes.spec.metric_names import OF_WORLD
 
 Row = dict[str, Any]
 DIGITS = 9  # decimals that count when scores are compared: rounding errors decide nothing
@@ -79,13 +80,13 @@ def _difficulties(rows: list[Row]) -> dict[int, Floats]:
 
 
 def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
-    """Metric -> (items,) from the scores of evals/scores.py: gold, win_rate, proxy, kl, best-of-n.
+    """Metric -> (items,) from the scores of evals/scores.py: their means, win_rate, kl, best-of-n.
 
     A sample wins where its gold is above that of the world's own reply; a tie counts half.
     """
     scored = {
         name: np.round(np.array([row[name] for row in rows], dtype=float), DIGITS)  # (items, samples)
-        for name in ("gold", "proxy", "logratio")
+        for name in ("gold", "proxy", "logratio", *OF_WORLD)
         if name in rows[0]
     }
     metrics = {}
@@ -100,7 +101,7 @@ def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
                 metrics |= {f"{name}/bon@{n}": best_of_n(scored[name], scored["proxy"], n) for n in k}
     if "logratio" in scored:
         metrics["kl"] = scored["logratio"].mean(axis=1)
-    return metrics
+    return metrics | {name: scored[name].mean(axis=1) for name in OF_WORLD if name in scored}
 
 
 def _number(value: float) -> float | None:

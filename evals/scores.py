@@ -1,10 +1,12 @@
-"""Scores of completions beside right and wrong, for preference learning: a task's `score`.
+"""Scores of completions beside right and wrong: a task's `score`.
 
 | score | of a completion y to a prompt x                                      | needs                  |
 |-------|----------------------------------------------------------------------|------------------------|
 | gold  | the world's gold score; a win if above that of the world's own reply | the task's world       |
 | proxy | the reward model's score, as the mean over its members               | evals.models.proxy     |
 | kl    | log pi(y|x) - log pi_ref(y|x), whose mean is KL(pi || pi_ref)        | evals.models.reference |
+
+`language_consistency` and `readability` are rewards of world `bilingual` (recipes/worlds/readability.py).
 
 Log-probabilities, in nats at temperature 1, are those of the tokens that were drawn, the end of sequence
 included.
@@ -24,6 +26,7 @@ from recipes.models import language_model, reward_model
 from recipes.models.logprobs import sequence_logps
 from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import ROLES, EvalTask
+from recipes.spec.metric_names import OF_WORLD
 from recipes.worlds import Problem
 
 Row = dict[str, Any]  # of evals.harness.sample
@@ -76,13 +79,16 @@ def load(
 
 
 def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
-    """Add to each row the scores that `task.score` names, one for each sample: "gold", "proxy", "logratio".
+    """Add to each row the scores that `task.score` names, one for each sample; that of kl is "logratio".
 
     With gold comes "reference_gold", the score of the world's own reply. Raises UserError where a score of a
     model is not finite.
     """
     if "gold" in task.score:
         _add_gold(rows, task.problems or {})
+    for name in OF_WORLD:
+        if name in task.score:
+            _add_reward(rows, task.problems or {}, name)
     completions: list[Completion] = [completion for row in rows for completion in row["completions"]]
     if "proxy" in task.score and judges.proxy is not None:
         prompts = [
@@ -97,11 +103,21 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
 def _add_gold(rows: list[Row], spec: Mapping[str, Any]) -> None:
     """Add the gold scores of `spec`, a world with its dials."""
     world: Any = worlds.make(spec)
-    gold = world.rewards["gold"]
+    _add_reward(rows, spec, "gold")
     for row in rows:
-        problem = Problem(row["question"], row["answer"], row["difficulty"])
-        row["gold"] = [gold(problem, str(completion)) for completion in row["completions"]]
-        row["reference_gold"] = gold(problem, world.reference(problem))
+        problem = _problem(row)
+        row["reference_gold"] = world.rewards["gold"](problem, world.reference(problem))
+
+
+def _add_reward(rows: list[Row], spec: Mapping[str, Any], name: str) -> None:
+    """Add the reward `name` of `spec`, a world with its dials."""
+    reward = worlds.make(spec).rewards[name]
+    for row in rows:
+        row[name] = [reward(_problem(row), str(completion)) for completion in row["completions"]]
+
+
+def _problem(row: Row) -> Problem:
+    return Problem(row["question"], row["answer"], row["difficulty"])
 
 
 def log_ratios(policy: Any, reference: Any, completions: list[Completion]) -> list[float]:

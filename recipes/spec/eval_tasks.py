@@ -22,7 +22,7 @@ class EvalTask:
     top_p: float
     max_gen_toks: int
     k: tuple[int, ...]
-    score: tuple[str, ...]  # beside the verifier: gold, proxy, kl
+    score: tuple[str, ...]  # beside the verifier: evals/scores.py
 
     def generation(self) -> dict[str, Any]:
         """lm-eval's `generation_kwargs`; top-k, which transformers' defaults may add, is switched off."""
@@ -87,11 +87,13 @@ def _check_scores(where: str, spec: dict[str, Any]) -> None:
     scores = spec.get("score", [])
     if scores and "lm_eval" in spec:
         raise UserError(f"{where}: lm-eval's {spec['lm_eval']} has its own scoring; leave it out")
-    if "gold" in scores:
+    for score in scores:
+        if score in ROLES:
+            continue
         world = worlds.of_task(spec["task"])
-        if world is None or "gold" not in world.rewards:
+        if world is None or score not in world.rewards:
             there = f"world {world.name}" if world else "a Hub dataset"
-            raise UserError(f"{where}: {there} has no gold score; leave gold out")
+            raise UserError(f"{where}: {there} has no {score} score; leave {score} out")
     if "kl" in scores and (spec["temperature"], spec["top_p"]) != (1.0, 1.0):
         raise UserError(
             f"{where}: kl is of the policy's own samples; expected temperature 1 and top_p 1, "

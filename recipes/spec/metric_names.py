@@ -5,7 +5,13 @@ import re
 # of an evaluation task
 METRICS = ("format_rate", "truncation_rate", "length")
 VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # where the task can tell right from wrong
-SCORED = {"gold": ("gold", "win_rate"), "proxy": ("proxy",), "kl": ("kl",)}  # by a task's `score`
+OF_WORLD = ("language_consistency", "readability")  # rewards of a world that are metrics too
+SCORED = {  # by a task's `score`
+    "gold": ("gold", "win_rate"),
+    "proxy": ("proxy",),
+    "kl": ("kl",),
+    **{name: (name,) for name in OF_WORLD},
+}
 BY_DIFFICULTY = ("accuracy", "length")
 
 # of two policies, made by analysis/verdicts/published.py

@@ -15,6 +15,7 @@ from dataclasses import fields
 from typing import Any
 
 from recipes.errors import UserError, nearest
+from recipes.worlds.bilingual import Bilingual
 from recipes.worlds.chain import Chain
 from recipes.worlds.countdown import Countdown
 from recipes.worlds.documents import mix
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 WORLDS: dict[str, Any] = {
+    "bilingual": Bilingual,
     "chain": Chain,
     "countdown": Countdown,
     "preferences": Preferences,
@@ -71,8 +73,11 @@ def of_task(task: Mapping[str, Any]) -> World | None:
 
 
 def split_of(question: str) -> str:
-    """The split of a question, by its hash: "test" for one in eight, else "train"."""
-    return "test" if text_hash(question) % TEST_SHARE == 0 else "train"
+    """The split of a question, by its hash: "test" for one in eight, else "train".
+
+    A language that is asked for, as in `English: 3+5=`, does not count: a sum is in one split in both.
+    """
+    return "test" if text_hash(question.rpartition(": ")[2]) % TEST_SHARE == 0 else "train"
 
 
 def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:

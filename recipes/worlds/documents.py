@@ -10,7 +10,8 @@ from recipes.errors import UserError, nearest
 from recipes.worlds.protocol import World
 
 # values of a dial; the others are mean numbers of tokens or tries
-LARGEST = {"weight": inf, "error": 1.0, "right": 1.0}
+SHARES = ("error", "right", "switch", "other", "repeat", "drop")
+LARGEST = {"weight": inf, **dict.fromkeys(SHARES, 1.0)}
 
 
 def tagged(scratch: str, answer: str) -> str:

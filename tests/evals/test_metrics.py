@@ -92,6 +92,14 @@ def test_what_a_task_scores_beside_the_answer():
     assert not [name for name in summary(only_proxy, (1,))["metrics"] if "gold" in name or "win" in name]
 
 
+def test_measures_of_a_world_are_means_with_intervals():
+    scored = [{"readability": [1.0, 0.5, 0.0, 0.0]}, {"readability": [1.0, 1.0, 0.0, 0.5]}]
+    rows = [row | more for row, more in zip(ROWS, scored, strict=True)]
+    plain, found = summary(ROWS, (1,))["metrics"], summary(rows, (1,))["metrics"]
+    assert found.keys() - plain.keys() == {"readability"}
+    assert found["readability"] == pytest.approx({"value": 0.5, "low": 0.375, "high": 0.625})
+
+
 def test_nothing_is_right_or_wrong_where_nothing_verifies():
     rows = [
         {**row, "correct": [None] * 4, "votes": [None] * 4, "proxy": [1.0, 2.0, 3.0, 4.0]} for row in ROWS

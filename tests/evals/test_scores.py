@@ -153,6 +153,20 @@ def test_a_reply_votes_by_what_it_states(task):
     assert rows[0]["gold"][0] == world.rewards["gold"](problem, "It is 7. ")
 
 
+def test_a_completion_is_measured_in_the_language_its_question_asks_for(task):
+    texts = ["<think>one plus two is </think>", "<think>uno plus </think>", "<answer>3</answer>", ""]
+    lm = Scripted(lambda prompt, n: texts[n])
+    bilingual = {"world": "bilingual", "language": "spanish"}
+    names = ["language_consistency", "readability"]
+    (heldout,) = parse({"tasks": {"heldout": {**task, "task": bilingual, "score": names}}})
+    rows = harness.sample(heldout, lm, seed=0)
+    scores.score(heldout, rows, scores.Judges())
+    assert [row["language_consistency"] for row in rows] == [[0.0, 0.5, 0.0, 0.0]] * 4
+    assert [row["readability"] for row in rows] == [[0.0] * 4] * 4
+    found = metrics.summary(rows, (1,))["metrics"]
+    assert found["language_consistency"]["value"] == 1 / 8
+
+
 def test_the_reference_is_no_way_from_itself(command, stages, task, tmp_path):
     copied = tmp_path / "copy"
     shutil.copytree(stages["policy"].parent / "final", copied / "final")

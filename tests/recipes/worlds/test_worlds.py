@@ -15,6 +15,7 @@ TEMPLATE = "<user>{question}<assistant>"
 worlds = pytest.mark.parametrize("name", WORLDS)
 in_tags = pytest.mark.parametrize("name", [name for name in WORLDS if name != "preferences"])
 ALWAYS_RIGHT = {"chain", "filler", "recheck", "pairwise", "grouped", "solve", "search", "selection"}
+ALWAYS_RIGHT |= {"one_language", "mixed", "readable"}
 SOUND = ALWAYS_RIGHT | {"truncated", "untagged"}
 
 
@@ -97,6 +98,15 @@ def test_samples_are_distinct_deterministic_and_split(name):
     assert not {p.question for p in train} & {p.question for p in test}
 
 
+def test_a_sum_is_in_one_split_whatever_language_is_asked_for():
+    sums = [f"{a}+{b}+3=" for a in range(10) for b in range(10)]
+    for split in ("train", "test"):
+        for language in ("English", "Spanish"):
+            assert [s for s in sums if split_of(f"{language}: {s}") == split] == [
+                s for s in sums if split_of(s) == split
+            ]
+
+
 def test_one_question_in_eight_is_a_test_question():
     share = Counter(split_of(f"{a}+{b}=") for a in range(100) for b in range(100))["test"] / 10_000
     assert share == pytest.approx(1 / 8, abs=0.015)
@@ -132,6 +142,11 @@ def test_a_corpus_is_deterministic_follows_its_weights_and_has_no_test_question(
         ({"world": "countdown", "numbers": [1, 3]}, "numbers: expected 2 <="),
         ({"world": "countdown", "target": [9, 3]}, "target: expected 0 <="),
         ({"world": "countdown", "largest": 0}, "largest: expected 2"),
+        (
+            {"world": "bilingual", "language": "german"},
+            'language: expected one of "english", "spanish", "either"',
+        ),
+        ({"world": "bilingual", "terms": [5, 3]}, "terms: expected 2 <= fewest <= most"),
         ({"world": "sort", "numbers": [3, 11]}, "largest: 11 different numbers do not fit"),
         ({"world": "sort", "numbers": [3, 30]}, "numbers: expected 2 <="),
     ],
@@ -154,6 +169,7 @@ def test_a_wrong_task_is_told_in_one_line(task, expected):
         ({"chain": float("nan")}, "mixture.chain.weight"),
         ({"chain": {"error": 0.1}}, "mixture.chain: weight is missing"),
         ({"chain": {"weight": 1, "eror": 0.1}}, 'no dial "eror"; did you mean "error"?'),
+        ({"chain": {"weight": 1, "switch": 0.1}}, 'no dial "switch"'),
         ({"chain": {"weight": 1, "error": 2}}, "mixture.chain.error: expected a number from 0 to 1, got 2"),
         ({"filler": {"weight": 1, "mean": 1000}}, "mixture.filler.mean: expected a number from 0 to 100"),
     ],

@@ -198,6 +198,23 @@ def test_a_claim_may_be_about_what_is_scored(scored, metric):
     assert scored.load()["paper"].spec["claims"][0]["metric"] == f"heldout/{metric}"
 
 
+@pytest.mark.parametrize("metric", ["language_consistency", "readability"])
+def test_measures_of_world_bilingual_are_metrics_of_its_tasks_alone(scored, metric):
+    scored.set("paper", CLAIM, f"heldout/{metric}")
+    scored.set("paper", f"{TASK}/task", {"world": "bilingual"})
+    scored.set("paper", f"{TASK}/score", ["language_consistency", "readability"])
+    assert scored.load()["paper"].spec["claims"][0]["metric"] == f"heldout/{metric}"
+    scored.remove("paper", f"{TASK}/score")
+    with pytest.raises(UserError, match=f'claims.lifts.metric: unknown metric "{metric}"'):
+        scored.load()
+    scored.set("paper", f"{TASK}/score", [metric])
+    scored.set("paper", f"{TASK}/task", {"world": "chain"})
+    with pytest.raises(
+        UserError, match=f"heldout.score: world chain has no {metric} score; leave {metric} out"
+    ):
+        scored.load()
+
+
 @pytest.mark.parametrize(
     ("scores", "metric", "says"),
     [
