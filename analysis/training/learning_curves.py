@@ -180,6 +180,6 @@ def reference(run: Run) -> str:
         config = run.graph.config(node)
         if config["run"] in HAVE_BETA and argument(config, "beta"):
             every = reference_every(config)
-            follows = f"follows the policy every {every} steps"
+            follows = f"follows the policy every {every} steps, and the KL is to the latest"
             return f" The reference {follows if every else 'is the model that training started from'}."
     return ""

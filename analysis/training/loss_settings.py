@@ -9,7 +9,9 @@ from typing import Any
 
 from analysis.numbers.means import DASH
 from analysis.numbers.settings import argument
+from recipes.objectives.caps import of_stage
 from recipes.objectives.loss_types import CLIPPED
+from recipes.spec.checks.domains import weights
 
 Config = Mapping[str, Any]
 NORMALISERS = {  # loss_type -> what a loss is a mean of
@@ -199,11 +201,18 @@ def _kl_of_ppo(config: Config) -> str:
 
 def _also(config: Config) -> Iterator[str]:
     get = partial(argument, config)
+    if domains := config.get("domains"):
+        yield "domains " + ", ".join(f"{name} {one['share']:.0%}" for name, one in domains.items())
+    if "caps" in config:
+        first, *later = of_stage(config).items()
+        raised = (f"{cap:,} from step {step:,} on" for step, cap in later)
+        yield ", ".join([f"completions of at most {first[1]:,} tokens", *raised])
     if config.get("dynamic_sampling"):
         yield f"dynamic sampling, at most {config['dynamic_sampling']['max_rounds']} rounds"
     if get("mask_truncated_completions"):
         yield "cut completions masked"
-    if config.get("soft_overlong_cache") and config["rewards"].get("soft_overlong"):
+    punished = any(own.get("soft_overlong") for own in weights(config).values())
+    if config.get("soft_overlong_cache") and punished:
         yield f"soft overlong punishment in the last {config['soft_overlong_cache']} tokens"
     if config.get("old_logp_noise"):
         yield f"noise {config['old_logp_noise']:g} on old log-probabilities"

@@ -18,6 +18,7 @@ from hashlib import blake2b
 from typing import Any
 
 from recipes.errors import UserError, nearest
+from recipes.objectives.caps import Caps, start
 from recipes.rewards.answer_forms import copied
 from recipes.rewards.final_answer import final_answer, last_box
 from recipes.rewards.math_answers import Comparer
@@ -55,18 +56,18 @@ def build(
     world: World | None,
     seed: int = 0,
     *,
-    cap: int | None = None,
+    caps: Caps | None = None,
     cache: int | None = None,
 ) -> list[Reward]:
     """The reward functions of these names, in order; without a world, math-verify decides accuracy.
 
-    They read the columns `question`, `answer` and, if it exists, `difficulty`. `cap` and `cache`, in tokens,
+    They read the columns `question`, `answer` and, if it exists, `difficulty`. `caps` and `cache`, in tokens,
     are L_max and L_cache of soft_overlong. Raises UserError for an unknown name, or a cache that is missing
     or too large.
     """
     names = list(names)
     check(names, world)
-    check_overlong(names, cache, cap)
+    check_overlong(names, cache, min((caps or {}).values(), default=None))
     own = world.rewards if world else {}
     rewards = []
     for name in names:
@@ -79,7 +80,7 @@ def build(
         elif name == "reasoning_style":
             rewards.append(_scored(name, reasoning_style))
         elif name == OVERLONG:
-            rewards.append(soft_overlong(cap or 0, cache or 0))
+            rewards.append(soft_overlong(caps or {}, cache or 0))
         else:
             rewards.append(_scored(name, own[name]))
     return rewards
@@ -122,18 +123,20 @@ def coin(seed: int) -> Reward:
     return reward
 
 
-def soft_overlong(cap: int, cache: int) -> Reward:
+def soft_overlong(caps: Caps, cache: int) -> Reward:
     """DAPO's penalty for a length y (Eq. 13), which includes the end-of-sequence token.
 
-    0 for y <= cap - cache, -1 for y >= cap, and linear between: (cap - cache - y) / cache.
+    0 for y <= cap - cache, -1 for y >= cap, and linear between: (cap - cache - y) / cache, with the cap in
+    force at the trainer's step.
     """
     # imported here, because checking a recipe needs this module and must not load TRL
     from trl.rewards import get_soft_overlong_punishment
 
-    punish = get_soft_overlong_punishment(cap, cache)
+    punish = {step: get_soft_overlong_punishment(cap, cache) for step, cap in caps.items()}
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
-        return punish(completion_ids)
+        step = getattr(columns.get("trainer_state"), "global_step", 0)
+        return punish[start(caps, step)](completion_ids)
 
     reward.__name__ = OVERLONG
     return reward

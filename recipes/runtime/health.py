@@ -3,6 +3,7 @@
 What cannot be checked, because it was not measured, gives no check at all.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -27,6 +28,9 @@ ENTROPY_LEFT = 0.10
 # Before its first update the policy is the one that sampled the rollout. A ratio further from 1 than rounding
 # explains means that training computes other log-probabilities than sampling did.
 RATIO_AT_START = 1e-4
+
+
+FLAT = "last_fifth/frac_reward_zero_std/"  # + a domain: of stages with several
 
 
 class Check(TypedDict):
@@ -114,9 +118,15 @@ def uncut(longest: int, max_length: int | None, what: str) -> Check:
     return check("max_length", ok, longest, max_length or 0, message)
 
 
-def template_of(policy: Path | None) -> str | None:
-    """The template that a policy was trained with; `policy` is the metrics.json of its stage."""
-    return sentinel.read(policy)["config"].get("template") if policy else None
+def template_of(policy: Path | None, own: str) -> str | None:
+    """The template that a policy was trained with: of several `own`, if it is one of them, else the first.
+
+    `policy`: the metrics.json of its stage.
+    """
+    config = sentinel.read(policy)["config"] if policy else {}
+    parts = [config, *config.get("corpus", {}).get("also", []), *config.get("domains", {}).values()]
+    templates = [part["template"] for part in parts if "template" in part]
+    return own if own in templates else next(iter(templates), None)
 
 
 def same_template(own: str, base: str | None) -> Check:
@@ -146,7 +156,7 @@ def before_sampling(
         known_tokens(tokenizer, [row["prompt"] for row in rows], "prompt"),
         *([gold(rewards["accuracy"], rows)] if "accuracy" in rewards else []),
         garbage(strict, rows),
-        same_template(config["template"], template_of(policy)),
+        same_template(config["template"], template_of(policy, config["template"])),
     ]
 
 
@@ -208,7 +218,8 @@ def training(
     """Warnings about a policy's training so far, from its curve and the curve's `scalars`.
 
     The last fifth of the steps is compared with a fixed limit (truncation, groups without variance), with the
-    first value (entropy) or with the first fifth (accuracy). Messages end with `when`.
+    first value (entropy) or with the first fifth (accuracy, and of each domain all rewards). Messages end
+    with `when`.
     """
     checks = []
 
@@ -234,8 +245,33 @@ def training(
     if first is not None and last is not None:
         text = f"accuracy went from {first:.3f} in the first fifth of the steps to {last:.3f}"
         warn("accuracy", last >= first, last, first, text)
+    for domain in sorted(key.removeprefix(FLAT) for key in scalars if key.startswith(FLAT)):
+        checks += _of_domain(domain, curve, scalars, when)
     if starts := [value for _, name, value in curve if name == "ratio/at_start"]:
         away = max(starts)
         text = f"importance ratios differ from 1 by up to {away:.1g} before the first update with a rollout"
         checks.append(check("ratio_at_start", away <= RATIO_AT_START, away, RATIO_AT_START, text))
+    return checks
+
+
+def _of_domain(domain: str, curve: list[curves.Row], scalars: Mapping[str, float], when: str) -> list[Check]:
+    """Warnings about one of several domains: its own limits, whether it learns, and each of its rewards."""
+    checks = []
+    for name, key, limit, text in (
+        ("truncation", "completions/clipped_ratio", TRUNCATION, "completions are cut at the cap"),
+        ("zero_variance", "frac_reward_zero_std", ZERO_VARIANCE, "groups have zero variance"),
+    ):
+        share = scalars[f"last_fifth/{key}/{domain}"]
+        text = f"{share:.1%} of domain {domain}'s {text} (limit {limit:.0%}) {when}"
+        checks.append(check(f"{name}/{domain}", share <= limit, share, limit, text))
+    means = re.compile(rf"last_fifth/(rewards/(\w+)/{domain})/mean")
+    found = [match for match in map(means.fullmatch, sorted(scalars)) if match]
+    for label, key in (("reward", f"reward/{domain}"), *((m[2], f"{m[1]}/mean") for m in found)):
+        first, last = curves.first_fifth(curve, key), scalars[f"last_fifth/{key}"]
+        if first is None:
+            continue
+        text = f"{label} of domain {domain} went from {first:.3f} in the first fifth of the steps"
+        # a domain learns where its whole reward rises; one of several rewards may be at its top
+        ok = last > first if label == "reward" else last >= first
+        checks.append(check(key.removesuffix("/mean"), ok, last, first, f"{text} to {last:.3f} {when}"))
     return checks

@@ -24,7 +24,10 @@ Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class StrictLoader(Loader):  # type: ignore[misc, valid-type]
-    """Refuses what YAML permits and no reader expects: a key twice or not text, an infinite number."""
+    """Refuses what YAML permits and no reader expects: a key twice or not text, an infinite number.
+
+    A whole number as a key, such as a step, is text as it is written.
+    """
 
 
 def _mapping(loader: Any, node: Any) -> dict:
@@ -32,6 +35,8 @@ def _mapping(loader: Any, node: Any) -> dict:
     lines: dict[str, int] = {}
     for key, value in node.value:
         name, line = loader.construct_object(key, deep=True), key.start_mark.line + 1
+        if isinstance(name, int) and str(name) == key.value:
+            name = key.value
         if not isinstance(name, str):
             raise UserError(f"line {line}: {key.value}: YAML reads this key as {name!r}, not text; quote it")
         if name in mapping:

@@ -3,6 +3,8 @@
     python -m recipes.stages grpo --config '{"task": …, "template": …, "rewards": …, "args": …}' \\
         --input policy=results/…/metrics.json …
 
+With `domains` in place of task, template and rewards, each prompt has the rewards of its own domain.
+
 Every field of `args` goes to TRL's GRPOConfig; the keys beside it are what TRL has no argument for.
 """
 
@@ -12,13 +14,13 @@ from typing import Any
 
 from trl import GRPOConfig
 
-from recipes import worlds
-from recipes.data import prompts, replay
-from recipes.rewards import rules, step_rewards
+from recipes.objectives.caps import of_stage
+from recipes.rewards import step_rewards
 from recipes.runtime import health
 from recipes.runtime.progress import Progress
+from recipes.spec.checks.caps import check_boundaries
 from recipes.spec.checks.grpo import check
-from recipes.stages import rollouts
+from recipes.stages import grpo_tasks, rollouts
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy, take_model_options
 from recipes.stages.trainer_config import arguments
@@ -30,7 +32,7 @@ from recipes.trainers.grpo_objective import Extension
 FORMULA = (
     "parameters x tokens of prompts and completions x (2 generation + 6 per iteration of forward and backward"
     " + 2 old log-probabilities, if computed + 2 reference, if beta is not 0);"
-    " too many by the 6 for groups that dynamic sampling leaves out"
+    " too many by the 6 for groups that dynamic sampling leaves out; reward model not counted"
 )
 
 
@@ -38,36 +40,34 @@ def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
 ) -> Outcome:
     """Train the policy and save it in `workdir`/final; times, ratios and completions beside `out`."""
-    check(config)
-    # accuracy is always measured, so that curves of arms with other rewards can be compared
-    weights = {"accuracy": 0.0, **config["rewards"]}
-    world = worlds.of_task(config["task"])
+    check({**config, "needs": dict.fromkeys(inputs)})
+    caps = of_stage(config)
+    first = {"max_completion_length": caps[0]} if "caps" in config else {}
     defaults = rollouts.defaults()
-    if "replay" in config:
+    if "replay" in config or "domains" in config:
         defaults["shuffle_dataset"] = False
-    args = arguments(GRPOConfig, config["args"], defaults, workdir, seed)
-    args.reward_weights = list(weights.values())
-    overlong = {"cap": args.max_completion_length, "cache": config.get("soft_overlong_cache")}
-    functions = dict(zip(weights, rules.build(weights, world, seed, **overlong), strict=True))
+    args = arguments(GRPOConfig, config["args"] | first, defaults, workdir, seed)
+    caps = caps or {0: args.max_completion_length}
+    check_boundaries(caps, args.steps_per_generation * args.num_iterations, args.gradient_accumulation_steps)
     policy = load_policy(config, inputs, **take_model_options(args))
-    dataset = prompts.of_task(config["task"], config["template"], config.get("problems"), seed)
-    if "replay" in config:
-        dataset = dataset.select(replay.replay_order(len(dataset), args, **config["replay"], seed=seed))
-    needed = args.generation_batch_size // args.num_generations
-    cap = args.max_completion_length
-    checks = rollouts.checks(config, inputs, policy, dataset.to_list(), functions, needed, cap)
+    tasks = grpo_tasks.of_stage(config, inputs, policy, args, caps)
+    functions, args.reward_weights = grpo_tasks.rewarded(tasks)
+    dataset = grpo_tasks.dataset(tasks, config, args)
+    checks = grpo_tasks.checks(tasks, dataset, inputs, policy, args, max(caps.values()))
 
     log = rollouts.opened(workdir)
     dynamic = config.get("dynamic_sampling")
     trainer = (DynamicSampling if dynamic else GRPO)(
         model=policy.model,
         args=args,
-        reward_funcs=list(functions.values()),
+        reward_funcs=functions,
         train_dataset=dataset,
         processing_class=policy.tokenizer,
     )
     trainer.rollouts = log
     trainer.lean = config.get("sampler") == "lean"
+    trainer.caps = caps if "caps" in config else None
+    world = None if "domains" in config else tasks[0].world
     trainer.extension = Extension(
         config.get("advantage"),
         config.get("importance_ratio"),

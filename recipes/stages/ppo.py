@@ -55,8 +55,8 @@ def run(
     world = worlds.of_task(config["task"])
     weights = _weighted(config, world)
     names = [name for name in weights if name != REWARD_MODEL]
-    overlong = {"cap": args.max_completion_length, "cache": config.get("soft_overlong_cache")}
-    functions = dict(zip(names, rules.build(names, world, seed, **overlong), strict=True))
+    cap, cache = args.max_completion_length, config.get("soft_overlong_cache")
+    functions = dict(zip(names, rules.build(names, world, seed, caps={0: cap}, cache=cache), strict=True))
     if scorer:
         scorer.to(args.device)
         scored = learned.as_reward(scorer, policy.tokenizer, config.get("ensemble", "mean"))
@@ -65,7 +65,6 @@ def run(
     given = prompts.of_task(config["task"], config["template"], config.get("problems"), seed)
     dataset, _ = prompts.fitting(given, policy.tokenizer, config.get("longest_prompt"))
     needed = args.generation_batch_size // args.num_generations
-    cap = args.max_completion_length
     checks = rollouts.checks(config, inputs, policy, dataset.to_list(), functions, needed, cap)
 
     log = rollouts.opened(workdir)

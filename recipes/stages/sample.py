@@ -41,7 +41,9 @@ def run(
     checks = health.stop_at_errors(
         [
             health.known_tokens(tokenizer, texts, "prompt"),
-            health.same_template(config["template"], health.template_of(inputs.get("policy"))),
+            health.same_template(
+                config["template"], health.template_of(inputs.get("policy"), config["template"])
+            ),
         ]
     )
     drawn = draw(texts, args, source, tokenizer, config, seed, progress)

@@ -59,8 +59,12 @@ def correct(row: dict[str, Any]) -> bool:
 def by_correctness(rows: list[dict[str, Any]], group_size: int) -> dict[str, float]:
     """Accuracy, length in tokens of right and wrong completions, and shares of groups all right or all wrong.
 
-    In `rows` one group follows another. The length of no completion is NaN, which the log leaves out.
+    In `rows` one group follows another. Of those alone that have an accuracy reward; empty where none has.
+    The length of no completion is NaN, which the log leaves out.
     """
+    rows = [row for row in rows if "accuracy" in row["rewards"]]
+    if not rows:
+        return {}
     right = [correct(row) for row in rows]
     lengths = {True: [0.0, 0], False: [0.0, 0]}
     for row, is_right in zip(rows, right, strict=True):
@@ -74,3 +78,30 @@ def by_correctness(rows: list[dict[str, Any]], group_size: int) -> dict[str, flo
         "groups/all_correct": sum(g == group_size for g in groups) / len(groups),
         "groups/all_wrong": sum(g == 0 for g in groups) / len(groups),
     }
+
+
+def by_domain(rows: list[dict[str, Any]], group_size: int) -> dict[str, float]:
+    """Measures of each domain, as NAME/DOMAIN, and the mean of each reward over the rows that have it.
+
+    TRL has the mean of each reward by domain, as rewards/REWARD/DOMAIN/mean. Empty where rows have no
+    domain. In `rows` one group follows another.
+    """
+    metrics: dict[str, float] = {}
+    for domain in sorted({row["domain"] for row in rows if "domain" in row}):
+        own = [row for row in rows if row["domain"] == domain]
+        rewards = [row["reward"] for row in own]
+        groups = [rewards[i : i + group_size] for i in range(0, len(rewards), group_size)]
+        flat = sum(math.isclose(min(group), max(group), abs_tol=1e-8) for group in groups)
+        measured = by_correctness(own, group_size) | {
+            "reward": sum(rewards) / len(rewards),
+            "frac_reward_zero_std": flat / len(groups),
+            "completions/mean_length": sum(row["tokens"] for row in own) / len(own),
+            "completions/clipped_ratio": sum(not row["eos"] for row in own) / len(own),
+        }
+        metrics |= {f"{name}/{domain}": value for name, value in measured.items()}
+    values: dict[str, list[float]] = {}
+    for row in rows if metrics else []:
+        for name, value in row["rewards"].items():
+            if value is not None:
+                values.setdefault(name, []).append(value)
+    return metrics | {f"rewards/{name}/mean": sum(of) / len(of) for name, of in values.items()}

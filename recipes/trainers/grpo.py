@@ -14,7 +14,9 @@ from trl.trainer.utils import RepeatSampler
 
 from recipes.objectives.advantages import total
 from recipes.objectives.averages import completion_means
-from recipes.trainers.completions import CompletionsLog, by_correctness
+from recipes.objectives.caps import Caps, start
+from recipes.rewards.domains import split
+from recipes.trainers.completions import CompletionsLog, by_correctness, by_domain
 from recipes.trainers.grpo_objective import Objective
 from recipes.trainers.resume import EPOCH_STRIDE
 from recipes.trainers.tiles import narrow_tiles
@@ -41,6 +43,7 @@ class GRPO(Objective):
     args: Any
     ref_model: Any
     rollouts: CompletionsLog | None = None
+    caps: Caps | None = None  # where the cap of completions rises in mid-run
 
     def _get_train_sampler(self, dataset=None):
         plain: Any = super()._get_train_sampler(dataset)
@@ -90,24 +93,40 @@ class GRPO(Objective):
 
     # -- rollouts ----------------------------------------------------------------------------------------
 
+    def _prepare_inputs(self, generation_batch):
+        if self.caps and self.model.training:
+            self.set_cap(self.caps[start(self.caps, self.state.global_step)])
+        return super()._prepare_inputs(generation_batch)
+
+    def set_cap(self, cap: int) -> None:
+        """Let completions have at most `cap` tokens, whatever samples them."""
+        self.max_completion_length = cap
+        if self.use_vllm:
+            self.vllm_generation.max_completion_length = cap
+        else:
+            self.generation_config.max_new_tokens = cap
+            self.generation_kwargs["max_new_tokens"] = cap
+
     def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
         rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         self.require_scored(rewards)
         # rows of this process; `rewards` has those of all processes: (batch, functions)
         own = rewards[self.own_rows(len(prompts))]
+        self.require_judged(own, inputs)
         totals = total(own, self.reward_weights).tolist()
         self._rollout_rows = [
             {
                 "step": self.state.global_step + 1,
                 "prompt": prompt,
                 "completion": completion,
-                **{key: row[key] for key in ("answer", "difficulty") if key in row},
+                **{key: row[key] for key in ("answer", "difficulty", "domain") if key in row},
                 "tokens": len(ids),
                 "eos": ids[-1] in self.eos_token_ids,
                 "reward": reward,
                 "rewards": {
                     name: None if math.isnan(value) else value
-                    for name, value in zip(self.reward_func_names, values, strict=True)
+                    for (name, domain), value in zip(map(split, self.reward_func_names), values, strict=True)
+                    if domain in ("", row.get("domain"))
                 },
             }
             for row, prompt, completion, ids, reward, values in zip(
@@ -125,8 +144,11 @@ class GRPO(Objective):
             for row, advantage in zip(self._rollout_rows, advantages.tolist(), strict=True):
                 row["advantage"] = advantage
             rows = gather_object(self._rollout_rows)
-            for name, value in by_correctness(rows, self.num_generations).items():
+            measured = by_correctness(rows, self.num_generations) | by_domain(rows, self.num_generations)
+            for name, value in measured.items():
                 self._metrics["train"][name].append(value)
+            if self.caps:  # the newest, where TRL would average
+                self._metrics["train"]["completions/cap"] = [float(self.max_completion_length)]
             self.record(rows)
         return batch
 
@@ -142,3 +164,16 @@ class GRPO(Objective):
                 self.require_finite(f"reward {name}", float("inf"))
         if rewards.isnan().all(dim=1).any():
             self.require_finite("reward", float("nan"))
+
+    def require_judged(self, rewards: torch.Tensor, inputs: list[dict[str, Any]]) -> None:
+        """Stop where a learned reward is NaN, which TRL would take for None: no reward.
+
+        `rewards`: (batch, functions), of this process's rows `inputs`.
+        """
+        for column, name in enumerate(self.reward_func_names):
+            reward, domain = split(name)
+            if reward == "reward_model":
+                own = [i for i, row in enumerate(inputs) if domain in ("", row.get("domain"))]
+                lost = rewards[own, column].isnan().any()
+                if self.accelerator.gather(lost).any():
+                    self.require_finite(f"reward {name}", float("nan"))

@@ -133,18 +133,21 @@ class Objective(ExactResume, LeanSampling):
         """The extension's advantages of this process's part of the rollout: (batch,) or (batch, width)."""
         rewards, inputs, _, _ = self._scored  # (all processes' batch, functions)
         own = self.own_rows(len(inputs))
-        accuracy = rewards[:, self.reward_func_names.index("accuracy")]
         if self.extension.advantage == "process":
-            steps = gather_object(self.steps(accuracy[own].tolist()))
+            steps = gather_object(self.steps(self.accuracy(rewards)[own].tolist()))
             return process_supervision.advantages(steps, self.num_generations, width)[own].to(rewards.device)
         totals = total(rewards, self.reward_weights)
         if self.extension.advantage == "moving_average":
             advantages = self.baseline.advantages(totals)
             self.baseline = self.baseline.after(totals)
             return advantages[own]
-        rewarded = accuracy if self.extension.advantage == "positive" else totals
+        rewarded = self.accuracy(rewards) if self.extension.advantage == "positive" else totals
         groups = rewarded.view(-1, self.num_generations)
         return OF_GROUP[str(self.extension.advantage)](groups).flatten()[own]
+
+    def accuracy(self, rewards: torch.Tensor) -> torch.Tensor:
+        """The accuracy rewards (batch,) among all: (batch, functions)."""
+        return rewards[:, self.reward_func_names.index("accuracy")]
 
     def own_rows(self, rows: int) -> slice:
         """This process's rows of a batch that has `rows` of every process."""

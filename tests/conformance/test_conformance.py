@@ -123,7 +123,7 @@ def test_soft_overlong_reward(sizes: tuple[int, int], data: st.DataObject):
     """DAPO Eq. 13 at every length that the cap allows."""
     cap, cache = sizes
     length = data.draw(st.integers(1, cap))
-    (reward,) = rules.build(["soft_overlong"], None, cap=cap, cache=cache)
+    (reward,) = rules.build(["soft_overlong"], None, caps={0: cap}, cache=cache)
     found = reward(prompts=["?"], completions=["x" * length], completion_ids=[[7] * length])
     assert found == pytest.approx([paper.soft_overlong(length, cap, cache)])
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from recipes.errors import UserError
 from recipes.objectives.loss_types import check_window
+from recipes.spec.checks import caps, domains
 
 ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward than accuracy
 
@@ -15,7 +16,12 @@ PLAIN |= {"generation_kwargs": None, "use_transformers_continuous_batching": Fal
 
 def check(stage: Mapping[str, Any]) -> None:
     """Raise UserError at the first combination in a resolved `grpo` stage that makes no sense."""
-    args, task = stage["args"], stage["task"]
+    args, task = stage["args"], stage.get("task", {})
+    domains.check_reward_model(stage)
+    if "domains" in stage:
+        domains.check_mixed(stage)
+    if "caps" in stage:
+        caps.check(stage)
     advantage, ratio = stage.get("advantage"), stage.get("importance_ratio")
     sequence = args.get("importance_sampling_level") == "sequence"
     if advantage in ACCURACY_ALONE:
@@ -59,6 +65,10 @@ def check(stage: Mapping[str, Any]) -> None:
         check_window(args.get("loss_type", "dapo"), window, args["steps_per_generation"])
     if stage.get("sampler") == "lean":
         check_lean(args)
+    if args.get("sync_ref_model") and not args.get("beta"):
+        raise UserError("args.sync_ref_model: with beta 0 there is no reference to replace; remove it")
+    if "dynamic_sampling" in stage and "hub" in task and "verifier" not in task:
+        raise UserError("dynamic_sampling: it reads accuracy, and the task has no verifier")
     if "replay" in stage:
         if "dynamic_sampling" in stage:
             raise UserError("replay: dynamic_sampling draws its own prompts; remove one of them")

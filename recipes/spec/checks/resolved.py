@@ -24,7 +24,7 @@ from recipes.spec.checks import (
 )
 from recipes.spec.checks.evals import check_evals
 from recipes.spec.checks.needs import check_cycle, check_needs
-from recipes.spec.checks.tasks import check_task, check_template, check_world, under
+from recipes.spec.checks.tasks import check_tasks, under
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
 from recipes.spec.schema import check, definition, stage_rules
@@ -76,11 +76,7 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
     """What a stage must have once all layers are laid on each other."""
     kind = stage_rules()["kinds"][stage["run"]]
     _check_required(stage, kind, path, where)
-    if "task" in stage:
-        check_task(stage["task"], [*path.split("."), "task"], where, kind.get("hub", "task-hub"))
-        check_world(stage, path, where)
-    if "template" in stage:
-        check_template(stage["template"], path, where)
+    check_tasks(stage, kind, path, where)
     if "model" in kind["properties"]:
         _check_model(stage, kind, path, where)
     _check_written_out(stage, kind, path, where)
@@ -91,11 +87,18 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
 
 def _check_required(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
     for key in kind["required"]:
+        if key in _stood_for(stage, kind):
+            continue
         value: Any = stage
         for part in key.split("."):
             value = value.get(part) if value else None
         if value is None:
             raise UserError(f"{path}.{key}: missing{where}")
+
+
+def _stood_for(stage: Mapping, kind: Mapping) -> set[str]:
+    """The keys and fields of `args` that others take the place of."""
+    return {name for key, names in kind.get("stands-for", {}).items() if key in stage for name in names}
 
 
 def _check_model(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
@@ -117,7 +120,7 @@ def _check_written_out(stage: Mapping, kind: Mapping, path: str, where: str) -> 
     """That `args` has the fields that define the objective, rather than TRL's defaults."""
     for names in kind.get("written-out", []):
         alternatives = [names] if isinstance(names, str) else names
-        if not any(name in stage["args"] for name in alternatives):
+        if not {*stage["args"], *_stood_for(stage, kind)} & {*alternatives}:
             default = layers.config_fields(stage["run"])[alternatives[0]].default
             raise UserError(
                 f"{path}.args: {' or '.join(alternatives)}: missing{where}: it defines the objective, and "

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from recipes import worlds
 from recipes.data import corpora
 from recipes.errors import UserError
+from recipes.objectives import caps
 from recipes.rewards import rules
-from recipes.spec.checks import ppo
+from recipes.spec.checks import domains, ppo
 from recipes.spec.schema import check, definition
 
 
@@ -18,8 +19,34 @@ def check_task(task: Mapping, path: list[str], where: str, hub: str = "task-hub"
             worlds.make(task)
 
 
-def check_world(stage: Mapping, path: str, where: str) -> None:
-    """That the task's world has the kinds of document and the rewards that the stage names."""
+def check_tasks(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
+    """A stage's task, template and what they offer, or those of each of its domains."""
+    if "domains" in stage:
+        with under(path, where):
+            domains.check_form(stage)
+    parts = {f"{path}.domains.{name}": one for name, one in stage.get("domains", {}).items()} or {path: stage}
+    for place, part in parts.items():
+        if "task" in part:
+            hub = "task-hub-prompts" if _unverified(stage["run"], part) else kind.get("hub", "task-hub")
+            check_task(part["task"], [*place.split("."), "task"], where, hub)
+            _check_world(stage["run"], part, place, where)
+        if "template" in part:
+            check_template(part["template"], place, where)
+    if "rewards" in stage or "domains" in stage:
+        names = [name for own in domains.weights(stage).values() for name in own]
+        with under(path, where):
+            cap = min(caps.of_stage(stage).values(), default=None)
+            rules.check_overlong(names, stage.get("soft_overlong_cache"), cap)
+
+
+def _unverified(run: str, part: Mapping) -> bool:
+    """Whether a reward model alone judges the answers of a stage `grpo`, or of a domain of it."""
+    rewards = part.get("rewards", {})
+    return run == "grpo" and domains.REWARD_MODEL in rewards and "accuracy" not in rewards
+
+
+def _check_world(run: str, stage: Mapping, path: str, where: str) -> None:
+    """That the task's world has the kinds of document and the rewards that the stage, or domain, names."""
     world = worlds.of_task(stage["task"])
     if "corpus" in stage:
         if world is None:
@@ -31,10 +58,8 @@ def check_world(stage: Mapping, path: str, where: str) -> None:
         if not stage["rewards"]:
             raise UserError(f"{path}.rewards: must not be empty{where}")
         with under(path, where):
-            own = ppo.own if stage["run"] == "ppo" else list
+            own = ppo.own if run in ("ppo", "grpo") else list
             rules.check(own(stage["rewards"]), world)
-            cap = stage.get("args", {}).get("max_completion_length")
-            rules.check_overlong(stage["rewards"], stage.get("soft_overlong_cache"), cap)
 
 
 def check_template(template: str, path: str, where: str) -> None:

@@ -15,7 +15,7 @@ from analysis.training import learning_curves
         ({"beta": 0.001, "sync_ref_model": True, "ref_model_sync_steps": 400}, "training started from"),
         (
             {"beta": 0.001, "sync_ref_model": True, "ref_model_sync_steps": 20},
-            "follows the policy every 20 steps",
+            "The reference follows the policy every 20 steps, and the KL is to the latest.",
         ),
     ],
 )

@@ -67,6 +67,20 @@ def test_what_our_trainers_add_is_told(run):
     assert "10% replay" in row.also
 
 
+def test_domains_and_rising_caps_are_told(run):
+    own = {"task": {"world": "chain"}, "template": "{question}", "rewards": {"soft_overlong": 1.0}}
+    keys = {
+        "domains": {"reasoning": own | {"share": 0.75}, "general": own | {"share": 0.25}},
+        "caps": {"0": 56, "1200": 96},
+        "soft_overlong_cache": 8,
+    }
+    row = objectives.optimised(of(run, {"base-recipe": {}}, **keys)).iloc[0]
+    assert row.also.startswith(
+        "domains reasoning 75%, general 25%; completions of at most 56 tokens, 96 from step 1,200 on; "
+    )
+    assert "soft overlong punishment in the last 8 tokens" in row.also
+
+
 @pytest.mark.parametrize(
     ("keys", "args", "name", "clip"),
     [

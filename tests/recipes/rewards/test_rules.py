@@ -63,7 +63,7 @@ def test_a_worlds_own_rewards_are_known_by_name():
 
 def test_soft_overlong_is_dapos_equation_13():
     cap, cache = 20, 8
-    (punish,) = build(["soft_overlong"], None, cap=cap, cache=cache)
+    (punish,) = build(["soft_overlong"], None, caps={0: cap}, cache=cache)
     assert punish.__name__ == "soft_overlong"
     lengths = range(1, 25)
     values = punish(prompts=[], completions=[], completion_ids=[[1] * n for n in lengths], trainer_state=None)
@@ -77,6 +77,16 @@ def test_soft_overlong_is_dapos_equation_13():
     assert values[cap - 1] == -1
 
 
+def test_soft_overlong_follows_the_cap_in_force():
+    (punish,) = build(["soft_overlong"], None, caps={0: 20, 120: 40}, cache=8)
+    ids = [[1] * 24]
+    for step, expected in ((0, -1), (119, -1), (120, 0)):
+        state = SimpleNamespace(global_step=step)
+        assert punish(prompts=[], completions=[], completion_ids=ids, trainer_state=state) == [expected]
+    with pytest.raises(UserError, match=r"expected less than args\.max_completion_length 20, got 20"):
+        build(["soft_overlong"], None, caps={0: 20, 120: 40}, cache=20)
+
+
 @pytest.mark.parametrize(
     ("names", "cache", "says"),
     [
@@ -87,7 +97,7 @@ def test_soft_overlong_is_dapos_equation_13():
 )
 def test_soft_overlong_and_its_cache_go_together(names, cache, says):
     with pytest.raises(UserError, match=says):
-        build(names, make({"world": "chain"}), cap=20, cache=cache)
+        build(names, make({"world": "chain"}), caps={0: 20}, cache=cache)
 
 
 def test_the_coin_is_fair_repeatable_and_blind_to_order():

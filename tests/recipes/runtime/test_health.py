@@ -9,7 +9,7 @@ from stage_runs import TASK
 from recipes import worlds
 from recipes.errors import UserError
 from recipes.rewards import rules
-from recipes.runtime import health
+from recipes.runtime import curves, files, health
 from recipes.runtime.progress import Progress
 from recipes.trainers.fit import WatchHealth
 
@@ -94,6 +94,22 @@ def test_template_of_the_base():
 
 
 @pytest.mark.parametrize(
+    ("config", "own", "found"),
+    [
+        ({}, "a", None),
+        ({"template": "a"}, "b", "a"),
+        ({"template": "a", "corpus": {"also": [{"template": "b"}]}}, "b", "b"),
+        ({"domains": {"x": {"template": "a"}, "y": {"template": "b"}}}, "b", "b"),
+        ({"domains": {"x": {"template": "a"}, "y": {"template": "b"}}}, "c", "a"),
+    ],
+)
+def test_a_base_may_have_learnt_several_templates(config, own, found, tmp_path):
+    files.write_json(tmp_path / "metrics.json", {"config": config})
+    assert health.template_of(tmp_path / "metrics.json", own) == found
+    assert health.template_of(None, own) is None
+
+
+@pytest.mark.parametrize(
     ("name", "metric", "good", "bad"),
     [
         ("truncation", "completions/clipped_ratio", 0.09, 0.11),
@@ -120,6 +136,55 @@ def test_groups_left_out_of_the_rollout_may_have_zero_variance():
 def test_nothing_measured_nothing_said():
     assert health.training([], {}) == []
     assert health.training([(1, "entropy", 1.0), (1, "accuracy", 1.0)], {}) == []
+
+
+def two_domains(general: float, flat: float) -> tuple[list, dict[str, float]]:
+    """A curve in which reasoning goes from 0 to 1, and general from 0.5 to `general` with `flat` groups."""
+    rows = []
+    for step in range(1, 11):
+        late = step > 8
+        values = {
+            "reward/reasoning": float(late),
+            "rewards/accuracy/reasoning/mean": float(late),
+            "rewards/format/reasoning/mean": 1.0,
+            "reward/general": general if late else 0.5,
+            "rewards/gold/general/mean": general if late else 0.5,
+            "frac_reward_zero_std/reasoning": 0.1,
+            "frac_reward_zero_std/general": flat,
+            "completions/clipped_ratio/reasoning": 0.0,
+            "completions/clipped_ratio/general": 0.2,
+        }
+        rows += [(step, name, value) for name, value in values.items()]
+    return rows, curves.scalars(rows)
+
+
+@pytest.mark.parametrize(
+    ("general", "flat", "failed"),
+    [
+        (0.6, 0.4, set()),
+        (0.6, 1.0, {"zero_variance/general"}),
+        (0.5, 0.4, {"reward/general"}),  # it learns nothing
+        (0.4, 0.4, {"reward/general", "rewards/gold/general"}),
+    ],
+)
+def test_each_domain_is_watched_for_itself(general, flat, failed):
+    found = health.training(*two_domains(general, flat))
+    assert {one["check"] for one in found if not one["ok"]} == failed | {"truncation/general"}
+    assert {one["check"] for one in found if one["check"].endswith("/reasoning")} == {
+        "truncation/reasoning",
+        "zero_variance/reasoning",
+        "reward/reasoning",
+        "rewards/accuracy/reasoning",
+        "rewards/format/reasoning",
+    }
+    said = {one["check"]: one["message"] for one in found}
+    assert said["zero_variance/general"] == (
+        f"{flat:.1%} of domain general's groups have zero variance (limit 50%) in the last fifth of the steps"
+    )
+    assert said["rewards/accuracy/reasoning"] == (
+        "accuracy of domain reasoning went from 0.000 in the first fifth of the steps to 1.000 "
+        "in the last fifth of the steps"
+    )
 
 
 def lines_of(history: list[dict], steps: int) -> list[str]:

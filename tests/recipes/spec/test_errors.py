@@ -205,6 +205,7 @@ def test_cycle_across_recipes(folder):
         ("a:\n\tb: 1", "line 2, column 1: not YAML: found character"),
         ("title: x\ntitle: y", "line 2: title: written twice (first in line 1)"),
         ("arms:\n  no: {}", "line 2: no: YAML reads this key as False, not text; quote it"),
+        ("arms:\n  010: {}", "line 2: 010: YAML reads this key as 8, not text; quote it"),
         ("", "a recipe is a mapping of keys; this file is empty"),
         ("- a", "a recipe is a mapping of keys; this file is not"),
         ("schema: 99", "schema: written for recipe schema 99; this Encore reads 1; update it"),

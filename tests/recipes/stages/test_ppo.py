@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import stage_runs
-from saved_models import save_reward_model
+from saved_models import reward_model
 from stage_runs import TASK, TEMPLATE, at_training_step, error_line
 
 from recipes.errors import UserError
@@ -47,25 +47,6 @@ PPO: dict[str, Any] = {
         "logging_steps": 2,
     },
 }
-
-
-def reward_model(folder: Path, tokenizer: Any = None) -> None:
-    """Put the product of a stage `reward_model` into `folder`: the base model's backbone, a random head."""
-    import torch
-    from transformers import AutoModelForSequenceClassification
-
-    from recipes.models import language_model
-    from recipes.runtime import files, sentinel
-
-    final = folder / "checkpoints/pretrain/final"
-    torch.manual_seed(0)
-    member = AutoModelForSequenceClassification.from_pretrained(final, num_labels=1)
-    torch.nn.init.normal_(member.score.weight)
-    words = tokenizer or language_model.load_tokenizer(language_model.Source(str(final), None, ""))
-    place = folder / "checkpoints/reward_model/final"
-    save_reward_model([member], words, [0.25], [2.0], place)
-    record = {"model": "checkpoints/reward_model/final", "digest": sentinel.digest(place), "config": {}}
-    files.write_json(folder / INPUTS["reward_model"], record)
 
 
 def stage(config: dict[str, Any], base: Path, folder: Path) -> tuple[str, list[str], Path]:

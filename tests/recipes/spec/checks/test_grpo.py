@@ -60,6 +60,17 @@ def test_sound(sound):
         (stage({"shuffle_dataset": True}, replay={}), "args.shuffle_dataset: replay"),
         (stage({"max_steps": -1}, replay={}), "args.max_steps: missing"),
         (stage(replay={}, dynamic_sampling={"max_rounds": 3}), "replay: dynamic_sampling draws its own"),
+        (stage({"sync_ref_model": True, "beta": 0.0}), "args.sync_ref_model: with beta 0 there is no ref"),
+        (
+            stage(
+                task={"hub": "a/b"},
+                rewards={"reward_model": 1.0},
+                needs={"reward_model": "x"},
+                dynamic_sampling={"max_rounds": 3},
+            ),
+            "dynamic_sampling: it reads accuracy, and the task has no verifier",
+        ),
+        (stage(rewards={"reward_model": 1.0}), "rewards.reward_model: needs.reward_model is missing"),
         (stage({"top_p": 0.9}, sampler="lean"), "args.top_p: 0.9, but sampler lean draws from the whole"),
         (stage({"use_vllm": True}, sampler="lean"), "args.use_vllm: True"),
     ],

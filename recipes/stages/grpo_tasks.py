@@ -1,0 +1,106 @@
+"""What a `grpo` stage learns from: one task, or several domains; prompts, rewards and the checks of each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from recipes import worlds
+from recipes.data import domains, prompts, replay
+from recipes.errors import UserError
+from recipes.models import reward_model
+from recipes.objectives.caps import Caps
+from recipes.rewards import learned, rules
+from recipes.rewards.domains import OfDomain, routed
+from recipes.runtime import health
+from recipes.spec.checks.domains import REWARD_MODEL
+from recipes.stages import rollouts
+from recipes.stages.policy import Policy
+
+
+@dataclass(frozen=True)
+class Task:
+    """One of a stage's tasks; `name` is its domain, or "" where it is the only one."""
+
+    name: str
+    config: Mapping[str, Any]  # task, template, rewards, problems and, of a domain, share
+    world: Any  # None: of the Hub
+    weights: dict[str, float]
+    rewards: dict[str, rules.Reward]
+    problems: Any  # a dataset of recipes.data.prompts
+
+
+def of_stage(
+    config: Mapping[str, Any], inputs: Mapping[str, Path], policy: Policy, args: Any, caps: Caps
+) -> list[Task]:
+    """The tasks of a stage with the GRPOConfig `args`; a learned reward is loaded once for all of them."""
+    scored = {}
+    if REWARD_MODEL in inputs:
+        scorer = reward_model.load(inputs[REWARD_MODEL]).to(args.device)
+        scored[REWARD_MODEL] = learned.as_reward(scorer, policy.tokenizer, config.get("ensemble", "mean"))
+    tasks = []
+    for name, own in config.get("domains", {"": config}).items():
+        world = worlds.of_task(own["task"])
+        weights = dict(own["rewards"])
+        if not name and (world or "verifier" in own["task"]):
+            # accuracy is always measured, so that curves of arms with other rewards can be compared
+            weights = {"accuracy": 0.0, **weights}
+        ruled = [reward for reward in weights if reward != REWARD_MODEL]
+        cache = config.get("soft_overlong_cache") if rules.OVERLONG in ruled else None
+        built = rules.build(ruled, world, args.seed, caps=caps, cache=cache)
+        functions = dict(zip(ruled, built, strict=True)) | scored
+        problems = prompts.of_task(own["task"], own["template"], own.get("problems"), args.seed)
+        tasks.append(Task(name, own, world, weights, {r: functions[r] for r in weights}, problems))
+    return tasks
+
+
+def rewarded(tasks: list[Task]) -> tuple[list[rules.Reward | OfDomain], list[float]]:
+    """The reward functions for TRL, each of its domain's prompts alone, and their weights."""
+    functions = [
+        routed(function, name, task.name) if task.name else function
+        for task in tasks
+        for name, function in task.rewards.items()
+    ]
+    return functions, [weight for task in tasks for weight in task.weights.values()]
+
+
+def dataset(tasks: list[Task], config: Mapping[str, Any], args: Any) -> Any:
+    """The prompts in the columns that rewards read; of domains or with replay, in the order of training."""
+    if "domains" in config:
+        shares = {task.name: task.config["share"] for task in tasks}
+        problems = {task.name: task.problems for task in tasks}
+        return domains.mixed(problems, shares, domains.needed(args), args.seed)
+    (problems,) = (task.problems for task in tasks)
+    if "replay" in config:
+        order = replay.replay_order(len(problems), args, **config["replay"], seed=args.seed)
+        return problems.select(order)
+    return problems
+
+
+def checks(
+    tasks: list[Task], rows: Any, inputs: Mapping[str, Path], policy: Policy, args: Any, cap: int
+) -> list[health.Check]:
+    """Checks before training, of `rows`, the stage's dataset, or of each domain.
+
+    Raises UserError at the first error.
+    """
+    prompts_of_rollout = args.generation_batch_size // args.num_generations
+    if not tasks[0].name:
+        only = tasks[0]
+        return rollouts.checks(
+            only.config, inputs, policy, rows.to_list(), only.rewards, prompts_of_rollout, cap
+        )
+    found: list[health.Check] = []
+    for task in tasks:
+        needed = ceil(task.config["share"] * prompts_of_rollout - 1e-9)
+        try:
+            own = rollouts.checks(
+                task.config, inputs, policy, task.problems.to_list(), task.rewards, needed, cap
+            )
+        except UserError as error:
+            raise UserError(f"domains.{task.name}: {error}") from None
+        for one in own:
+            one["check"] += f"/{task.name}"
+        found += own
+    return found
