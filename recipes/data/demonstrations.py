@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
 from recipes.data import corpora, hub
+from recipes.errors import UserError
 from recipes.runtime import rows as files
 from recipes.worlds.text import prompt
 
@@ -35,6 +36,43 @@ def load(metrics_json: Path) -> list[Demonstration]:
     Raises UserError where they are missing or changed, or where the stage has made something else.
     """
     return cast(list[Demonstration], files.load(metrics_json, FILE, COLUMNS, "data"))
+
+
+def sources(config: Mapping[str, Any], data: Path | None, seed: int) -> dict[str, list[Demonstration]]:
+    """Name -> rows of each source of a stage that takes several.
+
+    The first is `data`, rows of another stage (its metrics.json), or else `task`, the stage's own; of either
+    the first `config["problems"]`. The others are those of `config["also"]`: one with a `share` is so large
+    that it has this share of all rows. Raises UserError where a source has fewer rows than asked for.
+    """
+    if data is None:
+        rows = {"task": of_task(config, seed)}
+    else:
+        given, most = load(data), config.get("problems")
+        if most is not None and most > len(given):
+            raise UserError(f"problems: {most} asked, but {data} has {len(given)} rows")
+        rows = {"data": given[:most]}
+    also = config.get("also", {})
+    shares = {name: source["share"] for name, source in also.items() if "share" in source}
+    rows |= {name: _also(name, source, seed) for name, source in also.items() if name not in shares}
+    total = sum(map(len, rows.values())) / (1 - sum(shares.values()))
+    for name, share in shares.items():
+        rows[name] = _also(name, _sized(also[name], max(1, round(share * total))), seed)
+    return rows
+
+
+def _also(name: str, source: Mapping[str, Any], seed: int) -> list[Demonstration]:
+    try:
+        return of_task(source, seed)
+    except UserError as error:
+        raise UserError(f"also.{name}.{error}") from None
+
+
+def _sized(source: Mapping[str, Any], size: int) -> Mapping[str, Any]:
+    """`source` with so many rows."""
+    if "world" in source["task"]:
+        return {**source, "corpus": {**source["corpus"], "documents": size}}
+    return {**source, "problems": size}
 
 
 def of_task(config: Mapping[str, Any], seed: int) -> list[Demonstration]:

@@ -30,10 +30,10 @@ from recipes.errors import UserError
 from recipes.labels import annotators, model_judges
 from recipes.labels.annotators import Labels
 from recipes.rewards.rules import math_verifier
-from recipes.runtime import health, provenance, sentinel
+from recipes.runtime import health, sentinel
 from recipes.runtime.progress import Progress
 from recipes.spec.checks import label as label_checks
-from recipes.stages.outcome import Outcome
+from recipes.stages.outcome import Outcome, untrained
 
 FORMULA = "2 x parameters x tokens of prompts and completions, of each model that scores"
 VALIDATION = 0.1
@@ -80,13 +80,7 @@ def run(
         metrics |= preferences.metrics(counts)
         metrics |= {"problems": len(kept), "problems/validation": held_out}
         metrics["pairs"] = len(preferences.pairs(kept))
-    return Outcome(
-        metrics=metrics,
-        health=checks,
-        fit=provenance.untrained(tokens, began),
-        flops_a_token=2 * parameters,
-        formula=FORMULA,
-    )
+    return untrained(metrics, checks, tokens, parameters, FORMULA, began)
 
 
 def read(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | None]:

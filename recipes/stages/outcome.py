@@ -41,3 +41,24 @@ class Outcome:
                 "health": self.health,
             },
         )
+
+
+def untrained(
+    metrics: dict[str, float],
+    checks: list[health.Check],
+    tokens: int,
+    parameters: int,
+    formula: str,
+    began: float,
+) -> Outcome:
+    """The outcome of a stage that makes data and no training step.
+
+    A model of so many `parameters` has read or written `tokens`; `began`: on time.perf_counter's clock.
+    """
+    return Outcome(
+        metrics=metrics,
+        health=checks,
+        fit=provenance.untrained(tokens, began),
+        flops_a_token=2 * parameters,
+        formula=formula,
+    )

@@ -3,9 +3,14 @@
     python -m recipes.stages rejection_sampling --config '{"task": …, "template": …, "args": …}' \\
         --input policy=results/…/metrics.json …
 
-Its product is `final/data.jsonl`: prompt, completion, question, answer and difficulty of each completion
-kept. A stage with `needs: {data: <this stage>}` reads it. A killed run starts again, and ends with the same
-bits.
+Of the right completions, `keep` keeps those that some rewards of the world give enough, as in stage 3 of
+DeepSeek-R1 (arXiv 2501.12948, §2.3.3), which filters out mixed languages and what is hard to read:
+
+    keep: {language_consistency: 1.0, readability: 0.8}
+
+How many completions pass each filter (recipes/sampling/funnel.py) is in metrics.json. The product is
+`final/data.jsonl`: prompt, completion, question, answer and difficulty of each completion kept. A stage with
+`needs: {data: <this stage>}` reads it. A killed run starts again, and ends with the same bits.
 """
 
 import time
@@ -18,10 +23,13 @@ from recipes import worlds
 from recipes.data import demonstrations, prompts
 from recipes.errors import UserError
 from recipes.rewards import rules
-from recipes.runtime import health, provenance
+from recipes.runtime import health
 from recipes.runtime.progress import Progress
+from recipes.sampling import funnel
+from recipes.sampling.completion import Completion
 from recipes.sampling.draw import FORMULA, DrawingConfig, at_least_one, draw
-from recipes.stages.outcome import Outcome
+from recipes.spec.checks import rejection_sampling as checks_of_keys
+from recipes.stages.outcome import Outcome, untrained
 from recipes.stages.policy import locate_policy
 from recipes.stages.trainer_config import plain
 from recipes.trainers.completions import CompletionsLog
@@ -34,7 +42,7 @@ COVERED = 0.10
 class RejectionSamplingConfig(DrawingConfig):
     """`args` of this stage."""
 
-    max_per_problem: int | None = None  # right completions of a problem to keep, the first ones; None: all
+    max_per_problem: int | None = None  # completions of a problem to keep, the first ones; None: all
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,26 +52,54 @@ class RejectionSamplingConfig(DrawingConfig):
 def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
 ) -> Outcome:
-    """Sample, and save what is right in `workdir`/final; every completion goes to completions.jsonl."""
+    """Sample, and save what is kept in `workdir`/final; every completion goes to completions.jsonl."""
     began = time.perf_counter()
     args: RejectionSamplingConfig = plain(RejectionSamplingConfig, config["args"])
-    world = worlds.of_task(config["task"])
-    (accuracy,) = rules.build(["accuracy"], world, seed)
+    checks_of_keys.check(config)
+    thresholds = config.get("keep", {})
+    names = ["accuracy", *sorted(thresholds)]
+    rewards = dict(zip(names, rules.build(names, worlds.of_task(config["task"]), seed), strict=True))
     source, tokenizer = locate_policy(config, inputs)
     problems = prompts.of_task(config["task"], config["template"], config.get("problems"), seed).to_list()
+    accuracy = {"accuracy": rewards["accuracy"]}
     checks = health.stop_at_errors(
-        health.before_sampling(config, inputs.get("policy"), tokenizer, problems, {"accuracy": accuracy})
+        health.before_sampling(config, inputs.get("policy"), tokenizer, problems, accuracy)
     )
     rows = [row for row in problems for _ in range(args.num_generations)]
     drawn = draw([row["prompt"] for row in problems], args, source, tokenizer, config, seed, progress)
-    completions = drawn.completions
-    scores = health.score(accuracy, rows, [str(text) for text in completions])
-    right = [score == 1.0 for score in scores]
-    kept = keep(completions, right, args.num_generations, args.max_per_problem)
+    texts = [str(text) for text in drawn.completions]
+    scores: dict[str, Any] = {name: health.score(reward, rows, texts) for name, reward in rewards.items()}
+    passed = funnel.passed(drawn.completions, scores, thresholds, args.num_generations, args.max_per_problem)
+    kept = passed["kept"]
+    log(out.with_name("completions.jsonl"), rows, drawn.completions, scores, kept, args.num_generations)
+    if not kept:
+        raise UserError(funnel.emptied(passed, thresholds))
+    demonstrations.save([rows[i] | {"completion": texts[i]} for i in kept], workdir / "final")
 
-    log = CompletionsLog(out.with_name("completions.jsonl"))
-    log.cut(0)  # what a killed run has left
-    log.append(
+    metrics = summary(drawn.completions, scores["accuracy"], kept, args.num_generations)
+    metrics |= funnel.metrics(passed, args.num_generations)
+    covered = metrics["problems/covered"]
+    text = f"{covered:.1%} of {len(problems)} problems have a {'kept' if thresholds else 'right'} completion"
+    checks += [
+        health.truncated(metrics["truncation_rate"]),
+        health.check("covered", covered >= COVERED, covered, COVERED, text),
+    ]
+    return untrained(metrics, checks, drawn.tokens, drawn.parameters, FORMULA, began)
+
+
+def log(
+    path: Path,
+    rows: Sequence[dict[str, Any]],
+    completions: Sequence[Completion],
+    scores: dict[str, Sequence[float]],
+    kept: Sequence[int],
+    size: int,
+) -> None:
+    """Write every completion with its scores, and whether it is kept, to `path`."""
+    chosen = {*kept}
+    file = CompletionsLog(path)
+    file.cut(0)  # what a killed run has left
+    file.append(
         [
             {
                 "step": 0,
@@ -71,69 +107,31 @@ def run(
                 "completion": str(text),
                 "tokens": text.tokens,
                 "eos": not text.truncated,
-                "reward": score,
-                "rewards": {"accuracy": score},
-                "kept": i in kept,
+                "reward": scores["accuracy"][i],
+                "rewards": {name: values[i] for name, values in scores.items()},
+                "kept": i in chosen,
             }
-            for i, (row, text, score) in enumerate(zip(rows, completions, scores, strict=True))
+            for i, (row, text) in enumerate(zip(rows, completions, strict=True))
         ],
-        args.num_generations,
+        size,
     )
-    log.flush()
-    log.close()
-    if not kept:
-        raise UserError(
-            f"none of {len(completions)} completions is right: there is nothing to train on; more "
-            "num_generations, easier problems or a better policy would help"
-        )
-    chosen = [rows[i] | {"completion": str(completions[i])} for i in sorted(kept)]
-    demonstrations.save(chosen, workdir / "final")
-
-    metrics = summary(problems, completions, right, kept)
-    covered = metrics["problems/covered"]
-    text = f"{covered:.1%} of {len(problems)} problems have a right completion"
-    checks += [
-        health.truncated(metrics["truncation_rate"]),
-        health.check("covered", covered >= COVERED, covered, COVERED, text),
-    ]
-    return Outcome(
-        metrics=metrics,
-        health=checks,
-        fit=provenance.untrained(drawn.tokens, began),
-        flops_a_token=2 * drawn.parameters,
-        formula=FORMULA,
-    )
-
-
-def keep(completions: Sequence[Any], right: Sequence[bool], size: int, most: int | None) -> set[int]:
-    """Indices of the completions to keep: right, not cut, and unlike those kept before of the same problem.
-
-    The `size` completions of each problem lie one after another; at most `most` of them are kept.
-    """
-    kept: set[int] = set()
-    for start in range(0, len(completions), size):
-        seen: set[str] = set()
-        for i in range(start, start + size):
-            text = str(completions[i])
-            full = most is not None and len(seen) >= most
-            if right[i] and not completions[i].truncated and text not in seen and not full:
-                seen.add(text)
-                kept.add(i)
-    return kept
+    file.flush()
+    file.close()
 
 
 def summary(
-    problems: Sequence[Any], completions: Sequence[Any], right: Sequence[bool], kept: set[int]
+    completions: Sequence[Completion], accuracy: Sequence[float], kept: Sequence[int], size: int
 ) -> dict[str, float]:
     """What the sampling gave: shares, counts, and the mean length in tokens of what was kept."""
-    size = len(completions) // len(problems)
+    problems = len(completions) // size
+    right = sum(score == 1.0 for score in accuracy)
     return {
-        "accuracy": sum(right) / len(right),
+        "accuracy": right / len(completions),
         "truncation_rate": sum(text.truncated for text in completions) / len(completions),
-        "problems": len(problems),
-        "problems/covered": len({i // size for i in kept}) / len(problems),
+        "problems": problems,
+        "problems/covered": len({i // size for i in kept}) / problems,
         "samples": len(completions),
         "kept": len(kept),
-        "kept/share_of_right": len(kept) / sum(right),
+        "kept/share_of_right": len(kept) / right,
         "length/kept": sum(completions[i].tokens for i in kept) / len(kept),
     }

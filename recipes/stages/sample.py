@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from recipes.data import prompts, samples
-from recipes.runtime import health, provenance
+from recipes.runtime import health
 from recipes.runtime.progress import Progress
 from recipes.sampling.draw import FORMULA, DrawingConfig, draw
-from recipes.stages.outcome import Outcome
+from recipes.stages.outcome import Outcome, untrained
 from recipes.stages.policy import locate_policy
 from recipes.stages.trainer_config import plain
 
@@ -57,13 +57,7 @@ def run(
         health.truncated(metrics["truncation_rate"]),
         health.check("distinct", distinct >= DISTINCT, distinct, DISTINCT, text),
     ]
-    return Outcome(
-        metrics=metrics,
-        health=checks,
-        fit=provenance.untrained(drawn.tokens, began),
-        flops_a_token=2 * drawn.parameters,
-        formula=FORMULA,
-    )
+    return untrained(metrics, checks, drawn.tokens, drawn.parameters, FORMULA, began)
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:

@@ -6,9 +6,15 @@
 The demonstrations come from a stage such as `rejection_sampling`: trained on its own right completions, the
 policy learns by offline rejection sampling fine-tuning (RFT; DeepSeekMath, arXiv 2402.03300, §5.2). Without
 an input `data`, `task` names them: a world, which writes them by `template` and `corpus`, or a Hub dataset.
-Empty demonstrations and conversations of several turns are counted and skipped. The loss is on the completion
-and its end of sequence only. Every field of `args` goes to TRL's SFTConfig; dropout that `model_init_kwargs`
-sets (`{attention_dropout: …}`) is of this stage only: the model is saved with the rates it came with.
+`also` mixes in more of them, as stage 3 of DeepSeek-R1 does with general data (arXiv 2501.12948, §2.3.3):
+
+    also: {general: {task: {world: preferences}, template: …, corpus: {mixture: {good: 1.0}}, share: 0.25}}
+
+All are one set, of which every epoch has a random order of its own; how many come from each source is in
+metrics.json. Empty demonstrations and conversations of several turns are counted and skipped. The loss is on
+the completion and its end of sequence only. Every field of `args` goes to TRL's SFTConfig; dropout that
+`model_init_kwargs` sets (`{attention_dropout: …}`) is of this stage only: the model is saved with the rates
+it came with.
 """
 
 from collections.abc import Mapping
@@ -40,7 +46,8 @@ def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
 ) -> Outcome:
     """Train the policy and save it in `workdir`/final."""
-    given = demonstrations.load(inputs["data"]) if "data" in inputs else demonstrations.of_task(config, seed)
+    sources = demonstrations.sources(config, inputs.get("data"), seed)
+    given = [row for of_source in sources.values() for row in of_source]
     rows, skipped = demonstrations.usable(given)
     if not rows:
         why = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
@@ -80,6 +87,11 @@ def run(
     parameters = model.num_parameters()
     metrics = {**curves.scalars(curve), "demonstrations": len(rows), "parameters": parameters}
     metrics |= {f"skipped/{reason}": count for reason, count in skipped.items()}
+    if "also" in config:
+        metrics |= {
+            f"demonstrations/{name}": len(demonstrations.usable(of_source)[0])
+            for name, of_source in sources.items()
+        }
     return Outcome(
         metrics=metrics,
         health=[*checks, *health.falling_loss(curve, metrics)],

@@ -19,6 +19,7 @@ from recipes.spec.checks import (
     label,
     layers,
     ppo,
+    rejection_sampling,
     reward_model,
     sft,
 )
@@ -35,6 +36,7 @@ COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
     "label": label.check,
     "ppo": ppo.check,
     "dpo": dpo.check,
+    "rejection_sampling": rejection_sampling.check,
     "reward_model": reward_model.check,
     "sft": sft.check,
 }

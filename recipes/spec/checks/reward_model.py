@@ -3,11 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from recipes import worlds
-from recipes.data import corpora
 from recipes.errors import UserError
-from recipes.spec import schema
-from recipes.spec.checks import sft
+from recipes.spec.checks import demonstrations
 
 
 def check(stage: Mapping[str, Any]) -> None:
@@ -20,18 +17,4 @@ def check(stage: Mapping[str, Any]) -> None:
     if "demonstrations" in stage:
         if "demonstrations" in stage.get("needs", {}):
             raise UserError("demonstrations: needs.demonstrations has them; remove one of the two")
-        _check_demonstrations(stage["demonstrations"])
-
-
-def _check_demonstrations(given: Mapping[str, Any]) -> None:
-    """That `demonstrations` has what a stage `sft` takes them from: a world or a Hub dataset."""
-    world = "world" in given["task"]
-    task = schema.definition("task-world" if world else "task-hub-demonstrations")
-    schema.check(given["task"], task, ["demonstrations", "task"])
-    try:
-        sft.check(given)
-        if world:
-            worlds.prompt(given["template"], "")
-            corpora.check(worlds.make(given["task"]), given["corpus"])
-    except UserError as error:
-        raise UserError(f"demonstrations.{error}") from None
+        demonstrations.check_source(stage["demonstrations"], "demonstrations")

@@ -117,11 +117,12 @@ def test_our_loaders_read_every_dataset_of_a_recipe(hub):
         if "split" not in task or key in seen:
             continue
         seen.add(key)
-        kind, template, copied = config.get("run"), config.get("template", "{question}"), hub(task)
+        template, copied = config.get("template", "{question}"), hub(task)
         if "chosen" in task or "responses" in task:
             rows, _ = preferences.usable(hub_preferences.of_task(copied, template))
         elif "completion" in task:  # of a stage `sft`, or those that a reward model's mean is of
-            owner = config if kind == "sft" else config["demonstrations"]
+            owners = [config, config.get("demonstrations", {}), *config.get("also", {}).values()]
+            owner = next(one for one in owners if one.get("task") == task)
             rows = demonstrations.of_task({**owner, "task": copied, "problems": None}, 0)
         elif "question" in task:
             rows = prompts.of_task(copied, template, None, 0).to_list()

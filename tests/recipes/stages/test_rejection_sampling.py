@@ -1,4 +1,7 @@
-"""Rejection sampling keeps completions that are right, uncut and distinct, for stage `sft` to read."""
+"""Rejection sampling keeps completions that are right, uncut and distinct, for stage `sft` to read.
+
+What it keeps by thresholds is in test_stage_three.py, the rule itself in sampling/test_funnel.py.
+"""
 
 import json
 import shutil
@@ -7,38 +10,22 @@ from typing import Any
 
 import pytest
 import stage_runs
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recipes.data import demonstrations
 from recipes.errors import UserError
 from recipes.runtime import files, sentinel
 from recipes.sampling.completion import Completion
-from recipes.stages.rejection_sampling import RejectionSamplingConfig, keep, summary
+from recipes.stages.rejection_sampling import RejectionSamplingConfig, summary
 from recipes.stages.trainer_config import plain
 
 ARGS = {"num_generations": 4, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 24}
-sampled = st.tuples(st.sampled_from("abc"), st.booleans(), st.booleans())  # text, right, truncated
-
-
-@given(
-    st.lists(st.lists(sampled, min_size=3, max_size=3), min_size=1, max_size=4), st.none() | st.integers(1, 3)
-)
-def test_what_is_kept(problems, most):
-    flat = [one for problem in problems for one in problem]
-    completions = [Completion(text, tokens=3, truncated=cut) for text, _, cut in flat]
-    kept = keep(completions, [right for _, right, _ in flat], 3, most)
-    for number, problem in enumerate(problems):
-        good = [text for text, right, cut in problem if right and not cut]
-        mine = [str(completions[i]) for i in sorted(kept) if i // 3 == number]
-        assert mine == list(dict.fromkeys(good))[:most]  # distinct, in the order sampled
 
 
 def test_summary():
     completions = [
         Completion(t, tokens=n, truncated=t == "d") for t, n in (("a", 2), ("a", 2), ("b", 4), ("d", 9))
     ]
-    result = summary(["p", "q"], completions, [True, True, False, False], {0})
+    result = summary(completions, [1.0, 1.0, 0.0, 0.0], [0], 2)
     assert result["accuracy"] == 0.5
     assert result["problems/covered"] == 0.5
     assert result["kept"] == 1
@@ -138,6 +125,8 @@ def test_the_stage(base: Path, tmp_path: Path):
     data = [json.loads(line) for line in outputs[0]["data.jsonl"].decode().splitlines()]
     assert [row["completion"] for row in data] == [row["completion"] for row in kept]
     assert all("=" in row["completion"] for row in data)
+    assert result["metrics"]["funnel/sampled"] == len(rows)
+    assert result["metrics"]["funnel/kept"] == len(kept)
     assert {one["check"] for one in result["health"]} >= {"gold", "covered", "truncation"}
 
 
@@ -148,5 +137,5 @@ def test_nothing_right_is_said_in_one_line(base: Path, tmp_path: Path):
     config = STAGE | {"args": ARGS | {"max_completion_length": 1}}
     arguments = stage_runs.command("rejection_sampling", config, **POLICY)
     assert stage_runs.run("rejection_sampling", arguments, folder) == 2
-    assert "none of 48 completions is right" in (folder / "out.txt").read_text()
+    assert "0 of 48 completions kept: 0 ended within the cap; a larger" in stage_runs.error_line(folder)
     assert not (folder / "results/rejection_sampling/metrics.json").exists()
