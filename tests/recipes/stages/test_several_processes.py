@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import stage_runs
+import test_domains
 import test_dpo
 import test_ppo
 import test_reward_model
@@ -94,8 +95,12 @@ def ppo(base: Path, folder: Path) -> tuple[str, list[str], Path]:
     return test_ppo.stage(halved(test_ppo.PPO), base, folder)
 
 
+def mixed(base: Path, folder: Path) -> tuple[str, list[str], Path]:
+    return test_domains.stage(halved(test_domains.MIXED), base, folder)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("stage", "step"), [(grpo, 11), (ppo, 15)])
+@pytest.mark.parametrize(("stage", "step"), [(grpo, 11), (mixed, 14), (ppo, 15)])
 def test_killed_in_a_rollout_and_rerun(base: Path, tmp_path: Path, stage: Any, step: int):
     """Each process goes on with its own part of the rollout."""
     unbroken, killed = (stage(base, tmp_path / name) for name in ("whole", "killed"))
