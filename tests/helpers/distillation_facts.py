@@ -9,7 +9,7 @@ STUDENTS = {  # arm -> base model, initial learning rate: v2 B.4.3
 RATE = "args.learning_rate"
 STAGES = [
     # recipe, arm, stage, what, value, source
-    *(("distill", arm, "sft", "model.hub", hub, "2501.12948v1 Table 5") for arm, (hub, _) in STUDENTS.items()),
+    *(("distill", arm, "sft", "model.hub", hub, "2501.12948 Table 5") for arm, (hub, _) in STUDENTS.items()),
     *(("distill", arm, "sft", RATE, rate, "2501.12948v2 B.4.3") for arm, (_, rate) in STUDENTS.items()),
     *(("distill", arm, "sft", "batch", 64, "2501.12948v2 B.4.3") for arm in STUDENTS),
     ("distill", "base-recipe", "sft", "args.lr_scheduler_type", "cosine_with_min_lr", "2501.12948v2 B.4.3"),
