@@ -10,6 +10,7 @@ from typing import Any
 import distillation_facts
 import preference_facts
 import pytest
+import r1_facts
 from papers import GRAPH, RECIPES
 
 from recipes.spec.gates import needs
@@ -68,7 +69,7 @@ FACTS = [
     ("r1_zero", "base-recipe", "args.beta", 0.001, "Nature, Methods"),
     ("r1_zero", "base-recipe", "args.epsilon", 10.0, "Nature, Methods, stage 1 of R1"),
     ("r1_zero", "base-recipe", "args.num_generations", 16, "Nature, Methods"),
-    ("r1_zero", "base-recipe", "args.max_completion_length", 32768, "Nature, Methods"),
+    ("r1_zero", "base-recipe", "caps", {"0": 32768, "8192": 65536}, "Nature, Methods: step 8.2k"),
     ("r1_zero", "base-recipe", "args.max_steps", 10400, "Nature, Methods"),
     ("r1_zero", "base-recipe", "args.ref_model_sync_steps", 400, "Nature, Methods"),
     ("r1_zero", "base-recipe", "args.ref_model_mixup_alpha", 1.0, "Nature, Methods: replaced, not mixed"),
@@ -192,6 +193,7 @@ PUBLISHED = [
     ("policy_gradient", "Mean reward of 5 at the end, normalized rewards", 3.333, "lecture 17, var/"),
     *preference_facts.PUBLISHED,
     *distillation_facts.PUBLISHED,
+    *r1_facts.PUBLISHED,
 ]
 
 
@@ -203,7 +205,7 @@ def test_a_setting_is_the_papers(recipe, arm, what, value, source):
 
 @pytest.mark.parametrize(
     ("recipe", "arm", "name", "what", "value", "source"),
-    [*preference_facts.STAGES, *distillation_facts.STAGES],
+    [*preference_facts.STAGES, *distillation_facts.STAGES, *r1_facts.STAGES],
 )
 def test_a_setting_of_one_of_many_stages_is_the_papers(recipe, arm, name, what, value, source):
     derived = sizes(recipe, arm, name)

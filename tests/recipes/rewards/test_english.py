@@ -18,7 +18,7 @@ PROBLEM = Problem("Find x.", "3", 0)
     [
         ("First, add. Then it's done.", 1.0),
         ("First 首先 add", 2 / 4),
-        ("首先，我们", 0.0),
+        ("首先、我们", 0.0),
         ("naïve Weiß", 1.0),  # a script is all that it tells apart
         ("Сначала add", 1 / 8),
         (r"\frac{3}{4} + \alpha_1 = 7", 0.0),
