@@ -50,7 +50,7 @@ def test_thresholds_of_the_tasks_own_rewards(drawing, task, keep):
         ({"accuracy": 1.0}, f"{PLACE}.accuracy: unknown reward; "),
         (
             {"random": 1.0},
-            f"{PLACE}.random: unknown reward; valid: format, english, language_consistency, readability",
+            f"{PLACE}.random: unknown reward; valid: english, format, language_consistency, readability",
         ),
         ({"readability": 1.2}, f"{PLACE}.readability: expected more than 0 and at most 1, got 1.2"),
         ({"readability": 80}, f"{PLACE}.readability: expected more than 0 and at most 1, got 80"),
