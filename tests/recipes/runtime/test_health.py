@@ -104,7 +104,7 @@ def test_template_of_the_base():
     ],
 )
 def test_a_base_may_have_learnt_several_templates(config, own, found, tmp_path):
-    files.write_json(tmp_path / "metrics.json", {"config": config})
+    files.write_json(tmp_path / "metrics.json", {"config": config, "model": "", "digest": ""})
     assert health.template_of(tmp_path / "metrics.json", own) == found
     assert health.template_of(None, own) is None
 

@@ -206,7 +206,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         (MIXED, nan_score, "step 1: reward reward_model/general is nan"),
         (changed("domains/reasoning/problems", 2), None,
          "domains.reasoning: health check enough_prompts: one rollout takes 3 prompts, there are 2"),
-        (changed("caps/12", 61), None, "domains.reasoning: health check context"),
+        (changed("caps/12", 61), None, "domains.general: health check context"),
         (changed("caps", {"0": 8, "13": 12}), None, "caps.13: a rollout lasts 4 steps"),
     ],
     ids=["nan", "prompts", "context", "boundary"],

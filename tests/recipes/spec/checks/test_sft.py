@@ -1,4 +1,4 @@
-"""Where the demonstrations of a stage `sft` come from; a source that says too little or too much: one line."""
+"""Where the demonstrations of a stage `sft` come from; a source that says too little or too much."""
 
 import re
 from typing import Any
@@ -69,7 +69,7 @@ def test_sources_that_say_how_much_they_give(stage):
         (DATA | {"also": {"g": {"task": HUB, "problems": 5, "share": 0.5}}}, "also.g.problems: share says"),
         (
             DATA | {"also": {"g": {"task": HUB, "corpus": GOOD}}},
-            "also.g.corpus: a corpus is written by a wor",
+            "also.g.corpus: a corpus is written by a",
         ),
         (DATA | {"also": {"general": COUNTED | {"corpus": GOOD}}}, "also.general.corpus.documents: missing"),
         (DATA | {"also": {"g": {"task": {"world": "preference"}}}}, "also.g.template: missing"),
