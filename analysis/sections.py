@@ -9,10 +9,12 @@ from analysis.page.section import Contents, Section
 from analysis.preferences import section as preferences
 from analysis.provenance import section as provenance
 from analysis.results import section as results
+from analysis.stage_ladder import section as stage_ladder
 from analysis.training import section as training
 from analysis.verdicts import section as verdicts
 
-SECTIONS: Sequence[Section] = (verdicts, results, preferences, training, provenance)  # in the page's order
+# In the page's order.
+SECTIONS: Sequence[Section] = (verdicts, results, stage_ladder, preferences, training, provenance)
 
 
 def contents(run: Run, table: pd.DataFrame) -> dict[str, Contents]:

@@ -20,6 +20,7 @@ LAYERS = """
     analysis.page
     analysis.results analysis.preferences analysis.training
     analysis.verdicts analysis.provenance
+    analysis.stage_ladder
     analysis.sections
     analysis.command_line
     analysis.look analysis.analyse analysis.report analysis.publish

@@ -77,13 +77,19 @@ def panels(names: Sequence[str], height: float = 1.75) -> tuple[Figure, dict[str
     return figure, dict(zip(names, axes, strict=False))
 
 
-def stacked(count: int, height: float, handles: Sequence[Artist]) -> tuple[Figure, list[Axes]]:
-    """`count` panels under one another on a common x axis, above a legend of `handles` in two columns."""
+def stacked(
+    count: int, height: float, handles: Sequence[Artist], titles: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """`count` panels under one another on a common x axis, above a legend of `handles` in two columns.
+
+    titles: leave room for one above each panel.
+    """
     legend = LINE * math.ceil(len(handles) / 2)
     tall = count * height + legend + 0.75
     figure = Figure(figsize=(WIDTH, tall))
-    room = margins(tall, left=0.72, right=0.14, bottom=legend + 0.6, top=0.12)
-    axes = figure.subplots(count, 1, sharex=True, squeeze=False, gridspec_kw=room | {"hspace": 0.12})
+    room = margins(tall, left=0.72, right=0.14, bottom=legend + 0.6, top=0.28 if titles else 0.12)
+    gap = {"hspace": 0.33 if titles else 0.12}
+    axes = figure.subplots(count, 1, sharex=True, squeeze=False, gridspec_kw=room | gap)
     figure.legend(
         handles=handles, loc="lower left", ncols=2, fontsize=9, handlelength=2.2, borderpad=0,
         bbox_to_anchor=(0.03, 0.01), labelspacing=0.25, columnspacing=1.4,

@@ -67,6 +67,11 @@ def cells(frame: pd.DataFrame) -> dict[str, Any]:
     """A frame for the template: columns, rows of text, which columns are numbers, which hold long text."""
     rows = [[str(cell) for cell in row] for row in frame.itertuples(index=False)]
     columns = [str(column) for column in frame.columns]
-    numeric = [bool(rows) and all(NUMERIC.fullmatch(row[i]) for row in rows) for i in range(len(columns))]
+    numeric = [bool(rows) and all(_numeric(row[i]) for row in rows) for i in range(len(columns))]
     long = [any(len(row[i]) > LONG for row in rows) for i in range(len(columns))]
     return {"columns": columns, "rows": rows, "numeric": numeric, "long": long}
+
+
+def _numeric(cell: str) -> bool:
+    """Whether a cell is a number, or several: `79.8 %; 97.3 %`."""
+    return all(NUMERIC.fullmatch(part) for part in cell.split("; "))

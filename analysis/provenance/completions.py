@@ -17,6 +17,7 @@ STEPS = 5  # training steps shown of one arm
 EACH = 3  # correct, and as many incorrect, completions shown of one step
 ITEMS = 6  # held-out problems shown before and after
 SIDES = 6  # policies shown side by side
+SCORES = ("gold", "proxy", "language_consistency", "readability")  # shown with a completion
 
 # Control characters as their visible pictures, so that none acts on the reader's page or terminal.
 CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
@@ -92,39 +93,45 @@ def side_by_side(run: Run, task: str, among: Sequence[Contender]) -> list[dict[s
 
 def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
     """The samples of policies (name, arm, checkpoint) side by side, as far as they are on disk."""
-    read = {name: _first_samples(run, arm, checkpoint, task) for name, arm, checkpoint in policies}
+    read = {name: first_samples(run, arm, checkpoint).get(task, {}) for name, arm, checkpoint in policies}
     names, sides = list(filter(read.get, read)), list(filter(None, read.values()))
     if not sides:
         return []
     shared = [[side[item] for side in sides] for item in sides[0] if all(item in side for side in sides)]
     by_difficulty = {rows[0].get("difficulty"): rows for rows in reversed(shared)}  # the first of each
     chosen = sorted(by_difficulty.items(), key=lambda pair: (pair[0] is None, pair[0]))[:ITEMS]
-    return [
-        {
-            "question": safe(rows[0]["question"]),
-            "answer": safe(rows[0]["answer"]),
-            "difficulty": difficulty,
-            "sides": [
-                {
-                    "checkpoint": name,
-                    "completion": safe(row["completions"][0]),
-                    "correct": row["correct"][0],
-                    "scores": _scores(row),
-                }
-                for name, row in zip(names, rows, strict=True)
-            ],
-        }
-        for difficulty, rows in chosen
-    ]
+    return [pair(names, rows) for _, rows in chosen]
+
+
+def pair(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The first samples of one item by the policies of these names, a row of samples each."""
+    return {
+        "question": safe(rows[0]["question"]),
+        "answer": safe(rows[0]["answer"]),
+        "difficulty": rows[0].get("difficulty"),
+        "sides": [
+            {
+                "checkpoint": name,
+                "completion": safe(row["completions"][0]),
+                "correct": row["correct"][0],
+                "scores": _scores(row),
+            }
+            for name, row in zip(names, rows, strict=True)
+        ],
+    }
 
 
 def _scores(row: dict[str, Any]) -> str:
-    """`gold 1.20, proxy 0.85, 14 tokens` of the first sample; empty where it was not scored by gold."""
-    named = [f"{name} {row[name][0]:.2f}" for name in ("gold", "proxy") if row.get(name)]
+    """`gold 1.20, proxy 0.85, 14 tokens` of the first sample; empty where it has none of SCORES."""
+    named = [f"{name.replace('_', ' ')} {row[name][0]:.2f}" for name in SCORES if row.get(name)]
     named = [text.replace("-0.00", "0.00").replace("-", MINUS) for text in named]
     return ", ".join([*named, f"{row['tokens'][0]} tokens"]) if named else ""
 
 
-def _first_samples(run: Run, arm: str, checkpoint: str, task: str) -> dict[Any, dict[str, Any]]:
-    rows = run.samples(run.graph.owner(run.evaluation(arm, checkpoint)))
-    return {row["item"]: row for row in rows if row["task"] == task and row["completions"]}
+def first_samples(run: Run, arm: str, checkpoint: str) -> dict[str, dict[Any, dict[str, Any]]]:
+    """Task -> item -> its row of samples, of the first seed; empty where they are not on disk."""
+    by_task: dict[str, dict[Any, dict[str, Any]]] = {}
+    for row in run.samples(run.graph.owner(run.evaluation(arm, checkpoint))):
+        if row["completions"]:
+            by_task.setdefault(row["task"], {})[row["item"]] = row
+    return by_task

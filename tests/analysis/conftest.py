@@ -5,6 +5,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pandas as pd
 import pytest
+import toy_ladder
 import toy_preferences
 from toy_run import ARMS, load_all, make
 
@@ -54,6 +55,14 @@ def rlhf(tmp_path_factory: pytest.TempPathFactory) -> Run:
     shutil.copytree(Path(__file__).parent / "recipes", root / "recipes")
     run = Run(Graph(load_all(root)), "toy_rlhf", "cpu", toy_preferences.ARMS, (0, 1), root)
     return toy_preferences.make(root, run)
+
+
+@pytest.fixture(scope="session")
+def staged(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A synthetic run of a ladder of stages."""
+    root = tmp_path_factory.mktemp("stages")
+    shutil.copytree(Path(__file__).parent / "recipes", root / "recipes")
+    return toy_ladder.make(root)
 
 
 @pytest.fixture(scope="session")

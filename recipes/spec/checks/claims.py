@@ -65,6 +65,13 @@ def check_place(
         )
 
 
+def check_checkpoint(recipe: Recipe, scale: str, path: str, place: str) -> tuple[str, str]:
+    """Arm and checkpoint of a place; UserError where it is no evaluated checkpoint at the scale."""
+    arm, checkpoint = _arm_and_node(recipe, scale, path, place)
+    known(path, [checkpoint], recipe.checkpoints(scale, arm), f"checkpoint of arm {arm}")
+    return arm, checkpoint
+
+
 def _arm_and_node(recipe: Recipe, scale: str, path: str, place: str) -> tuple[str, str]:
     """The parts of a place; UserError where its arm does not exist at the scale."""
     arm, slash, node = place.partition("/")
@@ -90,9 +97,8 @@ def _check_frontier(recipe: Recipe, scale: str, path: str, frontier: str, metric
         raise UserError(f'{path}: expected {forms} of a frontier, got "{metric}"')
     task, score, _ = match.groups()
     for index, place in enumerate(recipe.spec["frontiers"][frontier]):
-        at, where = f"frontiers.{frontier}[{index}]", f"{place} (scale {scale})"
-        arm, checkpoint = _arm_and_node(recipe, scale, at, place)
-        known(at, [checkpoint], recipe.checkpoints(scale, arm), f"checkpoint of arm {arm}")
+        where = f"{place} (scale {scale})"
+        arm, checkpoint = check_checkpoint(recipe, scale, f"frontiers.{frontier}[{index}]", place)
         tasks = _tasks(recipe, scale, arm, checkpoint)
         known(path, [task], list(tasks), f"task at {where}")
         measured = [*tasks[task].get("score", []), *(("accuracy",) if _verified(tasks[task]) else ())]

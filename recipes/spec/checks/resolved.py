@@ -22,6 +22,7 @@ from recipes.spec.checks import (
     rejection_sampling,
     reward_model,
     sft,
+    stage_ladder,
 )
 from recipes.spec.checks.evals import check_evals
 from recipes.spec.checks.needs import check_cycle, check_needs
@@ -44,7 +45,8 @@ COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
 
 def check_resolved(graph: Graph, recipe: Recipe) -> None:
     """The stages and evaluations of every arm at every scale, then what claims and published numbers
-    compare, the gates that claims need, the frontiers that both use, and the sweeps that dials come from."""
+    compare, the gates that claims need, the frontiers that both use, the steps of the ladder of stages, and
+    the sweeps that dials come from."""
     for scale in recipe.spec["scales"]:
         for arm in recipe.arms(scale):
             _check_arm(graph, recipe, scale, arm)
@@ -53,6 +55,7 @@ def check_resolved(graph: Graph, recipe: Recipe) -> None:
     claims.check(recipe)
     gates.check(recipe)
     frontiers.check(recipe)
+    stage_ladder.check(graph, recipe)
     dials.check_sweeps(graph, recipe)
 
 

@@ -2,6 +2,8 @@
 
 import json
 
+import pandas as pd
+
 from analysis.page import tables
 from analysis.verdicts import published
 
@@ -17,3 +19,8 @@ def test_all_formats_are_written_and_escaped(tmp_path, run, table):
     assert tables.read_text(tmp_path / "none.csv").empty
     assert tables.read_text(tmp_path / "published.csv").equals(frame)
     assert "nothing to show" in (tmp_path / "none.md").read_text()
+
+
+def test_a_column_of_numbers_may_have_several_in_a_cell():
+    frame = pd.DataFrame({"a": ["79.8 %; 97.3 %", "0.8 [0.7, 0.9]"], "b": ["79.8 %; none", "0.8"]})
+    assert tables.cells(frame)["numeric"] == [True, False]

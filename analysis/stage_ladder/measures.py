@@ -1,0 +1,110 @@
+"""All measures of every step of the ladder, with the paper's numbers below ours."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from analysis.numbers.means import DASH, average, number, with_interval
+from analysis.numbers.run import Run
+from analysis.numbers.table import measured
+from analysis.numbers.tasks import PREFERENCES
+from analysis.stage_ladder.steps import Step, evaluated
+
+LANGUAGE = ("language_consistency", "readability")
+HEADLINE = ("accuracy", *PREFERENCES, *LANGUAGE, "format_rate", "length")  # in this order
+COLUMNS = ["task", "step", "at", "measure", "value", "low", "high", "models", "published", "what", "source"]
+
+
+def measures(run: Run, numbers: pd.DataFrame, ladder: Sequence[Step]) -> pd.DataFrame:
+    """One row a task, step and measure: mean over seeds with its interval, and what the paper published.
+
+    `numbers` are final ones. Of the measures, those of HEADLINE that a task has, and those of which the paper
+    has a number. `published` is text in the paper's unit; with several numbers for one they are all in it.
+    """
+    published = _published(run)
+    rows = []
+    for task in evaluated(run, ladder):
+        for step in ladder:
+            for measure in _measured(numbers, task, ladder, published):
+                metric = f"{task}/{measure}"
+                mean = average(measured(numbers, step.at, metric))
+                theirs = published.get((step.at, metric), [])
+                if not mean.n and not theirs:
+                    continue
+                row: dict[str, Any] = {"task": task, "step": step.name, "at": step.at, "measure": measure}
+                row |= {"value": mean.value, "low": mean.low, "high": mean.high, "models": mean.n}
+                row["published"] = "; ".join(_with_unit(entry) for entry in theirs)
+                row |= {
+                    key: "; ".join(dict.fromkeys(entry[key] for entry in theirs))
+                    for key in ("what", "source")
+                }
+                rows.append(row)
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _published(run: Run) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+    """(arm/checkpoint, metric) -> the paper's numbers at this scale."""
+    by_place: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for entry in run.spec.get("published") or []:
+        if "at" in entry and run.scale in entry.get("scales", [run.scale]):
+            by_place.setdefault((entry["at"], entry["metric"]), []).append(entry)
+    return by_place
+
+
+def _measured(
+    numbers: pd.DataFrame, task: str, ladder: Sequence[Step], published: Mapping[tuple[str, str], Any]
+) -> list[str]:
+    """The measures of a task that a step has, or the paper for a step."""
+    places = {step.at for step in ladder}
+    here = numbers[numbers.metric.str.startswith(f"{task}/") & numbers.value.notna()]
+    here = here[(here.arm + "/" + here.node).isin(places)]
+    there = {metric.removeprefix(f"{task}/") for metric in here.metric}
+    if not (
+        here.metric.str.endswith("/format_rate") & here.value.ne(0)
+    ).any():  # nobody was asked for a format
+        there.discard("format_rate")
+    theirs = [metric.removeprefix(f"{task}/") for at, metric in published
+              if at in places and metric.startswith(f"{task}/")]  # fmt: skip
+    return list(dict.fromkeys([*(name for name in HEADLINE if name in {*there, *theirs}), *theirs]))
+
+
+def _with_unit(entry: Mapping[str, Any]) -> str:
+    return f"{entry['value']:g} {entry.get('unit', '')}".strip()
+
+
+def measures_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a task and step, a column a measure; the paper's row below ours where it has a number."""
+    columns = list(dict.fromkeys(frame.measure))
+    rows = []
+    for (task, step), cells in frame.groupby(["task", "step"], sort=False):
+        by_measure = {row["measure"]: row for row in cells.to_dict("records")}
+        for kind, cell in (("", _ours), (", paper", _theirs)):
+            texts = {name: cell(row) for name, row in by_measure.items()}
+            if not kind or set(texts.values()) != {DASH}:
+                filled = {_column(name): texts.get(name, DASH) for name in columns}
+                rows.append({"task": task, "step": f"{step}{kind}"} | filled)
+    return pd.DataFrame(rows)
+
+
+def _column(measure: str) -> str:
+    return measure.replace("_", " ")
+
+
+def _ours(row: Mapping[Hashable, Any]) -> str:
+    if not row["models"]:
+        return DASH
+    if row["measure"] == "format_rate":
+        return number(row["value"], row["measure"])
+    return with_interval(row["value"], row["low"], row["high"], row["measure"])
+
+
+def _theirs(row: Mapping[Hashable, Any]) -> str:
+    return row["published"] or DASH
+
+
+def by_task(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, list[str]]]:
+    """Each task with its own rows as shown, and what the paper's numbers in it are of."""
+    for task, rows in frame.groupby("task", sort=False):
+        theirs = [f"{row['what']} ({row['source']})" for row in rows.to_dict("records") if row["what"]]
+        yield str(task), measures_shown(rows).drop(columns="task").rename(columns={"step": ""}), theirs

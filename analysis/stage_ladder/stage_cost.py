@@ -1,0 +1,69 @@
+"""What each step of the ladder cost, and all that it is built on."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.numbers.means import duration, power
+from analysis.numbers.run import Run
+from analysis.stage_ladder.steps import Step, made
+from recipes.spec.graph import Node
+
+AMOUNTS = ["wall_s", "tokens", "flops"]
+COLUMNS = ["step", "stages", "seeds", *AMOUNTS, *(f"{name}_in_all" for name in AMOUNTS)]
+
+
+def stage_cost(run: Run, ladder: Sequence[Step], jobs: pd.DataFrame) -> pd.DataFrame:
+    """One row a step: mean over seeds of what its own stages took, and `…_in_all` with all it is made of.
+
+    A stage that steps share counts with the first of them. `jobs` are those of provenance.jobs; a seed of
+    which one stage's record is missing is left out.
+    """
+    numeric = jobs.assign(**jobs[AMOUNTS].apply(pd.to_numeric, errors="coerce"))
+    spent = {(row["arm"], row["seed"], row["stage"]): row for row in numeric.to_dict("records")}
+    rows = []
+    by_seed = {seed: made(run, ladder, seed) for seed in run.seeds}
+    for step in ladder:
+        own, total = [], []
+        for seed in run.seeds_of(step.arm):
+            one = by_seed[seed][step.name]
+            of_own, of_all = _sum(run, one.own, spent), _sum(run, one.of, spent)
+            if of_own and of_all:
+                own.append(of_own)
+                total.append(of_all)
+        if not own:
+            continue
+        stages = ", ".join(run.label(node) for node in by_seed[run.seeds[0]][step.name].own)
+        row: dict[str, Any] = {"step": step.name, "stages": stages, "seeds": len(own)}
+        row |= {name: _mean(own, name) for name in AMOUNTS}
+        rows.append(row | {f"{name}_in_all": _mean(total, name) for name in AMOUNTS})
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _sum(run: Run, nodes: Iterable[Node], spent: Mapping[Any, Mapping]) -> dict[str, float] | None:
+    """What the stages took together; None where one has no record."""
+    records = [spent.get((node.arm, node.seed, run.label(node))) for node in nodes]
+    if None in records:
+        return None
+    return {name: float(np.nansum([record[name] for record in records if record])) for name in AMOUNTS}
+
+
+def _mean(sums: Sequence[Mapping[str, float]], name: str) -> float:
+    return sum(one[name] for one in sums) / len(sums)
+
+
+def stage_cost_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "step": frame.step,
+            "its own stages": frame.stages.where(frame.stages != "", "none"),
+            "wall-clock": frame.wall_s.map(duration),
+            "tokens": frame.tokens.map("{:,.0f}".format),
+            "FLOPs (estimate)": frame.flops.map(power),
+            "wall-clock in all": frame.wall_s_in_all.map(duration),
+            "tokens in all": frame.tokens_in_all.map("{:,.0f}".format),
+            "FLOPs in all": frame.flops_in_all.map(power),
+        }
+    )
