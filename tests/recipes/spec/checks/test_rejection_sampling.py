@@ -70,7 +70,8 @@ def test_a_mistake_is_one_line(drawing, keep, says):
 def test_a_reward_of_another_world(drawing):
     drawing.set("paper", "stages/draw/task", {"world": "preferences"})
     drawing.set("paper", "stages/draw/keep", {"readability": 0.5})
-    with pytest.raises(UserError, match=r"keep.readability: unknown reward; valid: english, format, gold, judge"):
+    says = r"keep.readability: unknown reward; valid: english, format, gold, judge"
+    with pytest.raises(UserError, match=says):
         drawing.load()
 
 
