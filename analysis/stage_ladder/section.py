@@ -59,7 +59,7 @@ def _figures(
         "reward-by-domain",
         "Reward by domain of the prompt",
         "Of stages that train on prompts of several domains: a line a domain that has the reward, mean over "
-        "seeds with their range. A domain whose reward falls pays for another's.",
+        "seeds with their range.",
         partial(over_training.draw_by_domain, path),
         over_training.alt_text_by_domain(path),
     )
