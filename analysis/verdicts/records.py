@@ -20,11 +20,11 @@ recipes; seeds on which dials had been chosen are left out (`dials.csv`). All ca
 run, by `python -m analysis.publish --rejudge`.
 
 A record's folder, `<recipe>-<scale>`, holds the tables of its report as CSV, among them `claims.csv` (every
-verdict, with the difference of each seed), `looks.csv` (what was known at each look), `collapses.csv` (runs
-that ended worse than they began), `published.csv` (the paper's numbers beside ours) and
-`objectives.csv` (the loss that each arm minimised); `numbers.csv`, the final numbers of every arm and seed;
-and `runs.csv`, the commit, versions, hardware, time and tokens of every stage. That commit holds the recipe
-as it was run.
+verdict, with the difference of each seed), `looks.csv` (what was known at each look), `gates.csv` (the
+preconditions of claims), `collapses.csv` (runs that ended far below where they began), `published.csv` (the
+paper's numbers beside ours) and `objectives.csv` (the loss that each arm minimised); `numbers.csv`, the final
+numbers of every arm and seed; and `runs.csv`, the commit, versions, hardware, time and tokens of every stage.
+That commit holds the recipe as it was run.
 
 """
 COLUMNS = ("recipe", "paper", "what it shows", "verdicts", "judged at", "record")

@@ -13,12 +13,12 @@ from analysis.page.figures import Plan
 from analysis.page.section import Contents, Made
 from analysis.page.tables import Table, cells, read_text
 from analysis.results import uncertainty
-from analysis.verdicts import claims, claims_table, collapse, dials, forest
+from analysis.verdicts import claims, claims_table, collapse, dials, forest, gates
 from analysis.verdicts.judge import judge_run
 from analysis.verdicts.published import beside
 
 NAME = "verdicts"
-TABLES = ("claims", "looks", "collapses", "dials", "published")
+TABLES = ("claims", "looks", "gates", "collapses", "dials", "published")
 
 
 def contents(run: Run, table: pd.DataFrame, made: Made) -> Contents:
@@ -30,6 +30,7 @@ def contents(run: Run, table: pd.DataFrame, made: Made) -> Contents:
         tables=[
             Table("claims", "Verdicts", claims.frame(verdicts), claims_table.verdicts_shown(verdicts)),
             Table("looks", "Looks taken", looks, claims_table.looks_shown(looks, metrics)),
+            Table("gates", "Preconditions", gates.table(run, numbers)),
             Table("collapses", "Runs that collapsed", rates, collapse.rates_shown(rates)),
             Table("dials", "How the dials were chosen", dials.dials(run)),
             Table("published", "Published numbers beside ours", beside(run, numbers, made)),
@@ -53,6 +54,7 @@ class Page:
     coverage: str  # how often intervals are right
     scope: str  # what they cannot say
     looks: dict[str, Any]
+    gates: dict[str, Any]
     collapses: dict[str, Any]
     dials: dict[str, Any]
     published: dict[str, Any]
@@ -67,7 +69,8 @@ def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
         coverage=uncertainty.coverage(len(run.seeds)),
         scope=uncertainty.scope(run),
         looks=cells(claims_table.looks_shown(pd.read_csv(folder / "looks.csv"), metrics)),
+        gates=cells(read_text(folder / "gates.csv")),
         collapses=cells(collapse.rates_shown(pd.read_csv(folder / "collapses.csv"))),
-        dials=cells(dials.dials(run)),
+        dials=cells(read_text(folder / "dials.csv")),
         published=cells(read_text(folder / "published.csv")),
     )

@@ -31,7 +31,18 @@ def test_a_second_run_gives_the_same_bytes(quick, quick_out, tmp_path, monkeypat
 
 def test_everything_promised_is_written(quick_out):
     names = set(digests(quick_out))
-    always = {"arms", "claims", "looks", "collapses", "dials", "published", "health", "cost", "objectives"}
+    always = {
+        "arms",
+        "claims",
+        "looks",
+        "gates",
+        "collapses",
+        "dials",
+        "published",
+        "health",
+        "cost",
+        "objectives",
+    }
     assert always == {name for section in SECTIONS for name in section.TABLES} - set(preferences.TABLES)
     for table in always:
         assert {f"{table}.csv", f"{table}.md", f"{table}.tex", f"{table}.html"} <= names

@@ -131,4 +131,4 @@ def test_a_record_judged_anew_has_the_verdicts_of_its_report(run, report, tmp_pa
     expected = claims.frame(verdicts)
     pd.testing.assert_frame_equal(anew["claims"], expected)
     assert any(expected.n > 0)
-    assert set(anew) == {"claims", "looks", "collapses", "dials"}
+    assert set(anew) == {"claims", "looks", "gates", "collapses", "dials"}

@@ -9,8 +9,8 @@ arguments, updates and held-out problems. The base model is trained beforehand a
 
 Columns: pair, side, arm, seed, metric, value, low, high. `wall_s` is that of a side's whole grid, `accuracy`
 held-out, `reward` the mean over training (its learning curve in one number). The last rows are the ratio
-plain / ours of wall-clock times (median over pairs) and mean differences, ours - plain, paired by arm, seed
-and pair, with 95% intervals by Student's t. An arm whose objective TRL has no argument for is timed with the
+plain / ours of wall-clock times (median over pairs) and mean differences, ours - plain, paired by arm and
+seed, with 95% intervals by Student's t. An arm whose objective TRL has no argument for is timed with the
 nearest objective that TRL has, which costs the same, and is left out of the differences.
 
 `import_share` is the share of imports in the core-seconds `cpu_s`: on side `ours` of the grid, whose jobs are
@@ -200,8 +200,11 @@ def summary(rows: list[Row], runs: list[Run]) -> list[Row]:
     ratios = [value[p, "plain", "all", "", "wall_s"] / value[p, "ours", "all", "", "wall_s"] for p in pairs]
     summarised = [row("plain / ours", wall_s=statistics.median(ratios))]
     for metric in ("accuracy", "reward"):
-        both = [(p, run["arm"], run["seed"]) for p in pairs for run in runs if run["comparable"]]
-        differences = [value[p, "ours", a, s, metric] - value[p, "plain", a, s, metric] for p, a, s in both]
+        both = [(run["arm"], run["seed"]) for run in runs if run["comparable"]]
+        differences = [  # of each run once: a further pair repeats its bits
+            statistics.mean(value[p, "ours", *of, metric] - value[p, "plain", *of, metric] for p in pairs)
+            for of in both
+        ]
         if len(differences) > 1:
             interval = ttest_1samp(differences, 0.0).confidence_interval(0.95)
             mean = row(
