@@ -79,9 +79,9 @@ def of_task(config: Mapping[str, Any], seed: int) -> list[Demonstration]:
     """Demonstrations, prompt and completion, for a stage that names a `task`.
 
     For a world, documents by `template` and `corpus`. For a Hub dataset, the columns that the task names,
-    with `template` around the prompt; of a conversation of one request and one reply the completion is the
-    reply, of any longer one it is None. Raises UserError for a column that is missing or a dataset with fewer
-    rows than `problems`.
+    with `template` around the prompt. Either column may hold conversations: of one request and one reply the
+    prompt is the request and the completion the reply; of any other the completion is None. Raises UserError
+    for a column that is missing or a dataset with fewer rows than `problems`.
     """
     task = config["task"]
     if "world" in task:
@@ -90,9 +90,16 @@ def of_task(config: Mapping[str, Any], seed: int) -> list[Demonstration]:
     hub.require_rows(task, len(dataset), config.get("problems"))
     rows: list[Demonstration] = []
     for row in dataset.select(range(config.get("problems") or len(dataset))):
-        before = prompt(config.get("template", "{question}"), str(row[task["prompt"]]))
+        before = prompt(config.get("template", "{question}"), _request(row[task["prompt"]]))
         rows.append({"prompt": before, "completion": _reply(row[task["completion"]])})
     return rows
+
+
+def _request(asked: Any) -> str:
+    """A prompt, or the first turn of a conversation."""
+    if not isinstance(asked, list):
+        return str(asked)
+    return str(asked[0]["content"] or "") if asked else ""
 
 
 def _reply(completion: Any) -> str | None:

@@ -6,6 +6,7 @@
 | format          | the whole completion is `<think>…</think><answer>…</answer>` (R1-Zero's format reward) |
 | random          | a fair coin says so, whatever the completion (the spurious reward of a control)        |
 | reasoning_style | it has all marks of reasoning, else the share that it has (reasoning_style.py)         |
+| english         | all words of the scratchpad are in Latin letters, else their share (english.py)        |
 | soft_overlong   | never: it is 0, falling to -1 in the last tokens before the cap (DAPO Eq. 13)          |
 
 A world may add its own, such as the partial credit of `sort`. Accuracy and format are judged apart, as in
@@ -20,6 +21,7 @@ from typing import Any
 from recipes.errors import UserError, nearest
 from recipes.objectives.caps import Caps, start
 from recipes.rewards.answer_forms import copied
+from recipes.rewards.english import english
 from recipes.rewards.final_answer import final_answer, last_box
 from recipes.rewards.math_answers import Comparer
 from recipes.rewards.reasoning_style import reasoning_style
@@ -29,7 +31,7 @@ from recipes.worlds.protocol import Problem, World
 Reward = Callable[..., list[float]]
 Score = Callable[[Problem, str], float]
 OVERLONG = "soft_overlong"
-COMMON = ("accuracy", "format", "random", "reasoning_style", OVERLONG)  # every task has them
+COMMON = ("accuracy", "format", "random", "reasoning_style", "english", OVERLONG)  # every task has them
 
 
 def check(names: Iterable[str], world: World | None) -> None:
@@ -79,6 +81,8 @@ def build(
             rewards.append(coin(seed))
         elif name == "reasoning_style":
             rewards.append(_scored(name, reasoning_style))
+        elif name == "english":
+            rewards.append(_scored(name, english))
         elif name == OVERLONG:
             rewards.append(soft_overlong(caps or {}, cache or 0))
         else:

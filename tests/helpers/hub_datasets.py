@@ -241,6 +241,18 @@ DATASETS = {
         subset="en",
         files={"train": ["en/train-00000-of-00001.parquet"]},
     ),
+    "open-r1/Mixture-of-Thoughts": Shape(
+        "e55fa28006c0d0ec60fb3547520f775dd42d02cd",
+        {"messages": TURNS, "num_tokens": "int", "source": "str"},
+        [
+            {"messages": turns(question, f"<think>\nOne moment.\n</think>\n\n\\boxed{{{answer}}}")}
+            | {"num_tokens": 12, "source": "open-r1/OpenR1-Math-220k"}
+            for question, answer in ANSWERS
+        ],
+        ("train",),
+        subset="all",
+        files={"train": ["all/train-00000-of-00001.parquet"]},
+    ),
     "HuggingFaceH4/aime_2024": Shape(
         "2fe88a2f1091d5048c0f36abc874fb997b3dd99a",
         {"id": "int", **MATHS, "url": "str", "year": "str"},

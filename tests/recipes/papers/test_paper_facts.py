@@ -7,8 +7,10 @@ single field says, for it follows from the number of devices, the micro-batches 
 from functools import reduce
 from typing import Any
 
+import distillation_facts
 import preference_facts
 import pytest
+import r1_facts
 from papers import GRAPH, RECIPES
 
 from recipes.spec.gates import needs
@@ -67,7 +69,7 @@ FACTS = [
     ("r1_zero", "base-recipe", "args.beta", 0.001, "Nature, Methods"),
     ("r1_zero", "base-recipe", "args.epsilon", 10.0, "Nature, Methods, stage 1 of R1"),
     ("r1_zero", "base-recipe", "args.num_generations", 16, "Nature, Methods"),
-    ("r1_zero", "base-recipe", "args.max_completion_length", 32768, "Nature, Methods"),
+    ("r1_zero", "base-recipe", "caps", {"0": 32768, "8192": 65536}, "Nature, Methods: step 8.2k"),
     ("r1_zero", "base-recipe", "args.max_steps", 10400, "Nature, Methods"),
     ("r1_zero", "base-recipe", "args.ref_model_sync_steps", 400, "Nature, Methods"),
     ("r1_zero", "base-recipe", "args.ref_model_mixup_alpha", 1.0, "Nature, Methods: replaced, not mixed"),
@@ -146,6 +148,8 @@ EVALUATIONS = [
     # recipe, task, field, value, source
     ("r1_zero", "aime24", {"temperature": 0.6, "top_p": 0.95, "samples": 64}, "2501.12948v1 §3, v2 D.1"),
     ("deepseekmath", "math500", {"temperature": 0.7}, "2402.03300 §5.2.2"),
+    ("distill", "aime24", {"temperature": 0.6, "top_p": 0.95, "samples": 64}, "2501.12948v1 §3, v2 D.1"),
+    ("distill", "math500", {"temperature": 0.6, "top_p": 0.95, "samples": 16}, "2501.12948v1 §3, v2 D.1"),
     ("dapo", "aime24", {"temperature": 1.0, "top_p": 0.7, "samples": 32}, "2503.14476 §4.1"),
     ("gspo", "aime24", {"samples": 32}, "2507.18071 §5.1"),
     ("dr_grpo", "math500", {"max_gen_toks": 3000}, "the released script"),
@@ -188,6 +192,8 @@ PUBLISHED = [
     ("policy_gradient", "Mean reward of 5 at the end, centered rewards", 3.333, "lecture 17, var/"),
     ("policy_gradient", "Mean reward of 5 at the end, normalized rewards", 3.333, "lecture 17, var/"),
     *preference_facts.PUBLISHED,
+    *distillation_facts.PUBLISHED,
+    *r1_facts.PUBLISHED,
 ]
 
 
@@ -197,7 +203,10 @@ def test_a_setting_is_the_papers(recipe, arm, what, value, source):
     assert (derived[what] if what in derived else at(stage(recipe, arm), what)) == value, source
 
 
-@pytest.mark.parametrize(("recipe", "arm", "name", "what", "value", "source"), preference_facts.STAGES)
+@pytest.mark.parametrize(
+    ("recipe", "arm", "name", "what", "value", "source"),
+    [*preference_facts.STAGES, *distillation_facts.STAGES, *r1_facts.STAGES],
+)
 def test_a_setting_of_one_of_many_stages_is_the_papers(recipe, arm, name, what, value, source):
     derived = sizes(recipe, arm, name)
     assert (derived[what] if what in derived else at(stage(recipe, arm, name), what)) == value, source

@@ -213,6 +213,8 @@ def test_of_several_turns_none_is_taken_for_the_only_one(tmp_path):
     kept, skipped = demonstrations.usable(demonstrations.of_task({"task": task}, 0))
     assert kept == [{"prompt": "a", "completion": "b"}]
     assert skipped == {"multi-turn": 4, "empty": 1}
+    both = demonstrations.of_task({"task": task | {"prompt": "reply"}, "template": "{question}:"}, 0)
+    assert demonstrations.usable(both) == ([{"prompt": "a:", "completion": "b"}], skipped)
 
 
 def test_long_prompts_are_left_out():

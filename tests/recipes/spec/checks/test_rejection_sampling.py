@@ -34,7 +34,7 @@ def drawing(folder):
         ({"world": "bilingual"}, {}),
         ({"world": "sort"}, {"position": 0.5}),
         ({"world": "preferences"}, {"judge": -0.5, "gold": 1.2}),  # in standard deviations
-        (HUB | {"verifier": "math"}, {"format": 1.0}),
+        (HUB | {"verifier": "math"}, {"format": 1.0, "english": 0.9}),
     ],
 )
 def test_thresholds_of_the_tasks_own_rewards(drawing, task, keep):
@@ -50,7 +50,7 @@ def test_thresholds_of_the_tasks_own_rewards(drawing, task, keep):
         ({"accuracy": 1.0}, f"{PLACE}.accuracy: unknown reward; "),
         (
             {"random": 1.0},
-            f"{PLACE}.random: unknown reward; valid: format, language_consistency, readability",
+            f"{PLACE}.random: unknown reward; valid: english, format, language_consistency, readability",
         ),
         ({"readability": 1.2}, f"{PLACE}.readability: expected more than 0 and at most 1, got 1.2"),
         ({"readability": 80}, f"{PLACE}.readability: expected more than 0 and at most 1, got 80"),
@@ -70,7 +70,8 @@ def test_a_mistake_is_one_line(drawing, keep, says):
 def test_a_reward_of_another_world(drawing):
     drawing.set("paper", "stages/draw/task", {"world": "preferences"})
     drawing.set("paper", "stages/draw/keep", {"readability": 0.5})
-    with pytest.raises(UserError, match=r"keep.readability: unknown reward; valid: format, gold, judge"):
+    says = r"keep.readability: unknown reward; valid: english, format, gold, judge"
+    with pytest.raises(UserError, match=says):
         drawing.load()
 
 
