@@ -11,13 +11,14 @@ from typing import Any
 from analysis.numbers.means import MINUS
 from analysis.numbers.run import Run, read_lines
 from analysis.preferences.contenders import Contender, representatives
+from recipes.spec.metric_names import OF_WORLD
 
 LONGEST = 2000  # characters shown of one text
 STEPS = 5  # training steps shown of one arm
 EACH = 3  # correct, and as many incorrect, completions shown of one step
 ITEMS = 6  # held-out problems shown before and after
 SIDES = 6  # policies shown side by side
-SCORES = ("gold", "proxy", "language_consistency", "readability")  # shown with a completion
+SCORES = ("gold", "proxy", *OF_WORLD)  # shown with a completion
 
 # Control characters as their visible pictures, so that none acts on the reader's page or terminal.
 CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}

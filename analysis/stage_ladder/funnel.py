@@ -11,10 +11,10 @@ from analysis.numbers.means import DASH
 from analysis.numbers.run import Run, read_json
 from analysis.page.style import LINE, PALETTE, WIDTH, margins
 from analysis.stage_ladder.steps import Step, made
+from recipes.sampling.funnel import steps
 
 PREFIX, PROBLEMS = "funnel/", "/problems"
-# metrics.json has lost the order. Between these stand the filters, which were applied in alphabetical order.
-FIRST, LAST = ("sampled", "ended", "right"), ("distinct", "kept")
+PLAIN = steps({})  # of every funnel; a recipe's filters come between
 COLUMNS = ["step", "stage", "passed", "completions", "share", "problems"]
 TALL = 0.3  # inches of a bar
 
@@ -33,14 +33,14 @@ def funnel(run: Run, ladder: Sequence[Step]) -> pd.DataFrame:
                     continue
                 seen.add(node)
                 metrics = (read_json(run.sentinel(node)) or {}).get("metrics", {})
-                if f"{PREFIX}{FIRST[0]}" in metrics:
+                if f"{PREFIX}{PLAIN[0]}" in metrics:
                     counts.setdefault((name, run.label(node)), []).append(metrics)
     rows = []
     for (name, stage), seeds in counts.items():
         mean = partial(_mean, seeds)
         for passed in _ordered(seeds[0]):
             left = mean(f"{PREFIX}{passed}")
-            share = left / mean(f"{PREFIX}{FIRST[0]}")
+            share = left / mean(f"{PREFIX}{PLAIN[0]}")
             rows.append((name, stage, passed, left, share, mean(f"{PREFIX}{passed}{PROBLEMS}")))
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -53,8 +53,7 @@ def _mean(seeds: Sequence[Mapping[str, float]], metric: str) -> float:
 def _ordered(metrics: Mapping[str, float]) -> list[str]:
     names = {name.removeprefix(PREFIX) for name in metrics if name.startswith(PREFIX)}
     names = {name for name in names if not name.endswith(PROBLEMS)}
-    filters = sorted(names - {*FIRST, *LAST})
-    return [name for name in (*FIRST, *filters, *LAST) if name in names]
+    return [name for name in steps(dict.fromkeys(names - {*PLAIN}, 0.0)) if name in names]
 
 
 def funnel_shown(frame: pd.DataFrame) -> pd.DataFrame:

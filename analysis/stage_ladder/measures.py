@@ -10,9 +10,9 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.numbers.tasks import PREFERENCES
 from analysis.stage_ladder.steps import Step, evaluated
+from recipes.spec.metric_names import OF_WORLD
 
-LANGUAGE = ("language_consistency", "readability")
-HEADLINE = ("accuracy", *PREFERENCES, *LANGUAGE, "format_rate", "length")  # in this order
+HEADLINE = ("accuracy", *PREFERENCES, *OF_WORLD, "format_rate", "length")  # in this order
 COLUMNS = ["task", "step", "at", "measure", "value", "low", "high", "models", "published", "what", "source"]
 
 
@@ -60,9 +60,7 @@ def _measured(
     here = numbers[numbers.metric.str.startswith(f"{task}/") & numbers.value.notna()]
     here = here[(here.arm + "/" + here.node).isin(places)]
     there = {metric.removeprefix(f"{task}/") for metric in here.metric}
-    if not (
-        here.metric.str.endswith("/format_rate") & here.value.ne(0)
-    ).any():  # nobody was asked for a format
+    if not here.value[here.metric.str.endswith("/format_rate")].any():  # nobody was asked for a format
         there.discard("format_rate")
     theirs = [metric.removeprefix(f"{task}/") for at, metric in published
               if at in places and metric.startswith(f"{task}/")]  # fmt: skip

@@ -4,8 +4,9 @@ import pandas as pd
 
 from analysis.numbers.means import DASH
 from analysis.numbers.run import Run
+from recipes.spec.recipe import DIAL_SEEDS
 
-FEWEST, FROM = 3, 1000  # seeds that choose a dial, and where they begin, apart from those that are judged
+FEWEST = 3  # seeds that choose a dial
 
 
 def dials(run: Run) -> pd.DataFrame:
@@ -31,6 +32,6 @@ def _seeds(seeds: list[int]) -> str:
     listed = ", ".join(map(str, seeds))
     return (
         listed
-        if len(seeds) >= FEWEST and min(seeds) >= FROM
-        else f"{listed} (the rule: {FEWEST} or more, from {FROM} on)"
+        if len(seeds) >= FEWEST and min(seeds) >= DIAL_SEEDS
+        else f"{listed} (the rule: {FEWEST} or more, from {DIAL_SEEDS} on)"
     )
