@@ -177,6 +177,20 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def nan_score() -> None:
+    """Have every reward model of the child score the last completion with nan."""
+    from recipes.models import reward_model as reward_models
+
+    plain = reward_models.RewardModel.score
+
+    def score(self, prompts, completions):
+        scores = plain(self, prompts, completions)
+        scores[0, -1] = float("nan")
+        return scores
+
+    reward_models.RewardModel.score = score
+
+
 def at_training_step(number: int) -> None:
     """Die at the start of a micro-step, counted from 1."""
     from recipes.trainers.resume import ExactResume

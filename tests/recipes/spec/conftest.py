@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from recipes.errors import UserError
 from recipes.spec.load import load_all
 from recipes.spec.recipe import Recipe
 
@@ -108,6 +109,13 @@ class Folder:
         for key in path:
             at = at[key]
         del at[last]
+
+    def mistake(self) -> str:
+        """The one line by which the recipes are refused."""
+        with pytest.raises(UserError) as error:
+            self.load()
+        assert "\n" not in str(error.value)
+        return str(error.value)
 
     def load(self) -> dict[str, Recipe]:
         for name, spec in self.specs.items():

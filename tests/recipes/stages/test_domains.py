@@ -177,19 +177,6 @@ def test_other_rewards_of_one_domain_leave_the_others_first_rollout_as_it_is(mix
     assert first["general"] != second["general"]
 
 
-def nan_score():
-    from recipes.models import reward_model as reward_models
-
-    plain = reward_models.RewardModel.score
-
-    def score(self, prompts, completions):
-        scores = plain(self, prompts, completions)
-        scores[0, -1] = float("nan")
-        return scores
-
-    reward_models.RewardModel.score = score
-
-
 def changed(path: str, value: Any) -> dict[str, Any]:
     config = copy.deepcopy(MIXED)
     *keys, last = path.split("/")
@@ -203,7 +190,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("config", "trap", "says"),
     [
-        (MIXED, nan_score, "step 1: reward reward_model/general is nan"),
+        (MIXED, stage_runs.nan_score, "step 1: reward reward_model/general is nan"),
         (changed("domains/reasoning/problems", 2), None,
          "domains.reasoning: health check enough_prompts: one rollout takes 3 prompts, there are 2"),
         (changed("caps/12", 61), None, "domains.general: health check context"),

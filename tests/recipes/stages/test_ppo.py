@@ -96,22 +96,9 @@ def test_every_completion_is_kept_with_its_rewards_and_its_kl(done: Path):
     assert all(row["rewards"]["accuracy"] in (0.0, 1.0) for row in rows)  # measured, not rewarded
 
 
-def nan_score():
-    from recipes.models import reward_model as reward_models
-
-    plain = reward_models.RewardModel.score
-
-    def score(self, prompts, completions):
-        scores = plain(self, prompts, completions)
-        scores[0, -1] = float("nan")
-        return scores
-
-    reward_models.RewardModel.score = score
-
-
 def test_a_score_that_is_no_number_stops_the_job(base: Path, tmp_path: Path):
     one = stage(PPO, base, tmp_path / "run")
-    assert stage_runs.run(*one, nan_score) == 2
+    assert stage_runs.run(*one, stage_runs.nan_score) == 2
     assert "step 1: reward reward_model is nan" in error_line(one[2])
 
 

@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from recipes.errors import UserError
-
 DIAL = {"what": "learning rate", "seeds": [1000, 1001, 1002], "outcome": "3e-6 was taken"}
 TRIALS = {"base-recipe": 2, "hot": 2}
 
@@ -29,13 +27,6 @@ def swept(folder):
     return folder
 
 
-def mistake(folder) -> str:
-    with pytest.raises(UserError) as error:
-        folder.load()
-    assert "\n" not in str(error.value)
-    return str(error.value)
-
-
 def test_dial_seeds_are_those_of_all_dials(folder):
     assert folder.load()["paper"].dial_seeds == set()
     folder.set("paper", "dials", [DIAL, DIAL | {"seeds": [0, 1000]}])
@@ -51,7 +42,7 @@ def test_no_dial_seed_is_judged(folder, first, seeds, judged, advised):
     folder.set("paper", "dials", [DIAL, DIAL | {"seeds": seeds}])
     if first is not None:
         folder.set("paper", "first_seed", first)
-    text = mistake(folder)
+    text = folder.mistake()
     assert f"dials[1].seeds: seed {judged} would be judged too: judged seeds count from first_seed" in text
     assert text.endswith(
         f"({first or 0}), up to 32 of them; set first_seed: {advised}, or choose dials on seeds from 1000 on"
@@ -67,15 +58,16 @@ def test_a_dial_seed_beyond_the_last_look_is_never_judged(folder):
 
 def test_the_first_seed_advised_is_past_every_dial(folder):
     folder.set("paper", "dials", [DIAL | {"seeds": [0]}, DIAL | {"seeds": [20]}])
-    assert "dials[0].seeds: seed 0 would be judged too" in mistake(folder)
-    assert "set first_seed: 21," in mistake(folder)
+    assert "dials[0].seeds: seed 0 would be judged too" in folder.mistake()
+    assert "set first_seed: 21," in folder.mistake()
 
 
 def test_claims_are_not_judged_on_the_seeds_of_dials(folder):
     folder.set("paper", "dials", [DIAL])
     folder.set("paper", "first_seed", 1000)
-    assert "first_seed: seeds from 1000 on are for dials, and claims are judged on those below" in mistake(
-        folder
+    assert (
+        "first_seed: seeds from 1000 on are for dials, and claims are judged on those below"
+        in folder.mistake()
     )
 
 
@@ -93,7 +85,7 @@ def test_claims_are_not_judged_on_the_seeds_of_dials(folder):
 )  # fmt: skip
 def test_mistake(folder, changes, message):
     folder.set("paper", "dials", [DIAL | changes])
-    assert message in mistake(folder)
+    assert message in folder.mistake()
 
 
 def test_trials_without_a_sweep_are_of_any_methods(folder):
@@ -107,14 +99,14 @@ def test_a_sweep_that_has_the_trials(swept):
 
 def test_a_sweep_that_is_not_there(swept):
     swept.set("paper", "dials/0/sweep", "rate")
-    assert 'dials[0].sweep: unknown recipe "rate"; did you mean "rates"?' in mistake(swept)
+    assert 'dials[0].sweep: unknown recipe "rate"; did you mean "rates"?' in swept.mistake()
 
 
 def test_a_sweep_of_other_seeds(swept):
     swept.set("rates", "first_seed", 2000)
     assert (
         "dials[0].seeds: expected those of recipe rates, [2000, 2001, 2002]; got [1000, 1001, 1002]"
-        in mistake(swept)
+        in swept.mistake()
     )
 
 
@@ -122,19 +114,19 @@ def test_a_sweep_of_fewer_trials(swept):
     swept.set("paper", "dials/0/trials", {"base-recipe": 3, "hot": 3})
     assert (
         "dials[0].trials.base-recipe: 3, but recipe rates has 2 arms nearest to it at scale cpu"
-        in mistake(swept)
+        in swept.mistake()
     )
 
 
 def test_trials_of_a_method_that_the_sweep_lacks(swept):
     """An arm of the sweep is a trial of the method it is nearest to, and of no other."""
     swept.remove("rates", "arms/hot-fast")
-    assert "dials[0].trials.hot: 2, but recipe rates has 1 arms nearest to it" in mistake(swept)
+    assert "dials[0].trials.hot: 2, but recipe rates has 1 arms nearest to it" in swept.mistake()
 
 
 def test_trials_of_an_arm_that_is_not_there(swept):
     swept.set("paper", "dials/0/trials", {"base-recipe": 2, "hott": 2})
-    assert 'dials[0].trials.hott: unknown arm at scale cpu; did you mean "hot"?' in mistake(swept)
+    assert 'dials[0].trials.hott: unknown arm at scale cpu; did you mean "hot"?' in swept.mistake()
 
 
 def test_a_sweep_of_other_stages_has_no_trials(swept):
@@ -144,10 +136,10 @@ def test_a_sweep_of_other_stages_has_no_trials(swept):
         if "stages" in layer:
             layer["stages"]["rl"] = layer["stages"].pop("grpo")
     swept.set("rates", "evals/checkpoints", {"before": "rl.policy", "after": "rl"})
-    assert "dials[0].trials.base-recipe: 2, but recipe rates has 0 arms nearest to it" in mistake(swept)
+    assert "dials[0].trials.base-recipe: 2, but recipe rates has 0 arms nearest to it" in swept.mistake()
 
 
 def test_a_sweep_without_a_scale_of_ours(swept):
     swept.specs["rates"]["scales"] = {"tiny": {"about": "x"}}
     swept.specs["tiny"]["scales"] = {"cpu": {"about": "small"}, "tiny": {"about": "smaller"}}
-    assert "dials[0].sweep: recipe rates has no scale of this recipe's" in mistake(swept)
+    assert "dials[0].sweep: recipe rates has no scale of this recipe's" in swept.mistake()

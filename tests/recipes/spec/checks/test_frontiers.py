@@ -2,8 +2,6 @@
 
 import pytest
 
-from recipes.errors import UserError
-
 PLACES = ["base-recipe/before", "base-recipe/after", "hot/after"]
 METRIC = "heldout/gold_at_kl/2.5"
 
@@ -22,13 +20,6 @@ def frontier(folder):
         "against_metric": "heldout/gold",
     }
     return folder
-
-
-def mistake(folder) -> str:
-    with pytest.raises(UserError) as error:
-        folder.load()
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +61,7 @@ def test_sound(frontier, claim):
 )
 def test_mistake_in_what_is_asked(frontier, claim, message):
     frontier.specs["paper"]["claims"][0] |= claim
-    assert message in mistake(frontier)
+    assert message in frontier.mistake()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +83,7 @@ def test_mistake_in_what_is_asked(frontier, claim, message):
 )
 def test_mistake_in_the_places(frontier, places, message):
     frontier.set("paper", "frontiers/swept", places)
-    assert message in mistake(frontier)
+    assert message in frontier.mistake()
 
 
 def test_a_place_where_the_task_has_no_kl(frontier):
@@ -100,7 +91,7 @@ def test_a_place_where_the_task_has_no_kl(frontier):
     text = (
         "claims.lifts.metric: task heldout has no score kl at hot/after (scale cpu); it has: gold, accuracy"
     )
-    assert text in mistake(frontier)
+    assert text in frontier.mistake()
 
 
 def test_places_are_needed_at_the_scales_of_the_claims_alone(frontier):
@@ -111,7 +102,7 @@ def test_places_are_needed_at_the_scales_of_the_claims_alone(frontier):
 
 def test_a_frontier_that_nothing_asks_for(frontier):
     frontier.set("paper", "frontiers/idle", PLACES)
-    assert "frontiers.idle: no claim or gate uses it; remove it" in mistake(frontier)
+    assert "frontiers.idle: no claim or gate uses it; remove it" in frontier.mistake()
     frontier.set("paper", "gates", {"far": {"metric": METRIC, "of": "frontier/idle"}})
     frontier.set("paper", "claims/0/needs", "far >= 0.1")
     frontier.load()
@@ -119,15 +110,15 @@ def test_a_frontier_that_nothing_asks_for(frontier):
 
 def test_without_any_frontiers(frontier):
     frontier.remove("paper", "frontiers")
-    assert 'claims.lifts.of: unknown frontier "swept"' in mistake(frontier)
+    assert 'claims.lifts.of: unknown frontier "swept"' in frontier.mistake()
 
 
 def test_no_arm_has_the_name(folder):
     folder.set("paper", "arms/frontier", {"about": "an arm"})
-    assert "arms.frontier: a reserved name; call the arm something else" in mistake(folder)
+    assert "arms.frontier: a reserved name; call the arm something else" in folder.mistake()
 
 
 def test_a_published_number_is_of_an_arm(frontier):
     published = {"what": "x", "value": 1.0, "source": "y", "metric": METRIC, "at": "frontier/swept"}
     frontier.set("paper", "published", [published])
-    assert 'published[0].at: unknown arm "frontier"' in mistake(frontier)
+    assert 'published[0].at: unknown arm "frontier"' in frontier.mistake()

@@ -2,19 +2,11 @@
 
 import pytest
 
-from recipes.errors import UserError
 from recipes.spec.graph import Graph, Node
 
 BASE = {"name": "base", "at": "base-recipe/before"}
 LAST = {"name": "Zero", "at": "base-recipe/after"}
 HOT = {"name": "Hot", "at": "hot/after"}
-
-
-def mistake(folder) -> str:
-    with pytest.raises(UserError) as error:
-        folder.load()
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +48,7 @@ def test_sound(folder, steps):
 )  # fmt: skip
 def test_mistake(folder, steps, message):
     folder.set("paper", "stage_ladder", steps)
-    assert message in mistake(folder)
+    assert message in folder.mistake()
 
 
 def test_no_lineage_depends_on_it(folder):
