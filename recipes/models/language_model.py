@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, 
 
 from recipes.errors import UserError
 from recipes.models.shape import shape
+from recipes.models.sharded import whole_weights
 from recipes.runtime import gpus, sentinel
 from recipes.runtime.files import saving
 
@@ -119,8 +120,9 @@ def save(model: Any, tokenizer: Any, folder: Path, generation: Any) -> None:
     """Write weights, configuration and tokenizer to `folder`, either completely or not at all.
 
     `generation` is the generation config to save, because trainers change the model's own for their rollouts.
-    Of several processes of a stage only the first writes.
+    All processes of a stage must call it: together they gather what is sharded, and the first one writes.
     """
+    weights = whole_weights(model)
     if not gpus.first():
         return
     partial = folder.with_name(f".{folder.name}.partial")
@@ -128,7 +130,7 @@ def save(model: Any, tokenizer: Any, folder: Path, generation: Any) -> None:
     model.config.use_cache = True  # trainers turn it off; without it generation is quadratic
     model.generation_config = generation
     with saving("the model", folder.parent):
-        model.save_pretrained(partial)
+        model.save_pretrained(partial, state_dict=weights)
         tokenizer.save_pretrained(partial)
     shutil.rmtree(folder, ignore_errors=True)
     partial.replace(folder)

@@ -26,6 +26,7 @@ from recipes.data.token_ids import reply_ids
 from recipes.errors import UserError, nearest
 from recipes.models.language_model import Source, folder_of, load_tokenizer, same_tokenizer
 from recipes.models.packing import padded, within_positions
+from recipes.models.sharded import whole_weights
 from recipes.runtime import files, gpus, sentinel
 from recipes.runtime.files import saving
 
@@ -214,11 +215,12 @@ def begin(folder: Path) -> Path:
 
 
 def add(partial: Path, number: int, member: Any) -> None:
-    """Write a member. Of several processes of a stage only the first writes."""
+    """Write a member. All processes of a stage must call it: they gather what is sharded, the first writes."""
+    weights = whole_weights(member)
     if not gpus.first():
         return
     with saving("the reward model", partial.parent):
-        member.save_pretrained(partial / f"member{number}")
+        member.save_pretrained(partial / f"member{number}", state_dict=weights)
 
 
 def finish(

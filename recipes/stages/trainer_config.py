@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from recipes.errors import UserError, nearest
-from recipes.spec.schema import stage_rules
+from recipes.spec.schema import check_reserved
 
 
 def arguments(
@@ -20,10 +20,9 @@ def arguments(
     only cost time. Raises UserError for a field that is unknown or reserved, or has a value that the class
     refuses.
     """
+    check_reserved(args, "args")
     known = [field.name for field in dataclasses.fields(config_class) if field.init]
     for name in args:
-        if name in stage_rules()["reserved"]:
-            raise UserError(f"args.{name}: set by the stage itself; remove it")
         if name not in known:
             raise UserError(f"args.{name}: unknown field of {config_class.__name__}{nearest(name, known)}")
     values = {

@@ -58,8 +58,13 @@ class WatchHealth(TrainerCallback):
 def fit(trainer: ExactResume, progress: Progress) -> Fit:
     """Train from the newest complete checkpoint to the end.
 
-    Raises UserError at a non-finite number, at a failed save, and where the data ends before the last step.
+    Raises UserError at a non-finite number, at a failed save, where the data ends before the last step, and
+    where weights are to be sharded that would not be.
     """
+    if gpus.sharded() and not trainer.is_fsdp_enabled:
+        raise UserError(
+            "resources.shard: fsdp spreads weights over several GPUs, and this stage has not got them"
+        )
     folder = Path(trainer.args.output_dir)
     if gpus.first():
         _remove_incomplete(folder)

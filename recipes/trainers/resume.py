@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.distributed.tensor import DTensor
 from transformers import Trainer
 
 from recipes.errors import UserError
@@ -129,7 +130,7 @@ class ExactResume(Trainer):
         self.accelerator.wait_for_everyone()
         if self.args.should_save:
             torch.save(self.held_state(), partial / STATE)
-            for path in [*partial.iterdir(), partial]:
+            for path in [*partial.rglob("*"), partial]:
                 _sync(path)
             partial.replace(folder / name)
             _sync(folder)
@@ -166,6 +167,7 @@ class ExactResume(Trainer):
     def _get_grad_norm(self, model, grad_norm=None):
         # called after the backward pass and before the optimizer's step
         norm = super()._get_grad_norm(model, grad_norm=grad_norm)
+        norm = norm.full_tensor() if isinstance(norm, DTensor) else norm  # of sharded gradients
         self.require_finite("grad_norm", norm)
         return norm
 
