@@ -215,7 +215,7 @@ def begin(folder: Path) -> Path:
 
 
 def add(partial: Path, number: int, member: Any) -> None:
-    """Write a member. All processes of a stage must call it: they gather what is sharded, the first writes."""
+    """Write a member. All processes of a stage must call it: they gather what is sharded, one writes."""
     weights = whole_weights(member)
     if not gpus.first():
         return

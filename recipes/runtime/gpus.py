@@ -51,8 +51,13 @@ def processes() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
+def nodes() -> int:
+    """How many machines this stage runs on; torchrun starts as many processes on each."""
+    return processes() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+
+
 def shard(how: str | None) -> None:
-    """Have the trainers of this process spread their weights by FSDP2 if `how` is fsdp. Before TRL's import."""
+    """Have the trainers of this process spread their weights if `how` is fsdp. Before they are imported."""
     for name, value in FSDP.items():
         if how == "fsdp":
             os.environ[name] = value

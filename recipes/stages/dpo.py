@@ -47,7 +47,7 @@ def run(
         "train": preferences.pairs(preferences.of_split(rows, "train"), config["pairs"], seed),
         "validation": preferences.pairs(preferences.of_split(rows, "validation"), "all", seed),
     }
-    args = arguments(DPOConfig, config["args"], {"save_steps": 100}, workdir, seed)
+    args = arguments(DPOConfig, config, {"save_steps": 100}, workdir, seed)
     options = take_model_options(args)
     policy = load_policy(config, inputs, **options)
     reference = load_reference(policy, inputs, **options)

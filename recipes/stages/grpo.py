@@ -46,7 +46,7 @@ def run(
     defaults = rollouts.defaults()
     if "replay" in config or "domains" in config:
         defaults["shuffle_dataset"] = False
-    args = arguments(GRPOConfig, config["args"] | first, defaults, workdir, seed)
+    args = arguments(GRPOConfig, {**config, "args": config["args"] | first}, defaults, workdir, seed)
     caps = caps or {0: args.max_completion_length}
     check_boundaries(caps, args.steps_per_generation * args.num_iterations, args.gradient_accumulation_steps)
     policy = load_policy(config, inputs, **take_model_options(args))

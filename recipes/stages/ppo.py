@@ -46,7 +46,7 @@ def run(
 ) -> Outcome:
     """Train the policy and save it in `workdir`/final; times, ratios and completions beside `out`."""
     check({**config, "needs": dict.fromkeys(inputs)})
-    args = arguments(PPOConfig, config["args"], rollouts.defaults(), workdir, seed)
+    args = arguments(PPOConfig, config, rollouts.defaults(), workdir, seed)
     options = take_model_options(args)
     policy = load_policy(config, inputs, **options)
     reference = load_reference(policy, inputs, **options)
@@ -67,6 +67,10 @@ def run(
     needed = args.generation_batch_size // args.num_generations
     checks = rollouts.checks(config, inputs, policy, dataset.to_list(), functions, needed, cap)
 
+    documents = None
+    if "ptx" in config:
+        parts = args.world_size * args.gradient_accumulation_steps if "global_batch" in config else 1
+        documents = ptx.read(config["ptx"], policy.tokenizer, seed, parts)
     log = rollouts.opened(workdir)
     trainer = PPO(
         model=policy.model,
@@ -76,7 +80,7 @@ def run(
         processing_class=policy.tokenizer,
         critic=critic(config.get("critic"), policy.model, scorer, seed),
         reference=reference,
-        ptx=ptx.read(config["ptx"], policy.tokenizer, seed) if "ptx" in config else None,
+        ptx=documents,
     )
     trainer.rollouts = log
     trainer.lean = config.get("sampler") == "lean"

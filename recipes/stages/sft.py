@@ -52,7 +52,7 @@ def run(
     if not rows:
         why = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
         raise UserError(f"none of {len(given)} demonstrations is usable ({why}): nothing to learn")
-    args = arguments(SFTConfig, config["args"], {"save_steps": 100}, workdir, seed)
+    args = arguments(SFTConfig, config, {"save_steps": 100}, workdir, seed)
     options = take_model_options(args)
     policy = load_policy(config, inputs, **options)
     model, tokenizer = policy.model, policy.tokenizer

@@ -8,18 +8,22 @@ from typing import Any
 import torch
 
 from recipes.errors import UserError, nearest
+from recipes.runtime import gpus
+from recipes.spec.batch import of_process
 from recipes.spec.schema import check_reserved
 
 
 def arguments(
-    config_class: Any, args: Mapping[str, Any], defaults: Mapping[str, Any], workdir: Path, seed: int
+    config_class: Any, stage: Mapping[str, Any], defaults: Mapping[str, Any], workdir: Path, seed: int
 ) -> Any:
-    """`config_class(**args)` over the stage's `defaults` and those that all stages have.
+    """`config_class` with a stage's `args`, over its `defaults` and those that all stages have.
 
+    With `global_batch`, this process gets its part of it, as there are so many processes now.
     No tracker, no tqdm, no pinned memory. Without a GPU no bf16 and no gradient checkpointing, which would
     only cost time. Raises UserError for a field that is unknown or reserved, or has a value that the class
     refuses.
     """
+    args = stage["args"]
     check_reserved(args, "args")
     known = [field.name for field in dataclasses.fields(config_class) if field.init]
     for name in args:
@@ -32,6 +36,7 @@ def arguments(
         "gradient_checkpointing": False,
         **defaults,
         **args,
+        **of_process(stage, gpus.processes()),
         "output_dir": str(workdir),
         "seed": seed,
         "data_seed": seed,

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PrinterCallback, TrainerCallback
@@ -91,8 +92,26 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
             f"training ended at step {state.global_step} of {state.max_steps}: no data left for a step"
         )
     return Fit(
-        list(state.log_history), state.global_step, state.num_input_tokens_seen, spent, trainer.resumed
+        list(state.log_history),
+        state.global_step,
+        state.num_input_tokens_seen,
+        spent,
+        trainer.resumed,
+        _made_on(trainer.args),
     )
+
+
+def _made_on(args: Any) -> dict[str, Any]:
+    """The processes of a training, and each one's part of the batch of a step."""
+    own = args.train_batch_size * args.gradient_accumulation_steps
+    return {
+        "processes": args.world_size,
+        "nodes": gpus.nodes(),
+        "shard": "fsdp" if gpus.sharded() else "none",
+        "global_batch": own * args.world_size,
+        "per_device_train_batch_size": args.train_batch_size,
+        "gradient_accumulation_steps": args.gradient_accumulation_steps,
+    }
 
 
 def clean(folder: Path) -> None:

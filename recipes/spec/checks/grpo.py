@@ -5,6 +5,7 @@ from typing import Any
 
 from recipes.errors import UserError
 from recipes.objectives.loss_types import check_window
+from recipes.spec.batch import rollout, units
 from recipes.spec.checks import caps, domains
 
 ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward than accuracy
@@ -60,9 +61,8 @@ def check(stage: Mapping[str, Any]) -> None:
                 f"args.epsilon_high: {bound} would cut every ratio; for loss_type cispo it is the largest "
                 "ratio itself, 1 + the paper's epsilon"
             )
-    if "steps_per_generation" in args:
-        window = args.get("gradient_accumulation_steps", 1)
-        check_window(args.get("loss_type", "dapo"), window, args["steps_per_generation"])
+    if lengths := rollout(stage):
+        check_window(args.get("loss_type", "dapo"), lengths[1], lengths[0], units(stage))
     if stage.get("sampler") == "lean":
         check_lean(args)
     if args.get("sync_ref_model") and not args.get("beta"):

@@ -10,6 +10,7 @@ from typing import Any
 from recipes.errors import UserError
 from recipes.models import shape
 from recipes.spec.checks import (
+    batch,
     claims,
     dials,
     dpo,
@@ -85,6 +86,8 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
     if "model" in kind["properties"]:
         _check_model(stage, kind, path, where)
     _check_written_out(stage, kind, path, where)
+    with under(path, where):
+        batch.check(stage)
     if stage["run"] in COMBINATIONS:
         with under(path, where):
             COMBINATIONS[stage["run"]](stage)

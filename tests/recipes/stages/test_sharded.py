@@ -1,27 +1,20 @@
 """FSDP2 on two processes: the weights are really spread, and come out as one process trains them."""
 
 import json
-from functools import partial
 from pathlib import Path
 from shutil import copytree
-from typing import Any
 
 import pytest
 import stage_runs
 import test_sft
-import torch
 from cpu_shards import shard_on_cpus
-from stage_runs import at_training_step
-from test_several_processes import both, weights
+from test_several_processes import both, require_same, with_batch
 from test_sft import ready as sft_ready  # noqa: F401
 
 FSDP = ["--shard", "fsdp"]
 
 
-def sft(accumulated: int) -> list[str]:
-    config = test_sft.CONFIG
-    args = config["args"] | {"gradient_accumulation_steps": accumulated}
-    return stage_runs.command("sft", config | {"args": args}, **test_sft.INPUTS)
+SFT = stage_runs.command("sft", with_batch(test_sft.CONFIG), **test_sft.INPUTS)
 
 
 def require_spread(folder: Path) -> None:
@@ -38,10 +31,7 @@ def test_sharded_sft_learns_what_one_process_learns(sft_ready: Path, tmp_path: P
     one, two = tmp_path / "one", tmp_path / "two"
     for folder in (one, two):
         copytree(sft_ready, folder)
-    assert stage_runs.run("sft", sft(2), one) == 0
-    assert both("sft", sft(1) + FSDP, two, shard_on_cpus) == [0, 0], (two / "err.txt").read_text()
+    assert stage_runs.run("sft", SFT, one) == 0
+    assert both("sft", SFT + FSDP, two, shard_on_cpus) == [0, 0], (two / "err.txt").read_text()
     require_spread(two)
-    expected, got = (weights(folder / "checkpoints/sft") for folder in (one, two))
-    assert expected.keys() == got.keys()
-    for name, weight in expected.items():
-        assert torch.allclose(weight, got[name], atol=1e-4), name
+    require_same(one / "checkpoints/sft", two / "checkpoints/sft", sft_ready / "checkpoints/pretrain")
