@@ -6,8 +6,10 @@ model, and these functions, equally often: one that does not leaves the others w
 
 from typing import Any
 
+import torch
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import DTensor
 
 Weights = dict[str, Any]  # name -> tensor
 
@@ -21,3 +23,18 @@ def whole_weights(model: Any) -> Weights | None:
         return None
     options = StateDictOptions(full_state_dict=True, cpu_offload=True)
     return get_model_state_dict(model, options=options)
+
+
+def own_weights(model: Any) -> Weights:
+    """The weights that this process holds: of a sharded model its part of each, otherwise all."""
+    return {name: w.to_local() if isinstance(w, DTensor) else w for name, w in model.state_dict().items()}
+
+
+def load_own_weights(model: Any, weights: Weights) -> None:
+    """Set what `own_weights` returned, with as many processes as then."""
+    if not isinstance(model, FSDPModule):
+        model.load_state_dict(weights)
+        return
+    with torch.no_grad():
+        for name, weight in own_weights(model).items():
+            weight.copy_(weights[name])

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.distributed.fsdp import FSDPModule
 from torch.nn import functional
 
 from recipes.errors import UserError
@@ -23,9 +24,14 @@ Cache = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 class Decoder:
-    """Decoding steps of a Qwen3 policy, with its present weights. Raises UserError for another model."""
+    """Decoding steps of a Qwen3 policy, with its present weights.
+
+    Raises UserError for another model, and for one whose weights are spread over processes.
+    """
 
     def __init__(self, model: Any):
+        if isinstance(model, FSDPModule):
+            raise UserError("sampler: lean reads whole weights, and these are sharded; remove it")
         config = model.config
         if config.model_type != "qwen3" or config.attention_bias or config.use_sliding_window:
             raise UserError(f"sampler: lean knows Qwen3 models alone, not {config.model_type}; remove it")

@@ -12,6 +12,7 @@ import torch
 from accelerate.utils import gather_object
 from trl.trainer.utils import RepeatSampler
 
+from recipes.models.sharded import load_own_weights, own_weights
 from recipes.objectives.advantages import total
 from recipes.objectives.averages import completion_means
 from recipes.objectives.caps import Caps, start
@@ -57,6 +58,9 @@ class GRPO(Objective):
         )
 
     def train(self, *args, **kwargs):
+        if self.is_fsdp_enabled:
+            # has `generate` of transformers go on until all processes have ended, as they share each layer
+            self.model._is_fsdp_managed_module = True
         with narrow_tiles(self.model):
             return super().train(*args, **kwargs)
 
@@ -69,7 +73,7 @@ class GRPO(Objective):
             "micro_step": self._step,
             "rollout": self._buffered_inputs,
             "unlogged": {name: list(values) for name, values in self._metrics["train"].items()},
-            "reference": self.ref_model.state_dict() if synced else None,
+            "reference": own_weights(self.ref_model) if synced else None,
             "completions_bytes": self.rollouts.flush() if self.rollouts else 0,
         }
 
@@ -80,7 +84,7 @@ class GRPO(Objective):
         self._metrics["train"].clear()
         self._metrics["train"].update(state["unlogged"])
         if state["reference"] is not None:
-            self.ref_model.load_state_dict(state["reference"])
+            load_own_weights(self.ref_model, state["reference"])
         if self.rollouts:
             self.rollouts.cut(state["completions_bytes"])
 

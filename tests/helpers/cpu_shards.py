@@ -8,7 +8,7 @@ from typing import Any
 
 def shard_on_cpus() -> None:
     """Have accelerate do on CPUs what it does on GPUs, and note in shards_<rank>.json what was spread."""
-    from accelerate.state import AcceleratorState
+    from accelerate.state import AcceleratorState, PartialState
     from accelerate.utils import DistributedType
 
     from recipes.trainers.resume import ExactResume
@@ -19,6 +19,7 @@ def shard_on_cpus() -> None:
         plain(self, *args, fsdp_plugin=fsdp_plugin, **kwargs)
         if fsdp_plugin is not None:
             self.distributed_type, self.fsdp_plugin = DistributedType.FSDP, fsdp_plugin
+            PartialState._shared_state["distributed_type"] = DistributedType.FSDP
 
     def step(self: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         note = Path(f"shards_{os.environ['RANK']}.json")

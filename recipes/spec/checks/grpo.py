@@ -65,6 +65,10 @@ def check(stage: Mapping[str, Any]) -> None:
         check_window(args.get("loss_type", "dapo"), lengths[1], lengths[0], units(stage))
     if stage.get("sampler") == "lean":
         check_lean(args)
+        if stage.get("resources", {}).get("shard"):
+            raise UserError(
+                "sampler: lean reads whole weights, which resources.shard spreads; remove one of them"
+            )
     if args.get("sync_ref_model") and not args.get("beta"):
         raise UserError("args.sync_ref_model: with beta 0 there is no reference to replace; remove it")
     if "dynamic_sampling" in stage and "hub" in task and "verifier" not in task:
