@@ -15,10 +15,12 @@ tokenizer pads with its end of sequence.
 import json
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.distributed.fsdp import FSDPModule
 from torch.nn.functional import linear
 from transformers import AutoModelForSequenceClassification
 
@@ -138,14 +140,19 @@ def read_out(head: Any, hidden: torch.Tensor) -> torch.Tensor:
 
 
 def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Raw scores (rows,), float32 on the CPU, without gradients or dropout."""
+    """Raw scores (rows,), float32 on the CPU, without gradients or dropout.
+
+    A sharded model, of a trainer that has set its forward to `at_last_token`, is called by all processes.
+    """
     scores = torch.empty(len(sequences))
     device, was_training = next(model.parameters()).device, model.training
+    sharded = isinstance(model, FSDPModule)
+    score = model if sharded else partial(at_last_token, model)  # only its own call gathers all its weights
     model.eval()
-    with torch.inference_mode():
+    with torch.no_grad() if sharded else torch.inference_mode():
         for piece in within_positions([len(sequence) for sequence in sequences], POSITIONS):
             ids, last = padded([sequences[i] for i in piece])
-            scores[piece] = at_last_token(model, ids.to(device), last.to(device)).float().cpu()
+            scores[piece] = score(ids.to(device), last.to(device)).float().cpu()
     model.train(was_training)
     return scores
 
