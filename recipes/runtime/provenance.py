@@ -12,7 +12,17 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("torch", "transformers", "trl", "accelerate", "datasets", "tokenizers", "safetensors", "vllm")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "trl",
+    "accelerate",
+    "peft",
+    "datasets",
+    "tokenizers",
+    "safetensors",
+    "vllm",
+)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 from trl import GRPOConfig
 
+from recipes.models import lora
 from recipes.objectives.caps import of_stage
 from recipes.rewards import step_rewards
 from recipes.runtime import health
@@ -63,6 +64,7 @@ def run(
         reward_funcs=functions,
         train_dataset=dataset,
         processing_class=policy.tokenizer,
+        peft_config=lora.adapters(config.get("lora"), policy.model, seed),
     )
     trainer.rollouts = log
     trainer.lean = config.get("sampler") == "lean"
@@ -77,6 +79,7 @@ def run(
     if isinstance(trainer, DynamicSampling) and dynamic:
         trainer.max_rounds = dynamic["max_rounds"]
     done = fit(trainer, progress)
+    policy.model = lora.merged(trainer.model)
     policy.save(workdir)
 
     curve, scalars = rollouts.write(out, done.history, trainer.ratios, log)

@@ -29,6 +29,7 @@ from trl import SFTConfig
 from recipes.data import demonstrations
 from recipes.data.token_ids import reply_ids
 from recipes.errors import UserError
+from recipes.models import lora
 from recipes.models.language_model import Source, folder_of
 from recipes.models.packing import document
 from recipes.runtime import curves, health
@@ -77,8 +78,10 @@ def run(
         args=args,
         train_dataset=Dataset.from_list(documents),
         processing_class=tokenizer,
+        peft_config=lora.adapters(config.get("lora"), model, seed),
     )
     done = fit(trainer, progress)
+    policy.model = model = lora.merged(trainer.model)
     for name, rate in _own_dropout(policy.source, options).items():
         setattr(model.config, name, rate)
     policy.save(workdir)

@@ -19,6 +19,7 @@ from recipes.spec.checks import (
     grpo,
     label,
     layers,
+    lora,
     ppo,
     rejection_sampling,
     reward_model,
@@ -88,6 +89,7 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
     _check_written_out(stage, kind, path, where)
     with under(path, where):
         batch.check(stage)
+        lora.check(stage)
     if stage["run"] in COMBINATIONS:
         with under(path, where):
             COMBINATIONS[stage["run"]](stage)
