@@ -12,7 +12,15 @@ from recipes.errors import UserError
 from recipes.runtime import curves, gpus, health
 from recipes.runtime.progress import Progress
 from recipes.runtime.provenance import Fit
-from recipes.trainers.resume import PARTIAL, ExactResume, checkpoints, discard, last_checkpoint, state_file
+from recipes.trainers.resume import (
+    PARTIAL,
+    ExactResume,
+    check_processes,
+    checkpoints,
+    discard,
+    last_checkpoint,
+    state_file,
+)
 
 
 class ShowProgress(TrainerCallback):
@@ -59,8 +67,8 @@ class WatchHealth(TrainerCallback):
 def fit(trainer: ExactResume, progress: Progress) -> Fit:
     """Train from the newest complete checkpoint to the end.
 
-    Raises UserError at a non-finite number, at a failed save, where the data ends before the last step, and
-    where weights are to be sharded that would not be.
+    Raises UserError at a non-finite number, at a failed save, where the data ends before the last step, where
+    weights are to be sharded that would not be, and at a checkpoint of another number of processes.
     """
     if gpus.sharded() and not trainer.is_fsdp_enabled:
         raise UserError(
@@ -74,6 +82,8 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
     trainer.add_callback(ShowProgress(progress))
     trainer.add_callback(WatchHealth(progress))
     newest = last_checkpoint(folder)
+    if newest:
+        check_processes(newest)
     state = TrainerState.load_from_json(str(newest / "trainer_state.json")) if newest else None
     if newest and state and state.global_step >= state.max_steps:
         # transformers would train another step

@@ -21,6 +21,7 @@ from recipes.runtime.files import saving
 
 STATE = "resume.pt"  # of the first process; a checkpoint is complete once it is there
 PARTIAL = "saving"  # a checkpoint is written here and then renamed, so that a kill leaves no half of one
+SHARDS = "pytorch_model_fsdp_0"  # accelerate's folder of sharded weights in a checkpoint
 EPOCH_STRIDE = 1_000_003  # between the seeds of the data orders of two epochs
 
 
@@ -41,6 +42,22 @@ def discard(checkpoint: Path) -> None:
 def last_checkpoint(folder: Path) -> Path | None:
     """The newest complete checkpoint of `folder`, if any."""
     return next(reversed(checkpoints(folder)), None)
+
+
+def check_processes(checkpoint: Path) -> None:
+    """Raise UserError unless `checkpoint` was saved by as many processes as there are now, sharded or not.
+
+    Each has its own part of a rollout, its own random state, and of sharded weights its own piece.
+    """
+    then, now = len([*checkpoint.glob("resume*.pt")]), gpus.processes()
+    if then != now:
+        raise UserError(
+            f"{checkpoint}: {then} processes saved it, and {now} cannot go on from it; run the stage on "
+            f"{then} GPUs, or remove the checkpoint to start anew"
+        )
+    if (checkpoint / SHARDS).is_dir() != gpus.sharded():
+        was = "was" if (checkpoint / SHARDS).is_dir() else "was not"
+        raise UserError(f"{checkpoint}: its stage {was} sharded; set resources.shard as then, or remove it")
 
 
 def state_file(checkpoint: Path) -> Path:
