@@ -15,8 +15,8 @@ tokenizer pads with its end of sequence.
 import json
 import shutil
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import torch
@@ -147,7 +147,8 @@ def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
     scores = torch.empty(len(sequences))
     device, was_training = next(model.parameters()).device, model.training
     sharded = isinstance(model, FSDPModule)
-    score = model if sharded else partial(at_last_token, model)  # only its own call gathers all its weights
+    # only a sharded model's own call gathers all its weights
+    score = model if sharded else MethodType(at_last_token, model)
     model.eval()
     with torch.no_grad() if sharded else torch.inference_mode():
         for piece in within_positions([len(sequence) for sequence in sequences], POSITIONS):

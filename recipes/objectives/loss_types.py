@@ -19,9 +19,8 @@ def check_window(
 ) -> None:
     """Raise UserError unless a rollout of `rollout` micro-batches is whole optimizer steps of `window`.
 
-    Any other unit does as well; `names` are those of the two lengths.
-
-    A loss that divides by the tokens of the step must know them all before its first backward pass.
+    A loss that divides by the tokens of the step must know them all before its first backward pass. Any other
+    unit does as well as micro-batches; `names` are the fields of the two lengths.
     """
     if loss_type in TOKEN_MEAN and rollout % window:
         raise UserError(

@@ -34,9 +34,8 @@ class Fit:
     tokens: int
     wall_s: float
     resumed: int  # how often it went on from a checkpoint
-    made_on: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # what a trainer had: processes, parts of the batch
+    # processes, and each one's part of the batch; {} of work that is not spread
+    made_on: Mapping[str, Any] = field(default_factory=dict)
 
 
 def untrained(tokens: int, began: float) -> Fit:

@@ -13,7 +13,8 @@ def of_process(stage: Mapping[str, Any], processes: int) -> dict[str, int]:
     """The arguments by which each of so many processes takes its part of `global_batch`; {} without it.
 
     As many examples at a time as `per_device_train_batch_size` allows and the batch, and the rollout if there
-    is one, divide into. Raises UserError where they do not divide among the processes.
+    is one, divide into. Raises UserError where they do not divide among the processes, or with loss_type
+    bnpo, the mean of each micro-batch, into exactly so many at a time.
     """
     if "global_batch" not in stage:
         return {}
@@ -27,6 +28,11 @@ def of_process(stage: Mapping[str, Any], processes: int) -> dict[str, int]:
     own = gcd(*whole.values()) // processes
     most = stage["args"].get("per_device_train_batch_size", DEFAULT)
     rows = max(n for n in range(1, min(most, own) + 1) if not own % n)
+    if stage["args"].get("loss_type") == "bnpo" and rows != most:
+        raise UserError(
+            f"args.per_device_train_batch_size: {most} does not divide {own}, a GPU's part of the batch, and "
+            f"loss_type bnpo depends on it; nearest: {rows}"
+        )
     return {
         "per_device_train_batch_size": rows,
         "gradient_accumulation_steps": stage["global_batch"] // processes // rows,

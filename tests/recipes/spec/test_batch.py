@@ -42,6 +42,12 @@ def test_as_many_rows_at_a_time_as_fit():
             64,
             "args.generation_batch_size: 96 does not divide among 64 GPUs; nearest: 32 GPUs",
         ),
+        (
+            stage(64, loss_type="bnpo", per_device_train_batch_size=16),
+            8,
+            "args.per_device_train_batch_size: 16 does not divide 8, a GPU's part of the batch, and "
+            "loss_type bnpo depends on it; nearest: 8",
+        ),
     ],
 )
 def test_what_does_not_divide_is_refused(one, processes, says):
