@@ -149,8 +149,9 @@ def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
     sharded = isinstance(model, FSDPModule)
     # only a sharded model's own call gathers all its weights
     score = model if sharded else MethodType(at_last_token, model)
+    quiet: Any = torch.no_grad() if sharded else torch.inference_mode()
     model.eval()
-    with torch.no_grad() if sharded else torch.inference_mode():
+    with quiet:
         for piece in within_positions([len(sequence) for sequence in sequences], POSITIONS):
             ids, last = padded([sequences[i] for i in piece])
             scores[piece] = score(ids.to(device), last.to(device)).float().cpu()

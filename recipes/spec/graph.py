@@ -71,7 +71,7 @@ class Graph:
             }
         }
 
-    def resources(self, node: Node) -> dict[str, int]:
+    def resources(self, node: Node) -> dict[str, Any]:
         """What a node is run on, by schema.yaml; the default of an evaluation is its stage's."""
         if node.kind == "stage":
             return self.stage(node).get("resources", {})
