@@ -20,7 +20,6 @@ from types import MethodType
 from typing import Any
 
 import torch
-from torch.distributed.fsdp import FSDPModule
 from torch.nn.functional import linear
 from transformers import AutoModelForSequenceClassification
 
@@ -28,7 +27,7 @@ from recipes.data.token_ids import reply_ids
 from recipes.errors import UserError, nearest
 from recipes.models.language_model import Source, folder_of, load_tokenizer, same_tokenizer
 from recipes.models.packing import padded, within_positions
-from recipes.models.sharded import whole_weights
+from recipes.models.sharded import is_sharded, whole_weights
 from recipes.runtime import files, gpus, sentinel
 from recipes.runtime.files import saving
 
@@ -146,7 +145,7 @@ def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
     """
     scores = torch.empty(len(sequences))
     device, was_training = next(model.parameters()).device, model.training
-    sharded = isinstance(model, FSDPModule)
+    sharded = is_sharded(model)
     # only a sharded model's own call gathers all its weights
     score = model if sharded else MethodType(at_last_token, model)
     quiet: Any = torch.no_grad() if sharded else torch.inference_mode()

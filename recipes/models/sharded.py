@@ -19,10 +19,13 @@ def whole_weights(model: Any) -> Weights | None:
 
     None where `model` is not sharded. All processes must call it.
     """
-    if not isinstance(model, FSDPModule):
-        return None
     options = StateDictOptions(full_state_dict=True, cpu_offload=True)
-    return get_model_state_dict(model, options=options)
+    return get_model_state_dict(model, options=options) if is_sharded(model) else None
+
+
+def is_sharded(model: Any) -> bool:
+    """Whether a model's weights are spread over processes."""
+    return isinstance(model, FSDPModule)
 
 
 def own_weights(model: Any) -> Weights:
@@ -32,7 +35,7 @@ def own_weights(model: Any) -> Weights:
 
 def load_own_weights(model: Any, weights: Weights) -> None:
     """Set what `own_weights` returned, with as many processes as then."""
-    if not isinstance(model, FSDPModule):
+    if not is_sharded(model):
         model.load_state_dict(weights)
         return
     with torch.no_grad():

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.distributed.fsdp import FSDPModule
 from torch.nn import functional
 
 from recipes.errors import UserError
+from recipes.models.sharded import is_sharded
 
 NEVER = -1e9  # added to an attention score; finite, so that a row of padding alone has no NaN
 CROWDED = 0.8  # once a smaller share of the rows goes on, the others are dropped, which copies the cache
@@ -30,7 +30,7 @@ class Decoder:
     """
 
     def __init__(self, model: Any):
-        if isinstance(model, FSDPModule):
+        if is_sharded(model):
             raise UserError("sampler: lean reads whole weights, and these are sharded; remove it")
         config = model.config
         if config.model_type != "qwen3" or config.attention_bias or config.use_sliding_window:
