@@ -60,9 +60,7 @@ def run(
     options = take_model_options(args)
     policy = load_policy(config, inputs, **options)
     model, tokenizer = policy.model, policy.tokenizer
-    fitting = {
-        name: _documents(of_source, tokenizer, args.max_length) for name, of_source in sources.items()
-    }
+    fitting = {name: _documents(of_source, tokenizer, args.max_length) for name, of_source in sources.items()}
     documents = [one for of_source in fitting.values() for one in of_source]
     if len(documents) < len(rows):
         skipped[LONG] = len(rows) - len(documents)
@@ -136,9 +134,7 @@ def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: getattr(config, name) for name in names}
 
 
-def none_skipped(
-    given: int, skipped: Mapping[str, int], max_length: int | None = None
-) -> list[health.Check]:
+def none_skipped(given: int, skipped: Mapping[str, int], max_length: int | None = None) -> list[health.Check]:
     """A warning for each reason to skip demonstrations; from empty ones a policy would learn silence."""
     words = {LONG: f"longer than max_length {max_length}"}
     return [
