@@ -21,9 +21,8 @@ String searches in linear time; never raises.
 import re
 
 from recipes.worlds.answers import answer
+from recipes.worlds.boxes import BOX, LONGEST, boxes
 
-LONGEST = 500  # characters of an answer; a longer one is none
-BOX = re.compile(r"\\f?boxed\s{0,3}\{")
 PHRASE = re.compile(
     r"(?:so|thus|hence|therefore)?,?\s{0,3}(?:the\s)?(?:final\s)?(?:answer|result|solution)"
     r"\s{0,3}(?:is|=|:)?:?\s{0,3}",
@@ -56,39 +55,16 @@ def _after_thinking(completion: str) -> str | None:
     return completion.rpartition("</think>")[2]
 
 
-def _boxes(text: str) -> list[str] | None:
-    r"""The contents of all outermost `\boxed{…}`; None if one is not closed, or longer than an answer."""
-    contents, start = [], 0
-    while match := BOX.search(text, start):
-        depth = 1
-        for place in range(match.end(), min(len(text), match.end() + LONGEST + 1)):
-            depth += {"{": 1, "}": -1}.get(text[place], 0)
-            if depth == 0:
-                break
-        else:
-            return None
-        contents.append(text[match.end() : place].strip())
-        start = place + 1
-    return contents
-
-
-def last_box(text: str) -> str | None:
-    r"""The content of the last `\boxed{…}` of a reference solution; None without one, or if it is open."""
-    start = max((match.start() for match in BOX.finditer(text)), default=len(text))
-    contents = _boxes(text[start:])
-    return contents[-1] if contents else None
-
-
 def _box(text: str) -> str | None:
     """The content of the one box of `text`, or of several alike, unless its own clause denies it."""
-    contents = _boxes(text)
+    contents = boxes(text)
     if not contents or len(set(contents)) > 1:
         return None
     before = text[: [*BOX.finditer(text)][-1].start()][-CLAUSE_LENGTH:] if len(contents) == 1 else ""
     clause = before[max((match.end() for match in CLAUSE.finditer(before)), default=0) :]
     if DENIAL.search(clause):
         return None
-    inner = _boxes(contents[0])
+    inner = boxes(contents[0])
     return inner[0] if inner and contents[0].startswith("\\") and contents[0].endswith("}") else contents[0]
 
 

@@ -22,10 +22,11 @@ from recipes.errors import UserError, nearest
 from recipes.objectives.caps import Caps, start
 from recipes.rewards.answer_forms import copied
 from recipes.rewards.english import english
-from recipes.rewards.final_answer import final_answer, last_box
+from recipes.rewards.final_answer import final_answer
 from recipes.rewards.math_answers import Comparer
 from recipes.rewards.reasoning_style import reasoning_style
 from recipes.worlds.answers import formatted
+from recipes.worlds.boxes import last_box
 from recipes.worlds.protocol import Problem, World
 
 Reward = Callable[..., list[float]]

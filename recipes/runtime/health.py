@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from recipes.errors import UserError
 from recipes.runtime import curves, sentinel
+from recipes.worlds.boxes import last_box
 
 Reward = Callable[..., Sequence[float | None]]
 Severity = Literal["error", "warning"]
@@ -161,9 +162,13 @@ def before_sampling(
 
 
 def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> Check:
-    """The accuracy reward of a completion that states the gold answer is 1."""
+    """The accuracy reward of a completion that states the gold answer is 1.
+
+    Of a reference solution that is its last box, which stands for it: it may have several.
+    """
     rows = rows[:CHECKED]
-    completions = [f"<think>{row['answer']}</think><answer>{row['answer']}</answer>" for row in rows]
+    stated = [last_box(row["answer"]) or row["answer"] for row in rows]
+    completions = [f"<think>{answer}</think><answer>{answer}</answer>" for answer in stated]
     scores = score(reward, rows, completions)
     wrong = next((i for i, value in enumerate(scores) if value != 1.0), None)
     message = f"{len(rows)} gold answers score 1"

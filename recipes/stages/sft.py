@@ -11,13 +11,15 @@ an input `data`, `task` names them: a world, which writes them by `template` and
     also: {general: {task: {world: preferences}, template: …, corpus: {mixture: {good: 1.0}}, share: 0.25}}
 
 All are one set, of which every epoch has a random order of its own; how many come from each source is in
-metrics.json. Empty demonstrations and conversations of several turns are counted and skipped. The loss is on
-the completion and its end of sequence only. Every field of `args` goes to TRL's SFTConfig; dropout that
+metrics.json. Counted and skipped are empty demonstrations, conversations of several turns, and what is longer
+than `max_length`: TRL would cut it, and a policy would learn from traces that do not come to an end. The loss
+is on the completion and its end of sequence only. Every field of `args` goes to TRL's SFTConfig; dropout that
 `model_init_kwargs` sets (`{attention_dropout: …}`) is of this stage only: the model is saved with the rates
 it came with.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,7 @@ from recipes.stages.trainer_config import arguments, batch_size
 from recipes.trainers.fit import clean, fit
 from recipes.trainers.sft import SFT
 
+LONG = "long"  # a reason to skip
 FORMULA = "6 x parameters x tokens of the documents (forward and backward)"
 
 
@@ -47,29 +50,29 @@ def run(
 ) -> Outcome:
     """Train the policy and save it in `workdir`/final."""
     sources = demonstrations.sources(config, inputs.get("data"), seed)
-    given = [row for of_source in sources.values() for row in of_source]
-    rows, skipped = demonstrations.usable(given)
-    if not rows:
-        why = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
-        raise UserError(f"none of {len(given)} demonstrations is usable ({why}): nothing to learn")
+    given, skipped = sum(map(len, sources.values())), Counter[str]()
+    for name, of_source in sources.items():
+        sources[name], faults = demonstrations.usable(of_source)
+        skipped.update(faults)
+    rows = [row for of_source in sources.values() for row in of_source]
+    _require_some(rows, given, skipped)
     args = arguments(SFTConfig, config["args"], {"save_steps": 100}, workdir, seed)
     options = take_model_options(args)
     policy = load_policy(config, inputs, **options)
     model, tokenizer = policy.model, policy.tokenizer
-    prompts, completions = ([row[name] for row in rows] for name in ("prompt", "completion"))
-    replies = reply_ids(completions, [False] * len(completions), tokenizer)
-    documents = [
-        document(prompt, reply)
-        for prompt, reply in zip(tokenizer(prompts)["input_ids"], replies, strict=True)
-    ]
+    fitting = {name: _documents(of_source, tokenizer, args.max_length) for name, of_source in sources.items()}
+    documents = [one for of_source in fitting.values() for one in of_source]
+    if len(documents) < len(rows):
+        skipped[LONG] = len(rows) - len(documents)
+    _require_some(documents, given, skipped)
+    texts = [row[name] for name in ("prompt", "completion") for row in rows]
     longest = max(len(one["input_ids"]) for one in documents)
     checks = health.stop_at_errors(
         [
-            health.known_tokens(tokenizer, [*prompts, *completions], "demonstration"),
-            health.document_context(longest, args.max_length, positions(model)),
-            health.enough(len(rows), batch_size(args), "demonstrations"),
-            health.uncut(longest, args.max_length, "demonstration"),
-            *none_skipped(len(given), skipped),
+            health.known_tokens(tokenizer, texts, "demonstration"),
+            health.context(longest, 0, positions(model)),
+            health.enough(len(documents), batch_size(args), "demonstrations"),
+            *none_skipped(given, skipped, args.max_length),
         ]
     )
     trainer = SFT(
@@ -85,13 +88,10 @@ def run(
 
     curve = curves.deterministic(curves.rows(done.history))
     parameters = model.num_parameters()
-    metrics = {**curves.scalars(curve), "demonstrations": len(rows), "parameters": parameters}
+    metrics = {**curves.scalars(curve), "demonstrations": len(documents), "parameters": parameters}
     metrics |= {f"skipped/{reason}": count for reason, count in skipped.items()}
     if "also" in config:
-        metrics |= {
-            f"demonstrations/{name}": len(demonstrations.usable(of_source)[0])
-            for name, of_source in sources.items()
-        }
+        metrics |= {f"demonstrations/{name}": len(of_source) for name, of_source in fitting.items()}
     return Outcome(
         metrics=metrics,
         health=[*checks, *health.falling_loss(curve, metrics)],
@@ -103,6 +103,28 @@ def run(
     )
 
 
+def _documents(
+    rows: Sequence[demonstrations.Demonstration], tokenizer: Any, max_length: int | None
+) -> list[dict[str, list[int]]]:
+    """The demonstrations of at most `max_length` tokens, end of sequence included, as documents."""
+    if not rows:
+        return []
+    prompts = tokenizer([row["prompt"] for row in rows])["input_ids"]
+    replies = reply_ids([row["completion"] for row in rows], [False] * len(rows), tokenizer)
+    return [
+        document(prompt, reply)
+        for prompt, reply in zip(prompts, replies, strict=True)
+        if max_length is None or len(prompt) + len(reply) <= max_length
+    ]
+
+
+def _require_some(left: Sequence[Any], given: int, skipped: Mapping[str, int]) -> None:
+    """Raise UserError unless some of the `given` demonstrations are left."""
+    if not left:
+        why = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
+        raise UserError(f"none of {given} demonstrations is usable ({why}): nothing to learn")
+
+
 def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
     """The dropout rates of the model at `source`, those that `options` replace."""
     names = [name for name in options if "dropout" in name]
@@ -112,9 +134,16 @@ def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: getattr(config, name) for name in names}
 
 
-def none_skipped(given: int, skipped: Mapping[str, int]) -> list[health.Check]:
+def none_skipped(given: int, skipped: Mapping[str, int], max_length: int | None = None) -> list[health.Check]:
     """A warning for each reason to skip demonstrations; from empty ones a policy would learn silence."""
+    words = {LONG: f"longer than max_length {max_length}"}
     return [
-        health.check(reason, False, count, 0, f"{count} of {given} demonstrations are {reason} and skipped")
+        health.check(
+            reason,
+            False,
+            count,
+            0,
+            f"{count} of {given} demonstrations are {words.get(reason, reason)} and skipped",
+        )
         for reason, count in skipped.items()
     ]

@@ -6,8 +6,9 @@ import threading
 import pytest
 
 from recipes.rewards.answer_forms import form
-from recipes.rewards.final_answer import final_answer, last_box
+from recipes.rewards.final_answer import final_answer
 from recipes.rewards.math_answers import Comparer
+from recipes.worlds.boxes import last_box
 
 EQUAL = [
     ("8", "8"),

@@ -25,6 +25,17 @@ def test_sound_rewards_pass():
     assert health.garbage({"accuracy": ACCURACY, "format": FORMAT}, ROWS)["ok"]
 
 
+def test_the_gold_answer_of_a_reference_solution_is_its_last_box():
+    """MATH has such: 52 of its 5,000 test problems have two boxes, or a denial before the one they have."""
+    solutions = [
+        r"The sum is \boxed{5}, not the product, so it is \boxed{\frac{10}{2}}.",
+        r"It is not \boxed{5}",
+    ]
+    rows = [ROWS[0] | {"answer": solution} for solution in solutions]
+    (accuracy,) = rules.build(["accuracy"], None)
+    assert health.gold(accuracy, rows)["ok"]
+
+
 def test_a_verifier_that_refuses_gold():
     check = health.gold(lambda completions, **columns: [0.0, *[1.0] * (len(completions) - 1)], ROWS)
     assert not check["ok"]
