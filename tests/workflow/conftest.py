@@ -1,6 +1,6 @@
 """A folder with the real Snakefile, profile and `recipes` package, and recipes whose stages take no time.
 
-And the real Snakefile over the real recipes, to be planned.
+And the same Snakefile over the real recipes, only to be planned.
 """
 
 import os

@@ -58,26 +58,29 @@ def changed(section: str, change: dict[str, Any]) -> Graph:
     return Graph({**RECIPES, "r1": Recipe("r1", spec)})
 
 
-def sentinels(arm: str, stages: str = "", checkpoints: str = "") -> set[str]:
+def sentinels(arm: str, stages: str, checkpoints: str = "") -> set[str]:
     kinds = (("stage", stages), ("eval", checkpoints))
     return {Node("r1", "cpu", arm, 0, n, kind).sentinel for kind, names in kinds for n in names.split()}
 
 
-LARGER = {"cold_start": {"corpus": {"documents": 501}}}
+COMES_OF_IT = {  # not zero, nor no-cold-start, nor the arms that have a cold start of their own
+    "base-recipe": "cold_start reasoning rejection sft sample label reward_model scenarios preference",
+    "no-language-reward": "reasoning",
+    "kl-fixed": "reasoning",
+    "kl-reset": "reasoning",
+    "sft-from-dev2": "sft",
+    "one-sft": "sft",
+    "preference-long": "scenarios preference",
+}
 
 
 def test_another_cold_start_trains_what_comes_of_it_and_nothing_else(plan):
     """It measures every checkpoint again: the reward model that scores their replies comes of it too."""
     finish(GRID)
     assert plan("r1", GRAPH) == set()
-    made = plan("r1", changed("cpu", LARGER))
+    made = plan("r1", changed("cpu", {"cold_start": {"corpus": {"documents": 501}}}))
     trained = {path for path in made if path.endswith("metrics.json")}
-    of_main = "cold_start reasoning rejection sft sample label reward_model scenarios preference"
-    assert trained == sentinels("base-recipe", of_main) | sentinels(
-        "preference-long", "scenarios preference"
-    ) | sentinels("sft-from-dev2", "sft") | sentinels("one-sft", "sft") | sentinels(
-        "no-language-reward", "reasoning"
-    ) | sentinels("kl-fixed", "reasoning") | sentinels("kl-reset", "reasoning")
+    assert trained == set().union(*(sentinels(*of_arm) for of_arm in COMES_OF_IT.items()))
     assert made - trained == {node.sentinel for node in GRID if node.kind == "eval"}
 
 
