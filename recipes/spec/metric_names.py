@@ -20,6 +20,7 @@ PAIRED = ("win_rate", "length_controlled")
 # of a stage's training curve: OF_TRAINING/curve, made by recipes/runtime/curves.py, and AREA/curve by
 # analysis/numbers/areas.py
 AREA = "auc"
+OF_AREA = re.compile(rf"{AREA}/(.+)")
 OF_TRAINING = ("last", "last_fifth", "first_fifth", "mean", "max", AREA)
 # effort until an accuracy is reached, made by analysis/numbers/reach.py
 REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)")
