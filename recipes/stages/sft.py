@@ -12,12 +12,12 @@ an input `data`, `task` names them: a world, which writes them by `template` and
 
 All are one set, of which every epoch has a random order of its own; how many come from each source is in
 metrics.json. Empty demonstrations and conversations of several turns are counted and skipped. The loss is on
-the completion and its end of sequence only. Every field of `args` goes to TRL's SFTConfig; dropout that
+the completion and its end of sequence only, unless `args.completion_only_loss` is false. Every field of `args` goes to TRL's SFTConfig; dropout that
 `model_init_kwargs` sets (`{attention_dropout: …}`) is of this stage only: the model is saved with the rates
 it came with.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,16 +56,12 @@ def run(
     options = take_model_options(args)
     policy = load_policy(config, inputs, **options)
     model, tokenizer = policy.model, policy.tokenizer
-    prompts, completions = ([row[name] for row in rows] for name in ("prompt", "completion"))
-    replies = reply_ids(completions, [False] * len(completions), tokenizer)
-    documents = [
-        document(prompt, reply)
-        for prompt, reply in zip(tokenizer(prompts)["input_ids"], replies, strict=True)
-    ]
-    longest = max(len(one["input_ids"]) for one in documents)
+    learnt = documents(rows, tokenizer, whole=args.completion_only_loss is False)
+    texts = [row[name] for name in ("prompt", "completion") for row in rows]
+    longest = max(len(one["input_ids"]) for one in learnt)
     checks = health.stop_at_errors(
         [
-            health.known_tokens(tokenizer, [*prompts, *completions], "demonstration"),
+            health.known_tokens(tokenizer, texts, "demonstration"),
             health.document_context(longest, args.max_length, positions(model)),
             health.enough(len(rows), batch_size(args), "demonstrations"),
             health.uncut(longest, args.max_length, "demonstration"),
@@ -75,7 +71,7 @@ def run(
     trainer = SFT(
         model=model,
         args=args,
-        train_dataset=Dataset.from_list(documents),
+        train_dataset=Dataset.from_list(learnt),
         processing_class=tokenizer,
     )
     done = fit(trainer, progress)
@@ -101,6 +97,16 @@ def run(
         curve=curve,
         clean=partial(clean, workdir),
     )
+
+
+def documents(rows: Sequence[Mapping[str, str]], tokenizer: Any, whole: bool) -> list[dict[str, list[int]]]:
+    """`input_ids` and `labels` of each demonstration; the prompt carries a loss only where `whole` says so."""
+    prompts: list[list[int]] = tokenizer([row["prompt"] for row in rows])["input_ids"]
+    replies = reply_ids([row["completion"] for row in rows], [False] * len(rows), tokenizer)
+    return [
+        document([], [*prompt, *reply]) if whole else document(prompt, reply)
+        for prompt, reply in zip(prompts, replies, strict=True)
+    ]
 
 
 def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,8 @@ def gsm8k(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("filter_name", "right"), [("strict-match", [True, False, False]), ("flexible-extract", [True, True, False])]
+    ("filter_name", "right"),
+    [("strict-match", [True, False, False]), ("flexible-extract", [True, True, False])],
 )
 def test_the_filter_of_gsm8k_is_the_named_one(gsm8k, filter_name, right):
     said = iter(["5 and 5 is\n#### 10", "That makes 12.", "#### 13"])
@@ -113,7 +114,7 @@ def test_a_metric_between_right_and_wrong_is_a_score(tmp_path):
     none = {"number": [], "date": [], "spans": [], "worker_id": [], "hit_id": []}
     row = {"section_id": "s", "passage": "A red fox ran.", "question": "Who ran?", "query_id": "q"}
     row |= {"answer": fox | ids, "validated_answers": none}
-    folder = on_rows(tmp_path, "drop", {"validation": [row, {**row, "query_id": "r"}]})
+    folder = on_rows(tmp_path, "drop", {"train": [row], "validation": [row, {**row, "query_id": "r"}]})
     spec = {"lm_eval": "drop", **SAMPLED}
     assert mistake(folder, **spec).endswith("metric: missing; name a metric of drop: em, f1")
     said = iter([" red fox", " grey fox"])
@@ -209,7 +210,11 @@ class Ranking(Scripted):
 
 def test_gpqa_is_ranked_by_likelihood(tmp_path):
     rows = [
-        {"Question": f"Q{n}", "Correct Answer": "yes", **{f"Incorrect Answer {i}": f"no {i}" for i in (1, 2, 3)}}
+        {
+            "Question": f"Q{n}",
+            "Correct Answer": "yes",
+            **{f"Incorrect Answer {i}": f"no {i}" for i in (1, 2, 3)},
+        }
         for n in range(4)
     ]
     folder = on_rows(tmp_path, "gpqa_diamond_zeroshot", {"train": rows})
@@ -232,7 +237,7 @@ def test_perplexity_is_no_mean_but_lambadas_accuracy_is(tmp_path):
     folder = on_rows(tmp_path, "lambada_openai", {"test": [{"text": "a b c"}]})
     assert mistake(folder, lm_eval="lambada_openai", metric="perplexity").endswith("its means: acc")
     said = mistake(folder, lm_eval="lambada_openai", metric="acc", **SAMPLED)
-    assert said.startswith("evals.tasks.heldout.samples: lambada_openai scores likelihoods, draws nothing")
+    assert said.startswith("evals.tasks.heldout.samples: lambada_openai scores likelihoods, without samples")
 
 
 def test_a_likelihood_task_through_the_command(tmp_path, checkpoint, monkeypatch):
@@ -281,11 +286,19 @@ class Chatting(Scripted):
 def test_a_chat_has_the_template_of_the_tokenizer_and_an_example_a_turn(gsm8k, checkpoint):
     lm = engine.load(language_model.locate(None, checkpoint), {"seed": 0}, lambda done, total: None)
     task = task_of(lm_eval="gsm8k", filter="strict-match", fewshot=2, chat=True, items=1, **SAMPLED)
+    lm.tokenizer.chat_template = None
     with pytest.raises(UserError, match=r"^evals\.tasks\.heldout\.chat: the model's tokenizer has no chat"):
         harness.sample(task, lm, seed=0, folder=gsm8k)
     lm.tokenizer.chat_template = CHAT
     [row] = harness.sample(task, Chatting(lm, lambda text, n: "#### 10"), seed=0, folder=gsm8k)
     turns = row["question"].split("[")[1:]
-    assert [turn.partition("]")[0] for turn in turns] == ["user", "assistant", "user", "assistant", "user", "bot"]
+    assert [turn.partition("]")[0] for turn in turns] == [
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+        "user",
+        "bot",
+    ]
     assert turns[4] == f"user]Question: {SUMS[5]['question']}\nAnswer:"
     assert row["correct"] == [True]

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import yaml
 from papers import GRAPH, RECIPES
-from snakemake.io import Wildcards
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 
 from recipes.spec.graph import Node
@@ -15,22 +14,29 @@ from recipes.workflow.targets import Choice
 
 PROFILE = Path(__file__).parents[2] / "profiles/slurm/config.yaml"
 DAY = 24 * 60
-PARAMS = {"run_uuid": "u", "slurm_logfile": "l", "comment_str": "c", "account": "", "partition": "", "workdir": ""}
+PARAMS = {
+    "run_uuid": "u",
+    "slurm_logfile": "l",
+    "comment_str": "c",
+    "account": "",
+    "partition": "",
+    "workdir": "",
+}
 Job = namedtuple("Job", "resources threads")
 
 
-class Resources(dict):
-    """As Snakemake's: a resource is an entry and an attribute."""
+class Named(dict):
+    """As Snakemake's resources and wildcards: each is an entry and an attribute."""
 
     __getattr__ = dict.__getitem__
 
 
-def asked(recipe: str, stage: str) -> Resources:
+def asked(recipe: str, stage: str) -> Named:
     """The resources of a stage at scale paper, over the defaults of the profile."""
     jobs = Jobs(GRAPH, Choice("paper", None))
     place = {"recipe": recipe, "scale": "paper", "arm": "base-recipe", "seed": "0", "stage": stage}
-    own = {name: ask(Wildcards(fromdict=place)) for name, ask in jobs.resources().items()}
-    return Resources(yaml.safe_load(PROFILE.read_text())["default-resources"] | own)
+    own = {name: ask(Named(place)) for name, ask in jobs.resources().items()}
+    return Named(yaml.safe_load(PROFILE.read_text())["default-resources"] | own)
 
 
 def test_the_gpus_of_a_job_are_on_one_node():
@@ -39,7 +45,9 @@ def test_the_gpus_of_a_job_are_on_one_node():
     assert asked("instructgpt", "ppo")["gpu"] == 8
 
 
-@pytest.mark.parametrize("recipe", [name for name, recipe in RECIPES.items() if "paper" in recipe.spec["scales"]])
+@pytest.mark.parametrize(
+    "recipe", [name for name, recipe in RECIPES.items() if "paper" in recipe.spec["scales"]]
+)
 def test_no_job_asks_for_more_than_two_days(recipe):
     arm = RECIPES[recipe].arms("paper")[0]
     for stage in RECIPES[recipe].stages("paper", arm):

@@ -50,8 +50,8 @@ def test_greedy(heldout):
             {"lm_eval": "aime24", "task": ...},
             "evals.tasks.heldout.template: lm-eval's aime24 has its own prompt",
         ),
-        ({"filter": "none"}, "evals.tasks.heldout.filter: of lm-eval's own tasks, which `lm_eval` names"),
-        ({"chat": True}, "evals.tasks.heldout.chat: of lm-eval's own tasks"),
+        ({"filter": "none"}, "evals.tasks.heldout.filter: a key of lm-eval's own tasks, which `lm_"),
+        ({"chat": True}, "evals.tasks.heldout.chat: a key of lm-eval's own tasks"),
         ({"fewshot": -1}, "evals.tasks.heldout.fewshot: expected at least 0, got -1"),
     ],
 )
