@@ -113,7 +113,7 @@ def _score(benchmark: Benchmark, instances: Sequence[Any], row: Row) -> None:
     filtered = [instance.filtered_resps[benchmark.filter] for instance in instances]
     score = loaded.process_results(doc, filtered).get(benchmark.metric)
     parts = score if isinstance(score, list) and score else [score]
-    if not all(isinstance(part, int | float | np.number) for part in parts):
+    if not all(isinstance(part, int | float | np.number | np.bool_) for part in parts):
         raise UserError(
             f"evals.tasks.{row['task']}.metric: {benchmark.metric} of an item is {score!r}; expected a number"
         )

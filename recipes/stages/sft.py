@@ -12,9 +12,9 @@ an input `data`, `task` names them: a world, which writes them by `template` and
 
 All are one set, of which every epoch has a random order of its own; how many come from each source is in
 metrics.json. Empty demonstrations and conversations of several turns are counted and skipped. The loss is on
-the completion and its end of sequence only, unless `args.completion_only_loss` is false. Every field of `args` goes to TRL's SFTConfig; dropout that
-`model_init_kwargs` sets (`{attention_dropout: …}`) is of this stage only: the model is saved with the rates
-it came with.
+the completion and its end of sequence, and where `args.completion_only_loss` is false on the prompt as well.
+Every field of `args` goes to TRL's SFTConfig; dropout that `model_init_kwargs` sets, such as
+`{attention_dropout: …}`, is of this stage only: the model is saved with the rates it came with.
 """
 
 from collections.abc import Mapping, Sequence
@@ -99,8 +99,8 @@ def run(
     )
 
 
-def documents(rows: Sequence[Mapping[str, str]], tokenizer: Any, whole: bool) -> list[dict[str, list[int]]]:
-    """`input_ids` and `labels` of each demonstration; the prompt carries a loss only where `whole` says so."""
+def documents(rows: Sequence[Mapping[str, str]], tokenizer: Any, whole: bool) -> list[dict[str, Any]]:
+    """`input_ids` and `labels` of each demonstration; with `whole` the prompt carries a loss as well."""
     prompts: list[list[int]] = tokenizer([row["prompt"] for row in rows])["input_ids"]
     replies = reply_ids([row["completion"] for row in rows], [False] * len(rows), tokenizer)
     return [

@@ -1,4 +1,4 @@
-"""lm-eval's own tasks, as they are installed, on rows of ours: filters, metrics, examples, chats, likelihoods."""
+"""lm-eval's own tasks, as they are installed, on rows of ours."""
 
 import json
 
@@ -126,9 +126,6 @@ def test_a_metric_between_right_and_wrong_is_a_score(tmp_path):
 
 
 PARTS = """
-from pathlib import Path
-
-
 def process_results(doc, results):
     return {"all": all(word in results[0] for word in doc["words"]),
             "each": [word in results[0] for word in doc["words"]],
@@ -147,7 +144,7 @@ def first(items):
 
 @pytest.fixture
 def instructions(tmp_path):
-    """A folder with a task of the form of ifeval: items of several instructions, and a metric that is no mean."""
+    """A task of the form of ifeval, whose items have several instructions; one metric is no mean."""
     (tmp_path / "instructions.jsonl").write_text(
         "\n".join(json.dumps({"prompt": p, "words": w}) for p, w in (("one", ["a", "b"]), ("two", ["c"])))
     )

@@ -53,7 +53,7 @@ def sizes(recipe: str, arm: str, name: str) -> dict[str, float]:
     args = stage(recipe, arm, name).get("args", {})
     if "per_device_train_batch_size" not in args:  # it learns nothing
         return {}
-    devices = GRAPH.resources(Node(recipe, "paper", arm, 0, name, "stage"))["gpu"]
+    devices = GRAPH.resources(Node(recipe, "paper", arm, 0, name, "stage")).get("gpu", 1)
     batch = devices * args["per_device_train_batch_size"]
     found = {"batch": batch * args.get("gradient_accumulation_steps", 1)}
     if "steps_per_generation" in args:
