@@ -43,8 +43,9 @@ def load(task: EvalTask, folder: Path = lm_eval_tasks.OWN) -> Benchmark:
     """
     where = f"evals.tasks.{task.name}"
     loaded = _loaded(task, folder, where)
-    benchmark = Benchmark(loaded, _filter(loaded, task, where), _metric(loaded, task, where))
+    benchmark = Benchmark(loaded, "none", "accuracy")  # those of problems.yaml
     if task.lm_eval is not None:
+        benchmark = Benchmark(loaded, _filter(loaded, task, where), _metric(loaded, task, where))
         _check(benchmark, task, where)
     loaded.set_config("task", task.name)
     loaded.set_config("repeats", task.samples or 1)
