@@ -15,6 +15,8 @@ STAND_FOR = {
         "updates_per_rollout",
     },
     "args.max_steps": {"episodes"},
+    "global_batch": {"batch", "responses_per_update"},
+    "args.generation_batch_size": {"rollout", "prompts_per_rollout", "responses_per_rollout"},
 }
 MARKED = re.compile(r"\bours\b|not reported|none reported|see deviations")
 
