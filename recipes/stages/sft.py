@@ -27,6 +27,7 @@ from transformers import AutoConfig
 from trl import SFTConfig
 
 from recipes.data import demonstrations
+from recipes.data.demonstrations import Demonstration
 from recipes.data.token_ids import reply_ids
 from recipes.errors import UserError
 from recipes.models.language_model import Source, folder_of
@@ -99,7 +100,7 @@ def run(
     )
 
 
-def documents(rows: Sequence[Mapping[str, str]], tokenizer: Any, whole: bool) -> list[dict[str, Any]]:
+def documents(rows: Sequence[Demonstration], tokenizer: Any, whole: bool) -> list[dict[str, Any]]:
     """`input_ids` and `labels` of each demonstration; with `whole` the prompt carries a loss as well."""
     prompts: list[list[int]] = tokenizer([row["prompt"] for row in rows])["input_ids"]
     replies = reply_ids([row["completion"] for row in rows], [False] * len(rows), tokenizer)
