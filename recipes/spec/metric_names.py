@@ -12,6 +12,7 @@ SCORED = {  # by a task's `score`
     "kl": ("kl",),
     **{name: (name,) for name in OF_WORLD},
 }
+OF_LM_EVAL = "score"  # of a task of lm-eval: the mean of its own metric, such as f1; right is what scores 1
 BY_DIFFICULTY = ("accuracy", "length")
 
 # of two policies, made by analysis/verdicts/published.py

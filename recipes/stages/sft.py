@@ -13,9 +13,9 @@ an input `data`, `task` names them: a world, which writes them by `template` and
 All are one set, of which every epoch has a random order of its own; how many come from each source is in
 metrics.json. Counted and skipped are empty demonstrations, conversations of several turns, and what is longer
 than `max_length`: TRL would cut it, and a policy would learn from traces that do not come to an end. The loss
-is on the completion and its end of sequence only. Every field of `args` goes to TRL's SFTConfig; dropout that
-`model_init_kwargs` sets (`{attention_dropout: …}`) is of this stage only: the model is saved with the rates
-it came with.
+is on the completion and its end of sequence, and where `args.completion_only_loss` is false on the prompt as
+well. Every field of `args` goes to TRL's SFTConfig; dropout that `model_init_kwargs` sets, such as
+`{attention_dropout: …}`, is of this stage only: the model is saved with the rates it came with.
 """
 
 from collections import Counter
@@ -29,6 +29,7 @@ from transformers import AutoConfig
 from trl import SFTConfig
 
 from recipes.data import demonstrations
+from recipes.data.demonstrations import Demonstration
 from recipes.data.token_ids import reply_ids
 from recipes.errors import UserError
 from recipes.models.language_model import Source, folder_of
@@ -60,25 +61,28 @@ def run(
     options = take_model_options(args)
     policy = load_policy(config, inputs, **options)
     model, tokenizer = policy.model, policy.tokenizer
-    fitting = {name: _documents(of_source, tokenizer, args.max_length) for name, of_source in sources.items()}
-    documents = [one for of_source in fitting.values() for one in of_source]
-    if len(documents) < len(rows):
-        skipped[LONG] = len(rows) - len(documents)
-    _require_some(documents, given, skipped)
+    whole = args.completion_only_loss is False
+    fitting = {
+        name: documents(of_source, tokenizer, whole, args.max_length) for name, of_source in sources.items()
+    }
+    learnt = [one for of_source in fitting.values() for one in of_source]
+    if len(learnt) < len(rows):
+        skipped[LONG] = len(rows) - len(learnt)
+    _require_some(learnt, given, skipped)
     texts = [row[name] for name in ("prompt", "completion") for row in rows]
-    longest = max(len(one["input_ids"]) for one in documents)
+    longest = max(len(one["input_ids"]) for one in learnt)
     checks = health.stop_at_errors(
         [
             health.known_tokens(tokenizer, texts, "demonstration"),
             health.context(longest, 0, positions(model)),
-            health.enough(len(documents), batch_size(args), "demonstrations"),
+            health.enough(len(learnt), batch_size(args), "demonstrations"),
             *none_skipped(given, skipped, args.max_length),
         ]
     )
     trainer = SFT(
         model=model,
         args=args,
-        train_dataset=Dataset.from_list(documents),
+        train_dataset=Dataset.from_list(learnt),
         processing_class=tokenizer,
     )
     done = fit(trainer, progress)
@@ -88,7 +92,7 @@ def run(
 
     curve = curves.deterministic(curves.rows(done.history))
     parameters = model.num_parameters()
-    metrics = {**curves.scalars(curve), "demonstrations": len(documents), "parameters": parameters}
+    metrics = {**curves.scalars(curve), "demonstrations": len(learnt), "parameters": parameters}
     metrics |= {f"skipped/{reason}": count for reason, count in skipped.items()}
     if "also" in config:
         metrics |= {f"demonstrations/{name}": len(of_source) for name, of_source in fitting.items()}
@@ -103,16 +107,19 @@ def run(
     )
 
 
-def _documents(
-    rows: Sequence[demonstrations.Demonstration], tokenizer: Any, max_length: int | None
+def documents(
+    rows: Sequence[Demonstration], tokenizer: Any, whole: bool, max_length: int | None = None
 ) -> list[dict[str, list[int]]]:
-    """The demonstrations of at most `max_length` tokens, end of sequence included, as documents."""
+    """`input_ids` and `labels` of each demonstration of at most `max_length` tokens, end of sequence included.
+
+    With `whole` the prompt carries a loss as well.
+    """
     if not rows:
         return []
-    prompts = tokenizer([row["prompt"] for row in rows])["input_ids"]
+    prompts: list[list[int]] = tokenizer([row["prompt"] for row in rows])["input_ids"]
     replies = reply_ids([row["completion"] for row in rows], [False] * len(rows), tokenizer)
     return [
-        document(prompt, reply)
+        document([], [*prompt, *reply]) if whole else document(prompt, reply)
         for prompt, reply in zip(prompts, replies, strict=True)
         if max_length is None or len(prompt) + len(reply) <= max_length
     ]

@@ -13,6 +13,7 @@ from recipes.workflow.outputs import Report
 from recipes.workflow.targets import Choice, at_scale
 
 MINUTES = 120
+LONGEST = 2880  # minutes that a job asks for at most: few partitions grant more than two days
 MEMORY = 4000  # MB
 MEMORY_OF_A_GPU = 64_000  # MB
 
@@ -159,7 +160,8 @@ class Jobs:
         return resources.get("mem_mb", MEMORY + resources.get("gpu", 0) * MEMORY_OF_A_GPU)
 
     def minutes(self, w: Any) -> int:
-        return self.graph.resources(self.node(w)).get("runtime", MINUTES)
+        """What the recipe says, but LONGEST at most: a stage goes on from its checkpoint in the next job."""
+        return min(self.graph.resources(self.node(w)).get("runtime", MINUTES), LONGEST)
 
     # of the rule look
 

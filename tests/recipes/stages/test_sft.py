@@ -11,7 +11,7 @@ from stage_runs import at_training_step, rows_product
 
 from recipes.runtime import curves
 from recipes.runtime.health import falling_loss
-from recipes.stages.sft import none_skipped
+from recipes.stages.sft import documents, none_skipped
 
 CONFIG: dict[str, Any] = {
     # 3 steps an epoch of 2 micro-batches, 4 epochs; checkpoints and log lines seldom fall together
@@ -136,3 +136,19 @@ def test_what_is_skipped_is_told():
         ("long", "3 of 9 demonstrations are longer than max_length 512 and skipped"),
     ]
     assert none_skipped(9, {}) == []
+
+
+class Letters:
+    """A tokenizer: a letter a token."""
+
+    eos_token_id = 0
+
+    def __call__(self, texts: list[str], **options: Any) -> dict[str, list[list[int]]]:
+        return {"input_ids": [[ord(letter) for letter in text] for text in texts]}
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_prompt_carries_a_loss_only_where_it_is_asked_for(whole: bool) -> None:
+    (one,) = documents([{"prompt": "ab", "completion": "c"}], Letters(), whole)
+    assert one["input_ids"] == [97, 98, 99, 0]
+    assert one["labels"] == ([97, 98] if whole else [-100, -100]) + [99, 0]
