@@ -110,7 +110,7 @@ def run(
 def documents(
     rows: Sequence[Demonstration], tokenizer: Any, whole: bool, max_length: int | None = None
 ) -> list[dict[str, list[int]]]:
-    """`input_ids` and `labels` of each demonstration of at most `max_length` tokens, end of sequence included.
+    """`input_ids` and `labels` of each demonstration of at most `max_length` tokens, its end included.
 
     With `whole` the prompt carries a loss as well.
     """
