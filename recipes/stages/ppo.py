@@ -46,7 +46,8 @@ def run(
 ) -> Outcome:
     """Train the policy and save it in `workdir`/final; times, ratios and completions beside `out`."""
     check({**config, "needs": dict.fromkeys(inputs)})
-    args = arguments(PPOConfig, config["args"], rollouts.defaults(), workdir, seed)
+    args = arguments(PPOConfig, config["args"], rollouts.defaults(config["args"]), workdir, seed)
+    rollouts.check_cache(args)
     options = take_model_options(args)
     policy = load_policy(config, inputs, **options)
     reference = load_reference(policy, inputs, **options)
