@@ -267,8 +267,8 @@ def sampled_as_trained(curve: list[curves.Row]) -> list[Check]:
         limit = SAMPLER_GAP_STOPS if stops else SAMPLER_GAP
         text = (
             f"the sampler's log-probabilities differ from the trainer's by {gap:.2g} nats a token on average "
-            f"(limit {limit}): does it have the policy's weights, dtype and temperature, no top_p or top_k, and "
-            "as a vLLM server --logprobs-mode processed_logprobs?"
+            f"(limit {limit}): does it have the policy's weights, dtype and temperature, no top_p or top_k, "
+            "and as a vLLM server --logprobs-mode processed_logprobs?"
         )
         ok, severity = gap <= SAMPLER_GAP, "error" if stops else "warning"
         checks.append(check("sampler_gap", ok, gap, limit, text, severity))

@@ -84,7 +84,7 @@ class Objective(ExactResume, OldLogProbs):
     def restore_held_state(self, state: dict[str, Any]) -> None:
         super().restore_held_state(state)
         self.ratios.restore(state["ratios"])
-        self.gap.sums = state["gap"]
+        self.gap.sums = state.get("gap", self.gap.sums)  # a checkpoint of an earlier version has none
         self.baseline = MovingAverage(*state["baseline"])
         self.sampled, self.rounds = state["sampled"]
 

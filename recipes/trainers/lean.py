@@ -70,7 +70,7 @@ class LeanLogProbs(GRPOTrainer):
 
 
 class LeanSampling(LeanLogProbs):
-    """GRPOTrainer whose rollouts, if `lean`, come from `sample`, and where `fine` old log-probabilities too."""
+    """GRPOTrainer whose rollouts, if `lean`, come from `sample`; and, where `fine`, old log-probabilities."""
 
     lean = False
     model: Any

@@ -62,7 +62,7 @@ class OldLogProbs(LeanSampling):
         return inputs
 
     def _compute_again(self, part: dict[str, Any]) -> None:
-        """Compute OLD, ROLLOUT and REFERENCE, where a minibatch has them, as its loss computes the new ones."""
+        """Compute those of OLD, ROLLOUT and REFERENCE that a minibatch has, as its loss does the new ones."""
         ids = torch.cat([part["prompt_ids"], part["completion_ids"]], dim=1)
         real = torch.cat([part["prompt_mask"], part["completion_mask"]], dim=1)
         for name, model in ((OLD, self.model), (ROLLOUT, self.model), (REFERENCE, self.ref_model)):
@@ -72,6 +72,5 @@ class OldLogProbs(LeanSampling):
                     ids,
                     real,
                     part["completion_ids"].shape[1],
-                    compute_entropy=True,
                     compute_aux_loss=self.aux_loss_enabled,
                 )[0]

@@ -38,8 +38,8 @@ def test_it_learns(kind: str, base: Path, request: pytest.FixtureRequest, tmp_pa
     else:
         arguments = stage_runs.command(kind, asking(stage_runs.PRETRAIN))
     assert stage_runs.run(kind, arguments, tmp_path / "run") == 0, (tmp_path / "run/err.txt").read_text()
-    metrics = json.loads((tmp_path / f"run/results/{kind}/metrics.json").read_text())["metrics"]
-    assert metrics["steps"] == 4
+    provenance = json.loads((tmp_path / f"run/results/{kind}/provenance.json").read_text())
+    assert provenance["steps"] == 4
 
 
 def ratios_at_start(folder: Path, kind: str) -> list[float]:
@@ -64,9 +64,9 @@ def test_grpo_starts_at_ratio_one_and_is_resumed_exactly(base: Path, tmp_path: P
 
 @pytest.mark.slow
 def test_ppo_starts_at_ratio_one(base: Path, tmp_path: Path):
-    stage = test_ppo.stage(
-        asking(test_ppo.PPO, per_device_train_batch_size=16, logging_steps=1), base, tmp_path / "run"
-    )
+    config = test_ppo.PPO | {"problems": 96, "longest_prompt": 8}
+    asked = asking(config, per_device_train_batch_size=16, logging_steps=1)
+    stage = test_ppo.stage(asked, base, tmp_path / "run")
     assert stage_runs.run(*stage) == 0, (tmp_path / "run/err.txt").read_text()
     assert ratios_at_start(tmp_path / "run", "ppo") == [0.0]
 
