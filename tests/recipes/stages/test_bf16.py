@@ -32,14 +32,13 @@ def asking(config: dict[str, Any], **args: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["pretrain", "sft", "dpo", "reward_model"])
 def test_it_learns(kind: str, base: Path, request: pytest.FixtureRequest, tmp_path: Path):
     own = {"sft": test_sft, "dpo": test_dpo, "reward_model": test_reward_model}.get(kind)
+    config, inputs = (own.CONFIG, own.INPUTS) if own else (stage_runs.PRETRAIN, {})
     if own:
         shutil.copytree(request.getfixturevalue(f"{kind}_ready"), tmp_path / "run")
-        arguments = stage_runs.command(kind, asking(own.CONFIG), **own.INPUTS)
-    else:
-        arguments = stage_runs.command(kind, asking(stage_runs.PRETRAIN))
+    arguments = stage_runs.command(kind, asking(config), **inputs)
     assert stage_runs.run(kind, arguments, tmp_path / "run") == 0, (tmp_path / "run/err.txt").read_text()
     provenance = json.loads((tmp_path / f"run/results/{kind}/provenance.json").read_text())
-    assert provenance["steps"] == 4
+    assert provenance["steps"] == 4 * config.get("members", 1)
 
 
 def ratios_at_start(folder: Path, kind: str) -> list[float]:
