@@ -270,8 +270,8 @@ def sampled_as_trained(curve: list[curves.Row]) -> list[Check]:
             f"(limit {limit}): does it have the policy's weights, dtype and temperature, no top_p or top_k, "
             "and as a vLLM server --logprobs-mode processed_logprobs?"
         )
-        ok, severity = gap <= SAMPLER_GAP, "error" if stops else "warning"
-        checks.append(check("sampler_gap", ok, gap, limit, text, severity))
+        severity: Severity = "error" if stops else "warning"
+        checks.append(check("sampler_gap", gap <= SAMPLER_GAP, gap, limit, text, severity))
     return checks
 
 
