@@ -16,6 +16,7 @@ import test_sft
 from stage_runs import at_training_step, error_line
 from test_dpo import ready as dpo_ready  # noqa: F401
 from test_reward_model import ready as reward_model_ready  # noqa: F401
+from test_several_processes import both
 from test_sft import ready as sft_ready  # noqa: F401
 
 ASKED = {"bf16": True, "gradient_checkpointing": True, "max_steps": 4}
@@ -59,6 +60,15 @@ def test_grpo_starts_at_ratio_one_and_is_resumed_exactly(base: Path, tmp_path: P
     assert ratios_at_start(tmp_path / "whole", "grpo") == [0.0, 0.0, 0.0]
     metrics = json.loads((tmp_path / "whole/results/grpo/metrics.json").read_text())["metrics"]
     assert 1e-4 < metrics["last/sampler_gap"] < 0.05  # the lean sampler computes in float32
+
+
+@pytest.mark.slow
+def test_two_processes_start_at_ratio_one(base: Path, tmp_path: Path):
+    config = asking(GRPO, **ROLLOUTS | {"per_device_train_batch_size": 8, "max_steps": 4})
+    command = stage_runs.command("grpo", config, policy="results/pretrain/metrics.json")
+    shutil.copytree(base, tmp_path / "run")
+    assert both("grpo", command, tmp_path / "run") == [0, 0], (tmp_path / "run/err.txt").read_text()
+    assert ratios_at_start(tmp_path / "run", "grpo") == [0.0]
 
 
 @pytest.mark.slow
