@@ -43,10 +43,11 @@ def run(
     check({**config, "needs": dict.fromkeys(inputs)})
     caps = of_stage(config)
     first = {"max_completion_length": caps[0]} if "caps" in config else {}
-    defaults = rollouts.defaults()
+    defaults = rollouts.defaults(config["args"])
     if "replay" in config or "domains" in config:
         defaults["shuffle_dataset"] = False
     args = arguments(GRPOConfig, config["args"] | first, defaults, workdir, seed)
+    rollouts.check_cache(args)
     caps = caps or {0: args.max_completion_length}
     check_boundaries(caps, args.steps_per_generation * args.num_iterations, args.gradient_accumulation_steps)
     policy = load_policy(config, inputs, **take_model_options(args))

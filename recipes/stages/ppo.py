@@ -29,8 +29,8 @@ from recipes.trainers.ppo import PPO
 from recipes.trainers.ppo_config import PPOConfig
 
 FORMULA = (
-    "tokens of prompts and completions x (policy parameters x (2 generation + 2 old log-probabilities"
-    " + 6 an epoch) + 2 x reference parameters + critic parameters x (2 + 6 an epoch));"
+    "tokens of prompts and completions x (policy parameters x (2 generation + 2 old log-probabilities, or 4"
+    " in bf16, + 6 an epoch) + 2 x reference parameters + critic parameters x (2 + 6 an epoch));"
     " reward model and pretraining documents not counted"
 )
 MEASURED = ("accuracy", "gold")  # at weight 0 where not rewarded, so that all curves can be compared
@@ -46,7 +46,8 @@ def run(
 ) -> Outcome:
     """Train the policy and save it in `workdir`/final; times, ratios and completions beside `out`."""
     check({**config, "needs": dict.fromkeys(inputs)})
-    args = arguments(PPOConfig, config["args"], rollouts.defaults(), workdir, seed)
+    args = arguments(PPOConfig, config["args"], rollouts.defaults(config["args"]), workdir, seed)
+    rollouts.check_cache(args)
     options = take_model_options(args)
     policy = load_policy(config, inputs, **options)
     reference = load_reference(policy, inputs, **options)
@@ -88,7 +89,8 @@ def run(
         "parameters": policy.model.num_parameters(),
         "critic_parameters": sum(weight.numel() for weight in trainer.critic.parameters()),
     }
-    flops = sizes["parameters"] * (4 + 6 * args.num_iterations) + 2 * reference.num_parameters()
+    sampled = 4 if trainer.fine else 6  # else old log-probabilities are computed for the KL and for the loss
+    flops = sizes["parameters"] * (sampled + 6 * args.num_iterations) + 2 * reference.num_parameters()
     flops += sizes["critic_parameters"] * (2 + 6 * args.num_iterations)
     skipped = {"skipped/long": len(given) - len(dataset)}
     return Outcome(
