@@ -22,8 +22,8 @@ from recipes.errors import UserError, nearest
 from recipes.objectives.caps import Caps, start
 from recipes.rewards.answer_forms import copied
 from recipes.rewards.english import english
-from recipes.rewards.final_answer import final_answer, last_box
-from recipes.rewards.math_answers import Comparer
+from recipes.rewards.final_answer import final_answer, reference
+from recipes.rewards.math_answers import Comparer, Verdict
 from recipes.rewards.reasoning_style import reasoning_style
 from recipes.worlds.answers import formatted
 from recipes.worlds.protocol import Problem, World
@@ -147,33 +147,40 @@ def soft_overlong(caps: Caps, cache: int) -> Reward:
 
 
 def mathematics(equal: Comparer) -> Reward:
-    """Accuracy by `math_verifier`; logs how many comparisons did not finish: these count as wrong."""
-    verified = _scored("accuracy", math_verifier(equal))
+    """Accuracy by `math_verdict`; logs how many comparisons did not finish, and the share of completions
+    without a readable answer: these count as wrong."""
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
         before = equal.unfinished
-        values = verified(prompts, completions, completion_ids, **columns)
+        given = zip(columns["question"], columns["answer"], completions, strict=True)
+        verdicts = [math_verdict(equal, Problem(q, a, 0), text(c)) for q, a, c in given]
         if log := columns.get("log_metric"):
             log("rewards/accuracy/unfinished", float(equal.unfinished - before))
-        return values
+            log("rewards/accuracy/unreadable", verdicts.count("unreadable") / len(verdicts))
+        return [float(verdict == "right") for verdict in verdicts]
 
     reward.__name__ = "accuracy"
     return reward
 
 
-def math_verifier(equal: Comparer | None = None) -> Callable[[Problem, str], bool]:
-    r"""Verifies answers of Hub datasets: the completion's one final answer against the dataset's.
+def math_verdict(compare: Comparer, problem: Problem, completion: str) -> Verdict:
+    r"""The completion's one final answer against the data set's. Bounded in CPU time, never raises.
 
-    A reference solution stands for its last `\boxed{…}`. An expression copied from the question is no answer,
-    unless it is the dataset's to the letter. Bounded in CPU time, never raises.
+    A reference solution stands for its last `\boxed{…}`, or for what follows its last `####`. An expression
+    copied from the question is no answer, unless it is the data set's to the letter.
     """
+    given, gold = final_answer(completion), reference(problem.answer)
+    if given is None:
+        return "unreadable"
+    return "wrong" if copied(given, problem.question, gold) else compare.verdict(gold, given)
+
+
+def math_verifier(equal: Comparer | None = None) -> Callable[[Problem, str], bool]:
+    """Whether `math_verdict` of a problem and a completion is `right`."""
     compare = equal or Comparer()
 
     def verify(problem: Problem, completion: str) -> bool:
-        given, gold = final_answer(completion), last_box(problem.answer) or problem.answer
-        if given is None:
-            return False
-        return not copied(given, problem.question, gold) and compare(gold, given)
+        return math_verdict(compare, problem, completion) == "right"
 
     return verify
 

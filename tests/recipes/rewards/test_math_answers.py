@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from recipes.rewards.answer_forms import form
-from recipes.rewards.final_answer import final_answer, last_box
+from recipes.rewards.final_answer import final_answer, reference
 from recipes.rewards.math_answers import Comparer
 
 EQUAL = [
@@ -31,6 +31,16 @@ EQUAL = [
     ("18", "18 dollars"),
     ("18", r"\$18"),
     ("18", r"18\text{ dollars}"),
+    ("18", "18 duck eggs"),
+    ("18", "18 men"),
+    ("18", "18.00 dollars a day"),
+    ("18", "\\$18 per day"),
+    ("18", r"18\text{ dollars per day}"),
+    ("18", "She makes 18 dollars every day."),
+    ("18", "She makes 18 dollars, every day"),
+    ("-3", "The change is -3 degrees"),
+    (r"5\%", "It grew by 5 percent"),
+    ("5 cm", "The board is 5 cm long"),
     ("5 cm", "5"),
     ("5 cm", r"5\,\text{cm}"),
     ("5 cm", "5 centimeters"),
@@ -85,6 +95,17 @@ DIFFERENT = [
     ("8", "5 or 8"),
     ("8", "$5$ $8$"),
     ("8", "What is 5+3"),
+    ("8", "at least 8"),
+    ("8", "It is not 8"),
+    ("8", "8 or so"),
+    ("8", "8 dozen eggs"),
+    ("8", "8 eggs and 2 hens"),
+    ("8", "8 x"),
+    ("8", "8 kb + 1"),
+    ("8", "between 7 and 8"),
+    ("8", "It grew by 8 percent"),
+    ("5 cm", "The board is 5 m long"),
+    ("8", "one of 1 2 3 4 5 6 7 8"),
     ("2", "6/3 or 2"),
     (r"(2,\infty)", r"x\ge 2"),
     ("x>2", "x<2"),
@@ -135,6 +156,25 @@ def test_every_answer_is_equal_to_itself(equal, one, other):
         (r"\boxed{\boxed{8}}", "8"),
         (r"If x is not 0, then it is \boxed{8}", "8"),
         (r"\fbox{7} \boxed{\frac{1}{2}}.", r"\frac{1}{2}"),
+        (r"so $x = \boxed 34$, done", "34"),
+        (r"It is \boxed 34.", "34"),
+        (r"It is \boxed\frac12", r"\frac12"),
+        (r"Write \boxed around it: \boxed{8}", "8"),
+        (r"It is \fbox{8}.", "8"),
+        (r"\fbox{7} or \fbox{8}", None),
+        ("5+3=8\n#### 8", "8"),
+        ("so #### 1,000 dollars  \n", "1,000 dollars"),
+        ("#### Step 1\n5+3=8\n#### 8", "8"),
+        ("<think>5+3=8</think>\n#### 8", "8"),
+        ("<answer>#### 8</answer>", "8"),
+        ("<answer>$18 per day</answer>", r"\$18 per day"),
+        ("#### 7\n#### 8", None),
+        ("#### 8\nor perhaps not", None),
+        ("####", None),
+        ("#" * 100_000, None),
+        ("#### 8 " * 100_000, "8"),
+        ("#### 7 #### 8", None),
+        (r"\boxed 8 " * 100_000, None),
         (r"<think>\boxed{8}</think> It is 9.", None),
         (r"<think>\boxed{8}</think><answer>9</answer>", "9"),
         (r"<think>\boxed{8}", None),
@@ -162,11 +202,35 @@ def test_the_one_final_answer(completion, answer):
 
 
 @pytest.mark.parametrize(
-    ("solution", "box"),
-    [(r"so \boxed{7}, then \boxed{8}", "8"), (r"\boxed {8}", "8"), ("8", None), (r"\boxed{8", None)],
+    ("column", "answer"),
+    [
+        (r"so \boxed{7}, then \boxed{8}", "8"),
+        (r"\boxed {8}", "8"),
+        (r"so $x=\boxed 8$.", "8"),
+        (r"so \fbox{8}.", "8"),
+        ("She has 3 + 5 = <<3+5=8>>8 eggs.\n#### 8", "8"),
+        ("8", "8"),
+        (r"\boxed{8", r"\boxed{8"),
+    ],
 )
-def test_the_last_box_of_a_solution(solution, box):
-    assert last_box(solution) == box
+def test_the_answer_of_a_reference_solution(column, answer):
+    assert reference(column) == answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ("8", "right"),
+        ("8 eggs", "right"),
+        ("9", "wrong"),
+        ("I do not know", "wrong"),
+        ("", "unreadable"),
+        (r"\frac{", "unreadable"),
+        ("9" * 501, "unreadable"),
+    ],
+)
+def test_what_cannot_be_read_is_told_from_what_is_wrong(equal, answer, verdict):
+    assert equal.verdict("8", answer) == verdict
 
 
 def test_a_comparison_without_end_is_cut_and_the_next_one_works(caplog):
