@@ -18,11 +18,11 @@ from lm_eval.api.task import Task
 from lm_eval.tasks import TaskManager
 
 from recipes.errors import UserError
-from recipes.rewards.final_answer import last_box
 from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import EvalTask
 from recipes.worlds import of_task
 from recipes.worlds.answers import answer, formatted
+from recipes.worlds.final_answer import last_box
 
 TASKS = Path(__file__).parent / "tasks"
 FEWSHOT_SEED = 1234  # lm-eval's default

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from recipes.rewards.answer_forms import Form, Group, Value, Word, form, letters
-from recipes.rewards.final_answer import LONGEST
+from recipes.worlds.final_answer import LONGEST
 
 MEMORY = 4 << 30  # bytes of address space of the child
 # of an answer; unreadable: neither right nor known to be wrong, because nothing could be made of it

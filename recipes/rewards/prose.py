@@ -18,9 +18,9 @@ AFTER = re.compile(r"\s?(?:%|\s?(?:square |sq |cubic |cu )?[A-Za-z]+)")
 # words that change a number, deny it or leave it open
 CHANGES = """
 zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy
-eighty ninety hundred hundreds thousand thousands million millions billion billions trillion dozen dozens pair pairs
-couple half halves third thirds quarter quarters fourth fourths fifth fifths sixth sixths eighth eighths tenth
-tenths hundredth hundredths double doubled twice triple tripled thrice
+eighty ninety hundred hundreds thousand thousands million millions billion billions trillion dozen dozens
+pair pairs couple half halves third thirds quarter quarters fourth fourths fifth fifths sixth sixths
+eighth eighths tenth tenths hundredth hundredths double doubled twice triple tripled thrice
 plus minus over divided multiplied added subtracted squared cubed root power factorial mod modulo base
 negative infinity pi sin cos tan log ln exp sqrt
 or nor not no never neither cannot wrong incorrect false instead rather unless if maybe perhaps unsure

@@ -27,6 +27,8 @@ from transformers import AutoConfig
 from trl import SFTConfig
 
 from recipes.data import demonstrations
+from recipes.data.decontamination import contaminated
+from recipes.data.prompts import asked, left_out
 from recipes.data.token_ids import reply_ids
 from recipes.errors import UserError
 from recipes.models.language_model import Source, folder_of
@@ -48,6 +50,7 @@ def run(
     """Train the policy and save it in `workdir`/final."""
     sources = demonstrations.sources(config, inputs.get("data"), seed)
     given = [row for of_source in sources.values() for row in of_source]
+    given, found = _clean(given, config.get("decontaminate"))
     rows, skipped = demonstrations.usable(given)
     if not rows:
         why = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
@@ -70,6 +73,7 @@ def run(
             health.enough(len(rows), batch_size(args), "demonstrations"),
             health.uncut(longest, args.max_length, "demonstration"),
             *none_skipped(len(given), skipped),
+            *found,
         ]
     )
     trainer = SFT(
@@ -101,6 +105,17 @@ def run(
         curve=curve,
         clean=partial(clean, workdir),
     )
+
+
+def _clean(
+    rows: list[demonstrations.Demonstration], evaluated: Mapping[str, Any] | None
+) -> tuple[list[demonstrations.Demonstration], list[health.Check]]:
+    """The rows whose question stands in no evaluation's data set, name -> task; and a check that counts."""
+    if not evaluated:
+        return rows, []
+    bad = {*contaminated([row.get("question", row["prompt"]) for row in rows], asked(evaluated))}
+    kept = [row for i, row in enumerate(rows) if i not in bad]
+    return kept, [left_out(len(bad), len(rows), evaluated)]
 
 
 def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from recipes.rewards.answer_forms import form
-from recipes.rewards.final_answer import final_answer, reference
 from recipes.rewards.math_answers import Comparer
+from recipes.worlds.final_answer import final_answer, reference
 
 EQUAL = [
     ("8", "8"),
