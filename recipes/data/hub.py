@@ -101,6 +101,8 @@ def _of_file(task: Mapping[str, Any]) -> Any:
     try:
         if task.get("sha256") not in (None, digest(path)):
             raise UserError(f"task.file: {path} has changed since this job was planned; start it again")
+        if not path.stat().st_size:
+            raise UserError(f"task.file: {path} is empty")
         return load_dataset(FORMATS[path.suffix], data_files=str(path), split="train")
     except (OSError, ValueError, DatasetGenerationError) as error:
         raise UserError(f"task.file: cannot read {path}: {_line(error)}") from error

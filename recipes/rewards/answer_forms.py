@@ -38,6 +38,7 @@ CHARACTERS = {
     **{"\u221e": "\\infty ", "\u00b0": "^\\circ", "\u2205": "\\emptyset", "\u222a": "\\cup "},
 }
 STRINGS = {"^{\\circ}": "^\\circ", "\\degree": "^\\circ", "\\%": "%", "{,}": "", "\\lt ": "<", "\\gt ": ">"}
+STRINGS |= {"{bmatrix}": "{pmatrix}"}
 DISPLAY = re.compile(r"(?:\$\$?|\\\(|\\\[)(.*?)(?:\$\$?|\\\)|\\\])", re.DOTALL)
 TEXT = re.compile(r"\\(?:text|mbox|mathrm|textrm|textbf|mathbf)\s*\{([^{}]*)\}")
 THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
@@ -86,7 +87,9 @@ ONLY_ITSELF = re.compile(
 LABEL = 4  # words: so many name a quantity (`18 duck eggs left`), more are a sentence
 VARIABLE = r"(?:[A-Za-z]|\\[a-z]+)(?:_\{?\w+\}?)?(?:\([a-z]\))?"
 RELATION = re.compile(r"\\le(?![a-z])|\\ge(?![a-z])|<|>")
-PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}|(?<![\\A-Za-z])[A-Za-z]+\s+[A-Za-z]{2,}")
+PROSE = re.compile(
+    r"^(?:[Yy]es|YES|[Nn]o|NO)$|(?<![\\A-Za-z{])[A-Za-z]{4,}|(?<![\\A-Za-z])[A-Za-z]+\s+[A-Za-z]{2,}"
+)
 
 
 class Value(NamedTuple):
@@ -151,6 +154,8 @@ def _shown(text: str) -> str:
 
 def _form(text: str) -> Form:
     text = text.strip()
+    while text.startswith("{") and text.endswith("}") and _closes(text):
+        text = text[1:-1].strip()
     if (parts := _split(text, r"\\cup(?![a-z])")) and len(parts) > 1:
         return Group("union", tuple(map(_form, parts)))
     if text.startswith("\\{") and text.endswith("\\}") and _closes(text[1:-2] + "}"):

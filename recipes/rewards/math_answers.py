@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, Literal
 
 from recipes.rewards.answer_forms import Form, Group, Value, Word, form, letters
@@ -25,7 +26,7 @@ MEMORY = 4 << 30  # bytes of address space of the child
 Verdict = Literal["right", "wrong", "unreadable"]
 MANY = 12  # parts of a list or set, beyond which their order counts
 
-NUMERAL = re.compile(r"-?[\d./]+")
+NUMERAL = re.compile(r"-?(?:\d+/0*[1-9]\d*|\d+(?:\.\d*)?|\.\d+)", re.ASCII)  # compared here, exactly
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +95,8 @@ class Comparer:
         return True
 
     def _same_value(self, one: str, other: str) -> bool:
+        if NUMERAL.fullmatch(one) and NUMERAL.fullmatch(other):
+            return Fraction(one) == Fraction(other)
         return one == other or (letters(one) == letters(other) and self._ask(one, other))
 
     def _ask(self, one: str, other: str) -> bool:

@@ -146,7 +146,7 @@ def test_files_of_ones_own(tmp_path):
         ([{"q": "1", "a": "2"}], {"question": "{q} {b}"}, r"task\.question: no column 'b' in .*mine\.jsonl"),
         ([{"q": "1", "a": None}], {"question": "q", "answer": "a"}, r"task\.answer: row 0 of .* has none"),
         ([{"q": "", "a": "2"}], {"question": "q"}, r"task\.question: row 0 of .* has none"),
-        ([], {"question": "q"}, r"task\.file: .*mine\.jsonl"),
+        ([], {"question": "q"}, r"task\.file: .*mine\.jsonl is empty"),
         (
             [{"nums": [1, 1], "target": 7}],
             OF_COUNTDOWN,
