@@ -172,7 +172,7 @@ def variants() -> list[Variant]:
         found += _labelled("math", group, answers, BOXED)
     found += _labelled("math", "where the answer stands", LABELLED["whole"], "{}")
     found += _labelled("countdown", "expressions", LABELLED["countdown"], TAGGED)
-    given = [form.format(text) for text in HOSTILE for form in (TAGGED, BOXED)]
+    given = [(TAGGED, BOXED)[i % 2].format(text) for i, text in enumerate(HOSTILE)]
     given += [text * (1_000_000 // len(text)) for text in FLOODS]
     found += [Variant("math", "hostile", Problem("q", "18", 0), text, False) for text in given]
     made = Problem("q", "8/(3-8/3)", 0)
