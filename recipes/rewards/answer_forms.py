@@ -41,6 +41,7 @@ STRINGS = {"^{\\circ}": "^\\circ", "\\degree": "^\\circ", "\\%": "%", "{,}": "",
 STRINGS |= {"{bmatrix}": "{pmatrix}"}
 DISPLAY = re.compile(r"(?:\$\$?|\\\(|\\\[)(.*?)(?:\$\$?|\\\)|\\\])", re.DOTALL)
 TEXT = re.compile(r"\\(?:text|mbox|mathrm|textrm|textbf|mathbf)\s*\{([^{}]*)\}")
+MIXED = re.compile(r"(?<![\w.,/])(\d+)\s+(\d+)/(\d+)(?![\w.,/])")  # `2 1/2`
 THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
 SCIENTIFIC = re.compile(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?![\w.])")
 # each line: a unit, in all its spellings
@@ -82,7 +83,8 @@ WITH_UNIT = re.compile(
     re.DOTALL,
 )
 ONLY_ITSELF = re.compile(
-    r":|\\[pb]?mod|'|\\prime|\\ldots|\\dots|\\cdots|\d_\w|\\overline|\\bar|\\to|\\Rightarrow|\\implies|\\or|\\text"
+    r"\d \d|:|\\[pb]?mod|'|\\prime|\\ldots|\\dots|\\cdots|\d_\w|\\overline|\\bar|\\to|\\Rightarrow|\\implies"
+    r"|\\or|\\text"
 )
 LABEL = 4  # words: so many name a quantity (`18 duck eggs left`), more are a sentence
 VARIABLE = r"(?:[A-Za-z]|\\[a-z]+)(?:_\{?\w+\}?)?(?:\([a-z]\))?"
@@ -133,7 +135,9 @@ def _normal(answer: str) -> str:
     text = re.sub(r"\\([A-Za-z]+)", lambda match: "\\" + COMMANDS.get(match[1], match[1]), text)
     for old, new in (CHARACTERS | STRINGS).items():
         text = text.replace(old, new)
-    text = re.sub(r"(?<=\d)(?:\\[,!;: ]|~)(?=\d{3})", "", text)
+    text = re.sub(r"(?<=\d)(?:\\[,!;: ]|~)(?=\d{3})", "", text.replace(",\\!", ","))
+    text = re.sub(r"(?<=\d)\s+(?=\\frac|\d{3}(?!\d))", "", text)
+    text = MIXED.sub(r"\1\\frac{\2}{\3}", text)
     text = TEXT.sub(lambda match: f"\x00{match[1]}\x00", text)
     text = DROPPED.sub(" ", text)
     text = THOUSANDS.sub(lambda match: match[1] + match[2].replace(",", ""), text)
