@@ -30,6 +30,7 @@ LONGEST = 500  # characters of an answer; a longer one is none
 BOX = re.compile(r"\\boxed(?![A-Za-z])\s{0,3}(?:(\{)|(?=[-+]?(?:\.?\d|\\[A-Za-z])|[A-Za-z](?![A-Za-z])))")
 FRAME = re.compile(r"\\fbox\s{0,3}(\{)")
 AFTER_BARE = re.compile(r"[$\n]|\\[)\]]")  # what ends a box without braces
+BLANK = re.compile(r"(?:\\[hv]?phantom\{[^{}]*\}|\\[,;:! ]|[\s?_])*")
 MARK = "####"
 DOLLARS = re.compile(r"(?<!\\)\$(?=\d)")
 NUMBER = re.compile(r"\\?\$?-?[\d.,]+%?")
@@ -122,7 +123,11 @@ def last_box(text: str) -> str | None:
 
 
 def _box(text: str, contents: list[str] | None) -> str | None:
-    """What is in the one box of `text`, or in several alike, unless its own clause denies it."""
+    """What is in the one box of `text`, or in several alike, unless its own clause denies it.
+
+    A blank box, which a question asks to be filled, is none.
+    """
+    contents = [content for content in contents or [] if not BLANK.fullmatch(content)]
     if not contents or len(set(contents)) > 1:
         return None
     before = text[: [*_kind(text).finditer(text)][-1].start()][-CLAUSE_LENGTH:] if len(contents) == 1 else ""

@@ -33,7 +33,7 @@ COMMAND = "python tests/conformance/verifier_audit.py"
 BY_HAND = "written by hand"
 VERDICTS = {"right": "accepted", "wrong": "refused", "unreadable": "unreadable"}
 COUNTS = [f"{label}: {verdict}" for label in ("right", "wrong") for verdict in VERDICTS.values()]
-COLUMNS = ["verifier", "answers", "source", *COUNTS]
+COLUMNS = ["verifier", "answers", "source", *COUNTS, "note"]
 
 Labelled = tuple[Problem, str, bool]
 
@@ -46,6 +46,7 @@ class Source(NamedTuple):
     commit: str
     path: str
     read: Callable[[list[dict]], Iterator[Labelled]]
+    note: str = ""  # what the counts hold that need a word
 
 
 def gold_answers(question: str, column: str) -> Callable[[list[dict]], Iterator[Labelled]]:
@@ -85,16 +86,19 @@ def graded_solutions(rows: list[dict]) -> Iterator[Labelled]:
 QWEN = ("QwenLM/Qwen2.5-Math", "a45202bd16f1ec06f433442dc1152d0074773465")
 OPENAI = ("openai/grade-school-math", "3101c7d5072418e28b9008a6636bde82a006892c")
 DATA = "evaluation/data"
+EVALUATED = [  # of QWEN: name, folder, columns of question and answer, note
+    ("AIME 2024", "aime24", "problem", "answer", ""),
+    ("AMC 2023", "amc23", "problem", "answer", ""),
+    ("Minerva math", "minerva_math", "problem", "solution", ""),
+    ("OlympiadBench", "olympiadbench", "question", "final_answer", ""),
+    ("Gaokao 2023 en", "gaokao2023en", "question", "answer", "Two items have no answer."),
+]
 SOURCES = [
     Source("GSM8K test", *OPENAI, "grade_school_math/data/test.jsonl", gold_answers("question", "answer")),
-    Source("AIME 2024", *QWEN, f"{DATA}/aime24/test.jsonl", gold_answers("problem", "answer")),
-    Source("AMC 2023", *QWEN, f"{DATA}/amc23/test.jsonl", gold_answers("problem", "answer")),
-    Source("Minerva math", *QWEN, f"{DATA}/minerva_math/test.jsonl", gold_answers("problem", "solution")),
-    Source(
-        "OlympiadBench", *QWEN, f"{DATA}/olympiadbench/test.jsonl", gold_answers("question", "final_answer")
+    *(
+        Source(name, *QWEN, f"{DATA}/{folder}/test.jsonl", gold_answers(question, answer), note)
+        for name, folder, question, answer, note in EVALUATED
     ),
-    Source("Gaokao 2023 en", *QWEN, f"{DATA}/gaokao2023en/test.jsonl", gold_answers("question", "answer")),
-    Source("college_math", *QWEN, f"{DATA}/college_math/test.jsonl", gold_answers("question", "answer")),
     Source(
         "GSM8K solutions of four models, labelled",
         *OPENAI,
@@ -106,6 +110,8 @@ SOURCES = [
         *QWEN,
         f"{DATA}/eval_rm_maj_example/math_cot_100.jsonl",
         graded_solutions,
+        "Where the labels differ: that code takes 25 for 25%, and the last of several different boxes; it misses "
+        "4:30 p.m. in half a text, and 10000 for 10{,}000.",
     ),
 ]
 
@@ -124,7 +130,7 @@ def of_source(source: Source, clones: Path) -> dict[str, str]:
     shown = ["git", "-C", str(folder), "show", f"{source.commit}:{source.path}"]
     text = subprocess.run(shown, capture_output=True, text=True, check=True).stdout
     rows = [json.loads(line) for line in text.splitlines()]
-    return row("math", source.answers, _where(source), source.read(rows))
+    return row("math", source.answers, _where(source), source.read(rows)) | {"note": source.note}
 
 
 def _where(source: Source) -> str:
@@ -137,9 +143,19 @@ def row(verifier: str, answers: str, source: str, labelled: Iterable[Labelled]) 
     judged = [(right, VERDICTS[judge(problem, text)]) for problem, text, right in labelled]
     counts = Counter(f"{'right' if right else 'wrong'}: {verdict}" for right, verdict in judged)
     numbers = {name: str(counts[name]) for name in COUNTS}
-    return {"verifier": verifier, "answers": answers, "source": source, **numbers}
+    return {
+        "verifier": verifier,
+        "answers": answers,
+        "source": source,
+        **numbers,
+        "note": NOTES.get(answers, ""),
+    }
 
 
+NOTES = {
+    "where the answer stands": "Unreadable: without box, tag or mark, with several different ones, or denied.",
+    "hostile": "Unreadable: longer than an answer, no expression, or not compared within its CPU time.",
+}
 COMPARER = Comparer()
 
 

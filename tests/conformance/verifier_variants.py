@@ -98,7 +98,7 @@ HOSTILE: list[str] = [
         "__import__('os').abort()",
         "exec('18')",
         "().__class__",
-        "lambda: 18",
+        "lambda: 17",
         "18; import os",
         "${7*7}",
         "{{7*7}}",

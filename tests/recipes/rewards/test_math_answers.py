@@ -177,6 +177,8 @@ def test_every_answer_is_equal_to_itself(equal, one, other):
         (r"It is \boxed\frac12", r"\frac12"),
         (r"Write \boxed around it: \boxed{8}", "8"),
         (r"It is \fbox{8}.", "8"),
+        (r"Fill $x = \boxed{\phantom{2}}$: it is \boxed{8}.", "8"),
+        (r"\boxed{} and \boxed{?}", None),
         (r"\fbox{7} or \fbox{8}", None),
         ("5+3=8\n#### 8", "8"),
         ("so #### 1,000 dollars  \n", "1,000 dollars"),
