@@ -110,8 +110,8 @@ SOURCES = [
         *QWEN,
         f"{DATA}/eval_rm_maj_example/math_cot_100.jsonl",
         graded_solutions,
-        "Where the labels differ: that code takes 25 for 25%, and the last of several different boxes; it misses "
-        "4:30 p.m. in half a text, and 10000 for 10{,}000.",
+        "Where the labels differ: that code takes 25 for 25% and the last of several different boxes, and it "
+        "misses 4:30 p.m. in half a text and 10000 for 10{,}000.",
     ),
 ]
 
@@ -153,7 +153,7 @@ def row(verifier: str, answers: str, source: str, labelled: Iterable[Labelled]) 
 
 
 NOTES = {
-    "where the answer stands": "Unreadable: without box, tag or mark, with several different ones, or denied.",
+    "where the answer stands": "Unreadable: without box, tag or mark, with several that differ, or denied.",
     "hostile": "Unreadable: longer than an answer, no expression, or not compared within its CPU time.",
 }
 COMPARER = Comparer()
