@@ -21,13 +21,13 @@ def problems(task: Mapping[str, Any], most: int | None = None) -> list[tuple[str
 
     For verifier math the answer is the final one of the column's text; for countdown an expression that makes
     the row's target of its numbers. It is "" where the task names no column of answers, because nothing
-    verifies them. Raises UserError as `load`, where a question or answer is missing, and where no expression
-    makes a target.
+    verifies them, and where the row has none. Raises UserError as `load`, and where no expression makes a
+    target.
     """
     named = [key for key in ("question", "answer", "numbers", "target") if key in task]
     data = load(task, named)
     rows = data.select(range(min(most, len(data)))) if most else data
-    return [(_text(task, "question", row, i), _answer(task, row, i), 0) for i, row in enumerate(rows)]
+    return [(columns.text(row, task["question"]), _answer(task, row, i), 0) for i, row in enumerate(rows)]
 
 
 def questions(task: Mapping[str, Any]) -> list[str]:
@@ -35,20 +35,15 @@ def questions(task: Mapping[str, Any]) -> list[str]:
     return [columns.text(row, task["question"]) for row in load(task, ["question"])]
 
 
-def _text(task: Mapping[str, Any], key: str, row: Mapping[str, Any], number: int) -> str:
-    text = columns.text(row, task[key])
-    if not text.strip():
-        raise UserError(f"task.{key}: row {number} of {name(task)} has none")
-    return text
-
-
 def _answer(task: Mapping[str, Any], row: Mapping[str, Any], number: int) -> str:
     if task.get("verifier") == "countdown":
         numbers, target = row[task["numbers"]], row[task["target"]]
+        if not isinstance(numbers, list) or not all(isinstance(one, int) for one in [*numbers, target]):
+            raise UserError(f"task.numbers: row {number} of {name(task)}: expected whole numbers in a list")
         if work := reach(numbers, target):
             return work.expression
         raise UserError(f"task.target: row {number} of {name(task)}: nothing makes {target} of {numbers}")
-    text = _text(task, "answer", row, number) if "answer" in task else ""
+    text = columns.text(row, task["answer"]) if "answer" in task else ""
     return reference(text) if task.get("verifier") == "math" else text
 
 

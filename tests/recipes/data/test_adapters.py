@@ -110,6 +110,11 @@ def test_demonstrations_of_conversations(tmp_path):
     assert skipped == {"multi-turn": 1}
 
 
+def test_what_a_row_lacks_is_no_text(tmp_path):
+    task = of_file([{"q": "1", "a": None}, {"q": "2", "a": 2}], tmp_path, question="q", answer="a")
+    assert hub.problems(task) == [("1", "", 0), ("2", "2", 0)]
+
+
 def test_questions_of_prm800k(tmp_path):
     keys = {"question": "question.problem", "answer": "question.ground_truth_answer"}
     task = of_file([PRM800K], tmp_path, **keys)
@@ -144,8 +149,11 @@ def test_files_of_ones_own(tmp_path):
     [
         ([{"q": "1", "a": "2"}], {"question": "p"}, r"task\.question: no column 'p' in .*mine\.jsonl"),
         ([{"q": "1", "a": "2"}], {"question": "{q} {b}"}, r"task\.question: no column 'b' in .*mine\.jsonl"),
-        ([{"q": "1", "a": None}], {"question": "q", "answer": "a"}, r"task\.answer: row 0 of .* has none"),
-        ([{"q": "", "a": "2"}], {"question": "q"}, r"task\.question: row 0 of .* has none"),
+        (
+            [{"nums": "1, 1", "target": 2}],
+            OF_COUNTDOWN,
+            r"task\.numbers: row 0 of .*: expected whole numbers",
+        ),
         ([], {"question": "q"}, r"task\.file: .*mine\.jsonl is empty"),
         (
             [{"nums": [1, 1], "target": 7}],
