@@ -21,7 +21,7 @@ from recipes.spec.eval_tasks import EvalTask
 from recipes.spec.lm_eval_tasks import OWN
 from recipes.worlds import of_task
 from recipes.worlds.answers import answer, formatted
-from recipes.worlds.boxes import last_box
+from recipes.worlds.final_answer import last_box
 
 NO_ANSWER = ("[invalid]", "[none]")  # what lm-eval's filters return when they find nothing
 

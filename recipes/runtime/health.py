@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from recipes.errors import UserError
 from recipes.runtime import curves, sentinel
-from recipes.worlds.boxes import last_box
+from recipes.worlds.final_answer import reference
 
 Reward = Callable[..., Sequence[float | None]]
 Severity = Literal["error", "warning"]
@@ -167,10 +167,10 @@ def before_sampling(
 def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> Check:
     """The accuracy reward of a completion that states the gold answer is 1.
 
-    Of a reference solution that is its last box, which stands for it: it may have several.
+    Of a reference solution that is its last box or mark, which stands for it: it may have several.
     """
     rows = rows[:CHECKED]
-    stated = [last_box(row["answer"]) or row["answer"] for row in rows]
+    stated = [reference(row["answer"]) for row in rows]
     completions = [f"<think>{answer}</think><answer>{answer}</answer>" for answer in stated]
     scores = score(reward, rows, completions)
     wrong = next((i for i, value in enumerate(scores) if value != 1.0), None)

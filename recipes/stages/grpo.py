@@ -85,7 +85,7 @@ def run(
     passes = 2 + 6 * args.num_iterations + 2 * (args.beta != 0)
     passes += 2 * (args.gradient_accumulation_steps % (args.steps_per_generation * args.num_iterations) != 0)
     return Outcome(
-        metrics={**scalars, "parameters": parameters},
+        metrics={**scalars, "parameters": parameters, **grpo_tasks.skipped(tasks)},
         health=checks + health.training(curve, scalars),
         fit=done,
         flops_a_token=passes * parameters,

@@ -57,7 +57,9 @@ def run(
     weights = _weighted(config, world)
     names = [name for name in weights if name != REWARD_MODEL]
     cap, cache = args.max_completion_length, config.get("soft_overlong_cache")
-    functions = dict(zip(names, rules.build(names, world, seed, caps={0: cap}, cache=cache), strict=True))
+    verifies = config["task"].get("verifier", "math")
+    built = rules.build(names, world, seed, caps={0: cap}, cache=cache, verifies=verifies)
+    functions = dict(zip(names, built, strict=True))
     if scorer:
         scorer.to(args.device)
         scored = learned.as_reward(scorer, policy.tokenizer, config.get("ensemble", "mean"))

@@ -29,7 +29,9 @@ from transformers import AutoConfig
 from trl import SFTConfig
 
 from recipes.data import demonstrations
+from recipes.data.decontamination import contaminated
 from recipes.data.demonstrations import Demonstration
+from recipes.data.prompts import asked, left_out
 from recipes.data.token_ids import reply_ids
 from recipes.errors import UserError
 from recipes.models.language_model import Source, folder_of
@@ -51,6 +53,7 @@ def run(
 ) -> Outcome:
     """Train the policy and save it in `workdir`/final."""
     sources = demonstrations.sources(config, inputs.get("data"), seed)
+    sources, found = _clean(sources, config.get("decontaminate"))
     given, skipped = sum(map(len, sources.values())), Counter[str]()
     for name, of_source in sources.items():
         sources[name], faults = demonstrations.usable(of_source)
@@ -77,6 +80,7 @@ def run(
             health.context(longest, 0, positions(model)),
             health.enough(len(learnt), batch_size(args), "demonstrations"),
             *none_skipped(given, skipped, args.max_length),
+            *found,
         ]
     )
     trainer = SFT(
@@ -105,6 +109,21 @@ def run(
         curve=curve,
         clean=partial(clean, workdir),
     )
+
+
+def _clean(
+    sources: dict[str, list[Demonstration]], evaluated: Mapping[str, Any] | None
+) -> tuple[dict[str, list[Demonstration]], list[health.Check]]:
+    """The rows whose question stands in no evaluation's data set, name -> task; and a check that counts."""
+    if not evaluated:
+        return sources, []
+    questions = asked(evaluated)
+    kept = {}
+    for name, rows in sources.items():
+        bad = {*contaminated([row.get("question", row["prompt"]) for row in rows], questions)}
+        kept[name] = [row for i, row in enumerate(rows) if i not in bad]
+    given, left = (sum(map(len, of_source.values())) for of_source in (sources, kept))
+    return kept, [left_out(given - left, given, evaluated)]
 
 
 def documents(

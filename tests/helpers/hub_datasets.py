@@ -300,11 +300,11 @@ def features(columns: Any) -> Any:
     return Features({name: features(one) for name, one in columns.items()})
 
 
-def write(name: str, folder: Path) -> Path:
-    """Write the dataset of that name under `folder`; the path to load it from."""
+def write(name: str, folder: Path, shape: Shape | None = None) -> Path:
+    """Write the dataset of that name, or of this shape, under `folder`; the path to load it from."""
     from datasets import Dataset
 
-    shape, place = DATASETS[name], folder / name.replace("/", "--")
+    shape, place = shape or DATASETS[name], folder / name.replace("/", "--")
     data = Dataset.from_list(list(shape.rows), features=features(shape.columns))
     for split in shape.splits:
         for file in shape.files.get(split, [f"data/{split}-00000-of-00001.parquet"]):

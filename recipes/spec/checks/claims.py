@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from recipes.errors import UserError, known
+from recipes.spec.data_sets import is_data_set
 from recipes.spec.frontiers import name_of
 from recipes.spec.graph import Graph, Node
 from recipes.spec.metric_names import (
@@ -112,7 +113,7 @@ def _check_frontier(recipe: Recipe, scale: str, path: str, frontier: str, metric
 def _verified(task: Mapping) -> bool:
     """Whether a task can tell right from wrong."""
     problems = task.get("task", {})
-    return "hub" not in problems or "verifier" in problems
+    return not is_data_set(problems) or "verifier" in problems
 
 
 def _check_evaluated(path: str, metric: str, tasks: Mapping[str, Mapping], where: str) -> None:

@@ -24,6 +24,7 @@ from recipes.spec.checks import (
     sft,
     stage_ladder,
 )
+from recipes.spec.checks.data_sets import check_decontaminate
 from recipes.spec.checks.evals import check_evals
 from recipes.spec.checks.needs import check_cycle, check_needs
 from recipes.spec.checks.tasks import check_tasks, under
@@ -72,6 +73,7 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str) -> None:
         _check_stage(stages[node.name], path, where)
         with under(path, where):
             label.check_samples(graph, node)
+        check_decontaminate(stages[node.name], recipe.overlaid(scale, arm, "evals"), path, where)
     check_evals(graph, recipe, scale, arm, where)
     for node in nodes:
         check_cycle(graph, node, [])

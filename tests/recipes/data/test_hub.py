@@ -203,4 +203,4 @@ def test_demonstrations_of_the_hub(hub, name, split, columns, completion):
     rows = demonstrations.of_task({"task": task, "template": "<{question}>"}, 0)
     assert len(rows) == 3
     first = hub_datasets.DATASETS[name].rows[0]["prompt"]
-    assert rows[0] == {"prompt": f"<{first}>", "completion": completion}
+    assert rows[0] == {"prompt": f"<{first}>", "completion": completion, "question": first}
