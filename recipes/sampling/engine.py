@@ -1,6 +1,5 @@
 """A model to sample from, behind lm-eval's interface: by `transformers`, vLLM, or the lean sampler."""
 
-from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -25,10 +24,6 @@ def load(source: language_model.Source, config: dict[str, Any], report: Report) 
     if backend not in BACKENDS:
         raise UserError(f'evals.backend: no backend "{backend}"{nearest(backend, [*BACKENDS])}')
     if backend == "vllm":
-        if find_spec("vllm") is None:
-            raise UserError(
-                "evals.backend: vllm is not installed; `pip install -e .[vllm]` or use backend: hf"
-            )
         # imported here, because vLLM is an extra that need not be installed
         from recipes.sampling.vllm import VLLMSampler
 

@@ -24,6 +24,7 @@ from recipes.runtime.environment import (
     roles,
     stop_in_one_line,
 )
+from recipes.runtime.extras import require_vllm
 from recipes.runtime.files import NO_ROOM
 from recipes.runtime.lock import only_one
 from recipes.runtime.progress import Progress
@@ -112,6 +113,7 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
     ) as lock:
         if _already_done(options.out, record):
             return progress.say(f"nothing to do: {options.out} is there and valid")
+        require_vllm(options.config)
         progress.say("loading")
         with gpus.reserved(options.gpus, progress.say) as held:
             if options.kind in gpus.SPREAD and (options.gpus or 0) > 1:
