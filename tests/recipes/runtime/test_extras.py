@@ -34,8 +34,10 @@ def test_a_stage_and_an_evaluation_say_it_before_they_load_anything(tmp_path, ch
         ),
         (
             "evals.evaluate",
-            [*("--config", json.dumps(config), "--model", str(checkpoint), "--name", "r/cpu/a/seed0/after")]
-            + [*("--out", "after.json", "--samples", "after.samples.jsonl")],
+            [
+                *("--config", json.dumps(config), "--model", str(checkpoint)),
+                *("--name", "r/cpu/a/seed0/after", "--out", "after.json", "--samples", "after.jsonl"),
+            ],
             "evals.backend: vllm",
         ),
     ):
