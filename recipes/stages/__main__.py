@@ -69,6 +69,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True, help="metrics.json, written last")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--gpus", type=int, help="how many GPUs to use; default: all that torch sees")
+    parser.add_argument("--vllm-gpus", type=int, default=0, help="how many of them a vLLM server gets")
     options = parser.parse_args(arguments)
     try:
         options.config = json.loads(options.config)
@@ -116,8 +117,11 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
         require_vllm(options.config)
         progress.say("loading")
         with gpus.reserved(options.gpus, progress.say) as held:
-            if options.kind in gpus.SPREAD and (options.gpus or 0) > 1:
-                gpus.launch(options.gpus, options.given, [lock, *held])
+            if options.vllm_gpus:
+                gpus.set_apart(options.vllm_gpus)
+            training = (options.gpus or 0) - options.vllm_gpus
+            if options.kind in gpus.SPREAD and training > 1:
+                gpus.launch(training, options.given, [lock, *held])
             _perform(options, record, progress)
 
 

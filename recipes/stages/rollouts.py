@@ -18,7 +18,8 @@ def defaults() -> dict[str, Any]:
     """Arguments of GRPO and PPO where a recipe does not say."""
     # on a CPU a static cache is a tenth faster than one that grows by copying
     cache = {} if torch.cuda.is_available() else {"cache_implementation": "static"}
-    return {"save_steps": 20, **cache}
+    # a large model loads for minutes; a vLLM server that fails is noticed at once
+    return {"save_steps": 20, "vllm_server_timeout": 1200.0, **cache}
 
 
 def checks(
