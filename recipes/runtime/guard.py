@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 LOOK = 0.2  # seconds between two looks at both processes
@@ -18,12 +19,12 @@ GRACE = 10.0  # seconds that the command has to end by itself
 
 def main(arguments: list[str]) -> int:
     """`arguments`: the parent's process id, and the command."""
-    parent, told = int(arguments[0]), []
+    parent, told = int(arguments[0]), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: told.append(True))
+        signal.signal(number, lambda *_: told.set())
     command = subprocess.Popen(arguments[1:], process_group=0)
     try:
-        while command.poll() is None and not told and os.getppid() == parent:
+        while command.poll() is None and not told.is_set() and os.getppid() == parent:
             time.sleep(LOOK)
     finally:
         _end(command)

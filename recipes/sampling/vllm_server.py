@@ -29,7 +29,11 @@ LOOK = 0.5  # seconds between two looks whether it answers
 EVERY = 15.0  # seconds between two lines while it does not
 TAIL = 65536  # bytes of the log that are searched for what went wrong
 LONGEST = 300  # characters of it in the line
-OF_TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_", "LOCAL_", "GROUP_", "ROLE_", "TORCHELASTIC_")
+# beginnings of the variables that torchrun sets for a rank
+OF_TORCHRUN = (
+    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+    *("MASTER_", "GROUP_", "ROLE_", "TORCHELASTIC_"),
+)
 # of a line of Python's, after what a logger or a worker has put before it
 ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Interrupt)(?::| \().*")
 

@@ -84,16 +84,16 @@ def until(condition, seconds: float = 60) -> None:
 def test_it_trains_through_its_own_server(checkpoint, tmp_path):
     command = arguments(checkpoint)
 
-    assert start(tmp_path, command, DIES_AT_STEP="6").wait(300) == -signal.SIGKILL
+    assert start(tmp_path, command, DIES_AT_STEP="6").wait(900) == -signal.SIGKILL
     assert len(servers(tmp_path)) == 1
     until(lambda: not any(map(alive, servers(tmp_path))))
 
     failed = start(tmp_path, command, STAND_IN_DIES_AT="1")
-    assert failed.wait(300) == 2
+    assert failed.wait(900) == 2
     line = stage_runs.error_line(tmp_path)
     assert "RuntimeError: CUDA error: an illegal memory access was encountered; see results/grpo/v" in line
 
-    assert start(tmp_path, command).wait(300) == 0, (tmp_path / "err.txt").read_text()
+    assert start(tmp_path, command).wait(900) == 0, (tmp_path / "err.txt").read_text()
     assert len(servers(tmp_path)) == 3
     assert not any(map(alive, servers(tmp_path)))
     said = (tmp_path / "out.txt").read_text()
@@ -117,7 +117,7 @@ def test_it_trains_through_its_own_server(checkpoint, tmp_path):
 
 @pytest.mark.slow
 def test_a_server_that_cannot_start_is_one_line(checkpoint, tmp_path):
-    assert start(tmp_path, arguments(checkpoint), STAND_IN_FAILS="yes").wait(300) == 2
+    assert start(tmp_path, arguments(checkpoint), STAND_IN_FAILS="yes").wait(900) == 2
     line = stage_runs.error_line(tmp_path)
     says = "error: vllm_mode: the vLLM server ended with status 1: ValueError: No available memory for the ca"
     assert says in line
