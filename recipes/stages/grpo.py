@@ -57,7 +57,7 @@ def run(
 def _train(
     config: dict[str, Any],
     inputs: dict[str, Path],
-    args: GRPOConfig,
+    args: Any,  # a GRPOConfig
     caps: Caps,
     answering: Callable[[], None],
     workdir: Path,

@@ -55,7 +55,7 @@ def run(
 def _train(
     config: dict[str, Any],
     inputs: dict[str, Path],
-    args: PPOConfig,
+    args: Any,  # a PPOConfig
     answering: Callable[[], None],
     workdir: Path,
     out: Path,
