@@ -28,7 +28,9 @@ def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Pr
         model if isinstance(model, dict) else None, model if isinstance(model, Path) else None
     )
     lm = engine.load(source, options.config, lambda done, total: None)
-    judges, digests = scores.load(tasks, options.inputs, source, lm)
+    judges, digests = scores.load(
+        tasks, options.inputs, source, lm, options.config.get("dtype", engine.DTYPE)
+    )
     rows, results = [], {}
     for task in tasks:
         lm.report = reporter(progress, task.name)

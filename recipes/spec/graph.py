@@ -16,7 +16,7 @@ from recipes.spec.eval_tasks import ROLES
 from recipes.spec.recipe import Recipe
 
 # Keys of a stage and of `evals` that are no part of a config: the graph, the seed, the machine.
-NOT_CONFIG = ("needs", "seed", "resources")
+NOT_CONFIG = ("needs", "seed", "resources", "vllm_gpus")
 NOT_EVALS_CONFIG = ("checkpoints", "models", "tasks", "resources")
 
 

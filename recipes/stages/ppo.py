@@ -7,6 +7,7 @@
 only; the critic is kept in the checkpoints during training.
 """
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from recipes.rewards import learned, rules
 from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
 from recipes.spec.checks.ppo import check
-from recipes.stages import rollouts
+from recipes.stages import rollouts, serving
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy, load_reference, take_model_options
 from recipes.stages.trainer_config import arguments
@@ -48,7 +49,21 @@ def run(
     check({**config, "needs": dict.fromkeys(inputs)})
     args = arguments(PPOConfig, config["args"], rollouts.defaults(config["args"]), workdir, seed)
     rollouts.check_cache(args)
-    options = take_model_options(args)
+    with serving.server(config, inputs, args, out, progress) as answering:
+        return _train(config, inputs, args, answering, workdir, out, progress)
+
+
+def _train(
+    config: dict[str, Any],
+    inputs: dict[str, Path],
+    args: Any,  # a PPOConfig
+    answering: Callable[[], None],
+    workdir: Path,
+    out: Path,
+    progress: Progress,
+) -> Outcome:
+    """`run`, once `args` are known; `answering` waits for a vLLM server."""
+    seed, options = args.seed, take_model_options(args)
     policy = load_policy(config, inputs, **options)
     reference = load_reference(policy, inputs, **options)
     scorer = reward_model.load(inputs[REWARD_MODEL]) if REWARD_MODEL in inputs else None
@@ -70,6 +85,7 @@ def run(
     needed = args.generation_batch_size // args.num_generations
     checks = rollouts.checks(config, inputs, policy, dataset.to_list(), functions, needed, cap)
 
+    answering()
     log = rollouts.opened(workdir)
     trainer = PPO(
         model=policy.model,

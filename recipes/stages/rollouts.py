@@ -19,7 +19,9 @@ def defaults(args: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of GRPO and PPO where a recipe's `args` do not say."""
     # on a CPU a static cache is a tenth faster than one that grows by copying
     growing = torch.cuda.is_available() or args.get("bf16")
-    return {"save_steps": 20, **({} if growing else {"cache_implementation": "static"})}
+    cache = {} if growing else {"cache_implementation": "static"}
+    # a large model loads for minutes; a vLLM server that fails is noticed at once
+    return {"save_steps": 20, "vllm_server_timeout": 1200.0, **cache}
 
 
 def check_cache(args: Any) -> None:

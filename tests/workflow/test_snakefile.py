@@ -113,15 +113,20 @@ def test_a_mistake_stops_those_who_ask_for_its_recipe_alone(targets_of, stops):
 
 
 def test_memory_grows_with_the_gpus(monkeypatch):
-    asked = {}
+    asked, stage = {}, {}
     monkeypatch.setattr(Graph, "resources", lambda self, node: asked)
+    monkeypatch.setattr(Graph, "stage", lambda self, node: stage)
     run = Jobs(Graph({}), targets.Choice("cpu", None))
-    monkeypatch.setattr(Jobs, "node", lambda self, w: None)
-    assert run.memory(None) == 4000
+    monkeypatch.setattr(Jobs, "node", lambda self, w: w)
+    training, evaluation = (Node("r", "cpu", "a", 0, "grpo", kind) for kind in ("stage", "eval"))
+    assert run.memory(training) == 4000
     asked["gpu"] = 8
-    assert run.memory(None) == 516_000
+    assert run.memory(training) == run.memory(evaluation) == 516_000
+    stage["vllm_gpus"] = 2
+    assert (run.gpus(training), run.serving(training), run.memory(training)) == (10, 2, 644_000)
+    assert (run.gpus(evaluation), run.serving(evaluation), run.memory(evaluation)) == (8, 0, 516_000)
     asked["mem_mb"] = 9000
-    assert run.memory(None) == 9000
+    assert run.memory(training) == 9000
 
 
 def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):

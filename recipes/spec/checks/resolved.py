@@ -23,6 +23,7 @@ from recipes.spec.checks import (
     reward_model,
     sft,
     stage_ladder,
+    vllm,
 )
 from recipes.spec.checks.data_sets import check_decontaminate
 from recipes.spec.checks.evals import check_evals
@@ -87,6 +88,8 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
     if "model" in kind["properties"]:
         _check_model(stage, kind, path, where)
     _check_written_out(stage, kind, path, where)
+    with under(path, where):
+        vllm.check(stage)
     if stage["run"] in COMBINATIONS:
         with under(path, where):
             COMBINATIONS[stage["run"]](stage)
