@@ -214,7 +214,7 @@ def test_of_several_turns_none_is_taken_for_the_only_one(tmp_path):
     assert kept == [{"prompt": "a", "completion": "b", "question": "a"}]
     assert skipped == {"multi-turn": 4, "empty": 1}
     both = demonstrations.of_task({"task": task | {"prompt": "reply"}, "template": "{question}:"}, 0)
-    assert demonstrations.usable(both) == ([{"prompt": "a:", "completion": "b"}], skipped)
+    assert demonstrations.usable(both) == ([{"prompt": "a:", "completion": "b", "question": "a"}], skipped)
 
 
 def test_long_prompts_are_left_out():
