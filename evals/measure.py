@@ -28,7 +28,9 @@ def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Pr
         model if isinstance(model, dict) else None, model if isinstance(model, Path) else None
     )
     lm = engine.load(source, options.config, lambda done, total: None)
-    judges, digests = scores.load(tasks, options.inputs, source, lm)
+    judges, digests = scores.load(
+        tasks, options.inputs, source, lm, options.config.get("dtype", engine.DTYPE)
+    )
     rows, results = [], {}
     for task in tasks:
         lm.report = reporter(progress, task.name)
@@ -54,6 +56,6 @@ def _headline(values: Mapping[str, Mapping[str, float]]) -> str:
     """`accuracy 0.612 (0.580 to 0.645), gold …`: the main metrics of a task, each with its interval."""
     return ", ".join(
         f"{name} {values[name]['value']:.3f} ({values[name]['low']:.3f} to {values[name]['high']:.3f})"
-        for name in ("accuracy", "gold", "win_rate", "proxy", "kl", *OF_WORLD)
+        for name in ("accuracy", "score", "gold", "win_rate", "proxy", "kl", *OF_WORLD)
         if name in values
     )

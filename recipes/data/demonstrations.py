@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
-from recipes.data import corpora, hub
+from recipes.data import columns, corpora, hub
 from recipes.errors import UserError
 from recipes.runtime import rows as files
 from recipes.worlds.text import prompt
@@ -78,10 +78,10 @@ def _sized(source: Mapping[str, Any], size: int) -> Mapping[str, Any]:
 def of_task(config: Mapping[str, Any], seed: int) -> list[Demonstration]:
     """Demonstrations, prompt and completion, for a stage that names a `task`.
 
-    For a world, documents by `template` and `corpus`. For a Hub dataset, the columns that the task names,
-    with `template` around the prompt. Either column may hold conversations: of one request and one reply the
+    For a world, documents by `template` and `corpus`. For a data set, the columns that the task names, with
+    `template` around the prompt. Either column may hold conversations: of one request and one reply the
     prompt is the request and the completion the reply; of any other the completion is None. Raises UserError
-    for a column that is missing or a dataset with fewer rows than `problems`.
+    for a column that is missing or a data set with fewer rows than `problems`.
     """
     task = config["task"]
     if "world" in task:
@@ -90,23 +90,17 @@ def of_task(config: Mapping[str, Any], seed: int) -> list[Demonstration]:
     hub.require_rows(task, len(dataset), config.get("problems"))
     rows: list[Demonstration] = []
     for row in dataset.select(range(config.get("problems") or len(dataset))):
-        before = prompt(config.get("template", "{question}"), _request(row[task["prompt"]]))
-        rows.append({"prompt": before, "completion": _reply(row[task["completion"]])})
+        asked = columns.text(row, task["prompt"])
+        before = prompt(config.get("template", "{question}"), asked)
+        rows.append({"prompt": before, "completion": _reply(row[task["completion"]]), "question": asked})
     return rows
-
-
-def _request(asked: Any) -> str:
-    """A prompt, or the first turn of a conversation."""
-    if not isinstance(asked, list):
-        return str(asked)
-    return str(asked[0]["content"] or "") if asked else ""
 
 
 def _reply(completion: Any) -> str | None:
     if not isinstance(completion, list):
         return str(completion or "")
-    single = [turn["role"] for turn in completion] == ["user", "assistant"]
-    return str(completion[-1]["content"] or "") if single else None
+    turns = columns.turns(completion)
+    return turns[-1]["content"] if [turn["role"] for turn in turns] == ["user", "assistant"] else None
 
 
 def usable(rows: Sequence[Demonstration]) -> tuple[list[Demonstration], dict[str, int]]:

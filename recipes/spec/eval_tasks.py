@@ -10,11 +10,18 @@ from recipes.spec.schema import check, definition
 
 @dataclass(frozen=True)
 class EvalTask:
-    """One task: `samples` completions of each item, drawn at one temperature and top-p."""
+    """One task: `samples` completions of each item, drawn at one temperature and top-p.
+
+    A task of lm-eval that scores likelihoods draws none: `samples` is 0, `temperature` to `k` mean nothing.
+    """
 
     name: str
     problems: dict[str, Any] | None  # a world and its dials, or a Hub dataset; with `template` and `items`
-    lm_eval: str | None  # or a task of lm-eval, with its own prompts and scoring
+    lm_eval: str | None  # or a task of lm-eval, with its own prompts and scoring, and these four:
+    filter: str | None  # None: the only one it has
+    metric: str | None  # None: the only one it has
+    fewshot: int | None  # None: as many as it has
+    chat: bool
     template: str | None
     items: int | None  # the first so many; None: all of an lm-eval task
     samples: int
@@ -31,7 +38,8 @@ class EvalTask:
         return {**(sampled if self.temperature else greedy), "max_gen_toks": self.max_gen_toks}
 
 
-NEEDED = ("samples", "temperature", "top_p", "max_gen_toks", "k")
+SAMPLING = ("samples", "temperature", "top_p", "max_gen_toks", "k")
+OF_LM_EVAL = ("filter", "metric", "fewshot", "chat")
 ROLES = {"proxy": "proxy", "kl": "reference"}  # score -> the role of evals.models that it is measured by
 
 
@@ -56,16 +64,16 @@ def _task(name: str, spec: dict[str, Any]) -> EvalTask:
         )
     if "lm_eval" in spec and "template" in spec:
         raise UserError(f"{where}.template: lm-eval's {spec['lm_eval']} has its own prompt; leave it out")
-    needed = (*NEEDED, "template", "items") if "task" in spec else NEEDED
+    if "task" in spec and (foreign := [key for key in OF_LM_EVAL if key in spec]):
+        raise UserError(
+            f"{where}.{foreign[0]}: a key of lm-eval's own tasks, which `lm_eval` names; leave it out"
+        )
+    draws = "task" in spec or any(key in spec for key in SAMPLING)
+    needed = (*(SAMPLING if draws else ()), *(("template", "items") if "task" in spec else ()))
     if missing := [key for key in needed if key not in spec]:
         raise UserError(f'{where}: "{missing[0]}" is missing')
-    samples = spec["samples"]
-    if too_large := [k for k in spec["k"] if k > samples]:
-        raise UserError(
-            f"{where}.k: {max(too_large)} is more than samples: {samples}; pass@k needs k samples"
-        )
-    if not spec["temperature"] and samples > 1:
-        raise UserError(f"{where}.samples: temperature 0 gives {samples} equal samples; expected 1")
+    if draws:
+        _check_sampling(where, spec)
     _check_scores(f"{where}.score", spec)
     return EvalTask(
         name=name,
@@ -73,13 +81,28 @@ def _task(name: str, spec: dict[str, Any]) -> EvalTask:
         lm_eval=spec.get("lm_eval"),
         template=spec.get("template"),
         items=spec.get("items"),
-        samples=samples,
-        temperature=float(spec["temperature"]),
-        top_p=float(spec["top_p"]),
-        max_gen_toks=spec["max_gen_toks"],
-        k=tuple(spec["k"]),
+        filter=spec.get("filter"),
+        metric=spec.get("metric"),
+        fewshot=spec.get("fewshot"),
+        chat=spec.get("chat", False),
+        samples=spec.get("samples", 0),
+        temperature=float(spec.get("temperature", 0.0)),
+        top_p=float(spec.get("top_p", 1.0)),
+        max_gen_toks=spec.get("max_gen_toks", 0),
+        k=tuple(spec.get("k", ())),
         score=tuple(spec.get("score", ())),
     )
+
+
+def _check_sampling(where: str, spec: dict[str, Any]) -> None:
+    """Raise UserError unless there are samples enough for each k, and none is drawn twice."""
+    samples = spec["samples"]
+    if too_large := [k for k in spec["k"] if k > samples]:
+        raise UserError(
+            f"{where}.k: {max(too_large)} is more than samples: {samples}; pass@k needs k samples"
+        )
+    if not spec["temperature"] and samples > 1:
+        raise UserError(f"{where}.samples: temperature 0 gives {samples} equal samples; expected 1")
 
 
 def _check_scores(where: str, spec: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ class Policy:
     source: Source
     tokenizer: Any
     model: Any
+    saved_dtype: str | None = None  # the key of the stage; None: as trained
     generation: Any = field(init=False)  # the model's as loaded: trainers change it for their rollouts
 
     def __post_init__(self) -> None:
@@ -24,7 +25,7 @@ class Policy:
 
     def save(self, workdir: Path) -> None:
         """Write model, tokenizer and the generation config as loaded to `workdir`/final."""
-        language_model.save(self.model, self.tokenizer, workdir / "final", self.generation)
+        language_model.save(self.model, self.tokenizer, workdir / "final", self.generation, self.saved_dtype)
 
 
 def locate_policy(config: Mapping[str, Any], inputs: Mapping[str, Path]) -> tuple[Source, Any]:
@@ -36,7 +37,7 @@ def locate_policy(config: Mapping[str, Any], inputs: Mapping[str, Path]) -> tupl
 def load_policy(config: Mapping[str, Any], inputs: Mapping[str, Path], **options: Any) -> Policy:
     """The policy that a stage starts from; `options` are those of `from_pretrained`."""
     source, tokenizer = locate_policy(config, inputs)
-    return Policy(source, tokenizer, language_model.load(source, **options))
+    return Policy(source, tokenizer, language_model.load(source, **options), config.get("saved_dtype"))
 
 
 def load_reference(policy: Policy, inputs: Mapping[str, Path], **options: Any) -> Any:

@@ -11,13 +11,15 @@ an input `data`, `task` names them: a world, which writes them by `template` and
     also: {general: {task: {world: preferences}, template: …, corpus: {mixture: {good: 1.0}}, share: 0.25}}
 
 All are one set, of which every epoch has a random order of its own; how many come from each source is in
-metrics.json. Empty demonstrations and conversations of several turns are counted and skipped. The loss is on
-the completion and its end of sequence only. Every field of `args` goes to TRL's SFTConfig; dropout that
-`model_init_kwargs` sets (`{attention_dropout: …}`) is of this stage only: the model is saved with the rates
-it came with.
+metrics.json. Counted and skipped are empty demonstrations, conversations of several turns, and what is longer
+than `max_length`: TRL would cut it, and a policy would learn from traces that do not come to an end. The loss
+is on the completion and its end of sequence, and where `args.completion_only_loss` is false on the prompt as
+well. Every field of `args` goes to TRL's SFTConfig; dropout that `model_init_kwargs` sets, such as
+`{attention_dropout: …}`, is of this stage only: the model is saved with the rates it came with.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,9 @@ from transformers import AutoConfig
 from trl import SFTConfig
 
 from recipes.data import demonstrations
+from recipes.data.decontamination import contaminated
+from recipes.data.demonstrations import Demonstration
+from recipes.data.prompts import asked, left_out
 from recipes.data.token_ids import reply_ids
 from recipes.errors import UserError
 from recipes.models import lora
@@ -40,6 +45,7 @@ from recipes.stages.trainer_config import arguments, batch_size
 from recipes.trainers.fit import clean, fit
 from recipes.trainers.sft import SFT
 
+LONG = "long"  # a reason to skip
 FORMULA = "6 x parameters x tokens of the documents (forward and backward)"
 
 
@@ -48,35 +54,40 @@ def run(
 ) -> Outcome:
     """Train the policy and save it in `workdir`/final."""
     sources = demonstrations.sources(config, inputs.get("data"), seed)
-    given = [row for of_source in sources.values() for row in of_source]
-    rows, skipped = demonstrations.usable(given)
-    if not rows:
-        why = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
-        raise UserError(f"none of {len(given)} demonstrations is usable ({why}): nothing to learn")
+    sources, found = _clean(sources, config.get("decontaminate"))
+    given, skipped = sum(map(len, sources.values())), Counter[str]()
+    for name, of_source in sources.items():
+        sources[name], faults = demonstrations.usable(of_source)
+        skipped.update(faults)
+    rows = [row for of_source in sources.values() for row in of_source]
+    _require_some(rows, given, skipped)
     args = arguments(SFTConfig, config, {"save_steps": 100}, workdir, seed)
     options = take_model_options(args)
     policy = load_policy(config, inputs, **options)
     model, tokenizer = policy.model, policy.tokenizer
-    prompts, completions = ([row[name] for row in rows] for name in ("prompt", "completion"))
-    replies = reply_ids(completions, [False] * len(completions), tokenizer)
-    documents = [
-        document(prompt, reply)
-        for prompt, reply in zip(tokenizer(prompts)["input_ids"], replies, strict=True)
-    ]
-    longest = max(len(one["input_ids"]) for one in documents)
+    whole = args.completion_only_loss is False
+    fitting = {
+        name: documents(of_source, tokenizer, whole, args.max_length) for name, of_source in sources.items()
+    }
+    learnt = [one for of_source in fitting.values() for one in of_source]
+    if len(learnt) < len(rows):
+        skipped[LONG] = len(rows) - len(learnt)
+    _require_some(learnt, given, skipped)
+    texts = [row[name] for name in ("prompt", "completion") for row in rows]
+    longest = max(len(one["input_ids"]) for one in learnt)
     checks = health.stop_at_errors(
         [
-            health.known_tokens(tokenizer, [*prompts, *completions], "demonstration"),
-            health.document_context(longest, args.max_length, positions(model)),
-            health.enough(len(rows), batch_size(args), "demonstrations"),
-            health.uncut(longest, args.max_length, "demonstration"),
-            *none_skipped(len(given), skipped),
+            health.known_tokens(tokenizer, texts, "demonstration"),
+            health.context(longest, 0, positions(model)),
+            health.enough(len(learnt), batch_size(args), "demonstrations"),
+            *none_skipped(given, skipped, args.max_length),
+            *found,
         ]
     )
     trainer = SFT(
         model=model,
         args=args,
-        train_dataset=Dataset.from_list(documents),
+        train_dataset=Dataset.from_list(learnt),
         processing_class=tokenizer,
         peft_config=lora.adapters(config.get("lora"), model, seed),
     )
@@ -88,13 +99,10 @@ def run(
 
     curve = curves.deterministic(curves.rows(done.history))
     parameters = model.num_parameters()
-    metrics = {**curves.scalars(curve), "demonstrations": len(rows), "parameters": parameters}
+    metrics = {**curves.scalars(curve), "demonstrations": len(learnt), "parameters": parameters}
     metrics |= {f"skipped/{reason}": count for reason, count in skipped.items()}
     if "also" in config:
-        metrics |= {
-            f"demonstrations/{name}": len(demonstrations.usable(of_source)[0])
-            for name, of_source in sources.items()
-        }
+        metrics |= {f"demonstrations/{name}": len(of_source) for name, of_source in fitting.items()}
     return Outcome(
         metrics=metrics,
         health=[*checks, *health.falling_loss(curve, metrics)],
@@ -106,6 +114,46 @@ def run(
     )
 
 
+def _clean(
+    sources: dict[str, list[Demonstration]], evaluated: Mapping[str, Any] | None
+) -> tuple[dict[str, list[Demonstration]], list[health.Check]]:
+    """The rows whose question stands in no evaluation's data set, name -> task; and a check that counts."""
+    if not evaluated:
+        return sources, []
+    questions = asked(evaluated)
+    kept = {}
+    for name, rows in sources.items():
+        bad = {*contaminated([row.get("question", row["prompt"]) for row in rows], questions)}
+        kept[name] = [row for i, row in enumerate(rows) if i not in bad]
+    given, left = (sum(map(len, of_source.values())) for of_source in (sources, kept))
+    return kept, [left_out(given - left, given, evaluated)]
+
+
+def documents(
+    rows: Sequence[Demonstration], tokenizer: Any, whole: bool, max_length: int | None = None
+) -> list[dict[str, list[int]]]:
+    """`input_ids` and `labels` of each demonstration of at most `max_length` tokens, its end included.
+
+    With `whole` the prompt carries a loss as well.
+    """
+    if not rows:
+        return []
+    prompts: list[list[int]] = tokenizer([row["prompt"] for row in rows])["input_ids"]
+    replies = reply_ids([row["completion"] for row in rows], [False] * len(rows), tokenizer)
+    return [
+        document([], [*prompt, *reply]) if whole else document(prompt, reply)
+        for prompt, reply in zip(prompts, replies, strict=True)
+        if max_length is None or len(prompt) + len(reply) <= max_length
+    ]
+
+
+def _require_some(left: Sequence[Any], given: int, skipped: Mapping[str, int]) -> None:
+    """Raise UserError unless some of the `given` demonstrations are left."""
+    if not left:
+        why = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
+        raise UserError(f"none of {given} demonstrations is usable ({why}): nothing to learn")
+
+
 def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
     """The dropout rates of the model at `source`, those that `options` replace."""
     names = [name for name in options if "dropout" in name]
@@ -115,9 +163,16 @@ def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: getattr(config, name) for name in names}
 
 
-def none_skipped(given: int, skipped: Mapping[str, int]) -> list[health.Check]:
+def none_skipped(given: int, skipped: Mapping[str, int], max_length: int | None = None) -> list[health.Check]:
     """A warning for each reason to skip demonstrations; from empty ones a policy would learn silence."""
+    words = {LONG: f"longer than max_length {max_length}"}
     return [
-        health.check(reason, False, count, 0, f"{count} of {given} demonstrations are {reason} and skipped")
+        health.check(
+            reason,
+            False,
+            count,
+            0,
+            f"{count} of {given} demonstrations are {words.get(reason, reason)} and skipped",
+        )
         for reason, count in skipped.items()
     ]

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from recipes.errors import UserError, known
-from recipes.spec import products
+from recipes.spec import lm_eval_tasks, products
 from recipes.spec.checks.needs import check_target
-from recipes.spec.checks.tasks import check_task, check_template
+from recipes.spec.checks.tasks import check_task, check_template, under
 from recipes.spec.eval_tasks import ROLES, tasks
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
@@ -51,6 +51,9 @@ def _check_task(path: str, task: Mapping, evals: Mapping, where: str) -> None:
     known(f"{path}.checkpoints", task.get("checkpoints", []), list(evals["checkpoints"]), "checkpoint")
     if "task" in task:
         check_task(task["task"], [*path.split("."), "task"], where, _hub_task(task))
+    if "lm_eval" in task:
+        with under(path, where):
+            lm_eval_tasks.find(task["lm_eval"])
     if "template" in task:
         check_template(task["template"], path, where)
     for score in task.get("score", []):

@@ -25,7 +25,9 @@ from recipes.spec.checks import (
     reward_model,
     sft,
     stage_ladder,
+    vllm,
 )
+from recipes.spec.checks.data_sets import check_decontaminate
 from recipes.spec.checks.evals import check_evals
 from recipes.spec.checks.needs import check_cycle, check_needs
 from recipes.spec.checks.tasks import check_tasks, under
@@ -74,6 +76,7 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str) -> None:
         _check_stage(stages[node.name], path, where)
         with under(path, where):
             label.check_samples(graph, node)
+        check_decontaminate(stages[node.name], recipe.overlaid(scale, arm, "evals"), path, where)
     check_evals(graph, recipe, scale, arm, where)
     for node in nodes:
         check_cycle(graph, node, [])
@@ -90,6 +93,7 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
     with under(path, where):
         batch.check(stage)
         lora.check(stage)
+        vllm.check(stage)
     if stage["run"] in COMBINATIONS:
         with under(path, where):
             COMBINATIONS[stage["run"]](stage)
