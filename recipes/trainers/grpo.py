@@ -17,6 +17,7 @@ from recipes.objectives.advantages import total
 from recipes.objectives.averages import completion_means
 from recipes.objectives.caps import Caps, start
 from recipes.rewards.domains import check_routed, split
+from recipes.runtime import gpus
 from recipes.trainers.completions import CompletionsLog, by_correctness, by_domain
 from recipes.trainers.grpo_objective import Objective
 from recipes.trainers.resume import EPOCH_STRIDE
@@ -58,7 +59,7 @@ class GRPO(Objective):
         )
 
     def train(self, *args, **kwargs):
-        if self.is_fsdp_enabled:
+        if gpus.sharded():
             # has `generate` of transformers go on until all processes have ended, as they share each layer
             self.model._is_fsdp_managed_module = True
         with narrow_tiles(self.model):
