@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import stage_runs
 import test_sft
+import torch
 from cpu_shards import shard_on_cpus
 from stage_runs import at_training_step
 from test_dpo import ready as dpo_ready  # noqa: F401
 from test_reward_model import ready as reward_model_ready  # noqa: F401
-from test_several_processes import MODULES, PRECOMPUTED, both, grpo, require_same, with_batch
+from test_several_processes import MODULES, PRECOMPUTED, both, grpo, require_same, weights, with_batch
 from test_sft import ready as sft_ready  # noqa: F401
 
 FSDP = ["--shard", "fsdp"]
@@ -69,9 +70,25 @@ def test_sharded_rollouts_are_those_of_whole_weights(base: Path, tmp_path: Path)
     require_same(plain[2] / "checkpoints/grpo", folder / "checkpoints/grpo", base / "checkpoints/pretrain")
 
 
-def sft(ready: Path, folder: Path) -> tuple[str, list[str], Path]:
+def sft(ready: Path, folder: Path, **keys: Any) -> tuple[str, list[str], Path]:
     copytree(ready, folder)
-    return "sft", stage_runs.command("sft", with_batch(test_sft.CONFIG), **test_sft.INPUTS), folder
+    return "sft", stage_runs.command("sft", with_batch(test_sft.CONFIG) | keys, **test_sft.INPUTS), folder
+
+
+@pytest.mark.slow
+def test_gathered_weights_are_saved_in_the_type_that_the_recipe_says(
+    sft_ready: Path,  # noqa: F811
+    tmp_path: Path,
+):
+    saved = {}
+    for dtype in ("float32", "bfloat16"):
+        kind, arguments, folder = sft(sft_ready, tmp_path / dtype, saved_dtype=dtype)
+        assert both(kind, arguments + FSDP, folder, shard_on_cpus) == [0, 0], (folder / "err.txt").read_text()
+        saved[dtype] = weights(folder / "checkpoints/sft")
+        assert json.loads((folder / "checkpoints/sft/final/config.json").read_text())["dtype"] == dtype
+    assert saved["float32"].keys() == saved["bfloat16"].keys()
+    for name, weight in saved["float32"].items():
+        assert torch.equal(saved["bfloat16"][name], weight.to(torch.bfloat16)), name
 
 
 @pytest.mark.slow
