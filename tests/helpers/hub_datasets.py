@@ -3,36 +3,10 @@
 `write(name, folder)` writes one as it lies on the Hub at the revision that the recipes pin.
 """
 
-import gzip
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-Row = dict[str, Any]
-TURNS = [{"content": "str", "role": "str"}]
-
-
-@dataclass(frozen=True)
-class Shape:
-    """`columns`: name -> "str", "int", "float", "bool", a list of one such, or a struct of them.
-
-    `files`: where a split lies, if not in data/<split>-00000-of-00001.parquet; one file of rows each.
-    `subsets`: those that recipes name, each in a folder of its name, `default` in data.
-    """
-
-    revision: str
-    columns: Mapping[str, Any]
-    rows: Sequence[Row]
-    splits: Sequence[str]
-    subsets: Sequence[str] = ()
-    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
-def turns(*texts: str) -> list[Row]:
-    return [{"content": text, "role": ("user", "assistant")[i % 2]} for i, text in enumerate(texts)]
-
+import data_set_files
+from data_set_files import TURNS, Row, Shape, turns
 
 POST = "SUBREDDIT: r/{0}\n\nTITLE: {1}\n\nPOST: {2}\n\nTL;DR:"
 POSTS = [
@@ -288,44 +262,6 @@ DATASETS = {
 }
 
 
-def features(columns: Any) -> Any:
-    """The `datasets` feature, or features, that a Shape's `columns` say."""
-    from datasets import Features, Value
-
-    names = {"str": "string", "int": "int64", "float": "float64", "bool": "bool"}
-    if isinstance(columns, str):
-        return Value(names[columns])
-    if isinstance(columns, list):
-        return [features(columns[0])]
-    return Features({name: features(one) for name, one in columns.items()})
-
-
-def write(name: str, folder: Path, shape: Shape | None = None) -> Path:
-    """Write the dataset of that name, or of this shape, under `folder`; the path to load it from."""
-    from datasets import Dataset
-
-    shape, place = shape or DATASETS[name], folder / name.replace("/", "--")
-    data = Dataset.from_list(list(shape.rows), features=features(shape.columns))
-    for split in shape.splits:
-        for file in shape.files.get(split, [f"data/{split}-00000-of-00001.parquet"]):
-            path = place / file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if file.endswith(".parquet"):
-                data.to_parquet(path)
-                continue
-            lines = "".join(json.dumps(row) + "\n" for row in shape.rows).encode()
-            path.write_bytes(gzip.compress(lines) if file.endswith(".gz") else lines)
-    if shape.subsets:
-        configs = [
-            {
-                "config_name": subset,
-                "data_files": [
-                    {"split": split, "path": f"{'data' if subset == 'default' else subset}/{split}-*"}
-                    for split in shape.splits
-                ],
-            }
-            for subset in shape.subsets
-        ]
-        # JSON is YAML too
-        (place / "README.md").write_text(f"---\nconfigs: {json.dumps(configs)}\n---\n")
-    return place
+def write(name: str, folder: Path) -> Path:
+    """Write the dataset of that name under `folder`; the path to load it from."""
+    return data_set_files.write(name, DATASETS[name], folder)

@@ -5,7 +5,8 @@ From their cards on the Hub; PRM800K from the README of its repository, whose fi
 
 from typing import Any
 
-from hub_datasets import ANSWERS, DIALOGUES, TURNS, Shape, turns
+from data_set_files import TURNS, Shape, turns
+from hub_datasets import ANSWERS, DIALOGUES
 
 SPOKEN = [{"from": "str", "value": "str"}]  # turns as ShareGPT has them
 PRM800K = {
@@ -35,16 +36,6 @@ DATASETS = {
         ("train", "test"),
         subsets=("main",),
         files=of_subset("main"),
-    ),
-    "DigitalLearningGmbH/MATH-lighteval": Shape(
-        "",
-        {"problem": "str", "level": "str", "solution": "str", "type": "str"},
-        [
-            {"problem": question, "level": "Level 1", "type": "Algebra"}
-            | {"solution": rf"First \boxed{{0}}, no: it is $\boxed{{{answer}}}$."}
-            for question, answer in ANSWERS
-        ],
-        ("train", "test"),
     ),
     "BytedTsinghua-SIA/DAPO-Math-17k": Shape(
         "",

@@ -3,9 +3,11 @@
 import json
 
 import datasets
+import hub_datasets
 import pytest
-from hub_datasets import write
-from reasoning_datasets import DATASETS, PRM800K
+import reasoning_datasets
+from data_set_files import write
+from reasoning_datasets import PRM800K
 
 from recipes.data import demonstrations, hub, hub_preferences, prompts
 from recipes.errors import UserError
@@ -24,8 +26,8 @@ def cache(tmp_path, monkeypatch):
 
 
 def of_hub(name, split, folder, **keys):
-    shape = DATASETS[name]
-    place = {"hub": str(write(name, folder, shape)), "revision": "0" * 40, "split": split}
+    shape = (hub_datasets.DATASETS | reasoning_datasets.DATASETS)[name]
+    place = {"hub": str(write(name, shape, folder)), "revision": "0" * 40, "split": split}
     return place | ({"subset": shape.subsets[0]} if shape.subsets else {}) | keys
 
 

@@ -1,0 +1,74 @@
+"""Small data sets, written as they lie on the Hub, from the columns and types of a shape."""
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+TURNS = [{"content": "str", "role": "str"}]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """`columns`: name -> "str", "int", "float", "bool", a list of one such, or a struct of them.
+
+    `files`: where a split lies, if not in data/<split>-00000-of-00001.parquet; one file of rows each.
+    `subsets`: those that recipes name, each in a folder of its name, `default` in data.
+    """
+
+    revision: str
+    columns: Mapping[str, Any]
+    rows: Sequence[Row]
+    splits: Sequence[str]
+    subsets: Sequence[str] = ()
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def turns(*texts: str) -> list[Row]:
+    return [{"content": text, "role": ("user", "assistant")[i % 2]} for i, text in enumerate(texts)]
+
+
+def features(columns: Any) -> Any:
+    """The `datasets` feature, or features, that a Shape's `columns` say."""
+    from datasets import Features, Value
+
+    names = {"str": "string", "int": "int64", "float": "float64", "bool": "bool"}
+    if isinstance(columns, str):
+        return Value(names[columns])
+    if isinstance(columns, list):
+        return [features(columns[0])]
+    return Features({name: features(one) for name, one in columns.items()})
+
+
+def write(name: str, shape: Shape, folder: Path) -> Path:
+    """Write a data set of this shape under `folder`; the path to load it from."""
+    from datasets import Dataset
+
+    place = folder / name.replace("/", "--")
+    data = Dataset.from_list(list(shape.rows), features=features(shape.columns))
+    for split in shape.splits:
+        for file in shape.files.get(split, [f"data/{split}-00000-of-00001.parquet"]):
+            path = place / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if file.endswith(".parquet"):
+                data.to_parquet(path)
+                continue
+            lines = "".join(json.dumps(row) + "\n" for row in shape.rows).encode()
+            path.write_bytes(gzip.compress(lines) if file.endswith(".gz") else lines)
+    if shape.subsets:
+        configs = [
+            {
+                "config_name": subset,
+                "data_files": [
+                    {"split": split, "path": f"{'data' if subset == 'default' else subset}/{split}-*"}
+                    for split in shape.splits
+                ],
+            }
+            for subset in shape.subsets
+        ]
+        # JSON is YAML too
+        (place / "README.md").write_text(f"---\nconfigs: {json.dumps(configs)}\n---\n")
+    return place
