@@ -18,7 +18,7 @@ from typing import Any
 
 from lm_eval.tasks import TaskManager
 
-from recipes.errors import UserError, known
+from recipes.errors import UserError, first_line, known
 from recipes.spec import lm_eval_tasks
 from recipes.spec.eval_tasks import SAMPLING, EvalTask
 
@@ -72,9 +72,9 @@ def _loaded(task: EvalTask, folder: Path, where: str) -> Any:
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
     except (OSError, ValueError) as error:
-        raise UserError(f"{where}: cannot load its data: {_first_line(error)}") from error
+        raise UserError(f"{where}: cannot load its data: {first_line(error)}") from error
     except (ImportError, AssertionError) as error:  # a task imports what it scores by
-        reason = f"{_first_line(error)}; pip install -e '.[benchmarks]'"
+        reason = f"{first_line(error)}; pip install -e '.[benchmarks]'"
         raise UserError(f"{where}.lm_eval: {name} needs more packages: {reason}") from error
 
 
@@ -143,7 +143,3 @@ def _check_examples(loaded: Any, fewshot: int, where: str, name: str) -> None:
         there -= 1  # an item is no example for itself
     if there < fewshot:
         raise UserError(f"{where}: {fewshot} asked, {name} has {max(there, 0)} examples")
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

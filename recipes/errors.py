@@ -8,6 +8,11 @@ class UserError(Exception):
     """A mistake in a recipe, a command line or a checkpoint; its text is the whole message."""
 
 
+def first_line(error: BaseException) -> str:
+    """What a library's error says, for one line of ours; its type where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def nearest(word: object, known: list[str]) -> str:
     """`; nearest valid: "x"` for the closest known word, else the list of them."""
     match = get_close_matches(str(word), known, n=1, cutoff=0.5)

@@ -8,7 +8,7 @@ from datasets import load_dataset
 from datasets.exceptions import DatasetGenerationError
 
 from recipes.data import columns
-from recipes.errors import UserError, nearest
+from recipes.errors import UserError, first_line, nearest
 from recipes.runtime.files import digest
 from recipes.worlds.expressions import reach
 from recipes.worlds.final_answer import reference
@@ -88,7 +88,9 @@ def _of_hub(task: Mapping[str, Any]) -> Any:
             split=task["split"],
         )
     except (OSError, ValueError) as error:
-        raise UserError(f"task.hub: cannot load {task['hub']}: {_line(error)}") from error
+        raise UserError(
+            f"task.hub: cannot load {task['hub']}: {first_line(error.__cause__ or error)}"
+        ) from error
 
 
 def _of_file(task: Mapping[str, Any]) -> Any:
@@ -100,10 +102,4 @@ def _of_file(task: Mapping[str, Any]) -> Any:
             raise UserError(f"task.file: {path} is empty")
         return load_dataset(FORMATS[path.suffix], data_files=str(path), split="train")
     except (OSError, ValueError, DatasetGenerationError) as error:
-        raise UserError(f"task.file: cannot read {path}: {_line(error)}") from error
-
-
-def _line(error: Exception) -> str:
-    """The first line of what an error, or what it came from, says."""
-    text = str(error.__cause__ or error).strip()
-    return text.splitlines()[0] if text else type(error).__name__
+        raise UserError(f"task.file: cannot read {path}: {first_line(error.__cause__ or error)}") from error

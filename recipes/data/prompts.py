@@ -37,6 +37,23 @@ def of_task(task: dict[str, Any], template: str, problems: int | None, seed: int
     )
 
 
+def of_part(
+    part: Mapping[str, Any], tokenizer: Any, seed: int, evaluated: Mapping[str, Mapping[str, Any]] | None
+) -> tuple[Any, list[health.Check], int | None]:
+    """The problems of a stage, or of a domain of it, that may be asked; and what was left out.
+
+    Left out is what stands in the data sets `evaluated`, which a check counts, and what has more tokens than
+    `longest_prompt`, whose number is the third (None: there is no longest). Raises UserError where none is
+    left.
+    """
+    given = of_task(part["task"], part["template"], part.get("problems"), seed)
+    good, found = clean(given, evaluated) if evaluated else (given, [])
+    if (longest := part.get("longest_prompt")) is None:
+        return good, found, None
+    short, _ = fitting(good, tokenizer, longest)
+    return short, found, len(good) - len(short)
+
+
 def clean(problems: Any, evaluated: Mapping[str, Mapping[str, Any]]) -> tuple[Any, list[health.Check]]:
     """The problems that stand in no evaluation's data set, name -> task; and a check that says how many do.
 

@@ -13,7 +13,7 @@ from huggingface_hub import snapshot_download
 from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
-from recipes.errors import UserError
+from recipes.errors import UserError, first_line
 from recipes.models.shape import shape
 from recipes.models.sharded import Weights, whole_weights
 from recipes.runtime import gpus, sentinel
@@ -75,7 +75,7 @@ def load_tokenizer(source: Source) -> Any:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder_of(source))
     except (OSError, ValueError) as error:
-        raise UserError(f"model {source.place}: cannot load its tokenizer: {_short(error)}") from error
+        raise UserError(f"model {source.place}: cannot load its tokenizer: {first_line(error)}") from error
     tokenizer.padding_side = "left"
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -103,7 +103,7 @@ def load(source: Source, **options: Any) -> Any:
     try:
         return AutoModelForCausalLM.from_pretrained(folder_of(source), **options)
     except (OSError, ValueError) as error:
-        raise UserError(f"model {source.place}: cannot load it: {_short(error)}") from error
+        raise UserError(f"model {source.place}: cannot load it: {first_line(error)}") from error
 
 
 def load_for_inference(source: Source, dtype: str | None = None) -> Any:
@@ -167,7 +167,3 @@ def disable_dropout(model: Any) -> Any:
             if "dropout" in name and isinstance(value, float):
                 setattr(module, name, 0.0)
     return model
-
-
-def _short(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]

@@ -24,7 +24,7 @@ from torch.nn.functional import linear
 from transformers import AutoModelForSequenceClassification
 
 from recipes.data.token_ids import reply_ids
-from recipes.errors import UserError, nearest
+from recipes.errors import UserError, first_line, nearest
 from recipes.models.language_model import Source, folder_of, load_tokenizer, same_tokenizer
 from recipes.models.packing import padded, within_positions
 from recipes.models.sharded import is_sharded, whole_weights
@@ -191,7 +191,7 @@ def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> An
     try:
         model = AutoModelForSequenceClassification.from_pretrained(folder_of(source), num_labels=1, **options)
     except (OSError, ValueError) as error:
-        raise UserError(f"model {source.place}: cannot load it: {str(error).splitlines()[0]}") from error
+        raise UserError(f"model {source.place}: cannot load it: {first_line(error)}") from error
     _, head = parts(model)
     drawn = torch.randn(head.weight.shape, generator=torch.Generator().manual_seed(seed))
     with torch.no_grad():
@@ -210,7 +210,7 @@ def load_member(folder: Path, number: int) -> Any:
             place, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
         )
     except (OSError, ValueError) as error:
-        raise UserError(f"reward model {place}: cannot load it: {str(error).splitlines()[0]}") from error
+        raise UserError(f"reward model {place}: cannot load it: {first_line(error)}") from error
 
 
 def begin(folder: Path) -> Path:

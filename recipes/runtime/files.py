@@ -12,7 +12,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from recipes.errors import UserError
+from recipes.errors import UserError, first_line
 from recipes.runtime import gpus
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -40,7 +40,7 @@ def saving(what: str, folder: Path, then: str = "") -> Iterator[None]:
             raise
         raise UserError(
             f"cannot save {what} in {folder}, {shutil.disk_usage(folder).free / 2**20:.1f} MiB free there: "
-            f"{(str(error).strip().splitlines() or [type(error).__name__])[0]}; {then}"
+            f"{first_line(error)}; {then}"
             "make room and run the same command again"
         ) from error
 

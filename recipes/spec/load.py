@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from recipes.errors import UserError
+from recipes.errors import UserError, first_line
 from recipes.spec.checks.layers import check_layers, check_shape
 from recipes.spec.checks.resolved import check_resolved
 from recipes.spec.graph import Graph
@@ -134,7 +134,7 @@ def _read(path: Path) -> dict[str, Any]:
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise UserError(f"{path}: {place}not YAML: {error.problem}") from None
     except (yaml.YAMLError, UserError) as error:
-        raise UserError(f"{path}: {str(error).splitlines()[0]}") from None
+        raise UserError(f"{path}: {first_line(error)}") from None
     if not isinstance(spec, dict):
         raise UserError(f"{path}: a recipe is a mapping of keys; this file is {'not' if spec else 'empty'}")
     version = spec.get("schema")

@@ -54,14 +54,10 @@ def of_stage(
         verifies = own["task"].get("verifier", "math")
         built = rules.build(ruled, world, args.seed, caps=caps, cache=cache, verifies=verifies)
         functions = dict(zip(ruled, built, strict=True)) | scored
-        given = prompts.of_task(own["task"], own["template"], own.get("problems"), args.seed)
         evaluated = config.get("decontaminate") if is_data_set(own["task"]) else None
-        good, found = prompts.clean(given, evaluated) if evaluated else (given, [])
-        longest = own.get("longest_prompt")
-        short = prompts.fitting(good, policy.tokenizer, longest)[0] if longest else good
+        problems, found, long = prompts.of_part(own, policy.tokenizer, args.seed, evaluated)
         rewarding = {reward: functions[reward] for reward in weights}
-        left_out = len(good) - len(short) if longest else None
-        tasks.append(Task(name, own, world, weights, rewarding, short, found, left_out))
+        tasks.append(Task(name, own, world, weights, rewarding, problems, found, long))
     return tasks
 
 

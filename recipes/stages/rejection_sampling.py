@@ -61,10 +61,8 @@ def run(
     world, verifies = worlds.of_task(config["task"]), config["task"].get("verifier", "math")
     rewards = dict(zip(names, rules.build(names, world, seed, verifies=verifies), strict=True))
     source, tokenizer = locate_policy(config, inputs)
-    given = prompts.of_task(config["task"], config["template"], config.get("problems"), seed)
-    evaluated = config.get("decontaminate")
-    good, found = prompts.clean(given, evaluated) if evaluated else (given, [])
-    problems = prompts.fitting(good, tokenizer, config.get("longest_prompt"))[0].to_list()
+    given, found, long = prompts.of_part(config, tokenizer, seed, config.get("decontaminate"))
+    problems = given.to_list()
     accuracy = {"accuracy": rewards["accuracy"]}
     checks = found + health.stop_at_errors(
         health.before_sampling(config, inputs.get("policy"), tokenizer, problems, accuracy)
@@ -82,7 +80,7 @@ def run(
 
     metrics = summary(drawn.completions, scores["accuracy"], kept, args.num_generations)
     metrics |= funnel.metrics(passed, args.num_generations)
-    metrics |= {"skipped/long": len(good) - len(problems)} if "longest_prompt" in config else {}
+    metrics |= {} if long is None else {"skipped/long": long}
     covered = metrics["problems/covered"]
     text = f"{covered:.1%} of {len(problems)} problems have a {'kept' if thresholds else 'right'} completion"
     checks += [

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from recipes.errors import UserError, nearest
+from recipes.errors import UserError, first_line, nearest
 from recipes.runtime import gpus
 from recipes.spec.batch import of_process
 from recipes.spec.schema import check_reserved
@@ -51,7 +51,7 @@ def arguments(
     try:
         return config_class(**values)
     except (TypeError, ValueError) as error:
-        raise UserError(f"args: {str(error).strip().splitlines()[0]}") from error
+        raise UserError(f"args: {first_line(error)}") from error
 
 
 def plain(config_class: Any, args: Mapping[str, Any]) -> Any:

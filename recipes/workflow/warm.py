@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recipes.errors import first_line
 from recipes.runtime.environment import few_collections, quiet_environment
 from recipes.runtime.gpus import VISIBLE
 from recipes.workflow.ask import AGAIN, LENGTH, REFUSED, STARTED, STATUS, VARIABLE, owner, receive
@@ -290,8 +291,7 @@ def _main(parent: int, listener: int, is_again: bool) -> int:
             again = [] if is_again else [*_command(parent, listening), "again"]
             request = _serve(listening, again)
     except (Exception, SystemExit) as error:
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        print(f"warning: every job imports for itself: {reason[0]}", file=sys.stderr)
+        print(f"warning: every job imports for itself: {first_line(error)}", file=sys.stderr)
         return 1
     _end_with(server)
     return _run(request)
