@@ -17,12 +17,13 @@ from lm_eval.api.model import LM
 from lm_eval.api.task import Task
 from lm_eval.tasks import TaskManager
 
+from recipes.data import forms
 from recipes.errors import UserError
 from recipes.rewards.final_answer import last_box
 from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import EvalTask
 from recipes.worlds import of_task
-from recipes.worlds.answers import answer, formatted
+from recipes.worlds.answers import answer, begun, formatted
 
 TASKS = Path(__file__).parent / "tasks"
 FEWSHOT_SEED = 1234  # lm-eval's default
@@ -31,14 +32,25 @@ NO_ANSWER = ("[invalid]", "[none]")  # what lm-eval's filters return when they f
 Row = dict[str, Any]  # one item, see `sample`
 
 
-def load(task: EvalTask, folder: Path = TASKS) -> Task:
+def form_of(task: EvalTask, lm: Any) -> forms.Form:
+    """How a task of ours puts its questions to the model `lm`."""
+    if task.chat is None:
+        return forms.plain(task.template or "{question}")
+    try:
+        return forms.of({"chat": task.chat}, lm.tokenizer)
+    except UserError as error:
+        raise UserError(f"evals.tasks.{task.name}.{error}") from None
+
+
+def load(task: EvalTask, folder: Path = TASKS, lm: Any = None) -> Task:
     """The lm-eval task with this recipe's samples and decoding. Raises UserError for an unknown name.
 
-    An lm-eval name is looked up among the YAMLs of `folder` first, then among lm-eval's own thousands.
+    `lm`: the model whose chat template a task by chat takes. An lm-eval name is looked up among the YAMLs of
+    `folder` first, then among lm-eval's own thousands.
     """
     where = f"evals.tasks.{task.name}"
     if task.lm_eval is None:
-        metadata: Any = {"spec": task.problems, "items": task.items, "template": task.template}
+        metadata: Any = {"spec": task.problems, "items": task.items, "form": form_of(task, lm)}
         manager, name = TaskManager(include_path=TASKS, include_defaults=False, metadata=metadata), "problems"
     else:
         manager, name = TaskManager(include_path=folder, include_defaults=False), task.lm_eval
@@ -72,11 +84,12 @@ def sample(task: EvalTask, lm: LM, seed: int, folder: Path = TASKS) -> list[Row]
     the task), "tokens", "truncated", "formatted" and "votes" (its answer in the vote of maj@k, or None).
     Raises UserError for an unknown task or too few items.
     """
-    loaded = load(task, folder)
+    loaded = load(task, folder, lm)
     if task.items is not None and task.items > len(loaded.eval_docs):
         raise UserError(
             f"evals.tasks.{task.name}.items: {task.items} asked, {task.lm_eval} has {len(loaded.eval_docs)}"
         )
+    lm.end_with(form_of(task, lm).ends)
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
@@ -94,7 +107,8 @@ def sample(task: EvalTask, lm: LM, seed: int, folder: Path = TASKS) -> list[Row]
             _score(loaded, instance, row)
     if reader := _answer_reader(task):
         for row in rows:
-            row["votes"] = [reader(completion) for completion in row["completions"]]
+            begun_by = form_of(task, lm).prefill
+            row["votes"] = [reader(begun_by + completion) for completion in row["completions"]]
     return rows
 
 
@@ -128,7 +142,7 @@ def _score(loaded: Task, instance: Any, row: Row) -> None:
     row["correct"].append(None if np.isnan(score) else bool(score == 1))
     row["tokens"].append(completion.tokens)
     row["truncated"].append(completion.truncated)
-    opened = "<think>" if instance.args[0].endswith("<think>") else ""  # a template may begin the answer
+    opened = instance.doc.get("prefill") or begun(instance.args[0])  # a prompt may begin the answer
     row["formatted"].append(formatted(opened + completion))
     row["votes"].append(vote(filtered, is_answer=loaded.get_config("filter_list") is not None))
 

@@ -33,7 +33,7 @@ def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Pr
     for task in tasks:
         lm.report = reporter(progress, task.name)
         drawn = harness.sample(task, lm, seed)
-        scores.score(task, drawn, judges)
+        scores.score(task, drawn, judges, harness.form_of(task, lm).prefill)
         results[task.name] = metrics.summary(drawn, task.k)
         rows += drawn
         progress.say(f"{task.name} {_headline(results[task.name]['metrics'])}")

@@ -6,13 +6,16 @@ from datasets import Dataset
 
 from recipes import worlds
 from recipes.data import hub
+from recipes.data.forms import Form
+from recipes.data.token_ids import prompt_ids
 from recipes.errors import UserError
 
 PROBLEMS = 4096  # distinct training problems of a world, unless the recipe sets their number
 
 
-def of_task(task: dict[str, Any], template: str, problems: int | None, seed: int) -> Any:
-    """A `datasets.Dataset` with the columns prompt, question, answer, difficulty (0 where unknown).
+def of_task(task: dict[str, Any], form: Form, problems: int | None, seed: int) -> Any:
+    """A `datasets.Dataset` with the columns prompt, question, answer, difficulty (0 where unknown) and, where
+    prompts begin the answer, prefill.
 
     `problems`: how many distinct ones (default: PROBLEMS of a world, all rows of a Hub dataset). Raises
     UserError where there are fewer.
@@ -27,10 +30,11 @@ def of_task(task: dict[str, Any], template: str, problems: int | None, seed: int
     questions, answers, difficulties = (list(column) for column in zip(*rows, strict=True))
     return Dataset.from_dict(
         {
-            "prompt": [worlds.prompt(template, question) for question in questions],
+            "prompt": [form.fill(question) for question in questions],
             "question": questions,
             "answer": answers,
             "difficulty": difficulties,
+            **form.columns(len(questions)),
         }
     )
 
@@ -40,7 +44,7 @@ def fitting(problems: Any, tokenizer: Any, longest: int | None) -> tuple[Any, in
 
     Raises UserError where none is left.
     """
-    lengths = [len(ids) for ids in tokenizer(problems["prompt"][:])["input_ids"]]
+    lengths = [len(ids) for ids in prompt_ids(problems["prompt"][:], tokenizer)]
     limit = longest or max(lengths)
     kept = [number for number, length in enumerate(lengths) if length <= limit]
     if not kept:

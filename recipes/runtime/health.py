@@ -14,6 +14,7 @@ from recipes.runtime import curves, sentinel
 Reward = Callable[..., Sequence[float | None]]
 Severity = Literal["error", "warning"]
 
+FORMS = ("template", "chat")  # the keys by which a recipe says how questions are put
 GARBAGE = ("", " ", "\0", "asdf", "<answer></answer>", "</answer><answer>", "<think>" * 3)
 CHECKED = 64  # problems whose gold answer is scored
 
@@ -118,19 +119,21 @@ def uncut(longest: int, max_length: int | None, what: str) -> Check:
     return check("max_length", ok, longest, max_length or 0, message)
 
 
-def template_of(policy: Path | None, own: str) -> str | None:
-    """The template that a policy was trained with: of several `own`, if it is one of them, else the first.
+def template_of(policy: Path | None, own: Any) -> Any:
+    """The template, or `chat`, that a policy was trained with; of several `own` if it is one, else the first.
 
     `policy`: the metrics.json of its stage.
     """
     config = sentinel.read(policy)["config"] if policy else {}
     parts = [config, *config.get("corpus", {}).get("also", []), *config.get("domains", {}).values()]
-    templates = [part["template"] for part in parts if "template" in part]
+    templates = [part[key] for part in parts for key in FORMS if key in part]
     return own if own in templates else next(iter(templates), None)
 
 
-def same_template(own: str, base: str | None) -> Check:
-    """The policy was trained with this stage's own template, as far as that is known."""
+def same_template(config: Mapping[str, Any], policy: Path | None) -> Check:
+    """The policy was trained with the template, or `chat`, of this stage, as far as that is known."""
+    own = next(config[key] for key in FORMS if key in config)
+    base = template_of(policy, own)
     ok = base is None or base == own
     message = "the policy was trained with this template" if ok else f"the policy was trained with {base!r}"
     return check("same_template", ok, 0 if ok else 1, 0, message)
@@ -156,14 +159,14 @@ def before_sampling(
         known_tokens(tokenizer, [row["prompt"] for row in rows], "prompt"),
         *([gold(rewards["accuracy"], rows)] if "accuracy" in rewards else []),
         garbage(strict, rows),
-        same_template(config["template"], template_of(policy, config["template"])),
+        same_template(config, policy),
     ]
 
 
 def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> Check:
     """The accuracy reward of a completion that states the gold answer is 1."""
     rows = rows[:CHECKED]
-    completions = [f"<think>{row['answer']}</think><answer>{row['answer']}</answer>" for row in rows]
+    completions = [_stated(row["answer"], row.get("prefill", "")) for row in rows]
     scores = score(reward, rows, completions)
     wrong = next((i for i, value in enumerate(scores) if value != 1.0), None)
     message = f"{len(rows)} gold answers score 1"
@@ -172,6 +175,13 @@ def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> Check:
         message = f"the gold answer {row['answer']!r} of {row['question']!r} scores {scores[wrong]}, not 1"
     share = sum(value == 1.0 for value in scores) / len(scores)
     return check("gold", wrong is None, share, 1.0, message, "error")
+
+
+def _stated(answer: str, prefill: str) -> str:
+    """A completion that states `answer`, behind what the prompt has begun of it."""
+    whole = f"<think>{answer}</think><answer>{answer}</answer>"
+    _, found, rest = whole.partition(prefill.strip() or "<think>")
+    return rest if prefill and found else whole
 
 
 def garbage(rewards: Mapping[str, Reward], rows: Sequence[Mapping[str, Any]]) -> Check:

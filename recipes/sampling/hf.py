@@ -16,6 +16,7 @@ from lm_eval.models.huggingface import HFLM
 from lm_eval.models.utils import normalize_gen_kwargs, postprocess_generated_text
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from recipes.data.token_ids import end_ids, prompt_ids
 from recipes.errors import UserError
 from recipes.runtime.progress import Report
 from recipes.sampling.completion import Completion
@@ -37,13 +38,16 @@ class HuggingFaceSampler(HFLM):
             add_bos_token=False,
         )
         self.report = report
-        ends = model.generation_config.eos_token_id if model.generation_config else None
-        ends = tokenizer.eos_token_id if ends is None else ends
-        self.ends = set(ends if isinstance(ends, list) else [ends])
+        self.own_ends = self.ends = {*end_ids(model.generation_config, tokenizer)}
         # a checkpoint's own defaults (top_k, repetition_penalty, …) would change what is measured
         model.generation_config = GenerationConfig(
             eos_token_id=sorted(self.ends), pad_token_id=tokenizer.pad_token_id
         )
+
+    def end_with(self, also: Sequence[int]) -> None:
+        """Let these tokens end completions from here on, beside the checkpoint's own."""
+        self.ends = self.own_ends | {*also}
+        self.model.generation_config.eos_token_id = sorted(self.ends)
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         options: dict[str, Any] = dict(normalize_gen_kwargs(requests[0].args[1]))
@@ -73,7 +77,8 @@ class HuggingFaceSampler(HFLM):
 
     def prompts(self, requests: list[Instance], limit: int) -> list[list[int]]:
         """The token ids of each request's prompt. Raises UserError if one with `limit` more does not fit."""
-        encoded = {text: self.tok_encode(text) for text in {request.args[0] for request in requests}}
+        texts = list(dict.fromkeys(request.args[0] for request in requests))
+        encoded = dict(zip(texts, prompt_ids(texts, self.tokenizer), strict=True))
         if (longest := max(map(len, encoded.values()))) + limit > self.max_length:
             raise UserError(
                 f"max_gen_toks: {limit} and the longest prompt, {longest} tokens, exceed the model's "
@@ -104,7 +109,7 @@ class HuggingFaceSampler(HFLM):
         decoded = self.tokenizer.decode(tokens[:end], skip_special_tokens=False)
         text = postprocess_generated_text(decoded, stops, None)
         if text != decoded:
-            ids = self.tok_encode(text)
+            ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
             return Completion(text, tokens=len(ids), truncated=False, ids=ids, context=context)
         ids = tokens if end is None else tokens[: end + 1]
         return Completion(text, tokens=len(ids), truncated=end is None, ids=ids, context=context)

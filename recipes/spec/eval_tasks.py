@@ -16,6 +16,7 @@ class EvalTask:
     problems: dict[str, Any] | None  # a world and its dials, or a Hub dataset; with `template` and `items`
     lm_eval: str | None  # or a task of lm-eval, with its own prompts and scoring
     template: str | None
+    chat: bool | dict[str, Any] | None  # in place of a template
     items: int | None  # the first so many; None: all of an lm-eval task
     samples: int
     temperature: float
@@ -54,9 +55,11 @@ def _task(name: str, spec: dict[str, Any]) -> EvalTask:
         raise UserError(
             f'{where}: expected one of "task" (a world or dataset) and "lm_eval" (the name of a task)'
         )
-    if "lm_eval" in spec and "template" in spec:
-        raise UserError(f"{where}.template: lm-eval's {spec['lm_eval']} has its own prompt; leave it out")
-    needed = (*NEEDED, "template", "items") if "task" in spec else NEEDED
+    for key in ("template", "chat"):
+        if "lm_eval" in spec and key in spec:
+            raise UserError(f"{where}.{key}: lm-eval's {spec['lm_eval']} has its own prompt; leave it out")
+    form = () if "chat" in spec else ("template",)
+    needed = (*NEEDED, *form, "items") if "task" in spec else NEEDED
     if missing := [key for key in needed if key not in spec]:
         raise UserError(f'{where}: "{missing[0]}" is missing')
     samples = spec["samples"]
@@ -72,6 +75,7 @@ def _task(name: str, spec: dict[str, Any]) -> EvalTask:
         problems=spec.get("task"),
         lm_eval=spec.get("lm_eval"),
         template=spec.get("template"),
+        chat=spec.get("chat"),
         items=spec.get("items"),
         samples=samples,
         temperature=float(spec["temperature"]),

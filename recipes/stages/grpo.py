@@ -50,6 +50,7 @@ def run(
     caps = caps or {0: args.max_completion_length}
     check_boundaries(caps, args.steps_per_generation * args.num_iterations, args.gradient_accumulation_steps)
     policy = load_policy(config, inputs, **take_model_options(args))
+    rollouts.end_with_turns(args, config, policy)
     tasks = grpo_tasks.of_stage(config, inputs, policy, args, caps)
     functions, args.reward_weights = grpo_tasks.rewarded(tasks)
     dataset = grpo_tasks.dataset(tasks, config, args)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes import worlds
-from recipes.data import domains, prompts, replay
+from recipes.data import domains, forms, prompts, replay
 from recipes.errors import UserError
 from recipes.models import reward_model
 from recipes.objectives.caps import Caps
@@ -50,7 +50,8 @@ def of_stage(
         cache = config.get("soft_overlong_cache") if rules.OVERLONG in ruled else None
         built = rules.build(ruled, world, args.seed, caps=caps, cache=cache)
         functions = dict(zip(ruled, built, strict=True)) | scored
-        problems = prompts.of_task(own["task"], own["template"], own.get("problems"), args.seed)
+        form = forms.of(own, policy.tokenizer)
+        problems = prompts.of_task(own["task"], form, own.get("problems"), args.seed)
         tasks.append(Task(name, own, world, weights, {r: functions[r] for r in weights}, problems))
     return tasks
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes import worlds
-from recipes.data import demonstrations, prompts
+from recipes.data import demonstrations, forms, prompts
 from recipes.errors import UserError
 from recipes.rewards import rules
 from recipes.runtime import health
@@ -60,13 +60,14 @@ def run(
     names = ["accuracy", *sorted(thresholds)]
     rewards = dict(zip(names, rules.build(names, worlds.of_task(config["task"]), seed), strict=True))
     source, tokenizer = locate_policy(config, inputs)
-    problems = prompts.of_task(config["task"], config["template"], config.get("problems"), seed).to_list()
+    form = forms.of(config, tokenizer)
+    problems = prompts.of_task(config["task"], form, config.get("problems"), seed).to_list()
     accuracy = {"accuracy": rewards["accuracy"]}
     checks = health.stop_at_errors(
         health.before_sampling(config, inputs.get("policy"), tokenizer, problems, accuracy)
     )
     rows = [row for row in problems for _ in range(args.num_generations)]
-    drawn = draw([row["prompt"] for row in problems], args, source, tokenizer, config, seed, progress)
+    drawn = draw([row["prompt"] for row in problems], args, source, form.ends, config, seed, progress)
     texts = [str(text) for text in drawn.completions]
     scores: dict[str, Any] = {name: health.score(reward, rows, texts) for name, reward in rewards.items()}
     passed = funnel.passed(drawn.completions, scores, thresholds, args.num_generations, args.max_per_problem)

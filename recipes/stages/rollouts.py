@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from recipes.data import forms
+from recipes.data.token_ids import end_ids, prompt_ids
 from recipes.runtime import curves, files, gpus, health
 from recipes.stages.policy import Policy, positions
 from recipes.trainers.completions import CompletionsLog
@@ -19,6 +21,13 @@ def defaults() -> dict[str, Any]:
     # on a CPU a static cache is a tenth faster than one that grows by copying
     cache = {} if torch.cuda.is_available() else {"cache_implementation": "static"}
     return {"save_steps": 20, **cache}
+
+
+def end_with_turns(args: Any, config: Mapping[str, Any], policy: Policy) -> None:
+    """Tell vLLM, in `args`, how turns of a chat end: it has read the checkpoint's own ends alone."""
+    if args.use_vllm and forms.chats(config):
+        ends = {"stop_token_ids": end_ids(policy.generation, policy.tokenizer)}
+        args.generation_kwargs = ends | (args.generation_kwargs or {})
 
 
 def checks(
@@ -35,7 +44,7 @@ def checks(
     `needed`: prompts a rollout; `cap`: most tokens of a completion.
     """
     prompts = [row["prompt"] for row in problems]
-    longest = max(len(ids) for ids in policy.tokenizer(prompts)["input_ids"])
+    longest = max(map(len, prompt_ids(prompts, policy.tokenizer)))
     return health.stop_at_errors(
         [
             health.enough_prompts(len(problems), needed),

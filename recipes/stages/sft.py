@@ -11,13 +11,13 @@ an input `data`, `task` names them: a world, which writes them by `template` and
     also: {general: {task: {world: preferences}, template: …, corpus: {mixture: {good: 1.0}}, share: 0.25}}
 
 All are one set, of which every epoch has a random order of its own; how many come from each source is in
-metrics.json. Empty demonstrations and conversations of several turns are counted and skipped. The loss is on
-the completion and its end of sequence only. Every field of `args` goes to TRL's SFTConfig; dropout that
-`model_init_kwargs` sets (`{attention_dropout: …}`) is of this stage only: the model is saved with the rates
-it came with.
+metrics.json. By `chat` every reply of a conversation is learnt (recipes/data/chat.py). Counted and skipped
+are empty demonstrations and, without `chat`, conversations of several turns. The loss is on completions and
+their ends of sequence only. Every field of `args` goes to TRL's SFTConfig; dropout that `model_init_kwargs`
+sets (`{attention_dropout: …}`) is of this stage only: the model is saved with the rates it came with.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,15 +26,15 @@ from datasets import Dataset
 from transformers import AutoConfig
 from trl import SFTConfig
 
-from recipes.data import demonstrations
-from recipes.data.token_ids import reply_ids
+from recipes.data import demonstrations, forms
+from recipes.data.token_ids import following_ids, prompt_ids, reply_ids
 from recipes.errors import UserError
 from recipes.models.language_model import Source, folder_of
-from recipes.models.packing import document
+from recipes.models.packing import dialogue
 from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
 from recipes.stages.outcome import Outcome
-from recipes.stages.policy import load_policy, positions, take_model_options
+from recipes.stages.policy import load_policy, locate_policy, positions, take_model_options
 from recipes.stages.trainer_config import arguments, batch_size
 from recipes.trainers.fit import clean, fit
 from recipes.trainers.sft import SFT
@@ -46,7 +46,8 @@ def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
 ) -> Outcome:
     """Train the policy and save it in `workdir`/final."""
-    sources = demonstrations.sources(config, inputs.get("data"), seed)
+    words = locate_policy(config, inputs)[1] if forms.chats(config) else None
+    sources = demonstrations.sources(config, inputs.get("data"), seed, words)
     given = [row for of_source in sources.values() for row in of_source]
     rows, skipped = demonstrations.usable(given)
     if not rows:
@@ -56,16 +57,12 @@ def run(
     options = take_model_options(args)
     policy = load_policy(config, inputs, **options)
     model, tokenizer = policy.model, policy.tokenizer
-    prompts, completions = ([row[name] for row in rows] for name in ("prompt", "completion"))
-    replies = reply_ids(completions, [False] * len(completions), tokenizer)
-    documents = [
-        document(prompt, reply)
-        for prompt, reply in zip(tokenizer(prompts)["input_ids"], replies, strict=True)
-    ]
+    documents = tokenised(rows, tokenizer)
+    texts = [text for row in rows for exchange in demonstrations.exchanges(row) for text in exchange]
     longest = max(len(one["input_ids"]) for one in documents)
     checks = health.stop_at_errors(
         [
-            health.known_tokens(tokenizer, [*prompts, *completions], "demonstration"),
+            health.known_tokens(tokenizer, texts, "demonstration"),
             health.document_context(longest, args.max_length, positions(model)),
             health.enough(len(rows), batch_size(args), "demonstrations"),
             health.uncut(longest, args.max_length, "demonstration"),
@@ -101,6 +98,19 @@ def run(
         curve=curve,
         clean=partial(clean, workdir),
     )
+
+
+def tokenised(rows: Sequence[demonstrations.Demonstration], tokenizer: Any) -> list[dict[str, list[int]]]:
+    """The documents of demonstrations, with the loss on completions and their ends of sequence."""
+    exchanges = [demonstrations.exchanges(row) for row in rows]
+    firsts = iter(prompt_ids([one[0][0] for one in exchanges], tokenizer))
+    later = iter(following_ids([prompt for one in exchanges for prompt, _ in one[1:]], tokenizer))
+    texts = [reply for one in exchanges for _, reply in one]
+    replies = iter(reply_ids(texts, [False] * len(texts), tokenizer))
+    return [
+        dialogue([(next(later if place else firsts), next(replies)) for place in range(len(one))])
+        for one in exchanges
+    ]
 
 
 def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:

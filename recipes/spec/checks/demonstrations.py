@@ -7,6 +7,7 @@ from recipes import worlds
 from recipes.data import corpora
 from recipes.errors import UserError
 from recipes.spec import schema
+from recipes.spec.checks import forms
 
 
 def check_source(given: Mapping[str, Any], path: str) -> None:
@@ -18,6 +19,7 @@ def check_source(given: Mapping[str, Any], path: str) -> None:
     schema.check(given["task"], task, [*path.split("."), "task"])
     try:
         check_keys(given)
+        forms.check(given)
         if "template" in given:
             worlds.prompt(given["template"], "")
         if world:
@@ -28,6 +30,7 @@ def check_source(given: Mapping[str, Any], path: str) -> None:
 
 def check_keys(given: Mapping[str, Any]) -> None:
     """Raise UserError unless a source has the keys that its kind of task needs, and no other."""
+    forms.check_demonstrations(given)
     sized = "share" in given
     if "world" not in given["task"]:
         if "corpus" in given:
