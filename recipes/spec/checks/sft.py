@@ -14,7 +14,7 @@ def check(stage: Mapping[str, Any]) -> None:
     """Raise UserError unless there is one source of demonstrations, a stage, a world or a Hub dataset; and
     those of `also` are sound and leave it a share."""
     for name in OF_POLICY:
-        if stage["args"].get(name):
+        if stage.get("args", {}).get(name):
             raise UserError(
                 f"args.{name}: it is the policy's, or says nothing beside the key chat; remove it"
             )

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from lm_eval.api.instance import Instance
+from transformers import AutoTokenizer
 from true_tokenizers import KINDS, MADE, checkpoint, llama, qwen2
 
 from recipes.data import forms
@@ -33,9 +34,10 @@ def case(request, tmp_path_factory):
     """A checkpoint, its tokenizer, prompts, and the token ids that its own tokenizer gives them."""
     kind, form = request.param
     place = checkpoint(kind, tmp_path_factory.mktemp(kind))
-    words, said = MADE[kind](), FORMS[form]
-    source = language_model.locate(None, place)
-    texts = [forms.of(said, language_model.load_tokenizer(source)).fill(q) for q in QUESTIONS]
+    source, said = language_model.locate(None, place), FORMS[form]
+    words = AutoTokenizer.from_pretrained(source.place)
+    assert type(words) is type(MADE[kind]())
+    texts = [forms.of(said, words).fill(question) for question in QUESTIONS]
     if form == "template":
         return source, texts, words(texts)["input_ids"]
     keys = said["chat"] if form == "system" else {"user": "{question}"}

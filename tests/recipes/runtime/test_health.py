@@ -85,10 +85,13 @@ def test_unknown_tokens():
     assert not health.known_tokens(tokenizer, ["1+<unk>2=?!"], "response")["ok"]
 
 
-def test_template_of_the_base():
-    assert health.same_template("a", "a")["ok"]
-    assert health.same_template("a", None)["ok"]
-    other = health.same_template("a", "b")
+@pytest.mark.parametrize(("key", "base"), [("template", "a"), ("chat", True), ("chat", {"system": "s"})])
+def test_template_of_the_base(key, base, tmp_path):
+    files.write_json(tmp_path / "metrics.json", {"config": {key: base}, "model": "", "digest": ""})
+    trained = tmp_path / "metrics.json"
+    assert health.same_template({key: base}, trained)["ok"]
+    assert health.same_template({key: base}, None)["ok"]
+    other = health.same_template({"template": "another"}, trained)
     assert not other["ok"]
     assert health.stop_at_errors([other]) == [other]  # a warning stops nothing
 

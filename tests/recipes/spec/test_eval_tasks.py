@@ -24,6 +24,11 @@ def test_a_world_task(heldout):
     }
 
 
+def test_a_task_by_chat(heldout):
+    (task,) = parse(changed(heldout, template=..., chat={"system": "s"}))
+    assert (task.template, task.chat) == (None, {"system": "s"})
+
+
 def test_greedy(heldout):
     (task,) = parse(changed(heldout, temperature=0, samples=1, k=[1]))
     assert task.generation() == {"do_sample": False, "temperature": 0.0, "max_gen_toks": 40}
@@ -35,6 +40,21 @@ def test_greedy(heldout):
         ({"sample": 4}, 'evals.tasks.heldout.sample: unknown key; did you mean "samples"?'),
         ({"samples": ...}, 'evals.tasks.heldout: "samples" is missing'),
         ({"items": ...}, 'evals.tasks.heldout: "items" is missing'),
+        ({"template": ...}, 'evals.tasks.heldout: "template" is missing'),
+        (
+            {"task": ..., "template": ..., "items": ..., "lm_eval": "gsm8k", "chat": True},
+            "evals.tasks.heldout.chat: lm-eval's gsm8k has its own prompt; leave it out",
+        ),
+        (
+            {"template": ..., "chat": {"sistem": "s"}},
+            'evals.tasks.heldout.chat.sistem: unknown key; did you mean "system"?',
+        ),
+        ({"template": ..., "chat": "yes"}, "evals.tasks.heldout.chat: expected true or false or a mapping"),
+        ({"template": ..., "chat": {}}, "evals.tasks.heldout.chat: must not be empty"),
+        (
+            {"template": ..., "chat": {"system": " "}},
+            'evals.tasks.heldout.chat.system: expected some text, got " "',
+        ),
         ({"samples": 4}, "evals.tasks.heldout.k: 8 is more than samples: 4; pass@k needs k samples"),
         ({"samples": "16"}, 'evals.tasks.heldout.samples: expected a whole number, got the text "16"'),
         ({"samples": True}, "evals.tasks.heldout.samples: expected a whole number, got true"),
