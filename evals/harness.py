@@ -106,9 +106,9 @@ def sample(task: EvalTask, lm: LM, seed: int, folder: Path = TASKS) -> list[Row]
         for instance, row in zip(loaded.instances, rows, strict=True):
             _score(loaded, instance, row)
     if reader := _answer_reader(task):
+        prefill = form_of(task, lm).prefill
         for row in rows:
-            begun_by = form_of(task, lm).prefill
-            row["votes"] = [reader(begun_by + completion) for completion in row["completions"]]
+            row["votes"] = [reader(prefill + completion) for completion in row["completions"]]
     return rows
 
 

@@ -84,11 +84,11 @@ class Chat:
             whole = written.removeprefix(prompt).removesuffix(self._tail)
             if content.strip() in whole:
                 return whole + (self._tail.partition(self.end)[0] if self.end in self._tail else "")
-        mark = self.begun.strip()
-        if not content.startswith(mark):
+        if not self.begun or "</think>" in self.begun:
+            return content
+        if not content.startswith(THINK):
             return None
-        rest = content.removeprefix(mark)
-        return rest.removeprefix(self.begun.partition(mark)[2]) if mark else rest
+        return content.removeprefix(THINK).removeprefix(self.begun.removeprefix(THINK))
 
     def _render(self, conversation: Sequence[Message], reply: bool) -> str:
         turns = [*conversation]

@@ -44,11 +44,9 @@ def test_a_stage_rewards_the_whole_answer(said):
     rows = task.problems.to_list()
     assert all(row["prompt"].endswith(row["prefill"]) for row in rows)
     rest = [f"1</think><answer>{row['answer']}</answer>" for row in rows]
+    assert {*task.rewards} == {"accuracy", "format"}
     for reward in task.rewards.values():
         assert health.score(reward, rows, rest) == [1.0] * len(rows)
-        assert health.score(reward, rows, ["<think>" + text for text in rest]) != [1.0] * len(rows) or (
-            reward.__name__ == "accuracy"
-        )
 
 
 def test_thinking_that_a_prompt_has_begun_and_nobody_ends_is_no_answer():
