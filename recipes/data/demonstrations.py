@@ -153,7 +153,7 @@ def _by_chat(
     rows: list[Demonstration] = []
     for asked, completion in given:
         turns = conversation(asked, completion)
-        fault = misplaced(turns)
+        fault = _misplaced(turns)
         documents = [] if fault else chat.exchanges(_asked(turns, user))
         rows += [
             {"prompt": before, "completion": reply, "further": rest}
@@ -183,7 +183,7 @@ def _turns(given: Any, role: str) -> list[Message]:
     return [{"role": str(turn["role"]), "content": str(turn["content"] or "")} for turn in given]
 
 
-def misplaced(turns: Sequence[Message]) -> str:
+def _misplaced(turns: Sequence[Message]) -> str:
     """What is wrong with a conversation: requests and replies must alternate, and no reply be empty."""
     roles = [turn["role"] for turn in turns]
     spoken = roles[1:] if roles[:1] == ["system"] else roles

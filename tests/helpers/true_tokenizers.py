@@ -9,6 +9,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import (
     AutoModelForCausalLM,
     GenerationConfig,
+    GPT2Config,
     GPT2Tokenizer,
     GPTNeoXConfig,
     GPTNeoXTokenizer,
@@ -121,7 +122,7 @@ def qwen2_base() -> Any:
 
 
 MADE = {"llama": llama, "qwen2": qwen2, "gpt-neox": gpt_neox, "chatml": chatml, "qwen2-base": qwen2_base}
-CONFIGS = {"llama": LlamaConfig, "gpt-neox": GPTNeoXConfig}
+CONFIGS = {"llama": LlamaConfig, "gpt-neox": GPTNeoXConfig, "chatml": GPT2Config}
 
 
 def checkpoint(kind: str, folder: Path) -> Path:

@@ -102,6 +102,7 @@ def test_what_vllm_is_told_and_what_it_says(vllm):
         }.items()
     )
     lm.tokenizer = llama()
+    lm.tokenizer.add_special_tokens({"eos_token": "<eos>"})
     lm.end_with([7])
     options = {
         "until": [],
@@ -116,7 +117,7 @@ def test_what_vllm_is_told_and_what_it_says(vllm):
         vllm["sampling"].items()
         >= {
             "max_tokens": 32,
-            "stop": ["</s>"],
+            "stop": ["<eos>"],
             "stop_token_ids": [7],
             "temperature": 0.6,
             "top_p": 0.95,
