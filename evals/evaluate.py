@@ -27,6 +27,7 @@ from recipes.runtime.environment import (
     roles,
     stop_in_one_line,
 )
+from recipes.runtime.extras import require_vllm
 from recipes.runtime.progress import Progress
 from recipes.spec import eval_tasks
 
@@ -101,6 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
         few_collections()
         keep_memory()
         quiet_environment(_names_hub(options.config, options.model))
+        require_vllm(options.config, "evals.")
         # lm-eval prints; `progress` keeps the true stdout
         with gpus.reserved(options.gpus, progress.say), contextlib.redirect_stdout(sys.stderr):
             tasks = eval_tasks.parse(options.config)

@@ -5,111 +5,87 @@ the rest. Instead its filters and its `process_results` are applied to each samp
 """
 
 import random
-from collections.abc import Callable
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import lm_eval
 import numpy as np
 import torch
-from lm_eval.api.model import LM
-from lm_eval.api.task import Task
-from lm_eval.tasks import TaskManager
 
-from recipes.data import forms
+from evals import benchmarks
+from evals.benchmarks import Benchmark
 from recipes.errors import UserError
-from recipes.rewards.final_answer import last_box
 from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import EvalTask
+from recipes.spec.lm_eval_tasks import OWN
 from recipes.worlds import of_task
 from recipes.worlds.answers import answer, begun, formatted
+from recipes.worlds.final_answer import last_box
 
-TASKS = Path(__file__).parent / "tasks"
-FEWSHOT_SEED = 1234  # lm-eval's default
 NO_ANSWER = ("[invalid]", "[none]")  # what lm-eval's filters return when they find nothing
 
 Row = dict[str, Any]  # one item, see `sample`
 
 
-def form_of(task: EvalTask, lm: Any) -> forms.Form:
-    """How a task of ours puts its questions to the model `lm`."""
-    if task.chat is None:
-        return forms.plain(task.template or "{question}")
-    try:
-        return forms.of({"chat": task.chat}, lm.tokenizer)
-    except UserError as error:
-        raise UserError(f"evals.tasks.{task.name}.{error}") from None
-
-
-def load(task: EvalTask, folder: Path = TASKS, lm: Any = None) -> Task:
-    """The lm-eval task with this recipe's samples and decoding. Raises UserError for an unknown name.
-
-    `lm`: the model whose chat template a task by chat takes. An lm-eval name is looked up among the YAMLs of
-    `folder` first, then among lm-eval's own thousands.
-    """
-    where = f"evals.tasks.{task.name}"
-    if task.lm_eval is None:
-        metadata: Any = {"spec": task.problems, "items": task.items, "form": form_of(task, lm)}
-        manager, name = TaskManager(include_path=TASKS, include_defaults=False, metadata=metadata), "problems"
-    else:
-        manager, name = TaskManager(include_path=folder, include_defaults=False), task.lm_eval
-        if name not in manager.all_subtasks:
-            manager = TaskManager(include_path=folder)
-        if name not in manager.all_subtasks:
-            known = get_close_matches(name, manager.all_subtasks, n=1, cutoff=0)[0]
-            raise UserError(f'{where}.lm_eval: lm-eval has no task "{name}"; did you mean "{known}"?')
-    try:
-        loaded = manager.load([name])["tasks"][name]
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from error
-    except (OSError, ValueError) as error:
-        raise UserError(f"{where}: cannot load its data: {str(error).strip().splitlines()[0]}") from error
-    if loaded.OUTPUT_TYPE != "generate_until":
-        raise UserError(f"{where}.lm_eval: {name} scores likelihoods; expected one that generates")
-    loaded.set_config("task", task.name)
-    loaded.set_config("repeats", task.samples)
-    loaded.set_config("generation_kwargs", task.generation(), update=True)
-    if loaded.get_config("num_fewshot") is None:
-        loaded.set_config("num_fewshot", 0)
-    loaded.set_fewshot_seed(FEWSHOT_SEED)
-    return loaded
-
-
-def sample(task: EvalTask, lm: LM, seed: int, folder: Path = TASKS) -> list[Row]:
+def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
     """Draw and score `task.samples` completions of each item; the same seed gives the same completions.
 
     Each item has a row with "task", "item", "question", "answer", "difficulty" (None where a task has none),
     and lists with an entry a sample: "completions" (`Completion`s), "correct" (None where nothing verifies
-    the task), "tokens", "truncated", "formatted" and "votes" (its answer in the vote of maj@k, or None).
-    Raises UserError for an unknown task or too few items.
+    the task), "tokens", "truncated", "formatted" and "votes" (its answer in the vote of maj@k, or None). A
+    task of lm-eval has "scores" too, each the list of its parts by the task's metric (one part but for
+    ifeval's instructions), right where all are 1. Where likelihoods are scored, an item has one score and no
+    sample.
+    Raises UserError for an unknown task, too few items, and a chat without a template.
     """
-    loaded = load(task, folder, lm)
+    form, by_chat = benchmarks.form_of(task, lm), task.lm_eval is not None and bool(task.chat)
+    benchmark = benchmarks.load(task, folder, lm)
+    loaded = benchmark.task
     if task.items is not None and task.items > len(loaded.eval_docs):
         raise UserError(
             f"evals.tasks.{task.name}.items: {task.items} asked, {task.lm_eval} has {len(loaded.eval_docs)}"
         )
-    lm.end_with(form_of(task, lm).ends)
+    lm.end_with(form.ends)
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
     # `evaluate`, not `simple_evaluate`: the latter adds a description of the machine that takes seconds
     lm_eval.evaluate(
-        lm, {"tasks": {task.name: loaded}}, limit=task.items, bootstrap_iters=0, log_samples=False
+        lm,
+        {"tasks": {task.name: loaded}},
+        limit=task.items,
+        bootstrap_iters=0,
+        log_samples=False,
+        apply_chat_template=by_chat,
+        fewshot_as_multiturn=by_chat,
     )
-    responses = [instance.resps for instance in loaded.instances]  # (items, samples)
-    rows = [_row(task, item, instance) for item, instance in enumerate(loaded.instances)]
+    items = _by_item(loaded.instances)
+    rows = [_row(task, number, instances[0]) for number, instances in enumerate(items)]
+    if not task.samples:
+        for instances, row in zip(items, rows, strict=True):
+            _score(benchmark, instances, row)
+        return rows
+    responses = [instances[0].resps for instances in items]  # (items, samples)
     for drawn in range(task.samples):
-        for instance, completions in zip(loaded.instances, responses, strict=True):
+        for (instance,), completions in zip(items, responses, strict=True):
             instance.resps = [completions[drawn]]
         loaded.apply_filters()
-        for instance, row in zip(loaded.instances, rows, strict=True):
-            _score(loaded, instance, row)
+        for instances, row in zip(items, rows, strict=True):
+            _score(benchmark, instances, row)
+            _add(benchmark, instances[0], row)
     if reader := _answer_reader(task):
-        prefill = form_of(task, lm).prefill
         for row in rows:
-            row["votes"] = [reader(prefill + completion) for completion in row["completions"]]
+            row["votes"] = [reader(form.prefill + completion) for completion in row["completions"]]
     return rows
+
+
+def _by_item(instances: Sequence[Any]) -> list[list[Any]]:
+    """The requests of each item: one, or where likelihoods are scored one a choice."""
+    items: dict[int, list[Any]] = {}
+    for instance in instances:
+        items.setdefault(instance.doc_id, []).append(instance)
+    return [sorted(of_item, key=lambda instance: instance.idx) for of_item in items.values()]
 
 
 def _answer_reader(task: EvalTask) -> Callable[[str], str | None] | None:
@@ -119,32 +95,45 @@ def _answer_reader(task: EvalTask) -> Callable[[str], str | None] | None:
 
 
 def _row(task: EvalTask, item: int, instance: Any) -> Row:
-    doc = instance.doc
+    doc, ours = instance.doc, task.lm_eval is None
     return {
         "task": task.name,
         "item": item,
-        "question": doc["question"] if task.problems is not None else instance.args[0],
+        "question": doc["question"] if ours else instance.args[0],
         "answer": None,
-        "difficulty": doc.get("difficulty"),
+        "difficulty": doc["difficulty"] if ours else None,
         **{key: [] for key in ("completions", "correct", "tokens", "truncated", "formatted", "votes")},
+        **({} if ours else {"scores": []}),
     }
 
 
-def _score(loaded: Task, instance: Any, row: Row) -> None:
-    """Score the one response `instance` holds: the first metric under the task's first filter."""
+def _score(benchmark: Benchmark, instances: Sequence[Any], row: Row) -> None:
+    """Add the score of one item's responses: one, or where likelihoods are scored one a choice."""
+    loaded, doc = benchmark.task, instances[0].doc
+    filtered = [instance.filtered_resps[benchmark.filter] for instance in instances]
+    score = loaded.process_results(doc, filtered).get(benchmark.metric)
+    parts = score if isinstance(score, list) and score else [score]
+    if not all(isinstance(part, int | float | np.number | np.bool_) for part in parts):
+        raise UserError(
+            f"evals.tasks.{row['task']}.metric: {benchmark.metric} of an item is {score!r}; expected a number"
+        )
+    row["answer"] = str(loaded.doc_to_target(doc))
+    right = all(part == 1 for part in parts)
+    row["correct"].append(None if np.isnan(parts[0]) else right)
+    if "scores" in row:
+        row["scores"].append([float(part) for part in parts])
+
+
+def _add(benchmark: Benchmark, instance: Any, row: Row) -> None:
+    """Add the one completion that `instance` holds."""
     completion: Completion = instance.resps[0]
-    filtered = next(iter(instance.filtered_resps.values()))
-    score = next(iter(loaded.process_results(instance.doc, [filtered]).values()))
-    if not isinstance(score, int | float | np.number):
-        raise UserError(f"evals.tasks.{row['task']}: its first metric is {score!r}; expected right or wrong")
-    row["answer"] = str(loaded.doc_to_target(instance.doc))
     row["completions"].append(completion)
-    row["correct"].append(None if np.isnan(score) else bool(score == 1))
     row["tokens"].append(completion.tokens)
     row["truncated"].append(completion.truncated)
     opened = instance.doc.get("prefill") or begun(instance.args[0])  # a prompt may begin the answer
     row["formatted"].append(formatted(opened + completion))
-    row["votes"].append(vote(filtered, is_answer=loaded.get_config("filter_list") is not None))
+    is_answer = benchmark.task.get_config("filter_list") is not None
+    row["votes"].append(vote(instance.filtered_resps[benchmark.filter], is_answer))
 
 
 def vote(filtered: Any, is_answer: bool) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from evals import harness, metrics, scores
+from evals import benchmarks, harness, metrics, scores
 from recipes.models import language_model
 from recipes.runtime import files
 from recipes.runtime.files import saving
@@ -28,12 +28,14 @@ def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Pr
         model if isinstance(model, dict) else None, model if isinstance(model, Path) else None
     )
     lm = engine.load(source, options.config, lambda done, total: None)
-    judges, digests = scores.load(tasks, options.inputs, source, lm)
+    judges, digests = scores.load(
+        tasks, options.inputs, source, lm, options.config.get("dtype", engine.DTYPE)
+    )
     rows, results = [], {}
     for task in tasks:
         lm.report = reporter(progress, task.name)
         drawn = harness.sample(task, lm, seed)
-        scores.score(task, drawn, judges, harness.form_of(task, lm).prefill)
+        scores.score(task, drawn, judges, benchmarks.form_of(task, lm).prefill)
         results[task.name] = metrics.summary(drawn, task.k)
         rows += drawn
         progress.say(f"{task.name} {_headline(results[task.name]['metrics'])}")
@@ -54,6 +56,6 @@ def _headline(values: Mapping[str, Mapping[str, float]]) -> str:
     """`accuracy 0.612 (0.580 to 0.645), gold …`: the main metrics of a task, each with its interval."""
     return ", ".join(
         f"{name} {values[name]['value']:.3f} ({values[name]['low']:.3f} to {values[name]['high']:.3f})"
-        for name in ("accuracy", "gold", "win_rate", "proxy", "kl", *OF_WORLD)
+        for name in ("accuracy", "score", "gold", "win_rate", "proxy", "kl", *OF_WORLD)
         if name in values
     )

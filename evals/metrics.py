@@ -15,7 +15,8 @@ DIGITS = 9  # decimals that count when scores are compared: rounding errors deci
 def summary(rows: list[Row], k: tuple[int, ...]) -> dict[str, Any]:
     """{"items", "samples", "metrics": {name: {"value", "low", "high"}}, "variance": {"items", "sampling"}}.
 
-    The variance and the metrics of right answers are there only where something verifies the task. Lengths
+    The variance and the metrics of right answers are there only where something verifies the task, those of
+    samples only where some are drawn: of a task that scores likelihoods, accuracy and score alone. Lengths
     are in generated tokens, the end-of-sequence token included. A metric of nothing (the length of right
     answers when none is right) is None.
     """
@@ -24,17 +25,21 @@ def summary(rows: list[Row], k: tuple[int, ...]) -> dict[str, Any]:
     for name, (numerator, denominator) in ratios(rows, k).items():
         value, low, high = interval(numerator, denominator, resampled)
         metrics[name] = {"value": _number(value), "low": _number(low), "high": _number(high)}
-    result = {"items": len(rows), "samples": len(rows[0]["tokens"]), "metrics": metrics}
+    result = {"items": len(rows), "samples": len(rows[0]["correct"]), "metrics": metrics}
     return result | ({"variance": variance(_correct(rows))} if _verified(rows) else {})
 
 
 def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Floats]]:
     """Metric -> (numerator, denominator), each (items,): the metric is the ratio of their sums."""
+    ones = np.ones(len(rows))
     tokens = np.array([row["tokens"] for row in rows], dtype=float)  # (items, samples)
+    metrics = right(rows, k, tokens) if _verified(rows) else {}
+    if "scores" in rows[0]:
+        metrics["score"] = _score(rows)
+    if not tokens.size:  # likelihoods were scored, and nothing drawn
+        return metrics
     formatted = np.array([row["formatted"] for row in rows], dtype=float)
     truncated = np.array([row["truncated"] for row in rows], dtype=float)
-    ones = np.ones(len(rows))
-    metrics = right(rows, k, tokens) if _verified(rows) else {}
     metrics |= {
         "format_rate": (formatted.mean(axis=1), ones),
         "truncation_rate": (truncated.mean(axis=1), ones),
@@ -51,13 +56,15 @@ def _verified(rows: list[Row]) -> bool:
 
 
 def right(rows: list[Row], k: tuple[int, ...], tokens: Floats) -> dict[str, tuple[Floats, Floats]]:
-    """The metrics of right and wrong answers; `tokens` (items, samples)."""
+    """The metrics of right and wrong answers; `tokens` (items, samples), empty where nothing is drawn."""
     correct = _correct(rows)
     votes = [row["votes"] for row in rows]
     ones = np.ones(len(rows))
     metrics = {"accuracy": (correct.mean(axis=1), ones)}
     metrics |= {f"pass@{n}": (pass_at_k(correct, n), ones) for n in k}
     metrics |= {f"maj@{n}": (majority_at_k(correct, votes, n), ones) for n in k}
+    if not tokens.size:
+        return metrics
     metrics |= {
         "length_correct": ((tokens * correct).sum(axis=1), correct.sum(axis=1).astype(float)),
         "length_incorrect": ((tokens * ~correct).sum(axis=1), (~correct).sum(axis=1).astype(float)),
@@ -66,6 +73,12 @@ def right(rows: list[Row], k: tuple[int, ...], tokens: Floats) -> dict[str, tupl
     for difficulty, has_it in _difficulties(rows).items():
         metrics[f"accuracy/difficulty={difficulty}"] = (correct.mean(axis=1) * has_it, has_it)
     return metrics
+
+
+def _score(rows: list[Row]) -> tuple[Floats, Floats]:
+    """The mean of lm-eval's own metric, over all parts of all samples of all items."""
+    parts = [[part for sample in row["scores"] for part in sample] for row in rows]
+    return np.array([sum(each) for each in parts]), np.array([float(len(each)) for each in parts])
 
 
 def _correct(rows: list[Row]) -> Bools:

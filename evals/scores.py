@@ -42,11 +42,16 @@ class Judges:
 
 
 def load(
-    tasks: Iterable[EvalTask], inputs: Mapping[str, Path], source: language_model.Source, lm: Any
+    tasks: Iterable[EvalTask],
+    inputs: Mapping[str, Path],
+    source: language_model.Source,
+    lm: Any,
+    dtype: str,
 ) -> tuple[Judges, dict[str, str]]:
     """The models that the scores of `tasks` need, and role -> digest of each but the policy.
 
-    `inputs`: role -> metrics.json of a stage; `source` and `lm` are the evaluated model and its sampler.
+    `inputs`: role -> metrics.json of a stage; `source` and `lm` are the evaluated model and its sampler, and
+    `dtype` what it and the reference are computed in.
     Raises UserError for a role without an input, and for a model whose tokenizer is not the policy's.
     """
     needed = set()
@@ -69,11 +74,15 @@ def load(
         language_model.same_tokenizer(language_model.load_tokenizer(reference), lm.tokenizer, names)
         # vLLM gives no log-probabilities of given tokens, so the policy is then loaded once more
         policy = (
-            lm.model if isinstance(lm.model, PreTrainedModel) else language_model.load_for_inference(source)
+            lm.model
+            if isinstance(lm.model, PreTrainedModel)
+            else language_model.load_for_inference(source, dtype)
         )
         judges["policy"] = policy
         judges["reference"] = (
-            policy if reference.digest == source.digest else language_model.load_for_inference(reference)
+            policy
+            if reference.digest == source.digest
+            else language_model.load_for_inference(reference, dtype)
         )
     return Judges(**judges), digests
 

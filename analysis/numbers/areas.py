@@ -11,20 +11,13 @@ goes straight from the step before to the step after. Before the first value and
 assumed, and the span is shorter. A record without its curves has no `auc/…` but those that were kept with it.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 
 from analysis.numbers.reach import series
 from recipes.spec.metric_names import AREA
-
-
-def wanted(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The curves whose areas claims and gates name: ["length/incorrect"]."""
-    names = (str(row.get(key, "")) for row in rows for key in ("metric", "against_metric"))
-    return sorted({name.removeprefix(f"{AREA}/") for name in names if name.startswith(f"{AREA}/")})
 
 
 def areas(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:

@@ -13,23 +13,15 @@ A stage that logs neither curve, or fewer than 5 rollouts, has none of them.
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 
 from analysis.numbers.reach import WINDOW, series
-from recipes.spec.metric_names import AT_KL
 
 CURVES = {"gold": "rewards/gold/mean", "proxy": "rewards/reward_model/mean"}
 KL = "kl"
-
-
-def levels(named: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The KL divergences that claims and gates name, as written: ["2.5"]."""
-    names = (str(row.get(key, "")) for row in named for key in ("metric", "against_metric"))
-    return sorted({match[2] for name in names if (match := AT_KL.fullmatch(name))})
 
 
 def peaks(curve: pd.DataFrame, of_sequences: bool, at: Iterable[str] = ()) -> dict[str, float]:

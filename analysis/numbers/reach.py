@@ -7,20 +7,13 @@ reached. `updates_to/budget` and `samples_to/budget` say how far the run went.
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import pandas as pd
 
 from recipes.spec.metric_names import REACHED
 
 WINDOW = 5  # logged rollouts: one alone is too noisy to have reached anything
-
-
-def levels(named: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The levels that claims and gates name, as written: ["0.5"]."""
-    names = (str(row.get(key, "")) for row in named for key in ("metric", "against_metric"))
-    return sorted({match[2] for name in names if (match := REACHED.fullmatch(name))})
 
 
 def budget_of(metric: str) -> str | None:

@@ -22,8 +22,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.numbers import areas, frontiers, peaks, reach
+from analysis.numbers.named import named_in
 from analysis.numbers.run import Run, read_json
 from recipes.spec.graph import Node
+from recipes.spec.metric_names import AT_KL, OF_AREA, REACHED
 
 COLUMNS = [
     "recipe",
@@ -80,9 +82,10 @@ def _numbers(run: Run, node: Node, named: list[dict[str, Any]]) -> pd.DataFrame:
         if path.exists():
             curve = pd.read_csv(path)
             own = named if node.recipe == run.name else []
-            metrics = metrics | reach.reached(curve, reach.levels(own))
-            metrics = metrics | areas.areas(curve, areas.wanted(own))
-            metrics = metrics | peaks.peaks(curve, record.get("kind") == "ppo", peaks.levels(own))
+            metrics = metrics | reach.reached(curve, named_in(own, REACHED))
+            metrics = metrics | areas.areas(curve, named_in(own, OF_AREA))
+            of_sequences = record.get("kind") == "ppo"
+            metrics = metrics | peaks.peaks(curve, of_sequences, named_in(own, AT_KL))
         rows = [{"metric": metric, "value": value} for metric, value in metrics.items()]
     final = pd.DataFrame(rows, columns=["step", "metric", "value", "low", "high"])
     numbers = [frame.reindex(columns=final.columns) for frame in (final, curve) if len(frame)]

@@ -13,6 +13,7 @@ from analysis.numbers.table import measured
 from analysis.page.interval_rows import paired
 from analysis.preferences.contenders import Contender, own_start
 from analysis.statistics.intervals import interval
+from recipes.spec.metric_names import OF_LM_EVAL
 
 
 def _taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[str]:
@@ -30,10 +31,14 @@ def _taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender])
 def tax(
     run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender], start: Contender | None
 ) -> pd.DataFrame:
-    """One row a contender and such a task: accuracy and its change since the arm's start, paired by seed."""
-    rows = []
+    """One row a contender and such a task: accuracy and its change since the arm's start, paired by seed.
+
+    Of a task of lm-eval it is the metric that the recipe names, such as DROP's F1.
+    """
+    rows, there = [], set(table.metric)
     for name in _taxed(run, table, task, among):
-        metric = f"{name}/accuracy"
+        own = f"{name}/{OF_LM_EVAL}"
+        metric = own if own in there else f"{name}/accuracy"
         for contender in among:
             mean = average(measured(table, contender.at, metric))
             if not mean.n:

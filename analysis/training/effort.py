@@ -10,10 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.numbers import reach
+from analysis.numbers.named import named_in
 from analysis.numbers.run import Run
 from analysis.numbers.table import binned, curves
 from analysis.page import interval_rows
 from analysis.page.style import LINE, WIDTH, dashes, margins
+from recipes.spec.metric_names import REACHED
 
 MARKS = 5  # marked points of a trajectory, at equal distances in time
 COARSE = 25  # points of a line that shares its panel
@@ -81,7 +83,7 @@ def accuracy_by_effort(run: Run, table: pd.DataFrame, palette: Mapping[str, str]
             line = lines[unit][arm]
             line = line[:: max(1, len(line) // (2 * COARSE))]
             axis.plot(line.index, line, color=palette[arm], lw=1.5, ls=styles[arm])
-        for level in reach.levels(run.spec.get("claims", [])):
+        for level in named_in(run.spec.get("claims", []), REACHED):
             axis.axhline(float(level), color="#333333", lw=1, ls=":")
         axis.set_xlabel(label, fontsize=9)
         axis.tick_params(labelsize=8.5)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.numbers import reach
+from analysis.numbers.named import named_in
 from analysis.numbers.run import Run
 from analysis.numbers.table import final
 from analysis.page import interval_rows
@@ -17,6 +17,7 @@ from analysis.page.section import Contents, Made
 from analysis.page.style import colours
 from analysis.page.tables import Table, cells
 from analysis.training import effort, learning_curves, objectives, ratio_histograms
+from recipes.spec.metric_names import REACHED
 
 NAME = "training"
 TABLES = ("objectives",)
@@ -53,7 +54,7 @@ def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
         "An arm that is ahead on the left only pays for its updates in samples. Trailing mean of 5 rollouts.",
         partial(effort.accuracy_by_effort, run, training, palette),
     )
-    for goal in reach.levels(run.spec.get("claims", [])):
+    for goal in named_in(run.spec.get("claims", []), REACHED):
         for unit, label in effort.UNITS.items():
             yield interval_rows.plan(
                 f"{unit}-to-accuracy-{goal}",

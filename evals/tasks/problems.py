@@ -11,7 +11,7 @@ from datasets import Dataset
 from recipes.data import hub
 from recipes.data.forms import Form
 from recipes.errors import UserError
-from recipes.rewards.rules import math_verifier
+from recipes.rewards.rules import verifier
 from recipes.worlds import Problem, make, sample
 
 ITEMS_SEED = 0  # a benchmark is a fixed set: the same items for every arm, seed and checkpoint
@@ -25,10 +25,10 @@ def dataset(spec: dict[str, Any], items: int, form: Form, **_: Any) -> dict[str,
             (p.question, p.answer, p.difficulty) for p in sample(make(spec), items, ITEMS_SEED, "test")
         ]
     else:
-        problems = [(question, answer, None) for question, answer, _ in hub.problems(spec)[:items]]
+        problems = [(question, answer, None) for question, answer, _ in hub.problems(spec, items)]
         if len(problems) < items:
             available = len(problems)
-            raise UserError(f"items: {items} asked, but {spec['hub']} split {spec['split']} has {available}")
+            raise UserError(f"items: {items} asked, but {hub.name(spec)} has {available}")
     rows = [
         {
             "question": question,
@@ -46,8 +46,8 @@ def dataset(spec: dict[str, Any], items: int, form: Form, **_: Any) -> dict[str,
 def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, float]:
     """Score one completion of a problem; NaN where nothing verifies the task."""
     problem = Problem(doc["question"], doc["answer"], doc["difficulty"])
-    verifier = _verifier(doc["spec"])
-    return {"accuracy": float(verifier(problem, doc["prefill"] + results[0])) if verifier else nan}
+    verify = _verifier(doc["spec"])
+    return {"accuracy": float(verify(problem, doc["prefill"] + results[0])) if verify else nan}
 
 
 @cache
@@ -55,4 +55,4 @@ def _verifier(spec: str) -> Callable[[Problem, str], bool] | None:
     task = json.loads(spec)
     if "world" in task:
         return make(task).verify
-    return math_verifier() if "verifier" in task else None
+    return verifier(task["verifier"]) if "verifier" in task else None

@@ -1,11 +1,11 @@
 """Demonstrations: prompts with completions to imitate, from another stage, a world or a Hub dataset."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
-from recipes.data import corpora, hub
+from recipes.data import columns, corpora, hub
 from recipes.data.chat import Chat, Exchange, Message
 from recipes.errors import UserError
 from recipes.runtime import rows as files
@@ -86,11 +86,11 @@ def _sized(source: Mapping[str, Any], size: int) -> Mapping[str, Any]:
 def of_task(config: Mapping[str, Any], seed: int, tokenizer: Any = None) -> list[Demonstration]:
     """Demonstrations, prompt and completion, for a stage that names a `task`.
 
-    For a world, documents by `template` and `corpus`. For a Hub dataset, the columns that the task names,
-    with `template` around the prompt. Either column may hold conversations: of one request and one reply the
+    For a world, documents by `template` and `corpus`. For a data set, the columns that the task names, with
+    `template` around the prompt. Either column may hold conversations: of one request and one reply the
     prompt is the request and the completion the reply; of any other the completion is None. By `chat`, every
     reply of a conversation is learnt, as `tokenizer`'s chat template writes it. Raises UserError for a column
-    that is missing or a dataset with fewer rows than `problems`.
+    that is missing or a data set with fewer rows than `problems`.
     """
     task = config["task"]
     if "world" in task:
@@ -100,25 +100,19 @@ def of_task(config: Mapping[str, Any], seed: int, tokenizer: Any = None) -> list
     rows: list[Demonstration] = []
     chosen = dataset.select(range(config.get("problems") or len(dataset)))
     if "chat" in config:
-        return _by_chat([(row[task["prompt"]], row[task["completion"]]) for row in chosen], config, tokenizer)
+        return _by_chat(chosen, config, tokenizer)
     for row in chosen:
-        before = prompt(config.get("template", "{question}"), _request(row[task["prompt"]]))
-        rows.append({"prompt": before, "completion": _reply(row[task["completion"]])})
+        asked = columns.text(row, task["prompt"])
+        before = prompt(config.get("template", "{question}"), asked)
+        rows.append({"prompt": before, "completion": _reply(row[task["completion"]]), "question": asked})
     return rows
-
-
-def _request(asked: Any) -> str:
-    """A prompt, or the first turn of a conversation."""
-    if not isinstance(asked, list):
-        return str(asked)
-    return str(asked[0]["content"] or "") if asked else ""
 
 
 def _reply(completion: Any) -> str | None:
     if not isinstance(completion, list):
         return str(completion or "")
-    single = [turn["role"] for turn in completion] == ["user", "assistant"]
-    return str(completion[-1]["content"] or "") if single else None
+    turns = columns.turns(completion)
+    return turns[-1]["content"] if [turn["role"] for turn in turns] == ["user", "assistant"] else None
 
 
 def exchanges(row: Demonstration) -> list[Exchange]:
@@ -144,25 +138,25 @@ def _fault(completion: str | None) -> str:
 # -- conversations -------------------------------------------------------------------------------------------
 
 
-def _by_chat(
-    given: Sequence[tuple[Any, Any]], config: Mapping[str, Any], tokenizer: Any
-) -> list[Demonstration]:
+def _by_chat(given: Iterable[Any], config: Mapping[str, Any], tokenizer: Any) -> list[Demonstration]:
     """A row for each document of each conversation, or one that says what is wrong with it."""
+    task = config["task"]
     keys = config["chat"] if isinstance(config["chat"], Mapping) else {}
     chat, user = Chat(tokenizer, keys.get("system")), keys.get("user", "{question}")
     rows: list[Demonstration] = []
-    for asked, completion in given:
-        turns = conversation(asked, completion)
+    for row in given:
+        asked = row[task["prompt"]] if task["prompt"] in row else columns.text(row, task["prompt"])
+        turns = conversation(asked, row[task["completion"]])
+        question = next((turn["content"] for turn in turns if turn["role"] == "user"), "")
         fault = _misplaced(turns)
         documents = [] if fault else chat.exchanges(_asked(turns, user))
         rows += [
-            {"prompt": before, "completion": reply, "further": rest}
-            if rest
-            else {"prompt": before, "completion": reply}
+            {"prompt": before, "completion": reply, "question": question, "further": rest}
             for (before, reply), *rest in documents
         ]
         if not documents:
-            rows.append({"prompt": "", "completion": None, "fault": fault or "unreasoned"})
+            fault = fault or "unreasoned"
+            rows.append({"prompt": "", "completion": None, "question": question, "fault": fault})
     return rows
 
 
@@ -180,7 +174,7 @@ def conversation(asked: Any, completion: Any) -> list[Message]:
 def _turns(given: Any, role: str) -> list[Message]:
     if not isinstance(given, list):
         return [{"role": role, "content": str(given or "")}]
-    return [{"role": str(turn["role"]), "content": str(turn["content"] or "")} for turn in given]
+    return columns.turns(given)
 
 
 def _misplaced(turns: Sequence[Message]) -> str:

@@ -1,10 +1,10 @@
-"""Preferences of a Hub dataset, which has pairs or ranked lists, of texts or of conversations."""
+"""Preferences of a data set, which has pairs or ranked lists, of texts or of conversations."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from recipes.data import hub
+from recipes.data import columns, hub
 from recipes.data.preferences import Preference, by_score, split_of_prompt
 from recipes.errors import UserError, nearest
 from recipes.worlds.text import prompt as fill
@@ -18,7 +18,8 @@ def of_task(
     validation: float = 0.0,
     problems: int | None = None,
 ) -> list[Preference]:
-    """The preferences of the Hub dataset that `task` names: {hub, revision, split, optionally subset} and
+    """The preferences of the data set that `task` names: {hub, revision, split, optionally subset} or
+    {file}, and
 
     * chosen, rejected and optionally prompt: columns of texts or of conversations whose last turn is the
       response. Without a prompt column the prompt is the turns before that or, for texts as in HH, what
@@ -64,26 +65,31 @@ def _compared(
                 raise UserError(f"task.{key}: no {task[key]!r} in {task['responses']} of row {number}{known}")
         ranks = [one[task["rank"]] for one in listed]
         scores = [math.nan if rank is None else -float(rank) for rank in ranks]
-        return _dialogue(given[task["prompt"]]).rstrip(" "), [one[task["text"]] for one in listed], scores
+        return _asked(task, given), [one[task["text"]] for one in listed], scores
     pair = [given[task["chosen"]], given[task["rejected"]]]
     if "prompt" in task:
-        before = _dialogue(given[task["prompt"]]).rstrip(" ")
+        before = _asked(task, given)
     elif isinstance(pair[0], list):
         before = _dialogue(pair[0][:-1]) + ASSISTANT
     else:
         before = _shared(*pair)
         if not before:
             raise UserError(
-                f"task.prompt: missing, and in row {number} of {task['hub']} {task['chosen']} and "
+                f"task.prompt: missing, and in row {number} of {hub.name(task)} {task['chosen']} and "
                 f"{task['rejected']} do not begin with the same dialogue"
             )
         pair = [text.removeprefix(before) for text in pair]
     return before, pair, [1.0, 0.0]
 
 
+def _asked(task: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    key = task["prompt"]
+    return (_dialogue(given[key]) if key in given else columns.text(given, key)).rstrip(" ")
+
+
 def _last_turn(text: Any) -> str:
     """A response: a text as it is, or the last turn of a conversation; "" for none."""
-    return (text[-1]["content"] if isinstance(text, list) and text else text) or ""
+    return (columns.turns(text)[-1]["content"] if isinstance(text, list) and text else text) or ""
 
 
 def _dialogue(turns: Any) -> str:
@@ -91,7 +97,7 @@ def _dialogue(turns: Any) -> str:
     if not isinstance(turns, list):
         return turns or ""
     marks = {"assistant": ASSISTANT}
-    return "".join(f"{marks.get(turn['role'], HUMAN)} {turn['content'] or ''}" for turn in turns)
+    return "".join(f"{marks.get(turn['role'], HUMAN)} {turn['content']}" for turn in columns.turns(turns))
 
 
 def _shared(one: str, other: str) -> str:

@@ -1,14 +1,17 @@
-"""Training problems of a world or of a Hub dataset, in the columns that reward functions read."""
+"""Training problems of a world or of a data set, in the columns that reward functions read."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from datasets import Dataset
 
 from recipes import worlds
 from recipes.data import hub
+from recipes.data.decontamination import SIZE, contaminated
 from recipes.data.forms import Form
 from recipes.data.token_ids import prompt_ids
 from recipes.errors import UserError
+from recipes.runtime import health
 
 PROBLEMS = 4096  # distinct training problems of a world, unless the recipe sets their number
 
@@ -17,16 +20,15 @@ def of_task(task: dict[str, Any], form: Form, problems: int | None, seed: int) -
     """A `datasets.Dataset` with the columns prompt, question, answer, difficulty (0 where unknown) and, where
     prompts begin the answer, prefill.
 
-    `problems`: how many distinct ones (default: PROBLEMS of a world, all rows of a Hub dataset). Raises
+    `problems`: how many distinct ones (default: PROBLEMS of a world, all rows of a data set). Raises
     UserError where there are fewer.
     """
     if "world" in task:
         drawn = worlds.sample(worlds.make(task), problems or PROBLEMS, seed, "train")
         rows = [(p.question, p.answer, p.difficulty) for p in drawn]
     else:
-        rows = hub.problems(task)
+        rows = hub.problems(task, problems)
         hub.require_rows(task, len(rows), problems)
-        rows = rows[:problems]
     questions, answers, difficulties = (list(column) for column in zip(*rows, strict=True))
     return Dataset.from_dict(
         {
@@ -37,6 +39,29 @@ def of_task(task: dict[str, Any], form: Form, problems: int | None, seed: int) -
             **form.columns(len(questions)),
         }
     )
+
+
+def clean(problems: Any, evaluated: Mapping[str, Mapping[str, Any]]) -> tuple[Any, list[health.Check]]:
+    """The problems that stand in no evaluation's data set, name -> task; and a check that says how many do.
+
+    Raises UserError where none is left.
+    """
+    bad = {*contaminated(problems["question"][:], asked(evaluated))}
+    if len(bad) == len(problems):
+        raise UserError(f"decontaminate: all {len(bad)} prompts stand in {', '.join(evaluated)}")
+    kept = problems.select([i for i in range(len(problems)) if i not in bad])
+    return kept, [left_out(len(bad), len(problems), evaluated)]
+
+
+def asked(evaluated: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The questions of the evaluations' data sets, name -> task."""
+    return [question for task in evaluated.values() for question in hub.questions(task)]
+
+
+def left_out(bad: int, given: int, evaluated: Mapping[str, Any]) -> health.Check:
+    """The check that tells how many of the prompts given were contaminated; it never fails."""
+    what = f"{bad} of {given} prompts share {SIZE} words in a row with {', '.join(evaluated)}: left out"
+    return health.check("contaminated", True, bad, given, what)
 
 
 def fitting(problems: Any, tokenizer: Any, longest: int | None) -> tuple[Any, int]:

@@ -105,9 +105,12 @@ def load(source: Source, **options: Any) -> Any:
         raise UserError(f"model {source.place}: cannot load it: {_short(error)}") from error
 
 
-def load_for_inference(source: Source) -> Any:
-    """The causal language model of `source`, on the GPU if there is one."""
-    dtype = torch.float32 if device() == "cpu" else "auto"
+def load_for_inference(source: Source, dtype: str | None = None) -> Any:
+    """The causal language model of `source`, on the GPU if there is one.
+
+    `dtype`: a name of torch's; by default float32 on a CPU, and as saved on a GPU.
+    """
+    dtype = dtype or ("float32" if device() == "cpu" else "auto")
     return load(source, dtype=dtype).to(device())
 
 
@@ -115,10 +118,11 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def save(model: Any, tokenizer: Any, folder: Path, generation: Any) -> None:
+def save(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str | None = None) -> None:
     """Write weights, configuration and tokenizer to `folder`, either completely or not at all.
 
     `generation` is the generation config to save, because trainers change the model's own for their rollouts.
+    `dtype`: a name of torch's that `model` is turned into; default: what it was trained in.
     Of several processes of a stage only the first writes.
     """
     if not gpus.first():
@@ -127,6 +131,8 @@ def save(model: Any, tokenizer: Any, folder: Path, generation: Any) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     model.config.use_cache = True  # trainers turn it off; without it generation is quadratic
     model.generation_config = generation
+    if dtype:
+        model.to(getattr(torch, dtype))
     with saving("the model", folder.parent):
         model.save_pretrained(partial)
         tokenizer.save_pretrained(partial)

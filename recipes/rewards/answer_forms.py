@@ -14,13 +14,15 @@ union, equation or inequality of them. Where math-verify is lenient, this is str
 | `E` and `e`                   | letters have a case                            |
 
 Equal are `x>2` and `(2,\infty)`, `2\le x\le 3` and `[2,3]`, `1\,000`, `1e3` and `1000`, `45°` and `45`,
-`18 dollars` and `18`, `\varnothing` and `\emptyset`. Numbers and expressions that differ as text are left to
-computer algebra (`math_answers`).
+`18 dollars` and `18`, `\varnothing` and `\emptyset`, `18` and words that say so (`prose`). Numbers and
+expressions that differ as text are left to computer algebra (`math_answers`).
 """
 
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from recipes.rewards.prose import quantity
 
 DROPPED = re.compile(r"\\left(?![a-z])|\\right(?![a-z])|\\[,!;: ]|\\displaystyle|\\quad|\\qquad|~")
 # other ways to write the same: of LaTeX, then of Unicode
@@ -36,8 +38,10 @@ CHARACTERS = {
     **{"\u221e": "\\infty ", "\u00b0": "^\\circ", "\u2205": "\\emptyset", "\u222a": "\\cup "},
 }
 STRINGS = {"^{\\circ}": "^\\circ", "\\degree": "^\\circ", "\\%": "%", "{,}": "", "\\lt ": "<", "\\gt ": ">"}
+STRINGS |= {"{bmatrix}": "{pmatrix}"}
 DISPLAY = re.compile(r"(?:\$\$?|\\\(|\\\[)(.*?)(?:\$\$?|\\\)|\\\])", re.DOTALL)
 TEXT = re.compile(r"\\(?:text|mbox|mathrm|textrm|textbf|mathbf)\s*\{([^{}]*)\}")
+MIXED = re.compile(r"(?<![\w.,/])(\d+)\s+(\d+)/(\d+)(?![\w.,/])")  # `2 1/2`
 THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
 SCIENTIFIC = re.compile(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?![\w.])")
 # each line: a unit, in all its spellings
@@ -79,11 +83,15 @@ WITH_UNIT = re.compile(
     re.DOTALL,
 )
 ONLY_ITSELF = re.compile(
-    r":|\\[pb]?mod|'|\\prime|\\ldots|\\dots|\\cdots|\d_\w|\\overline|\\bar|\\to|\\Rightarrow|\\implies|\\or|\\text"
+    r"\d \d|:|\\[pb]?mod|'|\\prime|\\ldots|\\dots|\\cdots|\d_\w|\\overline|\\bar|\\to|\\Rightarrow|\\implies"
+    r"|\\or|\\text"
 )
+LABEL = 4  # words: so many name a quantity (`18 duck eggs left`), more are a sentence
 VARIABLE = r"(?:[A-Za-z]|\\[a-z]+)(?:_\{?\w+\}?)?(?:\([a-z]\))?"
 RELATION = re.compile(r"\\le(?![a-z])|\\ge(?![a-z])|<|>")
-PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}|(?<![\\A-Za-z])[A-Za-z]+\s+[A-Za-z]{2,}")
+PROSE = re.compile(
+    r"^(?:[Yy]es|YES|[Nn]o|NO)$|(?<![\\A-Za-z{])[A-Za-z]{4,}|(?<![\\A-Za-z])[A-Za-z]+\s+[A-Za-z]{2,}"
+)
 
 
 class Value(NamedTuple):
@@ -94,9 +102,10 @@ class Value(NamedTuple):
 
 
 class Word(NamedTuple):
-    """What is equal to the same text alone."""
+    """What is equal to the same text alone, or to the one number that it states in words."""
 
     text: str
+    number: Value | None = None
 
 
 @dataclass(frozen=True)
@@ -126,7 +135,9 @@ def _normal(answer: str) -> str:
     text = re.sub(r"\\([A-Za-z]+)", lambda match: "\\" + COMMANDS.get(match[1], match[1]), text)
     for old, new in (CHARACTERS | STRINGS).items():
         text = text.replace(old, new)
-    text = re.sub(r"(?<=\d)(?:\\[,!;: ]|~)(?=\d{3})", "", text)
+    text = re.sub(r"(?<=\d)(?:\\[,!;: ]|~)(?=\d{3})", "", text.replace(",\\!", ","))
+    text = re.sub(r"(?<=\d)\s+(?=\\frac|\d{3}(?!\d))", "", text)
+    text = MIXED.sub(r"\1\\frac{\2}{\3}", text)
     text = TEXT.sub(lambda match: f"\x00{match[1]}\x00", text)
     text = DROPPED.sub(" ", text)
     text = THOUSANDS.sub(lambda match: match[1] + match[2].replace(",", ""), text)
@@ -147,6 +158,8 @@ def _shown(text: str) -> str:
 
 def _form(text: str) -> Form:
     text = text.strip()
+    while text.startswith("{") and text.endswith("}") and _closes(text):
+        text = text[1:-1].strip()
     if (parts := _split(text, r"\\cup(?![a-z])")) and len(parts) > 1:
         return Group("union", tuple(map(_form, parts)))
     if text.startswith("\\{") and text.endswith("\\}") and _closes(text[1:-2] + "}"):
@@ -158,6 +171,8 @@ def _form(text: str) -> Form:
         and len(inside := _split(text[1:-1], ",")) > 1
     ):
         return Group(text[0] + text[-1], tuple(map(_form, inside)))
+    if PROSE.search(text) and (number := _in_words(text)):
+        return Word(" ".join(text.split()).casefold(), number)
     if len(parts := _split(text, ",")) > 1:
         return Group("list", tuple(map(_form, parts)))
     if interval := _inequality(text):
@@ -182,7 +197,19 @@ def _value(text: str) -> Form:
     plain = " ".join(text.replace("\x00", " ").split())
     if "=" in text or ONLY_ITSELF.search(plain) or PROSE.search(plain):
         return Word(plain.casefold() if PROSE.search(plain) else plain)
-    return Value(re.sub(r"(?<![A-Za-z])\s+|\s+(?![A-Za-z])", "", plain), unit)
+    return _in_words(plain) or Value(re.sub(r"(?<![A-Za-z])\s+|\s+(?![A-Za-z])", "", plain), unit)
+
+
+def _in_words(text: str) -> Value | None:
+    """The number that a text states in words, with its unit where that is known."""
+    text = text.replace("\x00", " ")
+    said = quantity(text, UNIT) if re.search(r"\d", text) and re.search(r"[a-z]", text) else None
+    if said is None:
+        return None
+    value = _value(
+        f"{said.unit}{said.number}" if said.unit == "\\$" else f"{said.number} {said.unit}".strip()
+    )
+    return value if isinstance(value, Value) else None
 
 
 def _inequality(text: str) -> Form | None:
@@ -242,7 +269,8 @@ def letters(text: str) -> set[str]:
 
 
 def copied(answer: str, question: str, gold: str) -> bool:
-    """Whether an answer is an expression of the question left as it is, and not the dataset's own answer."""
+    """Whether an answer is an expression or a sentence of the question left as it is, and not the dataset's
+    own answer."""
     given, asked, expected = (re.sub(r"\s", "", _normal(text)) for text in (answer, question, gold))
-    composed = re.search(r"[+*/^=<>]|(?<=.)-|\\[a-zA-Z]", given)
+    composed = re.search(r"[+*/^=<>]|(?<=.)-|\\[a-zA-Z]", given) or len(answer.split()) > LABEL
     return bool(composed) and given != expected and given in asked

@@ -1,8 +1,9 @@
 """Rewards of one domain of prompts, for a batch that has prompts of several."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from recipes.errors import UserError, nearest
 from recipes.rewards.rules import Reward
 
 OfDomain = Callable[..., list[float | None]]
@@ -43,6 +44,17 @@ def split(name: str) -> tuple[str, str]:
     """Reward and domain of a reward function's name; the domain is "" where the stage has one task."""
     reward, _, domain = name.partition(BETWEEN)
     return reward, domain
+
+
+def check_routed(names: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Raise UserError where a row is of a domain that none of the reward functions of these names is for."""
+    domains = sorted({split(name)[1] for name in names})
+    if "" in domains:  # a reward of every row
+        return
+    for row in rows:
+        domain = row.get("domain", "")
+        if domain not in domains:
+            raise UserError(f'a prompt is of the unknown domain "{domain}"{nearest(domain, domains)}')
 
 
 def _moved(metric: str, name: str, domain: str) -> str:

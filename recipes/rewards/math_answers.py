@@ -9,18 +9,24 @@ read as LaTeX only: math-verify's reader of plain expressions evaluates Python.
 import atexit
 import json
 import logging
+import re
 import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Any
+from fractions import Fraction
+from typing import Any, Literal
 
 from recipes.rewards.answer_forms import Form, Group, Value, Word, form, letters
-from recipes.rewards.final_answer import LONGEST
+from recipes.worlds.final_answer import LONGEST
 
 MEMORY = 4 << 30  # bytes of address space of the child
+# of an answer; unreadable: neither right nor known to be wrong, because nothing could be made of it
+Verdict = Literal["right", "wrong", "unreadable"]
 MANY = 12  # parts of a list or set, beyond which their order counts
+
+NUMERAL = re.compile(r"-?(?:\d+/0*[1-9]\d*|\d+(?:\.\d*)?|\.\d+)", re.ASCII)  # compared here, exactly
 
 log = logging.getLogger(__name__)
 
@@ -30,20 +36,30 @@ class Comparer:
 
     The child starts with the first comparison that needs it (about 2 s) and ends with this process. What it
     cannot finish within `limit` seconds of CPU, or within its memory, counts as not equal, is logged, and is
-    counted in `unfinished`.
+    counted in `unfinished`; `unread` counts what it could not read.
     """
 
     def __init__(self, limit: float = 5.0) -> None:
         self.limit = limit
         self.unfinished = 0
+        self.unread = 0
         self.child: subprocess.Popen[bytes] | None = None
         atexit.register(self.close)
 
     def __call__(self, gold: str, answer: str) -> bool:
+        return self.verdict(gold, answer) == "right"
+
+    def verdict(self, gold: str, answer: str) -> Verdict:
+        """What the answer is; `unreadable` if it is too long, or if it or a part could not be compared."""
         if max(len(gold), len(answer)) > LONGEST:
-            return False
+            return "unreadable"
         one, other = form(gold), form(answer)
-        return one is not None and other is not None and self._equal(one, other)
+        if one is None or other is None:
+            return "unreadable"
+        before = self.unfinished + self.unread
+        if self._equal(one, other):
+            return "right"
+        return "wrong" if self.unfinished + self.unread == before else "unreadable"
 
     def close(self) -> None:
         if self.child is not None:
@@ -57,7 +73,15 @@ class Comparer:
         if isinstance(one, Group) and isinstance(other, Group):
             same_size = one.kind == other.kind and len(one.parts) == len(other.parts)
             return same_size and self._same_parts(one, other)
-        return isinstance(one, Word) and one == other
+        if isinstance(one, Word) and isinstance(other, Word):
+            return one.text == other.text
+        return self._says(one, other) or self._says(other, one)
+
+    def _says(self, one: Form, other: Form) -> bool:
+        """Whether the words `one` state the number `other`."""
+        if not isinstance(one, Word) or not isinstance(other, Value) or not one.number:
+            return False
+        return bool(NUMERAL.fullmatch(other.text)) and self._equal(one.number, other)
 
     def _same_parts(self, one: Group, other: Group) -> bool:
         if one.ordered or len(one.parts) > MANY:
@@ -71,10 +95,13 @@ class Comparer:
         return True
 
     def _same_value(self, one: str, other: str) -> bool:
+        if NUMERAL.fullmatch(one) and NUMERAL.fullmatch(other):
+            return Fraction(one) == Fraction(other)
         return one == other or (letters(one) == letters(other) and self._ask(one, other))
 
     def _ask(self, one: str, other: str) -> bool:
         reply = self._exchange([one, other])
+        self.unread += reply == b"null\n"
         if not reply:
             self.unfinished += 1
             log.warning(
@@ -111,7 +138,7 @@ def _same_unit(one: str, other: str) -> bool:
 
 
 def _serve(limit: float) -> None:
-    """The child: for each line `[one, other]` on stdin, `true` or `false` on stdout."""
+    """The child: for each line `[one, other]` on stdin, `true`, `false` or `null` (unread) on stdout."""
     # only the child needs computer algebra, which takes seconds to import
     from math_verify import LatexExtractionConfig, parse
 
@@ -127,11 +154,12 @@ def _serve(limit: float) -> None:
         one, other = json.loads(line)
         signal.setitimer(signal.ITIMER_PROF, limit)  # kills this process; its parent starts another
         try:
-            equal = _same(read(one), read(other))
+            first, second = read(one), read(other)
+            equal = None if first is None or second is None else _same(first, second)
         except MemoryError:
             sys.exit(1)
         except Exception:
-            equal = False
+            equal = None
         signal.setitimer(signal.ITIMER_PROF, 0)
         print(json.dumps(equal), flush=True)
 

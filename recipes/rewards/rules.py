@@ -2,7 +2,7 @@
 
 | name            | 1 when, else 0                                                                         |
 |-----------------|----------------------------------------------------------------------------------------|
-| accuracy        | the answer is right: by the world's verifier, or by math-verify for a Hub dataset      |
+| accuracy        | the answer is right: by the world's verifier, or a data set's (`verifier`)             |
 | format          | the whole completion is `<think>…</think><answer>…</answer>` (R1-Zero's format reward) |
 | random          | a fair coin says so, whatever the completion (the spurious reward of a control)        |
 | reasoning_style | it has all marks of reasoning, else the share that it has (reasoning_style.py)         |
@@ -22,10 +22,11 @@ from recipes.errors import UserError, nearest
 from recipes.objectives.caps import Caps, start
 from recipes.rewards.answer_forms import copied
 from recipes.rewards.english import english
-from recipes.rewards.final_answer import final_answer, last_box
-from recipes.rewards.math_answers import Comparer
+from recipes.rewards.math_answers import Comparer, Verdict
 from recipes.rewards.reasoning_style import reasoning_style
-from recipes.worlds.answers import formatted
+from recipes.worlds.answers import answer, formatted
+from recipes.worlds.expressions import makes, work_out
+from recipes.worlds.final_answer import final_answer, reference
 from recipes.worlds.protocol import Problem, World
 
 Reward = Callable[..., list[float]]
@@ -60,8 +61,9 @@ def build(
     *,
     caps: Caps | None = None,
     cache: int | None = None,
+    verifies: str = "math",
 ) -> list[Reward]:
-    """The reward functions of these names, in order; without a world, math-verify decides accuracy.
+    """The reward functions of these names, in order; without a world, verifier `verifies` decides accuracy.
 
     They read the columns `question`, `answer` and, if they exist, `difficulty` and `prefill`: what a prompt
     has begun of the completion. `caps` and `cache`, in tokens, are L_max and L_cache of soft_overlong. Raises
@@ -74,7 +76,7 @@ def build(
     rewards = []
     for name in names:
         if name == "accuracy":
-            rewards.append(_scored(name, world.verify) if world else mathematics(Comparer()))
+            rewards.append(_accuracy(world, verifies))
         elif name == "format":
             rewards.append(_scored(name, lambda problem, completion: formatted(completion)))
         elif name == "random":
@@ -101,6 +103,12 @@ def _with_beginning(reward: Reward) -> Reward:
 
     of_whole.__name__ = reward.__name__
     return of_whole
+
+
+def _accuracy(world: World | None, verifies: str) -> Reward:
+    if world is None and verifies == "math":
+        return mathematics(Comparer())
+    return _scored("accuracy", world.verify if world else verifier(verifies))
 
 
 def _scored(name: str, score: Score) -> Reward:
@@ -160,33 +168,51 @@ def soft_overlong(caps: Caps, cache: int) -> Reward:
 
 
 def mathematics(equal: Comparer) -> Reward:
-    """Accuracy by `math_verifier`; logs how many comparisons did not finish: these count as wrong."""
-    verified = _scored("accuracy", math_verifier(equal))
+    """Accuracy by `math_verdict`; logs how many comparisons did not finish, and the share of completions
+    without a readable answer: these count as wrong."""
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
         before = equal.unfinished
-        values = verified(prompts, completions, completion_ids, **columns)
+        given = zip(columns["question"], columns["answer"], completions, strict=True)
+        verdicts = [math_verdict(equal, Problem(q, a, 0), text(c)) for q, a, c in given]
         if log := columns.get("log_metric"):
             log("rewards/accuracy/unfinished", float(equal.unfinished - before))
-        return values
+            log("rewards/accuracy/unreadable", verdicts.count("unreadable") / len(verdicts))
+        return [float(verdict == "right") for verdict in verdicts]
 
     reward.__name__ = "accuracy"
     return reward
 
 
-def math_verifier(equal: Comparer | None = None) -> Callable[[Problem, str], bool]:
-    r"""Verifies answers of Hub datasets: the completion's one final answer against the dataset's.
+def math_verdict(compare: Comparer, problem: Problem, completion: str) -> Verdict:
+    r"""The completion's one final answer against the data set's. Bounded in CPU time, never raises.
 
-    A reference solution stands for its last `\boxed{…}`. An expression copied from the question is no answer,
-    unless it is the dataset's to the letter. Bounded in CPU time, never raises.
+    A reference solution stands for its last `\boxed{…}`, or for what follows its last `####`. An expression
+    copied from the question is no answer, unless it is the data set's to the letter.
     """
+    given, gold = final_answer(completion), reference(problem.answer)
+    if given is None:
+        return "unreadable"
+    return "wrong" if copied(given, problem.question, gold) else compare.verdict(gold, given)
+
+
+def verifier(name: str) -> Callable[[Problem, str], bool]:
+    """The verifier of a data set by the name that its task gives, as schema.yaml lists them."""
+    return countdown if name == "countdown" else math_verifier()
+
+
+def countdown(problem: Problem, completion: str) -> bool:
+    """Whether the answer is an expression with the value and the numbers of the problem's own."""
+    gold = work_out(problem.answer)
+    return gold is not None and makes(work_out(answer(completion) or ""), gold.numbers, gold.value)
+
+
+def math_verifier(equal: Comparer | None = None) -> Callable[[Problem, str], bool]:
+    """Whether `math_verdict` of a problem and a completion is `right`."""
     compare = equal or Comparer()
 
     def verify(problem: Problem, completion: str) -> bool:
-        given, gold = final_answer(completion), last_box(problem.answer) or problem.answer
-        if given is None:
-            return False
-        return not copied(given, problem.question, gold) and compare(gold, given)
+        return math_verdict(compare, problem, completion) == "right"
 
     return verify
 

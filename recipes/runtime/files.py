@@ -1,6 +1,7 @@
 """Files written whole or not at all; a full disk is one line, whatever error the library raises."""
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -42,6 +43,12 @@ def saving(what: str, folder: Path, then: str = "") -> Iterator[None]:
             f"{(str(error).strip().splitlines() or [type(error).__name__])[0]}; {then}"
             "make room and run the same command again"
         ) from error
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file's content, 64 hex digits."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write(path: Path, text: str) -> None:

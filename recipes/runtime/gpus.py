@@ -16,6 +16,7 @@ from typing import IO
 from recipes.errors import UserError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+SERVING = "ENCORE_VLLM_GPUS"  # names as in VISIBLE: of the GPUs set apart for a vLLM server
 WAIT = 10.0  # seconds between two looks for a free GPU
 LOCKS = Path(tempfile.gettempdir()) / f"encore-gpus-{os.getuid()}"
 # stages whose trainer spreads a batch over processes; the others use one GPU, or the engine uses several
@@ -87,6 +88,19 @@ def _visible() -> list[str]:
     given = os.environ.get(VISIBLE)
     count = torch.cuda.device_count()
     return given.split(",")[:count] if given else [str(number) for number in range(count)]
+
+
+def set_apart(count: int) -> None:
+    """Take the last `count` visible GPUs from this process and those it starts, and name them in `SERVING`.
+
+    Raises UserError where none is left.
+    """
+    names = _visible()
+    if count >= len(names):
+        raise UserError(
+            f"vllm_gpus: {count} for the server, {len(names)} visible here; none is left to train"
+        )
+    os.environ[VISIBLE], os.environ[SERVING] = ",".join(names[:-count]), ",".join(names[-count:])
 
 
 def launch(processes: int, arguments: Sequence[str], held: Sequence[IO]) -> None:

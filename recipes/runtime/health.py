@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from recipes.errors import UserError
 from recipes.runtime import curves, sentinel
+from recipes.worlds.final_answer import reference
 
 Reward = Callable[..., Sequence[float | None]]
 Severity = Literal["error", "warning"]
@@ -29,7 +30,10 @@ ENTROPY_LEFT = 0.10
 # Before its first update the policy is the one that sampled the rollout. A ratio further from 1 than rounding
 # explains means that training computes other log-probabilities than sampling did.
 RATIO_AT_START = 1e-4
-
+# Mean difference in nats of a token's log-probability between a sampler and the trainer. Float32 gives a
+# millionth, bf16 on one side 0.02. Beyond the larger limit the sampler is no longer the policy that learns.
+SAMPLER_GAP = 0.005
+SAMPLER_GAP_STOPS = 0.05
 
 FLAT = "last_fifth/frac_reward_zero_std/"  # + a domain: of stages with several
 
@@ -164,9 +168,12 @@ def before_sampling(
 
 
 def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> Check:
-    """The accuracy reward of a completion that states the gold answer is 1."""
+    """The accuracy reward of a completion that states the gold answer is 1.
+
+    Of a reference solution that is its last box or mark, which stands for it: it may have several.
+    """
     rows = rows[:CHECKED]
-    completions = [_stated(row["answer"], row.get("prefill", "")) for row in rows]
+    completions = [_stated(reference(row["answer"]), row.get("prefill", "")) for row in rows]
     scores = score(reward, rows, completions)
     wrong = next((i for i, value in enumerate(scores) if value != 1.0), None)
     message = f"{len(rows)} gold answers score 1"
@@ -257,10 +264,28 @@ def training(
         warn("accuracy", last >= first, last, first, text)
     for domain in sorted(key.removeprefix(FLAT) for key in scalars if key.startswith(FLAT)):
         checks += _of_domain(domain, curve, scalars, when)
-    if starts := [value for _, name, value in curve if name == "ratio/at_start"]:
-        away = max(starts)
+    return checks + sampled_as_trained(curve)
+
+
+def sampled_as_trained(curve: list[curves.Row]) -> list[Check]:
+    """Checks that sampling and training compute the same log-probabilities, by the worst row of `curve`."""
+    worst: dict[str, float] = {}
+    for _, name, value in curve:
+        worst[name] = max(value, worst.get(name, value))
+    checks = []
+    if (away := worst.get("ratio/at_start")) is not None:
         text = f"importance ratios differ from 1 by up to {away:.1g} before the first update with a rollout"
         checks.append(check("ratio_at_start", away <= RATIO_AT_START, away, RATIO_AT_START, text))
+    if (gap := worst.get("sampler_gap")) is not None:
+        stops = gap > SAMPLER_GAP_STOPS
+        limit = SAMPLER_GAP_STOPS if stops else SAMPLER_GAP
+        text = (
+            f"the sampler's log-probabilities differ from the trainer's by {gap:.2g} nats a token on average "
+            f"(limit {limit}): does it have the policy's weights, dtype and temperature, no top_p or top_k, "
+            "and as a vLLM server --logprobs-mode processed_logprobs?"
+        )
+        severity: Severity = "error" if stops else "warning"
+        checks.append(check("sampler_gap", gap <= SAMPLER_GAP, gap, limit, text, severity))
     return checks
 
 

@@ -6,19 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError
-
-CHUNK = 1 << 20
+from recipes.runtime import files
 
 
 def digest(folder: Path) -> str:
     """`sha256:<hex>` over the names and contents of all files in `folder`, such as a saved model."""
     total = hashlib.sha256()
     for path in sorted(p for p in Path(folder).rglob("*") if p.is_file()):
-        content = hashlib.sha256()
-        with path.open("rb") as file:
-            while block := file.read(CHUNK):
-                content.update(block)
-        total.update(f"{path.relative_to(folder).as_posix()}\0{content.hexdigest()}\n".encode())
+        total.update(f"{path.relative_to(folder).as_posix()}\0{files.digest(path)}\n".encode())
     return f"sha256:{total.hexdigest()}"
 
 

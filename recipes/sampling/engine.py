@@ -1,9 +1,6 @@
 """A model to sample from, behind lm-eval's interface: by `transformers`, vLLM, or the lean sampler."""
 
-from importlib.util import find_spec
 from typing import Any
-
-import torch
 
 from recipes.errors import UserError, nearest
 from recipes.models import language_model
@@ -12,45 +9,42 @@ from recipes.runtime.progress import Report
 from recipes.sampling.hf import HuggingFaceSampler
 from recipes.sampling.lean import LeanSampler
 
-BATCH_SIZE = 512  # completions at once; fixed, because what is sampled depends on it
+DTYPE = "float32"  # of a recipe that does not say: the same for a model as published and as trained
 BACKENDS = ("hf", "lean", "vllm")
 
 
 def load(source: language_model.Source, config: dict[str, Any], report: Report) -> Any:
     """The lm-eval model of a checkpoint; `report` receives how many completions are done. Raises UserError.
 
-    `config` may have `backend`, `batch_size` (hf and lean) and `backend_args` (vLLM's engine arguments).
+    `config` may have `backend`, `dtype`, `batch_size` (hf and lean) and `backend_args` (vLLM's engine
+    arguments).
     """
     backend = config.get("backend", "hf")
     if backend not in BACKENDS:
         raise UserError(f'evals.backend: no backend "{backend}"{nearest(backend, [*BACKENDS])}')
     if backend == "vllm":
-        if find_spec("vllm") is None:
-            raise UserError(
-                "evals.backend: vllm is not installed; `pip install -e .[vllm]` or use backend: hf"
-            )
         # imported here, because vLLM is an extra that need not be installed
         from recipes.sampling.vllm import VLLMSampler
 
         return VLLMSampler(report, **vllm_arguments(source, config))
     sampler = LeanSampler if backend == "lean" else HuggingFaceSampler
     return sampler(
-        load_for_inference(source),
+        load_for_inference(source, config.get("dtype", DTYPE)),
         language_model.load_tokenizer(source),
-        config.get("batch_size", BATCH_SIZE),
+        config.get("batch_size"),
         report,
     )
 
 
 def vllm_arguments(source: language_model.Source, config: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of lm-eval's vLLM model. On a CPU, dtype `auto` would turn float32 into bfloat16."""
+    """Arguments of lm-eval's vLLM model. dtype `auto` would turn float32 into bfloat16, but keep float16."""
     return {
         "pretrained": source.place,
         "revision": source.revision,
         "tokenizer_revision": source.revision,
         "trust_remote_code": False,
         "add_bos_token": False,
-        "dtype": "auto" if torch.cuda.is_available() else "float32",
+        "dtype": config.get("dtype", DTYPE),
         "load_format": "safetensors",
         "seed": config["seed"],
         "batch_size": "auto",

@@ -1,10 +1,11 @@
 """lm-eval's Hugging Face model, extended to keep the tokens of each completion and how it ended.
 
-What differs from `HFLM.generate_until`: - it returns `Completion`s, whose text keeps special tokens; - the
-end-of-sequence token stops a row inside `generate`, where lm-eval decodes every row after every token; -
-completions grow in rounds, and ended ones leave the batch between two rounds, because a batch costs as much
-as
-  its longest row (0.5M parameters, one core, mean length 26: 0.8 of the time at a cap of 64, 0.3 at 128);
+What differs from `HFLM.generate_until`:
+- it returns `Completion`s, whose text keeps special tokens;
+- the end-of-sequence token stops a row inside `generate`, where lm-eval decodes every row after every token;
+- completions grow in rounds, and ended ones leave the batch between two rounds, because a batch costs as much
+  as its longest row (0.5M parameters, one core, mean length 26: 0.8 of the time at a cap of 64, 0.3 at 128);
+- on a GPU a batch is as large as its memory has room for, where the recipe does not say;
 - a prompt that does not fit is an error and is not cut from the left.
 """
 
@@ -20,6 +21,7 @@ from recipes.data.token_ids import end_ids, prompt_ids
 from recipes.errors import UserError
 from recipes.runtime.progress import Report
 from recipes.sampling.completion import Completion
+from recipes.sampling.memory import MOST, free_bytes, rows_at_once
 
 FIRST_ROUND = 32  # tokens; each further round doubles the completion
 
@@ -28,16 +30,21 @@ class HuggingFaceSampler(HFLM):
     """Draws completions with `transformers`; one lm-eval task per call of `generate_until`."""
 
     def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int, report: Report
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        batch_size: int | None,
+        report: Report,
     ) -> None:
         super().__init__(
             pretrained=model,
             tokenizer=tokenizer,
             backend="causal",
-            batch_size=batch_size,
+            batch_size=batch_size or MOST,
             add_bos_token=False,
         )
         self.report = report
+        self.given = batch_size
         self.own_ends = self.ends = {*end_ids(model.generation_config, tokenizer)}
         # a checkpoint's own defaults (top_k, repetition_penalty, …) would change what is measured
         model.generation_config = GenerationConfig(
@@ -61,8 +68,9 @@ class HuggingFaceSampler(HFLM):
         while pending:
             length = min(max(2 * length, FIRST_ROUND), limit)
             ended = set()
-            for start in range(0, len(pending), self.batch_size):
-                batch = pending[start : start + self.batch_size]
+            size = self.at_once(len(prompts[pending[0]]) + length)
+            for start in range(0, len(pending), size):
+                batch = pending[start : start + size]
                 contexts = [prompts[i] + drawn[i] for i in batch]
                 rows = self._continue(contexts, length - len(drawn[batch[0]]), stops, options)
                 for i, row in zip(batch, rows, strict=True):
@@ -85,6 +93,18 @@ class HuggingFaceSampler(HFLM):
                 f"{self.max_length} positions"
             )
         return [encoded[request.args[0]] for request in requests]
+
+    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **options: Any) -> list[int]:
+        if add_special_tokens is not None:
+            return super().tok_encode(string, add_special_tokens, **options)
+        # a text whose likelihood is scored begins as prompts do
+        return prompt_ids([string], self.tokenizer)[0]
+
+    def at_once(self, width: int) -> int:
+        """How many rows of `width` tokens, prompt and completion, make a batch."""
+        if self.given:
+            return self.given
+        return rows_at_once(self.model.config, width, self.model.dtype.itemsize, free_bytes(self.device))
 
     def _continue(
         self, contexts: list[list[int]], count: int, stops: list[str], options: dict[str, Any]

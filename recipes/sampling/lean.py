@@ -22,8 +22,9 @@ class LeanSampler(HuggingFaceSampler):
             )
         prompts = self.prompts(requests, limit)
         done: list[str] = []
-        for start in range(0, len(prompts), self.batch_size):
-            batch = prompts[start : start + self.batch_size]
+        size = self.at_once(max(map(len, prompts)) + limit)
+        for start in range(0, len(prompts), size):
+            batch = prompts[start : start + size]
             drawn, _ = sample(self.model, batch, limit, temperature, sorted(self.ends))
             done += [self._completion(ids, [], prompt) for ids, prompt in zip(drawn, batch, strict=True)]
             self.report(len(done), len(prompts))

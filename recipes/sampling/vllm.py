@@ -29,6 +29,12 @@ class VLLMSampler(VLLM):
         """Let these tokens end completions from here on, beside the checkpoint's own, which vLLM reads."""
         self.ends = [*also]
 
+    def tok_encode(self, string: Any, add_special_tokens: bool | None = None, **options: Any) -> Any:
+        if add_special_tokens is not None or not isinstance(string, str):
+            return super().tok_encode(string, add_special_tokens, **options)
+        # a text whose likelihood is scored begins as prompts do
+        return prompt_ids([string], self.tokenizer)[0]
+
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         options, stops, limit = self.modify_gen_kwargs(requests[0].args[1], eos=self.tokenizer.eos_token)
         prompts = prompt_ids([request.args[0] for request in requests], self.tokenizer)

@@ -10,13 +10,19 @@ from recipes.spec.schema import check, definition
 
 @dataclass(frozen=True)
 class EvalTask:
-    """One task: `samples` completions of each item, drawn at one temperature and top-p."""
+    """One task: `samples` completions of each item, drawn at one temperature and top-p.
+
+    A task of lm-eval that scores likelihoods draws none: `samples` is 0, `temperature` to `k` mean nothing.
+    """
 
     name: str
     problems: dict[str, Any] | None  # a world and its dials, or a Hub dataset; with `template` and `items`
-    lm_eval: str | None  # or a task of lm-eval, with its own prompts and scoring
+    lm_eval: str | None  # or a task of lm-eval, with its own prompts and scoring, and these three:
+    filter: str | None  # None: the only one it has
+    metric: str | None  # None: the only one it has
+    fewshot: int | None  # None: as many as it has
     template: str | None
-    chat: bool | dict[str, Any] | None  # in place of a template
+    chat: bool | dict[str, Any] | None  # in place of a template; of lm-eval's tasks true or false alone
     items: int | None  # the first so many; None: all of an lm-eval task
     samples: int
     temperature: float
@@ -32,7 +38,8 @@ class EvalTask:
         return {**(sampled if self.temperature else greedy), "max_gen_toks": self.max_gen_toks}
 
 
-NEEDED = ("samples", "temperature", "top_p", "max_gen_toks", "k")
+SAMPLING = ("samples", "temperature", "top_p", "max_gen_toks", "k")
+OF_LM_EVAL = ("filter", "metric", "fewshot")
 ROLES = {"proxy": "proxy", "kl": "reference"}  # score -> the role of evals.models that it is measured by
 
 
@@ -55,20 +62,24 @@ def _task(name: str, spec: dict[str, Any]) -> EvalTask:
         raise UserError(
             f'{where}: expected one of "task" (a world or dataset) and "lm_eval" (the name of a task)'
         )
-    for key in ("template", "chat"):
-        if "lm_eval" in spec and key in spec:
-            raise UserError(f"{where}.{key}: lm-eval's {spec['lm_eval']} has its own prompt; leave it out")
+    if "lm_eval" in spec:
+        if "template" in spec:
+            raise UserError(f"{where}.template: lm-eval's {spec['lm_eval']} has its own prompt; leave it out")
+        if isinstance(spec.get("chat"), dict):
+            raise UserError(
+                f"{where}.chat: lm-eval's {spec['lm_eval']} has its own prompt; expected true or false"
+            )
+    if "task" in spec and (foreign := [key for key in OF_LM_EVAL if key in spec]):
+        raise UserError(
+            f"{where}.{foreign[0]}: a key of lm-eval's own tasks, which `lm_eval` names; leave it out"
+        )
+    draws = "task" in spec or any(key in spec for key in SAMPLING)
     form = () if "chat" in spec else ("template",)
-    needed = (*NEEDED, *form, "items") if "task" in spec else NEEDED
+    needed = (*(SAMPLING if draws else ()), *((*form, "items") if "task" in spec else ()))
     if missing := [key for key in needed if key not in spec]:
         raise UserError(f'{where}: "{missing[0]}" is missing')
-    samples = spec["samples"]
-    if too_large := [k for k in spec["k"] if k > samples]:
-        raise UserError(
-            f"{where}.k: {max(too_large)} is more than samples: {samples}; pass@k needs k samples"
-        )
-    if not spec["temperature"] and samples > 1:
-        raise UserError(f"{where}.samples: temperature 0 gives {samples} equal samples; expected 1")
+    if draws:
+        _check_sampling(where, spec)
     _check_scores(f"{where}.score", spec)
     return EvalTask(
         name=name,
@@ -77,13 +88,27 @@ def _task(name: str, spec: dict[str, Any]) -> EvalTask:
         template=spec.get("template"),
         chat=spec.get("chat"),
         items=spec.get("items"),
-        samples=samples,
-        temperature=float(spec["temperature"]),
-        top_p=float(spec["top_p"]),
-        max_gen_toks=spec["max_gen_toks"],
-        k=tuple(spec["k"]),
+        filter=spec.get("filter"),
+        metric=spec.get("metric"),
+        fewshot=spec.get("fewshot"),
+        samples=spec.get("samples", 0),
+        temperature=float(spec.get("temperature", 0.0)),
+        top_p=float(spec.get("top_p", 1.0)),
+        max_gen_toks=spec.get("max_gen_toks", 0),
+        k=tuple(spec.get("k", ())),
         score=tuple(spec.get("score", ())),
     )
+
+
+def _check_sampling(where: str, spec: dict[str, Any]) -> None:
+    """Raise UserError unless there are samples enough for each k, and none is drawn twice."""
+    samples = spec["samples"]
+    if too_large := [k for k in spec["k"] if k > samples]:
+        raise UserError(
+            f"{where}.k: {max(too_large)} is more than samples: {samples}; pass@k needs k samples"
+        )
+    if not spec["temperature"] and samples > 1:
+        raise UserError(f"{where}.samples: temperature 0 gives {samples} equal samples; expected 1")
 
 
 def _check_scores(where: str, spec: dict[str, Any]) -> None:

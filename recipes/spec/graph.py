@@ -11,11 +11,12 @@ from hashlib import sha256
 from typing import Any
 
 from recipes.errors import UserError
+from recipes.spec.data_sets import evaluated, pinned
 from recipes.spec.eval_tasks import ROLES
 from recipes.spec.recipe import Recipe
 
 # Keys of a stage and of `evals` that are no part of a config: the graph, the seed, the machine.
-NOT_CONFIG = ("needs", "seed", "resources")
+NOT_CONFIG = ("needs", "seed", "resources", "vllm_gpus")
 NOT_EVALS_CONFIG = ("checkpoints", "models", "tasks", "resources")
 
 
@@ -57,10 +58,19 @@ class Graph:
     _inputs: dict[Node, dict[str, Node]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def config(self, node: Node) -> dict[str, Any]:
-        """The full config of a node: the stage without its needs, or a checkpoint's engine and tasks."""
+        """The full config of a node: the stage without its needs, or a checkpoint's engine and tasks.
+
+        `decontaminate` names what is to be kept out, and files are pinned by their content.
+        """
+        return pinned(self._config(node))
+
+    def _config(self, node: Node) -> dict[str, Any]:
         if node.kind == "stage":
             stage = self.stage(node)
-            return {"version": 1, "threads": 1} | {k: v for k, v in stage.items() if k not in NOT_CONFIG}
+            config = {"version": 1, "threads": 1} | {k: v for k, v in stage.items() if k not in NOT_CONFIG}
+            if config.get("decontaminate"):
+                config["decontaminate"] = evaluated(self._evals(node))
+            return config
         evals = self._evals(node)
         engine = {key: value for key, value in evals.items() if key not in NOT_EVALS_CONFIG}
         return engine | {

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes.spec.frontiers import arms_at
+from recipes.spec.gates import needs
 from recipes.spec.recipe import Recipe
 
 LOOKS = (8, 16, 32)  # seeds, counted from the recipe's first
@@ -62,12 +63,9 @@ def arms_of(claim: Mapping[str, Any], spec: Mapping[str, Any]) -> set[str]:
 
     Of a frontier these are the arms of all its places.
     """
-    gates, frontiers = spec.get("gates", {}), spec.get("frontiers", {})
-    needs = claim.get("needs", [])
-    words = [text.split()[0] for text in ([needs] if isinstance(needs, str) else needs)]
-    sides = [claim, *(gates[word] for word in words if word in gates)]
+    sides = [claim, *(spec["gates"][need.gate] for need in needs(claim))]
     places = (at for one in sides for at in (one.get("of"), one.get("against")) if at)
-    return {arm for place in places for arm in arms_at(place, frontiers)}
+    return {arm for place in places for arm in arms_at(place, spec.get("frontiers", {}))}
 
 
 def seeds_of(arms: Iterable[str], taken: Sequence[Look]) -> dict[str, int]:

@@ -12,6 +12,7 @@ SCORED = {  # by a task's `score`
     "kl": ("kl",),
     **{name: (name,) for name in OF_WORLD},
 }
+OF_LM_EVAL = "score"  # of a task of lm-eval: the mean of its own metric, such as f1; right is what scores 1
 BY_DIFFICULTY = ("accuracy", "length")
 
 # of two policies, made by analysis/verdicts/published.py
@@ -20,6 +21,7 @@ PAIRED = ("win_rate", "length_controlled")
 # of a stage's training curve: OF_TRAINING/curve, made by recipes/runtime/curves.py, and AREA/curve by
 # analysis/numbers/areas.py
 AREA = "auc"
+OF_AREA = re.compile(rf"{AREA}/(.+)")
 OF_TRAINING = ("last", "last_fifth", "first_fifth", "mean", "max", AREA)
 # effort until an accuracy is reached, made by analysis/numbers/reach.py
 REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)")

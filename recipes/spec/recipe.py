@@ -48,7 +48,7 @@ class Recipe:
         return {seed for dial in self.spec.get("dials", []) for seed in dial["seeds"]}
 
     def selection(self, scale: str, report: str, seeds: int | None) -> tuple[list[str], list[int]]:
-        """Arms and seeds of a report: all of them, or for `quickstart` those the recipe names.
+        """Arms and seeds of a report: all of them, or for `quickstart` those the recipe names, no more seeds.
 
         `seeds`: how many; None: as many as the recipe says. They count from the recipe's `first_seed`.
         """
@@ -57,7 +57,7 @@ class Recipe:
         if report == "quickstart":
             quick = self.spec.get("quickstart", {})
             arms = [arm for arm in quick.get("arms", arms[:1]) if arm in arms]
-            count = quick.get("seeds", count)
+            count = min(quick.get("seeds", count), count)
         return arms, list(range(first, first + (seeds or count)))
 
 

@@ -24,6 +24,7 @@ from recipes.runtime.environment import (
     roles,
     stop_in_one_line,
 )
+from recipes.runtime.extras import require_vllm
 from recipes.runtime.files import NO_ROOM
 from recipes.runtime.lock import only_one
 from recipes.runtime.progress import Progress
@@ -68,6 +69,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True, help="metrics.json, written last")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--gpus", type=int, help="how many GPUs to use; default: all that torch sees")
+    parser.add_argument("--vllm-gpus", type=int, default=0, help="how many of them a vLLM server gets")
     options = parser.parse_args(arguments)
     try:
         options.config = json.loads(options.config)
@@ -112,10 +114,14 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
     ) as lock:
         if _already_done(options.out, record):
             return progress.say(f"nothing to do: {options.out} is there and valid")
+        require_vllm(options.config)
         progress.say("loading")
         with gpus.reserved(options.gpus, progress.say) as held:
-            if options.kind in gpus.SPREAD and (options.gpus or 0) > 1:
-                gpus.launch(options.gpus, options.given, [lock, *held])
+            if options.vllm_gpus:
+                gpus.set_apart(options.vllm_gpus)
+            training = (options.gpus or 0) - options.vllm_gpus
+            if options.kind in gpus.SPREAD and training > 1:
+                gpus.launch(training, options.given, [lock, *held])
             _perform(options, record, progress)
 
 

@@ -8,19 +8,20 @@ With `domains` in place of task, template and rewards, each prompt has the rewar
 Every field of `args` goes to TRL's GRPOConfig; the keys beside it are what TRL has no argument for.
 """
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from trl import GRPOConfig
 
-from recipes.objectives.caps import of_stage
+from recipes.objectives.caps import Caps, of_stage
 from recipes.rewards import step_rewards
 from recipes.runtime import health
 from recipes.runtime.progress import Progress
 from recipes.spec.checks.caps import check_boundaries
 from recipes.spec.checks.grpo import check
-from recipes.stages import grpo_tasks, rollouts
+from recipes.stages import grpo_tasks, rollouts, serving
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy, take_model_options
 from recipes.stages.trainer_config import arguments
@@ -43,12 +44,28 @@ def run(
     check({**config, "needs": dict.fromkeys(inputs)})
     caps = of_stage(config)
     first = {"max_completion_length": caps[0]} if "caps" in config else {}
-    defaults = rollouts.defaults()
+    defaults = rollouts.defaults(config["args"])
     if "replay" in config or "domains" in config:
         defaults["shuffle_dataset"] = False
     args = arguments(GRPOConfig, config["args"] | first, defaults, workdir, seed)
+    rollouts.check_cache(args)
     caps = caps or {0: args.max_completion_length}
     check_boundaries(caps, args.steps_per_generation * args.num_iterations, args.gradient_accumulation_steps)
+    with serving.server(config, inputs, args, out, progress) as answering:
+        return _train(config, inputs, args, caps, answering, workdir, out, progress)
+
+
+def _train(
+    config: dict[str, Any],
+    inputs: dict[str, Path],
+    args: Any,  # a GRPOConfig
+    caps: Caps,
+    answering: Callable[[], None],
+    workdir: Path,
+    out: Path,
+    progress: Progress,
+) -> Outcome:
+    """`run`, once `args` and the `caps` of its rollouts are known; `answering` waits for a vLLM server."""
     policy = load_policy(config, inputs, **take_model_options(args))
     rollouts.end_with_turns(args, config, policy)
     tasks = grpo_tasks.of_stage(config, inputs, policy, args, caps)
@@ -56,6 +73,7 @@ def run(
     dataset = grpo_tasks.dataset(tasks, config, args)
     checks = grpo_tasks.checks(tasks, dataset, inputs, policy, args, max(caps.values()))
 
+    answering()
     log = rollouts.opened(workdir)
     dynamic = config.get("dynamic_sampling")
     trainer = (DynamicSampling if dynamic else GRPO)(
@@ -85,7 +103,7 @@ def run(
     passes = 2 + 6 * args.num_iterations + 2 * (args.beta != 0)
     passes += 2 * (args.gradient_accumulation_steps % (args.steps_per_generation * args.num_iterations) != 0)
     return Outcome(
-        metrics={**scalars, "parameters": parameters},
+        metrics={**scalars, "parameters": parameters, **grpo_tasks.skipped(tasks)},
         health=checks + health.training(curve, scalars),
         fit=done,
         flops_a_token=passes * parameters,

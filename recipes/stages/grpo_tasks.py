@@ -15,6 +15,7 @@ from recipes.rewards import learned, rules
 from recipes.rewards.domains import OfDomain, routed
 from recipes.runtime import health
 from recipes.spec.checks.domains import REWARD_MODEL
+from recipes.spec.data_sets import is_data_set
 from recipes.stages import rollouts
 from recipes.stages.policy import Policy
 
@@ -29,6 +30,8 @@ class Task:
     weights: dict[str, float]
     rewards: dict[str, rules.Reward]
     problems: Any  # a dataset of recipes.data.prompts
+    checks: list[health.Check]  # of what was left out of it
+    long: int | None  # prompts left out for their length; None where none is too long
 
 
 def of_stage(
@@ -48,12 +51,24 @@ def of_stage(
             weights = {"accuracy": 0.0, **weights}
         ruled = [reward for reward in weights if reward != REWARD_MODEL]
         cache = config.get("soft_overlong_cache") if rules.OVERLONG in ruled else None
-        built = rules.build(ruled, world, args.seed, caps=caps, cache=cache)
+        verifies = own["task"].get("verifier", "math")
+        built = rules.build(ruled, world, args.seed, caps=caps, cache=cache, verifies=verifies)
         functions = dict(zip(ruled, built, strict=True)) | scored
         form = forms.of(own, policy.tokenizer)
-        problems = prompts.of_task(own["task"], form, own.get("problems"), args.seed)
-        tasks.append(Task(name, own, world, weights, {r: functions[r] for r in weights}, problems))
+        given = prompts.of_task(own["task"], form, own.get("problems"), args.seed)
+        evaluated = config.get("decontaminate") if is_data_set(own["task"]) else None
+        good, found = prompts.clean(given, evaluated) if evaluated else (given, [])
+        longest = own.get("longest_prompt")
+        short = prompts.fitting(good, policy.tokenizer, longest)[0] if longest else good
+        rewarding = {reward: functions[reward] for reward in weights}
+        left_out = len(good) - len(short) if longest else None
+        tasks.append(Task(name, own, world, weights, rewarding, short, found, left_out))
     return tasks
+
+
+def skipped(tasks: list[Task]) -> dict[str, int]:
+    """How many prompts were left out for their length, where a task has a longest: `skipped/long`, …"""
+    return {f"skipped/long/{task.name}".rstrip("/"): task.long for task in tasks if task.long is not None}
 
 
 def rewarded(tasks: list[Task]) -> tuple[list[rules.Reward | OfDomain], list[float]]:
@@ -89,9 +104,10 @@ def checks(
     prompts_of_rollout = args.generation_batch_size // args.num_generations
     if not tasks[0].name:
         only = tasks[0]
-        return rollouts.checks(
+        own = rollouts.checks(
             only.config, inputs, policy, rows.to_list(), only.rewards, prompts_of_rollout, cap
         )
+        return [*only.checks, *own]
     found: list[health.Check] = []
     for task in tasks:
         needed = ceil(task.config["share"] * prompts_of_rollout - 1e-9)
@@ -101,6 +117,7 @@ def checks(
             )
         except UserError as error:
             raise UserError(f"domains.{task.name}: {error}") from None
+        own = [*task.checks, *own]
         for one in own:
             one["check"] += f"/{task.name}"
         found += own

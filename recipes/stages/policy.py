@@ -19,6 +19,7 @@ class Policy:
     source: Source
     tokenizer: Any
     model: Any
+    saved_dtype: str | None = None  # the key of the stage; None: as trained
     generation: Any = field(init=False)  # the model's as loaded: trainers change it for their rollouts
 
     def __post_init__(self) -> None:
@@ -26,7 +27,7 @@ class Policy:
 
     def save(self, workdir: Path) -> None:
         """Write model, tokenizer and the generation config as loaded to `workdir`/final."""
-        language_model.save(self.model, self.tokenizer, workdir / "final", self.generation)
+        language_model.save(self.model, self.tokenizer, workdir / "final", self.generation, self.saved_dtype)
 
 
 def locate_policy(config: Mapping[str, Any], inputs: Mapping[str, Path]) -> tuple[Source, Any]:
@@ -50,7 +51,7 @@ def load_policy(config: Mapping[str, Any], inputs: Mapping[str, Path], **options
     model = language_model.load(source, **options)
     if forms.chats(config):
         model.generation_config.eos_token_id = end_ids(model.generation_config, tokenizer)
-    return Policy(source, tokenizer, model)
+    return Policy(source, tokenizer, model, config.get("saved_dtype"))
 
 
 def load_reference(policy: Policy, inputs: Mapping[str, Path], **options: Any) -> Any:

@@ -43,7 +43,8 @@ def run(
     # accuracy is always measured, so that curves of arms with other rewards can be compared
     weights = {"accuracy": 0.0, **config["rewards"]}
     world = worlds.of_task(config["task"])
-    functions = dict(zip(weights, rules.build(weights, world, seed), strict=True))
+    verifies = config["task"].get("verifier", "math")
+    functions = dict(zip(weights, rules.build(weights, world, seed, verifies=verifies), strict=True))
     policy = load_policy(config, inputs)
     model = policy.model.to("cuda" if torch.cuda.is_available() else "cpu")
     form, ends = forms.of(config, policy.tokenizer), end_ids(policy.generation, policy.tokenizer)

@@ -7,6 +7,7 @@
 only; the critic is kept in the checkpoints during training.
 """
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from recipes.rewards import learned, rules
 from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
 from recipes.spec.checks.ppo import check
-from recipes.stages import rollouts
+from recipes.stages import rollouts, serving
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy, load_reference, take_model_options
 from recipes.stages.trainer_config import arguments
@@ -29,8 +30,8 @@ from recipes.trainers.ppo import PPO
 from recipes.trainers.ppo_config import PPOConfig
 
 FORMULA = (
-    "tokens of prompts and completions x (policy parameters x (2 generation + 2 old log-probabilities"
-    " + 6 an epoch) + 2 x reference parameters + critic parameters x (2 + 6 an epoch));"
+    "tokens of prompts and completions x (policy parameters x (2 generation + 2 old log-probabilities, or 4"
+    " in bf16, + 6 an epoch) + 2 x reference parameters + critic parameters x (2 + 6 an epoch));"
     " reward model and pretraining documents not counted"
 )
 MEASURED = ("accuracy", "gold")  # at weight 0 where not rewarded, so that all curves can be compared
@@ -46,8 +47,23 @@ def run(
 ) -> Outcome:
     """Train the policy and save it in `workdir`/final; times, ratios and completions beside `out`."""
     check({**config, "needs": dict.fromkeys(inputs)})
-    args = arguments(PPOConfig, config["args"], rollouts.defaults(), workdir, seed)
-    options = take_model_options(args)
+    args = arguments(PPOConfig, config["args"], rollouts.defaults(config["args"]), workdir, seed)
+    rollouts.check_cache(args)
+    with serving.server(config, inputs, args, out, progress) as answering:
+        return _train(config, inputs, args, answering, workdir, out, progress)
+
+
+def _train(
+    config: dict[str, Any],
+    inputs: dict[str, Path],
+    args: Any,  # a PPOConfig
+    answering: Callable[[], None],
+    workdir: Path,
+    out: Path,
+    progress: Progress,
+) -> Outcome:
+    """`run`, once `args` are known; `answering` waits for a vLLM server."""
+    seed, options = args.seed, take_model_options(args)
     policy = load_policy(config, inputs, **options)
     rollouts.end_with_turns(args, config, policy)
     reference = load_reference(policy, inputs, **options)
@@ -57,7 +73,9 @@ def run(
     weights = _weighted(config, world)
     names = [name for name in weights if name != REWARD_MODEL]
     cap, cache = args.max_completion_length, config.get("soft_overlong_cache")
-    functions = dict(zip(names, rules.build(names, world, seed, caps={0: cap}, cache=cache), strict=True))
+    verifies = config["task"].get("verifier", "math")
+    built = rules.build(names, world, seed, caps={0: cap}, cache=cache, verifies=verifies)
+    functions = dict(zip(names, built, strict=True))
     if scorer:
         scorer.to(args.device)
         scored = learned.as_reward(scorer, policy.tokenizer, config.get("ensemble", "mean"))
@@ -69,6 +87,7 @@ def run(
     needed = args.generation_batch_size // args.num_generations
     checks = rollouts.checks(config, inputs, policy, dataset.to_list(), functions, needed, cap)
 
+    answering()
     log = rollouts.opened(workdir)
     trainer = PPO(
         model=policy.model,
@@ -90,7 +109,8 @@ def run(
         "parameters": policy.model.num_parameters(),
         "critic_parameters": sum(weight.numel() for weight in trainer.critic.parameters()),
     }
-    flops = sizes["parameters"] * (4 + 6 * args.num_iterations) + 2 * reference.num_parameters()
+    sampled = 4 if trainer.fine else 6  # else old log-probabilities are computed for the KL and for the loss
+    flops = sizes["parameters"] * (sampled + 6 * args.num_iterations) + 2 * reference.num_parameters()
     flops += sizes["critic_parameters"] * (2 + 6 * args.num_iterations)
     skipped = {"skipped/long": len(given) - len(dataset)}
     return Outcome(

@@ -59,7 +59,7 @@ def run(
     )
     trainer.padding = tokenizer.pad_token_id
     done = fit(trainer, progress)
-    language_model.save(model, tokenizer, workdir / "final", generation)
+    language_model.save(model, tokenizer, workdir / "final", generation, config.get("saved_dtype"))
 
     curve = curves.deterministic(curves.rows(done.history))
     parameters = model.num_parameters()

@@ -58,12 +58,16 @@ def run(
     checks_of_keys.check(config)
     thresholds = config.get("keep", {})
     names = ["accuracy", *sorted(thresholds)]
-    rewards = dict(zip(names, rules.build(names, worlds.of_task(config["task"]), seed), strict=True))
+    world, verifies = worlds.of_task(config["task"]), config["task"].get("verifier", "math")
+    rewards = dict(zip(names, rules.build(names, world, seed, verifies=verifies), strict=True))
     source, tokenizer = locate_policy(config, inputs)
     form = forms.of(config, tokenizer)
-    problems = prompts.of_task(config["task"], form, config.get("problems"), seed).to_list()
+    given = prompts.of_task(config["task"], form, config.get("problems"), seed)
+    evaluated = config.get("decontaminate")
+    good, found = prompts.clean(given, evaluated) if evaluated else (given, [])
+    problems = prompts.fitting(good, tokenizer, config.get("longest_prompt"))[0].to_list()
     accuracy = {"accuracy": rewards["accuracy"]}
-    checks = health.stop_at_errors(
+    checks = found + health.stop_at_errors(
         health.before_sampling(config, inputs.get("policy"), tokenizer, problems, accuracy)
     )
     rows = [row for row in problems for _ in range(args.num_generations)]
@@ -79,6 +83,7 @@ def run(
 
     metrics = summary(drawn.completions, scores["accuracy"], kept, args.num_generations)
     metrics |= funnel.metrics(passed, args.num_generations)
+    metrics |= {"skipped/long": len(good) - len(problems)} if "longest_prompt" in config else {}
     covered = metrics["problems/covered"]
     text = f"{covered:.1%} of {len(problems)} problems have a {'kept' if thresholds else 'right'} completion"
     checks += [

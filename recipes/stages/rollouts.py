@@ -9,6 +9,7 @@ import torch
 
 from recipes.data import forms
 from recipes.data.token_ids import end_ids, prompt_ids
+from recipes.errors import UserError
 from recipes.runtime import curves, files, gpus, health
 from recipes.stages.policy import Policy, positions
 from recipes.trainers.completions import CompletionsLog
@@ -16,11 +17,23 @@ from recipes.trainers.ratio_statistics import RatioStatistics
 from recipes.trainers.resume import last_checkpoint
 
 
-def defaults() -> dict[str, Any]:
-    """Arguments of GRPO and PPO where a recipe does not say."""
+def defaults(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of GRPO and PPO where a recipe's `args` do not say."""
     # on a CPU a static cache is a tenth faster than one that grows by copying
-    cache = {} if torch.cuda.is_available() else {"cache_implementation": "static"}
-    return {"save_steps": 20, **cache}
+    growing = torch.cuda.is_available() or args.get("bf16")
+    cache = {} if growing else {"cache_implementation": "static"}
+    # a large model loads for minutes; a vLLM server that fails is noticed at once
+    return {"save_steps": 20, "vllm_server_timeout": 1200.0, **cache}
+
+
+def check_cache(args: Any) -> None:
+    """Raise UserError where a cache of one precision would get two: autocast makes values bf16, not keys."""
+    mixed = (args.bf16 or args.fp16) and "dtype" not in (args.model_init_kwargs or {})
+    if mixed and "static" in (args.cache_implementation or ""):
+        raise UserError(
+            f"args.cache_implementation: {args.cache_implementation} holds keys and values in one precision, "
+            "and bf16 mixes two; remove it, or set bf16 to false"
+        )
 
 
 def end_with_turns(args: Any, config: Mapping[str, Any], policy: Policy) -> None:

@@ -16,9 +16,9 @@ def arguments(
 ) -> Any:
     """`config_class(**args)` over the stage's `defaults` and those that all stages have.
 
-    No tracker, no tqdm, no pinned memory. Without a GPU no bf16 and no gradient checkpointing, which would
-    only cost time. Raises UserError for a field that is unknown or reserved, or has a value that the class
-    refuses.
+    No tracker, no tqdm, no pinned memory. Bf16 and gradient checkpointing, which only cost time on a CPU, are
+    off there unless `args` asks for them. Raises UserError for a field that is unknown or reserved, or has a
+    value that the class refuses.
     """
     known = [field.name for field in dataclasses.fields(config_class) if field.init]
     for name in args:
@@ -43,7 +43,7 @@ def arguments(
         "logging_nan_inf_filter": False,  # the trainers stop at the first NaN instead of hiding it
     }
     if not torch.cuda.is_available():
-        values |= {"use_cpu": True, "bf16": False, "fp16": False, "gradient_checkpointing": False}
+        values |= {"use_cpu": True, "bf16": args.get("bf16") or False, "fp16": False}  # no fp16 on a CPU
     try:
         return config_class(**values)
     except (TypeError, ValueError) as error:

@@ -31,9 +31,9 @@ class ShowProgress(TrainerCallback):
 
 
 class WatchHealth(TrainerCallback):
-    """Warns as soon as a check of the training curve fails, once for each check.
+    """Warns as soon as a check of the training curve fails, once for each check; stops at an error.
 
-    It looks at every twentieth of the run, from the first fifth on.
+    It looks at every twentieth of the run, from the first fifth on; at what is sampled, at every log line.
     """
 
     LOOKS = 20  # a look reads all of the history
@@ -44,12 +44,17 @@ class WatchHealth(TrainerCallback):
         self.warned: set[str] = set()
 
     def on_log(self, args, state, control, **kwargs):
+        self.tell(health.sampled_as_trained(curves.rows(state.log_history[-1:])))
         now = self.LOOKS * state.global_step // max(state.max_steps, 1)
         if now <= self.looked:
             return
         self.looked = now
         curve = curves.rows(state.log_history)
-        for one in health.training(curve, curves.scalars(curve), f"at step {state.global_step}"):
+        self.tell(health.training(curve, curves.scalars(curve), f"at step {state.global_step}"))
+
+    def tell(self, checks: list[health.Check]) -> None:
+        """Warn of those that fail for the first time. Raises UserError at an error."""
+        for one in health.stop_at_errors(checks):
             if not one["ok"] and one["check"] not in self.warned:
                 self.warned.add(one["check"])
                 self.progress.say(f"warning: {one['message']}")

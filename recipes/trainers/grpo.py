@@ -16,7 +16,7 @@ from recipes.data.token_ids import prompt_ids
 from recipes.objectives.advantages import total
 from recipes.objectives.averages import completion_means
 from recipes.objectives.caps import Caps, start
-from recipes.rewards.domains import split
+from recipes.rewards.domains import check_routed, split
 from recipes.trainers.completions import CompletionsLog, by_correctness, by_domain
 from recipes.trainers.grpo_objective import Objective
 from recipes.trainers.resume import EPOCH_STRIDE
@@ -113,6 +113,7 @@ class GRPO(Objective):
             self.generation_kwargs["max_new_tokens"] = cap
 
     def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
+        check_routed(self.reward_func_names, inputs)
         rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         self.require_scored(rewards)
         # rows of this process; `rewards` has those of all processes: (batch, functions)

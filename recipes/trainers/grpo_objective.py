@@ -29,12 +29,13 @@ from recipes.objectives.ratios import sequence_log_ratio
 from recipes.rewards.rules import text
 from recipes.rewards.step_rewards import Reader
 from recipes.runtime.curves import FIFTH
-from recipes.trainers.lean import LeanSampling
+from recipes.trainers.old_logps import OLD, ROLLOUT, OldLogProbs
 from recipes.trainers.ratio_statistics import RatioStatistics
 from recipes.trainers.resume import EPOCH_STRIDE, ExactResume
+from recipes.trainers.sampler_gap import SAMPLED, SamplerGap
 from recipes.worlds.protocol import Problem
 
-OLD, ROLLOUT, NOISE = "old_per_token_logps", "rollout_per_token_logps", "old_logp_noise"  # (batch, time)
+NOISE = "old_logp_noise"  # of a batch, (batch, time)
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Extension:
     read_steps: Reader | None = None  # for advantage `process`
 
 
-class Objective(ExactResume, LeanSampling):
+class Objective(ExactResume, OldLogProbs):
     """GRPOTrainer with an `extension` of its objective, and metrics of advantages and importance ratios."""
 
     extension = Extension()
@@ -66,6 +67,7 @@ class Objective(ExactResume, LeanSampling):
             if self.ref_model is not None:
                 disable_dropout(self.ref_model)
         self.ratios = RatioStatistics()
+        self.gap = SamplerGap()
         self.baseline = MovingAverage()
         self._batch: dict[str, Any] | None = None  # of the loss that is being computed
         check_window(self.loss_type, self.args.gradient_accumulation_steps, self.args.steps_per_generation)
@@ -74,6 +76,7 @@ class Objective(ExactResume, LeanSampling):
         return {
             **super().held_state(),
             "ratios": self.ratios.state(),
+            "gap": self.gap.sums,
             "baseline": (self.baseline.total, self.baseline.count),
             "sampled": (self.sampled, self.rounds),
         }
@@ -81,6 +84,7 @@ class Objective(ExactResume, LeanSampling):
     def restore_held_state(self, state: dict[str, Any]) -> None:
         super().restore_held_state(state)
         self.ratios.restore(state["ratios"])
+        self.gap.sums = state.get("gap", self.gap.sums)  # a checkpoint of an earlier version has none
         self.baseline = MovingAverage(*state["baseline"])
         self.sampled, self.rounds = state["sampled"]
 
@@ -223,19 +227,21 @@ class Objective(ExactResume, LeanSampling):
         )
         if self.loss_type not in CLIPPED or self.extension.importance_ratio == "none":
             cut = torch.zeros_like(cut)
-        generate_every = self.args.steps_per_generation * self.num_iterations
+        used = self._step % (self.args.steps_per_generation * self.num_iterations)  # micro-steps
+        if SAMPLED in batch and used < self.args.gradient_accumulation_steps:
+            self.gap.add(batch[SAMPLED], logps, mask, self.accelerator)
         self.ratios.add(
             log_ratio,
             mask,
             cut,
             self.accelerator,
-            at_start=plain if self._step % generate_every == 0 else None,
+            at_start=None if used else plain,
             counted=self.state.global_step + 1 > self.state.max_steps * (1 - FIFTH),
         )
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         if self.model.training:
-            for name, value in self.ratios.flush().items():
+            for name, value in (self.ratios.flush() | self.gap.flush()).items():
                 self._metrics["train"][name].append(value)
         super().log(logs, start_time)
 

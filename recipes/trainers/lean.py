@@ -7,6 +7,7 @@ left a causal model needs no attention mask, and as positions are relative (RoPE
 nothing.
 """
 
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -69,7 +70,7 @@ class LeanLogProbs(GRPOTrainer):
 
 
 class LeanSampling(LeanLogProbs):
-    """GRPOTrainer whose rollouts and old log-probabilities, if `lean`, both come from `sample`."""
+    """GRPOTrainer whose rollouts, if `lean`, come from `sample`; and, where `fine`, old log-probabilities."""
 
     lean = False
     model: Any
@@ -78,17 +79,25 @@ class LeanSampling(LeanLogProbs):
     eos_token_ids: Any
     _drawn: torch.Tensor | None = None  # log-probabilities of the rollout that is being scored
 
+    @cached_property
+    def fine(self) -> bool:
+        """Whether rounding hardly moves a log-probability: in float32 on a CPU, by a millionth."""
+        dtypes = {weight.dtype for weight in self.model.parameters()}
+        whole = self.accelerator.mixed_precision == "no" and dtypes <= {torch.float32, torch.float64}
+        return whole and self.accelerator.device.type == "cpu"
+
     def _generate_single_turn(self, prompt_ids, *args, **kwargs):
         if not self.lean:
             return super()._generate_single_turn(prompt_ids, *args, **kwargs)
-        ids, self._drawn = sample(
+        ids, drawn = sample(
             self.accelerator.unwrap_model(self.model),
             prompt_ids,
             self.max_completion_length,
             self.temperature,
             self.eos_token_ids,
         )
-        return ids, None
+        self._drawn = drawn if self.fine else None
+        return ids, [row[: len(own)] for row, own in zip(drawn.tolist(), ids, strict=True)]
 
     def _get_per_token_logps_and_entropies(self, model, *args, **kwargs):
         drawn = self._drawn

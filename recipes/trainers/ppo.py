@@ -40,6 +40,8 @@ class PPO(GRPO):
     UserError under FSDP and DeepSpeed, which would shard the policy alone.
     """
 
+    postponed = False  # old log-probabilities, which the rewards need
+
     def __init__(self, *args, critic: Critic, reference: Any, ptx: Ptx | None = None, **kwargs):
         super().__init__(*args, **kwargs)
         if self.is_fsdp_enabled or self.is_deepspeed_enabled:

@@ -13,6 +13,7 @@ from recipes.workflow.outputs import Report
 from recipes.workflow.targets import Choice, at_scale
 
 MINUTES = 120
+LONGEST = 2880  # minutes that a job asks for at most: few partitions grant more than two days
 MEMORY = 4000  # MB
 MEMORY_OF_A_GPU = 64_000  # MB
 
@@ -148,18 +149,30 @@ class Jobs:
 
     def resources(self) -> dict[str, Callable[[Any], int]]:
         """What a job asks of the scheduler."""
-        return {"gpu": self.gpus, "mem_mb": self.memory, "runtime": self.minutes}
+        return {
+            "gpu": self.gpus,
+            "vllm_gpu": self.serving,
+            "mem_mb": self.memory,
+            "runtime": self.minutes,
+        }
 
     def gpus(self, w: Any) -> int:
-        return self.graph.resources(self.node(w)).get("gpu", 0)
+        """GPUs in all: those that train or evaluate, and those of a vLLM server."""
+        return self.graph.resources(self.node(w)).get("gpu", 0) + self.serving(w)
+
+    def serving(self, w: Any) -> int:
+        node = self.node(w)
+        return self.graph.stage(node).get("vllm_gpus", 0) if node.kind == "stage" else 0
 
     def memory(self, w: Any) -> int:
         """MB of the host's memory. Weights pass through it in float32 before they are on a GPU."""
         resources = self.graph.resources(self.node(w))
-        return resources.get("mem_mb", MEMORY + resources.get("gpu", 0) * MEMORY_OF_A_GPU)
+        gpus = resources.get("gpu", 0) + self.serving(w)
+        return resources.get("mem_mb", MEMORY + gpus * MEMORY_OF_A_GPU)
 
     def minutes(self, w: Any) -> int:
-        return self.graph.resources(self.node(w)).get("runtime", MINUTES)
+        """What the recipe says, but LONGEST at most: a stage goes on from its checkpoint in the next job."""
+        return min(self.graph.resources(self.node(w)).get("runtime", MINUTES), LONGEST)
 
     # of the rule look
 

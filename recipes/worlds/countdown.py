@@ -1,8 +1,8 @@
 """World `countdown`: reach a target with `+ - *`, using each of a few numbers once (TinyZero, Four Habits).
 
 The question `3,5,7:56` (numbers ascending, so that no test question is a shuffled train question) has the
-answer `(3+5)*7`, or any other expression with that value; its difficulty is the count of numbers. The kinds
-of document:
+answer `(3+5)*7`, or any other expression with that value, `/` and spaces too; its difficulty is the count of
+numbers. The kinds of document:
 
 | kind      | example                                               | what it plants                        |
 |-----------|-------------------------------------------------------|---------------------------------------|
@@ -19,63 +19,21 @@ only). reasoning-gym's generator writes English and its scorer evaluates a model
 is used here; the scorer checks our answers in the tests.
 """
 
-import ast
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import add, mul, sub
 from typing import Any, ClassVar
 
 from recipes.errors import UserError
 from recipes.worlds.answers import TAGS, answer, scratchpad
 from recipes.worlds.documents import dots, tagged
+from recipes.worlds.expressions import OPERATORS, Work, combine, makes, work_out
 from recipes.worlds.protocol import Document, Problem, require
 from recipes.worlds.steps import ends, matches, take
 
-EXPRESSION = re.compile(r"[0-9+*()-]{1,100}")
 STEP = re.compile(r"([0-9]{1,9})([+*-])([0-9]{1,9})=(-?[0-9]{1,9})")
-OPERATORS: dict[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul}
-NODES: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
-SUMS = ("+", "-")
 LARGEST_RESULT = 999  # of a step in a document
-
-
-@dataclass(frozen=True)
-class Work:
-    """An evaluated expression: its value, the numbers in it and the steps that lead to the value."""
-
-    expression: str
-    value: int
-    numbers: tuple[int, ...]
-    steps: tuple[str, ...] = ()
-    sign: str = ""  # the operator done last; none in a number
-
-
-def _combine(x: Work, sign: str, y: Work) -> Work:
-    value = OPERATORS[sign](x.value, y.value)
-    left = f"({x.expression})" if sign == "*" and x.sign in SUMS else x.expression
-    right = f"({y.expression})" if sign in ("*", "-") and y.sign in SUMS else y.expression
-    steps = (*x.steps, *y.steps, f"{x.value}{sign}{y.value}={value}")
-    return Work(left + sign + right, value, x.numbers + y.numbers, steps, sign)
-
-
-def work_out(expression: str) -> Work | None:
-    """Evaluate an expression of `+ - *`, brackets and numbers; None for others, or over 100 characters."""
-    if not EXPRESSION.fullmatch(expression):
-        return None
-    try:
-        return _work(ast.parse(expression, mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _work(node: ast.expr) -> Work:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return Work(str(node.value), node.value, (node.value,))
-    if isinstance(node, ast.BinOp) and type(node.op) in NODES:
-        return _combine(_work(node.left), NODES[type(node.op)], _work(node.right))
-    raise ValueError("neither a number nor one of + - *")
 
 
 def attempt(numbers: Sequence[int], rng: random.Random) -> Work:
@@ -86,7 +44,7 @@ def attempt(numbers: Sequence[int], rng: random.Random) -> Work:
         sign = rng.choice("+-*")
         if sign == "*" and x.value * y.value > LARGEST_RESULT:
             sign = "+"
-        parts.append(_combine(y, sign, x) if sign == "-" and x.value < y.value else _combine(x, sign, y))
+        parts.append(combine(y, sign, x) if sign == "-" and x.value < y.value else combine(x, sign, y))
     return parts[0]
 
 
@@ -187,9 +145,8 @@ class Countdown:
 
     def verify(self, problem: Problem, completion: str) -> bool:
         """Whether the answer is an expression that has the target's value and each given number once."""
-        work = work_out(answer(completion) or "")
         numbers, target = _given(problem)
-        return work is not None and work.value == target and sorted(work.numbers) == sorted(numbers)
+        return makes(work_out(answer(completion) or ""), numbers, target)
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
         """A step is right if its arithmetic is right and its operands are numbers or results not used yet.

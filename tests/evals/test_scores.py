@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -285,3 +286,13 @@ def test_neither_company_nor_order_nor_repetition_matters(drawn, rng):
         steps = pairwise([one.context[-1], *one.ids])
         by_hand = sum(math.log(POLICY[a][b] / REFERENCE[a][b]) for a, b in steps)
         assert ratio == pytest.approx(by_hand, abs=1e-5)
+
+
+def test_policy_and_reference_are_computed_in_what_the_recipe_says(stages, task, monkeypatch):
+    asked = []
+    monkeypatch.setattr(language_model, "load_for_inference", lambda source, dtype: asked.append(dtype))
+    source = language_model.locate(None, stages["policy"])
+    outside = SimpleNamespace(model="held by vLLM", tokenizer=WORDS)
+    tasks = parse({"tasks": {"heldout": {**task, "score": ["kl"]}}})
+    scores.load(tasks, {"reference": stages["reference"]}, source, outside, "bfloat16")
+    assert asked == ["bfloat16", "bfloat16"]

@@ -1,5 +1,6 @@
 """A tiny model in a trainer that has not begun, and rollouts made by hand for it."""
 
+import io
 from typing import Any
 
 import torch
@@ -95,3 +96,12 @@ def scored(monkeypatch, batch: dict[str, Any], rewards: list[list[float]], texts
     monkeypatch.setattr(GRPOTrainer, "_calculate_rewards", lambda *args: torch.tensor(rewards))
     monkeypatch.setattr(GRPOTrainer, "_generate_and_score_completions", generate)
     return rows
+
+
+def held(built: Any) -> dict[str, Any]:
+    """Its state, by way of a file."""
+    built._tr_loss, built._globalstep_last_logged = torch.tensor(0.0), 0  # train() sets them
+    file = io.BytesIO()
+    torch.save(built.held_state(), file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)

@@ -19,13 +19,14 @@ class Shape:
     """`columns`: name -> "str", "int", "float", "bool", a list of one such, or a struct of them.
 
     `files`: where a split lies, if not in data/<split>-00000-of-00001.parquet; one file of rows each.
+    `subsets`: those that recipes name, each in a folder of its name, `default` in data.
     """
 
     revision: str
     columns: Mapping[str, Any]
     rows: Sequence[Row]
     splits: Sequence[str]
-    subset: str | None = None
+    subsets: Sequence[str] = ()
     files: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
@@ -238,7 +239,7 @@ DATASETS = {
             for question, answer in ANSWERS
         ],
         ("train",),
-        subset="en",
+        subsets=("en",),
         files={"train": ["en/train-00000-of-00001.parquet"]},
     ),
     "open-r1/Mixture-of-Thoughts": Shape(
@@ -250,8 +251,19 @@ DATASETS = {
             for question, answer in ANSWERS
         ],
         ("train",),
-        subset="all",
-        files={"train": ["all/train-00000-of-00001.parquet"]},
+        subsets=("all", "math"),
+        files={"train": [f"{subset}/train-00000-of-00001.parquet" for subset in ("all", "math")]},
+    ),
+    "DigitalLearningGmbH/MATH-lighteval": Shape(
+        "0530c78699ea5e8eb5530600900e1f328b48acad",
+        {"problem": "str", "level": "str", "solution": "str", "type": "str"},
+        [
+            {"problem": question, "level": "Level 1", "type": "Algebra"}
+            | {"solution": rf"It is not $\boxed{{9}}$, so it is $\boxed{{{answer}}}$."}
+            for question, answer in ANSWERS
+        ],
+        ("train", "test"),
+        subsets=("default",),
     ),
     "HuggingFaceH4/aime_2024": Shape(
         "2fe88a2f1091d5048c0f36abc874fb997b3dd99a",
@@ -288,11 +300,11 @@ def features(columns: Any) -> Any:
     return Features({name: features(one) for name, one in columns.items()})
 
 
-def write(name: str, folder: Path) -> Path:
-    """Write the dataset of that name under `folder`; the path to load it from."""
+def write(name: str, folder: Path, shape: Shape | None = None) -> Path:
+    """Write the dataset of that name, or of this shape, under `folder`; the path to load it from."""
     from datasets import Dataset
 
-    shape, place = DATASETS[name], folder / name.replace("/", "--")
+    shape, place = shape or DATASETS[name], folder / name.replace("/", "--")
     data = Dataset.from_list(list(shape.rows), features=features(shape.columns))
     for split in shape.splits:
         for file in shape.files.get(split, [f"data/{split}-00000-of-00001.parquet"]):
@@ -303,8 +315,17 @@ def write(name: str, folder: Path) -> Path:
                 continue
             lines = "".join(json.dumps(row) + "\n" for row in shape.rows).encode()
             path.write_bytes(gzip.compress(lines) if file.endswith(".gz") else lines)
-    if shape.subset:
-        files = "".join(f"\n      - split: {s}\n        path: {shape.subset}/{s}-*" for s in shape.splits)
-        card = f"---\nconfigs:\n  - config_name: {shape.subset}\n    data_files:{files}\n---\n"
-        (place / "README.md").write_text(card)
+    if shape.subsets:
+        configs = [
+            {
+                "config_name": subset,
+                "data_files": [
+                    {"split": split, "path": f"{'data' if subset == 'default' else subset}/{split}-*"}
+                    for split in shape.splits
+                ],
+            }
+            for subset in shape.subsets
+        ]
+        # JSON is YAML too
+        (place / "README.md").write_text(f"---\nconfigs: {json.dumps(configs)}\n---\n")
     return place

@@ -1,4 +1,7 @@
-"""A folder with the real Snakefile, profile and `recipes` package, and recipes whose stages take no time."""
+"""A folder with the real Snakefile, profile and `recipes` package, and recipes whose stages take no time.
+
+And the same Snakefile over the real recipes, only to be planned.
+"""
 
 import os
 import shutil
@@ -9,6 +12,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from papers import GRAPH, RECIPES
+from snakemake.api import SnakemakeApi
+from snakemake.settings.types import (
+    ConfigSettings,
+    OutputSettings,
+    Quietness,
+    ResourceSettings,
+    StorageSettings,
+)
 
 from recipes.spec.graph import Graph
 from recipes.spec.load import load_all
@@ -85,3 +97,23 @@ def demo(project, monkeypatch):
     for reader in ("checks.layers", "checks.resolved", "products"):
         monkeypatch.setattr(f"recipes.spec.{reader}.stage_rules", lambda: toy)
     return Graph(load_all(project.folder / "recipes"))
+
+
+@pytest.fixture
+def open_workflow(tmp_path, monkeypatch):
+    """Config -> the Snakefile's workflow, in a folder of its own so that no result here plays a part.
+
+    The recipes and their graph are given to it, for reading them takes a second.
+    """
+    monkeypatch.setattr("recipes.workflow.start.load_sound", lambda: (RECIPES, {}))
+    monkeypatch.setattr("recipes.workflow.start.Graph", lambda recipes: GRAPH)
+    (tmp_path / "recipes").symlink_to(ROOT / "recipes")
+    shutil.copy(ROOT / "Snakefile", tmp_path)
+    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL}, dryrun=True)) as api:
+        yield lambda **config: api.workflow(
+            resource_settings=ResourceSettings(cores=1),
+            config_settings=ConfigSettings(config=config),
+            storage_settings=StorageSettings(),
+            workdir=tmp_path,
+            snakefile=tmp_path / "Snakefile",
+        )

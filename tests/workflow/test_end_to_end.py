@@ -21,7 +21,11 @@ def folder(tmp_path_factory):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     recipe = folder / "recipes/r1_zero.yaml"
     text = recipe.read_text()
-    cuts = {"max_steps: 240": "max_steps: 96", "{0: 56, 120: 96}": "{0: 56, 48: 96}", "items: 256": "items: 64"}
+    cuts = {
+        "max_steps: 240": "max_steps: 96",
+        "{0: 56, 120: 96}": "{0: 56, 48: 96}",
+        "items: 256": "items: 64",
+    }
     for old, new in cuts.items():
         assert old in text
         text = text.replace(old, new)

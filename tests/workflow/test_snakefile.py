@@ -2,7 +2,6 @@
 
 import logging
 import os
-import shutil
 import sys
 from argparse import Namespace
 from contextlib import nullcontext
@@ -10,16 +9,8 @@ from pathlib import Path
 
 import pytest
 from papers import GRAPH, RECIPES
-from snakemake.api import SnakemakeApi
 from snakemake.exceptions import MissingRuleException
-from snakemake.settings.types import (
-    ConfigSettings,
-    DAGSettings,
-    OutputSettings,
-    Quietness,
-    ResourceSettings,
-    StorageSettings,
-)
+from snakemake.settings.types import DAGSettings, OutputSettings
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from recipes.errors import UserError
@@ -32,28 +23,6 @@ from snakemake_logger_plugin_encore import (
     LogHandler,
     shortened,
 )
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def open_workflow(tmp_path, monkeypatch):
-    """Config -> the Snakefile's workflow, in a folder of its own so that no result here plays a part.
-
-    The recipes and their graph are given to it, for reading them takes a second.
-    """
-    monkeypatch.setattr("recipes.workflow.start.load_sound", lambda: (RECIPES, {}))
-    monkeypatch.setattr("recipes.workflow.start.Graph", lambda recipes: GRAPH)
-    (tmp_path / "recipes").symlink_to(ROOT / "recipes")
-    shutil.copy(ROOT / "Snakefile", tmp_path)
-    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL}, dryrun=True)) as api:
-        yield lambda **config: api.workflow(
-            resource_settings=ResourceSettings(cores=1),
-            config_settings=ConfigSettings(config=config),
-            storage_settings=StorageSettings(),
-            workdir=tmp_path,
-            snakefile=tmp_path / "Snakefile",
-        )
 
 
 @pytest.mark.parametrize(("recipe", "scale"), [(n, s) for n, r in RECIPES.items() for s in r.spec["scales"]])
@@ -144,15 +113,20 @@ def test_a_mistake_stops_those_who_ask_for_its_recipe_alone(targets_of, stops):
 
 
 def test_memory_grows_with_the_gpus(monkeypatch):
-    asked = {}
+    asked, stage = {}, {}
     monkeypatch.setattr(Graph, "resources", lambda self, node: asked)
+    monkeypatch.setattr(Graph, "stage", lambda self, node: stage)
     run = Jobs(Graph({}), targets.Choice("cpu", None))
-    monkeypatch.setattr(Jobs, "node", lambda self, w: None)
-    assert run.memory(None) == 4000
+    monkeypatch.setattr(Jobs, "node", lambda self, w: w)
+    training, evaluation = (Node("r", "cpu", "a", 0, "grpo", kind) for kind in ("stage", "eval"))
+    assert run.memory(training) == 4000
     asked["gpu"] = 8
-    assert run.memory(None) == 516_000
+    assert run.memory(training) == run.memory(evaluation) == 516_000
+    stage["vllm_gpus"] = 2
+    assert (run.gpus(training), run.serving(training), run.memory(training)) == (10, 2, 644_000)
+    assert (run.gpus(evaluation), run.serving(evaluation), run.memory(evaluation)) == (8, 0, 516_000)
     asked["mem_mb"] = 9000
-    assert run.memory(None) == 9000
+    assert run.memory(training) == 9000
 
 
 def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):

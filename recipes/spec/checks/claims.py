@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from recipes.errors import UserError, known
+from recipes.spec.data_sets import is_data_set
 from recipes.spec.frontiers import name_of
 from recipes.spec.graph import Graph, Node
 from recipes.spec.metric_names import (
     BY_DIFFICULTY,
     FORMS,
     METRICS,
+    OF_LM_EVAL,
     ON_FRONTIER,
     PAIRED,
     SCORED,
@@ -111,19 +113,25 @@ def _check_frontier(recipe: Recipe, scale: str, path: str, frontier: str, metric
 def _verified(task: Mapping) -> bool:
     """Whether a task can tell right from wrong."""
     problems = task.get("task", {})
-    return "hub" not in problems or "verifier" in problems
+    return not is_data_set(problems) or "verifier" in problems
 
 
 def _check_evaluated(path: str, metric: str, tasks: Mapping[str, Mapping], where: str) -> None:
     task, _, name = metric.partition("/")
     known(path, [task], list(tasks), f"task at {where}")
     scores, verified = tasks[task].get("score", []), _verified(tasks[task])
+    drawn, of_lm_eval = "k" in tasks[task], "lm_eval" in tasks[task]
+    metrics = [*METRICS, *(VERIFIED if verified else ())] if drawn else ["accuracy"]
+    metrics += [
+        *(metric for score in scores for metric in SCORED[score]),
+        *([OF_LM_EVAL] if of_lm_eval else ()),
+    ]
     best = [f"{score}/bon" for score in ("gold", "proxy") if {score, "proxy"} <= set(scores)]
-    metrics = [*METRICS, *(metric for score in scores for metric in SCORED[score])]
     families = [*best, *(("pass", "maj") if verified else ())]
-    metrics += [f"{family}@{k}" for family in families for k in tasks[task]["k"]]
-    metrics += [*VERIFIED, *(f"{m}/difficulty=N" for m in BY_DIFFICULTY)] if verified else []
-    if not (verified and re.fullmatch(rf"({'|'.join(BY_DIFFICULTY)})/difficulty=\d+", name)):
+    metrics += [f"{family}@{k}" for family in families for k in tasks[task].get("k", [])]
+    levelled = verified and not of_lm_eval
+    metrics += [f"{m}/difficulty=N" for m in BY_DIFFICULTY] if levelled else []
+    if not (levelled and re.fullmatch(rf"({'|'.join(BY_DIFFICULTY)})/difficulty=\d+", name)):
         known(path, [name], metrics, "metric")
 
 

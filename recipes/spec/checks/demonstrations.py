@@ -8,6 +8,7 @@ from recipes.data import corpora
 from recipes.errors import UserError
 from recipes.spec import schema
 from recipes.spec.checks import forms
+from recipes.spec.checks.data_sets import check_data_set
 
 
 def check_source(given: Mapping[str, Any], path: str) -> None:
@@ -15,8 +16,11 @@ def check_source(given: Mapping[str, Any], path: str) -> None:
     if "task" not in given:
         raise UserError(f"{path}.task: missing")
     world = "world" in given["task"]
-    task = schema.definition("task-world" if world else "task-hub-demonstrations")
-    schema.check(given["task"], task, [*path.split("."), "task"])
+    place = [*path.split("."), "task"]
+    if world:
+        schema.check(given["task"], schema.definition("task-world"), place)
+    else:
+        check_data_set(given["task"], "task-hub-demonstrations", place)
     try:
         check_keys(given)
         forms.check(given)

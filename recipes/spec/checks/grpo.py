@@ -6,6 +6,7 @@ from typing import Any
 from recipes.errors import UserError
 from recipes.objectives.loss_types import check_window
 from recipes.spec.checks import caps, domains
+from recipes.spec.data_sets import is_data_set
 
 ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward than accuracy
 
@@ -31,9 +32,9 @@ def check(stage: Mapping[str, Any]) -> None:
                     f"rewards.{name}: advantage {advantage} reads accuracy alone; give it weight 0"
                 )
     if advantage == "process":
-        if "hub" in task:
+        if is_data_set(task):
             raise UserError(
-                "advantage: process needs a step verifier, which a Hub dataset has not; take a world"
+                "advantage: process needs a step verifier, which a data set has not; take a world"
             )
         if sequence or args.get("loss_type") in ("luspo", "vespo"):
             weight = "importance_sampling_level sequence" if sequence else f"loss_type {args['loss_type']}"
@@ -67,7 +68,7 @@ def check(stage: Mapping[str, Any]) -> None:
         check_lean(args)
     if args.get("sync_ref_model") and not args.get("beta"):
         raise UserError("args.sync_ref_model: with beta 0 there is no reference to replace; remove it")
-    if "dynamic_sampling" in stage and "hub" in task and "verifier" not in task:
+    if "dynamic_sampling" in stage and is_data_set(task) and "verifier" not in task:
         raise UserError("dynamic_sampling: it reads accuracy, and the task has no verifier")
     if "replay" in stage:
         if "dynamic_sampling" in stage:

@@ -23,7 +23,9 @@ from recipes.spec.checks import (
     reward_model,
     sft,
     stage_ladder,
+    vllm,
 )
+from recipes.spec.checks.data_sets import check_decontaminate
 from recipes.spec.checks.evals import check_evals
 from recipes.spec.checks.needs import check_cycle, check_needs
 from recipes.spec.checks.tasks import check_tasks, under
@@ -72,6 +74,7 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str) -> None:
         _check_stage(stages[node.name], path, where)
         with under(path, where):
             label.check_samples(graph, node)
+        check_decontaminate(stages[node.name], recipe.overlaid(scale, arm, "evals"), path, where)
     check_evals(graph, recipe, scale, arm, where)
     for node in nodes:
         check_cycle(graph, node, [])
@@ -85,6 +88,8 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
     if "model" in kind["properties"]:
         _check_model(stage, kind, path, where)
     _check_written_out(stage, kind, path, where)
+    with under(path, where):
+        vllm.check(stage)
     if stage["run"] in COMBINATIONS:
         with under(path, where):
             COMBINATIONS[stage["run"]](stage)

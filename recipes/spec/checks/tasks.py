@@ -9,11 +9,15 @@ from recipes.errors import UserError
 from recipes.objectives import caps
 from recipes.rewards import rules
 from recipes.spec.checks import domains, forms, ppo
+from recipes.spec.checks.data_sets import check_data_set
+from recipes.spec.data_sets import is_data_set
 from recipes.spec.schema import check, definition
 
 
 def check_task(task: Mapping, path: list[str], where: str, hub: str = "task-hub") -> None:
-    check(task, definition(hub if "hub" in task else "task-world"), path, where)
+    if is_data_set(task):
+        return check_data_set(task, hub, path, where)
+    check(task, definition("task-world"), path, where)
     if "world" in task:
         with under(".".join(path), where):
             worlds.make(task)

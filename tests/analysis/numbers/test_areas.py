@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.numbers.areas import areas, wanted
+from analysis.numbers.areas import areas
+from analysis.numbers.named import named_in
+from recipes.spec.metric_names import OF_AREA
 
 value = st.floats(-1e3, 1e3)
 points = st.dictionaries(st.integers(1, 10_000), value, min_size=1, max_size=30)
@@ -67,8 +69,8 @@ def test_a_stage_has_those_it_logged_of_those_that_are_named():
         {"metric": "last_fifth/auc"},
         {"what": "a published number without a metric"},
     ]
-    assert wanted(rows) == ["entropy", "length/incorrect"]
-    assert set(areas(curve({1: 1.0, 2: 3.0}), wanted(rows))) == {"auc/entropy"}
+    assert named_in(rows, OF_AREA) == ["entropy", "length/incorrect"]
+    assert set(areas(curve({1: 1.0, 2: 3.0}), named_in(rows, OF_AREA))) == {"auc/entropy"}
     assert areas(curve({1: 1.0}), []) == {}
 
 

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from analysis.numbers import peaks
-from recipes.spec.metric_names import of_training
+from analysis.numbers.named import named_in
+from recipes.spec.metric_names import AT_KL, of_training
 
 GOLD, PROXY = peaks.CURVES["gold"], peaks.CURVES["proxy"]
 
@@ -68,4 +69,4 @@ def test_too_short_or_without_reward_there_is_nothing():
 def test_claims_may_name_them(metric, ok):
     assert of_training(metric) == ok
     wanted = [metric.rpartition("/")[2]] if ok and "_at_kl/" in metric else []
-    assert peaks.levels([{"metric": "x/y", "against_metric": metric}]) == wanted
+    assert named_in([{"metric": "x/y", "against_metric": metric}], AT_KL) == wanted

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.numbers import reach
+from analysis.numbers.named import named_in
+from recipes.spec.metric_names import REACHED
 
 
 def curve(accuracy, samples=None, every=4) -> pd.DataFrame:
@@ -70,5 +72,5 @@ def test_a_higher_level_is_never_reached_sooner(accuracy, a, b):
     ],
 )
 def test_levels_are_those_that_claims_name(metric, level):
-    assert reach.levels([{"metric": metric}, {"metric": "x/y", "against_metric": metric}]) == level
+    assert named_in([{"metric": metric}, {"metric": "x/y", "against_metric": metric}], REACHED) == level
     assert (reach.budget_of(metric) is not None) == bool(level)

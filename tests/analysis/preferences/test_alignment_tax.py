@@ -45,3 +45,17 @@ def test_a_policy_of_another_size_is_measured_from_its_own_start(run, table, gat
     assert tax.loc[("large", "tax-sort"), "change"] == pytest.approx(
         gathered.frames["alignment_tax"].set_index(["policy", "task"]).loc[("kl-none", "tax-sort"), "change"]
     )
+
+
+def test_a_task_of_lm_eval_is_measured_by_its_own_metric(run, table, gathered):
+    rows = final(table)
+    right = rows[rows.metric == "tax-sort/accuracy"]
+    both = pd.concat([rows, right.assign(metric="tax-sort/score", value=right.value / 2)])
+    found, before = (
+        alignment_tax.tax(run, numbers, "heldout", gathered.among, None).set_index(["policy", "task"])
+        for numbers in (both, rows)
+    )
+    share = {"tax-sort": 0.5, "tax-chain": 1.0}
+    assert {task for _, task in before.index} == set(share)
+    for (policy, task), mean in before.accuracy.items():
+        assert found.accuracy[policy, task] == pytest.approx(share[task] * mean)

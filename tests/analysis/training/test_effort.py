@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 from toy_run import OUTCOMES, changed
 
-from analysis.numbers import reach
+from analysis.numbers.named import named_in
 from analysis.training import effort
+from recipes.spec.metric_names import REACHED
 
 
 def test_a_trajectory_is_of_means_over_seeds(table):
@@ -57,4 +58,4 @@ def test_a_seed_that_never_arrived_counts_with_its_budget(run, palette):
     ]
     assert shown[0].text == "20"
     assert shown[1].text == "at least 60 (1 of 2 never)"
-    assert reach.levels([{"metric": f"samples_to/accuracy={level}"}]) == [level]
+    assert named_in([{"metric": f"samples_to/accuracy={level}"}], REACHED) == [level]

@@ -129,7 +129,7 @@ def test_every_reply_of_a_conversation_is_learnt_in_one_document(kind, monkeypat
     words = MADE[kind]()
     rows, skipped = rows_of(monkeypatch, words, [TALK])
     assert not skipped
-    (document,) = sft.tokenised(rows, words)
+    (document,) = sft.documents(rows, words, whole=False)
     whole = words.apply_chat_template(TALK)["input_ids"]
     last = len(whole) - whole[::-1].index(words.eos_token_id)  # ChatML has a line break behind it
     assert document["input_ids"] == whole[:last]
@@ -137,12 +137,17 @@ def test_every_reply_of_a_conversation_is_learnt_in_one_document(kind, monkeypat
     assert len(ends) == 2
     said = "".join(words.decode(learnt(document)).split(words.eos_token))
     assert said.replace(" ", "") == "Itis3.Itis4."
+    assert rows[0]["question"] == "What is 3?"  # by which it is compared with evaluations
+    assert sft.documents(rows, words, whole=False, max_length=last) == [document]
+    assert not sft.documents(rows, words, whole=False, max_length=last - 1)
+    (read,) = sft.documents(rows, words, whole=True)
+    assert read == dict.fromkeys(read, document["input_ids"])
 
 
 def test_thinking_that_a_template_drops_later_is_learnt_once_and_in_place(monkeypatch):
     words = qwen2(THINKING)
     rows, _ = rows_of(monkeypatch, words, [THOUGHT])
-    first, second = sft.tokenised(rows, words)
+    first, second = sft.documents(rows, words, whole=False)
     assert words.decode(first["input_ids"]) == (
         "<|im_start|>user\nWhat is 3?<|im_end|>\n"
         "<|im_start|>assistant\n<think>\n3\n</think>It is 3.<|im_end|>"
@@ -156,7 +161,7 @@ def test_a_base_model_learns_the_end_of_its_chat_template(monkeypatch):
     words = qwen2_base()
     forms.end_turns(words)
     rows, _ = rows_of(monkeypatch, words, [TALK[:2]])
-    (document,) = sft.tokenised(rows, words)
+    (document,) = sft.documents(rows, words, whole=False)
     assert words.decode(learnt(document)) == "It is 3.<|im_end|>"
 
 

@@ -101,7 +101,7 @@ def test_every_dataset_of_a_recipe_is_at_its_pin_with_the_split_and_the_columns(
         shape = hub_datasets.DATASETS[task["hub"]]
         assert task["revision"] == shape.revision, place
         assert task["split"] in shape.splits, place
-        assert task.get("subset") == shape.subset, place
+        assert task.get("subset") in (shape.subsets or (None,)), place
         named = NAMED if "responses" in task else (*NAMED, "text")  # of responses, text is a field of theirs
         columns = {task[key] for key in named if key in task}
         assert columns <= set(shape.columns), place
@@ -204,4 +204,4 @@ def test_demonstrations_of_the_hub(hub, name, split, columns, completion):
     rows = demonstrations.of_task({"task": task, "template": "<{question}>"}, 0)
     assert len(rows) == 3
     first = hub_datasets.DATASETS[name].rows[0]["prompt"]
-    assert rows[0] == {"prompt": f"<{first}>", "completion": completion}
+    assert rows[0] == {"prompt": f"<{first}>", "completion": completion, "question": first}

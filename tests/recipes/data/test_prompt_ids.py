@@ -57,7 +57,7 @@ def test_all_paths_have_the_ids_of_the_tokenizer_itself(case):
     scorer = RewardModel([], words, [], [], "here")
     scorer.score_ids = scored.extend  # type: ignore[assignment,method-assign]
     scorer.score(texts, [[]] * len(texts))
-    learnt = sft.tokenised([{"prompt": text, "completion": "It"} for text in texts], words)
+    learnt = sft.documents([{"prompt": text, "completion": "It"} for text in texts], words, whole=False)
     found = {
         "prompt_ids": prompt_ids(texts, words),
         "grpo and ppo": GRPO._tokenize_prompts(SimpleNamespace(processing_class=words), texts)[0],
@@ -78,6 +78,7 @@ def test_samplers_and_evaluations_read_the_same_ids(case):
     lm = engine.load(source, {"seed": 0, "batch_size": 8}, lambda done, total: None)
     said = lm.generate_until([Instance("generate_until", {}, (text, greedy), 0) for text in texts])
     assert [list(one.context) for one in said] == expected
+    assert [lm.tok_encode(text) for text in texts] == expected  # of which likelihoods are scored
 
 
 def seen_by_generate(words: Any, texts: list[str]) -> list[list[int]]:

@@ -25,7 +25,7 @@ CONVENTION = {
     r"value_loss$": 0.1,
     r"token_std$": 0.01,
     r"gold|proxy|/reward$": 0.1,
-    r"accuracy|pass@|maj@|format_rate|truncation_rate": 0.02,
+    r"accuracy|/score$|pass@|maj@|format_rate|truncation_rate": 0.02,
 }
 
 

@@ -11,7 +11,9 @@ import distillation_facts
 import preference_facts
 import pytest
 import r1_facts
+import setting_facts
 from papers import GRAPH, RECIPES
+from sources import unsaid
 
 from recipes.spec.gates import needs
 from recipes.spec.graph import Node
@@ -23,8 +25,11 @@ def stage(recipe: str, arm: str = "base-recipe", name: str = "grpo", scale: str 
     return GRAPH.config(Node(recipe, scale, arm, 0, name, "stage"))
 
 
-def evaluation(recipe: str) -> dict[str, Any]:
-    return GRAPH.config(Node(recipe, "paper", "base-recipe", 0, "after", "eval"))
+def tasks(recipe: str) -> dict[str, Any]:
+    """The tasks of all checkpoints of a recipe's first arm."""
+    checkpoints = RECIPES[recipe].checkpoints("paper", "base-recipe")
+    configs = [GRAPH.config(Node(recipe, "paper", "base-recipe", 0, name, "eval")) for name in checkpoints]
+    return {name: task for config in configs for name, task in config["tasks"].items()}
 
 
 def batches(recipe: str, arm: str = "base-recipe") -> dict[str, float]:
@@ -48,7 +53,7 @@ def sizes(recipe: str, arm: str, name: str) -> dict[str, float]:
     args = stage(recipe, arm, name).get("args", {})
     if "per_device_train_batch_size" not in args:  # it learns nothing
         return {}
-    devices = GRAPH.resources(Node(recipe, "paper", arm, 0, name, "stage"))["gpu"]
+    devices = GRAPH.resources(Node(recipe, "paper", arm, 0, name, "stage")).get("gpu", 1)
     batch = devices * args["per_device_train_batch_size"]
     found = {"batch": batch * args.get("gradient_accumulation_steps", 1)}
     if "steps_per_generation" in args:
@@ -144,29 +149,12 @@ FACTS = [
     ("reward_design", "no-std", "args.scale_rewards", "none", "2503.20783 §3.2"),
 ]  # fmt: skip
 
-EVALUATIONS = [
-    # recipe, task, field, value, source
-    ("r1_zero", "aime24", {"temperature": 0.6, "top_p": 0.95, "samples": 64}, "2501.12948v1 §3, v2 D.1"),
-    ("deepseekmath", "math500", {"temperature": 0.7}, "2402.03300 §5.2.2"),
-    ("distill", "aime24", {"temperature": 0.6, "top_p": 0.95, "samples": 64}, "2501.12948v1 §3, v2 D.1"),
-    ("distill", "math500", {"temperature": 0.6, "top_p": 0.95, "samples": 16}, "2501.12948v1 §3, v2 D.1"),
-    ("dapo", "aime24", {"temperature": 1.0, "top_p": 0.7, "samples": 32}, "2503.14476 §4.1"),
-    ("gspo", "aime24", {"samples": 32}, "2507.18071 §5.1"),
-    ("dr_grpo", "math500", {"max_gen_toks": 3000}, "the released script"),
+STAGES = [
+    *preference_facts.STAGES,
+    *distillation_facts.STAGES,
+    *r1_facts.STAGES,
+    *setting_facts.STAGES,
 ]
-
-LECTURE = {  # CS336 lecture 17, run_policy_gradient and compute_loss
-    "learning_rate": 1e-3,
-    "epochs": 100,
-    "inner_steps": 10,
-    "num_generations": 10,
-    "prompts_per_epoch": 3,
-    "reference_epochs": 10,
-    "kl_coefficient": 0.0,
-    "epsilon": 0.01,
-    "delta": "raw",
-    "loss": "naive",
-}
 
 PUBLISHED = [
     # recipe, what, value, source
@@ -205,22 +193,40 @@ def test_a_setting_is_the_papers(recipe, arm, what, value, source):
 
 @pytest.mark.parametrize(
     ("recipe", "arm", "name", "what", "value", "source"),
-    [*preference_facts.STAGES, *distillation_facts.STAGES, *r1_facts.STAGES],
+    STAGES,
 )
 def test_a_setting_of_one_of_many_stages_is_the_papers(recipe, arm, name, what, value, source):
     derived = sizes(recipe, arm, name)
     assert (derived[what] if what in derived else at(stage(recipe, arm, name), what)) == value, source
 
 
-@pytest.mark.parametrize(("recipe", "task", "fields", "source"), EVALUATIONS)
+@pytest.mark.parametrize(("recipe", "task", "fields", "source"), setting_facts.EVALUATIONS)
 def test_an_evaluation_is_the_papers(recipe, task, fields, source):
-    found = evaluation(recipe)["tasks"][task]
+    found = tasks(recipe)[task]
     assert {name: found[name] for name in fields} == fields, source
 
 
-def test_the_lectures_settings():
-    args = stage("policy_gradient", name="policy_gradient")["args"]
-    assert {name: args[name] for name in LECTURE} == LECTURE
+@pytest.mark.parametrize("recipe", [name for name in RECIPES if "paper" in RECIPES[name].spec["scales"]])
+def test_every_number_at_scale_paper_has_a_source_or_is_marked_as_ours(recipe):
+    """A number is in these tables, or the comment on its line says `ours`, or that it is not reported."""
+    table = [(row[0], "grpo", *row[2:4]) for row in FACTS]
+    table += [(row[0], *row[2:5]) for row in STAGES]
+    table += [
+        (row[0], f"evals.{row[1]}", *field) for row in setting_facts.EVALUATIONS for field in row[2].items()
+    ]
+    left = unsaid(recipe, table, setting_facts.OURS)
+    assert not left, "\n".join(map(str, left))
+
+
+def test_one_seed_at_scale_paper_unless_the_paper_had_more():
+    counts = {
+        name: len(recipe.selection("paper", report, None)[1])
+        for name, recipe in RECIPES.items()
+        if "paper" in recipe.spec["scales"]
+        for report in ("quickstart", "report")
+    }
+    assert counts.pop("tldr") == 4  # 2403.17031: 44413, 55513, 66613 and 77713
+    assert {name for name, count in counts.items() if count != 1} <= {"r1", "distill"}
 
 
 @pytest.mark.parametrize(("recipe", "what", "value", "source"), PUBLISHED)

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from recipes.rewards.answer_forms import form
-from recipes.rewards.final_answer import final_answer, last_box
 from recipes.rewards.math_answers import Comparer
+from recipes.worlds.final_answer import final_answer, reference
 
 EQUAL = [
     ("8", "8"),
@@ -16,8 +16,17 @@ EQUAL = [
     ("8", "$8$"),
     ("8", "8.0"),
     ("8", "x=8"),
+    ("8", "{8}"),
+    ("8", "08"),
+    ("0.75", ".750"),
+    ("3/4", "6/8"),
     ("1000", "1,000"),
+    ("1000000", r"1,\!000,\!000"),
+    (r"12\frac{3}{5}", r"12 \frac{3}{5}"),
+    (r"12\frac{3}{5}", "12 3/5"),
+    (r"12\frac{3}{5}", "12.6"),
     ("1000", r"1\,000"),
+    ("1000", "1 000"),
     ("1000", "1e3"),
     ("0.001", "1e-3"),
     ("1000", r"10^3"),
@@ -31,6 +40,16 @@ EQUAL = [
     ("18", "18 dollars"),
     ("18", r"\$18"),
     ("18", r"18\text{ dollars}"),
+    ("18", "18 duck eggs"),
+    ("18", "18 men"),
+    ("18", "18.00 dollars a day"),
+    ("18", "\\$18 per day"),
+    ("18", r"18\text{ dollars per day}"),
+    ("18", "She makes 18 dollars every day."),
+    ("18", "She makes 18 dollars, every day"),
+    ("-3", "The change is -3 degrees"),
+    (r"5\%", "It grew by 5 percent"),
+    ("5 cm", "The board is 5 cm long"),
     ("5 cm", "5"),
     ("5 cm", r"5\,\text{cm}"),
     ("5 cm", "5 centimeters"),
@@ -56,16 +75,23 @@ EQUAL = [
     ("1101_2", "1101_{2}"),
     ("Monday", r"\text{Monday}"),
     ("Monday", "monday"),
+    ("Yes", "yes"),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{bmatrix}1&2\\3&4\end{bmatrix}"),
     (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{pmatrix}1&2\\3&\frac{8}{2}\end{pmatrix}"),
 ]
 DIFFERENT = [
     ("8", "9"),
     ("8", "5=8"),
+    ("8", "8/0"),
+    ("0.1", "0.1000001"),
     ("8", "1+1=8"),
     ("8", "8=5"),
     ("x", "(x)'"),
     ("x", "x + 10^{-7}"),
     ("0.3333333", r"\frac{1}{3}"),
+    ("123/5", r"12 \frac{3}{5}"),
+    ("123/5", "12 3/5"),
+    ("12", "1 2"),
     ("x", r"x \mod 7"),
     ("1101_2", "1101_3"),
     ("52_8", "52"),
@@ -85,6 +111,17 @@ DIFFERENT = [
     ("8", "5 or 8"),
     ("8", "$5$ $8$"),
     ("8", "What is 5+3"),
+    ("8", "at least 8"),
+    ("8", "It is not 8"),
+    ("8", "8 or so"),
+    ("8", "8 dozen eggs"),
+    ("8", "8 eggs and 2 hens"),
+    ("8", "8 x"),
+    ("8", "8 kb + 1"),
+    ("8", "between 7 and 8"),
+    ("8", "It grew by 8 percent"),
+    ("5 cm", "The board is 5 m long"),
+    ("8", "one of 1 2 3 4 5 6 7 8"),
     ("2", "6/3 or 2"),
     (r"(2,\infty)", r"x\ge 2"),
     ("x>2", "x<2"),
@@ -135,6 +172,27 @@ def test_every_answer_is_equal_to_itself(equal, one, other):
         (r"\boxed{\boxed{8}}", "8"),
         (r"If x is not 0, then it is \boxed{8}", "8"),
         (r"\fbox{7} \boxed{\frac{1}{2}}.", r"\frac{1}{2}"),
+        (r"so $x = \boxed 34$, done", "34"),
+        (r"It is \boxed 34.", "34"),
+        (r"It is \boxed\frac12", r"\frac12"),
+        (r"Write \boxed around it: \boxed{8}", "8"),
+        (r"It is \fbox{8}.", "8"),
+        (r"Fill $x = \boxed{\phantom{2}}$: it is \boxed{8}.", "8"),
+        (r"\boxed{} and \boxed{?}", None),
+        (r"\fbox{7} or \fbox{8}", None),
+        ("5+3=8\n#### 8", "8"),
+        ("so #### 1,000 dollars  \n", "1,000 dollars"),
+        ("#### Step 1\n5+3=8\n#### 8", "8"),
+        ("<think>5+3=8</think>\n#### 8", "8"),
+        ("<answer>#### 8</answer>", "8"),
+        ("<answer>$18 per day</answer>", r"\$18 per day"),
+        ("#### 7\n#### 8", None),
+        ("#### 8\nor perhaps not", None),
+        ("####", None),
+        ("#" * 100_000, None),
+        ("#### 8 " * 100_000, "8"),
+        ("#### 7 #### 8", None),
+        (r"\boxed 8 " * 100_000, None),
         (r"<think>\boxed{8}</think> It is 9.", None),
         (r"<think>\boxed{8}</think><answer>9</answer>", "9"),
         (r"<think>\boxed{8}", None),
@@ -162,23 +220,47 @@ def test_the_one_final_answer(completion, answer):
 
 
 @pytest.mark.parametrize(
-    ("solution", "box"),
-    [(r"so \boxed{7}, then \boxed{8}", "8"), (r"\boxed {8}", "8"), ("8", None), (r"\boxed{8", None)],
+    ("column", "answer"),
+    [
+        (r"so \boxed{7}, then \boxed{8}", "8"),
+        (r"\boxed {8}", "8"),
+        (r"so $x=\boxed 8$.", "8"),
+        (r"so \fbox{8}.", "8"),
+        ("She has 3 + 5 = <<3+5=8>>8 eggs.\n#### 8", "8"),
+        ("8", "8"),
+        (r"\boxed{8", r"\boxed{8"),
+    ],
 )
-def test_the_last_box_of_a_solution(solution, box):
-    assert last_box(solution) == box
+def test_the_answer_of_a_reference_solution(column, answer):
+    assert reference(column) == answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ("8", "right"),
+        ("8 eggs", "right"),
+        ("9", "wrong"),
+        ("I do not know", "wrong"),
+        ("", "unreadable"),
+        (r"\frac{", "unreadable"),
+        ("9" * 501, "unreadable"),
+    ],
+)
+def test_what_cannot_be_read_is_told_from_what_is_wrong(equal, answer, verdict):
+    assert equal.verdict("8", answer) == verdict
 
 
 def test_a_comparison_without_end_is_cut_and_the_next_one_works(caplog):
     equal = Comparer(limit=0.5)
-    assert equal("\\frac{1}{2}", "0.5")
+    assert equal("\\sqrt{12}", "2\\sqrt{3}")
     assert not equal("8", "(10^{9})!")
     assert equal.unfinished == 1
     assert "not compared within 0.5 s of CPU" in caplog.text
-    assert equal("\\frac{1}{2}", "0.5")
+    assert equal("\\sqrt{12}", "2\\sqrt{3}")
     equal.child.kill()  # of something else than a comparison: no verdict depends on it
     equal.child.wait()
-    assert equal("\\frac{1}{2}", "0.50")
+    assert equal("2\\sqrt{3}", "\\sqrt{12}")
     assert equal.unfinished == 1
     equal.close()
     assert equal.child is None
@@ -188,7 +270,7 @@ def test_a_comparison_without_end_is_cut_and_the_next_one_works(caplog):
 def test_the_limit_is_of_cpu_time(equal):
     """A child that is stopped for longer than its limit still gives the right verdict."""
     short = Comparer(limit=0.3)
-    assert short("\\frac{1}{2}", "0.5")
+    assert short("\\sqrt{8}", "2\\sqrt{2}")
     short.child.send_signal(signal.SIGSTOP)
     threading.Timer(1.0, lambda: short.child.send_signal(signal.SIGCONT)).start()
     assert short("\\sqrt{12}", "2\\sqrt{3}")

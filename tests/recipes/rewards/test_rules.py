@@ -137,6 +137,10 @@ def verify():
         (r"\boxed{\frac{1}{2}}", r"\boxed{\dfrac12}", True),
         ("1,000", r"\boxed{1000}", True),
         ("x^2+2x+1", r"\boxed{(x+1)^2}", True),
+        ("3+5=8\n#### 8", "So she has 8 eggs.\n#### 8", True),
+        ("18", "<answer>She makes $18 every day.</answer>", True),
+        ("34", r"so it is $\boxed 34$", True),
+        ("34", r"so it is \fbox{34}", True),
         ("8", r"\boxed{9}", False),
         ("8", r"\boxed{8} or \boxed{9}", False),
         ("8", "8", False),
@@ -161,13 +165,22 @@ def test_mathematics(verify, gold, completion, right):
         (r"Is it $\frac{1}{2}$ or $\frac{1}{3}$?", "1/2", r"\boxed{\frac{1}{2}}", True),
         ("Is it 7 or 8?", "8", r"\boxed{8}", True),
         ("Compute $1+1$.", "2", "<answer>Compute $1+1$.</answer>", False),
+        ("He has 18 eggs. How many are left?", "18", "<answer>18 eggs</answer>", True),
+        (
+            "How many eggs are in a box of 18?",
+            "18",
+            "<answer>How many eggs are in a box of 18?</answer>",
+            False,
+        ),
     ],
 )
 def test_a_copied_question_is_no_answer(verify, question, gold, completion, right):
     assert verify(Problem(question, gold, 0), completion) is right
 
 
-@pytest.mark.parametrize("unit", ["\\boxed{", "8", "<answer>", "\\boxed{8} ", "{", "\ud800"])
+@pytest.mark.parametrize(
+    "unit", ["\\boxed{", "8", "<answer>", "\\boxed{8} ", "{", "\ud800", "#### 8 ", "\\boxed 8\n"]
+)
 def test_a_megabyte_scores_nothing_at_once(verify, unit):
     start = time.perf_counter()
     assert not verify(Problem("q", "9", 0), unit * (1_000_000 // len(unit)))
@@ -185,4 +198,4 @@ def test_what_could_not_be_compared_is_told_from_what_is_wrong():
     accuracy = mathematics(Comparer(limit=0.5))
     batch = rows([r"\boxed{(10^{9})!}", r"\boxed{9}", r"\boxed{8}"], question="q")
     assert accuracy(**batch, log_metric=metrics.__setitem__) == [0.0, 0.0, 1.0]
-    assert metrics == {"rewards/accuracy/unfinished": 1.0}
+    assert metrics == {"rewards/accuracy/unfinished": 1.0, "rewards/accuracy/unreadable": 1 / 3}

@@ -77,6 +77,17 @@ def test_too_few_are_told(four):
         gpus.reserved(8, refuse).__enter__()
 
 
+def test_the_server_gets_the_last_ones_and_training_the_others(four, monkeypatch):
+    monkeypatch.setenv(gpus.SERVING, "")
+    with gpus.reserved(3, refuse):
+        monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
+        gpus.set_apart(1)
+        assert (os.environ[gpus.VISIBLE], os.environ[gpus.SERVING]) == ("0,1", "2")
+        monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+        with pytest.raises(UserError, match=r"vllm_gpus: 2 for the server, 2 visible here; none is left"):
+            gpus.set_apart(2)
+
+
 def test_torchrun_gets_the_arguments_and_the_locks(four, monkeypatch):
     ran = []
     monkeypatch.setattr(os, "execv", lambda path, command: ran.append(command))

@@ -25,6 +25,17 @@ def test_sound_rewards_pass():
     assert health.garbage({"accuracy": ACCURACY, "format": FORMAT}, ROWS)["ok"]
 
 
+def test_the_gold_answer_of_a_reference_solution_is_its_last_box():
+    """MATH has such: 52 of its 5,000 test problems have two boxes, or a denial before the one they have."""
+    solutions = [
+        r"The sum is \boxed{5}, not the product, so it is \boxed{\frac{10}{2}}.",
+        r"It is not \boxed{5}",
+    ]
+    rows = [ROWS[0] | {"answer": solution} for solution in solutions]
+    (accuracy,) = rules.build(["accuracy"], None)
+    assert health.gold(accuracy, rows)["ok"]
+
+
 def test_a_verifier_that_refuses_gold():
     check = health.gold(lambda completions, **columns: [0.0, *[1.0] * (len(completions) - 1)], ROWS)
     assert not check["ok"]
@@ -214,3 +225,23 @@ def test_a_sound_run_and_a_bad_start_are_no_warning():
     good[0] |= {"frac_reward_zero_std": 1.0, "completions/clipped_ratio": 0.9}
     assert lines_of(good, 100) == []
     assert lines_of([{"step": n, "loss": 1.0} for n in range(1, 31)], 30) == []
+
+
+def apart(gap: float) -> list[dict]:
+    return [{"step": n, "sampler_gap": gap if n == 7 else 1e-7} for n in range(1, 101)]
+
+
+def test_a_sampler_that_is_another_policy():
+    """Told at its own step, before the first fifth of the run is over."""
+    assert lines_of(apart(0.004), 100) == []
+    (line,) = lines_of(apart(0.02), 100)
+    assert "] warning: the sampler's log-probabilities differ from the trainer's by 0.02 nats a token" in line
+    assert "(limit 0.005)" in line
+    with pytest.raises(UserError) as error:
+        lines_of(apart(0.06), 100)
+    assert str(error.value).startswith("health check sampler_gap: the sampler's log-probabilities differ")
+    assert "by 0.06 nats a token on average (limit 0.05)" in str(error.value)
+    assert "\n" not in str(error.value)
+    curve = curves.rows(apart(0.02))
+    (found,) = [one for one in health.training(curve, {}) if not one["ok"]]
+    assert (found["check"], found["value"], found["severity"]) == ("sampler_gap", 0.02, "warning")

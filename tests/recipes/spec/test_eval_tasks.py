@@ -27,6 +27,9 @@ def test_a_world_task(heldout):
 def test_a_task_by_chat(heldout):
     (task,) = parse(changed(heldout, template=..., chat={"system": "s"}))
     assert (task.template, task.chat) == (None, {"system": "s"})
+    for chat in (True, False):
+        (task,) = parse({"tasks": {"tax": {"lm_eval": "hellaswag", "chat": chat}}})
+        assert task.chat is chat
 
 
 def test_greedy(heldout):
@@ -42,8 +45,8 @@ def test_greedy(heldout):
         ({"items": ...}, 'evals.tasks.heldout: "items" is missing'),
         ({"template": ...}, 'evals.tasks.heldout: "template" is missing'),
         (
-            {"task": ..., "template": ..., "items": ..., "lm_eval": "gsm8k", "chat": True},
-            "evals.tasks.heldout.chat: lm-eval's gsm8k has its own prompt; leave it out",
+            {"task": ..., "template": ..., "items": ..., "lm_eval": "gsm8k", "chat": {"system": "s"}},
+            "evals.tasks.heldout.chat: lm-eval's gsm8k has its own prompt; expected true or false",
         ),
         (
             {"template": ..., "chat": {"sistem": "s"}},
@@ -70,6 +73,8 @@ def test_greedy(heldout):
             {"lm_eval": "aime24", "task": ...},
             "evals.tasks.heldout.template: lm-eval's aime24 has its own prompt",
         ),
+        ({"filter": "none"}, "evals.tasks.heldout.filter: a key of lm-eval's own tasks, which `lm_"),
+        ({"fewshot": -1}, "evals.tasks.heldout.fewshot: expected at least 0, got -1"),
     ],
 )
 def test_mistakes(heldout, changes, message):
@@ -77,6 +82,17 @@ def test_mistakes(heldout, changes, message):
         parse(changed(heldout, **changes))
     assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)
+
+
+def test_a_task_of_lm_eval_without_samples():
+    """It scores likelihoods: all keys of sampling are left out, or none."""
+    (task,) = parse({"tasks": {"tax": {"lm_eval": "hellaswag", "metric": "acc_norm"}}})
+    assert (task.samples, task.k, task.metric, task.filter, task.fewshot, task.chat) == (
+        *(0, (), "acc_norm"),
+        *(None, None, None),
+    )
+    with pytest.raises(UserError, match=r'^evals\.tasks\.tax: "samples" is missing$'):
+        parse({"tasks": {"tax": {"lm_eval": "gsm8k", "temperature": 0.0}}})
 
 
 def test_an_unknown_key_beside_the_tasks(heldout):

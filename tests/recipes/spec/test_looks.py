@@ -25,7 +25,6 @@ def found(seeds: int, *arms: str) -> Look:
     [
         ({"of": "hot/after"}, {"hot"}),
         ({"of": "hot/after", "against": "cold/base/pretrain"}, {"hot", "cold"}),
-        ({"of": "hot/after", "needs": "ratio"}, {"hot"}),  # the name of no gate
         ({"of": "hot/after", "needs": "clip_cuts >= 0.02"}, {"hot", "clipped"}),
         (
             {"of": "hot/after", "needs": ["clip_cuts >= 0.02", "apart within 20%"]},

@@ -11,7 +11,7 @@ from stage_runs import at_training_step, rows_product
 
 from recipes.runtime import curves
 from recipes.runtime.health import falling_loss
-from recipes.stages.sft import none_skipped
+from recipes.stages.sft import documents, none_skipped
 
 CONFIG: dict[str, Any] = {
     # 3 steps an epoch of 2 micro-batches, 4 epochs; checkpoints and log lines seldom fall together
@@ -113,20 +113,42 @@ def test_a_rising_loss_is_warned_of(losses, checks):
 
 
 @pytest.mark.slow
-def test_too_little_data_and_what_is_cut_are_told(ready: Path, tmp_path: Path):
+def test_too_little_data_and_what_is_too_long_are_told(ready: Path, tmp_path: Path):
     folder = tmp_path / "run"
     shutil.copytree(ready, folder)
     assert run(folder, gradient_accumulation_steps=8) == 2
     assert "enough_data: one step takes 32 demonstrations, there are 26" in (folder / "out.txt").read_text()
     assert run(folder, max_length=20, max_steps=2) == 0
     result = json.loads((folder / "results/sft/metrics.json").read_text())
-    cut = next(one for one in result["health"] if one["check"] == "max_length")
-    assert not cut["ok"]
+    # the six with a summand of two digits have 21 tokens
+    assert (result["metrics"]["demonstrations"], result["metrics"]["skipped/long"]) == (20, 6)
+    told = next(one for one in result["health"] if one["check"] == "long")
+    assert not told["ok"]
+    assert run(folder, max_length=3, max_steps=2) == 2
+    assert "none of 26 demonstrations is usable (26 long)" in (folder / "out.txt").read_text()
 
 
 def test_what_is_skipped_is_told():
-    assert [(one["check"], one["message"]) for one in none_skipped(9, {"empty": 2, "multi-turn": 1})] == [
+    told = none_skipped(9, {"empty": 2, "multi-turn": 1, "long": 3}, 512)
+    assert [(one["check"], one["message"]) for one in told] == [
         ("empty", "2 of 9 demonstrations are empty and skipped"),
         ("multi-turn", "1 of 9 demonstrations are multi-turn and skipped"),
+        ("long", "3 of 9 demonstrations are longer than max_length 512 and skipped"),
     ]
     assert none_skipped(9, {}) == []
+
+
+class Letters:
+    """A tokenizer: a letter a token."""
+
+    eos_token_id = 0
+
+    def __call__(self, texts: list[str], **options: Any) -> dict[str, list[list[int]]]:
+        return {"input_ids": [[ord(letter) for letter in text] for text in texts]}
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_prompt_carries_a_loss_only_where_it_is_asked_for(whole: bool) -> None:
+    (one,) = documents([{"prompt": "ab", "completion": "c"}], Letters(), whole)
+    assert one["input_ids"] == [97, 98, 99, 0]
+    assert one["labels"] == ([97, 98] if whole else [-100, -100]) + [99, 0]

@@ -1,11 +1,14 @@
 """A prompt's advantages come from its own group: what another domain is given moves none of them."""
 
+import re
+
 import hand_made
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from recipes.errors import UserError
 from recipes.rewards.domains import routed
 from recipes.trainers.completions import by_domain
 from recipes.trainers.grpo_objective import Extension
@@ -77,6 +80,23 @@ def test_a_spread_over_the_batch_would_carry_them_over(mixed):
     flat, _ = advantages(built, reasoning, [0.0, 0.0, 0.0, 0.0])
     wide, _ = advantages(built, reasoning, [0.0, 9.0, 0.0, 9.0])
     assert bool((flat - wide)[:G].abs().max() > 0.1) == (kind == "batch")
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"domain": "reasonin"}, 'unknown domain "reasonin"; did you mean "reasoning"?'),
+        ({"domain": "poetry"}, 'unknown domain "poetry"; valid: general, reasoning'),
+        ({}, 'unknown domain ""; valid: general, reasoning'),
+    ],
+)
+def test_a_prompt_of_an_unknown_domain_is_told_in_one_line(mixed, columns, says):
+    """It would have no reward at all: none of the functions is for it."""
+    built = mixed[1]
+    advantages(built, [0.0, 1.0] * 2, [0.0, 1.0] * 2)
+    rows = [{"prompt": "<user>1+2=<assistant>", "question": "1+2=", "answer": "3", **columns}] * G
+    with pytest.raises(UserError, match=rf"^a prompt is of the {re.escape(says)}$"):
+        built._generate_and_score_completions(rows)
 
 
 def row(domain: str, reward: float, rewards: dict, tokens: int = 4, eos: bool = True) -> dict:

@@ -1,6 +1,7 @@
 """World countdown: expressions against Python, gold answers against reasoning-gym, steps and search."""
 
 import random
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
@@ -8,14 +9,16 @@ from hypothesis import strategies as st
 from reasoning_gym.games.countdown import CountdownConfig, CountdownDataset
 
 from recipes.worlds import Problem, make, sample
-from recipes.worlds.countdown import attempt, work_out
+from recipes.worlds.countdown import attempt
+from recipes.worlds.expressions import makes, reach, work_out
 
 PROBLEM = Problem("3,5,7:56", "(3+5)*7", 3)
 WORLD = make({"world": "countdown"})
 expressions = st.recursive(
     st.integers(0, 99).map(str),
     lambda inner: st.one_of(
-        st.tuples(inner, st.sampled_from("+-*"), inner).map("".join), inner.map("({})".format)
+        st.tuples(inner, st.sampled_from(["+", "-", "*", " * ", " - "]), inner).map("".join),
+        inner.map("({})".format),
     ),
     max_leaves=8,
 )
@@ -41,10 +44,46 @@ def test_a_random_try_uses_each_number_once(numbers, seed):
     assert all("-" not in step.partition("=")[2] for step in work.steps)
 
 
-NOT_EXPRESSIONS = """ () 3+ +3 -3 3**2 3/5 3//5 03 3_0 0x3 3.0 1e3 \uff13+5 a (3 3,5 3==3 __import__('os')"""
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3 + 5", 8),
+        (" (3 + 5) * 7 ", 56),
+        ("(1 + 2) / 3", 1),
+        ("6/4", Fraction(3, 2)),
+        ("1/3*3", 1),
+        ("8/(3-8/3)", 24),
+        ("7-(5-3)", 5),
+    ],
+)
+def test_spaces_and_exact_division(text, value):
+    work = work_out(text)
+    assert work.value == value
+    assert type(work.value) is type(value)
+    assert work_out(work.expression).value == value
 
 
-@pytest.mark.parametrize("text", ["", "3 + 5", "3\n", "(" * 99, "3" * 101, *NOT_EXPRESSIONS.split()])
+@given(st.lists(st.integers(1, 99), min_size=3, max_size=3), st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_what_can_be_reached_is(numbers, seed):
+    target = attempt(numbers, random.Random(seed)).value
+    assert makes(work_out(reach(numbers, target).expression), numbers, target)
+
+
+def test_division_is_tried_and_what_cannot_be_reached_is_told():
+    assert reach([8, 8, 3, 3], 24).expression == "8/(3-8/3)"
+    assert reach([1, 1, 1], 50) is None
+    assert reach([4], 4).expression == "4"
+
+
+NOT_EXPRESSIONS = """ () 3+ +3 -3 3**2 3/0 3/(5-5) 3//5 03 3_0 0x3 3.0 1e3 \uff13+5 a (3 3,5 3==3
+__import__('os')"""
+
+
+NONE = ["", " ", "3 5", "3\n", "3\t+5", "(" * 99, "3" * 101, *NOT_EXPRESSIONS.split()]
+
+
+@pytest.mark.parametrize("text", NONE)
 def test_anything_else_is_no_expression(text):
     assert work_out(text) is None
 
@@ -64,6 +103,9 @@ def test_the_deepest_and_largest_expressions_are_read(text):
         ("(3+5)*7*1", False),
         ("56", False),
         ("3*5+7", False),
+        ("( 3 + 5 ) * 7", True),
+        ("7/(1/(3+5))", False),
+        ("(5+3)/(1/7)", False),
         ("(3+5)*7=56", False),
     ],
 )

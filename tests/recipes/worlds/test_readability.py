@@ -12,7 +12,9 @@ from recipes.worlds.readability import asked, language_consistency, readability,
 
 ENGLISH, SPANISH = Problem("English: 3+5+7=", "15", 3), Problem("Spanish: 3+5+7=", "15", 3)
 TIDY = "three plus five is eight , eight plus seven is one five "
-tokens = st.lists(st.sampled_from(Bilingual.vocabulary), max_size=60).map("".join)
+anything = st.text(st.characters(exclude_categories=()))  # lone surrogates included
+words = st.one_of(st.sampled_from(Bilingual.vocabulary), anything)
+tokens = st.lists(words, max_size=60).map("".join)
 
 
 def within(scratch):
@@ -84,7 +86,7 @@ def test_a_sum_that_takes_the_same_step_twice_does_not_repeat_itself():
     assert readability(Problem("English: 3+0=", "3", 2), within(f"{step}, {step}")) == 1 / 2
 
 
-@given(st.one_of(st.text(), tokens, tokens.map(within)), st.text())
+@given(st.one_of(anything, tokens, tokens.map(within)), anything)
 @example("\ud800", "\ud800")
 @example("<think>٣ plus ٣ is ٦ </think><answer>٦</answer>", "English: ")
 @example("<think>one </think><answer>" + "9" * 5000 + "</answer>", "English: ")

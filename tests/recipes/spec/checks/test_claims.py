@@ -153,3 +153,28 @@ def test_three_primary_claims_at_each_scale_and_others_that_are_not(folder):
     primaries(folder, [["cpu"], ["paper"], None, None, None])
     folder.set("paper", "claims/4/primary", False)
     folder.load()
+
+
+SAMPLED = {"samples": 4, "temperature": 1.0, "top_p": 1.0, "max_gen_toks": 8, "k": [1, 4]}
+
+
+@pytest.mark.parametrize(
+    ("task", "metric", "valid"),
+    [
+        ({"lm_eval": "hellaswag", "metric": "acc_norm"}, "score", True),
+        ({"lm_eval": "hellaswag", "metric": "acc_norm"}, "accuracy", True),
+        ({"lm_eval": "hellaswag", "metric": "acc_norm"}, "length", False),
+        ({"lm_eval": "hellaswag", "metric": "acc_norm"}, "pass@1", False),
+        ({"lm_eval": "drop", "metric": "f1"} | SAMPLED, "score", True),
+        ({"lm_eval": "drop", "metric": "f1"} | SAMPLED, "pass@4", True),
+        ({"lm_eval": "drop", "metric": "f1"} | SAMPLED, "accuracy/difficulty=3", False),
+    ],
+)
+def test_metrics_of_a_task_of_lm_eval(folder, task, metric, valid):
+    folder.set("paper", "evals/tasks/tax", task)
+    folder.set("paper", "claims/0/metric", f"tax/{metric}")
+    if valid:
+        folder.load()
+        return
+    with pytest.raises(UserError, match=rf'claims\.lifts\.metric: unknown metric "{metric}"'):
+        folder.load()

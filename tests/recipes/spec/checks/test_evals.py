@@ -253,6 +253,8 @@ def test_a_claim_about_what_is_not_scored_is_one_line(scored, scores, metric, sa
         ("evals/tasks/aime", {"lm_eval": "aime24", "samples": 4, "temperature": 1.0, "top_p": 1.0,
                               "max_gen_toks": 8, "k": [1], "score": ["kl"]},
          "evals.tasks.aime.score: lm-eval's aime24 has its own scoring; leave it out"),
+        ("evals/tasks/aime", {"lm_eval": "aime_24"},
+         'evals.tasks.aime.lm_eval: lm-eval has no task "aime_24"; did you mean "aime24"? (scale cpu'),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line(scored, keys, value, says):

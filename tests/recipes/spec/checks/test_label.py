@@ -194,7 +194,7 @@ def test_demonstrations_of_the_hub(tmp_path):
     (tmp_path / "train.jsonl").write_text(json.dumps(line) + "\n")
     task = {"hub": str(tmp_path), "revision": "", "split": "train", "prompt": "text", "completion": "summary"}
     found = demonstrations.of_task({"task": task, "template": "{question}:"}, 0)
-    assert found == [{"prompt": "c:", "completion": "d"}]
+    assert found == [{"prompt": "c:", "completion": "d", "question": "c"}]
     assert demonstrations.usable(found) == (found, {})
     with pytest.raises(UserError, match=r"problems: 2 asked, but .* has 1"):
         demonstrations.of_task({"task": task, "problems": 2}, 0)
@@ -212,10 +212,10 @@ def test_of_several_turns_none_is_taken_for_the_only_one(tmp_path):
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     task = {"hub": str(tmp_path), "revision": "", "split": "train", "prompt": "text", "completion": "reply"}
     kept, skipped = demonstrations.usable(demonstrations.of_task({"task": task}, 0))
-    assert kept == [{"prompt": "a", "completion": "b"}]
+    assert kept == [{"prompt": "a", "completion": "b", "question": "a"}]
     assert skipped == {"multi-turn": 4, "empty": 1}
     both = demonstrations.of_task({"task": task | {"prompt": "reply"}, "template": "{question}:"}, 0)
-    assert demonstrations.usable(both) == ([{"prompt": "a:", "completion": "b"}], skipped)
+    assert demonstrations.usable(both) == ([{"prompt": "a:", "completion": "b", "question": "a"}], skipped)
 
 
 def test_long_prompts_are_left_out():

@@ -1,0 +1,161 @@
+"""lm-eval's own tasks, set up as a recipe says: which filter and metric, how many examples, what decoding.
+
+    gsm8k: {lm_eval: gsm8k, filter: strict-match, fewshot: 5, samples: 1, temperature: 0.0, top_p: 1.0,
+            max_gen_toks: 512, k: [1]}
+    hellaswag: {lm_eval: hellaswag, metric: acc_norm}
+
+lm-eval reports a number for every filter and metric of a task. Here one of each is named, and they must be
+named where there are several: gsm8k has two filters, minerva_math500 two metrics. A task that scores the
+likelihoods of given texts, as hellaswag does, draws no samples and has none of their keys.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+from lm_eval.tasks import TaskManager
+
+from recipes.data import forms
+from recipes.errors import UserError, known
+from recipes.spec import lm_eval_tasks
+from recipes.spec.eval_tasks import SAMPLING, EvalTask
+
+FEWSHOT_SEED = 1234  # lm-eval's default
+OURS = "problems"  # evals/tasks/problems.yaml: the problems of a recipe's `task`
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A task of lm-eval, and which of its filters and metrics count."""
+
+    task: Any  # lm_eval.api.task.Task
+    filter: str
+    metric: str
+
+
+def form_of(task: EvalTask, lm: Any) -> forms.Form:
+    """How a task puts its questions to the model `lm`; of lm-eval's tasks by chat, how replies end."""
+    if not task.chat:
+        return forms.plain(task.template or "{question}")
+    try:
+        return forms.of({"chat": task.chat}, lm.tokenizer)
+    except UserError as error:
+        raise UserError(f"evals.tasks.{task.name}.{error}") from None
+
+
+def load(task: EvalTask, folder: Path = lm_eval_tasks.OWN, lm: Any = None) -> Benchmark:
+    """The task with this recipe's samples, decoding and examples.
+
+    `lm`: the model whose chat template a task by chat takes. A name of lm-eval's is looked for among the
+    YAMLs of `folder` first. Raises UserError for a name, filter, metric or number of examples that it has
+    not, and for data or packages that are not there.
+    """
+    where = f"evals.tasks.{task.name}"
+    loaded = _loaded(task, folder, lm, where)
+    benchmark = Benchmark(loaded, "none", "accuracy")  # those of problems.yaml
+    if task.lm_eval is not None:
+        benchmark = Benchmark(loaded, _filter(loaded, task, where), _metric(loaded, task, where))
+        _check(benchmark, task, where)
+    loaded.set_config("task", task.name)
+    loaded.set_config("repeats", task.samples or 1)
+    if task.samples:
+        loaded.set_config("generation_kwargs", task.generation(), update=True)
+    if task.fewshot is not None:
+        loaded.set_config("num_fewshot", task.fewshot)
+    elif loaded.get_config("num_fewshot") is None:
+        loaded.set_config("num_fewshot", 0)
+    loaded.set_fewshot_seed(FEWSHOT_SEED)
+    return benchmark
+
+
+def _loaded(task: EvalTask, folder: Path, lm: Any, where: str) -> Any:
+    """The task as lm-eval has it."""
+    name, metadata, place = OURS, None, lm_eval_tasks.OWN
+    if task.lm_eval is None:
+        metadata = {"spec": task.problems, "items": task.items, "form": form_of(task, lm)}
+    else:
+        name, place = task.lm_eval, _place(task.lm_eval, folder, where)
+    manager = TaskManager(include_path=place, include_defaults=False, metadata=metadata)
+    try:
+        return manager.load([name])["tasks"][name]
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+    except (OSError, ValueError) as error:
+        raise UserError(f"{where}: cannot load its data: {_first_line(error)}") from error
+    except (ImportError, AssertionError) as error:  # a task imports what it scores by
+        reason = f"{_first_line(error)}; pip install -e '.[benchmarks]'"
+        raise UserError(f"{where}.lm_eval: {name} needs more packages: {reason}") from error
+
+
+def _place(name: str, folder: Path, where: str) -> Path:
+    try:
+        return lm_eval_tasks.find(name, folder).parent
+    except UserError as error:
+        raise UserError(f"{where}.{error}") from None
+
+
+def _filter(loaded: Any, task: EvalTask, where: str) -> str:
+    filters = [each["name"] for each in loaded.get_config("filter_list") or []] or ["none"]
+    return _one(task.filter, filters, f"{where}.filter", f"filter of {task.lm_eval}")
+
+
+def _metric(loaded: Any, task: EvalTask, where: str) -> str:
+    return _one(task.metric, [*loaded.aggregation()], f"{where}.metric", f"metric of {task.lm_eval}")
+
+
+def _one(asked: str | None, there: list[str], where: str, what: str) -> str:
+    """What is asked for, or the only one there is. Raises UserError if it is not there, or not clear."""
+    if asked is not None:
+        known(where, [asked], there, what)
+        return asked
+    if len(there) > 1:
+        raise UserError(f"{where}: missing; name a {what}: {', '.join(there)}")
+    return there[0]
+
+
+def _check(benchmark: Benchmark, task: EvalTask, where: str) -> None:
+    """Raise UserError unless the task is of a kind that can be run here, with the recipe's keys."""
+    loaded, name = benchmark.task, task.lm_eval
+    if getattr(loaded, "UNSAFE_CODE", False):
+        raise UserError(f"{where}.lm_eval: {name} runs code that the model wrote; that is not done here")
+    draws, keys = loaded.OUTPUT_TYPE == "generate_until", ", ".join(SAMPLING)
+    if draws and not task.samples:
+        raise UserError(f'{where}: "{SAMPLING[0]}" is missing: {name} draws samples; expected {keys}')
+    if task.samples and not draws:
+        raise UserError(
+            f"{where}.{SAMPLING[0]}: {name} scores likelihoods, without samples; leave out {keys}"
+        )
+    aggregations = loaded.aggregation()
+    if not _is_mean(aggregations[benchmark.metric]):
+        means = [metric for metric, aggregation in aggregations.items() if _is_mean(aggregation)]
+        others = f"; its means: {', '.join(means)}" if means else ", nor has it another metric that is"
+        raise UserError(f"{where}.metric: {benchmark.metric} of {name} is no mean over items{others}")
+    if task.fewshot:
+        _check_examples(loaded, task.fewshot, f"{where}.fewshot", f"{name}")
+
+
+def _is_mean(aggregation: Callable[[list], float]) -> bool:
+    """Whether one of lm-eval's aggregations is the mean over items, or over all parts of all items.
+
+    Found by two examples. ifeval's inst_level_strict_acc has parts: an item has several instructions.
+    """
+    for values, mean in (([1.0, 0.0, 0.0, 1.0], 0.5), ([[True, False], [True]], 2 / 3)):
+        with suppress(Exception):  # one for other values fails on these in its own way
+            if isclose(aggregation(values), mean):
+                return True
+    return False
+
+
+def _check_examples(loaded: Any, fewshot: int, where: str, name: str) -> None:
+    there = len(loaded.sampler.fewshot_docs()) if hasattr(loaded, "sampler") else 0
+    if loaded.fewshot_cfg.split == loaded.get_config("test_split"):
+        there -= 1  # an item is no example for itself
+    if there < fewshot:
+        raise UserError(f"{where}: {fewshot} asked, {name} has {max(there, 0)} examples")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

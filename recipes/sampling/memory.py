@@ -1,0 +1,44 @@
+"""How many completions a GPU has room for at once: from the shape of the model and the free memory."""
+
+from typing import Any
+
+import torch
+
+MOST = 512  # completions at once; on a CPU always so many, because what is sampled depends on it
+SHARE = 0.8  # of the free memory; the rest is for what the allocator cannot join and for the kernels' own
+# of the logits: in float32, then a softmax, and for top-p a sorted copy, its int64 order and its running sum
+BYTES_A_LOGIT = 4 + 4 + 4 + 8 + 4
+
+
+def row_bytes(config: Any, width: int, itemsize: int) -> int:
+    """Bytes that one row of `width` tokens takes while it is decoded; `config`: the model's configuration.
+
+    Keys and values of every layer and token; what one layer computes as it reads the prompt; one step's
+    logits.
+    """
+    text = config.get_text_config()
+    heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
+    head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    inner = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
+    cached = 2 * text.num_hidden_layers * heads * head_dim
+    layer = 4 * text.hidden_size + 3 * inner
+    return width * (cached + layer) * itemsize + text.vocab_size * BYTES_A_LOGIT
+
+
+def rows_at_once(config: Any, width: int, itemsize: int, free: int | None) -> int:
+    """The largest power of two, at most `MOST`, so many rows of which fit into `free` bytes; at least 1.
+
+    A power of two, so that a little more or less of free memory seldom changes what is sampled. None: `MOST`.
+    """
+    if free is None:
+        return MOST
+    fitting = int(SHARE * free) // row_bytes(config, width, itemsize)
+    return min(MOST, 1 << max(fitting.bit_length() - 1, 0))
+
+
+def free_bytes(device: torch.device) -> int | None:
+    """Memory of a GPU that this process can still take; None for a CPU."""
+    if device.type != "cuda":
+        return None
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return torch.cuda.mem_get_info(device)[0] + kept

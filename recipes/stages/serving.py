@@ -1,0 +1,66 @@
+"""The vLLM server of a stage with `vllm_mode: server`, on the GPUs that are set apart for it."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from recipes.errors import UserError
+from recipes.models import language_model
+from recipes.runtime import gpus
+from recipes.runtime.progress import Progress
+from recipes.sampling import vllm_server
+
+LOG = "vllm.log"  # beside metrics.json
+
+
+@contextmanager
+def server(
+    config: Mapping[str, Any], inputs: Mapping[str, Path], args: Any, out: Path, progress: Progress
+) -> Iterator[Callable[[], None]]:
+    """Start the server that `args`, a GRPOConfig, asks for, if any, and end it with the block.
+
+    Yields a function that waits until the server answers: call it after what can be loaded meanwhile, and
+    before the trainer is made. Of several processes of a stage the first one has the server; it is told the
+    address by `args`. Raises UserError where there is no GPU for it beside those that train.
+    """
+    if not (args.use_vllm and args.vllm_mode == "server" and gpus.first()):
+        yield lambda: None
+        return
+    names = os.environ.get(gpus.SERVING, "")
+    if torch.cuda.is_available() and not names:
+        raise UserError("vllm_gpus: missing; the vLLM server needs GPUs beside those that train")
+    source = language_model.locate(config.get("model"), inputs.get("policy"))
+    port, args.vllm_group_port = vllm_server.free_ports(2)
+    args.vllm_server_base_url = f"http://{vllm_server.HOST}:{port}"
+    _bypass_proxies()
+    workers = len(names.split(",")) if names else 0
+    command = vllm_server.command(
+        language_model.folder_of(source), port, workers, _precision(args), args.seed, config["args"]
+    )
+    environment = vllm_server.environment(names)
+    started = vllm_server.Server(command, environment, port, out.with_name(LOG), progress.say)
+    try:
+        yield partial(started.ready, args.vllm_server_timeout)
+    finally:
+        started.close()
+
+
+def _precision(args: Any) -> str:
+    """What the policy is computed in as it trains, so that the server draws from the same distribution."""
+    if args.bf16:
+        return "bfloat16"
+    if args.fp16:
+        return "float16"
+    given = str((args.model_init_kwargs or {}).get("dtype", "float32"))
+    return given.removeprefix("torch.")
+
+
+def _bypass_proxies() -> None:
+    """Have TRL's client, which obeys http_proxy, speak to this machine directly."""
+    for name in ("no_proxy", "NO_PROXY"):
+        os.environ[name] = ",".join(filter(None, [os.environ.get(name), vllm_server.HOST]))

@@ -1,0 +1,99 @@
+"""Small copies of data sets of reasoning that no recipe names: as in hub_datasets, with none of the text.
+
+From their cards on the Hub; PRM800K from the README of its repository, whose files are JSON lines.
+"""
+
+from typing import Any
+
+from hub_datasets import ANSWERS, DIALOGUES, TURNS, Shape, turns
+
+SPOKEN = [{"from": "str", "value": "str"}]  # turns as ShareGPT has them
+PRM800K = {
+    "labeler": "a",
+    "generation": 8,
+    "question": {"problem": "What is 3+4?", "ground_truth_answer": "7"},
+    "label": {"steps": [{"completions": [{"text": "3+4=7", "rating": 1}], "chosen_completion": 0}]},
+}
+
+
+def of_subset(name: str) -> dict[str, list[str]]:
+    return {split: [f"{name}/{split}-00000-of-00001.parquet"] for split in ("train", "test")}
+
+
+def spoken(*texts: str) -> list[dict[str, Any]]:
+    return [{"from": ("user", "assistant")[i % 2], "value": text} for i, text in enumerate(texts)]
+
+
+DATASETS = {
+    "openai/gsm8k": Shape(
+        "",
+        {"question": "str", "answer": "str"},
+        [
+            {"question": "She has 3 eggs and 4 hens. How many are they?", "answer": "3+4=<<3+4=7>>7\n#### 7"},
+            {"question": "It costs $1,200 more. How much?", "answer": "It is $1,200\n#### 1,200"},
+        ],
+        ("train", "test"),
+        subsets=("main",),
+        files=of_subset("main"),
+    ),
+    "DigitalLearningGmbH/MATH-lighteval": Shape(
+        "",
+        {"problem": "str", "level": "str", "solution": "str", "type": "str"},
+        [
+            {"problem": question, "level": "Level 1", "type": "Algebra"}
+            | {"solution": rf"First \boxed{{0}}, no: it is $\boxed{{{answer}}}$."}
+            for question, answer in ANSWERS
+        ],
+        ("train", "test"),
+    ),
+    "BytedTsinghua-SIA/DAPO-Math-17k": Shape(
+        "",
+        {
+            "data_source": "str",
+            "prompt": TURNS,
+            "ability": "str",
+            "reward_model": {"ground_truth": "str", "style": "str"},
+            "extra_info": {"index": "str"},
+        },
+        [
+            {"data_source": "math_dapo", "prompt": turns(question), "ability": "MATH"}
+            | {"reward_model": {"ground_truth": answer, "style": "rule"}, "extra_info": {"index": "0"}}
+            for question, answer in ANSWERS
+        ],
+        ("train",),
+    ),
+    "math-ai/aime25": Shape(
+        "",
+        {"problem": "str", "answer": "str", "id": "str"},
+        [{"problem": question, "answer": answer, "id": "0"} for question, answer in ANSWERS],
+        ("test",),
+    ),
+    "Jiayi-Pan/Countdown-Tasks-3to4": Shape(
+        "",
+        {"target": "int", "nums": ["int"]},
+        [{"target": 98, "nums": [44, 19, 35]}, {"target": 24, "nums": [8, 8, 3, 3]}],
+        ("train",),
+    ),
+    "open-thoughts/OpenThoughts-114k": Shape(
+        "",
+        {"system": "str", "conversations": SPOKEN},
+        [
+            {"system": "You explore.", "conversations": spoken(question, f"<think>a</think> {answer}")}
+            for question, answer in ANSWERS
+        ],
+        ("train",),
+    ),
+    "HuggingFaceH4/ultrachat_200k": Shape(
+        "",
+        {"prompt": "str", "prompt_id": "str", "messages": TURNS},
+        [
+            {"prompt": first, "prompt_id": "0", "messages": turns(first, reply, second, last)}
+            for first, reply, second, last, _ in DIALOGUES[:1]
+        ]
+        + [
+            {"prompt": first, "prompt_id": "1", "messages": turns(first, reply)}
+            for first, reply, *_ in DIALOGUES[1:]
+        ],
+        ("train_sft", "test_sft", "train_gen", "test_gen"),
+    ),
+}

@@ -1,0 +1,4 @@
+"""See vllm/__init__.py."""
+
+
+class StructuredOutputsParams: ...

@@ -1,0 +1,27 @@
+"""Templates of all recipes: only `{question}` is filled in, other braces reach the model as they stand."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from papers import RECIPES
+
+
+def templates(spec: Any) -> Iterator[str]:
+    """All values of keys `template`, at any depth."""
+    if isinstance(spec, dict):
+        for key, value in spec.items():
+            if key == "template" and isinstance(value, str):
+                yield value
+            else:
+                yield from templates(value)
+    elif isinstance(spec, list):
+        for value in spec:
+            yield from templates(value)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_no_brace_is_doubled_as_if_for_pythons_format(recipe):
+    found = [*templates(RECIPES[recipe].spec)]
+    assert found
+    assert not [template for template in found if "{{" in template or "}}" in template]

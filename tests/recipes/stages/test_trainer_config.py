@@ -1,0 +1,34 @@
+"""What a CPU gets of bf16 and gradient checkpointing: what a stage asks for, and nothing unasked."""
+
+import pytest
+from stage_runs import GRPO
+from trl import GRPOConfig
+
+from recipes.errors import UserError
+from recipes.stages import rollouts
+from recipes.stages.trainer_config import arguments
+
+ASKED = {"bf16": True, "gradient_checkpointing": True}
+
+
+def of(args: dict, folder):
+    return arguments(GRPOConfig, args, rollouts.defaults(args), folder, seed=0)
+
+
+def test_what_only_costs_time_on_a_cpu_is_off_unless_asked_for(tmp_path):
+    plain, asked = of(GRPO["args"], tmp_path), of(GRPO["args"] | ASKED, tmp_path)
+    assert (plain.bf16, plain.gradient_checkpointing, plain.use_cpu) == (False, False, True)
+    assert (asked.bf16, asked.gradient_checkpointing, asked.use_cpu) == (True, True, True)
+
+
+def test_a_cache_of_one_precision(tmp_path):
+    """By default there is one where it works; asked for where it does not, it is refused in one line."""
+    plain, asked = of(GRPO["args"], tmp_path), of(GRPO["args"] | ASKED, tmp_path)
+    assert (plain.cache_implementation, asked.cache_implementation) == ("static", None)
+    rollouts.check_cache(plain)
+    rollouts.check_cache(asked)
+    static = of(GRPO["args"] | ASKED | {"cache_implementation": "static"}, tmp_path)
+    with pytest.raises(UserError, match=r"args\.cache_implementation: static holds .* set bf16 to false"):
+        rollouts.check_cache(static)
+    static.model_init_kwargs = {"dtype": "bfloat16"}
+    rollouts.check_cache(static)

@@ -1,0 +1,100 @@
+"""Recipe r1 planned by the Snakefile over finished results: what a changed cold start redoes; quickstarts."""
+
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from papers import GRAPH, RECIPES
+from snakemake.settings.types import DAGSettings
+
+from recipes.spec.graph import RUN, Graph, Node
+from recipes.spec.recipe import Recipe, merge
+from recipes.workflow import stale
+from recipes.workflow.outputs import EVAL_FILES, STAGE_FILES
+
+ARMS = RECIPES["r1"].arms("cpu")
+GRID = GRAPH.grid("r1", "cpu", ARMS, [0])
+Plan = Callable[..., set[str]]
+
+
+@pytest.fixture
+def plan(open_workflow, tmp_path, monkeypatch) -> Plan:
+    """(target, graph) -> sentinels of the stages and evaluations that a dry run of one seed would make."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(stale, "damaged", lambda path, checked: None)  # there are no weights to look at
+    monkeypatch.setattr(stale, "remeasure", lambda graph, node: None)
+    monkeypatch.setattr("recipes.workflow.targets.runs_jobs", lambda arguments: False)  # so no lock is kept
+
+    def planned(target: str, graph: Graph) -> set[str]:
+        monkeypatch.setattr("recipes.workflow.start.Graph", lambda recipes: graph)
+        workflow = open_workflow(seeds=1)
+        dag = workflow.dag(dag_settings=DAGSettings(targets={target}))
+        dag.execute_workflow(executor="dryrun")
+        jobs = workflow._workflow.dag.needrun_jobs(exclude_finished=False)
+        return {str(job.output[0]) for job in jobs if job.rule.name in ("train", "evaluate")}
+
+    return planned
+
+
+def finish(nodes: Iterable[Node]) -> None:
+    """Leave the files of each node as its rule does, but empty."""
+    for node in nodes:
+        run = RUN.format(**vars(node))
+        made = STAGE_FILES if node.kind == "stage" else EVAL_FILES
+        for pattern in made.values():
+            path = Path(pattern.replace(RUN, run).format(stage=node.name, checkpoint=node.name))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        stale.record(node.sentinel).write_text(GRAPH.lineage(node))
+
+
+def changed(section: str, change: dict[str, Any]) -> Graph:
+    """The graph of all recipes with another r1; `section`: where its stages are written, "cpu" or an arm."""
+    spec = deepcopy(RECIPES["r1"].spec)
+    at = spec["scales"]["cpu"] if section == "cpu" else spec["arms"][section]
+    at["stages"] = merge(at["stages"], change)
+    return Graph({**RECIPES, "r1": Recipe("r1", spec)})
+
+
+def sentinels(arm: str, stages: str, checkpoints: str = "") -> set[str]:
+    kinds = (("stage", stages), ("eval", checkpoints))
+    return {Node("r1", "cpu", arm, 0, n, kind).sentinel for kind, names in kinds for n in names.split()}
+
+
+COMES_OF_IT = {  # not zero, nor no-cold-start, nor the arms that have a cold start of their own
+    "base-recipe": "cold_start reasoning rejection sft sample label reward_model scenarios preference",
+    "no-language-reward": "reasoning",
+    "kl-fixed": "reasoning",
+    "kl-reset": "reasoning",
+    "sft-from-dev2": "sft",
+    "one-sft": "sft",
+    "preference-long": "scenarios preference",
+}
+
+
+def test_another_cold_start_trains_what_comes_of_it_and_nothing_else(plan):
+    """It measures every checkpoint again: the reward model that scores their replies comes of it too."""
+    finish(GRID)
+    assert plan("r1", GRAPH) == set()
+    made = plan("r1", changed("cpu", {"cold_start": {"corpus": {"documents": 501}}}))
+    trained = {path for path in made if path.endswith("metrics.json")}
+    assert trained == set().union(*(sentinels(*of_arm) for of_arm in COMES_OF_IT.items()))
+    assert made - trained == {node.sentinel for node in GRID if node.kind == "eval"}
+
+
+def test_another_cold_start_of_one_arm_redoes_that_arm_alone(plan):
+    finish(GRID)
+    made = plan("r1", changed("cold-start-50", {"cold_start": {"corpus": {"documents": 51}}}))
+    assert made == sentinels("cold-start-50", "cold_start reasoning", "dev1 dev2")
+
+
+@pytest.mark.parametrize("recipe", [name for name, one in RECIPES.items() if "quickstart" in one.spec])
+def test_the_quickstart_of_any_recipe_is_a_page_to_ask_for(recipe, plan):
+    """From an empty folder, as the README has it."""
+    quick = RECIPES[recipe].spec["quickstart"]
+    arms, seeds = RECIPES[recipe].selection("cpu", "quickstart", 1)
+    made = plan(f"results/{recipe}/cpu/quickstart.html", GRAPH)
+    assert arms == quick["arms"]
+    assert made == {node.sentinel for node in GRAPH.grid(recipe, "cpu", arms, seeds)}

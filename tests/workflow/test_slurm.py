@@ -1,0 +1,63 @@
+"""What a job asks of Slurm: all its GPUs on one node, and no longer than partitions grant."""
+
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+import yaml
+from papers import GRAPH, RECIPES
+from snakemake_executor_plugin_slurm.submit_string import get_submit_command
+
+from recipes.spec.graph import Node
+from recipes.workflow.jobs import Jobs
+from recipes.workflow.targets import Choice
+
+PROFILE = Path(__file__).parents[2] / "profiles/slurm/config.yaml"
+DAY = 24 * 60
+PARAMS = {
+    "run_uuid": "u",
+    "slurm_logfile": "l",
+    "comment_str": "c",
+    "account": "",
+    "partition": "",
+    "workdir": "",
+}
+Job = namedtuple("Job", "resources threads")
+
+
+class Named(dict):
+    """As Snakemake's resources and wildcards: each is an entry and an attribute."""
+
+    __getattr__ = dict.__getitem__
+
+
+def asked(recipe: str, stage: str) -> Named:
+    """The resources of a stage at scale paper, over the defaults of the profile."""
+    jobs = Jobs(GRAPH, Choice("paper", None))
+    place = {"recipe": recipe, "scale": "paper", "arm": "base-recipe", "seed": "0", "stage": stage}
+    own = {name: ask(Named(place)) for name, ask in jobs.resources().items()}
+    return Named(yaml.safe_load(PROFILE.read_text())["default-resources"] | own)
+
+
+def test_the_gpus_of_a_job_are_on_one_node():
+    command = get_submit_command(Job(asked("instructgpt", "ppo"), 1), PARAMS)
+    assert " --nodes=1 " in command
+    assert asked("instructgpt", "ppo")["gpu"] == 8
+
+
+@pytest.mark.parametrize(
+    "recipe", [name for name, recipe in RECIPES.items() if "paper" in recipe.spec["scales"]]
+)
+def test_no_job_asks_for_more_than_two_days(recipe):
+    arm = RECIPES[recipe].arms("paper")[0]
+    for stage in RECIPES[recipe].stages("paper", arm):
+        said = GRAPH.resources(Node(recipe, "paper", arm, 0, stage, "stage")).get("runtime")
+        minutes = asked(recipe, stage)["runtime"]
+        assert minutes == (min(said, 2 * DAY) if said else minutes)
+        assert minutes <= 2 * DAY
+
+
+def test_ten_days_are_asked_for_by_two():
+    """R1-Zero's 198 hours: sbatch -t takes minutes, and 14,400 of them are ten days."""
+    assert GRAPH.resources(Node("r1_zero", "paper", "base-recipe", 0, "grpo", "stage"))["runtime"] == 10 * DAY
+    assert " -t 2880 " in get_submit_command(Job(asked("r1_zero", "grpo"), 1), PARAMS)
