@@ -33,13 +33,13 @@ FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
 
 @dataclass(frozen=True)
 class Collapses:
-    """arm -> the seeds that collapsed; and the first checkpoint of each arm, which is before any training.
+    """`seeds`: an arm -> the seeds that had collapsed at its end; a checkpoint, `arm/dev1` -> those at it.
 
-    `read`: (frontier, metric) -> the seeds whose number was read next to a collapsed run.
+    What happens to a run later has no part in its number at a checkpoint. `read`: (frontier, metric) -> the
+    seeds whose number was read next to a collapsed run.
     """
 
     seeds: Mapping[str, frozenset[int]] = field(default_factory=dict)
-    begins: Mapping[str, str] = field(default_factory=dict)
     read: Mapping[tuple[str, str], frozenset[int]] = field(default_factory=dict)
 
     def of_one_side(self, claim: Mapping[str, Any], seeds: Sequence[int]) -> str:
@@ -66,8 +66,7 @@ class Collapses:
     def _at(self, place: str, metric: str) -> frozenset[int]:
         if (frontier := name_of(place)) is not None:
             return self.read.get((frontier, metric), frozenset())
-        arm, _, node = place.partition("/")
-        return frozenset() if self.begins.get(arm) == node else self.seeds.get(arm, frozenset())
+        return self.seeds.get(place, self.seeds.get(_whole(place), frozenset()))
 
 
 def _whole(place: str) -> str:
@@ -77,16 +76,22 @@ def _whole(place: str) -> str:
 
 def collapses(run: Run, numbers: pd.DataFrame) -> Collapses:
     """The runs that collapsed, from the final numbers."""
-    found = {arm: frozenset(rows.index[rows.collapsed]) for arm, rows in _ends(run, numbers)}
+    found = {arm: _fallen(rows) for arm, rows in _ends(run, numbers)}
+    at = [f"{arm}/{name}" for arm in found for name in run.checkpoints(arm)]
+    found |= {place: _fallen(_since_beginning(run, numbers, place)) for place in at}
     readings = frontiers.readings(run.spec, numbers)
     places = {point.place for one in readings for point in one.between}
-    fallen = {place: _since_beginning(run, numbers, place).query("collapsed").index for place in places}
+    fallen = {place: _fallen(_since_beginning(run, numbers, place)) for place in places}
     read: dict[tuple[str, str], frozenset[int]] = {}
     for one in readings:
         if any(one.seed in fallen[point.place] for point in one.between):
             key = one.frontier, one.metric
             read[key] = read.get(key, frozenset()) | {one.seed}
-    return Collapses(found, {arm: run.checkpoints(arm)[0] for arm in found}, read)
+    return Collapses(found, read)
+
+
+def _fallen(rows: pd.DataFrame) -> frozenset[int]:
+    return frozenset(rows.index[rows.collapsed])
 
 
 def _ends(run: Run, numbers: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

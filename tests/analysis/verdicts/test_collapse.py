@@ -27,7 +27,7 @@ def test_a_run_that_surely_ends_below_half_of_where_it_began_has_collapsed(run, 
     first = numbers[(numbers.node == run.ends[0]) & (numbers.metric == "heldout/accuracy")].value.iloc[0]
     found = collapse.collapses(run, ending(run, numbers, {0: 0.51 * first, 1: 0.49 * first, 2: 0.99}))
     assert found.seeds[run.arms[0]] == {1}
-    assert found.begins[run.arms[0]] == run.ends[0]
+    assert not found.seeds[f"{run.arms[0]}/{run.ends[0]}"]
 
 
 def test_rates_have_exact_intervals(run, numbers):
@@ -66,7 +66,7 @@ def test_an_arm_with_one_checkpoint_has_no_beginning(run, numbers):
 
 
 def test_a_claim_within_one_arm_or_on_its_beginning_is_not_about_two_kinds_of_run():
-    found = collapse.Collapses({"a": frozenset({1})}, {"a": "before"})
+    found = collapse.Collapses({"a": frozenset({1}), "a/before": frozenset()})
     for places in (
         {"of": "a/after", "against": "a/before"},
         {"of": "a/after"},
@@ -74,6 +74,23 @@ def test_a_claim_within_one_arm_or_on_its_beginning_is_not_about_two_kinds_of_ru
     ):
         assert found.of_one_side(METRIC | places, [0, 1, 2]) == ""
     assert found.of_one_side(METRIC | {"of": "b/after", "against": "a/after"}, [0, 1, 2]) != ""
+
+
+def test_what_collapses_later_has_no_part_in_a_number_from_before(run, numbers):
+    """A cold start is judged by itself, whatever RL makes of it afterwards."""
+    (arm, other), (first, last) = run.arms[:2], run.ends
+    before = numbers[(numbers.arm == arm) & (numbers.node == first)]
+    checkpoints = run.spec["evals"]["checkpoints"]
+    staged = changed(
+        run,
+        evals=run.spec["evals"] | {"checkpoints": {first: checkpoints[first], "mid": "grpo"} | checkpoints},
+    )
+    staged_numbers = pd.concat([ending(run, numbers, {1: 0.01}), before.assign(node="mid")])
+    found = collapse.collapses(staged, staged_numbers)
+    at = {"metric": "heldout/accuracy", "against": f"{other}/{last}"}
+    assert found.of_one_side(at | {"of": f"{arm}/{last}"}, [0, 1, 2]) != ""
+    assert found.of_one_side(at | {"of": f"{arm}/mid"}, [0, 1, 2]) == ""
+    assert found.of_one_side(at | {"of": f"{arm}/grpo"}, [0, 1, 2]) != ""  # a stage: by the arm's end
 
 
 def test_a_number_read_next_to_a_collapsed_run_counts_as_one_of_it(rlhf, rlhf_table):
