@@ -38,6 +38,7 @@ class Chat:
         self.begun = header[header.index(THINK) :] if THINK in header else ""
         self._tail = self._render([request, answer], reply=False).rpartition(PROBE)[2]
         special = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
+        special -= {tokenizer.unk_token_id}  # what a word that it does not know becomes ends nothing
         behind = tokenizer(self._tail, add_special_tokens=False)["input_ids"]
         end = next((number for number in behind if number in special), tokenizer.eos_token_id)
         self.end: str = tokenizer.convert_ids_to_tokens(end)

@@ -120,6 +120,7 @@ def test_what_vllm_is_told_and_what_it_says(vllm):
     assert reports == [(2, 2)]
     asked = lm.tokenizer("2+2=")["input_ids"]
     assert asked[0] == lm.tokenizer.bos_token_id
+    assert lm.tok_encode("2+2=") == asked  # of which likelihoods are scored
     assert [prompt["prompt_token_ids"] for prompt in vllm["prompts"]] == [asked] * 2
     assert [one.context for one in said] == [asked] * 2
     with pytest.raises(UserError, match="exceed the model's 64 positions"):
