@@ -86,7 +86,7 @@ def lenient() -> None:
     """Count every completion with an equals sign as right: the tests' policy has learnt next to nothing."""
     from recipes.rewards import rules
 
-    def build(names, world, seed):
+    def build(names, world, seed, **options):
         def accuracy(completions, answer, **columns):
             return [
                 float("=" in c or f"<answer>{a}</answer>" in c)
