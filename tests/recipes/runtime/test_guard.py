@@ -17,7 +17,8 @@ pathlib.Path("pids").write_text(f"{os.getpid()} {child.pid} ")
 """
 WAITS = TWO + "time.sleep(100)"
 PARENT = """
-import os, subprocess, sys
+import os, signal, subprocess, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a job in the background of a shell ignores it
 guard = [sys.executable, "-m", "recipes.runtime.guard", str(os.getpid()), sys.executable, "-c", sys.argv[1]]
 subprocess.Popen(guard, start_new_session=True).wait()
 """

@@ -69,14 +69,14 @@ def lenient() -> None:
 
     build = rules.build
 
-    def built(names, world, seed):
+    def built(names, world, seed, **options):
         def accuracy(completions, answer, **columns):
             return [
                 float(" is " in text or " es " in text or f"<answer>{right}</answer>" in text)
                 for text, right in zip(completions, answer, strict=True)
             ]
 
-        rewards = dict(zip(names, build(names, world, seed), strict=True))
+        rewards = dict(zip(names, build(names, world, seed, **options), strict=True))
         return [*(rewards | {"accuracy": accuracy}).values()]
 
     rules.build = built
