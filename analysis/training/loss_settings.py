@@ -11,6 +11,7 @@ from analysis.numbers.means import DASH
 from analysis.numbers.settings import argument
 from recipes.objectives.caps import of_stage
 from recipes.objectives.loss_types import CLIPPED
+from recipes.spec.batch import rollout
 from recipes.spec.checks.domains import weights
 
 Config = Mapping[str, Any]
@@ -168,6 +169,8 @@ def reference_every(config: Config) -> int | None:
 def _updates(config: Config) -> str:
     """Optimizer steps that are made with one rollout."""
     get = partial(argument, config)
+    if lengths := rollout(config):
+        return f"{lengths[0] * get('num_iterations') / lengths[1]:g}"
     size, accumulate = get("per_device_train_batch_size"), get("gradient_accumulation_steps")
     slices = get("steps_per_generation")
     slices = slices or (get("generation_batch_size") or size * accumulate) // size

@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, 
 
 from recipes.errors import UserError
 from recipes.models.shape import shape
+from recipes.models.sharded import Weights, whole_weights
 from recipes.runtime import gpus, sentinel
 from recipes.runtime.files import saving
 
@@ -122,22 +123,35 @@ def save(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str |
     """Write weights, configuration and tokenizer to `folder`, either completely or not at all.
 
     `generation` is the generation config to save, because trainers change the model's own for their rollouts.
-    `dtype`: a name of torch's that `model` is turned into; default: what it was trained in.
-    Of several processes of a stage only the first writes.
+    `dtype`: a name of torch's, of the weights to write, into which a `model` that is not sharded is turned;
+    default: what it was trained in.
+    All processes of a stage must call it: together they gather what is sharded, and the first one writes.
     """
+    weights = whole_weights(model)
     if not gpus.first():
         return
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     model.config.use_cache = True  # trainers turn it off; without it generation is quadratic
     model.generation_config = generation
-    if dtype:
+    if dtype and weights is None:
         model.to(getattr(torch, dtype))
     with saving("the model", folder.parent):
-        model.save_pretrained(partial)
+        model.save_pretrained(partial, state_dict=_cast(weights, dtype))
+        if dtype:  # transformers notes the type of a sharded model's parts, which stay as they are
+            model.config.dtype = dtype
+            model.config.save_pretrained(partial)
         tokenizer.save_pretrained(partial)
     shutil.rmtree(folder, ignore_errors=True)
     partial.replace(folder)
+
+
+def _cast(weights: Weights | None, dtype: str | None) -> Weights | None:
+    """Gathered weights in the type to save them in; integers stay."""
+    if weights is None or dtype is None:
+        return weights
+    kind = getattr(torch, dtype)
+    return {name: w.to(kind) if w.is_floating_point() else w for name, w in weights.items()}
 
 
 def disable_dropout(model: Any) -> Any:

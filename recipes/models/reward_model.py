@@ -16,6 +16,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from recipes.data.token_ids import prompt_ids, reply_ids
 from recipes.errors import UserError, nearest
 from recipes.models.language_model import Source, folder_of, load_tokenizer, same_tokenizer
 from recipes.models.packing import padded, within_positions
+from recipes.models.sharded import is_sharded, whole_weights
 from recipes.runtime import files, gpus, sentinel
 from recipes.runtime.files import saving
 
@@ -137,14 +139,21 @@ def read_out(head: Any, hidden: torch.Tensor) -> torch.Tensor:
 
 
 def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Raw scores (rows,), float32 on the CPU, without gradients or dropout."""
+    """Raw scores (rows,), float32 on the CPU, without gradients or dropout.
+
+    A sharded model, of a trainer that has set its forward to `at_last_token`, is called by all processes.
+    """
     scores = torch.empty(len(sequences))
     device, was_training = next(model.parameters()).device, model.training
+    sharded = is_sharded(model)
+    # only a sharded model's own call gathers all its weights
+    score = model if sharded else MethodType(at_last_token, model)
+    quiet: Any = torch.no_grad() if sharded else torch.inference_mode()
     model.eval()
-    with torch.inference_mode():
+    with quiet:
         for piece in within_positions([len(sequence) for sequence in sequences], POSITIONS):
             ids, last = padded([sequences[i] for i in piece])
-            scores[piece] = at_last_token(model, ids.to(device), last.to(device)).float().cpu()
+            scores[piece] = score(ids.to(device), last.to(device)).float().cpu()
     model.train(was_training)
     return scores
 
@@ -214,11 +223,12 @@ def begin(folder: Path) -> Path:
 
 
 def add(partial: Path, number: int, member: Any) -> None:
-    """Write a member. Of several processes of a stage only the first writes."""
+    """Write a member. All processes of a stage must call it: they gather what is sharded, one writes."""
+    weights = whole_weights(member)
     if not gpus.first():
         return
     with saving("the reward model", partial.parent):
-        member.save_pretrained(partial / f"member{number}")
+        member.save_pretrained(partial / f"member{number}", state_dict=weights)
 
 
 def finish(

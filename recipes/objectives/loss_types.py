@@ -11,13 +11,19 @@ DPO_LOSSES = (
 SMOOTHED = ("robust", "exo_pair", "aot", "aot_unpaired")  # DPO losses that read label_smoothing
 
 
-def check_window(loss_type: str, window: int, rollout: int) -> None:
+def check_window(
+    loss_type: str,
+    window: int,
+    rollout: int,
+    names: tuple[str, str] = ("steps_per_generation", "gradient_accumulation_steps"),
+) -> None:
     """Raise UserError unless a rollout of `rollout` micro-batches is whole optimizer steps of `window`.
 
-    A loss that divides by the tokens of the step must know them all before its first backward pass.
+    A loss that divides by the tokens of the step must know them all before its first backward pass. Any other
+    unit does as well as micro-batches; `names` are the fields of the two lengths.
     """
     if loss_type in TOKEN_MEAN and rollout % window:
         raise UserError(
-            f"args.steps_per_generation: {rollout} is no multiple of gradient_accumulation_steps ({window}); "
+            f"args.{names[0]}: {rollout} is no multiple of {names[1]} ({window}); "
             f"loss_type {loss_type} divides by the tokens of an optimizer step, which must be of one rollout"
         )

@@ -22,6 +22,15 @@ LOCKS = Path(tempfile.gettempdir()) / f"encore-gpus-{os.getuid()}"
 # stages whose trainer spreads a batch over processes; the others use one GPU, or the engine uses several
 SPREAD = ("pretrain", "sft", "reward_model", "dpo", "grpo", "ppo")
 
+# how `accelerate launch` tells its processes to shard by FSDP2, a unit a layer, checkpoints in parts too
+FSDP = {
+    "ACCELERATE_USE_FSDP": "true",
+    "FSDP_VERSION": "2",
+    "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
+    "FSDP_STATE_DICT_TYPE": "SHARDED_STATE_DICT",
+}
+SHARDED = ("sft", "reward_model", "dpo", "grpo")  # stages whose trainer can spread the weights as well
+
 
 def rank() -> int:
     """The number of this process within its stage: 0 is the first, or the only one."""
@@ -36,6 +45,30 @@ def first() -> bool:
 def spread() -> bool:
     """Whether torchrun has started this process, as one of several of a stage."""
     return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def processes() -> int:
+    """How many processes this stage runs in, on all its nodes."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def nodes() -> int:
+    """How many machines this stage runs on; torchrun starts as many processes on each."""
+    return processes() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+
+
+def shard(how: str | None) -> None:
+    """Have the trainers of this process spread their weights if `how` is fsdp. Before they are imported."""
+    for name, value in FSDP.items():
+        if how == "fsdp":
+            os.environ[name] = value
+        else:
+            os.environ.pop(name, None)
+
+
+def sharded() -> bool:
+    """Whether the weights of this stage are to be spread over its processes."""
+    return os.environ.get("ACCELERATE_USE_FSDP") == "true"
 
 
 @contextlib.contextmanager

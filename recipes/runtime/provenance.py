@@ -5,13 +5,24 @@ import platform
 import resource
 import subprocess
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("torch", "transformers", "trl", "accelerate", "datasets", "tokenizers", "safetensors", "vllm")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "trl",
+    "accelerate",
+    "peft",
+    "datasets",
+    "tokenizers",
+    "safetensors",
+    "vllm",
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +34,8 @@ class Fit:
     tokens: int
     wall_s: float
     resumed: int  # how often it went on from a checkpoint
+    # processes, and each one's part of the batch; {} of work that is not spread
+    made_on: Mapping[str, Any] = field(default_factory=dict)
 
 
 def untrained(tokens: int, began: float) -> Fit:
@@ -98,7 +111,7 @@ def record(started: str, done: Fit, flops_a_token: float, formula: str) -> dict[
         "commit": head,
         "dirty": dirty,
         "versions": versions(),
-        "hardware": hardware(),
+        "hardware": {**hardware(), **done.made_on},
         "started": started,
         "wall_s": round(done.wall_s, 3),
         "cpu_s": round(time.process_time(), 3),

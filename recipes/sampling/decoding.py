@@ -14,6 +14,7 @@ import torch
 from torch.nn import functional
 
 from recipes.errors import UserError
+from recipes.models.sharded import is_sharded
 
 NEVER = -1e9  # added to an attention score; finite, so that a row of padding alone has no NaN
 CROWDED = 0.8  # once a smaller share of the rows goes on, the others are dropped, which copies the cache
@@ -23,9 +24,14 @@ Cache = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 class Decoder:
-    """Decoding steps of a Qwen3 policy, with its present weights. Raises UserError for another model."""
+    """Decoding steps of a Qwen3 policy, with its present weights.
+
+    Raises UserError for another model, and for one whose weights are spread over processes.
+    """
 
     def __init__(self, model: Any):
+        if is_sharded(model):
+            raise UserError("sampler: lean reads whole weights, and these are sharded; remove it")
         config = model.config
         if config.model_type != "qwen3" or config.attention_bias or config.use_sliding_window:
             raise UserError(f"sampler: lean knows Qwen3 models alone, not {config.model_type}; remove it")

@@ -81,8 +81,8 @@ class Graph:
             }
         }
 
-    def resources(self, node: Node) -> dict[str, int]:
-        """`gpu`, `mem_mb`, `runtime` asked of the scheduler; the default of an evaluation is its stage's."""
+    def resources(self, node: Node) -> dict[str, Any]:
+        """What a node is run on, by schema.yaml; the default of an evaluation is its stage's."""
         if node.kind == "stage":
             return self.stage(node).get("resources", {})
         own = self._evals(node).get("resources", {})

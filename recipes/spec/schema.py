@@ -4,7 +4,7 @@ The line has the key's path, what is expected there, and for an unknown key the 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,18 @@ def check(value: Any, rules: dict, path: Iterable[str] = (), where: str = "") ->
     errors = Validator({"$defs": schema()["$defs"], **rules}).iter_errors(value)
     if error := next(errors, None):
         raise UserError((_line(error, list(path)) + where).replace("\n", "\\n"))
+
+
+def check_reserved(args: Mapping[str, Any], path: str) -> None:
+    """Raise UserError at a field of a stage's `args` that the recipe does not set."""
+    rules = stage_rules()
+    for name in args:
+        if name in rules["reserved"]:
+            raise UserError(f"{path}.{name}: set by the stage itself; remove it")
+        if name in rules["sharding"]:
+            raise UserError(
+                f"{path}.{name}: set by the stage itself; write resources: {{shard: fsdp}} instead"
+            )
 
 
 def _line(error: ValidationError, path: list[str]) -> str:

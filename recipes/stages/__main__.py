@@ -70,6 +70,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--gpus", type=int, help="how many GPUs to use; default: all that torch sees")
     parser.add_argument("--vllm-gpus", type=int, default=0, help="how many of them a vLLM server gets")
+    parser.add_argument("--shard", choices=["none", "fsdp"], default="none", help="spread the weights")
     options = parser.parse_args(arguments)
     try:
         options.config = json.loads(options.config)
@@ -166,6 +167,7 @@ def main(arguments: list[str] | None = None) -> int:
         few_collections()
         keep_memory()
         quiet_environment(names_hub(options.config))
+        gpus.shard(options.shard)
         try:
             work(options, progress)
         except FileNotFoundError as error:

@@ -21,6 +21,7 @@ from torch.nn.functional import softplus
 from trl import DPOConfig
 
 from recipes.data import preferences
+from recipes.models import lora
 from recipes.models.language_model import disable_dropout
 from recipes.models.logprobs import sequence_logps
 from recipes.runtime import curves, health
@@ -47,7 +48,7 @@ def run(
         "train": preferences.pairs(preferences.of_split(rows, "train"), config["pairs"], seed),
         "validation": preferences.pairs(preferences.of_split(rows, "validation"), "all", seed),
     }
-    args = arguments(DPOConfig, config["args"], {"save_steps": 100}, workdir, seed)
+    args = arguments(DPOConfig, config, {"save_steps": 100}, workdir, seed)
     options = take_model_options(args)
     policy = load_policy(config, inputs, **options)
     reference = load_reference(policy, inputs, **options)
@@ -85,11 +86,13 @@ def run(
         train_dataset=Dataset.from_list(train),
         eval_dataset=Dataset.from_list(validation) if args.eval_strategy != "no" else None,
         processing_class=tokenizer,
+        peft_config=lora.adapters(config.get("lora"), model, seed),
     )
     if args.precompute_ref_log_probs:  # they are in the data now
         trainer.ref_model = None
         reference.to("cpu")
     done = fit(trainer, progress)
+    policy.model = model = lora.merged(trainer.model)
     policy.save(workdir)
     del trainer
     gc.collect()  # frees the optimizer's state, to have room for the reference

@@ -15,6 +15,7 @@ from typing import Any
 
 from trl import GRPOConfig
 
+from recipes.models import lora
 from recipes.objectives.caps import Caps, of_stage
 from recipes.rewards import step_rewards
 from recipes.runtime import health
@@ -47,7 +48,7 @@ def run(
     defaults = rollouts.defaults(config["args"])
     if "replay" in config or "domains" in config:
         defaults["shuffle_dataset"] = False
-    args = arguments(GRPOConfig, config["args"] | first, defaults, workdir, seed)
+    args = arguments(GRPOConfig, {**config, "args": config["args"] | first}, defaults, workdir, seed)
     rollouts.check_cache(args)
     caps = caps or {0: args.max_completion_length}
     check_boundaries(caps, args.steps_per_generation * args.num_iterations, args.gradient_accumulation_steps)
@@ -82,6 +83,7 @@ def _train(
         reward_funcs=functions,
         train_dataset=dataset,
         processing_class=policy.tokenizer,
+        peft_config=lora.adapters(config.get("lora"), policy.model, args.seed),
     )
     trainer.rollouts = log
     trainer.lean = config.get("sampler") == "lean"
@@ -96,6 +98,7 @@ def _train(
     if isinstance(trainer, DynamicSampling) and dynamic:
         trainer.max_rounds = dynamic["max_rounds"]
     done = fit(trainer, progress)
+    policy.model = lora.merged(trainer.model)
     policy.save(workdir)
 
     curve, scalars = rollouts.write(out, done.history, trainer.ratios, log)

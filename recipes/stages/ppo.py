@@ -47,7 +47,7 @@ def run(
 ) -> Outcome:
     """Train the policy and save it in `workdir`/final; times, ratios and completions beside `out`."""
     check({**config, "needs": dict.fromkeys(inputs)})
-    args = arguments(PPOConfig, config["args"], rollouts.defaults(config["args"]), workdir, seed)
+    args = arguments(PPOConfig, config, rollouts.defaults(config["args"]), workdir, seed)
     rollouts.check_cache(args)
     with serving.server(config, inputs, args, out, progress) as answering:
         return _train(config, inputs, args, answering, workdir, out, progress)
@@ -87,6 +87,10 @@ def _train(
     needed = args.generation_batch_size // args.num_generations
     checks = rollouts.checks(config, inputs, policy, dataset.to_list(), functions, needed, cap)
 
+    documents = None
+    if "ptx" in config:
+        parts = args.world_size * args.gradient_accumulation_steps if "global_batch" in config else 1
+        documents = ptx.read(config["ptx"], policy.tokenizer, seed, parts)
     answering()
     log = rollouts.opened(workdir)
     trainer = PPO(
@@ -97,7 +101,7 @@ def _train(
         processing_class=policy.tokenizer,
         critic=critic(config.get("critic"), policy.model, scorer, seed),
         reference=reference,
-        ptx=ptx.read(config["ptx"], policy.tokenizer, seed) if "ptx" in config else None,
+        ptx=documents,
     )
     trainer.rollouts = log
     trainer.lean = config.get("sampler") == "lean"

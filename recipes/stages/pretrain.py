@@ -48,9 +48,7 @@ def run(
             health.context(longest, 0, model.config.max_position_embeddings),
         ]
     )
-    args = arguments(
-        TrainingArguments, config["args"], {"save_steps": 100, "logging_steps": 10}, workdir, seed
-    )
+    args = arguments(TrainingArguments, config, {"save_steps": 100, "logging_steps": 10}, workdir, seed)
     trainer = LanguageModel(
         model=model,
         args=args,

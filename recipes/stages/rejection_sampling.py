@@ -23,7 +23,7 @@ from recipes import worlds
 from recipes.data import demonstrations, forms, prompts
 from recipes.errors import UserError
 from recipes.rewards import rules
-from recipes.runtime import health
+from recipes.runtime import health, reward_checks
 from recipes.runtime.progress import Progress
 from recipes.sampling import funnel
 from recipes.sampling.completion import Completion
@@ -68,12 +68,14 @@ def run(
     problems = prompts.fitting(good, tokenizer, config.get("longest_prompt"))[0].to_list()
     accuracy = {"accuracy": rewards["accuracy"]}
     checks = found + health.stop_at_errors(
-        health.before_sampling(config, inputs.get("policy"), tokenizer, problems, accuracy)
+        reward_checks.before_sampling(config, inputs.get("policy"), tokenizer, problems, accuracy)
     )
     rows = [row for row in problems for _ in range(args.num_generations)]
     drawn = draw([row["prompt"] for row in problems], args, source, form.ends, config, seed, progress)
     texts = [str(text) for text in drawn.completions]
-    scores: dict[str, Any] = {name: health.score(reward, rows, texts) for name, reward in rewards.items()}
+    scores: dict[str, Any] = {
+        name: reward_checks.score(reward, rows, texts) for name, reward in rewards.items()
+    }
     passed = funnel.passed(drawn.completions, scores, thresholds, args.num_generations, args.max_per_problem)
     kept = passed["kept"]
     log(out.with_name("completions.jsonl"), rows, drawn.completions, scores, kept, args.num_generations)

@@ -67,7 +67,7 @@ def run(
     source, tokenizer = locate_policy(config, inputs)
     folders = [workdir / f"member{number}" for number in range(config.get("members", 1))]
     args = [
-        arguments(RewardConfig, config["args"], {"save_steps": 100}, folder, seed + MEMBER_STRIDE * number)
+        arguments(RewardConfig, config, {"save_steps": 100}, folder, seed + MEMBER_STRIDE * number)
         for number, folder in enumerate(folders)
     ]
     limit = args[0].max_length
@@ -239,6 +239,7 @@ def total(fits: Sequence[Fit]) -> Fit:
         sum(one.tokens for one in fits),
         sum(one.wall_s for one in fits),
         sum(one.resumed for one in fits),
+        fits[0].made_on,
     )
 
 

@@ -10,7 +10,7 @@ import torch
 from recipes.data import forms
 from recipes.data.token_ids import end_ids, prompt_ids
 from recipes.errors import UserError
-from recipes.runtime import curves, files, gpus, health
+from recipes.runtime import curves, files, gpus, health, reward_checks
 from recipes.stages.policy import Policy, positions
 from recipes.trainers.completions import CompletionsLog
 from recipes.trainers.ratio_statistics import RatioStatistics
@@ -48,7 +48,7 @@ def checks(
     inputs: Mapping[str, Path],
     policy: Policy,
     problems: Sequence[Mapping[str, Any]],
-    rewards: Mapping[str, health.Reward],
+    rewards: Mapping[str, reward_checks.Reward],
     needed: int,
     cap: int,
 ) -> list[health.Check]:
@@ -62,7 +62,7 @@ def checks(
         [
             health.enough_prompts(len(problems), needed),
             health.context(longest, cap, positions(policy.model)),
-            *health.before_sampling(config, inputs.get("policy"), policy.tokenizer, problems, rewards),
+            *reward_checks.before_sampling(config, inputs.get("policy"), policy.tokenizer, problems, rewards),
         ]
     )
 

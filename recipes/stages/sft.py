@@ -35,6 +35,7 @@ from recipes.data.demonstrations import Demonstration
 from recipes.data.prompts import asked, left_out
 from recipes.data.token_ids import following_ids, prompt_ids, reply_ids
 from recipes.errors import UserError
+from recipes.models import lora
 from recipes.models.language_model import Source, folder_of
 from recipes.models.packing import dialogue
 from recipes.runtime import curves, health
@@ -62,7 +63,7 @@ def run(
         skipped.update(faults)
     rows = [row for of_source in sources.values() for row in of_source]
     _require_some(rows, given, skipped)
-    args = arguments(SFTConfig, config["args"], {"save_steps": 100}, workdir, seed)
+    args = arguments(SFTConfig, config, {"save_steps": 100}, workdir, seed)
     options = take_model_options(args)
     policy = load_policy(config, inputs, **options)
     model, tokenizer = policy.model, policy.tokenizer
@@ -90,8 +91,10 @@ def run(
         args=args,
         train_dataset=Dataset.from_list(learnt),
         processing_class=tokenizer,
+        peft_config=lora.adapters(config.get("lora"), model, seed),
     )
     done = fit(trainer, progress)
+    policy.model = model = lora.merged(trainer.model)
     for name, rate in _own_dropout(policy.source, options).items():
         setattr(model.config, name, rate)
     policy.save(workdir)

@@ -8,22 +8,25 @@ from typing import Any
 import torch
 
 from recipes.errors import UserError, nearest
-from recipes.spec.schema import stage_rules
+from recipes.runtime import gpus
+from recipes.spec.batch import of_process
+from recipes.spec.schema import check_reserved
 
 
 def arguments(
-    config_class: Any, args: Mapping[str, Any], defaults: Mapping[str, Any], workdir: Path, seed: int
+    config_class: Any, stage: Mapping[str, Any], defaults: Mapping[str, Any], workdir: Path, seed: int
 ) -> Any:
-    """`config_class(**args)` over the stage's `defaults` and those that all stages have.
+    """`config_class` with a stage's `args`, over its `defaults` and those that all stages have.
 
+    With `global_batch`, this process gets its part of it, as there are so many processes now.
     No tracker, no tqdm, no pinned memory. Bf16 and gradient checkpointing, which only cost time on a CPU, are
     off there unless `args` asks for them. Raises UserError for a field that is unknown or reserved, or has a
     value that the class refuses.
     """
+    args = stage["args"]
+    check_reserved(args, "args")
     known = [field.name for field in dataclasses.fields(config_class) if field.init]
     for name in args:
-        if name in stage_rules()["reserved"]:
-            raise UserError(f"args.{name}: set by the stage itself; remove it")
         if name not in known:
             raise UserError(f"args.{name}: unknown field of {config_class.__name__}{nearest(name, known)}")
     values = {
@@ -33,6 +36,7 @@ def arguments(
         "gradient_checkpointing": False,
         **defaults,
         **args,
+        **of_process(stage, gpus.processes()),
         "output_dir": str(workdir),
         "seed": seed,
         "data_seed": seed,

@@ -16,6 +16,7 @@ from trl import DPOTrainer
 
 from recipes.data import preferences
 from recipes.data.token_ids import prompt_ids, reply_ids
+from recipes.models.sharded import load_own_weights, own_weights
 from recipes.trainers.counted import Counted
 from recipes.trainers.language_model import sorted_windows
 from recipes.trainers.tiles import narrow_tiles
@@ -66,9 +67,9 @@ class DPO(Counted, DPOTrainer):
 
     def held_state(self) -> dict[str, Any]:
         synced = self.ref_model is not None and self.args.sync_ref_model
-        return {**super().held_state(), "reference": self.ref_model.state_dict() if synced else None}
+        return {**super().held_state(), "reference": own_weights(self.ref_model) if synced else None}
 
     def restore_held_state(self, state: dict[str, Any]) -> None:
         super().restore_held_state(state)
         if state["reference"] is not None:
-            self.ref_model.load_state_dict(state["reference"])
+            load_own_weights(self.ref_model, state["reference"])

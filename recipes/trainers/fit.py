@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PrinterCallback, TrainerCallback
@@ -11,7 +12,15 @@ from recipes.errors import UserError
 from recipes.runtime import curves, gpus, health
 from recipes.runtime.progress import Progress
 from recipes.runtime.provenance import Fit
-from recipes.trainers.resume import PARTIAL, ExactResume, checkpoints, discard, last_checkpoint, state_file
+from recipes.trainers.resume import (
+    PARTIAL,
+    ExactResume,
+    check_processes,
+    checkpoints,
+    discard,
+    last_checkpoint,
+    state_file,
+)
 
 
 class ShowProgress(TrainerCallback):
@@ -63,8 +72,13 @@ class WatchHealth(TrainerCallback):
 def fit(trainer: ExactResume, progress: Progress) -> Fit:
     """Train from the newest complete checkpoint to the end.
 
-    Raises UserError at a non-finite number, at a failed save, and where the data ends before the last step.
+    Raises UserError at a non-finite number, at a failed save, where the data ends before the last step, where
+    weights are to be sharded that would not be, and at a checkpoint of another number of processes.
     """
+    if gpus.sharded() and not trainer.is_fsdp_enabled:
+        raise UserError(
+            "resources.shard: fsdp spreads weights over several GPUs, and this stage has not got them"
+        )
     folder = Path(trainer.args.output_dir)
     if gpus.first():
         _remove_incomplete(folder)
@@ -73,6 +87,8 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
     trainer.add_callback(ShowProgress(progress))
     trainer.add_callback(WatchHealth(progress))
     newest = last_checkpoint(folder)
+    if newest:
+        check_processes(newest)
     state = TrainerState.load_from_json(str(newest / "trainer_state.json")) if newest else None
     if newest and state and state.global_step >= state.max_steps:
         # transformers would train another step
@@ -91,8 +107,26 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
             f"training ended at step {state.global_step} of {state.max_steps}: no data left for a step"
         )
     return Fit(
-        list(state.log_history), state.global_step, state.num_input_tokens_seen, spent, trainer.resumed
+        list(state.log_history),
+        state.global_step,
+        state.num_input_tokens_seen,
+        spent,
+        trainer.resumed,
+        _made_on(trainer.args),
     )
+
+
+def _made_on(args: Any) -> dict[str, Any]:
+    """The processes of a training, and each one's part of the batch of a step."""
+    own = args.train_batch_size * args.gradient_accumulation_steps
+    return {
+        "processes": args.world_size,
+        "nodes": gpus.nodes(),
+        "shard": "fsdp" if gpus.sharded() else "none",
+        "global_batch": own * args.world_size,
+        "per_device_train_batch_size": args.train_batch_size,
+        "gradient_accumulation_steps": args.gradient_accumulation_steps,
+    }
 
 
 def clean(folder: Path) -> None:

@@ -13,10 +13,12 @@ from accelerate.utils import gather_object
 from trl.trainer.utils import RepeatSampler
 
 from recipes.data.token_ids import prompt_ids
+from recipes.models.sharded import load_own_weights, own_weights
 from recipes.objectives.advantages import total
 from recipes.objectives.averages import completion_means
 from recipes.objectives.caps import Caps, start
 from recipes.rewards.domains import check_routed, split
+from recipes.runtime import gpus
 from recipes.trainers.completions import CompletionsLog, by_correctness, by_domain
 from recipes.trainers.grpo_objective import Objective
 from recipes.trainers.resume import EPOCH_STRIDE
@@ -58,6 +60,9 @@ class GRPO(Objective):
         )
 
     def train(self, *args, **kwargs):
+        if gpus.sharded():
+            # has `generate` of transformers go on until all processes have ended, as they share each layer
+            self.model._is_fsdp_managed_module = True
         with narrow_tiles(self.model):
             return super().train(*args, **kwargs)
 
@@ -70,7 +75,7 @@ class GRPO(Objective):
             "micro_step": self._step,
             "rollout": self._buffered_inputs,
             "unlogged": {name: list(values) for name, values in self._metrics["train"].items()},
-            "reference": self.ref_model.state_dict() if synced else None,
+            "reference": own_weights(self.ref_model) if synced else None,
             "completions_bytes": self.rollouts.flush() if self.rollouts else 0,
         }
 
@@ -81,7 +86,7 @@ class GRPO(Objective):
         self._metrics["train"].clear()
         self._metrics["train"].update(state["unlogged"])
         if state["reference"] is not None:
-            self.ref_model.load_state_dict(state["reference"])
+            load_own_weights(self.ref_model, state["reference"])
         if self.rollouts:
             self.rollouts.cut(state["completions_bytes"])
 

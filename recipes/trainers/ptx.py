@@ -54,18 +54,26 @@ def indices(number: int, size: int, count: int, seed: int) -> list[int]:
     return batch
 
 
-def read(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> Ptx:
-    """The documents that a stage's key `ptx` names.
+def read(ptx: Mapping[str, Any], tokenizer: Any, seed: int, parts: int = 1) -> Ptx:
+    """The documents that a stage's key `ptx` names, for one of the `parts` that share its `batch_size`.
 
-    Raises UserError for texts unknown to the tokenizer, and for a Hub dataset that is not as described.
+    Raises UserError for a batch that does not divide among them, for texts unknown to the tokenizer, and for
+    a Hub dataset that is not as described.
     """
+    size, rest = divmod(ptx["batch_size"], parts)
+    if rest:
+        near = max(1, round(ptx["batch_size"] / parts)) * parts
+        raise UserError(
+            f"ptx.batch_size: {ptx['batch_size']} documents do not divide among {parts} micro-batches; "
+            f"nearest: {near}"
+        )
     if "data" in ptx:
         limit = ptx["data"]["max_length"]
         ids = tokenizer(texts(ptx["data"]), truncation=True, max_length=limit)["input_ids"]
         documents = [document([], one) for one in ids]
     else:
         documents = [document(*pair) for pair in _halves(ptx, tokenizer, seed)]
-    return Ptx(documents, ptx["coefficient"], ptx["batch_size"], seed, tokenizer.pad_token_id)
+    return Ptx(documents, ptx["coefficient"], size, seed, tokenizer.pad_token_id)
 
 
 def _halves(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> list[tuple[list[int], list[int]]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.distributed.tensor import DTensor
 from transformers import Trainer
 
 from recipes.errors import UserError
@@ -20,6 +21,7 @@ from recipes.runtime.files import saving
 
 STATE = "resume.pt"  # of the first process; a checkpoint is complete once it is there
 PARTIAL = "saving"  # a checkpoint is written here and then renamed, so that a kill leaves no half of one
+SHARDS = "pytorch_model_fsdp_0"  # accelerate's folder of sharded weights in a checkpoint
 EPOCH_STRIDE = 1_000_003  # between the seeds of the data orders of two epochs
 
 
@@ -40,6 +42,22 @@ def discard(checkpoint: Path) -> None:
 def last_checkpoint(folder: Path) -> Path | None:
     """The newest complete checkpoint of `folder`, if any."""
     return next(reversed(checkpoints(folder)), None)
+
+
+def check_processes(checkpoint: Path) -> None:
+    """Raise UserError unless `checkpoint` was saved by as many processes as there are now, sharded or not.
+
+    Each has its own part of a rollout, its own random state, and of sharded weights its own piece.
+    """
+    then, now = len([*checkpoint.glob("resume*.pt")]), gpus.processes()
+    if then != now:
+        raise UserError(
+            f"{checkpoint}: {then} processes saved it, and {now} cannot go on from it; run the stage on "
+            f"{then} GPUs, or remove the checkpoint to start anew"
+        )
+    if (checkpoint / SHARDS).is_dir() != gpus.sharded():
+        was = "was" if (checkpoint / SHARDS).is_dir() else "was not"
+        raise UserError(f"{checkpoint}: its stage {was} sharded; set resources.shard as then, or remove it")
 
 
 def state_file(checkpoint: Path) -> Path:
@@ -129,7 +147,7 @@ class ExactResume(Trainer):
         self.accelerator.wait_for_everyone()
         if self.args.should_save:
             torch.save(self.held_state(), partial / STATE)
-            for path in [*partial.iterdir(), partial]:
+            for path in [*partial.rglob("*"), partial]:
                 _sync(path)
             partial.replace(folder / name)
             _sync(folder)
@@ -166,6 +184,7 @@ class ExactResume(Trainer):
     def _get_grad_norm(self, model, grad_norm=None):
         # called after the backward pass and before the optimizer's step
         norm = super()._get_grad_norm(model, grad_norm=grad_norm)
+        norm = norm.full_tensor() if isinstance(norm, DTensor) else norm  # of sharded gradients
         self.require_finite("grad_norm", norm)
         return norm
 

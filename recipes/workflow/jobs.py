@@ -147,13 +147,14 @@ class Jobs:
     def threads(self, w: Any) -> int:
         return self.graph.config(self.node(w)).get("threads", 1)
 
-    def resources(self) -> dict[str, Callable[[Any], int]]:
-        """What a job asks of the scheduler."""
+    def resources(self) -> dict[str, Callable[[Any], int | str]]:
+        """What a job is run on."""
         return {
             "gpu": self.gpus,
             "vllm_gpu": self.serving,
             "mem_mb": self.memory,
             "runtime": self.minutes,
+            "shard": self.shard,
         }
 
     def gpus(self, w: Any) -> int:
@@ -163,6 +164,9 @@ class Jobs:
     def serving(self, w: Any) -> int:
         node = self.node(w)
         return self.graph.stage(node).get("vllm_gpus", 0) if node.kind == "stage" else 0
+
+    def shard(self, w: Any) -> str:
+        return self.graph.resources(self.node(w)).get("shard", "none")
 
     def memory(self, w: Any) -> int:
         """MB of the host's memory. Weights pass through it in float32 before they are on a GPU."""

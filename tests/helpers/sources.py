@@ -16,7 +16,10 @@ STAND_FOR = {
     },
     "args.max_steps": {"episodes"},
     "global_batch": {"batch", "responses_per_update"},
-    "args.generation_batch_size": {"rollout", "prompts_per_rollout", "responses_per_rollout"},
+    "args.generation_batch_size": {
+        *("rollout", "prompts_per_rollout", "responses_per_rollout"),
+        "updates_per_rollout",
+    },
 }
 MARKED = re.compile(r"\bours\b|not reported|none reported|see deviations")
 

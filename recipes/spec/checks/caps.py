@@ -7,6 +7,7 @@ from typing import Any
 
 from recipes.errors import UserError
 from recipes.objectives.caps import Caps, of_stage
+from recipes.spec.batch import rollout
 
 
 def check(stage: Mapping[str, Any]) -> None:
@@ -30,13 +31,15 @@ def check(stage: Mapping[str, Any]) -> None:
         raise UserError("args.max_steps: missing; caps counts its steps")
     if last >= steps:
         raise UserError(f"caps.{last}: expected less than args.max_steps {steps}")
-    if "steps_per_generation" in args:
-        micro = args["steps_per_generation"] * args.get("num_iterations", 1)
-        check_boundaries(caps, micro, args.get("gradient_accumulation_steps", 1))
+    if lengths := rollout(stage):
+        check_boundaries(caps, lengths[0] * args.get("num_iterations", 1), lengths[1])
 
 
 def check_boundaries(caps: Caps, micro: int, window: int) -> None:
-    """Raise UserError where a cap changes within a rollout of `micro` micro-steps, `window` to a step."""
+    """Raise UserError where a cap changes within a rollout of `micro` micro-steps, `window` to a step.
+
+    Any other unit that both have does as well.
+    """
     every = lcm(micro, window) // window  # optimizer steps
     for step in caps:
         if step % every:

@@ -5,6 +5,7 @@ from typing import Any
 
 from recipes.errors import UserError
 from recipes.objectives.loss_types import check_window
+from recipes.spec.batch import rollout, units
 from recipes.spec.checks import caps, domains
 from recipes.spec.data_sets import is_data_set
 
@@ -61,11 +62,14 @@ def check(stage: Mapping[str, Any]) -> None:
                 f"args.epsilon_high: {bound} would cut every ratio; for loss_type cispo it is the largest "
                 "ratio itself, 1 + the paper's epsilon"
             )
-    if "steps_per_generation" in args:
-        window = args.get("gradient_accumulation_steps", 1)
-        check_window(args.get("loss_type", "dapo"), window, args["steps_per_generation"])
+    if lengths := rollout(stage):
+        check_window(args.get("loss_type", "dapo"), lengths[1], lengths[0], units(stage))
     if stage.get("sampler") == "lean":
         check_lean(args)
+        if stage.get("resources", {}).get("shard"):
+            raise UserError(
+                "sampler: lean reads whole weights, which resources.shard spreads; remove one of them"
+            )
     if args.get("sync_ref_model") and not args.get("beta"):
         raise UserError("args.sync_ref_model: with beta 0 there is no reference to replace; remove it")
     if "dynamic_sampling" in stage and is_data_set(task) and "verifier" not in task:

@@ -11,7 +11,7 @@ from recipes.errors import UserError, known
 from recipes.spec.checks import dials
 from recipes.spec.frontiers import FRONTIER
 from recipes.spec.recipe import GROUPED, REPORTS, ungrouped
-from recipes.spec.schema import check, schema, stage_rules
+from recipes.spec.schema import check, check_reserved, schema, stage_rules
 from recipes.spec.trl_fields import Field, enumeration, fields
 
 SCHEDULES = "transformers.trainer_utils.SchedulerType"
@@ -129,9 +129,7 @@ def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
     needs = {"type": "object", "additionalProperties": False, "properties": roles}
     properties = stage_rules()["every-kind"] | {"needs": needs} | kind["properties"]
     check(layer, {"type": "object", "additionalProperties": False, "properties": properties}, path)
-    for name in stage_rules()["reserved"]:
-        if name in layer.get("args", {}):
-            raise UserError(f"{'.'.join(path)}.args.{name}: set by the stage itself; remove it")
+    check_reserved(layer.get("args", {}), ".".join([*path, "args"]))
     choices = {"lr_scheduler_type": enumeration(SCHEDULES), **kind.get("choices", {})}
     arguments = {
         name: {"type": sorted(field.types), **({"enum": choices[name]} if name in choices else {})}

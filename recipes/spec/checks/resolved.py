@@ -10,6 +10,7 @@ from typing import Any
 from recipes.errors import UserError
 from recipes.models import shape
 from recipes.spec.checks import (
+    batch,
     claims,
     dials,
     dpo,
@@ -18,6 +19,7 @@ from recipes.spec.checks import (
     grpo,
     label,
     layers,
+    lora,
     ppo,
     rejection_sampling,
     reward_model,
@@ -89,6 +91,8 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
         _check_model(stage, kind, path, where)
     _check_written_out(stage, kind, path, where)
     with under(path, where):
+        batch.check(stage)
+        lora.check(stage)
         vllm.check(stage)
     if stage["run"] in COMBINATIONS:
         with under(path, where):

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 from datasets import Dataset
 from stage_runs import TASK, TEMPLATE
 
@@ -69,9 +70,19 @@ def test_saved_and_loaded_again(saved: Path):
     assert [p.name for p in saved.parent.iterdir()] == ["final"]  # nothing partial is left
 
 
-def test_no_pickled_weights(saved: Path, tmp_path: Path):
-    import torch
+def test_gathered_weights_are_cast_and_not_the_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """A sharded model cannot be turned into another type by the one process that writes."""
+    model = language_model.build(SHAPE, TOKENIZER, 0)
+    monkeypatch.setattr(language_model, "whole_weights", lambda model: model.state_dict())
+    language_model.save(model, TOKENIZER, tmp_path / "final", model.generation_config, "bfloat16")
+    assert model.dtype == torch.float32
+    there = language_model.load(language_model.locate({"path": str(tmp_path / "final")}, None), dtype="auto")
+    assert {weight.dtype for weight in there.parameters()} == {torch.bfloat16}
+    for name, weight in model.state_dict().items():
+        assert torch.equal(there.state_dict()[name], weight.to(torch.bfloat16))
 
+
+def test_no_pickled_weights(saved: Path, tmp_path: Path):
     for path in saved.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     (tmp_path / "model.safetensors").unlink()

@@ -1,7 +1,7 @@
 """Recipes at scale paper against the papers: the numbers that make an experiment that paper's.
 
 A fact is a dotted path in the resolved config of a stage, or one of `batches`: what papers report and no
-single field says, for it follows from the number of devices, the micro-batches and the size of a group.
+single field says, for it follows from the batch, the rollout and the size of a group.
 """
 
 from functools import reduce
@@ -15,6 +15,7 @@ import setting_facts
 from papers import GRAPH, RECIPES
 from sources import unsaid
 
+from recipes.spec.batch import rollout
 from recipes.spec.gates import needs
 from recipes.spec.graph import Node
 
@@ -33,16 +34,15 @@ def tasks(recipe: str) -> dict[str, Any]:
 
 
 def batches(recipe: str, arm: str = "base-recipe") -> dict[str, float]:
-    """Responses and updates, from the fields of a `grpo` stage and the devices it asks for."""
-    args = stage(recipe, arm)["args"]
-    devices = GRAPH.resources(Node(recipe, "paper", arm, 0, "grpo", "stage"))["gpu"]
-    batch = devices * args["per_device_train_batch_size"]
-    rollout = batch * args["steps_per_generation"]
-    updates = args["steps_per_generation"] * args["num_iterations"] / args["gradient_accumulation_steps"]
+    """Responses and updates, from the batches that a `grpo` stage states."""
+    config = stage(recipe, arm)
+    args, batch = config["args"], config["global_batch"]
+    responses = args["generation_batch_size"]
+    updates = responses * args["num_iterations"] / batch
     return {
-        "responses_per_update": batch * args["gradient_accumulation_steps"],
-        "responses_per_rollout": rollout,
-        "prompts_per_rollout": rollout / args["num_generations"],
+        "responses_per_update": batch,
+        "responses_per_rollout": responses,
+        "prompts_per_rollout": responses / args["num_generations"],
         "updates_per_rollout": updates,
         "warmup_rollouts": args.get("warmup_steps", 0) / updates,
     }
@@ -50,16 +50,13 @@ def batches(recipe: str, arm: str = "base-recipe") -> dict[str, float]:
 
 def sizes(recipe: str, arm: str, name: str) -> dict[str, float]:
     """What a stage learns from at once, and in all; `episodes` to a rollout."""
-    args = stage(recipe, arm, name).get("args", {})
-    if "per_device_train_batch_size" not in args:  # it learns nothing
+    config = stage(recipe, arm, name)
+    if "global_batch" not in config:  # it learns nothing
         return {}
-    devices = GRAPH.resources(Node(recipe, "paper", arm, 0, name, "stage")).get("gpu", 1)
-    batch = devices * args["per_device_train_batch_size"]
-    found = {"batch": batch * args.get("gradient_accumulation_steps", 1)}
-    if "steps_per_generation" in args:
-        rollout = batch * args["steps_per_generation"]
+    args, found = config["args"], {"batch": config["global_batch"]}
+    if whole := args.get("generation_batch_size"):
         samples = args["max_steps"] * found["batch"] / args["num_iterations"]
-        found |= {"rollout": rollout, "episodes": pytest.approx(samples, abs=rollout)}
+        found |= {"rollout": whole, "episodes": pytest.approx(samples, abs=whole)}
     return found
 
 
@@ -248,10 +245,10 @@ def test_groups_and_minibatches_are_whole(recipe):
     for arm in RECIPES[recipe].arms("paper"):
         found = batches(recipe, arm)
         assert all(value == int(value) for value in found.values()), found
-        args = stage(recipe, arm)["args"]
-        own = args["per_device_train_batch_size"] * args["steps_per_generation"]  # of one device
+        devices = GRAPH.resources(Node(recipe, "paper", arm, 0, "grpo", "stage"))["gpu"]
+        own = found["responses_per_rollout"] / devices
         if "dynamic_sampling" in stage(recipe, arm):
-            assert own % args["num_generations"] == 0
+            assert own % stage(recipe, arm)["args"]["num_generations"] == 0
 
 
 @pytest.mark.parametrize("recipe", TRAINED)
@@ -261,8 +258,8 @@ def test_what_the_ratio_is_claimed_to_do_has_updates_to_do_it(recipe):
         gated = {RECIPES[recipe].spec["gates"][need.gate]["metric"] for need in needs(claim)}
         for side in (claim["of"], claim["against"]) if "max/ratio_deviation" in gated else ():
             for scale in claim.get("scales", RECIPES[recipe].spec["scales"]):
-                args = stage(recipe, side.split("/")[0], scale=scale)["args"]
-                assert args["steps_per_generation"] >= 4 * args["gradient_accumulation_steps"]
+                of_rollout, of_step = rollout(stage(recipe, side.split("/")[0], scale=scale))
+                assert of_rollout >= 4 * of_step
 
 
 @pytest.mark.parametrize("recipe", TRAINED)

@@ -13,7 +13,7 @@ from recipes.data import forms, prompts, samples
 from recipes.data.token_ids import end_ids
 from recipes.labels import annotators
 from recipes.rewards import rules
-from recipes.runtime import health
+from recipes.runtime import reward_checks
 from recipes.spec.eval_tasks import parse
 from recipes.stages import grpo_tasks, rollouts
 from recipes.stages.policy import load_policy
@@ -46,7 +46,7 @@ def test_a_stage_rewards_the_whole_answer(said):
     rest = [f"1</think><answer>{row['answer']}</answer>" for row in rows]
     assert {*task.rewards} == {"accuracy", "format"}
     for reward in task.rewards.values():
-        assert health.score(reward, rows, rest) == [1.0] * len(rows)
+        assert reward_checks.score(reward, rows, rest) == [1.0] * len(rows)
 
 
 def test_thinking_that_a_prompt_has_begun_and_nobody_ends_is_no_answer():
@@ -64,7 +64,7 @@ def test_the_gold_answer_scores_behind_any_beginning(prefill):
     problems = [vars(problem) for problem in worlds.sample(world, 4, 0, "train")]
     rows = [{"prompt": "p", **problem, **({"prefill": prefill} if prefill else {})} for problem in problems]
     (accuracy,) = rules.build(["accuracy"], world)
-    assert health.gold(accuracy, rows)["ok"]
+    assert reward_checks.gold(accuracy, rows)["ok"]
 
 
 def test_labels_know_it_too(tmp_path):

@@ -31,6 +31,10 @@ def test_the_unspoilt_recipes_load(folder):
         ("paper", "claims/0/margins", 1, 'claims[0].margins: unknown key; did you mean "margin"?'),
         ("paper", "stages/grpo/args/output_dir", "x",
          "stages.grpo.args.output_dir: set by the stage itself; remove it"),
+        ("paper", "stages/grpo/args/fsdp", True,
+         "stages.grpo.args.fsdp: set by the stage itself; write resources: {shard: fsdp} instead"),
+        ("paper", "stages/grpo/args/deepspeed", "zero3.json",
+         "stages.grpo.args.deepspeed: set by the stage itself; write resources: {shard: fsdp} instead"),
         # types and values
         ("paper", "stages/grpo/args/learning_rate", "3e-6",
          'stages.grpo.args.learning_rate: expected a number, got the text "3e-6"; write 3.0e-6'),

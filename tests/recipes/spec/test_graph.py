@@ -226,17 +226,17 @@ def test_the_first_seed_moves_all_seeds_and_no_lineage(folder):
 def test_resources_shape_no_lineage(folder):
     node = Node("paper", "cpu", "hot", 0, "grpo", "stage")
     before = Graph(folder.load()).lineage(node)
-    folder.set("paper", "stages/grpo/resources", {"gpu": 8})
+    folder.set("paper", "stages/grpo/resources", {"gpu": 1})
     recipes = folder.load()
     graph = Graph(recipes)
     assert graph.lineage(node) == before
-    assert graph.resources(Node("paper", "cpu", "hot", 0, "after", "eval")) == {"gpu": 8}
-    folder.set("paper", "evals/resources", {"gpu": 1})
+    assert graph.resources(Node("paper", "cpu", "hot", 0, "after", "eval")) == {"gpu": 1}
+    folder.set("paper", "evals/resources", {"gpu": 2})
     recipes = folder.load()
     graph = Graph(recipes)
     after = Node("paper", "cpu", "hot", 0, "after", "eval")
-    assert graph.resources(node) == {"gpu": 8}
-    assert graph.resources(after) == {"gpu": 1}
+    assert graph.resources(node) == {"gpu": 1}
+    assert graph.resources(after) == {"gpu": 2}
     assert "resources" not in graph.config(after)
     folder.set("paper", "stages/grpo/version", 2)
     assert Graph(folder.load()).lineage(node) != before

@@ -139,6 +139,7 @@ def test_full_disk_while_saving(kind, folder: Path, trained: Path):
         ),
         (overlay(GRPO, args={"num_generations": 5}), "args: "),
         (overlay(GRPO, args={"output_dir": "x"}), "args.output_dir: set by the stage itself"),
+        (overlay(GRPO, args={"fsdp": True}), "args.fsdp: set by the stage itself; write resources:"),
         (overlay(GRPO, rewards={"acuracy": 1.0}), 'did you mean "accuracy"'),
         (overlay(GRPO, problems=10**6), "distinct train questions"),
         (overlay(GRPO, rewards={"accuracy": 1.0, "coin": 1.0}), "coin"),

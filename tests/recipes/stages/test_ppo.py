@@ -156,19 +156,19 @@ def test_arguments_that_make_no_sense(args: dict[str, Any], says: str, tmp_path:
     from recipes.trainers.ppo_config import PPOConfig
 
     with pytest.raises(UserError) as error:
-        arguments(PPOConfig, {**PPO["args"], **args}, {}, tmp_path, 0)
+        arguments(PPOConfig, {"args": {**PPO["args"], **args}}, {}, tmp_path, 0)
     assert says in str(error.value)
 
 
 def test_a_prompt_needs_no_group(tmp_path: Path):
     from recipes.trainers.ppo_config import PPOConfig
 
-    made = arguments(PPOConfig, {**PPO["args"], "per_device_train_batch_size": 3}, {}, tmp_path, 0)
+    made = arguments(PPOConfig, {"args": {**PPO["args"], "per_device_train_batch_size": 3}}, {}, tmp_path, 0)
     assert (made.num_generations, made.generation_batch_size) == (1, 12)
     thirds = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 3, "steps_per_generation": 3}
-    made = arguments(PPOConfig, {**PPO["args"], **thirds}, {}, tmp_path, 0)
+    made = arguments(PPOConfig, {"args": {**PPO["args"], **thirds}}, {}, tmp_path, 0)
     assert (made.num_generations, made.generation_batch_size) == (1, 3)
-    made = arguments(PPOConfig, {**PPO["args"], "num_generations": 4}, {}, tmp_path, 0)
+    made = arguments(PPOConfig, {"args": {**PPO["args"], "num_generations": 4}}, {}, tmp_path, 0)
     assert (made.num_generations, made.generation_batch_size) == (4, 16)
 
 

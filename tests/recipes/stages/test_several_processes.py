@@ -52,33 +52,81 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return {f"{path.parent.name}/{name}": w for path in files for name, w in load_file(path).items()}
 
 
+def with_batch(config: dict[str, Any], **args: Any) -> dict[str, Any]:
+    """`config` with its batch stated for any number of processes."""
+    own = {**config["args"], **args}
+    batch = own["per_device_train_batch_size"] * own.pop("gradient_accumulation_steps")
+    return {**config, "global_batch": batch, "args": own}
+
+
+def require_same(one: Path, two: Path, start: Path | None = None) -> None:
+    """The weights below two folders of checkpoints are the same, and not those of `start`."""
+    first, second = weights(one), weights(two)
+    assert first.keys() == second.keys()
+    for name, weight in first.items():
+        assert torch.allclose(weight, second[name], atol=1e-4), name
+    if start:
+        before = weights(start)
+        assert any(not torch.allclose(first[n], w, atol=1e-3) for n, w in before.items())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "args"), [("sft", {}), ("dpo", {}), ("dpo", PRECOMPUTED), ("reward_model", {})]
 )
-def test_two_with_half_the_micro_batches_learn_the_same(kind, args, request, tmp_path):
+def test_one_batch_gives_the_same_gradients_on_one_and_two(kind, args, request, tmp_path):
     ready, results = request.getfixturevalue(f"{kind}_ready"), []
-    for name, accumulated in (("one", 2), ("two", 1)):
-        folder = tmp_path / name
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
         copytree(ready, folder)
-        config = MODULES[kind].CONFIG
-        own = config["args"] | args | {"gradient_accumulation_steps": accumulated}
-        arguments = stage_runs.command(kind, config | {"args": own}, **MODULES[kind].INPUTS)
-        status = (
-            stage_runs.run(kind, arguments, folder) if name == "one" else sum(both(kind, arguments, folder))
-        )
-        assert status == 0, (folder / "err.txt").read_text()
+    config = with_batch(MODULES[kind].CONFIG, **args)
+    arguments = stage_runs.command(kind, config, **MODULES[kind].INPUTS)
+    assert stage_runs.run(kind, arguments, folders[0]) == 0, (folders[0] / "err.txt").read_text()
+    assert both(kind, arguments, folders[1]) == [0, 0], (folders[1] / "err.txt").read_text()
+    for folder, processes in zip(folders, (1, 2), strict=True):
         results.append(json.loads((folder / f"results/{kind}/metrics.json").read_text()))
+        made_on = json.loads((folder / f"results/{kind}/provenance.json").read_text())["hardware"]
+        assert made_on["processes"] == processes
+        assert made_on["global_batch"] == config["global_batch"]
     assert not list(tmp_path.glob("*/checkpoints/*/*.arrow"))
-    one, two = (weights(tmp_path / name / "checkpoints" / kind) for name in ("one", "two"))
-    start = weights(ready / "checkpoints/pretrain")
-    assert one.keys() == two.keys()
-    for name, weight in one.items():
-        assert torch.allclose(weight, two[name], atol=1e-4), name
-    assert kind == "reward_model" or any(not torch.allclose(one[n], w, atol=1e-3) for n, w in start.items())
+    start = None if kind == "reward_model" else ready / "checkpoints/pretrain"
+    require_same(*(folder / "checkpoints" / kind for folder in folders), start)
     for name in ("last_fifth/loss", "steps", "accuracy/validation"):
         if name in results[0]["metrics"]:
             assert results[1]["metrics"][name] == pytest.approx(results[0]["metrics"][name], abs=1e-3), name
+
+
+def fixed_completions() -> None:
+    """Have a policy's completions depend on the prompt and on their place in the group alone."""
+    from recipes.trainers.grpo import GRPO
+
+    def single_turn(self: Any, prompt_ids: Any, *_: Any) -> tuple[list[list[int]], None]:
+        words = len(self.processing_class)
+        rows = []
+        for number, prompt in enumerate(prompt_ids):
+            place = number % self.num_generations
+            drawn = torch.Generator().manual_seed(sum(i * t for i, t in enumerate(prompt)) + 7919 * place)
+            ids = torch.randint(5, words, (3 + place,), generator=drawn).tolist()
+            rows.append([*ids, self.processing_class.eos_token_id])
+        return rows, None
+
+    GRPO._generate_single_turn = single_turn
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["grpo", "dapo", "dr_grpo"])
+def test_one_rollout_gives_the_same_gradients_on_one_and_two(base: Path, tmp_path: Path, loss: str):
+    """Of completions of different lengths, so that a mean over tokens must count those of all processes."""
+    args = {"steps_per_generation": None, "generation_batch_size": 16, "loss_type": loss, "max_steps": 6}
+    config = with_batch(stage_runs.GRPO, gradient_accumulation_steps=4, **args)
+    config["rewards"] = {"accuracy": 0.0, "random": 1.0}
+    arguments = stage_runs.command("grpo", config, policy="results/pretrain/metrics.json")
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder in (one, two):
+        copytree(base, folder)
+    assert stage_runs.run("grpo", arguments, one, fixed_completions) == 0, (one / "err.txt").read_text()
+    assert both("grpo", arguments, two, fixed_completions) == [0, 0], (two / "err.txt").read_text()
+    require_same(one / "checkpoints/grpo", two / "checkpoints/grpo", base / "checkpoints/pretrain")
 
 
 def halved(config: dict[str, Any]) -> dict[str, Any]:

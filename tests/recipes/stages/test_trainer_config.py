@@ -12,7 +12,7 @@ ASKED = {"bf16": True, "gradient_checkpointing": True}
 
 
 def of(args: dict, folder):
-    return arguments(GRPOConfig, args, rollouts.defaults(args), folder, seed=0)
+    return arguments(GRPOConfig, {"args": args}, rollouts.defaults(args), folder, seed=0)
 
 
 def test_what_only_costs_time_on_a_cpu_is_off_unless_asked_for(tmp_path):

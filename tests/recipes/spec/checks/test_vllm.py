@@ -70,7 +70,7 @@ def test_the_servers_gpus_shape_no_lineage(folder):
     nodes = [Node("paper", "cpu", "base-recipe", 0, "grpo", "stage")]
     for name, value in SERVER.items():
         folder.set("paper", f"stages/grpo/args/{name}", value)
-    folder.set("paper", "stages/grpo/resources", {"gpu": 6})
+    folder.set("paper", "stages/grpo/resources", {"gpu": 1})
     lineages = set()
     for count in (1, 2):
         folder.set("paper", "stages/grpo/vllm_gpus", count)

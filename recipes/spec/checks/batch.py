@@ -1,0 +1,37 @@
+"""The key `global_batch` of a stage: with it a result does not depend on the number of GPUs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recipes.errors import UserError
+from recipes.runtime.gpus import SHARDED, SPREAD
+from recipes.spec.batch import of_process
+
+# what follows from the batch and the number of GPUs -> what to say of it
+FOLLOWS = {
+    "gradient_accumulation_steps": "it follows from global_batch and the number of GPUs; remove it",
+    "steps_per_generation": "it depends on the number of GPUs; write generation_batch_size, of all of them",
+}
+
+
+def check(stage: Mapping[str, Any]) -> None:
+    """Raise UserError unless a resolved stage says what its batch is on any number of GPUs.
+
+    It must divide among those that it asks for.
+    """
+    resources = stage.get("resources", {})
+    gpus = resources.get("gpu", 0)
+    if resources.get("shard") and (stage["run"] not in SHARDED or gpus < 2):
+        kinds = ", ".join(SHARDED)
+        raise UserError(
+            f"resources.shard: of stages {kinds} on several GPUs, not of {stage['run']} on {gpus}"
+        )
+    if stage["run"] not in SPREAD:
+        return
+    if "global_batch" in stage:
+        for name, why in FOLLOWS.items():
+            if name in stage["args"]:
+                raise UserError(f"args.{name}: {why}")
+        of_process(stage, max(gpus, 1))
+    elif gpus > 1:
+        raise UserError(f"global_batch: missing; on {gpus} GPUs the batch would follow their number")

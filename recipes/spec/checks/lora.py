@@ -1,0 +1,20 @@
+"""The key `lora` of a stage: what does not go with adapters; checked before any job starts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recipes.errors import UserError
+
+
+def check(stage: Mapping[str, Any]) -> None:
+    """Raise UserError where a resolved stage has adapters and what cannot take them into account."""
+    if "lora" not in stage:
+        return
+    if stage.get("sampler") == "lean":
+        raise UserError("sampler: lean reads the weights without the adapters of lora; remove one of the two")
+    if stage.get("resources", {}).get("shard"):
+        raise UserError(
+            "lora: adapters are added to whole weights, which resources.shard spreads; remove one"
+        )
+    if stage["args"].get("sync_ref_model"):
+        raise UserError("args.sync_ref_model: a reference without adapters cannot follow; remove it, or lora")

@@ -1,0 +1,101 @@
+"""One batch on any number of GPUs: what each process takes of it."""
+
+import pytest
+
+from recipes.errors import UserError
+from recipes.spec.batch import of_process, rollout
+from recipes.spec.checks.batch import check
+from recipes.spec.checks.grpo import check as check_grpo
+
+
+def stage(batch=512, run="grpo", gpus=8, **args):
+    return {"run": run, "global_batch": batch, "resources": {"gpu": gpus}, "args": args}
+
+
+@pytest.mark.parametrize("processes", [1, 2, 4, 8, 64, 512])
+@pytest.mark.parametrize("most", [1, 3, 8, 1000])
+def test_each_number_of_processes_has_the_same_batch_and_rollout(processes, most):
+    one = stage(generation_batch_size=2048, per_device_train_batch_size=most)
+    parts = of_process(one, processes)
+    rows, steps = parts["per_device_train_batch_size"], parts["gradient_accumulation_steps"]
+    assert rows * steps * processes == 512
+    assert 2048 % (rows * processes) == 0
+    assert 1 <= rows <= most
+
+
+def test_as_many_rows_at_a_time_as_fit():
+    assert of_process(stage(96, per_device_train_batch_size=32), 2) == {
+        "per_device_train_batch_size": 24,
+        "gradient_accumulation_steps": 2,
+    }
+    assert of_process(stage(16), 8)["per_device_train_batch_size"] == 2
+    assert of_process({"args": {"per_device_train_batch_size": 4}}, 8) == {}
+
+
+@pytest.mark.parametrize(
+    ("one", "processes", "says"),
+    [
+        (stage(512), 3, "global_batch: 512 does not divide among 3 GPUs; nearest: 2 GPUs"),
+        (stage(4), 8, "global_batch: 4 does not divide among 8 GPUs; nearest: 4 GPUs"),
+        (
+            stage(64, generation_batch_size=96),
+            64,
+            "args.generation_batch_size: 96 does not divide among 64 GPUs; nearest: 32 GPUs",
+        ),
+        (
+            stage(64, loss_type="bnpo", per_device_train_batch_size=16),
+            8,
+            "args.per_device_train_batch_size: 16 does not divide 8, a GPU's part of the batch, and "
+            "loss_type bnpo depends on it; nearest: 8",
+        ),
+    ],
+)
+def test_what_does_not_divide_is_refused(one, processes, says):
+    with pytest.raises(UserError, match=f"^{says}$"):
+        of_process(one, processes)
+
+
+@pytest.mark.parametrize(
+    ("one", "says"),
+    [
+        (
+            stage(gradient_accumulation_steps=4),
+            "args.gradient_accumulation_steps: it follows from global_batch",
+        ),
+        (
+            stage(steps_per_generation=4),
+            "args.steps_per_generation: it depends .*; write generation_batch_size",
+        ),
+        (stage(gpus=3), "global_batch: 512 does not divide among 3 GPUs"),
+        (
+            {"run": "sft", "resources": {"gpu": 8}, "args": {}},
+            "global_batch: missing; on 8 GPUs the batch would",
+        ),
+        (
+            {"run": "sft", "resources": {"gpu": 1, "shard": "fsdp"}, "args": {}},
+            "resources.shard: of stages sft, reward_model, dpo, grpo on several GPUs, not of sft on 1",
+        ),
+        (
+            stage(run="ppo") | {"resources": {"gpu": 8, "shard": "fsdp"}},
+            "resources.shard: .* not of ppo on 8",
+        ),
+    ],
+)
+def test_a_recipe_that_leaves_the_batch_open_is_refused(one, says):
+    with pytest.raises(UserError, match=says):
+        check(one)
+
+
+def test_without_several_gpus_nothing_need_be_said():
+    check({"run": "sft", "args": {"gradient_accumulation_steps": 4}})
+    check({"run": "sample", "resources": {"gpu": 8}, "args": {}})
+
+
+def test_a_rollout_is_whole_steps_in_examples_too():
+    assert rollout(stage(64, generation_batch_size=256)) == (256, 64)
+    assert rollout({"args": {"steps_per_generation": 8}}) == (8, 1)
+    assert rollout(stage(64)) is None
+    with pytest.raises(
+        UserError, match=r"args.generation_batch_size: 96 is no multiple of global_batch \(64\)"
+    ):
+        check_grpo(stage(64, generation_batch_size=96, loss_type="dapo", epsilon=0.2) | {"rewards": {}})

@@ -1,0 +1,105 @@
+"""Adapters: only a change of low rank is learnt, the product is a plain model, a killed run resumes."""
+
+import json
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+import stage_runs
+import test_dpo
+import test_sft
+import torch
+from stage_runs import at_training_step
+from test_dpo import ready as dpo_ready  # noqa: F401
+from test_several_processes import both, require_same, weights, with_batch
+from test_sft import ready as sft_ready  # noqa: F401
+
+from recipes import worlds
+from recipes.errors import UserError
+from recipes.models import language_model, lora
+from recipes.spec.checks.lora import check
+
+RANK = 3
+LORA = {"rank": RANK, "alpha": 6}
+POLICY = {"policy": "results/pretrain/metrics.json"}
+
+
+def fixed_reference(config: dict[str, Any]) -> dict[str, Any]:
+    args = {name: v for name, v in config["args"].items() if not name.startswith(("sync_ref", "ref_model"))}
+    return {**config, "args": args, "lora": LORA}
+
+
+STAGES = {
+    "sft": (fixed_reference(test_sft.CONFIG), test_sft.INPUTS, "sft_ready"),
+    "dpo": (fixed_reference(test_dpo.CONFIG), test_dpo.INPUTS, "dpo_ready"),
+    "grpo": (fixed_reference(stage_runs.GRPO), POLICY, "base"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", STAGES)
+def test_a_change_of_low_rank_is_added_to_the_weights(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+):
+    config, inputs, fixture = STAGES[kind]
+    ready, folders = request.getfixturevalue(fixture), [tmp_path / name for name in ("whole", "killed")]
+    for folder in folders:
+        copytree(ready, folder)
+    arguments = stage_runs.command(kind, config, **inputs)
+    assert stage_runs.run(kind, arguments, folders[0]) == 0, (folders[0] / "err.txt").read_text()
+    before, after = (weights(at / "checkpoints" / k) for at, k in ((ready, "pretrain"), (folders[0], kind)))
+    assert before.keys() == after.keys()
+    ranks = {
+        n: int(torch.linalg.matrix_rank(after[n] - w, tol=1e-6)) for n, w in before.items() if w.dim() > 1
+    }
+    assert {n for n, rank in ranks.items() if rank} == {n for n in ranks if "_proj" in n}
+    assert max(ranks.values()) == RANK
+    assert all(torch.equal(after[n], w) for n, w in before.items() if "_proj" not in n)
+    result = json.loads((folders[0] / f"results/{kind}/metrics.json").read_text())
+    assert (
+        result["files"].keys()
+        == json.loads((ready / "results/pretrain/metrics.json").read_text())["files"].keys()
+    )
+
+    assert stage_runs.run(kind, arguments, folders[1], killed_in_the_tenth_step) == -9
+    assert stage_runs.run(kind, arguments, folders[1]) == 0, (folders[1] / "err.txt").read_text()
+    assert "resuming from step" in (folders[1] / "out.txt").read_text()
+    assert stage_runs.outputs(folders[0], kind) == stage_runs.outputs(folders[1], kind)
+
+
+def killed_in_the_tenth_step() -> None:
+    at_training_step(14)
+
+
+@pytest.mark.slow
+def test_two_processes_have_the_same_adapters(sft_ready: Path, tmp_path: Path):  # noqa: F811
+    arguments = stage_runs.command("sft", with_batch(STAGES["sft"][0]), **test_sft.INPUTS)
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder in (one, two):
+        copytree(sft_ready, folder)
+    assert stage_runs.run("sft", arguments, one) == 0
+    assert both("sft", arguments, two) == [0, 0], (two / "err.txt").read_text()
+    require_same(one / "checkpoints/sft", two / "checkpoints/sft", sft_ready / "checkpoints/pretrain")
+
+
+def test_an_unknown_layer_is_refused():
+    tokenizer = worlds.tokenizer([worlds.make(stage_runs.TASK)])
+    model = language_model.build(stage_runs.PRETRAIN["model"], tokenizer, 0)
+    with pytest.raises(UserError, match=r'lora.targets: unknown linear layer "q_prj"; did you mean "q_proj"'):
+        lora.adapters({**LORA, "targets": ["q_prj"]}, model, 0)
+    assert lora.adapters(None, model, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"sampler": "lean"}, "sampler: lean reads the weights without the adapters"),
+        ({"resources": {"gpu": 8, "shard": "fsdp"}}, "lora: adapters are added to whole weights"),
+        ({"args": {"sync_ref_model": True}}, "args.sync_ref_model: a reference without adapters"),
+    ],
+)
+def test_what_takes_no_adapters_is_refused(change: dict[str, Any], says: str):
+    with pytest.raises(UserError, match=says):
+        check({"lora": LORA, "args": {}, **change})
+    check({"args": {}, **change})

@@ -1,0 +1,116 @@
+"""FSDP2 on two processes: the weights are really spread, come out as without it, and a killed run resumes."""
+
+import json
+from functools import partial
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+import stage_runs
+import test_sft
+import torch
+from cpu_shards import shard_on_cpus
+from stage_runs import at_training_step
+from test_dpo import ready as dpo_ready  # noqa: F401
+from test_reward_model import ready as reward_model_ready  # noqa: F401
+from test_several_processes import MODULES, PRECOMPUTED, both, grpo, require_same, weights, with_batch
+from test_sft import ready as sft_ready  # noqa: F401
+
+FSDP = ["--shard", "fsdp"]
+SAME = {"last_fifth/loss", "steps", "parameters", "accuracy/validation", "logratio/chosen/validation"}
+
+
+def killed_at(step: int) -> None:
+    shard_on_cpus()
+    at_training_step(step)
+
+
+def require_spread(folder: Path) -> None:
+    """Each of two processes held about half of each weight, and both together all of it."""
+    notes = [json.loads((folder / f"shards_{rank}.json").read_text()) for rank in (0, 1)]
+    assert notes[0].keys() == notes[1].keys()
+    for name, (own, whole) in notes[0].items():
+        assert own + notes[1][name][0] == whole, name
+    assert sum(own for own, _ in notes[0].values()) == pytest.approx(
+        sum(whole for _, whole in notes[0].values()) / 2, rel=0.1
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "args"), [("sft", {}), ("dpo", {}), ("dpo", PRECOMPUTED), ("reward_model", {})]
+)
+def test_sharded_it_learns_what_one_process_learns(
+    kind: str, args: dict[str, Any], request: pytest.FixtureRequest, tmp_path: Path
+):
+    ready, one, two = request.getfixturevalue(f"{kind}_ready"), tmp_path / "one", tmp_path / "two"
+    for folder in (one, two):
+        copytree(ready, folder)
+    config = with_batch(MODULES[kind].CONFIG, **args)
+    arguments = stage_runs.command(kind, config, **MODULES[kind].INPUTS)
+    assert stage_runs.run(kind, arguments, one) == 0, (one / "err.txt").read_text()
+    assert both(kind, arguments + FSDP, two, shard_on_cpus) == [0, 0], (two / "err.txt").read_text()
+    require_spread(two)
+    start = None if kind == "reward_model" else ready / "checkpoints/pretrain"
+    require_same(one / "checkpoints" / kind, two / "checkpoints" / kind, start)
+    first, second = (json.loads((at / f"results/{kind}/metrics.json").read_text()) for at in (one, two))
+    for name in SAME & first["metrics"].keys():
+        assert first["metrics"][name] == pytest.approx(second["metrics"][name], abs=1e-3), name
+
+
+@pytest.mark.slow
+def test_sharded_rollouts_are_those_of_whole_weights(base: Path, tmp_path: Path):
+    """Two processes each, with the same draws: completions of unequal length, a reference that follows."""
+    plain, sharded = (grpo(base, tmp_path / name) for name in ("plain", "sharded"))
+    assert both(*plain) == [0, 0], (plain[2] / "err.txt").read_text()
+    kind, arguments, folder = sharded
+    assert both(kind, arguments + FSDP, folder, shard_on_cpus) == [0, 0], (folder / "err.txt").read_text()
+    require_spread(folder)
+    require_same(plain[2] / "checkpoints/grpo", folder / "checkpoints/grpo", base / "checkpoints/pretrain")
+
+
+def sft(ready: Path, folder: Path, **keys: Any) -> tuple[str, list[str], Path]:
+    copytree(ready, folder)
+    return "sft", stage_runs.command("sft", with_batch(test_sft.CONFIG) | keys, **test_sft.INPUTS), folder
+
+
+@pytest.mark.slow
+def test_gathered_weights_are_saved_in_the_type_that_the_recipe_says(
+    sft_ready: Path,  # noqa: F811
+    tmp_path: Path,
+):
+    saved = {}
+    for dtype in ("float32", "bfloat16"):
+        kind, arguments, folder = sft(sft_ready, tmp_path / dtype, saved_dtype=dtype)
+        assert both(kind, arguments + FSDP, folder, shard_on_cpus) == [0, 0], (folder / "err.txt").read_text()
+        saved[dtype] = weights(folder / "checkpoints/sft")
+        assert json.loads((folder / "checkpoints/sft/final/config.json").read_text())["dtype"] == dtype
+    assert saved["float32"].keys() == saved["bfloat16"].keys()
+    for name, weight in saved["float32"].items():
+        assert torch.equal(saved["bfloat16"][name], weight.to(torch.bfloat16)), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("stage", "ready", "step"), [(sft, "sft_ready", 10), (grpo, "base", 11)])
+def test_killed_and_rerun_with_the_same_bits(
+    stage: Any, ready: str, step: int, request: pytest.FixtureRequest, tmp_path: Path
+):
+    start = request.getfixturevalue(ready)
+    (kind, arguments, whole), (*_, killed) = (stage(start, tmp_path / name) for name in ("whole", "killed"))
+    arguments = arguments + FSDP
+    assert both(kind, arguments, whole, shard_on_cpus) == [0, 0], (whole / "err.txt").read_text()
+    assert any(both(kind, arguments, killed, partial(killed_at, step)))
+    assert both(kind, arguments, killed, shard_on_cpus) == [0, 0], (killed / "err.txt").read_text()
+    assert "resuming from step" in (killed / "out.txt").read_text()
+    assert stage_runs.outputs(whole, kind) == stage_runs.outputs(killed, kind)
+
+
+@pytest.mark.slow
+def test_what_would_not_be_sharded_is_told_in_one_line(sft_ready: Path, tmp_path: Path):  # noqa: F811
+    """accelerate spreads nothing on CPUs, and says nothing of it."""
+    kind, arguments, folder = sft(sft_ready, tmp_path / "run")
+    assert both(kind, arguments + FSDP, folder) == [2, 2]
+    assert (
+        "error: resources.shard: fsdp spreads weights over several GPUs" in (folder / "out.txt").read_text()
+    )
