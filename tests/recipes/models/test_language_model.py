@@ -8,6 +8,7 @@ import pytest
 import torch
 from datasets import Dataset
 from stage_runs import TASK, TEMPLATE
+from transformers import GenerationConfig
 
 from recipes import worlds
 from recipes.data import prompts
@@ -74,10 +75,12 @@ def test_gathered_weights_are_cast_and_not_the_model(monkeypatch: pytest.MonkeyP
     """A sharded model cannot be turned into another type by the one process that writes."""
     model = language_model.build(SHAPE, TOKENIZER, 0)
     monkeypatch.setattr(language_model, "whole_weights", lambda model: model.state_dict())
-    language_model.save(model, TOKENIZER, tmp_path / "final", model.generation_config, "bfloat16")
+    generation = GenerationConfig(eos_token_id=[1, 3])
+    language_model.save(model, TOKENIZER, tmp_path / "final", generation, "bfloat16")
     assert model.dtype == torch.float32
     there = language_model.load(language_model.locate({"path": str(tmp_path / "final")}, None), dtype="auto")
     assert {weight.dtype for weight in there.parameters()} == {torch.bfloat16}
+    assert there.generation_config.eos_token_id == [1, 3]
     for name, weight in model.state_dict().items():
         assert torch.equal(there.state_dict()[name], weight.to(torch.bfloat16))
 
