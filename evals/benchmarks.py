@@ -18,6 +18,7 @@ from typing import Any
 
 from lm_eval.tasks import TaskManager
 
+from recipes.data import forms
 from recipes.errors import UserError, first_line, known
 from recipes.spec import lm_eval_tasks
 from recipes.spec.eval_tasks import SAMPLING, EvalTask
@@ -35,14 +36,25 @@ class Benchmark:
     metric: str
 
 
-def load(task: EvalTask, folder: Path = lm_eval_tasks.OWN) -> Benchmark:
+def form_of(task: EvalTask, lm: Any) -> forms.Form:
+    """How a task puts its questions to the model `lm`; of lm-eval's tasks by chat, how replies end."""
+    if not task.chat:
+        return forms.plain(task.template or "{question}")
+    try:
+        return forms.of({"chat": task.chat}, lm.tokenizer)
+    except UserError as error:
+        raise UserError(f"evals.tasks.{task.name}.{error}") from None
+
+
+def load(task: EvalTask, folder: Path = lm_eval_tasks.OWN, lm: Any = None) -> Benchmark:
     """The task with this recipe's samples, decoding and examples.
 
-    A name of lm-eval's is looked for among the YAMLs of `folder` first. Raises UserError for a name, filter,
-    metric or number of examples that it has not, and for data or packages that are not there.
+    `lm`: the model whose chat template a task by chat takes. A name of lm-eval's is looked for among the
+    YAMLs of `folder` first. Raises UserError for a name, filter, metric or number of examples that it has
+    not, and for data or packages that are not there.
     """
     where = f"evals.tasks.{task.name}"
-    loaded = _loaded(task, folder, where)
+    loaded = _loaded(task, folder, lm, where)
     benchmark = Benchmark(loaded, "none", "accuracy")  # those of problems.yaml
     if task.lm_eval is not None:
         benchmark = Benchmark(loaded, _filter(loaded, task, where), _metric(loaded, task, where))
@@ -59,11 +71,11 @@ def load(task: EvalTask, folder: Path = lm_eval_tasks.OWN) -> Benchmark:
     return benchmark
 
 
-def _loaded(task: EvalTask, folder: Path, where: str) -> Any:
+def _loaded(task: EvalTask, folder: Path, lm: Any, where: str) -> Any:
     """The task as lm-eval has it."""
     name, metadata, place = OURS, None, lm_eval_tasks.OWN
     if task.lm_eval is None:
-        metadata = {"spec": task.problems, "items": task.items, "template": task.template}
+        metadata = {"spec": task.problems, "items": task.items, "form": form_of(task, lm)}
     else:
         name, place = task.lm_eval, _place(task.lm_eval, folder, where)
     manager = TaskManager(include_path=place, include_defaults=False, metadata=metadata)

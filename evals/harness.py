@@ -20,7 +20,7 @@ from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import EvalTask
 from recipes.spec.lm_eval_tasks import OWN
 from recipes.worlds import of_task
-from recipes.worlds.answers import answer, formatted
+from recipes.worlds.answers import answer, begun, formatted
 from recipes.worlds.final_answer import last_box
 
 NO_ANSWER = ("[invalid]", "[none]")  # what lm-eval's filters return when they find nothing
@@ -39,14 +39,14 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
     sample.
     Raises UserError for an unknown task, too few items, and a chat without a template.
     """
-    benchmark = benchmarks.load(task, folder)
+    form, by_chat = benchmarks.form_of(task, lm), task.lm_eval is not None and bool(task.chat)
+    benchmark = benchmarks.load(task, folder, lm)
     loaded = benchmark.task
     if task.items is not None and task.items > len(loaded.eval_docs):
         raise UserError(
             f"evals.tasks.{task.name}.items: {task.items} asked, {task.lm_eval} has {len(loaded.eval_docs)}"
         )
-    if task.chat and not getattr(lm.tokenizer, "chat_template", None):
-        raise UserError(f"evals.tasks.{task.name}.chat: the model's tokenizer has no chat template")
+    lm.end_with(form.ends)
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
@@ -57,8 +57,8 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
         limit=task.items,
         bootstrap_iters=0,
         log_samples=False,
-        apply_chat_template=task.chat,
-        fewshot_as_multiturn=task.chat,
+        apply_chat_template=by_chat,
+        fewshot_as_multiturn=by_chat,
     )
     items = _by_item(loaded.instances)
     rows = [_row(task, number, instances[0]) for number, instances in enumerate(items)]
@@ -76,7 +76,7 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
             _add(benchmark, instances[0], row)
     if reader := _answer_reader(task):
         for row in rows:
-            row["votes"] = [reader(completion) for completion in row["completions"]]
+            row["votes"] = [reader(form.prefill + completion) for completion in row["completions"]]
     return rows
 
 
@@ -130,7 +130,7 @@ def _add(benchmark: Benchmark, instance: Any, row: Row) -> None:
     row["completions"].append(completion)
     row["tokens"].append(completion.tokens)
     row["truncated"].append(completion.truncated)
-    opened = "<think>" if instance.args[0].endswith("<think>") else ""  # a template may begin the answer
+    opened = instance.doc.get("prefill") or begun(instance.args[0])  # a prompt may begin the answer
     row["formatted"].append(formatted(opened + completion))
     is_answer = benchmark.task.get_config("filter_list") is not None
     row["votes"].append(vote(instance.filtered_resps[benchmark.filter], is_answer))

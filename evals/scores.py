@@ -87,42 +87,39 @@ def load(
     return Judges(**judges), digests
 
 
-def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
+def score(task: EvalTask, rows: list[Row], judges: Judges, prefill: str = "") -> None:
     """Add to each row the scores that `task.score` names, one for each sample; that of kl is "logratio".
 
-    With gold comes "reference_gold", the score of the world's own reply. Raises UserError where a score of a
-    model is not finite.
+    `prefill`: what the prompts have begun of the completions. With gold comes "reference_gold", the score of
+    the world's own reply. Raises UserError where a score of a model is not finite.
     """
     if "gold" in task.score:
-        _add_gold(rows, task.problems or {})
+        _add_gold(rows, task.problems or {}, prefill)
     for name in OF_WORLD:
         if name in task.score:
-            _add_reward(rows, task.problems or {}, name)
+            _add_reward(rows, task.problems or {}, name, prefill)
     completions: list[Completion] = [completion for row in rows for completion in row["completions"]]
     if "proxy" in task.score and judges.proxy is not None:
-        prompts = [
-            worlds.prompt(task.template or "", row["question"]) for row in rows for _ in row["completions"]
-        ]
-        rewards = judges.proxy.score(prompts, [completion.ids for completion in completions])
+        rewards = judges.proxy.score_ids([[*one.context, *one.ids] for one in completions])
         _add(rows, task, "proxy", rewards.double().mean(dim=0).tolist())
     if "kl" in task.score:
         _add(rows, task, "logratio", log_ratios(judges.policy, judges.reference, completions))
 
 
-def _add_gold(rows: list[Row], spec: Mapping[str, Any]) -> None:
+def _add_gold(rows: list[Row], spec: Mapping[str, Any], prefill: str) -> None:
     """Add the gold scores of `spec`, a world with its dials."""
     world: Any = worlds.make(spec)
-    _add_reward(rows, spec, "gold")
+    _add_reward(rows, spec, "gold", prefill)
     for row in rows:
         problem = _problem(row)
         row["reference_gold"] = world.rewards["gold"](problem, world.reference(problem))
 
 
-def _add_reward(rows: list[Row], spec: Mapping[str, Any], name: str) -> None:
+def _add_reward(rows: list[Row], spec: Mapping[str, Any], name: str, prefill: str) -> None:
     """Add the reward `name` of `spec`, a world with its dials."""
     reward = worlds.make(spec).rewards[name]
     for row in rows:
-        row[name] = [reward(_problem(row), str(completion)) for completion in row["completions"]]
+        row[name] = [reward(_problem(row), prefill + str(completion)) for completion in row["completions"]]
 
 
 def _problem(row: Row) -> Problem:

@@ -22,8 +22,9 @@ def _best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
                 mean = average(measured(table, f"{arm}/{checkpoint}", f"{name}/accuracy")).value
                 key = json.dumps(task.get("task") or task.get("lm_eval"), sort_keys=True)
                 rank = -1.0 if math.isnan(mean) else mean
-                groups.setdefault(key, []).append((rank, name, task.get("template", "")))
-            several = (group for group in groups.values() if len({template for *_, template in group}) > 1)
+                form = str(task.get("template", task.get("chat", "")))
+                groups.setdefault(key, []).append((rank, name, form))
+            several = (group for group in groups.values() if len({form for *_, form in group}) > 1)
             best |= {(arm, checkpoint, max(group)[1]) for group in several}
     return best
 

@@ -9,14 +9,15 @@ from typing import Any
 from datasets import Dataset
 
 from recipes.data import hub
+from recipes.data.forms import Form
 from recipes.errors import UserError
 from recipes.rewards.rules import verifier
-from recipes.worlds import Problem, make, prompt, sample
+from recipes.worlds import Problem, make, sample
 
 ITEMS_SEED = 0  # a benchmark is a fixed set: the same items for every arm, seed and checkpoint
 
 
-def dataset(spec: dict[str, Any], items: int, template: str, **_: Any) -> dict[str, Dataset]:
+def dataset(spec: dict[str, Any], items: int, form: Form, **_: Any) -> dict[str, Dataset]:
     """The first `items` held-out problems of a recipe's `task`, `spec`. Raises UserError if it has fewer."""
     problems: list[tuple[str, str, int | None]]
     if "world" in spec:
@@ -33,7 +34,8 @@ def dataset(spec: dict[str, Any], items: int, template: str, **_: Any) -> dict[s
             "question": question,
             "answer": answer,
             "difficulty": difficulty,
-            "prompt": prompt(template, question),
+            "prompt": form.fill(question),
+            "prefill": form.prefill,
             "spec": json.dumps(spec, sort_keys=True),
         }
         for question, answer, difficulty in problems
@@ -45,7 +47,7 @@ def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, float]
     """Score one completion of a problem; NaN where nothing verifies the task."""
     problem = Problem(doc["question"], doc["answer"], doc["difficulty"])
     verify = _verifier(doc["spec"])
-    return {"accuracy": float(verify(problem, results[0])) if verify else nan}
+    return {"accuracy": float(verify(problem, doc["prefill"] + results[0])) if verify else nan}
 
 
 @cache

@@ -41,7 +41,7 @@ def turns(conversation: list[dict[str, Any]]) -> list[dict[str, str]]:
     return [
         {
             "role": ROLES.get(role := str(turn.get("role", turn.get("from"))), role),
-            "content": turn.get("content", turn.get("value")) or "",
+            "content": str(turn.get("content", turn.get("value")) or ""),
         }
         for turn in conversation
     ]

@@ -8,14 +8,17 @@ from datasets import Dataset
 from recipes import worlds
 from recipes.data import hub
 from recipes.data.decontamination import SIZE, contaminated
+from recipes.data.forms import Form
+from recipes.data.token_ids import prompt_ids
 from recipes.errors import UserError
 from recipes.runtime import health
 
 PROBLEMS = 4096  # distinct training problems of a world, unless the recipe sets their number
 
 
-def of_task(task: dict[str, Any], template: str, problems: int | None, seed: int) -> Any:
-    """A `datasets.Dataset` with the columns prompt, question, answer, difficulty (0 where unknown).
+def of_task(task: dict[str, Any], form: Form, problems: int | None, seed: int) -> Any:
+    """A `datasets.Dataset` with the columns prompt, question, answer, difficulty (0 where unknown) and, where
+    prompts begin the answer, prefill.
 
     `problems`: how many distinct ones (default: PROBLEMS of a world, all rows of a data set). Raises
     UserError where there are fewer.
@@ -29,24 +32,29 @@ def of_task(task: dict[str, Any], template: str, problems: int | None, seed: int
     questions, answers, difficulties = (list(column) for column in zip(*rows, strict=True))
     return Dataset.from_dict(
         {
-            "prompt": [worlds.prompt(template, question) for question in questions],
+            "prompt": [form.fill(question) for question in questions],
             "question": questions,
             "answer": answers,
             "difficulty": difficulties,
+            **form.columns(len(questions)),
         }
     )
 
 
 def of_part(
-    part: Mapping[str, Any], tokenizer: Any, seed: int, evaluated: Mapping[str, Mapping[str, Any]] | None
+    part: Mapping[str, Any],
+    form: Form,
+    tokenizer: Any,
+    seed: int,
+    evaluated: Mapping[str, Mapping[str, Any]] | None,
 ) -> tuple[Any, list[health.Check], int | None]:
-    """The problems of a stage, or of a domain of it, that may be asked; and what was left out.
+    """The problems of a stage, or of a domain of it, that may be asked, put by `form`; and what was left out.
 
     Left out is what stands in the data sets `evaluated`, which a check counts, and what has more tokens than
     `longest_prompt`, whose number is the third (None: there is no longest). Raises UserError where none is
     left.
     """
-    given = of_task(part["task"], part["template"], part.get("problems"), seed)
+    given = of_task(part["task"], form, part.get("problems"), seed)
     good, found = clean(given, evaluated) if evaluated else (given, [])
     if (longest := part.get("longest_prompt")) is None:
         return good, found, None
@@ -82,7 +90,7 @@ def fitting(problems: Any, tokenizer: Any, longest: int | None) -> tuple[Any, in
 
     Raises UserError where none is left.
     """
-    lengths = [len(ids) for ids in tokenizer(problems["prompt"][:])["input_ids"]]
+    lengths = [len(ids) for ids in prompt_ids(problems["prompt"][:], tokenizer)]
     limit = longest or max(lengths)
     kept = [number for number, length in enumerate(lengths) if length <= limit]
     if not kept:

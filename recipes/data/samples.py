@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, cast
 
+from recipes.data.forms import PREFILL
 from recipes.data.preferences import Preference
 from recipes.errors import UserError
 from recipes.runtime import rows as files
@@ -19,6 +20,7 @@ class Sample(TypedDict):
     completions: list[str]
     tokens: list[int]  # of each completion, the end-of-sequence token included
     truncated: list[bool]  # of each: whether it was cut before its end-of-sequence token
+    prefill: NotRequired[str]  # what the prompt has begun of the completions
 
 
 FILE = "samples.jsonl"
@@ -27,8 +29,10 @@ COLUMNS = ("prompt", "question", "answer", "difficulty", *DRAWN)
 
 
 def save(rows: Sequence[Sample], folder: Path) -> None:
-    """Write the COLUMNS of `rows` to `folder`/samples.jsonl, either completely or not at all."""
-    files.save(rows, COLUMNS, folder, FILE)
+    """Write the COLUMNS of `rows`, and prefill if they have it, to `folder`/samples.jsonl, either completely
+    or not at all."""
+    begun = (PREFILL,) if rows and PREFILL in rows[0] else ()
+    files.save(rows, (*COLUMNS, *begun), folder, FILE)
 
 
 def load(metrics_json: Path) -> list[Sample]:
@@ -69,15 +73,16 @@ def grouped(problems: Sequence[Mapping[str, Any]], completions: Sequence[Any]) -
     rows: list[Sample] = []
     for number, problem in enumerate(problems):
         drawn = completions[number * size : (number + 1) * size]
-        rows.append(
-            {
-                "prompt": problem["prompt"],
-                "question": problem["question"],
-                "answer": problem["answer"],
-                "difficulty": problem["difficulty"],
-                "completions": [str(text) for text in drawn],
-                "tokens": [text.tokens for text in drawn],
-                "truncated": [text.truncated for text in drawn],
-            }
-        )
+        row: Sample = {
+            "prompt": problem["prompt"],
+            "question": problem["question"],
+            "answer": problem["answer"],
+            "difficulty": problem["difficulty"],
+            "completions": [str(text) for text in drawn],
+            "tokens": [text.tokens for text in drawn],
+            "truncated": [text.truncated for text in drawn],
+        }
+        if PREFILL in problem:
+            row["prefill"] = problem[PREFILL]
+        rows.append(row)
     return rows

@@ -10,6 +10,41 @@ Row = Mapping[str, Any]  # a Preference, or what has its columns prompt, respons
 Sequences = list[list[int]]  # of a row: token ids of prompt and response, one a response
 
 
+def prompt_ids(texts: Sequence[str], tokenizer: Any) -> list[list[int]]:
+    """Token ids of prompts, the same for training, sampling, evaluation, reward models and vLLM.
+
+    With what the tokenizer puts before every text (BOS, of a Llama), once: a prompt that a chat template has
+    written begins with it. Never with an end of sequence after it, which some tokenizers add.
+    """
+    if not texts:
+        return []
+    begin = _beginning(tokenizer)
+    ids = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+    return [[*([] if one[: len(begin)] == begin else begin), *one] for one in ids]
+
+
+def following_ids(texts: Sequence[str], tokenizer: Any) -> list[list[int]]:
+    """Token ids of what stands behind a reply and its end of sequence: nothing is put before it."""
+    if not texts:
+        return []
+    ids = tokenizer([tokenizer.eos_token + text for text in texts], add_special_tokens=False)["input_ids"]
+    return [one[1:] for one in ids]
+
+
+def _beginning(tokenizer: Any) -> list[int]:
+    """What the tokenizer puts before every text."""
+    alone = list(tokenizer("")["input_ids"])
+    return alone[:-1] if len(alone) > 1 and alone[-1] == tokenizer.eos_token_id else alone
+
+
+def end_ids(generation: Any, tokenizer: Any) -> list[int]:
+    """The tokens that end a completion, ascending: those of a model's generation config, where chat models
+    have several, and the tokenizer's own."""
+    ends = getattr(generation, "eos_token_id", None)
+    listed = ends if isinstance(ends, list) else [ends]
+    return sorted({end for end in (*listed, tokenizer.eos_token_id) if end is not None})
+
+
 def reply_ids(texts: Sequence[str], truncated: Sequence[bool], tokenizer: Any) -> list[list[int]]:
     """Token ids of replies without their prompts; with the end of sequence unless a reply is `truncated`."""
     if not texts:
@@ -23,7 +58,7 @@ def tokenised(rows: Sequence[Row], tokenizer: Any) -> list[Sequences]:
     """Prompt and response together, of each response of each row."""
     if not rows:
         return []
-    prompts = tokenizer([row["prompt"] for row in rows])["input_ids"]
+    prompts = prompt_ids([row["prompt"] for row in rows], tokenizer)
     texts = [text for row in rows for text in row["responses"]]
     truncated = [cut for row in rows for cut in row["truncated"]]
     replies = iter(reply_ids(texts, truncated, tokenizer))

@@ -33,14 +33,12 @@ class Labels:
 
 
 def rewarded(rows: Sequence[Sample], reward: Callable[[Problem, str], float]) -> Scores:
-    """A world's reward of each completion."""
-    return [
-        [
-            float(reward(Problem(row["question"], row["answer"], row["difficulty"]), text))
-            for text in row["completions"]
-        ]
-        for row in rows
-    ]
+    """A world's reward of each completion, with what its prompt has begun of it."""
+    scores = []
+    for row in rows:
+        problem, begun = Problem(row["question"], row["answer"], row["difficulty"]), row.get("prefill", "")
+        scores.append([float(reward(problem, begun + text)) for text in row["completions"]])
+    return scores
 
 
 def by_rank(scores: Scores) -> Scores:

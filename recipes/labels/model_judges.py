@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from recipes.data.samples import Sample
-from recipes.data.token_ids import reply_ids
+from recipes.data.token_ids import prompt_ids, reply_ids
 from recipes.errors import UserError
 from recipes.labels.annotators import Labels, Scores
 from recipes.models.language_model import device, load_for_inference, load_tokenizer, locate
@@ -42,7 +42,7 @@ def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float)
         source = locate(None, place)
         tokenizer, model = load_tokenizer(source), load_for_inference(source)
         replies = reply_ids(texts, truncated, tokenizer)
-        logps.append(sequence_logps(model, tokenizer(prompts)["input_ids"], replies))
+        logps.append(sequence_logps(model, prompt_ids(prompts, tokenizer), replies))
         parameters += model.num_parameters()
         counted = tokens(rows, tokenizer)
     values = (beta * (logps[0] - logps[1])).tolist()
@@ -69,7 +69,7 @@ def language_model(rows: Sequence[Sample], dials: Mapping[str, Any]) -> tuple[La
         if i < j or dials.get("both_orders", True)
     ]
     asked = [ask(dials["question"], rows[n]["prompt"], rows[n]["completions"], i, j) for n, i, j in pairs]
-    ids = tokenizer(asked)["input_ids"]
+    ids = prompt_ids(asked, tokenizer)
     longest, limit = max(map(len, ids)), getattr(model.config, "max_position_embeddings", None)
     if limit is not None and longest > limit:
         raise UserError(f"labeller.question: the longest has {longest} tokens, the model {limit} positions")
@@ -126,7 +126,7 @@ def _per_row(rows: Sequence[Sample], values: Sequence[float]) -> Scores:
 
 def tokens(rows: Sequence[Sample], tokenizer: Any) -> int:
     """The tokens of all prompts and completions; a prompt counts once for each of its completions."""
-    widths = tokenizer([row["prompt"] for row in rows])["input_ids"]
+    widths = prompt_ids([row["prompt"] for row in rows], tokenizer)
     return sum(
         len(ids) * len(row["tokens"]) + sum(row["tokens"]) for ids, row in zip(widths, rows, strict=True)
     )

@@ -14,6 +14,12 @@ def document(prompt: list[int], completion: list[int]) -> dict[str, list[int]]:
     return {"input_ids": [*prompt, *completion], "labels": [IGNORED] * len(prompt) + completion}
 
 
+def dialogue(exchanges: Sequence[tuple[list[int], list[int]]]) -> dict[str, list[int]]:
+    """One document of several prompts and completions in turn."""
+    parts = [document(prompt, completion) for prompt, completion in exchanges]
+    return {name: [number for part in parts for number in part[name]] for name in ("input_ids", "labels")}
+
+
 def collate(documents: list[dict[str, list[int]]], pad: int) -> dict[str, torch.Tensor]:
     """Pad on the right: `input_ids` and `labels`, both (batch, time).
 

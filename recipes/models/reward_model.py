@@ -23,7 +23,7 @@ import torch
 from torch.nn.functional import linear
 from transformers import AutoModelForSequenceClassification
 
-from recipes.data.token_ids import reply_ids
+from recipes.data.token_ids import prompt_ids, reply_ids
 from recipes.errors import UserError, first_line, nearest
 from recipes.models.language_model import Source, folder_of, load_tokenizer, same_tokenizer
 from recipes.models.packing import padded, within_positions
@@ -63,7 +63,7 @@ class RewardModel:
         prompt and completion together have no token, or more than the model has positions.
         """
         distinct = list(dict.fromkeys(prompts))
-        ids = dict(zip(distinct, self.tokenizer(distinct)["input_ids"], strict=True)) if distinct else {}
+        ids = dict(zip(distinct, prompt_ids(distinct, self.tokenizer), strict=True))
         return self.score_ids([[*ids[p], *c] for p, c in zip(prompts, completions, strict=True)])
 
     def score_text(

@@ -65,9 +65,9 @@ def build(
 ) -> list[Reward]:
     """The reward functions of these names, in order; without a world, verifier `verifies` decides accuracy.
 
-    They read the columns `question`, `answer` and, if it exists, `difficulty`. `caps` and `cache`, in tokens,
-    are L_max and L_cache of soft_overlong. Raises UserError for an unknown name, or a cache that is missing
-    or too large.
+    They read the columns `question`, `answer` and, if they exist, `difficulty` and `prefill`: what a prompt
+    has begun of the completion. `caps` and `cache`, in tokens, are L_max and L_cache of soft_overlong. Raises
+    UserError for an unknown name, or a cache that is missing or too large.
     """
     names = list(names)
     check(names, world)
@@ -89,7 +89,20 @@ def build(
             rewards.append(soft_overlong(caps or {}, cache or 0))
         else:
             rewards.append(_scored(name, own[name]))
-    return rewards
+    return [_with_beginning(reward) for reward in rewards]
+
+
+def _with_beginning(reward: Reward) -> Reward:
+    """`reward` of completions with what their prompts have begun of them, the column `prefill` of some."""
+
+    def of_whole(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        if begun := columns.get("prefill"):
+            pairs = zip(begun, completions, strict=True)
+            completions = [f"{start or ''}{text(completion)}" for start, completion in pairs]
+        return reward(prompts=prompts, completions=completions, completion_ids=completion_ids, **columns)
+
+    of_whole.__name__ = reward.__name__
+    return of_whole
 
 
 def _accuracy(world: World | None, verifies: str) -> Reward:

@@ -4,19 +4,16 @@ What cannot be checked, because it was not measured, gives no check at all.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from recipes.errors import UserError
 from recipes.runtime import curves, sentinel
-from recipes.worlds.final_answer import reference
 
-Reward = Callable[..., Sequence[float | None]]
 Severity = Literal["error", "warning"]
 
-GARBAGE = ("", " ", "\0", "asdf", "<answer></answer>", "</answer><answer>", "<think>" * 3)
-CHECKED = 64  # problems whose gold answer is scored
+FORMS = ("template", "chat")  # the keys by which a recipe says how questions are put
 
 # Above a tenth, the cap and not the policy decides how long a completion is.
 TRUNCATION = 0.10
@@ -122,84 +119,24 @@ def uncut(longest: int, max_length: int | None, what: str) -> Check:
     return check("max_length", ok, longest, max_length or 0, message)
 
 
-def template_of(policy: Path | None, own: str) -> str | None:
-    """The template that a policy was trained with: of several `own`, if it is one of them, else the first.
+def template_of(policy: Path | None, own: Any) -> Any:
+    """The template, or `chat`, that a policy was trained with; of several `own` if it is one, else the first.
 
     `policy`: the metrics.json of its stage.
     """
     config = sentinel.read(policy)["config"] if policy else {}
     parts = [config, *config.get("corpus", {}).get("also", []), *config.get("domains", {}).values()]
-    templates = [part["template"] for part in parts if "template" in part]
+    templates = [part[key] for part in parts for key in FORMS if key in part]
     return own if own in templates else next(iter(templates), None)
 
 
-def same_template(own: str, base: str | None) -> Check:
-    """The policy was trained with this stage's own template, as far as that is known."""
+def same_template(config: Mapping[str, Any], policy: Path | None) -> Check:
+    """The policy was trained with the template, or `chat`, of this stage, as far as that is known."""
+    own = next(config[key] for key in FORMS if key in config)
+    base = template_of(policy, own)
     ok = base is None or base == own
     message = "the policy was trained with this template" if ok else f"the policy was trained with {base!r}"
     return check("same_template", ok, 0 if ok else 1, 0, message)
-
-
-# -- rewards -------------------------------------------------------------------------------------------------
-
-
-def before_sampling(
-    config: Mapping[str, Any],
-    policy: Path | None,
-    tokenizer: Any,
-    rows: Sequence[Mapping[str, Any]],
-    rewards: Mapping[str, Reward],
-) -> list[Check]:
-    """Checks of the prompts, rewards and template of a stage that samples and scores.
-
-    `policy`: metrics.json of the stage it starts from; `rows`: those of recipes.data.prompts; `rewards`
-    include accuracy where answers can be verified.
-    """
-    strict = {name: rewards[name] for name in ("accuracy", "format") if name in rewards}
-    return [
-        known_tokens(tokenizer, [row["prompt"] for row in rows], "prompt"),
-        *([gold(rewards["accuracy"], rows)] if "accuracy" in rewards else []),
-        garbage(strict, rows),
-        same_template(config["template"], template_of(policy, config["template"])),
-    ]
-
-
-def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> Check:
-    """The accuracy reward of a completion that states the gold answer is 1.
-
-    Of a reference solution that is its last box or mark, which stands for it: it may have several.
-    """
-    rows = rows[:CHECKED]
-    stated = [reference(row["answer"]) for row in rows]
-    completions = [f"<think>{answer}</think><answer>{answer}</answer>" for answer in stated]
-    scores = score(reward, rows, completions)
-    wrong = next((i for i, value in enumerate(scores) if value != 1.0), None)
-    message = f"{len(rows)} gold answers score 1"
-    if wrong is not None:
-        row = rows[wrong]
-        message = f"the gold answer {row['answer']!r} of {row['question']!r} scores {scores[wrong]}, not 1"
-    share = sum(value == 1.0 for value in scores) / len(scores)
-    return check("gold", wrong is None, share, 1.0, message, "error")
-
-
-def garbage(rewards: Mapping[str, Reward], rows: Sequence[Mapping[str, Any]]) -> Check:
-    """Empty and meaningless completions get no reward."""
-    worst, where = 0.0, ""
-    for name, reward in rewards.items():
-        for text in GARBAGE:
-            value = max(v or 0.0 for v in score(reward, rows[:4], [text] * len(rows[:4])))
-            if value > worst:
-                worst, where = value, f"{name} gives {value:g} to the completion {text!r}"
-    return check("garbage", worst == 0, worst, 0.0, where or "empty and garbage completions score 0", "error")
-
-
-def score(
-    reward: Reward, rows: Sequence[Mapping[str, Any]], completions: list[str]
-) -> Sequence[float | None]:
-    """Call a reward function the way TRL does: keyword arguments, one list per column."""
-    columns = {key: [row[key] for row in rows] for key in rows[0] if key != "prompt"}
-    prompts = [row["prompt"] for row in rows]
-    return reward(prompts=prompts, completions=completions, completion_ids=[[0]] * len(rows), **columns)
 
 
 # -- what came of it -----------------------------------------------------------------------------------------

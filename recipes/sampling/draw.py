@@ -55,12 +55,15 @@ def draw(
     prompts: Sequence[str],
     args: DrawingConfig,
     source: Any,
-    tokenizer: Any,
+    ends: Sequence[int],
     config: dict[str, Any],
     seed: int,
     progress: Progress,
 ) -> Drawn:
-    """Sample with the engine of evaluations, `config["backend"]`; a seed always gives the same ones."""
+    """Sample with the engine of evaluations, `config["backend"]`; a seed always gives the same ones.
+
+    `ends`: tokens that end a completion beside those of the policy's own.
+    """
     generation = {
         "until": [],  # nothing but the end-of-sequence token
         "do_sample": True,
@@ -77,8 +80,8 @@ def draw(
     torch.manual_seed(seed)
     with contextlib.redirect_stdout(sys.stderr):  # lm-eval prints; `progress` keeps the true stdout
         lm = engine.load(source, {**config, "seed": seed}, reporter(progress, "sampled"))
+        lm.end_with(ends)
         completions = lm.generate_until(requests)
-    width = {text: len(ids) for text, ids in zip(prompts, tokenizer(list(prompts))["input_ids"], strict=True)}
-    tokens = sum(width[prompt] + text.tokens for prompt, text in zip(each, completions, strict=True))
+    tokens = sum(len(text.context) + text.tokens for text in completions)
     parameters = lm.model.num_parameters() if hasattr(lm.model, "num_parameters") else 0
     return Drawn(completions, tokens, parameters)

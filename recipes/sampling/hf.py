@@ -17,6 +17,7 @@ from lm_eval.models.huggingface import HFLM
 from lm_eval.models.utils import normalize_gen_kwargs, postprocess_generated_text
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from recipes.data.token_ids import end_ids, prompt_ids
 from recipes.errors import UserError
 from recipes.runtime.progress import Report
 from recipes.sampling.completion import Completion
@@ -44,13 +45,16 @@ class HuggingFaceSampler(HFLM):
         )
         self.report = report
         self.given = batch_size
-        ends = model.generation_config.eos_token_id if model.generation_config else None
-        ends = tokenizer.eos_token_id if ends is None else ends
-        self.ends = set(ends if isinstance(ends, list) else [ends])
+        self.own_ends = self.ends = {*end_ids(model.generation_config, tokenizer)}
         # a checkpoint's own defaults (top_k, repetition_penalty, …) would change what is measured
         model.generation_config = GenerationConfig(
             eos_token_id=sorted(self.ends), pad_token_id=tokenizer.pad_token_id
         )
+
+    def end_with(self, also: Sequence[int]) -> None:
+        """Let these tokens end completions from here on, beside the checkpoint's own."""
+        self.ends = self.own_ends | {*also}
+        self.model.generation_config.eos_token_id = sorted(self.ends)
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         options: dict[str, Any] = dict(normalize_gen_kwargs(requests[0].args[1]))
@@ -81,13 +85,20 @@ class HuggingFaceSampler(HFLM):
 
     def prompts(self, requests: list[Instance], limit: int) -> list[list[int]]:
         """The token ids of each request's prompt. Raises UserError if one with `limit` more does not fit."""
-        encoded = {text: self.tok_encode(text) for text in {request.args[0] for request in requests}}
+        texts = list(dict.fromkeys(request.args[0] for request in requests))
+        encoded = dict(zip(texts, prompt_ids(texts, self.tokenizer), strict=True))
         if (longest := max(map(len, encoded.values()))) + limit > self.max_length:
             raise UserError(
                 f"max_gen_toks: {limit} and the longest prompt, {longest} tokens, exceed the model's "
                 f"{self.max_length} positions"
             )
         return [encoded[request.args[0]] for request in requests]
+
+    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **options: Any) -> list[int]:
+        if add_special_tokens is not None:
+            return super().tok_encode(string, add_special_tokens, **options)
+        # a text whose likelihood is scored begins as prompts do
+        return prompt_ids([string], self.tokenizer)[0]
 
     def at_once(self, width: int) -> int:
         """How many rows of `width` tokens, prompt and completion, make a batch."""
@@ -118,7 +129,7 @@ class HuggingFaceSampler(HFLM):
         decoded = self.tokenizer.decode(tokens[:end], skip_special_tokens=False)
         text = postprocess_generated_text(decoded, stops, None)
         if text != decoded:
-            ids = self.tok_encode(text)
+            ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
             return Completion(text, tokens=len(ids), truncated=False, ids=ids, context=context)
         ids = tokens if end is None else tokens[: end + 1]
         return Completion(text, tokens=len(ids), truncated=end is None, ids=ids, context=context)

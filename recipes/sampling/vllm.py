@@ -3,6 +3,7 @@
 Needs the extra `vllm`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from lm_eval.api.instance import Instance
@@ -10,6 +11,7 @@ from lm_eval.models.utils import postprocess_generated_text
 from lm_eval.models.vllm_causallms import VLLM
 from vllm import SamplingParams
 
+from recipes.data.token_ids import prompt_ids
 from recipes.errors import UserError
 from recipes.runtime.progress import Report
 from recipes.sampling.completion import Completion
@@ -21,10 +23,21 @@ class VLLMSampler(VLLM):
     def __init__(self, report: Report, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.report = report
+        self.ends: list[int] = []
+
+    def end_with(self, also: Sequence[int]) -> None:
+        """Let these tokens end completions from here on, beside the checkpoint's own, which vLLM reads."""
+        self.ends = [*also]
+
+    def tok_encode(self, string: Any, add_special_tokens: bool | None = None, **options: Any) -> Any:
+        if add_special_tokens is not None or not isinstance(string, str):
+            return super().tok_encode(string, add_special_tokens, **options)
+        # a text whose likelihood is scored begins as prompts do
+        return prompt_ids([string], self.tokenizer)[0]
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         options, stops, limit = self.modify_gen_kwargs(requests[0].args[1], eos=self.tokenizer.eos_token)
-        prompts = [self.tok_encode(request.args[0], add_special_tokens=False) for request in requests]
+        prompts = prompt_ids([request.args[0] for request in requests], self.tokenizer)
         if (longest := max(map(len, prompts))) + limit > self.max_length:
             raise UserError(
                 f"max_gen_toks: {limit} and the longest prompt, {longest} tokens, exceed the model's "
@@ -33,7 +46,7 @@ class VLLMSampler(VLLM):
         outputs = self._model_generate(
             requests=prompts,
             generate=True,
-            sampling_params=SamplingParams(max_tokens=limit, stop=stops, **options),
+            sampling_params=SamplingParams(max_tokens=limit, stop=stops, stop_token_ids=self.ends, **options),
         )
         self.report(len(outputs), len(outputs))
         first = [output.outputs[0] for output in outputs]

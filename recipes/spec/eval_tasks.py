@@ -17,12 +17,12 @@ class EvalTask:
 
     name: str
     problems: dict[str, Any] | None  # a world and its dials, or a Hub dataset; with `template` and `items`
-    lm_eval: str | None  # or a task of lm-eval, with its own prompts and scoring, and these four:
+    lm_eval: str | None  # or a task of lm-eval, with its own prompts and scoring, and these three:
     filter: str | None  # None: the only one it has
     metric: str | None  # None: the only one it has
     fewshot: int | None  # None: as many as it has
-    chat: bool
     template: str | None
+    chat: bool | dict[str, Any] | None  # in place of a template; of lm-eval's tasks true or false alone
     items: int | None  # the first so many; None: all of an lm-eval task
     samples: int
     temperature: float
@@ -39,7 +39,7 @@ class EvalTask:
 
 
 SAMPLING = ("samples", "temperature", "top_p", "max_gen_toks", "k")
-OF_LM_EVAL = ("filter", "metric", "fewshot", "chat")
+OF_LM_EVAL = ("filter", "metric", "fewshot")
 ROLES = {"proxy": "proxy", "kl": "reference"}  # score -> the role of evals.models that it is measured by
 
 
@@ -62,14 +62,20 @@ def _task(name: str, spec: dict[str, Any]) -> EvalTask:
         raise UserError(
             f'{where}: expected one of "task" (a world or dataset) and "lm_eval" (the name of a task)'
         )
-    if "lm_eval" in spec and "template" in spec:
-        raise UserError(f"{where}.template: lm-eval's {spec['lm_eval']} has its own prompt; leave it out")
+    if "lm_eval" in spec:
+        if "template" in spec:
+            raise UserError(f"{where}.template: lm-eval's {spec['lm_eval']} has its own prompt; leave it out")
+        if isinstance(spec.get("chat"), dict):
+            raise UserError(
+                f"{where}.chat: lm-eval's {spec['lm_eval']} has its own prompt; expected true or false"
+            )
     if "task" in spec and (foreign := [key for key in OF_LM_EVAL if key in spec]):
         raise UserError(
             f"{where}.{foreign[0]}: a key of lm-eval's own tasks, which `lm_eval` names; leave it out"
         )
     draws = "task" in spec or any(key in spec for key in SAMPLING)
-    needed = (*(SAMPLING if draws else ()), *(("template", "items") if "task" in spec else ()))
+    form = () if "chat" in spec else ("template",)
+    needed = (*(SAMPLING if draws else ()), *((*form, "items") if "task" in spec else ()))
     if missing := [key for key in needed if key not in spec]:
         raise UserError(f'{where}: "{missing[0]}" is missing')
     if draws:
@@ -80,11 +86,11 @@ def _task(name: str, spec: dict[str, Any]) -> EvalTask:
         problems=spec.get("task"),
         lm_eval=spec.get("lm_eval"),
         template=spec.get("template"),
+        chat=spec.get("chat"),
         items=spec.get("items"),
         filter=spec.get("filter"),
         metric=spec.get("metric"),
         fewshot=spec.get("fewshot"),
-        chat=spec.get("chat", False),
         samples=spec.get("samples", 0),
         temperature=float(spec.get("temperature", 0.0)),
         top_p=float(spec.get("top_p", 1.0)),

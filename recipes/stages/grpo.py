@@ -68,6 +68,7 @@ def _train(
 ) -> Outcome:
     """`run`, once `args` and the `caps` of its rollouts are known; `answering` waits for a vLLM server."""
     policy = load_policy(config, inputs, **take_model_options(args))
+    rollouts.end_with_turns(args, config, policy)
     tasks = grpo_tasks.of_stage(config, inputs, policy, args, caps)
     functions, args.reward_weights = grpo_tasks.rewarded(tasks)
     dataset = grpo_tasks.dataset(tasks, config, args)

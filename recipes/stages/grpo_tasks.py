@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes import worlds
-from recipes.data import domains, prompts, replay
+from recipes.data import domains, forms, prompts, replay
 from recipes.errors import UserError
 from recipes.models import reward_model
 from recipes.objectives.caps import Caps
@@ -54,8 +54,9 @@ def of_stage(
         verifies = own["task"].get("verifier", "math")
         built = rules.build(ruled, world, args.seed, caps=caps, cache=cache, verifies=verifies)
         functions = dict(zip(ruled, built, strict=True)) | scored
+        form = forms.of(own, policy.tokenizer)
         evaluated = config.get("decontaminate") if is_data_set(own["task"]) else None
-        problems, found, long = prompts.of_part(own, policy.tokenizer, args.seed, evaluated)
+        problems, found, long = prompts.of_part(own, form, policy.tokenizer, args.seed, evaluated)
         rewarding = {reward: functions[reward] for reward in weights}
         tasks.append(Task(name, own, world, weights, rewarding, problems, found, long))
     return tasks

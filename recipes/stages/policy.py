@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from recipes.data import forms
+from recipes.data.token_ids import end_ids
 from recipes.models import language_model
 from recipes.models.language_model import Source
 
@@ -29,15 +31,27 @@ class Policy:
 
 
 def locate_policy(config: Mapping[str, Any], inputs: Mapping[str, Path]) -> tuple[Source, Any]:
-    """Where a stage's policy comes from, the input `policy` or the key `model`; and its tokenizer."""
+    """Where a stage's policy comes from, the input `policy` or the key `model`; and its tokenizer.
+
+    Where the stage puts its prompts by chat, the tokenizer's end of sequence is the end of a turn.
+    """
     source = language_model.locate(config.get("model"), inputs.get("policy"))
-    return source, language_model.load_tokenizer(source)
+    tokenizer = language_model.load_tokenizer(source)
+    if forms.chats(config):
+        forms.end_turns(tokenizer)
+    return source, tokenizer
 
 
 def load_policy(config: Mapping[str, Any], inputs: Mapping[str, Path], **options: Any) -> Policy:
-    """The policy that a stage starts from; `options` are those of `from_pretrained`."""
+    """The policy that a stage starts from; `options` are those of `from_pretrained`.
+
+    Where the stage puts its prompts by chat, the end of a turn ends its completions from here on.
+    """
     source, tokenizer = locate_policy(config, inputs)
-    return Policy(source, tokenizer, language_model.load(source, **options), config.get("saved_dtype"))
+    model = language_model.load(source, **options)
+    if forms.chats(config):
+        model.generation_config.eos_token_id = end_ids(model.generation_config, tokenizer)
+    return Policy(source, tokenizer, model, config.get("saved_dtype"))
 
 
 def load_reference(policy: Policy, inputs: Mapping[str, Path], **options: Any) -> Any:

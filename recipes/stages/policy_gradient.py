@@ -8,13 +8,15 @@ again at step 0, and ends with the same bits.
 """
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from recipes import worlds
-from recipes.data import prompts
+from recipes.data import forms, prompts
+from recipes.data.token_ids import end_ids
 from recipes.rewards import rules
 from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
@@ -45,7 +47,8 @@ def run(
     functions = dict(zip(weights, rules.build(weights, world, seed, verifies=verifies), strict=True))
     policy = load_policy(config, inputs)
     model = policy.model.to("cuda" if torch.cuda.is_available() else "cpu")
-    problems = prompts.of_task(config["task"], config["template"], config.get("problems"), seed).to_list()
+    form, ends = forms.of(config, policy.tokenizer), end_ids(policy.generation, policy.tokenizer)
+    problems = prompts.of_task(config["task"], form, config.get("problems"), seed).to_list()
     needed, cap = args.prompts_per_epoch, args.max_completion_length
     checks = rollouts.checks(config, inputs, policy, problems, functions, needed, cap)
 
@@ -56,7 +59,7 @@ def run(
 
     def report(entry: dict[str, Any], rollout: Rollout) -> None:
         history.append(entry)
-        rows = completions(entry["step"] - args.inner_steps + 1, rollout, policy.tokenizer.eos_token_id)
+        rows = completions(entry["step"] - args.inner_steps + 1, rollout, ends)
         ended = sum(row["eos"] for row in rows) / len(rows)
         entry["completions/clipped_ratio"] = 1 - ended
         log.append(rows, args.num_generations)
@@ -81,8 +84,8 @@ def run(
     )
 
 
-def completions(step: int, rollout: Rollout, end: int) -> list[dict[str, Any]]:
-    """The rows of completions.jsonl, one a response; `end` is the token that ends a sequence."""
+def completions(step: int, rollout: Rollout, ends: Sequence[int]) -> list[dict[str, Any]]:
+    """The rows of completions.jsonl, one a response; `ends` are the tokens that end a sequence."""
     columns = zip(
         rollout.problems,
         rollout.texts,
@@ -99,7 +102,7 @@ def completions(step: int, rollout: Rollout, end: int) -> list[dict[str, Any]]:
             "answer": problem["answer"],
             "difficulty": problem["difficulty"],
             "tokens": len(ids),
-            "eos": ids[-1] == end,
+            "eos": ids[-1] in ends,
             "reward": reward,
             "rewards": {name: values[i] for name, values in rollout.values.items()},
             "advantage": delta,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes import worlds
-from recipes.data import prompts
+from recipes.data import forms, prompts
 from recipes.models import reward_model
 from recipes.models.critic import from_nothing, from_policy, from_reward_model
 from recipes.rewards import learned, rules
@@ -65,6 +65,7 @@ def _train(
     """`run`, once `args` are known; `answering` waits for a vLLM server."""
     seed, options = args.seed, take_model_options(args)
     policy = load_policy(config, inputs, **options)
+    rollouts.end_with_turns(args, config, policy)
     reference = load_reference(policy, inputs, **options)
     scorer = reward_model.load(inputs[REWARD_MODEL]) if REWARD_MODEL in inputs else None
 
@@ -80,7 +81,8 @@ def _train(
         scored = learned.as_reward(scorer, policy.tokenizer, config.get("ensemble", "mean"))
         functions |= {REWARD_MODEL: scored} if REWARD_MODEL in weights else {}
     args.reward_weights = [weights[name] for name in functions]
-    given = prompts.of_task(config["task"], config["template"], config.get("problems"), seed)
+    form = forms.of(config, policy.tokenizer)
+    given = prompts.of_task(config["task"], form, config.get("problems"), seed)
     dataset, _ = prompts.fitting(given, policy.tokenizer, config.get("longest_prompt"))
     needed = args.generation_batch_size // args.num_generations
     checks = rollouts.checks(config, inputs, policy, dataset.to_list(), functions, needed, cap)

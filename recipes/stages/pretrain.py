@@ -16,6 +16,7 @@ from transformers import TrainingArguments
 
 from recipes import worlds
 from recipes.data import corpora
+from recipes.data.token_ids import prompt_ids
 from recipes.models import language_model
 from recipes.models.packing import collate, document
 from recipes.runtime import curves, health
@@ -36,7 +37,7 @@ def run(
     tokenizer = worlds.tokenizer(corpora.worlds_of(config))
     model = language_model.build(config["model"], tokenizer, seed)
     generation = copy.deepcopy(model.generation_config)
-    prompts = tokenizer([prompt for prompt, _ in texts])["input_ids"]
+    prompts = prompt_ids([prompt for prompt, _ in texts], tokenizer)
     replies = tokenizer([reply + tokenizer.eos_token for _, reply in texts])["input_ids"]
     documents = [document(*pair) for pair in zip(prompts, replies, strict=True)]
     longest = max(len(one["input_ids"]) for one in documents)

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from recipes import worlds
-from recipes.data import demonstrations, prompts
+from recipes.data import demonstrations, forms, prompts
 from recipes.errors import UserError
 from recipes.rewards import rules
-from recipes.runtime import health
+from recipes.runtime import health, reward_checks
 from recipes.runtime.progress import Progress
 from recipes.sampling import funnel
 from recipes.sampling.completion import Completion
@@ -61,16 +61,19 @@ def run(
     world, verifies = worlds.of_task(config["task"]), config["task"].get("verifier", "math")
     rewards = dict(zip(names, rules.build(names, world, seed, verifies=verifies), strict=True))
     source, tokenizer = locate_policy(config, inputs)
-    given, found, long = prompts.of_part(config, tokenizer, seed, config.get("decontaminate"))
+    form = forms.of(config, tokenizer)
+    given, found, long = prompts.of_part(config, form, tokenizer, seed, config.get("decontaminate"))
     problems = given.to_list()
     accuracy = {"accuracy": rewards["accuracy"]}
     checks = found + health.stop_at_errors(
-        health.before_sampling(config, inputs.get("policy"), tokenizer, problems, accuracy)
+        reward_checks.before_sampling(config, inputs.get("policy"), tokenizer, problems, accuracy)
     )
     rows = [row for row in problems for _ in range(args.num_generations)]
-    drawn = draw([row["prompt"] for row in problems], args, source, tokenizer, config, seed, progress)
+    drawn = draw([row["prompt"] for row in problems], args, source, form.ends, config, seed, progress)
     texts = [str(text) for text in drawn.completions]
-    scores: dict[str, Any] = {name: health.score(reward, rows, texts) for name, reward in rewards.items()}
+    scores: dict[str, Any] = {
+        name: reward_checks.score(reward, rows, texts) for name, reward in rewards.items()
+    }
     passed = funnel.passed(drawn.completions, scores, thresholds, args.num_generations, args.max_per_problem)
     kept = passed["kept"]
     log(out.with_name("completions.jsonl"), rows, drawn.completions, scores, kept, args.num_generations)

@@ -81,7 +81,7 @@ def run(
     if "demonstrations" in inputs:
         shown = demonstrations.load(inputs["demonstrations"])
     elif "demonstrations" in config:
-        shown = demonstrations.of_task(config["demonstrations"], seed)
+        shown = demonstrations.of_task(config["demonstrations"], seed, tokenizer)
     shown, unusable = demonstrations.usable(shown)
     skipped |= {f"demonstrations/{reason}": count for reason, count in unusable.items()}
     checks += _check_data(splits, shown, skipped["long"], args[0], tokenizer)

@@ -7,8 +7,10 @@ from typing import Any
 
 import torch
 
+from recipes.data import forms
+from recipes.data.token_ids import end_ids, prompt_ids
 from recipes.errors import UserError
-from recipes.runtime import curves, files, gpus, health
+from recipes.runtime import curves, files, gpus, health, reward_checks
 from recipes.stages.policy import Policy, positions
 from recipes.trainers.completions import CompletionsLog
 from recipes.trainers.ratio_statistics import RatioStatistics
@@ -34,12 +36,19 @@ def check_cache(args: Any) -> None:
         )
 
 
+def end_with_turns(args: Any, config: Mapping[str, Any], policy: Policy) -> None:
+    """Tell vLLM, in `args`, how turns of a chat end: it has read the checkpoint's own ends alone."""
+    if args.use_vllm and forms.chats(config):
+        ends = {"stop_token_ids": end_ids(policy.generation, policy.tokenizer)}
+        args.generation_kwargs = ends | (args.generation_kwargs or {})
+
+
 def checks(
     config: Mapping[str, Any],
     inputs: Mapping[str, Path],
     policy: Policy,
     problems: Sequence[Mapping[str, Any]],
-    rewards: Mapping[str, health.Reward],
+    rewards: Mapping[str, reward_checks.Reward],
     needed: int,
     cap: int,
 ) -> list[health.Check]:
@@ -48,12 +57,12 @@ def checks(
     `needed`: prompts a rollout; `cap`: most tokens of a completion.
     """
     prompts = [row["prompt"] for row in problems]
-    longest = max(len(ids) for ids in policy.tokenizer(prompts)["input_ids"])
+    longest = max(map(len, prompt_ids(prompts, policy.tokenizer)))
     return health.stop_at_errors(
         [
             health.enough_prompts(len(problems), needed),
             health.context(longest, cap, positions(policy.model)),
-            *health.before_sampling(config, inputs.get("policy"), policy.tokenizer, problems, rewards),
+            *reward_checks.before_sampling(config, inputs.get("policy"), policy.tokenizer, problems, rewards),
         ]
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from recipes.data import prompts, samples
+from recipes.data import forms, prompts, samples
 from recipes.runtime import health
 from recipes.runtime.progress import Progress
 from recipes.sampling.draw import FORMULA, DrawingConfig, draw
@@ -33,7 +33,8 @@ def run(
     source, tokenizer = locate_policy(config, inputs)
     skip, most = config.get("skip", 0), config.get("problems")
     asked = skip + (most or prompts.PROBLEMS) if skip else most
-    given = prompts.of_task(config["task"], config["template"], asked, seed)
+    form = forms.of(config, tokenizer)
+    given = prompts.of_task(config["task"], form, asked, seed)
     given = given.select(range(skip, len(given)))
     short, _ = prompts.fitting(given, tokenizer, config.get("longest_prompt"))
     problems = short.to_list()
@@ -41,12 +42,10 @@ def run(
     checks = health.stop_at_errors(
         [
             health.known_tokens(tokenizer, texts, "prompt"),
-            health.same_template(
-                config["template"], health.template_of(inputs.get("policy"), config["template"])
-            ),
+            health.same_template(config, inputs.get("policy")),
         ]
     )
-    drawn = draw(texts, args, source, tokenizer, config, seed, progress)
+    drawn = draw(texts, args, source, form.ends, config, seed, progress)
     rows = samples.grouped(problems, drawn.completions)
     samples.save(rows, workdir / "final")
 

@@ -11,11 +11,12 @@ an input `data`, `task` names them: a world, which writes them by `template` and
     also: {general: {task: {world: preferences}, template: …, corpus: {mixture: {good: 1.0}}, share: 0.25}}
 
 All are one set, of which every epoch has a random order of its own; how many come from each source is in
-metrics.json. Counted and skipped are empty demonstrations, conversations of several turns, and what is longer
-than `max_length`: TRL would cut it, and a policy would learn from traces that do not come to an end. The loss
-is on the completion and its end of sequence, and where `args.completion_only_loss` is false on the prompt as
-well. Every field of `args` goes to TRL's SFTConfig; dropout that `model_init_kwargs` sets, such as
-`{attention_dropout: …}`, is of this stage only: the model is saved with the rates it came with.
+metrics.json. By `chat` every reply of a conversation is learnt (recipes/data/chat.py). Counted and skipped
+are empty demonstrations, without `chat` conversations of several turns, and what is longer than `max_length`:
+TRL would cut it, and a policy would learn from traces that do not come to an end. The loss is on completions
+and their ends of sequence, and where `args.completion_only_loss` is false on the prompts as well. Every field
+of `args` goes to TRL's SFTConfig; dropout that `model_init_kwargs` sets, such as `{attention_dropout: …}`, is
+of this stage only: the model is saved with the rates it came with.
 """
 
 from collections import Counter
@@ -28,19 +29,19 @@ from datasets import Dataset
 from transformers import AutoConfig
 from trl import SFTConfig
 
-from recipes.data import demonstrations
+from recipes.data import demonstrations, forms
 from recipes.data.decontamination import contaminated
 from recipes.data.demonstrations import Demonstration
 from recipes.data.prompts import asked, left_out
-from recipes.data.token_ids import reply_ids
+from recipes.data.token_ids import following_ids, prompt_ids, reply_ids
 from recipes.errors import UserError
 from recipes.models import lora
 from recipes.models.language_model import Source, folder_of
-from recipes.models.packing import document
+from recipes.models.packing import dialogue
 from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
 from recipes.stages.outcome import Outcome
-from recipes.stages.policy import load_policy, positions, take_model_options
+from recipes.stages.policy import load_policy, locate_policy, positions, take_model_options
 from recipes.stages.trainer_config import arguments, batch_size
 from recipes.trainers.fit import clean, fit
 from recipes.trainers.sft import SFT
@@ -53,7 +54,8 @@ def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
 ) -> Outcome:
     """Train the policy and save it in `workdir`/final."""
-    sources = demonstrations.sources(config, inputs.get("data"), seed)
+    words = locate_policy(config, inputs)[1] if forms.chats(config) else None
+    sources = demonstrations.sources(config, inputs.get("data"), seed, words)
     sources, found = _clean(sources, config.get("decontaminate"))
     given, skipped = sum(map(len, sources.values())), Counter[str]()
     for name, of_source in sources.items():
@@ -73,7 +75,7 @@ def run(
     if len(learnt) < len(rows):
         skipped[LONG] = len(rows) - len(learnt)
     _require_some(learnt, given, skipped)
-    texts = [row[name] for name in ("prompt", "completion") for row in rows]
+    texts = [text for row in rows for exchange in demonstrations.exchanges(row) for text in exchange]
     longest = max(len(one["input_ids"]) for one in learnt)
     checks = health.stop_at_errors(
         [
@@ -132,18 +134,23 @@ def _clean(
 def documents(
     rows: Sequence[Demonstration], tokenizer: Any, whole: bool, max_length: int | None = None
 ) -> list[dict[str, list[int]]]:
-    """`input_ids` and `labels` of each demonstration of at most `max_length` tokens, its end included.
+    """`input_ids` and `labels` of each demonstration of at most `max_length` tokens, its ends included.
 
-    With `whole` the prompt carries a loss as well.
+    With `whole` the prompts carry a loss as well.
     """
-    if not rows:
-        return []
-    prompts: list[list[int]] = tokenizer([row["prompt"] for row in rows])["input_ids"]
-    replies = reply_ids([row["completion"] for row in rows], [False] * len(rows), tokenizer)
+    exchanges = [demonstrations.exchanges(row) for row in rows]
+    firsts = iter(prompt_ids([one[0][0] for one in exchanges], tokenizer))
+    later = iter(following_ids([prompt for one in exchanges for prompt, _ in one[1:]], tokenizer))
+    texts = [reply for one in exchanges for _, reply in one]
+    replies = iter(reply_ids(texts, [False] * len(texts), tokenizer))
+    made = [
+        dialogue([(next(later if place else firsts), next(replies)) for place in range(len(one))])
+        for one in exchanges
+    ]
     return [
-        document([], [*prompt, *reply]) if whole else document(prompt, reply)
-        for prompt, reply in zip(prompts, replies, strict=True)
-        if max_length is None or len(prompt) + len(reply) <= max_length
+        {"input_ids": one["input_ids"], "labels": one["input_ids" if whole else "labels"]}
+        for one in made
+        if max_length is None or len(one["input_ids"]) <= max_length
     ]
 
 

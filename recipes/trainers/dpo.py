@@ -15,7 +15,7 @@ from typing import Any
 from trl import DPOTrainer
 
 from recipes.data import preferences
-from recipes.data.token_ids import reply_ids
+from recipes.data.token_ids import prompt_ids, reply_ids
 from recipes.models.sharded import load_own_weights, own_weights
 from recipes.trainers.counted import Counted
 from recipes.trainers.language_model import sorted_windows
@@ -30,7 +30,7 @@ def tokenise(pairs: Sequence[preferences.Pair], tokenizer: Any) -> list[TokenPai
     A completion that came to its end has the end of sequence, which is preferred or not like its other
     tokens; one that was cut has none.
     """
-    prompts = tokenizer([pair["prompt"] for pair in pairs])["input_ids"]
+    prompts = prompt_ids([pair["prompt"] for pair in pairs], tokenizer)
     chosen = reply_ids([p["chosen"] for p in pairs], [p["chosen_truncated"] for p in pairs], tokenizer)
     rejected = reply_ids([p["rejected"] for p in pairs], [p["rejected_truncated"] for p in pairs], tokenizer)
     return [

@@ -12,6 +12,7 @@ import torch
 from accelerate.utils import gather_object
 from trl.trainer.utils import RepeatSampler
 
+from recipes.data.token_ids import prompt_ids
 from recipes.models.sharded import load_own_weights, own_weights
 from recipes.objectives.advantages import total
 from recipes.objectives.averages import completion_means
@@ -102,6 +103,10 @@ class GRPO(Objective):
         if self.caps and self.model.training:
             self.set_cap(self.caps[start(self.caps, self.state.global_step)])
         return super()._prepare_inputs(generation_batch)
+
+    def _tokenize_prompts(self, prompts):
+        # TRL would put a second BOS before a text of a chat template
+        return prompt_ids(prompts, self.processing_class), None, {}
 
     def set_cap(self, cap: int) -> None:
         """Let completions have at most `cap` tokens, whatever samples them."""

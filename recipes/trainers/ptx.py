@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from recipes.data import corpora, hub
-from recipes.data.token_ids import reply_ids
+from recipes.data.token_ids import prompt_ids, reply_ids
 from recipes.errors import UserError
 from recipes.models.packing import collate, document
 from recipes.runtime import health
@@ -81,7 +81,7 @@ def _halves(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> list[tuple[lis
     pairs = corpora.documents(ptx, seed)
     known = health.known_tokens(tokenizer, [prompt + rest for prompt, rest in pairs], "document of ptx")
     health.stop_at_errors([known])
-    prompts = tokenizer([prompt for prompt, _ in pairs])["input_ids"]
+    prompts = prompt_ids([prompt for prompt, _ in pairs], tokenizer)
     rests = reply_ids([rest for _, rest in pairs], [False] * len(pairs), tokenizer)
     return [*zip(prompts, rests, strict=True)]
 

@@ -23,6 +23,7 @@ from typing import Any
 import torch
 from transformers import GenerationConfig
 
+from recipes.data.token_ids import end_ids, prompt_ids
 from recipes.errors import UserError, nearest
 from recipes.models.packing import IGNORED, collate, document
 from recipes.objectives.advantages import DELTAS
@@ -109,7 +110,7 @@ def train(
     model.eval()  # no dropout, so that the ratio is 1 before the first update
     # a checkpoint's own defaults (top_k, repetition_penalty, …) would sample from another policy
     model.generation_config = GenerationConfig(
-        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
+        eos_token_id=end_ids(model.generation_config, tokenizer), pad_token_id=tokenizer.pad_token_id
     )
     optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
     tokens = 0
@@ -150,9 +151,9 @@ def roll_out(
     step: int,
 ) -> Rollout:
     """Sample `num_generations` responses to each problem and score them; `step`: updates so far."""
-    end = tokenizer.eos_token_id
+    ends = end_ids(model.generation_config, tokenizer)
     responses = sample(model, tokenizer, [row["prompt"] for row in problems], config)
-    texts = [tokenizer.decode(ids[:-1] if ids[-1] == end else ids) for ids in responses]
+    texts = [tokenizer.decode(ids[:-1] if ids[-1] in ends else ids) for ids in responses]
     rows = [row for row in problems for _ in range(config.num_generations)]
     prompts = [row["prompt"] for row in rows]
     columns = {key: [row[key] for row in rows] for key in rows[0] if key != "prompt"}
@@ -168,7 +169,7 @@ def roll_out(
     }
     totals = [sum(weights[name] * values[name][i] for name in functions) for i in range(len(rows))]
     rewards = torch.tensor(totals).view(-1, config.num_generations)
-    documents = [document(*pair) for pair in zip(tokenizer(prompts)["input_ids"], responses, strict=True)]
+    documents = [document(*pair) for pair in zip(prompt_ids(prompts, tokenizer), responses, strict=True)]
     packed = collate(documents, tokenizer.pad_token_id)
     return Rollout(
         rows,
@@ -185,7 +186,9 @@ def roll_out(
 @torch.no_grad()
 def sample(model: Any, tokenizer: Any, prompts: list[str], config: PolicyGradientConfig) -> list[list[int]]:
     """Token ids of the responses to each prompt, cut after their end-of-sequence token."""
-    batch = tokenizer(prompts, return_tensors="pt", padding=True, padding_side="left").to(model.device)
+    batch = tokenizer.pad(
+        {"input_ids": prompt_ids(prompts, tokenizer)}, padding_side="left", return_tensors="pt"
+    ).to(model.device)
     rows = model.generate(
         input_ids=batch["input_ids"],
         attention_mask=batch["attention_mask"],
@@ -196,9 +199,10 @@ def sample(model: Any, tokenizer: Any, prompts: list[str], config: PolicyGradien
         max_new_tokens=config.max_completion_length,
         num_return_sequences=config.num_generations,
     )
-    end = tokenizer.eos_token_id
+    ends = {*end_ids(model.generation_config, tokenizer)}
     responses = rows[:, batch["input_ids"].shape[1] :].tolist()
-    return [row[: row.index(end) + 1] if end in row else row for row in responses]
+    cuts = [next((i + 1 for i, token in enumerate(row) if token in ends), len(row)) for row in responses]
+    return [row[:cut] for row, cut in zip(responses, cuts, strict=True)]
 
 
 def distribution(model: Any, ids: torch.Tensor, temperature: float) -> torch.Tensor:

@@ -38,6 +38,12 @@ def formatted(completion: str) -> bool:
     )
 
 
+def begun(prompt: str) -> str:
+    """The beginning of the answer that a prompt ends with: `<think>` and the spaces after it, or nothing."""
+    head = prompt.rstrip()
+    return prompt[len(head) - len("<think>") :] if head.endswith("<think>") else ""
+
+
 def scratchpad(completion: str) -> str:
     """The text inside `<think>`, closed or not; without that tag, everything before the answer."""
     _, opened, rest = completion.partition("<think>")

@@ -62,9 +62,10 @@ def accuracy(model: Any, tokenizer: Any, task: dict[str, Any], seed: int) -> flo
 
     from evals.tasks.problems import dataset
     from recipes import worlds
+    from recipes.data.forms import plain
 
     world = worlds.make(task["task"])
-    rows = dataset(task["task"], task["items"], task["template"])["test"].to_list()
+    rows = dataset(task["task"], task["items"], plain(task["template"]))["test"].to_list()
     rows = [row for row in rows for _ in range(task["samples"])]
     torch.manual_seed(seed)
     model.eval()

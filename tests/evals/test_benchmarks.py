@@ -279,6 +279,9 @@ class Chatting(Scripted):
         super().__init__(say)
         self.tokenizer, self.apply_chat_template = lm.tokenizer, lm.apply_chat_template
 
+    def end_with(self, also):
+        self.ends = also
+
 
 def test_a_chat_has_the_template_of_the_tokenizer_and_an_example_a_turn(gsm8k, checkpoint):
     lm = engine.load(language_model.locate(None, checkpoint), {"seed": 0}, lambda done, total: None)
@@ -287,7 +290,9 @@ def test_a_chat_has_the_template_of_the_tokenizer_and_an_example_a_turn(gsm8k, c
     with pytest.raises(UserError, match=r"^evals\.tasks\.heldout\.chat: the model's tokenizer has no chat"):
         harness.sample(task, lm, seed=0, folder=gsm8k)
     lm.tokenizer.chat_template = CHAT
-    [row] = harness.sample(task, Chatting(lm, lambda text, n: "#### 10"), seed=0, folder=gsm8k)
+    chatting = Chatting(lm, lambda text, n: "#### 10")
+    [row] = harness.sample(task, chatting, seed=0, folder=gsm8k)
+    assert chatting.ends == (lm.tokenizer.eos_token_id,)  # the template has no end of a turn
     turns = row["question"].split("[")[1:]
     assert [turn.partition("]")[0] for turn in turns] == [
         "user",

@@ -16,6 +16,9 @@ class Scripted(LM):
         super().__init__()
         self.say = say
 
+    def end_with(self, also):
+        """There are no tokens: what is said is complete."""
+
     def generate_until(self, requests, disable_tqdm=False):
         drawn: dict[str, int] = {}
         said = []

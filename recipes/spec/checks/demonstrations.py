@@ -7,6 +7,7 @@ from recipes import worlds
 from recipes.data import corpora
 from recipes.errors import UserError
 from recipes.spec import schema
+from recipes.spec.checks import forms
 from recipes.spec.checks.data_sets import check_data_set
 
 
@@ -22,6 +23,7 @@ def check_source(given: Mapping[str, Any], path: str) -> None:
         check_data_set(given["task"], "task-hub-demonstrations", place)
     try:
         check_keys(given)
+        forms.check(given)
         if "template" in given:
             worlds.prompt(given["template"], "")
         if world:
@@ -32,6 +34,7 @@ def check_source(given: Mapping[str, Any], path: str) -> None:
 
 def check_keys(given: Mapping[str, Any]) -> None:
     """Raise UserError unless a source has the keys that its kind of task needs, and no other."""
+    forms.check_demonstrations(given)
     sized = "share" in given
     if "world" not in given["task"]:
         if "corpus" in given:

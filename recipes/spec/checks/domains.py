@@ -6,7 +6,7 @@ from typing import Any
 
 from recipes.errors import UserError
 
-OWN = ("task", "template", "share", "rewards")  # a domain has all of them, and may have `problems`
+OWN = ("task", "template", "share", "rewards")  # a domain has all of them (chat may stand for template)
 REWARD_MODEL = "reward_model"
 # advantages that read accuracy alone, or a baseline of all prompts
 ACROSS = ("positive", "process", "moving_average")
@@ -22,7 +22,7 @@ def weights(stage: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
 def check_form(stage: Mapping[str, Any]) -> None:
     """Raise UserError unless a stage with `domains` has two or more, complete, and no task beside them."""
     domains = stage["domains"]
-    for key in ("task", "template", "problems", "rewards"):
+    for key in ("task", "template", "chat", "problems", "rewards"):
         if key in stage:
             raise UserError(f"{key}: each of domains has its own; remove {key} or domains")
     if len(domains) < 2:
@@ -32,7 +32,7 @@ def check_form(stage: Mapping[str, Any]) -> None:
         )
     for name, domain in domains.items():
         for key in OWN:
-            if key not in domain:
+            if key not in domain and not (key == "template" and "chat" in domain):
                 raise UserError(f"domains.{name}.{key}: missing")
         if not any(domain["rewards"].values()):
             raise UserError(f"domains.{name}.rewards: expected one with a weight other than 0")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from recipes.errors import UserError, known
 from recipes.spec import lm_eval_tasks, products
 from recipes.spec.checks.needs import check_target
-from recipes.spec.checks.tasks import check_task, check_template, under
+from recipes.spec.checks.tasks import check_form, check_task, under
 from recipes.spec.eval_tasks import ROLES, tasks
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
@@ -51,11 +51,10 @@ def _check_task(path: str, task: Mapping, evals: Mapping, where: str) -> None:
     known(f"{path}.checkpoints", task.get("checkpoints", []), list(evals["checkpoints"]), "checkpoint")
     if "task" in task:
         check_task(task["task"], [*path.split("."), "task"], where, _hub_task(task))
+        check_form(task, path, where)
     if "lm_eval" in task:
         with under(path, where):
             lm_eval_tasks.find(task["lm_eval"])
-    if "template" in task:
-        check_template(task["template"], path, where)
     for score in task.get("score", []):
         role = ROLES.get(score)
         if role and role not in evals.get("models", {}):

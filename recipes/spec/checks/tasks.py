@@ -8,7 +8,7 @@ from recipes.data import corpora
 from recipes.errors import UserError
 from recipes.objectives import caps
 from recipes.rewards import rules
-from recipes.spec.checks import domains, ppo
+from recipes.spec.checks import domains, forms, ppo
 from recipes.spec.checks.data_sets import check_data_set
 from recipes.spec.data_sets import is_data_set
 from recipes.spec.schema import check, definition
@@ -34,8 +34,7 @@ def check_tasks(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
             hub = "task-hub-prompts" if _unverified(stage["run"], part) else kind.get("hub", "task-hub")
             check_task(part["task"], [*place.split("."), "task"], where, hub)
             _check_world(stage["run"], part, place, where)
-        if "template" in part:
-            check_template(part["template"], place, where)
+        check_form(part, place, where)
     if "rewards" in stage or "domains" in stage:
         names = [name for own in domains.weights(stage).values() for name in own]
         with under(path, where):
@@ -66,9 +65,12 @@ def _check_world(run: str, stage: Mapping, path: str, where: str) -> None:
             rules.check(own(stage["rewards"]), world)
 
 
-def check_template(template: str, path: str, where: str) -> None:
+def check_form(part: Mapping, path: str, where: str) -> None:
+    """How the part puts its questions: by its key template or chat."""
     with under(path, where):
-        worlds.prompt(template, "")
+        forms.check(part)
+        if "template" in part:
+            worlds.prompt(part["template"], "")
 
 
 @contextmanager

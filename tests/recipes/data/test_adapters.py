@@ -10,6 +10,7 @@ from data_set_files import write
 from reasoning_datasets import PRM800K
 
 from recipes.data import demonstrations, hub, hub_preferences, prompts
+from recipes.data.forms import plain
 from recipes.errors import UserError
 from recipes.rewards.rules import verifier
 from recipes.worlds import Problem
@@ -131,9 +132,9 @@ def test_files_of_ones_own(tmp_path):
     ]
     task = of_file(rows, tmp_path, question="q", answer="a", verifier="math")
     assert hub.problems(task) == [("1+1", "2", 0), ("2+2", "4", 0)]
-    assert prompts.of_task(task, "<{question}>", 1, 0)["prompt"][:] == ["<1+1>"]
+    assert prompts.of_task(task, plain("<{question}>"), 1, 0)["prompt"][:] == ["<1+1>"]
     with pytest.raises(UserError, match=r"problems: 3 asked, but .*mine\.jsonl has 2"):
-        prompts.of_task(task, "{question}", 3, 0)
+        prompts.of_task(task, plain("{question}"), 3, 0)
 
     parquet = tmp_path / "mine.parquet"
     datasets.Dataset.from_list(rows).to_parquet(parquet)

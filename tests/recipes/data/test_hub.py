@@ -8,6 +8,7 @@ import pytest
 from papers import GRAPH, RECIPES
 
 from recipes.data import demonstrations, hub_preferences, preferences, prompts
+from recipes.data.forms import plain
 from recipes.data.hub import load
 from recipes.spec.graph import Node
 
@@ -128,7 +129,7 @@ def test_our_loaders_read_every_dataset_of_a_recipe(hub):
             owner = next(one for one in owners if one.get("task") == task)
             rows = demonstrations.of_task({**owner, "task": copied, "problems": None}, 0)
         elif "question" in task:
-            rows = prompts.of_task(copied, template, None, 0).to_list()
+            rows = prompts.of_task(copied, plain(template), None, 0).to_list()
         else:
             rows = [{"prompt": row[task["text"]]} for row in load(copied, ["text"])]
         assert len(rows) >= 2, place

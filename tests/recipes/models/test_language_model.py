@@ -8,9 +8,11 @@ import pytest
 import torch
 from datasets import Dataset
 from stage_runs import TASK, TEMPLATE
+from transformers import GenerationConfig
 
 from recipes import worlds
 from recipes.data import prompts
+from recipes.data.forms import plain
 from recipes.errors import UserError
 from recipes.models import language_model
 from recipes.runtime import sentinel
@@ -73,10 +75,12 @@ def test_gathered_weights_are_cast_and_not_the_model(monkeypatch: pytest.MonkeyP
     """A sharded model cannot be turned into another type by the one process that writes."""
     model = language_model.build(SHAPE, TOKENIZER, 0)
     monkeypatch.setattr(language_model, "whole_weights", lambda model: model.state_dict())
-    language_model.save(model, TOKENIZER, tmp_path / "final", model.generation_config, "bfloat16")
+    generation = GenerationConfig(eos_token_id=[1, 3])
+    language_model.save(model, TOKENIZER, tmp_path / "final", generation, "bfloat16")
     assert model.dtype == torch.float32
     there = language_model.load(language_model.locate({"path": str(tmp_path / "final")}, None), dtype="auto")
     assert {weight.dtype for weight in there.parameters()} == {torch.bfloat16}
+    assert there.generation_config.eos_token_id == [1, 3]
     for name, weight in model.state_dict().items():
         assert torch.equal(there.state_dict()[name], weight.to(torch.bfloat16))
 
@@ -102,12 +106,12 @@ def test_no_model_named(tmp_path: Path):
 
 
 def test_prompts_of_a_world():
-    dataset = prompts.of_task(TASK, TEMPLATE, 20, 0)
+    dataset = prompts.of_task(TASK, plain(TEMPLATE), 20, 0)
     assert dataset.column_names == ["prompt", "question", "answer", "difficulty"]
     assert len(set(dataset["question"])) == 20
     assert dataset[0]["prompt"] == f"<user>{dataset[0]['question']}<assistant>"
-    assert prompts.of_task(TASK, TEMPLATE, 20, 0)[:] == dataset[:]
-    assert prompts.of_task(TASK, TEMPLATE, 20, 1)[:] != dataset[:]
+    assert prompts.of_task(TASK, plain(TEMPLATE), 20, 0)[:] == dataset[:]
+    assert prompts.of_task(TASK, plain(TEMPLATE), 20, 1)[:] != dataset[:]
 
 
 @pytest.fixture(params=["parquet", "jsonl"])
@@ -125,14 +129,14 @@ def hub(request: pytest.FixtureRequest, tmp_path: Path) -> dict:
 
 
 def test_prompts_of_a_hub_dataset(hub: dict):
-    dataset = prompts.of_task(hub, "Q: {question}\nA:", None, 0)
+    dataset = prompts.of_task(hub, plain("Q: {question}\nA:"), None, 0)
     assert dataset[2] == {
         "prompt": "Q: What is 2+2?\nA:",
         "question": "What is 2+2?",
         "answer": "4",
         "difficulty": 0,
     }
-    assert len(prompts.of_task(hub, "{question}", 3, 0)) == 3
+    assert len(prompts.of_task(hub, plain("{question}"), 3, 0)) == 3
 
 
 @pytest.mark.parametrize(
@@ -145,7 +149,7 @@ def test_prompts_of_a_hub_dataset(hub: dict):
 )
 def test_hub_mistakes(hub: dict, change, problems, says):
     with pytest.raises(UserError, match=says):
-        prompts.of_task({**hub, **change}, "{question}", problems, 0)
+        prompts.of_task({**hub, **change}, plain("{question}"), problems, 0)
 
 
 def test_a_hub_model_is_fetched_at_its_revision(saved: Path, monkeypatch: pytest.MonkeyPatch):

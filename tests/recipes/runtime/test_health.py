@@ -8,49 +8,9 @@ from stage_runs import TASK
 
 from recipes import worlds
 from recipes.errors import UserError
-from recipes.rewards import rules
 from recipes.runtime import curves, files, health
 from recipes.runtime.progress import Progress
 from recipes.trainers.fit import WatchHealth
-
-ROWS = [
-    {"prompt": p.question, "question": p.question, "answer": p.answer, "difficulty": p.difficulty}
-    for p in worlds.sample(worlds.make(TASK), 8, 0, "train")
-]
-ACCURACY, FORMAT = rules.build(["accuracy", "format"], worlds.make(TASK), 0)
-
-
-def test_sound_rewards_pass():
-    assert health.gold(ACCURACY, ROWS)["ok"]
-    assert health.garbage({"accuracy": ACCURACY, "format": FORMAT}, ROWS)["ok"]
-
-
-def test_the_gold_answer_of_a_reference_solution_is_its_last_box():
-    """MATH has such: 52 of its 5,000 test problems have two boxes, or a denial before the one they have."""
-    solutions = [
-        r"The sum is \boxed{5}, not the product, so it is \boxed{\frac{10}{2}}.",
-        r"It is not \boxed{5}",
-    ]
-    rows = [ROWS[0] | {"answer": solution} for solution in solutions]
-    (accuracy,) = rules.build(["accuracy"], None)
-    assert health.gold(accuracy, rows)["ok"]
-
-
-def test_a_verifier_that_refuses_gold():
-    check = health.gold(lambda completions, **columns: [0.0, *[1.0] * (len(completions) - 1)], ROWS)
-    assert not check["ok"]
-    assert check["value"] == pytest.approx(7 / 8)
-    assert f"the gold answer '{ROWS[0]['answer']}'" in check["message"]
-    with pytest.raises(UserError, match="health check gold"):
-        health.stop_at_errors([check])
-
-
-def test_a_reward_for_nothing():
-    check = health.garbage(
-        {"length": lambda completions, **columns: [float(not c) for c in completions]}, ROWS
-    )
-    assert not check["ok"]
-    assert check["message"] == "length gives 1 to the completion ''"
 
 
 @pytest.mark.parametrize(
@@ -96,10 +56,13 @@ def test_unknown_tokens():
     assert not health.known_tokens(tokenizer, ["1+<unk>2=?!"], "response")["ok"]
 
 
-def test_template_of_the_base():
-    assert health.same_template("a", "a")["ok"]
-    assert health.same_template("a", None)["ok"]
-    other = health.same_template("a", "b")
+@pytest.mark.parametrize(("key", "base"), [("template", "a"), ("chat", True), ("chat", {"system": "s"})])
+def test_template_of_the_base(key, base, tmp_path):
+    files.write_json(tmp_path / "metrics.json", {"config": {key: base}, "model": "", "digest": ""})
+    trained = tmp_path / "metrics.json"
+    assert health.same_template({key: base}, trained)["ok"]
+    assert health.same_template({key: base}, None)["ok"]
+    other = health.same_template({"template": "another"}, trained)
     assert not other["ok"]
     assert health.stop_at_errors([other]) == [other]  # a warning stops nothing
 

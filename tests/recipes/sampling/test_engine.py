@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from lm_eval.api.instance import Instance
 from lm_eval.api.registry import model_registry
+from true_tokenizers import llama
 
 from recipes.errors import UserError
 from recipes.models.language_model import Source
@@ -75,7 +76,7 @@ def vllm(monkeypatch):
     return made
 
 
-def test_what_vllm_is_told_and_what_it_says(vllm, monkeypatch):
+def test_what_vllm_is_told_and_what_it_says(vllm):
     reports = []
     config = {"seed": 7, "backend": "vllm", "backend_args": {"max_model_len": 64, "tensor_parallel_size": 2}}
     lm = engine.load(SOURCE, config, lambda done, total: reports.append((done, total)))
@@ -92,7 +93,9 @@ def test_what_vllm_is_told_and_what_it_says(vllm, monkeypatch):
             "tensor_parallel_size": 2,
         }.items()
     )
-    monkeypatch.setattr(lm, "tok_encode", lambda text, **kwargs: [ord(c) for c in text])
+    lm.tokenizer = llama()
+    lm.tokenizer.add_special_tokens({"eos_token": "<eos>"})
+    lm.end_with([7])
     options = {
         "until": [],
         "do_sample": True,
@@ -107,6 +110,7 @@ def test_what_vllm_is_told_and_what_it_says(vllm, monkeypatch):
         >= {
             "max_tokens": 32,
             "stop": ["<eos>"],
+            "stop_token_ids": [7],
             "temperature": 0.6,
             "top_p": 0.95,
             "top_k": 0,
@@ -114,6 +118,11 @@ def test_what_vllm_is_told_and_what_it_says(vllm, monkeypatch):
     )
     assert [(str(c), c.tokens, c.truncated) for c in said] == [("4", 2, False), ("45", 2, True)]
     assert reports == [(2, 2)]
+    asked = lm.tokenizer("2+2=")["input_ids"]
+    assert asked[0] == lm.tokenizer.bos_token_id
+    assert lm.tok_encode("2+2=") == asked  # of which likelihoods are scored
+    assert [prompt["prompt_token_ids"] for prompt in vllm["prompts"]] == [asked] * 2
+    assert [one.context for one in said] == [asked] * 2
     with pytest.raises(UserError, match="exceed the model's 64 positions"):
         lm.generate_until([Instance("generate_until", {}, ("2" * 40, options), 0)])
 

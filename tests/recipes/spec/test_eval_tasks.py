@@ -24,6 +24,14 @@ def test_a_world_task(heldout):
     }
 
 
+def test_a_task_by_chat(heldout):
+    (task,) = parse(changed(heldout, template=..., chat={"system": "s"}))
+    assert (task.template, task.chat) == (None, {"system": "s"})
+    for chat in (True, False):
+        (task,) = parse({"tasks": {"tax": {"lm_eval": "hellaswag", "chat": chat}}})
+        assert task.chat is chat
+
+
 def test_greedy(heldout):
     (task,) = parse(changed(heldout, temperature=0, samples=1, k=[1]))
     assert task.generation() == {"do_sample": False, "temperature": 0.0, "max_gen_toks": 40}
@@ -35,6 +43,21 @@ def test_greedy(heldout):
         ({"sample": 4}, 'evals.tasks.heldout.sample: unknown key; did you mean "samples"?'),
         ({"samples": ...}, 'evals.tasks.heldout: "samples" is missing'),
         ({"items": ...}, 'evals.tasks.heldout: "items" is missing'),
+        ({"template": ...}, 'evals.tasks.heldout: "template" is missing'),
+        (
+            {"task": ..., "template": ..., "items": ..., "lm_eval": "gsm8k", "chat": {"system": "s"}},
+            "evals.tasks.heldout.chat: lm-eval's gsm8k has its own prompt; expected true or false",
+        ),
+        (
+            {"template": ..., "chat": {"sistem": "s"}},
+            'evals.tasks.heldout.chat.sistem: unknown key; did you mean "system"?',
+        ),
+        ({"template": ..., "chat": "yes"}, "evals.tasks.heldout.chat: expected true or false or a mapping"),
+        ({"template": ..., "chat": {}}, "evals.tasks.heldout.chat: must not be empty"),
+        (
+            {"template": ..., "chat": {"system": " "}},
+            'evals.tasks.heldout.chat.system: expected some text, got " "',
+        ),
         ({"samples": 4}, "evals.tasks.heldout.k: 8 is more than samples: 4; pass@k needs k samples"),
         ({"samples": "16"}, 'evals.tasks.heldout.samples: expected a whole number, got the text "16"'),
         ({"samples": True}, "evals.tasks.heldout.samples: expected a whole number, got true"),
@@ -51,7 +74,6 @@ def test_greedy(heldout):
             "evals.tasks.heldout.template: lm-eval's aime24 has its own prompt",
         ),
         ({"filter": "none"}, "evals.tasks.heldout.filter: a key of lm-eval's own tasks, which `lm_"),
-        ({"chat": True}, "evals.tasks.heldout.chat: a key of lm-eval's own tasks"),
         ({"fewshot": -1}, "evals.tasks.heldout.fewshot: expected at least 0, got -1"),
     ],
 )
@@ -67,7 +89,7 @@ def test_a_task_of_lm_eval_without_samples():
     (task,) = parse({"tasks": {"tax": {"lm_eval": "hellaswag", "metric": "acc_norm"}}})
     assert (task.samples, task.k, task.metric, task.filter, task.fewshot, task.chat) == (
         *(0, (), "acc_norm"),
-        *(None, None, False),
+        *(None, None, None),
     )
     with pytest.raises(UserError, match=r'^evals\.tasks\.tax: "samples" is missing$'):
         parse({"tasks": {"tax": {"lm_eval": "gsm8k", "temperature": 0.0}}})

@@ -10,7 +10,7 @@ import stage_runs
 from recipes import worlds
 from recipes.data import demonstrations
 from recipes.errors import UserError
-from recipes.runtime import files, health, sentinel
+from recipes.runtime import files, reward_checks, sentinel
 from recipes.runtime.progress import Progress
 from recipes.sampling.completion import Completion
 from recipes.sampling.draw import Drawn
@@ -34,7 +34,7 @@ WORSE = (
     "<answer>" * 1000,
     "<think>one <answer>NaN</answer>",
 )
-GARBAGE = (*health.GARBAGE, *WORSE)
+GARBAGE = (*reward_checks.GARBAGE, *WORSE)
 Say = Callable[[Problem], str]
 
 

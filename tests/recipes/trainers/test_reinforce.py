@@ -208,7 +208,7 @@ def test_a_response_keeps_the_token_that_ends_it(tokenizer):
         drawn = torch.tensor([[5, end, 0], [5, 6, 7]] * len(input_ids))
         return torch.cat([rows, drawn], dim=1)
 
-    model = SimpleNamespace(generate=generate, device="cpu")
+    model = SimpleNamespace(generate=generate, device="cpu", generation_config=None)
     assert reinforce.sample(model, tokenizer, ["3,1="], config) == [[5, end], [5, 6, 7]]
 
 

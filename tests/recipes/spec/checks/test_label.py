@@ -7,6 +7,7 @@ import pytest
 
 from recipes import worlds
 from recipes.data import demonstrations, prompts
+from recipes.data.forms import plain
 from recipes.errors import UserError
 from recipes.spec.checks import label as label_checks
 
@@ -218,7 +219,7 @@ def test_of_several_turns_none_is_taken_for_the_only_one(tmp_path):
 
 
 def test_long_prompts_are_left_out():
-    given = prompts.of_task({"world": "sort"}, "<user>{question}<assistant>", 20, 0)
+    given = prompts.of_task({"world": "sort"}, plain("<user>{question}<assistant>"), 20, 0)
     words = worlds.tokenizer([worlds.make({"world": "sort"})])
     lengths = [len(ids) for ids in words(given["prompt"][:])["input_ids"]]
     limit = sorted(lengths)[10]
@@ -235,7 +236,7 @@ def test_long_prompts_are_left_out():
 def test_prompts_of_the_hub_that_nobody_verifies(tmp_path):
     (tmp_path / "train.jsonl").write_text(json.dumps({"post": "p"}) + "\n")
     task = {"hub": str(tmp_path), "revision": "", "split": "train", "question": "post"}
-    assert prompts.of_task(task, "{question}:", None, 0).to_list() == [
+    assert prompts.of_task(task, plain("{question}:"), None, 0).to_list() == [
         {"prompt": "p:", "question": "p", "answer": "", "difficulty": 0}
     ]
 

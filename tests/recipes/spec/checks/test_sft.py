@@ -82,6 +82,17 @@ def test_sources_that_say_how_much_they_give(stage):
             'also.general.mixture.god: world "preferences" has no kind "god"; did you mean "good"?',
         ),
         (DATA | {"also": {"general": COUNTED | {"template": "x"}}}, "also.general.template: expected"),
+        (DATA | {"chat": {"system": "s"}}, "chat: the prompts of needs.data are complete; write chat: true"),
+        (COLD | {"chat": True}, "chat: a world writes its demonstrations by a template"),
+        (
+            DATA | {"also": {"talk": {"task": HUB, "chat": {"prefill": "a"}}}},
+            "also.talk.chat.prefill: a demonstration has the whole reply; remove it",
+        ),
+        (
+            DATA | {"also": {"talk": {"task": HUB, "chat": True, "template": "{question}"}}},
+            "also.talk.chat: template is given too; remove one of the two",
+        ),
+        (DATA | {"args": {"eos_token": "x"}}, "args.eos_token: it is the policy's"),
         (DATA | {"also": {"a": SHARED, "b": SHARED | {"share": 0.75}}}, "also: expected shares that add up "),
         (
             DATA | {"also": {"general": {"task": {**HUB, "completions": "c"}}}},
