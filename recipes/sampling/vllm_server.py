@@ -167,7 +167,9 @@ def _healthy(port: int) -> bool:
     connection = http.client.HTTPConnection(HOST, port, timeout=5)
     try:
         connection.request("GET", "/health")
-        return connection.getresponse().status == 200
+        answer = connection.getresponse()
+        answer.read()  # to its end: a server whose answer is cut off logs an error of its own
+        return answer.status == 200
     except (OSError, http.client.HTTPException):
         return False
     finally:

@@ -13,7 +13,7 @@ from recipes.errors import UserError
 from recipes.runtime import gpus
 from recipes.sampling import vllm_server
 
-# answers /health as vLLM does: 503 while it loads, then 200
+# answers /health as vLLM does, 503 while it loads, then 200; and in two parts
 ANSWERS = """
 import http.server, sys, time
 ready = time.monotonic() + 0.3
@@ -21,6 +21,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200 if self.path == "/health" and time.monotonic() > ready else 503)
         self.end_headers()
+        for part in (b"one", b"two"):
+            self.wfile.write(part)
+            time.sleep(0.05)
 server = http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
 print("serving", flush=True)
 server.timeout = 1
@@ -72,7 +75,9 @@ def test_it_is_awaited_and_ended(started, monkeypatch):
     client.check_server()
     server.close()
     assert not answers(server.port)
-    assert server.log.read_text().startswith("serving\n")
+    log = server.log.read_text()
+    assert log.startswith("serving\n")
+    assert "Error" not in log  # as a connection that is cut off leaves
 
 
 def test_one_that_fails_is_told_with_its_first_error(started, monkeypatch):
