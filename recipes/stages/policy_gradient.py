@@ -9,6 +9,7 @@ again at step 0, and ends with the same bits.
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from recipes import worlds
 from recipes.data import forms, prompts
 from recipes.data.token_ids import end_ids
 from recipes.rewards import rules
-from recipes.runtime import curves, health
+from recipes.runtime import curves, health, live_curve
 from recipes.runtime.progress import Progress
 from recipes.runtime.provenance import Fit
 from recipes.stages import rollouts
@@ -63,9 +64,11 @@ def run(
         ended = sum(row["eos"] for row in rows) / len(rows)
         entry["completions/clipped_ratio"] = 1 - ended
         log.append(rows, args.num_generations)
+        live_curve.add(workdir, entry)
         progress.step(entry["step"], total, entry, entry["num_tokens"])
 
-    progress.start(0, total)
+    live_curve.begin(workdir, [])
+    progress.start(0, total, curve=live_curve.path(workdir))
     train(model, policy.tokenizer, problems, functions, weights, args, seed, report)
     log.flush()
     log.close()
@@ -81,6 +84,7 @@ def run(
         flops_a_token=(6 + 6 * args.inner_steps) * parameters,
         formula=FORMULA,
         curve=curve,
+        clean=partial(live_curve.path(workdir).unlink, missing_ok=True),
     )
 
 

@@ -9,7 +9,7 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.trainer_callback import TrainerState
 
 from recipes.errors import UserError
-from recipes.runtime import curves, gpus, health
+from recipes.runtime import curves, gpus, health, live_curve
 from recipes.runtime.progress import Progress
 from recipes.runtime.provenance import Fit
 from recipes.trainers.resume import (
@@ -33,10 +33,21 @@ class ShowProgress(TrainerCallback):
     def on_step_begin(self, args, state, control, **kwargs):
         if not self.started:
             self.started = True
-            self.progress.start(state.global_step, state.max_steps, state.num_input_tokens_seen)
+            curve = live_curve.path(Path(args.output_dir))
+            self.progress.start(state.global_step, state.max_steps, state.num_input_tokens_seen, curve)
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         self.progress.step(state.global_step, state.max_steps, logs or {}, state.num_input_tokens_seen)
+
+
+class KeepCurve(TrainerCallback):
+    """Writes the curve as training goes; on resume, what was logged after the checkpoint is dropped."""
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        live_curve.begin(Path(args.output_dir), state.log_history)
+
+    def on_log(self, args, state, control, **kwargs):
+        live_curve.add(Path(args.output_dir), state.log_history[-1])
 
 
 class WatchHealth(TrainerCallback):
@@ -85,6 +96,7 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
     trainer.accelerator.wait_for_everyone()
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(ShowProgress(progress))
+    trainer.add_callback(KeepCurve())
     trainer.add_callback(WatchHealth(progress))
     newest = last_checkpoint(folder)
     if newest:
@@ -134,6 +146,7 @@ def clean(folder: Path) -> None:
     for path in checkpoints(folder):
         discard(path)
     _remove_incomplete(folder)
+    live_curve.path(folder).unlink(missing_ok=True)
     for path in folder.glob("reference-*.arrow"):  # log-probabilities that DPO has precomputed
         path.unlink()
 
