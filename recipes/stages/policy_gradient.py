@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import TrainingArguments
 
 from recipes import worlds
 from recipes.data import forms, prompts
@@ -25,7 +26,8 @@ from recipes.runtime.provenance import Fit
 from recipes.stages import rollouts
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy
-from recipes.stages.trainer_config import plain
+from recipes.stages.trainer_config import arguments, plain
+from recipes.trainers import tracking
 from recipes.trainers.completions import CompletionsLog
 from recipes.trainers.reinforce import PolicyGradientConfig, Rollout, train
 
@@ -65,11 +67,14 @@ def run(
         entry["completions/clipped_ratio"] = 1 - ended
         log.append(rows, args.num_generations)
         live_curve.add(workdir, entry)
+        tell(entry)
         progress.step(entry["step"], total, entry, entry["num_tokens"])
 
     live_curve.begin(workdir, [])
     progress.start(0, total, curve=live_curve.path(workdir))
-    train(model, policy.tokenizer, problems, functions, weights, args, seed, report)
+    followed = arguments(TrainingArguments, {"args": {}}, {}, workdir, seed)
+    with tracking.reporting(followed, model, total) as tell:
+        train(model, policy.tokenizer, problems, functions, weights, args, seed, report)
     log.flush()
     log.close()
     policy.save(workdir)

@@ -12,6 +12,7 @@ from recipes.errors import UserError
 from recipes.runtime import curves, gpus, health, live_curve
 from recipes.runtime.progress import Progress
 from recipes.runtime.provenance import Fit
+from recipes.trainers import tracking
 from recipes.trainers.resume import (
     PARTIAL,
     ExactResume,
@@ -111,7 +112,11 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
         trainer.restore_held_state(held)
         spent = held["spent_s"]
     else:
-        trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+        with tracking.followed(trainer.args, state.global_step if state else 0) as trackers:
+            for tracker in trackers:
+                trainer.remove_callback(type(tracker.inner))  # as the trainer has made it
+                trainer.add_callback(tracker)
+            trainer.train(resume_from_checkpoint=str(newest) if newest else None)
         spent = trainer.spent_s()
     state = trainer.state
     if state.global_step < state.max_steps:
@@ -147,6 +152,7 @@ def clean(folder: Path) -> None:
         discard(path)
     _remove_incomplete(folder)
     live_curve.path(folder).unlink(missing_ok=True)
+    tracking.wandb_number(folder).unlink(missing_ok=True)
     for path in folder.glob("reference-*.arrow"):  # log-probabilities that DPO has precomputed
         path.unlink()
 

@@ -155,6 +155,7 @@ class Jobs:
             "mem_mb": self.memory,
             "runtime": self.minutes,
             "shard": self.shard,
+            "track": lambda w: self.choice.track,
         }
 
     def gpus(self, w: Any) -> int:

@@ -36,6 +36,22 @@ def test_editing_one_arm_redoes_its_stages_alone(project):
 
 
 @pytest.mark.slow
+def test_a_tracker_is_told_to_new_stages_and_is_no_reason_to_redo_one(project, tmp_path_factory):
+    package = tmp_path_factory.mktemp("packages") / "wandb/__init__.py"
+    package.parent.mkdir()
+    package.touch()
+    search = os.pathsep.join([str(package.parents[1]), os.environ.get("PYTHONPATH", "")])
+    tracks = project.folder / "tracks.txt"
+    project.run()
+    assert {*tracks.read_text().split()} == {"none"}
+    tracks.unlink()
+    assert project.run("--config", "track=wandb", PYTHONPATH=search) == []
+    assert project.run("demo", "--config", "track=wandb", PYTHONPATH=search)
+    assert {*tracks.read_text().split()} == {"wandb"}
+    assert project.run("demo") == []
+
+
+@pytest.mark.slow
 def test_without_snakemakes_notes_an_edited_claim_is_judged_again(project):
     project.run()
     summary = project.folder / "results/demo/cpu/quickstart/summary.txt"

@@ -24,7 +24,6 @@ GRADIENT: dict[str, Any] = {
 }
 
 
-
 def in_step_11() -> None:
     at_training_step(4 * 10 + 1)  # the last checkpoint is of step 8, the last log line of step 9
 
