@@ -1,6 +1,7 @@
 """Run a trainer to its last step, from where an earlier process stopped."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.trainer_callback import TrainerState
 
 from recipes.errors import UserError
-from recipes.runtime import curves, gpus, health, live_curve
+from recipes.runtime import curves, gpus, health, live_curve, sentinel
 from recipes.runtime.progress import Progress
 from recipes.runtime.provenance import Fit
 from recipes.trainers import tracking
@@ -22,6 +23,8 @@ from recipes.trainers.resume import (
     last_checkpoint,
     state_file,
 )
+
+Keep = tuple[int, Callable[..., None]]  # after every so many steps: writes a model to `folder`, and leaves it
 
 
 class ShowProgress(TrainerCallback):
@@ -49,6 +52,19 @@ class KeepCurve(TrainerCallback):
 
     def on_log(self, args, state, control, **kwargs):
         live_curve.add(Path(args.output_dir), state.log_history[-1])
+
+
+class KeepModel(TrainerCallback):
+    """Keeps the model after every so many steps, to be measured; after the last one it is the product."""
+
+    def __init__(self, trainer: Any, keep: Keep):
+        self.trainer = trainer
+        self.every, self.save = keep
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step % self.every == 0 and state.global_step < state.max_steps:
+            folder = sentinel.kept_at(Path(args.output_dir), state.global_step)
+            self.save(self.trainer.model, folder=folder)
 
 
 class WatchHealth(TrainerCallback):
@@ -81,8 +97,8 @@ class WatchHealth(TrainerCallback):
                 self.progress.say(f"warning: {one['message']}")
 
 
-def fit(trainer: ExactResume, progress: Progress) -> Fit:
-    """Train from the newest complete checkpoint to the end.
+def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> Fit:
+    """Train from the newest complete checkpoint to the end; `keep` models on the way.
 
     Raises UserError at a non-finite number, at a failed save, where the data ends before the last step, where
     weights are to be sharded that would not be, and at a checkpoint of another number of processes.
@@ -98,6 +114,8 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(ShowProgress(progress))
     trainer.add_callback(KeepCurve())
+    if keep:
+        trainer.add_callback(KeepModel(trainer, keep))
     trainer.add_callback(WatchHealth(progress))
     newest = last_checkpoint(folder)
     if newest:

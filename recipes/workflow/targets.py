@@ -143,7 +143,7 @@ def _named(folder: str, file: str) -> tuple[str, str]:
 def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
     """The node, if it is there to be asked for and makes the target. Raises UserError."""
     recipe, evaluates = graph.recipes[node.recipe], node.kind == "eval"
-    names = (recipe.checkpoints if evaluates else recipe.stages)(node.scale, node.arm)
+    names = (recipe.evaluations if evaluates else recipe.stages)(node.scale, node.arm)
     if node.name not in names:
         what = "checkpoint" if evaluates else "stage"
         raise UserError(f'{target}: unknown {what} "{node.name}"{nearest(node.name, names)}')
