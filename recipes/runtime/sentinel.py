@@ -41,7 +41,7 @@ def kept_at(folder: Path, step: int) -> Path:
     return folder / "steps" / str(step)
 
 
-def kept(folder: Path) -> dict[str, Path]:
+def kept_in(folder: Path) -> dict[str, Path]:
     """step -> the models that a stage has kept."""
     return {path.name: path for path in sorted(folder.glob("steps/*")) if path.name.isdigit()}
 
@@ -55,9 +55,8 @@ def model_at(data: dict[str, Any], step: int | None) -> dict[str, Any]:
         return data
     models = data.get("steps", {})
     if str(step) not in models:
-        raise UserError(
-            f"{data['model']}: of step {step} no model is kept; of: {', '.join(models) or 'none'}"
-        )
+        kept = ", ".join(sorted(models, key=int)) or "none"
+        raise UserError(f"{data['model']}: no model is kept of step {step}; kept: {kept}")
     return models[str(step)]
 
 

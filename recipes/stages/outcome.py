@@ -25,7 +25,7 @@ class Outcome:
 
         `record`: what the stage was asked to do; `started`: when, in UTC.
         """
-        steps = {step: sentinel.of_folder(path) for step, path in sentinel.kept(product.parent).items()}
+        steps = {step: sentinel.of_folder(path) for step, path in sentinel.kept_in(product.parent).items()}
         files.write(out.with_name("curve.csv"), curves.text(self.curve))
         files.write_json(
             out.with_name("provenance.json"),

@@ -78,7 +78,7 @@ def test_a_model_that_its_stage_has_kept(command, heldout, checkpoint, tmp_path,
     assert status == 0
     assert json.loads(out.read_text())["digest"] == sentinel.digest(kept) != record["digest"]
     assert command(small, model=tmp_path / "metrics.json", step=41, folder="b")[0] == 2
-    assert "no model of step 41 is kept; of 40\n" in capsys.readouterr().out
+    assert "no model is kept of step 41; kept: 40\n" in capsys.readouterr().out
     assert command(small, model='hub:{"path": "x"}', step=40, folder="b")[0] == 2
     assert "error: --step: of a stage, and --model is none\n" in capsys.readouterr().out
 
