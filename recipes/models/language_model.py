@@ -136,9 +136,19 @@ def save(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str |
     _write(model, weights, tokenizer, folder, generation, dtype)
 
 
-def keep(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str | None = None) -> None:
-    """`save` of a model whose training goes on: it is left as it is. All processes must call it."""
-    weights = whole_weights(model)
+def keep(
+    model: Any,
+    tokenizer: Any,
+    folder: Path,
+    generation: Any,
+    dtype: str | None = None,
+    weights: Weights | None = None,
+) -> None:
+    """`save` of a model whose training goes on: it is left as it is. All processes must call it.
+
+    `weights`: those to write; default: the model's.
+    """
+    weights = whole_weights(model) if weights is None else weights
     if not gpus.first():
         return
     config, own = model.config, model.generation_config

@@ -8,7 +8,7 @@ from typing import Any
 
 from recipes.data import forms
 from recipes.data.token_ids import end_ids
-from recipes.models import language_model
+from recipes.models import language_model, lora
 from recipes.models.language_model import Source
 from recipes.trainers.fit import Keep
 
@@ -36,7 +36,8 @@ class Policy:
         return (every, self._keep) if every else None
 
     def _keep(self, model: Any, folder: Path) -> None:
-        language_model.keep(model, self.tokenizer, folder, self.generation, self.saved_dtype)
+        model, weights = lora.merged_weights(model) or (model, None)
+        language_model.keep(model, self.tokenizer, folder, self.generation, self.saved_dtype, weights)
 
 
 def locate_policy(config: Mapping[str, Any], inputs: Mapping[str, Path]) -> tuple[Source, Any]:

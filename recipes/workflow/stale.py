@@ -182,7 +182,7 @@ def remeasure(graph: Graph, node: Node) -> str | None:
         try:
             step = graph.measured(node)[1] if role == "model" else None
             now = sentinel.model_at(sentinel.read(Path(source.sentinel)), step)["digest"]
-        except (OSError, ValueError):
+        except (OSError, ValueError, UserError):
             continue  # redone or not there: nothing to compare with
         if measured.get(role) != now:
             return "its checkpoint has changed" if role == "model" else f"its {role} model has changed"

@@ -52,6 +52,16 @@ def test_a_tracker_is_told_to_new_stages_and_is_no_reason_to_redo_one(project, t
 
 
 @pytest.mark.slow
+def test_evaluations_within_a_stage_are_jobs(project):
+    rl = "rl: {run: toy, needs: {policy: sft}, dial: 1"
+    project.edit("demo", f"{rl}}}", f"{rl}, evaluate_every: 2, args: {{max_steps: 5}}}}")
+    done = project.snakemake("-n")
+    planned = {line.split()[2] for line in done.stdout.splitlines() if line.startswith("would evaluate")}
+    names = ("before", "after", "after_step2", "after_step4")
+    assert planned == {f"demo/cpu/base-recipe/seed0/{name}" for name in names}
+
+
+@pytest.mark.slow
 def test_without_snakemakes_notes_an_edited_claim_is_judged_again(project):
     project.run()
     summary = project.folder / "results/demo/cpu/quickstart/summary.txt"

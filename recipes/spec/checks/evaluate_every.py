@@ -16,10 +16,6 @@ def check_evaluate_every(name: str, stage: Mapping, evals: Mapping) -> None:
         raise UserError(f"{KEY}: it needs args.max_steps, by which the steps to measure are known beforehand")
     if every >= steps:
         raise UserError(f"{KEY}: expected less than args.max_steps, {steps}, got {every}")
-    if "lora" in stage:
-        raise UserError(
-            f"{KEY}: not with lora, whose adapters are added to the weights at the end; remove one"
-        )
     checkpoints = evals.get("checkpoints", {})
     measured = next((key for key, place in checkpoints.items() if place == name), None)
     if measured is None:
