@@ -92,7 +92,7 @@ def test_gathered_weights_are_saved_in_the_type_that_the_recipe_says(
     for name, weight in saved["float32"].items():
         assert torch.equal(saved["bfloat16"][name], weight.to(torch.bfloat16)), name
     kept = load_file(tmp_path / "bfloat16/checkpoints/sft/steps/4/model.safetensors")
-    assert {name: (w.shape, w.dtype) for name, w in kept.items()} == {
+    assert {f"final/{name}": (w.shape, w.dtype) for name, w in kept.items()} == {
         name: (w.shape, w.dtype) for name, w in saved["bfloat16"].items()
     }
 
