@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from peft import LoraConfig, PeftModel
-from peft.tuners.lora import LoraLayer
+from peft.tuners.lora import Linear as AdaptedLinear
 from torch import nn
 
 from recipes.errors import known
@@ -46,7 +46,7 @@ def merged_weights(model: Any) -> tuple[Any, Weights] | None:
     weights = {name.replace(".base_layer.", "."): w for name, w in held.items() if ".lora_" not in name}
     with torch.no_grad():
         for name, layer in base.named_modules():
-            if isinstance(layer, LoraLayer):
+            if isinstance(layer, AdaptedLinear):
                 (adapter,) = layer.active_adapters
                 weight = weights[f"{name}.weight"]
                 weights[f"{name}.weight"] = (weight + layer.get_delta_weight(adapter)).to(weight.dtype)

@@ -47,7 +47,8 @@ class Recipe:
 
         `after_step40` is the model of checkpoint `after`, a stage's product, as it was after 40 steps.
         """
-        measured, checkpoints = {}, self.overlaid(scale, arm, "evals").get("checkpoints", {})
+        measured: dict[str, tuple[str, int]] = {}
+        checkpoints = self.overlaid(scale, arm, "evals").get("checkpoints", {})
         for name, stage in self.overlaid(scale, arm, "stages").items():
             every, steps = stage.get("evaluate_every"), stage.get("args", {}).get("max_steps", 0)
             checkpoint = next((key for key, place in checkpoints.items() if place == name), None)

@@ -7,6 +7,7 @@ transformers' callbacks make.
 import csv
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,8 +15,10 @@ from typing import Any
 
 import pytest
 import stage_runs
+import test_reward_model
 from stage_runs import PRETRAIN, command
 from test_live_curve import GRADIENT, in_step_11
+from test_reward_model import ready as reward_ready  # noqa: F401
 
 STANDINS = Path(__file__).parents[2] / "helpers/trackers"
 SEEN = "train/loss"
@@ -117,6 +120,19 @@ def test_trackio_and_the_console_stays_as_it_is(base: Path, tmp_path: Path):
     assert len(calls(notes, "finish")) == 1
     assert {*lines(tmp_path)} <= {*lines(base)} | {"[r/cpu/a/seed# pretrain] step #/# loss # # tok/s #/#"}
     assert "* Trackio says something" in (tmp_path / "err.txt").read_text()
+
+
+@pytest.mark.slow
+def test_each_member_of_an_ensemble_has_a_run(reward_ready: Path, tmp_path: Path):  # noqa: F811
+    folder = tmp_path / "run"
+    shutil.copytree(reward_ready, folder)
+    args = test_reward_model.CONFIG["args"] | {"max_steps": 6}
+    arguments = command("reward_model", test_reward_model.CONFIG | {"args": args}, **test_reward_model.INPUTS)
+    status = stage_runs.run("reward_model", [*arguments, "--track", "wandb"], folder, with_stand_ins)
+    assert status == 0, (folder / "err.txt").read_text()
+    begun = calls(folder / "wandb.jsonl", "init")
+    assert [one["name"] for one in begun] == [f"a/seed3/reward_model/member{number}" for number in (0, 1)]
+    assert len({one["id"] for one in begun}) == len(calls(folder / "wandb.jsonl", "finish")) == 2
 
 
 def test_a_tracker_that_refuses_is_told_in_one_line(tmp_path: Path):
