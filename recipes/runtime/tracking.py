@@ -11,7 +11,7 @@ from recipes.errors import UserError, known
 
 TRACKERS = ("tensorboard", "trackio", "wandb")  # packages, and so transformers' `report_to` calls them
 NONE = "none"
-CHOSEN, RUN = "ENCORE_TRACK", "ENCORE_TRACKED_RUN"  # a stage's trainers read them: a tracker, its own name
+CHOSEN, RUN = "ENCORE_TRACK", "ENCORE_TRACKED_RUN"  # a stage tells its trainers: a tracker, its own name
 FOLDER = Path("runs")  # what TensorBoard reads, a folder a run, and where wandb keeps its files
 
 
