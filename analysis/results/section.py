@@ -17,7 +17,7 @@ from analysis.page.section import Contents, Made
 from analysis.page.style import colours
 from analysis.page.tables import Table, cells
 from analysis.preferences import section as preferences
-from analysis.results import arms, before_after, effects, uncertainty
+from analysis.results import arms, before_after, effects, protocols, uncertainty
 
 NAME = "results"
 TABLES = ("arms",)
@@ -96,6 +96,7 @@ class Page:
     arms: dict[str, Any]
     parts: dict[str, Any]  # of the variance of accuracy
     fixed: str  # what stays the same from seed to seed
+    protocols: list[dict[str, str]]  # that tasks follow by name
 
 
 def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
@@ -105,4 +106,5 @@ def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
         arms=cells(arms.arms_shown(run, frame[~frame.task.isin(elsewhere)] if elsewhere else frame)),
         parts=cells(uncertainty.parts(run, numbers, frame)),
         fixed=uncertainty.fixed(run),
+        protocols=protocols.followed(run),
     )

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from recipes.errors import UserError
+from recipes.spec import protocols
 from recipes.spec.data_sets import evaluated, pinned
 from recipes.spec.eval_tasks import ROLES
 from recipes.spec.recipe import Recipe
@@ -18,6 +19,7 @@ from recipes.spec.recipe import Recipe
 # Keys of a stage and of `evals` that are no part of a config: the graph, the seed, the machine.
 NOT_CONFIG = ("needs", "seed", "resources", "vllm_gpus")
 NOT_EVALS_CONFIG = ("checkpoints", "models", "tasks", "resources")
+NOT_TASK_CONFIG = ("checkpoints", protocols.KEY)  # of an evaluation's task
 
 
 RUN = "results/{recipe}/{scale}/{arm}/seed{seed}"  # folder of one run: its stages and evaluations
@@ -75,7 +77,7 @@ class Graph:
         engine = {key: value for key, value in evals.items() if key not in NOT_EVALS_CONFIG}
         return engine | {
             "tasks": {
-                name: {key: value for key, value in task.items() if key != "checkpoints"}
+                name: {key: value for key, value in task.items() if key not in NOT_TASK_CONFIG}
                 for name, task in evals.get("tasks", {}).items()
                 if node.name in task.get("checkpoints", [node.name])
             }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from recipes.errors import UserError, known
-from recipes.spec import lm_eval_tasks, products
+from recipes.spec import lm_eval_tasks, products, protocols
 from recipes.spec.checks.needs import check_target
 from recipes.spec.checks.tasks import check_form, check_task, under
 from recipes.spec.eval_tasks import ROLES, tasks
@@ -48,6 +48,7 @@ def _check_checkpoint(path: str, place: str, stages: Mapping[str, Mapping], wher
 
 def _check_task(path: str, task: Mapping, evals: Mapping, where: str) -> None:
     """That the task's data set, template, checkpoints and scoring models are there."""
+    protocols.check(task, path)
     known(f"{path}.checkpoints", task.get("checkpoints", []), list(evals["checkpoints"]), "checkpoint")
     if "task" in task:
         check_task(task["task"], [*path.split("."), "task"], where, _hub_task(task))
