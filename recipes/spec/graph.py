@@ -75,9 +75,10 @@ class Graph:
             return config
         evals = self._evals(node)
         engine = {key: value for key, value in evals.items() if key not in NOT_EVALS_CONFIG}
+        left_out = NOT_TASK_CONFIG if self.is_base(node) else (*NOT_TASK_CONFIG, "templates")
         return engine | {
             "tasks": {
-                name: {key: value for key, value in task.items() if key not in NOT_TASK_CONFIG}
+                name: {key: value for key, value in task.items() if key not in left_out}
                 for name, task in evals.get("tasks", {}).items()
                 if node.name in task.get("checkpoints", [node.name])
             }
@@ -129,6 +130,12 @@ class Graph:
             return None  # the stage's own product
         model = self.stage(stage).get("model", {})
         return model if "hub" in model or "path" in model else None
+
+    def is_base(self, node: Node) -> bool:
+        """Whether an evaluation is of a model that none of the recipe's own stages has made."""
+        stage, role = self._checkpoint(node)
+        needed = self.stage(stage).get("needs", {}).get(role)
+        return role is not None and (needed is None or node.reference(needed)[0] != node.recipe)
 
     def grid(self, recipe: str, scale: str, arms: list[str], seeds: list[int]) -> list[Node]:
         """Every distinct owner node of these arms and seeds, with all it needs, upstream first."""

@@ -6,7 +6,7 @@ from recipes.errors import UserError, known
 from recipes.spec import lm_eval_tasks, products, protocols
 from recipes.spec.checks.needs import check_target
 from recipes.spec.checks.tasks import check_form, check_task, under
-from recipes.spec.eval_tasks import ROLES, tasks
+from recipes.spec.eval_tasks import ROLES, check_templates, tasks
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
 
@@ -20,6 +20,11 @@ def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) 
         raise UserError(f"evals.checkpoints: missing: there are tasks, and nothing to measure by them{where}")
     for name, task in evals.get("tasks", {}).items():
         _check_task(f"evals.tasks.{name}", task, evals, where)
+        if "templates" in task:
+            nodes = (
+                Node(recipe.name, scale, arm, 0, at, "eval") for at in task.get("checkpoints", checkpoints)
+            )
+            _check_templates(f"evals.tasks.{name}", task, any(map(graph.is_base, nodes)), where)
     for role, text in evals.get("models", {}).items():
         node = Node(recipe.name, scale, arm, 0, role, "eval")
         check_target(graph, node, text, products.played_by(role), f"evals.models.{role}", where)
@@ -60,6 +65,15 @@ def _check_task(path: str, task: Mapping, evals: Mapping, where: str) -> None:
         role = ROLES.get(score)
         if role and role not in evals.get("models", {}):
             raise UserError(f"{path}.score: {score} needs evals.models.{role}, which is missing{where}")
+
+
+def _check_templates(path: str, task: Mapping, has_base: bool, where: str) -> None:
+    """That candidate templates can be filled in, and are for a base model."""
+    with under(path, where):
+        check_templates("templates", task)
+    if not has_base:
+        reason = "they are for a base model, which none of its checkpoints is; remove them"
+        raise UserError(f"{path}.templates: {reason}{where}")
 
 
 def _hub_task(task: Mapping) -> str:
