@@ -4,11 +4,13 @@ from collections.abc import Mapping
 
 from recipes.errors import UserError, known
 from recipes.spec import lm_eval_tasks, products, protocols
+from recipes.spec.checks import sensitivity
 from recipes.spec.checks.needs import check_target
 from recipes.spec.checks.tasks import check_form, check_task, under
 from recipes.spec.eval_tasks import ROLES, check_templates, tasks
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
+from recipes.spec.sensitivity import KEY
 
 
 def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) -> None:
@@ -25,10 +27,14 @@ def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) 
                 Node(recipe.name, scale, arm, 0, at, "eval") for at in task.get("checkpoints", checkpoints)
             )
             _check_templates(f"evals.tasks.{name}", task, any(map(graph.is_base, nodes)), where)
+    with under("evals", where):
+        sensitivity.check_names(evals)
+        if KEY in evals and arm == recipe.arms(scale)[0]:  # it is of the first alone
+            sensitivity.check(evals)
     for role, text in evals.get("models", {}).items():
         node = Node(recipe.name, scale, arm, 0, role, "eval")
         check_target(graph, node, text, products.played_by(role), f"evals.models.{role}", where)
-    for name in checkpoints:
+    for name in (*checkpoints, *recipe.sensitivity(scale, arm)):
         node = Node(recipe.name, scale, arm, 0, name, "eval")
         try:
             tasks(graph.config(node))
