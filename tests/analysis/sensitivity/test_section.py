@@ -116,6 +116,7 @@ def test_the_other_numbers_and_a_record_of_before_are_what_they_were(asked, run,
     others = asked_for[~asked_for.node.str.contains("_sensitivity_")].reset_index(drop=True)
     pd.testing.assert_frame_equal(others, table)
     assert set(asked_for.node) - set(others.node) == {f"{end}_sensitivity_{b}" for end, b in samples()}
+    assert not worth_keeping(final(asked_for)).node.str.contains("_sensitivity_").any()  # its table has them
     kept = worth_keeping(final(table)).drop(columns=["step", "source"])  # of a run before there was the key
     again, before = (recorded(one, kept) for one in (asked, run))
     pd.testing.assert_frame_equal(again, before)
