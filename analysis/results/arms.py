@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -68,9 +67,7 @@ def _columns(table: pd.DataFrame, task: str) -> dict[str, str]:
     return columns | {leaf: f"{task}/{leaf}" for leaf in leaves}
 
 
-def arms_shown(
-    run: Run, frame: pd.DataFrame, by: Mapping[tuple[str, str, str], str] = MappingProxyType({})
-) -> pd.DataFrame:
+def arms_shown(run: Run, frame: pd.DataFrame, by: Mapping[tuple[str, str, str], str]) -> pd.DataFrame:
     """The same for a reader: some metrics with intervals, and the best of several templates marked.
 
     `by`: (arm, checkpoint, task) -> the best of a base model's candidate templates.

@@ -44,22 +44,22 @@ def templates_shown(frame: pd.DataFrame) -> pd.DataFrame:
     """The same for a reader."""
     return pd.DataFrame(
         {
-            "checkpoint": f"{row.arm}/{row.checkpoint}, {row.task}",
-            "template": row.template,
-            "accuracy": with_interval(row.accuracy, row.accuracy_low, row.accuracy_high),
-            "best of models": f"{row.best_of}/{row.models}",
+            "checkpoint": f"{row['arm']}/{row['checkpoint']}, {row['task']}",
+            "template": row["template"],
+            "accuracy": with_interval(row["accuracy"], row["accuracy_low"], row["accuracy_high"]),
+            "best of models": f"{row['best_of']}/{row['models']}",
         }
-        for row in frame.itertuples()
+        for row in frame.to_dict("records")
     )
 
 
 def best(frame: pd.DataFrame) -> dict[tuple[str, str, str], str]:
     """(arm, checkpoint, task) -> the templates by which its models are measured, of templates()'s rows."""
     found: dict[tuple[str, str, str], str] = {}
-    for row in frame.itertuples():
-        if row.best_of:
-            place = (row.arm, row.checkpoint, row.task)
-            found[place] = f"{found[place]}, {row.template}" if place in found else row.template
+    for row in frame.to_dict("records"):
+        if row["best_of"]:
+            place = (row["arm"], row["checkpoint"], row["task"])
+            found[place] = f"{found[place]}, {row['template']}" if place in found else row["template"]
     return found
 
 

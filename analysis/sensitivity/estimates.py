@@ -44,9 +44,10 @@ def by_choice(rates: Rates) -> pd.DataFrame:
     return pd.DataFrame([*_of_choices(rates, resampled), _of_the_best(rates, resampled)])
 
 
-def spread(frame: pd.DataFrame) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def spread(frame: pd.DataFrame) -> tuple[Mapping[Any, Any], Mapping[Any, Any]]:
     """The rows of by_protocol() with the lowest and the highest gain."""
-    return frame.loc[frame.gain.idxmin()].to_dict(), frame.loc[frame.gain.idxmax()].to_dict()
+    rows = sorted(frame.to_dict("records"), key=lambda row: row["gain"])
+    return rows[0], rows[-1]
 
 
 def _of_choices(rates: Rates, resampled: Floats) -> Iterator[dict[str, Any]]:
@@ -71,12 +72,12 @@ def _of_the_best(rates: Rates, resampled: Floats) -> dict[str, Any]:
     before, after = (int(side.mean(axis=1).argmax()) for side in (rates.before, rates.after))
     gain = rates.after[after] - rates.before[before]
     level = f"before {label(rates.protocols[before])}; after {label(rates.protocols[after])}"
-    row: dict[str, Any] = {"choice": BEST, "level": level, "protocols": 2}
+    row: dict[str, Any] = {"choice": BEST, "level": level, "protocols": len({before, after})}
     row |= _levels(rates.before[before], rates.after[after]) | _estimate("gain", gain, resampled)
     return row | _estimate("more", gain - (rates.after[0] - rates.before[0]), resampled)
 
 
-def label(protocol: Protocol | Mapping[str, Any]) -> str:
+def label(protocol: Protocol | Mapping[Any, Any]) -> str:
     """`turn, plain, T 0.6, hf`"""
     chosen = protocol._asdict() if isinstance(protocol, Protocol) else protocol
     return f"{chosen['template']}, {chosen['wording']}, T {chosen['temperature']:g}, {chosen['backend']}"

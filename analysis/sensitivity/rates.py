@@ -37,19 +37,15 @@ def read(run: Run) -> Rates | None:
     if evals is None:
         return None
     asked = protocols(evals)
-    found: dict[
-        tuple[str, str, str], dict[int, float]
-    ] = {}  # (checkpoint, backend, task) -> problem -> share
+    shares: dict[tuple[str, str, str], dict[int, float]] = {}  # (checkpoint, backend, task) -> by problem
     for end in ends(evals):
         for backend in dict.fromkeys(protocol.backend for protocol in asked):
-            node = run.graph.owner(
-                run.evaluation(run.arms[0], evaluation(end, backend), run.recipe.first_seed)
-            )
-            for row in run.samples(node):
-                by_problem = found.setdefault((end, backend, row["task"]), {})
+            place = run.evaluation(run.arms[0], evaluation(end, backend), run.recipe.first_seed)
+            for row in run.samples(run.graph.owner(place)):
+                by_problem = shares.setdefault((end, backend, row["task"]), {})
                 by_problem[row["item"]] = float(np.mean(row["correct"]))
     sides = [
-        {p: found[end, p.backend, p.task] for p in asked if (end, p.backend, p.task) in found}
+        {p: shares[end, p.backend, p.task] for p in asked if (end, p.backend, p.task) in shares}
         for end in ends(evals)
     ]
     measured = [p for p in asked if all(p in side for side in sides)]

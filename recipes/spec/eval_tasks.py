@@ -85,7 +85,7 @@ def _task(name: str, spec: dict[str, Any]) -> EvalTask:
     if draws:
         _check_sampling(where, spec)
     _check_scores(f"{where}.score", spec)
-    check_templates(f"{where}.templates", spec)
+    _check_templates(f"{where}.templates", spec)
     return EvalTask(
         name=name,
         problems=spec.get("task"),
@@ -106,7 +106,7 @@ def _task(name: str, spec: dict[str, Any]) -> EvalTask:
     )
 
 
-def check_templates(where: str, spec: Mapping[str, Any]) -> None:
+def _check_templates(where: str, spec: Mapping[str, Any]) -> None:
     """Raise UserError unless each candidate template can be filled in, and the best of them can be told."""
     if "templates" not in spec:
         return

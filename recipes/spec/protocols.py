@@ -47,8 +47,6 @@ def _settings(task: Mapping[str, Any]) -> dict[str, Any]:
     """What the task's protocol says of it: no template where it has a prompt of another kind."""
     if KEY not in task:
         return {}
-    settings, prompted = (
-        protocols().get(task[KEY], {}).get("settings", {}),
-        any(key in task for key in PROMPTS),
-    )
+    settings = protocols().get(task[KEY], {}).get("settings", {})
+    prompted = any(key in task for key in PROMPTS)
     return {key: value for key, value in settings.items() if not (prompted and key == "template")}

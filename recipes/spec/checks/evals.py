@@ -7,7 +7,7 @@ from recipes.spec import lm_eval_tasks, products, protocols
 from recipes.spec.checks import sensitivity
 from recipes.spec.checks.needs import check_target
 from recipes.spec.checks.tasks import check_form, check_task, under
-from recipes.spec.eval_tasks import ROLES, check_templates, tasks
+from recipes.spec.eval_tasks import ROLES, tasks
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
 from recipes.spec.sensitivity import KEY
@@ -16,30 +16,44 @@ from recipes.spec.sensitivity import KEY
 def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) -> None:
     evals = recipe.overlaid(scale, arm, "evals")
     checkpoints = evals.get("checkpoints", {})
+    with under("evals", where):
+        sensitivity.check_names(evals)
     for name, place in checkpoints.items():
         _check_checkpoint(f"evals.checkpoints.{name}", place, recipe.overlaid(scale, arm, "stages"), where)
     if evals.get("tasks") and not checkpoints:
         raise UserError(f"evals.checkpoints: missing: there are tasks, and nothing to measure by them{where}")
     for name, task in evals.get("tasks", {}).items():
         _check_task(f"evals.tasks.{name}", task, evals, where)
-        if "templates" in task:
-            nodes = (
-                Node(recipe.name, scale, arm, 0, at, "eval") for at in task.get("checkpoints", checkpoints)
-            )
-            _check_templates(f"evals.tasks.{name}", task, any(map(graph.is_base, nodes)), where)
-    with under("evals", where):
-        sensitivity.check_names(evals)
-        if KEY in evals and arm == recipe.arms(scale)[0]:  # it is of the first alone
-            sensitivity.check(evals)
     for role, text in evals.get("models", {}).items():
         node = Node(recipe.name, scale, arm, 0, role, "eval")
         check_target(graph, node, text, products.played_by(role), f"evals.models.{role}", where)
-    for name in (*checkpoints, *recipe.sensitivity(scale, arm)):
+    _check_tasks_of(graph, recipe, scale, arm, list(checkpoints), where)
+    if arm == recipe.arms(scale)[0]:
+        _check_base(graph, recipe, scale, evals, where)
+        if KEY in evals:
+            with under("evals", where):
+                sensitivity.check(evals)
+            _check_tasks_of(graph, recipe, scale, arm, recipe.sensitivity(scale, arm), where)
+
+
+def _check_tasks_of(graph: Graph, recipe: Recipe, scale: str, arm: str, names: list[str], where: str) -> None:
+    """What goes together in the tasks of these evaluations."""
+    for name in names:
         node = Node(recipe.name, scale, arm, 0, name, "eval")
         try:
             tasks(graph.config(node))
         except UserError as error:
             raise UserError(f"{error}{where}") from None
+
+
+def _check_base(graph: Graph, recipe: Recipe, scale: str, evals: Mapping, where: str) -> None:
+    """That candidate templates are for a base model, which the scale's first arm evaluates."""
+    for name, task in evals.get("tasks", {}).items():
+        places = task.get("checkpoints", evals["checkpoints"]) if "templates" in task else ()
+        nodes = [Node(recipe.name, scale, recipe.arms(scale)[0], 0, place, "eval") for place in places]
+        if nodes and not any(map(graph.is_base, nodes)):
+            reason = "they are for a base model, which none of its checkpoints is; remove them"
+            raise UserError(f"evals.tasks.{name}.templates: {reason}{where}")
 
 
 def _check_checkpoint(path: str, place: str, stages: Mapping[str, Mapping], where: str) -> None:
@@ -71,15 +85,6 @@ def _check_task(path: str, task: Mapping, evals: Mapping, where: str) -> None:
         role = ROLES.get(score)
         if role and role not in evals.get("models", {}):
             raise UserError(f"{path}.score: {score} needs evals.models.{role}, which is missing{where}")
-
-
-def _check_templates(path: str, task: Mapping, has_base: bool, where: str) -> None:
-    """That candidate templates can be filled in, and are for a base model."""
-    with under(path, where):
-        check_templates("templates", task)
-    if not has_base:
-        reason = "they are for a base model, which none of its checkpoints is; remove them"
-        raise UserError(f"{path}.templates: {reason}{where}")
 
 
 def _hub_task(task: Mapping) -> str:

@@ -54,7 +54,7 @@ def test_a_policy_that_the_recipe_has_trained_is_no_base(asked):
 
 
 def test_candidates_for_no_base_model(asked):
-    asked.set("paper", f"{TASK}/checkpoints", ["after"])
+    asked.set("paper", "evals/checkpoints", {"after": "grpo"})
     asked.remove("paper", "claims")
     expected = (
         "templates: they are for a base model, which none of its checkpoints is; remove them (scale cpu"
@@ -91,3 +91,14 @@ def test_a_task_of_lm_evals_has_none(folder):
     }
     folder.set("paper", "evals/tasks/gsm8k", lm_eval | {"templates": CANDIDATES})
     assert "evals.tasks.gsm8k.templates: lm-eval's gsm8k has its own prompt; leave it out" in folder.mistake()
+
+
+def test_an_arm_that_leaves_the_base_out_may_keep_the_task(asked):
+    asked.set("paper", "arms/hot/evals", {"checkpoints": {"before": None}})
+    assert "templates" not in task(Graph(asked.load()), "after")
+
+
+def test_a_task_of_nothing_is_told_as_without_candidates(asked):
+    asked.remove("paper", f"{TASK}/task")
+    asked.set("paper", "evals/sensitivity", {"task": "heldout", "backends": ["hf", "lean"]})
+    assert 'expected one of "task" (a world or dataset) and "lm_eval"' in asked.mistake()
