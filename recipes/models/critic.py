@@ -6,11 +6,13 @@ policy (Stiennon et al. 2020, §3.4).
 """
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
+from recipes.models import lora
 from recipes.models.language_model import disable_dropout
 from recipes.models.packing import in_order, longest_first, to_the_left
 from recipes.models.reward_model import parts, read_out
@@ -55,6 +57,15 @@ def _new_head(policy: Any, seed: int) -> nn.Linear:
     head = nn.Linear(size, 1, bias=False, dtype=policy.dtype)
     nn.init.normal_(head.weight, std=(size + 1) ** -0.5, generator=torch.Generator().manual_seed(seed))
     return head
+
+
+def with_adapters(critic: Critic, key: Mapping[str, Any], seed: int) -> Critic:
+    """`critic`, of whose backbone only adapters are trained from here on, as a stage's key `lora` has them.
+
+    Its head is still trained whole.
+    """
+    critic.backbone = lora.adapted(critic.backbone, key, seed + AWAY)
+    return critic
 
 
 def _trainable(critic: Critic) -> Critic:

@@ -32,6 +32,7 @@ from recipes.runtime import files, gpus, sentinel
 from recipes.runtime.files import saving
 
 FILE = "reward.json"
+HEAD = "score"  # transformers' name for the layer that reads a score
 AGGREGATES = ("mean", "worst")
 POSITIONS = 8192  # of one forward pass, padding included
 
@@ -112,7 +113,7 @@ def aggregated(rewards: torch.Tensor, aggregate: str) -> torch.Tensor:
 
 def parts(model: Any) -> tuple[Any, Any]:
     """Backbone and linear head of a sequence classification model. Raises UserError where it has none."""
-    backbone, head = getattr(model, model.base_model_prefix, None), getattr(model, "score", None)
+    backbone, head = getattr(model, model.base_model_prefix, None), getattr(model, HEAD, None)
     if backbone is None or head is None:
         raise UserError(f"a {model.config.model_type} model has no score head; use a causal language model")
     return backbone, head

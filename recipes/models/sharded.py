@@ -30,7 +30,23 @@ def is_sharded(model: Any) -> bool:
 
 def own_weights(model: Any) -> Weights:
     """The weights that this process holds: of a sharded model its part of each, otherwise all."""
-    return {name: w.to_local() if isinstance(w, DTensor) else w for name, w in model.state_dict().items()}
+    return {name: _own(weight) for name, weight in model.state_dict().items()}
+
+
+def _own(weight: Any) -> Any:
+    return weight.to_local() if isinstance(weight, DTensor) else weight
+
+
+def trained_weights(model: Any) -> Weights:
+    """The weights of a model that training changes, and of a sharded one this process's part of them."""
+    return {name: _own(weight.detach()) for name, weight in model.named_parameters() if weight.requires_grad}
+
+
+def load_trained_weights(model: Any, weights: Weights) -> None:
+    """Set what `trained_weights` returned, with as many processes as then."""
+    own = trained_weights(model)
+    for name, weight in weights.items():
+        own[name].copy_(weight)
 
 
 def load_own_weights(model: Any, weights: Weights) -> None:

@@ -4,7 +4,8 @@
         --input policy=results/…/metrics.json --input reward_model=results/…/metrics.json …
 
 `args` are those of PPOConfig: TRL's GRPOConfig, and kl_coef, gamma, lam and so on. The product is the policy
-only; the critic is kept in the checkpoints during training.
+only; the critic is kept in the checkpoints during training. With `lora`, policy and critic have adapters of
+their own, and the KL is measured to the policy without its adapters unless there is an input `reference`.
 """
 
 from collections.abc import Callable
@@ -14,8 +15,8 @@ from typing import Any
 
 from recipes import worlds
 from recipes.data import forms, prompts
-from recipes.models import reward_model
-from recipes.models.critic import from_nothing, from_policy, from_reward_model
+from recipes.models import lora, reward_model
+from recipes.models.critic import from_nothing, from_policy, from_reward_model, with_adapters
 from recipes.rewards import learned, rules
 from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
@@ -66,7 +67,8 @@ def _train(
     seed, options = args.seed, take_model_options(args)
     policy = load_policy(config, inputs, **options)
     rollouts.end_with_turns(args, config, policy)
-    reference = load_reference(policy, inputs, **options)
+    own = "lora" in config and "reference" not in inputs  # the policy without adapters is its reference
+    reference = None if own else load_reference(policy, inputs, **options)
     scorer = reward_model.load(inputs[REWARD_MODEL]) if REWARD_MODEL in inputs else None
 
     world = worlds.of_task(config["task"])
@@ -93,19 +95,24 @@ def _train(
         documents = ptx.read(config["ptx"], policy.tokenizer, seed, parts)
     answering()
     log = rollouts.opened(workdir)
+    valued = critic(config.get("critic"), policy.model, scorer, seed)
+    if "lora" in config:
+        valued = with_adapters(valued, config["lora"], seed)
     trainer = PPO(
         model=policy.model,
         args=args,
         reward_funcs=list(functions.values()),
         train_dataset=dataset,
         processing_class=policy.tokenizer,
-        critic=critic(config.get("critic"), policy.model, scorer, seed),
+        critic=valued,
         reference=reference,
         ptx=documents,
+        peft_config=lora.adapters(config.get("lora"), policy.model, seed),
     )
     trainer.rollouts = log
     trainer.lean = config.get("sampler") == "lean"
     done = fit(trainer, progress)
+    policy.model = lora.merged(trainer.model)
     policy.save(workdir)
 
     curve, scalars = rollouts.write(out, done.history, trainer.ratios, log)
@@ -114,7 +121,10 @@ def _train(
         "critic_parameters": sum(weight.numel() for weight in trainer.critic.parameters()),
     }
     sampled = 4 if trainer.fine else 6  # else old log-probabilities are computed for the KL and for the loss
-    flops = sizes["parameters"] * (sampled + 6 * args.num_iterations) + 2 * reference.num_parameters()
+    flops = (
+        sizes["parameters"] * (sampled + 6 * args.num_iterations)
+        + 2 * (reference or policy.model).num_parameters()
+    )
     flops += sizes["critic_parameters"] * (2 + 6 * args.num_iterations)
     skipped = {"skipped/long": len(given) - len(dataset)}
     return Outcome(

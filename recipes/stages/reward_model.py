@@ -25,8 +25,8 @@ from trl import RewardConfig
 from recipes.data import demonstrations, preferences, token_ids
 from recipes.data.token_ids import Row, Sequences
 from recipes.errors import UserError
-from recipes.models import reward_model
-from recipes.models.reward_model import from_policy
+from recipes.models import lora, reward_model
+from recipes.models.reward_model import HEAD, from_policy
 from recipes.rewards import quality
 from recipes.runtime import curves, files, health
 from recipes.runtime.progress import Progress
@@ -101,7 +101,8 @@ def run(
         if not fits:
             longest = max(map(len, [*splits["train"].flat, *scored["validation"], *scored["demonstrations"]]))
             checks += health.stop_at_errors([health.context(longest, 0, positions(model))])
-        fits.append(train(model, tokenizer, member_args, splits, config["comparisons"], progress))
+        adapters = lora.adapters(config.get("lora"), model, member_args.seed, HEAD)
+        fits.append(train(model, tokenizer, member_args, splits, config["comparisons"], adapters, progress))
         for name, sequences in scored.items():
             raw[name].append(reward_model.read(model, sequences).double().numpy())
         parameters = model.num_parameters()
@@ -149,9 +150,13 @@ def train(
     args: Any,
     splits: Mapping[str, Split],
     arrangement: str,
+    adapters: Any,
     progress: Progress,
 ) -> Fit:
-    """Train `model` in place, on elements that are prompts (`grouped`) or single pairs (`shuffled`)."""
+    """Train `model` in place, on elements that are prompts (`grouped`) or single pairs (`shuffled`).
+
+    `adapters`: None, or a peft configuration; they are trained, with the head, and added to the weights.
+    """
     arrange, what = ARRANGED[arrangement]
     data = {
         name: Dataset.from_list(
@@ -172,8 +177,11 @@ def train(
         train_dataset=data["train"],
         eval_dataset=data["validation"] if args.eval_strategy != "no" else None,
         processing_class=tokenizer,
+        peft_config=adapters,
     )
-    return fit(trainer, progress)
+    done = fit(trainer, progress)
+    lora.merged(trainer.model)  # in place
+    return done
 
 
 def first(split: Split, problems: int | None) -> Split:

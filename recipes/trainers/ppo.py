@@ -14,6 +14,7 @@ separately.
 from typing import Any
 
 import torch
+from peft import PeftModel
 from torch import nn
 from trl.trainer.utils import add_fused_lm_head, shuffle_sequence_dict, split_tensor_dict
 
@@ -21,6 +22,7 @@ from recipes.errors import UserError
 from recipes.models.critic import Critic, token_values
 from recipes.models.language_model import disable_dropout
 from recipes.models.packing import piece_rows
+from recipes.models.sharded import load_trained_weights, trained_weights
 from recipes.objectives import gae, losses
 from recipes.objectives.advantages import total
 from recipes.objectives.kl import adapted_coefficient, kl
@@ -36,23 +38,29 @@ OF_ANSWERS = ("accuracy", "length/correct", "length/incorrect", *OF_GROUPS)
 class PPO(GRPO):
     """GRPOTrainer that learns by PPO.
 
-    `reference`: the causal language model that the KL is measured to; `ptx`: pretraining documents. Raises
-    UserError under FSDP and DeepSpeed, which would shard the policy alone.
+    `reference`: the causal language model that the KL is measured to, None for the policy without its
+    adapters; `ptx`: pretraining documents. Raises UserError under FSDP and DeepSpeed, which would shard the
+    policy alone.
     """
 
     postponed = False  # old log-probabilities, which the rewards need
 
-    def __init__(self, *args, critic: Critic, reference: Any, ptx: Ptx | None = None, **kwargs):
+    def __init__(self, *args, critic: Critic, reference: Any = None, ptx: Ptx | None = None, **kwargs):
         super().__init__(*args, **kwargs)
         if self.is_fsdp_enabled or self.is_deepspeed_enabled:
             raise UserError("stage ppo runs on one device, or on several under DDP, for its critic's sake")
-        disable_dropout(reference)
-        add_fused_lm_head(reference, temperature=self.temperature)
-        self.ref_model = self.accelerator.prepare_model(
-            reference.requires_grad_(False), evaluation_mode=True
-        ).eval()
+        if reference is not None:
+            disable_dropout(reference)
+            add_fused_lm_head(reference, temperature=self.temperature)
+            self.ref_model = self.accelerator.prepare_model(
+                reference.requires_grad_(False), evaluation_mode=True
+            ).eval()
         if self.args.gradient_checkpointing:
             critic.backbone.gradient_checkpointing_enable(self.args.gradient_checkpointing_kwargs)
+            if isinstance(
+                critic.backbone, PeftModel
+            ):  # else what comes from frozen embeddings has no gradient
+                critic.backbone.enable_input_require_grads()
         self.critic: Any = self.accelerator.prepare_model(critic)
         self.ptx = ptx
         self.kl_coef: float = self.args.kl_coef
@@ -66,7 +74,9 @@ class PPO(GRPO):
         critic, rate = self.accelerator.unwrap_model(self.critic), self.args.critic_learning_rate
         decayed = set(self.get_decay_parameter_names(critic))
         for decays, decay in ((True, self.args.weight_decay), (False, 0.0)):
-            weights = [w for name, w in critic.named_parameters() if (name in decayed) is decays]
+            weights = [
+                w for name, w in critic.named_parameters() if w.requires_grad and (name in decayed) is decays
+            ]
             optimizer.add_param_group({"params": weights, "lr": rate, "weight_decay": decay})
         # transformers clears the gradients of its own model only
         optimizer.register_step_post_hook(lambda *_: self.critic.zero_grad())
@@ -82,12 +92,12 @@ class PPO(GRPO):
         return norm
 
     def held_state(self) -> dict[str, Any]:
-        critic = self.accelerator.unwrap_model(self.critic)
-        return {**super().held_state(), "critic": critic.state_dict(), "kl_coef": self.kl_coef}
+        critic = trained_weights(self.accelerator.unwrap_model(self.critic))
+        return {**super().held_state(), "critic": critic, "kl_coef": self.kl_coef}
 
     def restore_held_state(self, state: dict[str, Any]) -> None:
         super().restore_held_state(state)
-        self.accelerator.unwrap_model(self.critic).load_state_dict(state["critic"])
+        load_trained_weights(self.accelerator.unwrap_model(self.critic), state["critic"])
         self.kl_coef = state["kl_coef"]
 
     # -- rollouts ----------------------------------------------------------------------------------------
@@ -133,7 +143,7 @@ class PPO(GRPO):
         with torch.no_grad():
             if OLD not in batch:  # TRL needs none where a rollout is one update
                 batch[OLD] = self._get_per_token_logps_and_entropies(self.model, ids, real, keep, size)[0]
-            reference = self._get_per_token_logps_and_entropies(self.ref_model, ids, real, keep, size)[0]
+            reference = self.reference_logps(ids, real, keep, size)
             values = self.values(batch)
         log_ratio = (batch[OLD] - reference) * mask  # (batch, time)
         scores, ended = self.scores(len(ids)), self.ended(batch)
@@ -150,6 +160,13 @@ class PPO(GRPO):
         for row, own in zip(self._rollout_rows, sequence_kl.tolist(), strict=True):
             row["kl"] = own
         self.measure(scores, sequence_kl, batch, mask)
+
+    def reference_logps(self, *rollout: Any) -> torch.Tensor:
+        """(batch, time): the reference's, or where there is none those of the policy without its adapters."""
+        if self.ref_model is not None:
+            return self._get_per_token_logps_and_entropies(self.ref_model, *rollout)[0]
+        with self.accelerator.unwrap_model(self.model).disable_adapter():
+            return self._get_per_token_logps_and_entropies(self.model, *rollout)[0]
 
     def scores(self, rows: int) -> torch.Tensor:
         """(rows,): the weighted rewards of this process's completions."""

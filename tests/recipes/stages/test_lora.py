@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 import stage_runs
 import test_dpo
+import test_ppo
+import test_reward_model
 import test_sft
 import torch
 from stage_runs import at_training_step
 from test_dpo import ready as dpo_ready  # noqa: F401
+from test_reward_model import ready as reward_model_ready  # noqa: F401
 from test_several_processes import both, require_same, weights, with_batch
 from test_sft import ready as sft_ready  # noqa: F401
 
@@ -30,11 +33,19 @@ def fixed_reference(config: dict[str, Any]) -> dict[str, Any]:
     return {**config, "args": args, "lora": LORA}
 
 
+PPO = {name: v for name, v in test_ppo.PPO.items() if name != "sampler"}
 STAGES = {
     "sft": (fixed_reference(test_sft.CONFIG), test_sft.INPUTS, "sft_ready"),
     "dpo": (fixed_reference(test_dpo.CONFIG), test_dpo.INPUTS, "dpo_ready"),
     "grpo": (fixed_reference(stage_runs.GRPO), POLICY, "base"),
+    "ppo": (fixed_reference(PPO), test_ppo.INPUTS, "ppo_ready"),
 }
+
+
+@pytest.fixture(scope="module")
+def ppo_ready(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a policy and a reward model."""
+    return test_ppo.stage(PPO, base, tmp_path_factory.mktemp("ppo") / "run")[2]
 
 
 @pytest.mark.slow
@@ -66,10 +77,58 @@ def test_a_change_of_low_rank_is_added_to_the_weights(
     assert stage_runs.run(kind, arguments, folders[1]) == 0, (folders[1] / "err.txt").read_text()
     assert "resuming from step" in (folders[1] / "out.txt").read_text()
     assert stage_runs.outputs(folders[0], kind) == stage_runs.outputs(folders[1], kind)
+    if kind == "ppo":
+        require_reference_without_adapters(folders[0] / "results/ppo/completions.jsonl")
+
+
+def require_reference_without_adapters(completions: Path) -> None:
+    rows = [json.loads(line) for line in completions.read_text().splitlines()]
+    assert max(abs(row["kl"]) for row in rows if row["step"] == 1) < 1e-4
+    assert max(abs(row["kl"]) for row in rows) > 1e-2
 
 
 def killed_in_the_tenth_step() -> None:
     at_training_step(14)
+
+
+@pytest.mark.slow
+def test_a_reward_model_has_adapters_and_a_head_trained_whole(
+    reward_model_ready: Path,  # noqa: F811
+    tmp_path: Path,
+):
+    config = fixed_reference(test_reward_model.CONFIG)
+    folders = [tmp_path / name for name in ("whole", "killed")]
+    for folder in folders:
+        copytree(reward_model_ready, folder)
+    arguments = stage_runs.command("reward_model", config, **test_reward_model.INPUTS)
+    assert stage_runs.run("reward_model", arguments, folders[0]) == 0, (folders[0] / "err.txt").read_text()
+    after = weights(folders[0] / "checkpoints/reward_model")
+    before = {n.removeprefix("final/"): w for n, w in weights(folders[0] / "checkpoints/pretrain").items()}
+    members = [
+        {n.removeprefix(f"member{i}/"): w for n, w in after.items() if f"member{i}/" in n} for i in (0, 1)
+    ]
+    for member in members:
+        assert member.keys() - before.keys() == {"score.weight"}
+        shared = member.keys() & before.keys()
+        ranks = {
+            n: int(torch.linalg.matrix_rank(member[n] - before[n], tol=1e-6)) for n in shared if "_proj" in n
+        }
+        assert set(ranks.values()) == {RANK}
+        assert all(torch.equal(member[n], before[n]) for n in shared - ranks.keys())
+    heads = [member["score.weight"] for member in members]
+    start = [
+        torch.randn(heads[0].shape, generator=torch.Generator().manual_seed(3 + 10_007 * i)) for i in (0, 1)
+    ]
+    for head, drawn in zip(heads, start, strict=True):
+        assert not torch.allclose(head, drawn / (head.shape[1] + 1) ** 0.5, atol=1e-3)
+    result = json.loads((folders[0] / "results/reward_model/metrics.json").read_text())
+    assert result["metrics"]["accuracy/validation"] > 0.8
+
+    assert stage_runs.run("reward_model", arguments, folders[1], test_reward_model.in_the_second_member) == -9
+    assert stage_runs.run("reward_model", arguments, folders[1]) == 0, (folders[1] / "err.txt").read_text()
+    assert "resuming from step 4" in (folders[1] / "out.txt").read_text()
+    whole, killed = (test_reward_model.outputs(folder) for folder in folders)
+    assert whole == killed
 
 
 @pytest.mark.slow
@@ -96,6 +155,7 @@ def test_an_unknown_layer_is_refused():
     [
         ({"sampler": "lean"}, "sampler: lean reads the weights without the adapters"),
         ({"resources": {"gpu": 8, "shard": "fsdp"}}, "lora: adapters are added to whole weights"),
+        ({"critic": "random"}, "critic: random has learnt nothing that adapters could add to"),
         ({"args": {"sync_ref_model": True}}, "args.sync_ref_model: a reference without adapters"),
     ],
 )
