@@ -8,10 +8,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model
+from peft import (
+    LoraConfig,
+    PeftModel,
+    get_peft_model,
+    get_peft_model_state_dict,
+    set_peft_model_state_dict,
+)
 from torch import nn
 
 from recipes.errors import known
+from recipes.models.quantized import is_quantized
 
 ALL = "all-linear"  # peft's name for every linear layer but the head
 
@@ -39,9 +46,22 @@ def adapted(backbone: Any, key: Mapping[str, Any], seed: int) -> Any:
     return get_peft_model(backbone, _configuration(key, backbone, seed, task_type=None))
 
 
-def merged(model: Any) -> Any:
-    """`model` with its adapters added to its weights; a model without adapters as it is."""
-    return model.merge_and_unload() if isinstance(model, PeftModel) else model
+def merged(model: Any, dtype: str | None = None) -> Any:
+    """`model` with its adapters added to its weights; a model without adapters as it is.
+
+    Weights of 4 bits are dequantized first, in `dtype`, a name of torch's, by default that of the other
+    weights: rounded to 4 bits again, they would lose most of what the adapters have learnt.
+    """
+    if not isinstance(model, PeftModel):
+        return model
+    if not is_quantized(model):
+        return model.merge_and_unload()
+    config, learnt = model.peft_config["default"], get_peft_model_state_dict(model)
+    base = model.unload()
+    kind = getattr(torch, dtype) if dtype else base.dtype
+    plain = get_peft_model(base.dequantize(kind).to(kind), config)
+    set_peft_model_state_dict(plain, learnt)
+    return plain.merge_and_unload()
 
 
 def _configuration(key: Mapping[str, Any], model: Any, seed: int, **options: Any) -> LoraConfig:

@@ -27,6 +27,7 @@ from recipes.data.token_ids import prompt_ids, reply_ids
 from recipes.errors import UserError, first_line, nearest
 from recipes.models.language_model import Source, folder_of, load_tokenizer, same_tokenizer
 from recipes.models.packing import padded, within_positions
+from recipes.models.quantized import as_stored
 from recipes.models.sharded import is_sharded, whole_weights
 from recipes.runtime import files, gpus, sentinel
 from recipes.runtime.files import saving
@@ -198,7 +199,7 @@ def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> An
     with torch.no_grad():
         head.weight.copy_(drawn / (head.in_features + 1) ** 0.5)
     model.config.pad_token_id = tokenizer.pad_token_id  # for users who score with transformers' own class
-    return model
+    return as_stored(model)
 
 
 def load_member(folder: Path, number: int) -> Any:

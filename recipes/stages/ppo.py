@@ -17,6 +17,7 @@ from recipes import worlds
 from recipes.data import forms, prompts
 from recipes.models import lora, reward_model
 from recipes.models.critic import from_nothing, from_policy, from_reward_model, with_adapters
+from recipes.models.quantized import loading
 from recipes.rewards import learned, rules
 from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
@@ -64,7 +65,7 @@ def _train(
     progress: Progress,
 ) -> Outcome:
     """`run`, once `args` are known; `answering` waits for a vLLM server."""
-    seed, options = args.seed, take_model_options(args)
+    seed, options = args.seed, loading(config.get("lora"), args, take_model_options(args))
     policy = load_policy(config, inputs, **options)
     rollouts.end_with_turns(args, config, policy)
     own = "lora" in config and "reference" not in inputs  # the policy without adapters is its reference
@@ -112,7 +113,7 @@ def _train(
     trainer.rollouts = log
     trainer.lean = config.get("sampler") == "lean"
     done = fit(trainer, progress)
-    policy.model = lora.merged(trainer.model)
+    policy.model = lora.merged(trainer.model, config.get("saved_dtype"))
     policy.save(workdir)
 
     curve, scalars = rollouts.write(out, done.history, trainer.ratios, log)

@@ -26,6 +26,7 @@ from recipes.data import demonstrations, preferences, token_ids
 from recipes.data.token_ids import Row, Sequences
 from recipes.errors import UserError
 from recipes.models import lora, reward_model
+from recipes.models.quantized import loading
 from recipes.models.reward_model import HEAD, from_policy
 from recipes.rewards import quality
 from recipes.runtime import curves, files, health
@@ -96,13 +97,14 @@ def run(
     for number, member_args in enumerate(args):
         if len(args) > 1:
             progress.say(f"member {number + 1} of {len(args)}")
-        options = take_model_options(member_args)
+        options = loading(config.get("lora"), member_args, take_model_options(member_args))
         model = from_policy(source, tokenizer, member_args.seed, **options)
         if not fits:
             longest = max(map(len, [*splits["train"].flat, *scored["validation"], *scored["demonstrations"]]))
             checks += health.stop_at_errors([health.context(longest, 0, positions(model))])
         adapters = lora.adapters(config.get("lora"), model, member_args.seed, HEAD)
-        fits.append(train(model, tokenizer, member_args, splits, config["comparisons"], adapters, progress))
+        done, model = train(model, tokenizer, member_args, splits, config["comparisons"], adapters, progress)
+        fits.append(done)
         for name, sequences in scored.items():
             raw[name].append(reward_model.read(model, sequences).double().numpy())
         parameters = model.num_parameters()
@@ -152,8 +154,8 @@ def train(
     arrangement: str,
     adapters: Any,
     progress: Progress,
-) -> Fit:
-    """Train `model` in place, on elements that are prompts (`grouped`) or single pairs (`shuffled`).
+) -> tuple[Fit, Any]:
+    """Train `model`, on elements that are prompts (`grouped`) or single pairs (`shuffled`), and return it.
 
     `adapters`: None, or a peft configuration; they are trained, with the head, and added to the weights.
     """
@@ -180,8 +182,7 @@ def train(
         peft_config=adapters,
     )
     done = fit(trainer, progress)
-    lora.merged(trainer.model)  # in place
-    return done
+    return done, lora.merged(trainer.model)
 
 
 def first(split: Split, problems: int | None) -> Split:

@@ -16,6 +16,10 @@ def check(stage: Mapping[str, Any]) -> None:
         raise UserError(
             "lora: adapters are added to whole weights, which resources.shard spreads; remove one"
         )
+    if "quantized" in stage["lora"] and stage["args"].get("use_vllm"):
+        raise UserError(
+            "lora.quantized: weights of 4 bits cannot be sent to vLLM; remove it, or args.use_vllm"
+        )
     if stage.get("critic") == "random":
         raise UserError(
             "critic: random has learnt nothing that adapters could add to; take policy or reward_model"

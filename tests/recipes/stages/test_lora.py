@@ -155,6 +155,10 @@ def test_an_unknown_layer_is_refused():
     [
         ({"sampler": "lean"}, "sampler: lean reads the weights without the adapters"),
         ({"resources": {"gpu": 8, "shard": "fsdp"}}, "lora: adapters are added to whole weights"),
+        (
+            {"lora": {**LORA, "quantized": "nf4"}, "args": {"use_vllm": True}},
+            "lora.quantized: weights of 4 bits cannot be sent to vLLM",
+        ),
         ({"critic": "random"}, "critic: random has learnt nothing that adapters could add to"),
         ({"args": {"sync_ref_model": True}}, "args.sync_ref_model: a reference without adapters"),
     ],
@@ -162,4 +166,4 @@ def test_an_unknown_layer_is_refused():
 def test_what_takes_no_adapters_is_refused(change: dict[str, Any], says: str):
     with pytest.raises(UserError, match=says):
         check({"lora": LORA, "args": {}, **change})
-    check({"args": {}, **change})
+    check({"args": {}, **{name: value for name, value in change.items() if name != "lora"}})
