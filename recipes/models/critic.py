@@ -26,6 +26,9 @@ class Critic(nn.Module):
     def __init__(self, backbone: Any, head: nn.Linear, bias: float = 0.0, scale: float = 1.0):
         super().__init__()
         self.backbone, self.head, self.bias, self.scale = backbone, head, bias, scale
+        self._no_split_modules = (
+            backbone._no_split_modules
+        )  # transformers' name for the classes of its layers
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """(rows, time) -> (rows, time). No attention mask: real tokens come first."""
@@ -66,6 +69,18 @@ def with_adapters(critic: Critic, key: Mapping[str, Any], seed: int) -> Critic:
     """
     critic.backbone = lora.adapted(critic.backbone, key, seed + AWAY)
     return critic
+
+
+def learnt(critic: Critic) -> dict[str, torch.Tensor]:
+    """The weights that training changes, by name."""
+    return {name: weight.detach() for name, weight in critic.named_parameters() if weight.requires_grad}
+
+
+def set_learnt(critic: Critic, weights: Mapping[str, torch.Tensor]) -> None:
+    """Set what `learnt` returned."""
+    own = learnt(critic)
+    for name, weight in weights.items():
+        own[name].copy_(weight)
 
 
 def _trainable(critic: Critic) -> Critic:

@@ -20,6 +20,7 @@ from types import MethodType
 from typing import Any
 
 import torch
+from accelerate.utils import gather_object
 from torch.nn.functional import linear
 from transformers import AutoModelForSequenceClassification
 
@@ -28,7 +29,7 @@ from recipes.errors import UserError, first_line, nearest
 from recipes.models.language_model import Source, folder_of, load_tokenizer, same_tokenizer
 from recipes.models.packing import padded, within_positions
 from recipes.models.quantized import as_stored
-from recipes.models.sharded import is_sharded, whole_weights
+from recipes.models.sharded import is_sharded, spread, whole_weights
 from recipes.runtime import files, gpus, sentinel
 from recipes.runtime.files import saving
 
@@ -57,6 +58,12 @@ class RewardModel:
     def to(self, device: Any) -> "RewardModel":
         self.members = [member.to(device) for member in self.members]
         return self
+
+    def spread(self) -> None:
+        """Spread the weights of all members over the processes, which from here on must score together."""
+        for member in self.members:
+            member.forward = MethodType(at_last_token, member)
+            spread(member.requires_grad_(False))
 
     def score(self, prompts: Sequence[str], completions: Sequence[Sequence[int]]) -> torch.Tensor:
         """Rewards (members, batch), float32 on the CPU, of completions given as token ids.
@@ -143,7 +150,8 @@ def read_out(head: Any, hidden: torch.Tensor) -> torch.Tensor:
 def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
     """Raw scores (rows,), float32 on the CPU, without gradients or dropout.
 
-    A sharded model, of a trainer that has set its forward to `at_last_token`, is called by all processes.
+    A sharded model has `at_last_token` as its forward, and is called by all processes, equally often whatever
+    each of them has to score.
     """
     scores = torch.empty(len(sequences))
     device, was_training = next(model.parameters()).device, model.training
@@ -152,8 +160,11 @@ def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
     score = model if sharded else MethodType(at_last_token, model)
     quiet: Any = torch.no_grad() if sharded else torch.inference_mode()
     model.eval()
+    pieces = within_positions([len(sequence) for sequence in sequences], POSITIONS)
+    if sharded:
+        pieces += pieces[-1:] * (max(gather_object([len(pieces)])) - len(pieces))
     with quiet:
-        for piece in within_positions([len(sequence) for sequence in sequences], POSITIONS):
+        for piece in pieces:
             ids, last = padded([sequences[i] for i in piece])
             scores[piece] = score(ids.to(device), last.to(device)).float().cpu()
     model.train(was_training)

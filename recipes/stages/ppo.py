@@ -19,7 +19,7 @@ from recipes.models import lora, reward_model
 from recipes.models.critic import from_nothing, from_policy, from_reward_model, with_adapters
 from recipes.models.quantized import loading
 from recipes.rewards import learned, rules
-from recipes.runtime import curves, health
+from recipes.runtime import curves, gpus, health
 from recipes.runtime.progress import Progress
 from recipes.spec.checks.ppo import check
 from recipes.stages import rollouts, serving
@@ -80,7 +80,6 @@ def _train(
     built = rules.build(names, world, seed, caps={0: cap}, cache=cache, verifies=verifies)
     functions = dict(zip(names, built, strict=True))
     if scorer:
-        scorer.to(args.device)
         scored = learned.as_reward(scorer, policy.tokenizer, config.get("ensemble", "mean"))
         functions |= {REWARD_MODEL: scored} if REWARD_MODEL in weights else {}
     args.reward_weights = [weights[name] for name in functions]
@@ -110,6 +109,8 @@ def _train(
         ptx=documents,
         peft_config=lora.adapters(config.get("lora"), policy.model, seed),
     )
+    if scorer:  # no longer whole, once the critic has its copy
+        scorer.spread() if gpus.sharded() else scorer.to(args.device)
     trainer.rollouts = log
     trainer.lean = config.get("sampler") == "lean"
     done = fit(trainer, progress)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.distributed.tensor import DTensor
 from transformers import Trainer
 
 from recipes.errors import UserError
+from recipes.models.sharded import whole
 from recipes.runtime import gpus
 from recipes.runtime.files import saving
 
@@ -184,7 +184,7 @@ class ExactResume(Trainer):
     def _get_grad_norm(self, model, grad_norm=None):
         # called after the backward pass and before the optimizer's step
         norm = super()._get_grad_norm(model, grad_norm=grad_norm)
-        norm = norm.full_tensor() if isinstance(norm, DTensor) else norm  # of sharded gradients
+        norm = whole(norm)  # of sharded gradients
         self.require_finite("grad_norm", norm)
         return norm
 

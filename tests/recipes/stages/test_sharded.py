@@ -8,13 +8,24 @@ from typing import Any
 
 import pytest
 import stage_runs
+import test_ppo
 import test_sft
 import torch
 from cpu_shards import shard_on_cpus
 from stage_runs import at_training_step
 from test_dpo import ready as dpo_ready  # noqa: F401
 from test_reward_model import ready as reward_model_ready  # noqa: F401
-from test_several_processes import MODULES, PRECOMPUTED, both, grpo, require_same, weights, with_batch
+from test_several_processes import (
+    MODULES,
+    PRECOMPUTED,
+    both,
+    fixed_completions,
+    grpo,
+    halved,
+    require_same,
+    weights,
+    with_batch,
+)
 from test_sft import ready as sft_ready  # noqa: F401
 
 FSDP = ["--shard", "fsdp"]
@@ -26,15 +37,16 @@ def killed_at(step: int) -> None:
     at_training_step(step)
 
 
-def require_spread(folder: Path) -> None:
-    """Each of two processes held about half of each weight, and both together all of it."""
+def require_spread(folder: Path, *models: str) -> None:
+    """Each of two processes held about half of each model's weights, and both together all of them."""
     notes = [json.loads((folder / f"shards_{rank}.json").read_text()) for rank in (0, 1)]
-    assert notes[0].keys() == notes[1].keys()
-    for name, (own, whole) in notes[0].items():
-        assert own + notes[1][name][0] == whole, name
-    assert sum(own for own, _ in notes[0].values()) == pytest.approx(
-        sum(whole for _, whole in notes[0].values()) / 2, rel=0.1
-    )
+    assert notes[0].keys() == notes[1].keys() >= {"model", *models}
+    for model, first in notes[0].items():
+        for name, (own, whole) in first.items():
+            assert own + notes[1][model][name][0] == whole, (model, name)
+        assert sum(own for own, _ in first.values()) == pytest.approx(
+            sum(whole for _, whole in first.values()) / 2, rel=0.1
+        ), model
 
 
 @pytest.mark.slow
@@ -66,8 +78,39 @@ def test_sharded_rollouts_are_those_of_whole_weights(base: Path, tmp_path: Path)
     assert both(*plain) == [0, 0], (plain[2] / "err.txt").read_text()
     kind, arguments, folder = sharded
     assert both(kind, arguments + FSDP, folder, shard_on_cpus) == [0, 0], (folder / "err.txt").read_text()
-    require_spread(folder)
+    require_spread(folder, "ref_model")
     require_same(plain[2] / "checkpoints/grpo", folder / "checkpoints/grpo", base / "checkpoints/pretrain")
+
+
+PPO = {name: value for name, value in test_ppo.PPO.items() if name != "sampler"}
+
+
+@pytest.mark.slow
+def test_ppo_spreads_policy_critic_reference_and_reward_model(base: Path, tmp_path: Path):
+    """Its completions differ in length, so that two processes would call a reward model unequally often."""
+    args = {"steps_per_generation": None, "generation_batch_size": 16, "gradient_accumulation_steps": 4}
+    config = with_batch(PPO, **args, max_steps=6)
+    config["ptx"] = {**PPO["ptx"], "batch_size": 4}
+    kind, arguments, one = test_ppo.stage(config, base, tmp_path / "one")
+    *_, two = test_ppo.stage(config, base, tmp_path / "two")
+    assert stage_runs.run(kind, arguments, one, fixed_completions) == 0, (one / "err.txt").read_text()
+    assert both(kind, arguments + FSDP, two, fixed_and_sharded) == [0, 0], (two / "err.txt").read_text()
+    require_spread(two, "ref_model", "critic", "scorer0")
+    require_same(one / "checkpoints/ppo", two / "checkpoints/ppo", base / "checkpoints/pretrain")
+    first, second = (
+        json.loads((at / "results/ppo/metrics.json").read_text())["metrics"] for at in (one, two)
+    )
+    for name in ("last/value_loss", "last/kl", "last/grad_norm/critic", "critic_parameters", "parameters"):
+        assert first[name] == pytest.approx(second[name], rel=1e-3, abs=1e-5), name
+
+
+def fixed_and_sharded() -> None:
+    shard_on_cpus()
+    fixed_completions()
+
+
+def ppo(base: Path, folder: Path) -> tuple[str, list[str], Path]:
+    return test_ppo.stage(halved(PPO), base, folder)
 
 
 def sft(ready: Path, folder: Path, **keys: Any) -> tuple[str, list[str], Path]:
@@ -92,7 +135,9 @@ def test_gathered_weights_are_saved_in_the_type_that_the_recipe_says(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("stage", "ready", "step"), [(sft, "sft_ready", 10), (grpo, "base", 11)])
+@pytest.mark.parametrize(
+    ("stage", "ready", "step"), [(sft, "sft_ready", 10), (grpo, "base", 11), (ppo, "base", 15)]
+)
 def test_killed_and_rerun_with_the_same_bits(
     stage: Any, ready: str, step: int, request: pytest.FixtureRequest, tmp_path: Path
 ):
