@@ -8,6 +8,7 @@ that depends on the epoch only, and (d) what a subclass holds in memory (`held_s
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,15 @@ class ExactResume(Trainer):
     resumed = 0  # times a run was continued from a checkpoint
     earlier_s = 0.0  # seconds spent before this process
     began = 0.0
+
+    def create_accelerator_and_postprocess(self):
+        super().create_accelerator_and_postprocess()
+        plugin = getattr(self.accelerator.state, "fsdp_plugin", None)
+        if plugin and plugin.mixed_precision_policy:
+            # accelerate would round log-probabilities and rewards to 8 bits as they leave the model
+            plugin.mixed_precision_policy = replace(
+                plugin.mixed_precision_policy, output_dtype=None, reduce_dtype=torch.float32
+            )
 
     # -- what a checkpoint holds beside transformers' own state ---------------------------------------
 

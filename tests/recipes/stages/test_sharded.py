@@ -1,6 +1,7 @@
 """FSDP2 on two processes: the weights are really spread, come out as without it, and a killed run resumes."""
 
 import json
+import os
 from functools import partial
 from pathlib import Path
 from shutil import copytree
@@ -87,7 +88,6 @@ PPO = {name: value for name, value in test_ppo.PPO.items() if name != "sampler"}
 
 @pytest.mark.slow
 def test_ppo_spreads_policy_critic_reference_and_reward_model(base: Path, tmp_path: Path):
-    """Its completions differ in length, so that two processes would call a reward model unequally often."""
     args = {"steps_per_generation": None, "generation_batch_size": 16, "gradient_accumulation_steps": 4}
     config = with_batch(PPO, **args, max_steps=6)
     config["ptx"] = {**PPO["ptx"], "batch_size": 4}
@@ -105,8 +105,36 @@ def test_ppo_spreads_policy_critic_reference_and_reward_model(base: Path, tmp_pa
 
 
 def fixed_and_sharded() -> None:
+    """One process has all its completions scored at once, the other each by itself."""
+    from recipes.models import reward_model
+
+    def at_once(lengths: list[int], most: int) -> list[list[int]]:
+        rows = list(range(len(lengths)))
+        return [rows] if os.environ["RANK"] == "0" else [[row] for row in rows]
+
+    reward_model.within_positions = at_once
     shard_on_cpus()
     fixed_completions()
+
+
+@pytest.mark.slow
+def test_in_bf16_log_probabilities_leave_the_model_whole(base: Path, tmp_path: Path):
+    kind, arguments, folder = grpo(base, tmp_path / "run", bf16=True, max_steps=5)
+    assert both(kind, arguments + FSDP, folder, bf16_and_sharded) == [0, 0], (folder / "err.txt").read_text()
+
+
+def bf16_and_sharded() -> None:
+    from recipes.trainers.grpo import GRPO
+
+    plain = GRPO._get_per_token_logps_and_entropies
+
+    def logps(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = plain(self, *args, **kwargs)
+        assert result[0].dtype == torch.float32, result[0].dtype
+        return result
+
+    GRPO._get_per_token_logps_and_entropies = logps
+    shard_on_cpus()
 
 
 def ppo(base: Path, folder: Path) -> tuple[str, list[str], Path]:
