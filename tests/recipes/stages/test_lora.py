@@ -142,6 +142,33 @@ def test_two_processes_have_the_same_adapters(sft_ready: Path, tmp_path: Path): 
     require_same(one / "checkpoints/sft", two / "checkpoints/sft", sft_ready / "checkpoints/pretrain")
 
 
+@pytest.mark.slow
+def test_recomputed_activations_give_the_same_gradients(ppo_ready: Path, tmp_path: Path):
+    """Of policy and critic, whose embeddings are frozen: recomputed behind them, gradients could be lost."""
+    curves = []
+    kwargs = {"use_reentrant": True}
+    for name, args in (
+        ("kept", {}),
+        ("anew", {"gradient_checkpointing": True, "gradient_checkpointing_kwargs": kwargs}),
+    ):
+        config = {**STAGES["ppo"][0], "args": {**STAGES["ppo"][0]["args"], "max_steps": 3, **args}}
+        copytree(ppo_ready, tmp_path / name)
+        arguments = stage_runs.command("ppo", config, **test_ppo.INPUTS)
+        assert stage_runs.run("ppo", arguments, tmp_path / name) == 0, (
+            tmp_path / name / "err.txt"
+        ).read_text()
+        rows = [
+            r.split(",") for r in (tmp_path / name / "results/ppo/curve.csv").read_text().splitlines()[1:]
+        ]
+        curves.append({(step, metric): float(value) for step, metric, value in rows})
+    require_same(tmp_path / "kept/checkpoints/ppo", tmp_path / "anew/checkpoints/ppo")
+    norms = [key for key in curves[0] if "grad_norm" in key[1]]
+    assert norms
+    for key in norms:
+        assert curves[0][key] > 0
+        assert curves[1][key] == pytest.approx(curves[0][key], rel=1e-3), key
+
+
 def test_an_unknown_layer_is_refused():
     tokenizer = worlds.tokenizer([worlds.make(stage_runs.TASK)])
     model = language_model.build(stage_runs.PRETRAIN["model"], tokenizer, 0)

@@ -17,7 +17,7 @@ from stage_runs import at_training_step
 from test_dpo import ready as dpo_ready  # noqa: F401
 from test_lora import ppo_ready  # noqa: F401
 from test_reward_model import ready as reward_model_ready  # noqa: F401
-from test_several_processes import weights
+from test_several_processes import both, require_same, weights, with_batch
 from test_sft import ready as sft_ready  # noqa: F401
 
 from recipes.models import language_model
@@ -86,6 +86,18 @@ def test_killed_and_rerun_in_the_dtype_that_the_recipe_says(sft_ready: Path, tmp
     assert {w.dtype for w in narrow.values()} == {torch.bfloat16}
     for name, weight in full.items():
         assert torch.allclose(narrow[name].float(), weight, rtol=2**-6, atol=1e-3), name
+
+
+@pytest.mark.slow
+def test_two_processes_have_the_same_adapters(sft_ready: Path, tmp_path: Path):  # noqa: F811
+    config, inputs, _ = POLICIES["sft"]
+    arguments = stage_runs.command("sft", with_batch(few(config)), **inputs)
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder in (one, two):
+        copytree(sft_ready, folder)
+    assert stage_runs.run("sft", arguments, one) == 0, (one / "err.txt").read_text()
+    assert both("sft", arguments, two) == [0, 0], (two / "err.txt").read_text()
+    require_same(one / "checkpoints/sft", two / "checkpoints/sft", sft_ready / "checkpoints/pretrain")
 
 
 def in_the_third_step() -> None:
