@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from peft import PeftModel
 from torch import nn
 from trl.trainer.utils import add_fused_lm_head, shuffle_sequence_dict, split_tensor_dict
 
@@ -53,10 +52,6 @@ class PPO(GRPO):
             self.ref_model = self.placed(reference.requires_grad_(False), evaluation_mode=True).eval()
         if self.args.gradient_checkpointing:
             critic.backbone.gradient_checkpointing_enable(self.args.gradient_checkpointing_kwargs)
-            if isinstance(
-                critic.backbone, PeftModel
-            ):  # else what comes from frozen embeddings has no gradient
-                critic.backbone.enable_input_require_grads()
         self.critic: Any = self.placed(critic)
         self.ptx = ptx
         self.kl_coef: float = self.args.kl_coef
@@ -78,10 +73,10 @@ class PPO(GRPO):
         return optimizer
 
     def create_scheduler(self, num_training_steps, optimizer=None):
-        if (
-            self.is_fsdp_enabled
-        ):  # not before accelerate has replaced the policy's weights in it by their shards
-            self.add_critic(self.optimizer.optimizer)
+        if self.is_fsdp_enabled:
+            # accelerate has replaced the policy's weights in it by their shards, and knows no others
+            prepared: Any = self.optimizer
+            self.add_critic(prepared.optimizer)
         return super().create_scheduler(num_training_steps, optimizer)
 
     def add_critic(self, optimizer: torch.optim.Optimizer) -> None:
@@ -100,9 +95,8 @@ class PPO(GRPO):
     def beside_policy(self) -> Iterator[None]:
         """For the time of saving or loading shards: policy and critic as one model, as of one optimizer."""
         policy = self.model
-        self.model = (
-            nn.ModuleDict({"policy": policy, "critic": self.critic}) if self.is_fsdp_enabled else policy
-        )
+        if self.is_fsdp_enabled:
+            self.model = nn.ModuleDict({"policy": policy, "critic": self.critic})
         try:
             yield
         finally:
