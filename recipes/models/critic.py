@@ -26,9 +26,7 @@ class Critic(nn.Module):
     def __init__(self, backbone: Any, head: nn.Linear, bias: float = 0.0, scale: float = 1.0):
         super().__init__()
         self.backbone, self.head, self.bias, self.scale = backbone, head, bias, scale
-        self._no_split_modules = (
-            backbone._no_split_modules
-        )  # transformers' name for the classes of its layers
+        self._no_split_modules = backbone._no_split_modules  # classes of layers, as transformers names them
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """(rows, time) -> (rows, time). No attention mask: real tokens come first."""
@@ -84,8 +82,13 @@ def set_learnt(critic: Critic, weights: Mapping[str, torch.Tensor]) -> None:
 
 
 def _trainable(critic: Critic) -> Critic:
-    """Switch gradients on, and off the dropout that would make old and new values differ."""
-    return disable_dropout(critic).requires_grad_(True).train()
+    """Switch gradients on, and off the dropout that would make old and new values differ.
+
+    Weights of 4 bits, which are no numbers that a gradient could move, are only those below adapters.
+    """
+    for weight in critic.parameters():
+        weight.requires_grad_(weight.is_floating_point())
+    return disable_dropout(critic).train()
 
 
 def token_values(critic: Any, ids: torch.Tensor, mask: torch.Tensor, keep: int, rows: int) -> torch.Tensor:

@@ -45,8 +45,11 @@ def is_quantized(model: Any) -> bool:
 
 
 def learn_in_float32(model: Any) -> None:
-    """Turn what is trained above weights of 4 bits into float32: TRL makes it bfloat16, where most of a small
-    update is lost, and peft float32 as it loads a checkpoint, so that a resumed run would differ."""
+    """Turn what is trained above weights of 4 bits into float32.
+
+    TRL makes it bfloat16, where most of a small update is lost; peft makes it float32 as it loads a
+    checkpoint, so that a resumed run would differ.
+    """
     for weight in model.parameters() if is_quantized(model) else ():
         if weight.requires_grad:
             weight.data = weight.data.float()

@@ -26,7 +26,9 @@ from recipes.models.quantized import loading
 pytest.importorskip("bitsandbytes")
 
 QLORA = {**test_lora.LORA, "quantized": "nf4"}
+# the critic of ppo is a copy of the policy, in 4 bits too
 POLICIES = {kind: ({**config, "lora": QLORA}, *rest) for kind, (config, *rest) in test_lora.STAGES.items()}
+POLICIES["ppo"][0]["critic"] = "policy"
 
 
 def few(config: dict[str, Any], **args: Any) -> dict[str, Any]:
