@@ -14,6 +14,7 @@ from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
 from recipes.errors import UserError, first_line
+from recipes.models.quantized import as_stored
 from recipes.models.shape import shape
 from recipes.models.sharded import Weights, whole_weights
 from recipes.runtime import gpus, sentinel
@@ -102,7 +103,7 @@ def load(source: Source, **options: Any) -> Any:
     """The causal language model of `source`, float32 unless `options` (from_pretrained's) say otherwise."""
     options = {"dtype": torch.float32, **options, "use_safetensors": True, "trust_remote_code": False}
     try:
-        return AutoModelForCausalLM.from_pretrained(folder_of(source), **options)
+        return as_stored(AutoModelForCausalLM.from_pretrained(folder_of(source), **options))
     except (OSError, ValueError) as error:
         raise UserError(f"model {source.place}: cannot load it: {first_line(error)}") from error
 

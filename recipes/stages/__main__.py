@@ -24,7 +24,7 @@ from recipes.runtime.environment import (
     roles,
     stop_in_one_line,
 )
-from recipes.runtime.extras import require_vllm
+from recipes.runtime.extras import require_bitsandbytes, require_vllm
 from recipes.runtime.files import NO_ROOM
 from recipes.runtime.lock import only_one
 from recipes.runtime.progress import Progress
@@ -119,6 +119,7 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
         if _already_done(options.out, record):
             return progress.say(f"nothing to do: {options.out} is there and valid")
         require_vllm(options.config)
+        require_bitsandbytes(options.config)
         if options.track != tracking.NONE:
             tracking.require(options.track)
         progress.say("loading")

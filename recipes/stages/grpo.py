@@ -16,6 +16,7 @@ from typing import Any
 from trl import GRPOConfig
 
 from recipes.models import lora
+from recipes.models.quantized import loading
 from recipes.objectives.caps import Caps, of_stage
 from recipes.rewards import step_rewards
 from recipes.runtime import health
@@ -67,7 +68,8 @@ def _train(
     progress: Progress,
 ) -> Outcome:
     """`run`, once `args` and the `caps` of its rollouts are known; `answering` waits for a vLLM server."""
-    policy = load_policy(config, inputs, **take_model_options(args))
+    options = loading(config.get("lora"), args, take_model_options(args))
+    policy = load_policy(config, inputs, **options)
     rollouts.end_with_turns(args, config, policy)
     tasks = grpo_tasks.of_stage(config, inputs, policy, args, caps)
     functions, args.reward_weights = grpo_tasks.rewarded(tasks)
@@ -98,7 +100,7 @@ def _train(
     if isinstance(trainer, DynamicSampling) and dynamic:
         trainer.max_rounds = dynamic["max_rounds"]
     done = fit(trainer, progress, policy.keep(config))
-    policy.model = lora.merged(trainer.model)
+    policy.model = lora.merged(trainer.model, config.get("saved_dtype"))
     policy.save(workdir)
 
     curve, scalars = rollouts.write(out, done.history, trainer.ratios, log)

@@ -10,6 +10,7 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.trainer_callback import TrainerState
 
 from recipes.errors import UserError
+from recipes.models.quantized import learn_in_float32
 from recipes.runtime import curves, gpus, health, live_curve, sentinel
 from recipes.runtime.progress import Progress
 from recipes.runtime.provenance import Fit
@@ -107,6 +108,7 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
         raise UserError(
             "resources.shard: fsdp spreads weights over several GPUs, and this stage has not got them"
         )
+    learn_in_float32(trainer.model)
     folder = Path(trainer.args.output_dir)
     if gpus.first():
         _remove_incomplete(folder)

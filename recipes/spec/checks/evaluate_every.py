@@ -16,6 +16,8 @@ def check_evaluate_every(name: str, stage: Mapping, evals: Mapping) -> None:
         raise UserError(f"{KEY}: it needs args.max_steps, by which the steps to measure are known beforehand")
     if every >= steps:
         raise UserError(f"{KEY}: expected less than args.max_steps, {steps}, got {every}")
+    if "quantized" in stage.get("lora", {}):
+        raise UserError(f"{KEY}: a model of 4 bits is whole only at the end; remove lora.quantized")
     checkpoints = evals.get("checkpoints", {})
     measured = next((key for key, place in checkpoints.items() if place == name), None)
     if measured is None:

@@ -73,11 +73,11 @@ def test_what_does_not_divide_is_refused(one, processes, says):
         ),
         (
             {"run": "sft", "resources": {"gpu": 1, "shard": "fsdp"}, "args": {}},
-            "resources.shard: of stages sft, reward_model, dpo, grpo on several GPUs, not of sft on 1",
+            "resources.shard: of stages sft, reward_model, dpo, grpo, ppo on several GPUs, not of sft on 1",
         ),
         (
-            stage(run="ppo") | {"resources": {"gpu": 8, "shard": "fsdp"}},
-            "resources.shard: .* not of ppo on 8",
+            stage(run="pretrain") | {"resources": {"gpu": 8, "shard": "fsdp"}},
+            "resources.shard: .* not of pretrain on 8",
         ),
     ],
 )
