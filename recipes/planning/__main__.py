@@ -21,6 +21,8 @@ from recipes.runtime import files
 from recipes.spec.graph import Graph
 from recipes.spec.load import load_all
 
+OUT = Path("results")
+
 
 def _given(words: list[str]) -> dict[str, Any]:
     given: dict[str, Any] = {}
@@ -38,7 +40,7 @@ def _given(words: list[str]) -> dict[str, Any]:
 def main(words: list[str]) -> int:
     try:
         made = plan.make(Graph(load_all()), _given(words))
-        out = Path("results") / made.recipe / made.scale / "plan.json"
+        out = OUT / made.recipe / made.scale / "plan.json"
         out.parent.mkdir(parents=True, exist_ok=True)
         files.write(out, table.as_json(made))
     except UserError as error:

@@ -82,6 +82,8 @@ def saved_a_token(model: Model, half: bool) -> float:
 
     def kept(layers: int, tokens: int) -> int:
         config.num_hidden_layers = layers
+        if getattr(config, "layer_types", None):
+            config.layer_types = config.layer_types[:1] * layers
         return _kept_for_backward(config, tokens, half)
 
     one, two = (kept(layers, long) - kept(layers, short) for layers in (1, 2))

@@ -6,22 +6,23 @@ from typing import Any
 from recipes.planning.hardware import Assumptions
 from recipes.spec.graph import Graph, Node
 
-# Of a split, by the data set's own page. The revisions are those that recipes name; a fork may differ.
+# Of a data set, its subset and split, by its own page.
 ROWS = {
-    ("DigitalLearningGmbH/MATH-lighteval", "train"): 7_500,
-    ("HuggingFaceH4/MATH-500", "test"): 500,
-    ("HuggingFaceH4/aime_2024", "train"): 30,
-    ("HuggingFaceH4/no_robots", "train"): 9_500,
-    ("HuggingFaceH4/ultrafeedback_binarized", "train_gen"): 61_135,
-    ("HuggingFaceH4/ultrafeedback_binarized", "train_prefs"): 61_135,
-    ("HuggingFaceH4/ultrafeedback_binarized", "train_sft"): 61_135,
-    ("HuggingFaceH4/ultrafeedback_binarized", "test_prefs"): 2_000,
-    ("NeelNanda/pile-10k", "train"): 10_000,
-    ("berkeley-nest/Nectar", "train"): 182_954,
-    ("open-r1/DAPO-Math-17k-Processed", "train"): 14_116,  # of its subset en
-    ("open-r1/Mixture-of-Thoughts", "train"): 93_733,  # of its subset math
-    ("trl-internal-testing/tldr-preference-sft-trl-style", "train"): 116_722,
-    ("trl-internal-testing/tldr-preference-trl-style", "train"): 92_858,
+    ("DigitalLearningGmbH/MATH-lighteval", "", "train"): 7_500,
+    ("HuggingFaceH4/MATH-500", "", "test"): 500,
+    ("HuggingFaceH4/aime_2024", "", "train"): 30,
+    ("HuggingFaceH4/no_robots", "", "train"): 9_500,
+    ("HuggingFaceH4/ultrafeedback_binarized", "", "train_gen"): 61_135,
+    ("HuggingFaceH4/ultrafeedback_binarized", "", "train_prefs"): 61_135,
+    ("HuggingFaceH4/ultrafeedback_binarized", "", "train_sft"): 61_135,
+    ("HuggingFaceH4/ultrafeedback_binarized", "", "test_prefs"): 2_000,
+    ("NeelNanda/pile-10k", "", "train"): 10_000,
+    ("berkeley-nest/Nectar", "", "train"): 182_954,
+    ("open-r1/DAPO-Math-17k-Processed", "en", "train"): 14_116,
+    ("open-r1/Mixture-of-Thoughts", "all", "train"): 349_317,
+    ("open-r1/Mixture-of-Thoughts", "math", "train"): 93_733,
+    ("trl-internal-testing/tldr-preference-sft-trl-style", "", "train"): 116_722,
+    ("trl-internal-testing/tldr-preference-trl-style", "", "train"): 92_858,
 }
 DOCUMENTS = 4_096  # of a world that is not told how many
 KEPT = 0.5  # of the completions of rejection sampling, that are right
@@ -78,7 +79,7 @@ def _of_source(source: Mapping[str, Any], assumed: Assumptions) -> tuple[float, 
     if "world" in task:
         return source.get("problems", source.get("corpus", {}).get("documents", DOCUMENTS)), []
     name = task.get("hub", task.get("file", "?"))
-    known = ROWS.get((name, task.get("split", "")))
+    known = ROWS.get((name, task.get("subset", ""), task.get("split", "")))
     if known is None and "problems" not in source:
         return assumed.rows, [f"{assumed.rows:,} rows of {name} {task.get('split', '')}".strip()]
     return min(source.get("problems", known or assumed.rows), known or source.get("problems", 0)), []

@@ -8,7 +8,9 @@ from recipes.planning.hardware import GIB, GPU, NODE, Assumptions
 from recipes.planning.job import Job, Training
 from recipes.planning.memory import Memory
 
-CPU = 20e9  # operations a second of a job without a GPU: models of a tenth of a million parameters, one thread
+CPU = (
+    20e9  # operations a second of a job without a GPU: models of a tenth of a million parameters, one thread
+)
 SYNC = 10e9  # bytes a second at which new weights reach an engine
 SLOWER = 8  # how many times the operations of bfloat16 outnumber those of float32
 HOUR = 3600.0
@@ -43,11 +45,11 @@ def of_job(job: Job, gpu: GPU, assumed: Assumptions) -> Estimate:
     generation, training = job.generation, job.training
     generated = generation.completions * generation.mean if generation else 0.0
     trained = training.steps * training.batch * training.mean if training else 0.0
-    flops = _flops(job, policy)
-    held = memory.of_trainer(job, gpu)
+    flops = _operations(job, policy)
     if not job.gpus:
-        return Estimate(job, held, generated, trained, flops, flops / CPU / HOUR, 0.0, (), ())
-    seconds = of_training(job, policy, gpu, assumed)
+        return Estimate(job, Memory(), generated, trained, flops, flops / CPU / HOUR, 0.0, (), ())
+    held = memory.of_trainer(job, gpu)
+    seconds = _training(job, policy, gpu, assumed)
     speed = 0.0
     if generation:
         on = job.server if generation.engine == "server" else job.gpus
@@ -78,12 +80,14 @@ def _forward(policy: Architecture, tokens: float) -> float:
     return 2 * policy.active + 2 * policy.layers * policy.attention * tokens
 
 
-def _flops(job: Job, policy: Architecture) -> float:
+def _operations(job: Job, policy: Architecture) -> float:
     """Operations of the mathematics: what is computed twice to save memory counts once."""
     total = 0.0
     if generation := job.generation:
         each = generation.prompt + generation.mean
-        total += generation.completions * each * _forward(policy, each / 2) + 2 * policy.active * generation.read
+        total += (
+            generation.completions * each * _forward(policy, each / 2) + 2 * policy.active * generation.read
+        )
     if training := job.training:
         total += _passes(job, policy, training, again=False)
     return total
@@ -105,7 +109,7 @@ def _passes(job: Job, policy: Architecture, training: Training, again: bool) -> 
     return tokens * total
 
 
-def of_training(job: Job, policy: Architecture, gpu: GPU, assumed: Assumptions) -> float:
+def _training(job: Job, policy: Architecture, gpu: GPU, assumed: Assumptions) -> float:
     """Seconds of the passes, or of what the GPUs exchange for them where that takes longer."""
     training = job.training
     if training is None:
@@ -140,8 +144,8 @@ def lacks(job: Job, policy: Architecture, held: Memory, gpu: GPU) -> tuple[str, 
         need, share = memory.of_engine(policy, generation), generation.share * gpu.memory
         if need > share:
             found.append(
-                f"vLLM needs {need / GIB:,.0f} GiB of each of {generation.width} GPUs for the weights and one "
-                f"full sequence, its share is {share / GIB:,.0f}"
+                f"vLLM needs {need / GIB:,.0f} GiB of each of {generation.width} GPUs for the weights and "
+                f"one full sequence, its share is {share / GIB:,.0f}"
             )
     longest = job.training.longest if job.training else 0
     if policy.positions and longest > policy.positions and not job.stretched:
@@ -152,7 +156,8 @@ def lacks(job: Job, policy: Architecture, held: Memory, gpu: GPU) -> tuple[str, 
 def _warnings(job: Job) -> tuple[str, ...]:
     found = list(job.unknown)
     if job.all_gpus > NODE:
-        found.append(f"{job.all_gpus} GPUs are {-(-job.all_gpus // NODE)} nodes of {NODE}")
+        nodes = -(-job.all_gpus // NODE)
+        found.append(f"{job.all_gpus} GPUs are {nodes} nodes of {NODE}, and a stage runs on one so far")
     host = memory.of_host(job)
     if host > NODE * 64e9:
         found.append(f"{host / 1e9:,.0f} GB of a node's memory, through which each process loads in float32")
@@ -160,7 +165,7 @@ def _warnings(job: Job) -> tuple[str, ...]:
 
 
 def disk(job: Job) -> tuple[float, float]:
-    """Bytes of (what a stage keeps, its state while it runs, two of which stand as one replaces the other)."""
+    """Bytes of what a stage keeps, and of its state while it runs: two of them, as one replaces the other."""
     if job.policy is None or job.training is None:
         return 0.0, 0.0
     policy, training = of_model(job.policy), job.training

@@ -1,8 +1,8 @@
-"""GPUs by name, and what is assumed of how well they are used: each number can be changed on the command line.
+"""GPUs by name, and what is assumed of how well they are used; each assumption can be changed by its name.
 
 Memory, dense bfloat16 operations and bandwidth are those of the makers' data sheets; the links are what
-collectives reach of them. What a plan is worth stands in results/published/plan_checks.csv; of all numbers here
-`mfu` alone was moved, once, after a look at that table: 0.30 had been too fast for most of its rows.
+collectives reach of them. What a plan is worth stands in results/published/plan_checks.csv; of all numbers
+here `mfu` alone was moved, once, after a look at that table: 0.30 had been too fast for most of its rows.
 """
 
 import re
@@ -60,7 +60,9 @@ class Assumptions:
     prefill: float = 0.40  # of the operations of reading prompts
     length: float = 0.30  # mean length of a completion, of its cap
     prompt: int = 256  # tokens of a prompt in the mean
-    document: float = 0.50  # mean length of a demonstration or of a pair's reply, of the longest that is taken
+    document: float = (
+        0.50  # mean length of a demonstration or of a pair's reply, of the longest that is taken
+    )
     rows: int = 50_000  # of a data set of which nothing else says how many it has
     rounds: float = 2.0  # rollouts that dynamic sampling draws for one that it keeps
     price: float | None = None  # of a GPU for an hour

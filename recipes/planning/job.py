@@ -43,7 +43,10 @@ class Training:
     bytes_a_weight: int = 4  # that is trained
     optimizer: float = 8.0  # bytes of its state a trained number
     lora: int | None = None  # rank of the adapters
-    scored: float = 0.0  # forward passes of the policy over a sequence beside those of training, per step on it
+    nf4: bool = False  # the weights below the adapters have four bits
+    scored: float = (
+        0.0  # forward passes of the policy over a sequence beside those of training, per step on it
+    )
     padded: bool = False  # several rows at once, or of different lengths, need a mask of tokens x tokens
 
 

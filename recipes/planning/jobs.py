@@ -8,26 +8,23 @@ from recipes.planning.architecture import Model, named
 from recipes.planning.data_sets import made, rows
 from recipes.planning.hardware import Assumptions
 from recipes.planning.job import Generation, Job, Training
+from recipes.planning.texts import DOCUMENT, DTYPES, SERVED, drawn, of_world
 from recipes.spec import batch
 from recipes.spec.graph import Graph, Node
 
-PROMPT, LENGTH = 15, 0.65  # of a world: tokens of a prompt, and mean length of its texts, of the cap
-LONGEST = 512  # tokens of a prompt, where no stage says how long the longest may be
 COLOCATED = 0.3  # TRL's share of a GPU's memory for a vLLM engine beside the trainer
-SERVED = 0.9  # and of a GPU that an engine has for itself
 BATCH = 8  # per_device_train_batch_size of transformers
 POSITIONS = 1024  # max_length of TRL's trainers where a recipe does not say
 # bytes of the optimizer's state a number that is trained, where it is not Adam's two moments in float32
 OPTIMIZERS = {"sgd": 0.0, "rmsprop": 4.0, "adafactor": 0.1, "adamw_8bit": 2.0, "adamw_bnb_8bit": 2.0}
 OPTIMIZERS |= {"paged_adamw_8bit": 2.0, "lion_32bit": 4.0}
-DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
 TRAINED = ("pretrain", "sft", "reward_model", "dpo", "grpo", "ppo", "policy_gradient")
 
 
 def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = None) -> Job:
     """What a node of the graph takes, with as many GPUs as its recipe says.
 
-    `most`: how many there are; a stage that is spread over several takes all of them, but those of its server.
+    `most`: how many there are; a stage that is spread over several takes all, but those of its server.
     Raises UserError for a model without a configuration, and where a batch does not divide.
     """
     if node.kind == "eval":
@@ -36,7 +33,7 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
     kind, resources = config["run"], graph.resources(node)
     asked, server = resources.get("gpu", 0), graph.stage(node).get("vllm_gpus", 0)
     if most and asked + server > 1 and kind in TRAINED:
-        server = min(server, most - 1)
+        server = min(server, most // 2)
         asked = most - server
     policy, unknown = policy_of(graph, node), rows(graph, node, assumed)[1]
     common: dict[str, Any] = {
@@ -53,8 +50,8 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
         return _labels(graph, node, config, common, assumed)
     given, _ = rows(graph, node, assumed)
     args = config["args"]
-    drawn = _drawn(config, given * args["num_generations"], args["max_completion_length"], assumed)
-    return Job(**common | {"gpus": min(common["gpus"], drawn.width)}, policy=policy, generation=drawn)
+    every = drawn(config, given * args["num_generations"], args["max_completion_length"], assumed)
+    return Job(**common | {"gpus": min(common["gpus"], every.width)}, policy=policy, generation=every)
 
 
 def policy_of(graph: Graph, node: Node) -> Model | None:
@@ -82,7 +79,7 @@ def _training(
 ) -> Job:
     args, kind = config.get("args", {}), config["run"]
     inputs, processes = graph.inputs(node), max(common["gpus"], 1)
-    world = _of_world(config)
+    world = of_world(config)
     size, per_device = _batch(config, processes)
     of_rollouts = kind in ("grpo", "ppo", "policy_gradient")
     if of_rollouts:
@@ -91,12 +88,12 @@ def _training(
     else:
         generation, sequences = None, size * _copies(graph, node, kind, assumed)
         per_device *= sequences / size
-        given, _ = rows(graph, node, assumed)
         steps = int(args.get("max_steps", -1))
         if steps < 1:
-            steps = max(round(args.get("num_train_epochs", 3) * given / size), 1)
+            examples = _examples(graph, node, assumed)
+            steps = max(round(args.get("num_train_epochs", 3) * examples / size), 1)
         longest = args.get("max_length") or _positions(config)
-        mean = longest * (LENGTH if world else assumed.document)
+        mean = min(DOCUMENT, longest) if world else longest * assumed.document
     half = common["gpus"] > 0 and bool(args.get("bf16", kind != "pretrain") or args.get("fp16"))
     options = args.get("model_init_kwargs") or {}
     weight = DTYPES.get(str(options.get("dtype", "float32")).removeprefix("torch."), 4)
@@ -112,16 +109,21 @@ def _training(
         bytes_a_weight=weight,
         optimizer=OPTIMIZERS.get(str(args.get("optim", "adamw")), 8.0) * weight / 4,
         lora=(config.get("lora") or {}).get("rank"),
+        nf4=(config.get("lora") or {}).get("quantized") == "nf4",
         scored=scored,
         padded=per_device > 1 or (of_rollouts and processes > 1),
     )
-    needs_reference = kind in ("dpo", "ppo") or (kind == "grpo" and args.get("beta", 0.0) and not training.lora)
+    needs_reference = kind in ("dpo", "ppo") or (
+        kind == "grpo" and args.get("beta", 0.0) and not training.lora
+    )
     reference = policy_of(graph, inputs["reference"]) if "reference" in inputs else policy
     rewards = _members(graph, inputs.get("reward_model"))
     critic = None
     if kind == "ppo":
         start = config.get("critic") or ("reward_model" if rewards else "policy")
         critic = rewards[0] if start == "reward_model" and rewards else policy
+    if "ptx" in config:
+        common["unknown"] += ("pretraining documents of ptx, not counted",)
     return Job(
         **common,
         policy=policy,
@@ -149,7 +151,12 @@ def _batch(config: Mapping[str, Any], processes: int) -> tuple[int, float]:
 
 
 def _rollouts(
-    graph: Graph, node: Node, config: Mapping[str, Any], size: int, common: Mapping[str, Any], assumed: Assumptions
+    graph: Graph,
+    node: Node,
+    config: Mapping[str, Any],
+    size: int,
+    common: Mapping[str, Any],
+    assumed: Assumptions,
 ) -> tuple[Generation, int, int]:
     """What a stage samples, its optimizer steps, and the sequences of a step."""
     args, own = config["args"], config.get("args", {}).get("per_device_train_batch_size", BATCH)
@@ -169,7 +176,7 @@ def _rollouts(
     ends = [*list(caps)[1:], steps]
     cap = sum(cap * (end - begin) for (begin, cap), end in zip(caps.items(), ends, strict=True)) / steps
     sampled = steps * size / uses * (assumed.rounds if "dynamic_sampling" in config else 1)
-    drawn = _drawn(config, sampled, round(cap), assumed)
+    every = drawn(config, sampled, round(cap), assumed)
     rollout *= assumed.rounds if "dynamic_sampling" in config else 1
     changed: dict[str, Any] = {"rollout": float(min(rollout, sampled)), "longest": max(caps.values())}
     if args.get("use_vllm") and args.get("vllm_mode", "server") == "colocate":
@@ -181,45 +188,27 @@ def _rollouts(
         changed |= {"share": args.get("vllm_gpu_memory_utilization", SERVED)}
     else:
         changed |= {"engine": "hf", "bytes_a_weight": 2 if args.get("bf16") else 4}
-    return Generation(**vars(drawn) | changed), steps, size
-
-
-def _drawn(
-    config: Mapping[str, Any], completions: float, cap: int, assumed: Assumptions
-) -> Generation:
-    """Completions drawn all at once, by the engine of an evaluation or of a stage that keeps them."""
-    world, engine = _of_world(config), config.get("backend_args", {})
-    backend = "vllm" if config.get("backend") == "vllm" else "hf"
-    domains = [*config.get("domains", {}).values()]
-    longest = [one["longest_prompt"] for one in (config, *domains) if "longest_prompt" in one]
-    return Generation(
-        completions=completions,
-        rollout=completions,
-        cap=cap,
-        mean=cap * (LENGTH if world else assumed.length),
-        prompt=PROMPT if world else min(assumed.prompt, *longest, assumed.prompt),
-        engine=backend,
-        width=engine.get("tensor_parallel_size", 1),
-        share=engine.get("gpu_memory_utilization", SERVED),
-        bytes_a_weight=DTYPES.get(config.get("dtype", "float32"), 4),
-        longest_prompt=64 if world else max([*longest, LONGEST] if not longest else longest),
-    )
-
-
-def _of_world(config: Mapping[str, Any]) -> bool:
-    """Whether the texts are those of a world, whose alphabet is its characters."""
-    tasks = [config.get("task"), *(one.get("task") for one in config.get("domains", {}).values())]
-    return any("world" in task for task in tasks if task) or not any(tasks)
+    return Generation(**vars(every) | changed), steps, size
 
 
 def _copies(graph: Graph, node: Node, kind: str, assumed: Assumptions) -> float:
-    """Sequences of one example: two of a pair, all of a ranking."""
+    """Sequences of one example of a batch: two of a pair, all of a ranking that is one."""
     if kind == "dpo":
         return 2.0
     if kind == "reward_model":
         grouped = graph.config(node).get("comparisons") == "grouped"
         return float(made(graph, graph.inputs(node)["data"], assumed)[1]) if grouped else 2.0
     return 1.0
+
+
+def _examples(graph: Graph, node: Node, assumed: Assumptions) -> float:
+    """What an epoch has: demonstrations, rankings, or the pairs of rankings."""
+    config, (given, _) = graph.config(node), rows(graph, node, assumed)
+    paired = config.get("pairs") == "all" or config.get("comparisons") == "shuffled"
+    if not paired:
+        return given
+    replies = made(graph, graph.inputs(node)["data"], assumed)[1]
+    return given * replies * (replies - 1) / 2
 
 
 def _positions(config: Mapping[str, Any]) -> int:
@@ -242,7 +231,8 @@ def _labels(
 ) -> Job:
     """Who ranks: a model that reads, or somebody who costs nothing here."""
     inputs, (given, replies) = graph.inputs(node), made(graph, node, assumed)
-    shown = given * (config.get("args", {}).get("max_length") or 2 * assumed.prompt)
+    world = not config.get("task") and config["by"] != "language_model"
+    shown = given * (DOCUMENT if world else 2 * assumed.prompt)
     if config["by"] == "language_model":
         asked = replies * (replies - 1) / 2 * (2 if config.get("labeller", {}).get("both_orders") else 1)
         policy: Model | None = named(config["labeller"]["model"])
@@ -261,21 +251,23 @@ def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
     config, inputs = graph.config(node), graph.inputs(node)
     leaf, source = graph.model_of(node), inputs.get("model")
     policy = policy_of(graph, source) if source else named(leaf) if leaf else None
-    drawn, unknown = [], []
+    every, unknown = [], []
     for name, task in config["tasks"].items():
         if "items" not in task or "max_gen_toks" not in task:
             unknown.append(f"task {name}, not counted")
             continue
         samples = task.get("samples", 1) if task.get("temperature", 0) else 1
         each = {**config, **task, "domains": {}}
-        drawn.append(_drawn(each, task["items"] * samples, task["max_gen_toks"], assumed))
+        every.append(drawn(each, task["items"] * samples, task["max_gen_toks"], assumed))
     gpus = graph.resources(node).get("gpu", 0)
-    if not drawn:
+    if not every:
         return Job(node.name, "eval", 0, unknown=tuple(unknown))
-    total = sum(one.completions for one in drawn)
-    mean = sum(one.completions * one.mean for one in drawn) / total
-    longest = max(drawn, key=lambda one: one.cap)
-    whole = Generation(**vars(longest) | {"completions": total, "rollout": total, "mean": min(mean, longest.cap)})
+    total = sum(one.completions for one in every)
+    mean = sum(one.completions * one.mean for one in every) / total
+    longest = max(every, key=lambda one: one.cap)
+    whole = Generation(
+        **vars(longest) | {"completions": total, "rollout": total, "mean": min(mean, longest.cap)}
+    )
     return Job(
         name=node.name,
         kind="eval",

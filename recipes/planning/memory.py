@@ -14,7 +14,7 @@ from recipes.planning.job import Generation, Job, Training
 TILE = 4096  # tokens whose logits TRL's kernel has at a time, in slices of the vocabulary
 SLICE = 8192  # of the vocabulary
 ENGINE = 2 * GIB  # what a vLLM engine takes beside weights and cache: graphs, activations, its own context
-SCORED = 16_384  # tokens of one forward pass without gradients, about
+NF4 = 0.52  # bytes a weight of four bits, with its share of the scales
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def of_trainer(job: Job, gpu: GPU) -> Memory:
     parts = job.gpus if job.shard else 1
     adapters = training.lora * policy.linear if training.lora else 0
     trained = adapters or policy.parameters
-    weights = training.bytes_a_weight * (policy.parameters + adapters) / parts
+    weights = (_frozen(policy, training) + training.bytes_a_weight * adapters) / parts
     weights += _computed_in(policy, training, job.shard)
     engine = cache = asleep = 0.0
     if job.generation and job.generation.engine == "colocate":
@@ -107,10 +107,8 @@ def activations(job: Job, training: Training) -> float:
     # autocast leaves the residual stream in float32; FSDP, which casts the embedding, does not
     rounded = training.half and (job.shard or training.bytes_a_weight == 2)
     stream = (2 if rounded else 4) * policy.hidden * tokens
-    if training.checkpointing:
-        kept = policy.layers * stream + layer + mask
-    else:
-        kept = policy.layers * (layer + mask)
+    once = layer + mask
+    kept = policy.layers * stream + once if training.checkpointing else policy.layers * once
     tile = 3 * 4 * min(tokens, TILE) * min(policy.vocabulary, SLICE)
     # gradient of the head, added up in float32 beside that of the optimizer
     return kept + 2 * stream + tile + 4 * policy.head
@@ -125,6 +123,12 @@ def _computed_in(policy: Architecture, training: Training, shard: bool) -> float
     return size * policy.parameters if training.half and training.bytes_a_weight == 4 else 0.0
 
 
+def _frozen(policy: Architecture, training: Training) -> float:
+    """Of the weights themselves; of four bits are the linear layers, with a scale for each 64 of them."""
+    whole = policy.head + (0 if policy.tied else policy.embedding) if training.nf4 else policy.parameters
+    return training.bytes_a_weight * whole + NF4 * (policy.parameters - whole)
+
+
 def _held(model: Model | None, training: Training, job: Job) -> float:
     """Of a model that is only read, in the precision that the policy is kept in."""
     if model is None:
@@ -137,8 +141,10 @@ def _critic(job: Job, training: Training) -> float:
     if job.critic is None:
         return 0.0
     critic = of_model(job.critic)
-    each = 2 * training.bytes_a_weight + training.optimizer + (2 if training.half else 0)
-    return each * (critic.parameters - critic.head)
+    size = critic.parameters - critic.head
+    learnt = training.lora * critic.linear if training.lora else size
+    held = training.bytes_a_weight * (size + learnt) + training.optimizer * learnt
+    return held / (job.gpus if job.shard else 1) + (2 * size if training.half and not job.shard else 0)
 
 
 def of_host(job: Job) -> float:

@@ -2,11 +2,10 @@
 
 import json
 import textwrap
-from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from recipes.planning.hardware import GIB, Assumptions
+from recipes.planning.hardware import GIB
 from recipes.planning.memory import Memory, room
 from recipes.planning.plan import Plan, Row
 
@@ -39,6 +38,14 @@ MEANING = {
 }
 
 
+def _labels(plan: Plan) -> list[str]:
+    """The name of each row; where several have one name, those after the first with their first arm."""
+    labels: list[str] = []
+    for row in plan.rows:
+        labels.append(f"{row.name}@{row.nodes[0].arm}" if row.name in labels else row.name)
+    return [label if len(label) < NAME else f"{label[: NAME - 2]}…" for label in labels]
+
+
 def text(plan: Plan) -> str:
     """What is printed."""
     lines = [_title(plan), "", *_costs(plan), ""]
@@ -56,7 +63,7 @@ def data(plan: Plan) -> dict[str, Any]:
         "gpu": plan.gpu.name,
         "gpus": plan.gpus,
         "seeds": plan.seeds,
-        "feasible": plan.fits,
+        "fits": plan.fits,
         "gpu_hours": plan.gpu_hours,
         "hours_one_after_another": plan.hours,
         "money": plan.money,
@@ -100,7 +107,7 @@ def _title(plan: Plan) -> str:
     count = f"{plan.gpus} " if plan.gpus else ""
     what = f"{count}{gpu.name} of {gpu.memory / GIB:.0f} GiB" if _on_gpus(plan) else "no GPU"
     seeds = f"{plan.seeds} seed{'s' if plan.seeds > 1 else ''}"
-    verdict = "feasible" if plan.fits else "NOT FEASIBLE as it stands"
+    verdict = "all of it fits" if plan.fits else "DOES NOT FIT as it stands"
     return f"{plan.recipe}, scale {plan.scale}, {seeds}, {what}: {verdict}"
 
 
@@ -110,16 +117,16 @@ def _on_gpus(plan: Plan) -> bool:
 
 def _costs(plan: Plan) -> list[str]:
     """Work and time of each job, and in total."""
-    head = ("runs", "GPUs", "generated", "trained", "EFLOP", "hours", "GPU-h")
+    head = ("runs", "GPUs", "drawn", "trained", "EFLOP", "hours", "GPU-h")
     lines = ["work of each run".ljust(NAME) + "".join(f"{word:>9}" for word in head)]
-    for row in plan.rows:
+    for label, row in zip(_labels(plan), plan.rows, strict=True):
         found, job = row.estimate, row.estimate.job
         if job.policy is None and not found.lacks:
             continue
         gpus = f"{job.gpus}+{job.server}" if job.server else str(job.gpus)
         cells = (len(row.nodes), gpus, _short(found.generated), _short(found.trained))
         cells += (_short(found.flops / 1e18), _short(found.hours), _short(found.gpu_hours))
-        lines.append(row.name[: NAME - 1].ljust(NAME) + "".join(f"{cell:>9}" for cell in cells))
+        lines.append(label.ljust(NAME) + "".join(f"{cell:>9}" for cell in cells))
     flops = sum(row.estimate.flops * len(row.nodes) for row in plan.rows)
     runs = sum(len(row.nodes) for row in plan.rows if row.estimate.job.policy)
     made = sum(row.estimate.generated * len(row.nodes) for row in plan.rows)
@@ -137,20 +144,21 @@ def _memory(plan: Plan) -> list[str]:
     limit = room(plan.gpu) / GIB
     names = [*PARTS.values(), "total"]
     lines = [f"GiB a GPU ({limit:.0f} to give)".ljust(NAME) + "".join(f"{name:>7}" for name in names)]
-    for row in plan.rows:
+    for label, row in zip(_labels(plan), plan.rows, strict=True):
         held = row.estimate.memory
         if not row.estimate.job.gpus or not held.total:
             continue
         sizes = [getattr(held, part) / GIB for part in PARTS] + [held.total / GIB]
         mark = "" if row.estimate.fits else " !"
-        lines.append(row.name[: NAME - 1].ljust(NAME) + "".join(f"{_gib(size):>7}" for size in sizes) + mark)
+        lines.append(label.ljust(NAME) + "".join(f"{_gib(size):>7}" for size in sizes) + mark)
     both = []
-    for row in plan.rows:
-        if row.other:
-            way = "without" if row.estimate.job.training.checkpointing else "with"  # type: ignore[union-attr]
-            both.append(f"{row.name} {row.other / GIB:,.1f} {way}")
+    for label, row in zip(_labels(plan), plan.rows, strict=True):
+        training = row.estimate.job.training
+        if row.other and training:
+            way = "without" if training.checkpointing else "with"
+            both.append(f"{label} {row.other / GIB:,.1f} {way}")
     if both:
-        lines += _wrapped("activations the other way, with or without checkpointing: ", "; ".join(dict.fromkeys(both)))
+        lines += _wrapped("activations with and without checkpointing, the other way: ", "; ".join(both))
     return lines
 
 
@@ -160,10 +168,10 @@ def _gib(size: float) -> str:
 
 def _problems(plan: Plan) -> list[str]:
     lines: list[str] = []
-    for row in plan.rows:
+    for label, row in zip(_labels(plan), plan.rows, strict=True):
         found = row.estimate
         if found.lacks:
-            lines += _wrapped(f"{row.name} does not fit: ", "; ".join(found.lacks))
+            lines += _wrapped(f"{label} does not fit: ", "; ".join(found.lacks))
             helps = "; or ".join(row.remedies) or "nothing that this planner knows"
             lines += _wrapped("  what would do: ", helps)
     notes: dict[str, list[str]] = {}
@@ -182,8 +190,8 @@ def _assumed(plan: Plan) -> list[str]:
     said = [f"{key}={given[key]:g} ({MEANING[key]})" for key in MEANING if given[key] is not None]
     if plan.assumed.rate is None:
         rates = {
-            f"{row.name} {row.estimate.rate:,.0f}": None
-            for row in plan.rows
+            f"{label} {row.estimate.rate:,.0f}": None
+            for label, row in zip(_labels(plan), plan.rows, strict=True)
             if row.estimate.rate and row.estimate.job.training
         }
         said += [f"rate of generation in tokens/s a GPU: {', '.join(rates)}"] if rates else []
@@ -197,12 +205,8 @@ def _wrapped(first: str, words: str) -> list[str]:
 def _short(value: float) -> str:
     """A number in at most seven characters."""
     if not value:
-        return "–"
+        return "-"
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
         if value >= size:
             return f"{value / (1e3 if letter == 'k' else size):.3g}{letter}"
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
-
-
-__all__: Sequence[str] = ("as_json", "data", "text")
-assert {*MEANING} == {*Assumptions.__dataclass_fields__}
