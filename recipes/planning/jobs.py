@@ -35,7 +35,7 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
     if most and asked + server > 1 and kind in TRAINED:
         server = min(server, most // 2)
         asked = most - server
-    policy, unknown = policy_of(graph, node), rows(graph, node, assumed)[1]
+    policy, unknown = _policy_of(graph, node), rows(graph, node, assumed)[1]
     common: dict[str, Any] = {
         "name": node.name,
         "kind": kind,
@@ -54,18 +54,18 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
     return Job(**common | {"gpus": min(common["gpus"], every.width)}, policy=policy, generation=every)
 
 
-def policy_of(graph: Graph, node: Node) -> Model | None:
+def _policy_of(graph: Graph, node: Node) -> Model | None:
     """The model that a stage starts from, or that its product is."""
     model = graph.stage(node).get("model")
     if model:
         return named(model)
     source = graph.inputs(node).get("policy")
-    return policy_of(graph, source) if source else None
+    return _policy_of(graph, source) if source else None
 
 
 def _members(graph: Graph, node: Node | None) -> tuple[Model, ...]:
     """The networks of a reward model."""
-    model = policy_of(graph, node) if node else None
+    model = _policy_of(graph, node) if node else None
     return (model,) * graph.config(node).get("members", 1) if node and model else ()
 
 
@@ -116,7 +116,7 @@ def _training(
     needs_reference = kind in ("dpo", "ppo") or (
         kind == "grpo" and args.get("beta", 0.0) and not training.lora
     )
-    reference = policy_of(graph, inputs["reference"]) if "reference" in inputs else policy
+    reference = _policy_of(graph, inputs["reference"]) if "reference" in inputs else policy
     rewards = _members(graph, inputs.get("reward_model"))
     critic = None
     if kind == "ppo":
@@ -239,7 +239,7 @@ def _labels(
         read = shown * asked
     elif config["by"] in ("reward_model", "self"):
         source = inputs.get("reward_model") or inputs.get("policy")
-        policy = policy_of(graph, source) if source else None
+        policy = _policy_of(graph, source) if source else None
         read = shown * replies * (2 if config["by"] == "self" else len(_members(graph, source)))
     else:
         return Job(**common | {"gpus": 0})
@@ -250,7 +250,7 @@ def _labels(
 def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
     config, inputs = graph.config(node), graph.inputs(node)
     leaf, source = graph.model_of(node), inputs.get("model")
-    policy = policy_of(graph, source) if source else named(leaf) if leaf else None
+    policy = _policy_of(graph, source) if source else named(leaf) if leaf else None
     every, unknown = [], []
     for name, task in config["tasks"].items():
         if "items" not in task or "max_gen_toks" not in task:
@@ -274,7 +274,7 @@ def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
         gpus=min(gpus, whole.width),
         policy=policy,
         generation=whole,
-        reference=policy_of(graph, inputs["reference"]) if "reference" in inputs else None,
+        reference=_policy_of(graph, inputs["reference"]) if "reference" in inputs else None,
         rewards=_members(graph, inputs.get("proxy")),
         unknown=tuple(unknown),
     )
