@@ -156,8 +156,7 @@ def lacks(job: Job, policy: Architecture, held: Memory, gpu: GPU) -> tuple[str, 
 def _warnings(job: Job) -> tuple[str, ...]:
     found = list(job.unknown)
     if job.all_gpus > NODE:
-        nodes = -(-job.all_gpus // NODE)
-        found.append(f"{job.all_gpus} GPUs are {nodes} nodes of {NODE}, and a stage runs on one so far")
+        found.append(f"{job.all_gpus} GPUs are {-(-job.all_gpus // NODE)} nodes of {NODE}")
     host = memory.of_host(job)
     if host > NODE * 64e9:
         found.append(f"{host / 1e9:,.0f} GB of a node's memory, through which each process loads in float32")
