@@ -82,11 +82,14 @@ def _training(
     world = of_world(config)
     size, per_device = _batch(config, processes)
     of_rollouts = kind in ("grpo", "ppo", "policy_gradient")
+    generation: Generation | None = None
+    sequences: float
     if of_rollouts:
-        generation, steps, sequences = _rollouts(graph, node, config, size, common, assumed)
-        mean, longest = generation.prompt + generation.mean, generation.full
+        of_steps, steps, sequences = _rollouts(graph, node, config, size, common, assumed)
+        generation = of_steps
+        mean, longest = of_steps.prompt + of_steps.mean, of_steps.full
     else:
-        generation, sequences = None, size * _copies(graph, node, kind, assumed)
+        sequences = size * _copies(graph, node, kind, assumed)
         per_device *= sequences / size
         steps = int(args.get("max_steps", -1))
         if steps < 1:
@@ -177,8 +180,8 @@ def _rollouts(
     cap = sum(cap * (end - begin) for (begin, cap), end in zip(caps.items(), ends, strict=True)) / steps
     sampled = steps * size / uses * (assumed.rounds if "dynamic_sampling" in config else 1)
     every = drawn(config, sampled, round(cap), assumed)
-    rollout *= assumed.rounds if "dynamic_sampling" in config else 1
-    changed: dict[str, Any] = {"rollout": float(min(rollout, sampled)), "longest": max(caps.values())}
+    at_once = rollout * (assumed.rounds if "dynamic_sampling" in config else 1)
+    changed: dict[str, Any] = {"rollout": float(min(at_once, sampled)), "longest": max(caps.values())}
     if args.get("use_vllm") and args.get("vllm_mode", "server") == "colocate":
         changed |= {"engine": "colocate", "share": args.get("vllm_gpu_memory_utilization", COLOCATED)}
         changed |= {"width": args.get("vllm_tensor_parallel_size", 1)}

@@ -113,6 +113,8 @@ def _shorter(job: Job) -> Iterator[Change]:
         cap = longest // part
 
         def apply(one: Job, cap=cap, cut=longest - cap) -> Job:
+            assert one.training is not None
+            assert one.generation is not None
             training = replace(one.training, longest=one.training.longest - cut)
             mean = min(one.generation.mean, cap)
             generation = replace(one.generation, cap=min(one.generation.cap, cap), longest=cap, mean=mean)

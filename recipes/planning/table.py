@@ -124,15 +124,15 @@ def _costs(plan: Plan) -> list[str]:
         if job.policy is None and not found.lacks:
             continue
         gpus = f"{job.gpus}+{job.server}" if job.server else str(job.gpus)
-        cells = (len(row.nodes), gpus, _short(found.generated), _short(found.trained))
-        cells += (_short(found.flops / 1e18), _short(found.hours), _short(found.gpu_hours))
+        cells = [str(len(row.nodes)), gpus, _short(found.generated), _short(found.trained)]
+        cells += [_short(found.flops / 1e18), _short(found.hours), _short(found.gpu_hours)]
         lines.append(label.ljust(NAME) + "".join(f"{cell:>9}" for cell in cells))
     flops = sum(row.estimate.flops * len(row.nodes) for row in plan.rows)
     runs = sum(len(row.nodes) for row in plan.rows if row.estimate.job.policy)
     made = sum(row.estimate.generated * len(row.nodes) for row in plan.rows)
     learnt = sum(row.estimate.trained * len(row.nodes) for row in plan.rows)
-    total = (runs, "", _short(made), _short(learnt), _short(flops / 1e18))
-    total += (_short(plan.hours), _short(plan.gpu_hours))
+    total = [str(runs), "", _short(made), _short(learnt), _short(flops / 1e18)]
+    total += [_short(plan.hours), _short(plan.gpu_hours)]
     lines.append("all of them".ljust(NAME) + "".join(f"{cell:>9}" for cell in total))
     money = "" if plan.money is None else f", money {plan.money:,.0f} at {plan.assumed.price:g} a GPU-hour"
     lines.append(f"disk {plan.disk / 1e9:,.3g} GB at the fullest{money}; hours: one job after another")
