@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from recipes.errors import UserError, known
-from recipes.runtime import gpus, provenance, sentinel
+from recipes.runtime import gpus, provenance, sentinel, tracking
 from recipes.runtime.environment import (
     few_collections,
     keep_imports,
@@ -71,6 +71,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--gpus", type=int, help="how many GPUs to use; default: all that torch sees")
     parser.add_argument("--vllm-gpus", type=int, default=0, help="how many of them a vLLM server gets")
     parser.add_argument("--shard", choices=["none", "fsdp"], default="none", help="spread the weights")
+    parser.add_argument(
+        "--track", choices=[tracking.NONE, *tracking.TRACKERS], default=tracking.NONE, help="what follows it"
+    )
     options = parser.parse_args(arguments)
     try:
         options.config = json.loads(options.config)
@@ -116,6 +119,8 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
         if _already_done(options.out, record):
             return progress.say(f"nothing to do: {options.out} is there and valid")
         require_vllm(options.config)
+        if options.track != tracking.NONE:
+            tracking.require(options.track)
         progress.say("loading")
         with gpus.reserved(options.gpus, progress.say) as held:
             if options.vllm_gpus:
@@ -168,6 +173,7 @@ def main(arguments: list[str] | None = None) -> int:
         keep_memory()
         quiet_environment(names_hub(options.config))
         gpus.shard(options.shard)
+        tracking.choose(options.track, options.name)
         try:
             work(options, progress)
         except FileNotFoundError as error:
