@@ -13,7 +13,7 @@ LAYERS = """
     recipes.objectives recipes.data recipes.models
     recipes.rewards recipes.labels recipes.sampling
     recipes.spec recipes.trainers
-    recipes.stages recipes.workflow
+    recipes.stages recipes.workflow recipes.planning
     evals
     analysis.statistics
     analysis.numbers
