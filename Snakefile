@@ -35,14 +35,7 @@ for target, made in JOBS.targets().items():
             made,
 
 
-rule clean_checkpoints:
-    log:
-        "checkpoints/clean.log",
-    localrule: True
-    message:
-        "remove the checkpoints that no recipe leads to any more"
-    shell:
-        "python -m recipes.workflow.clean 2> {log}"
+include: "recipes/workflow/tools.smk"
 
 
 rule train:
@@ -126,18 +119,6 @@ rule report:
         "write {output}"
     shell:
         commands.WRITE_REPORT
-
-
-rule benchmarks:
-    output:
-        **BENCHMARKS,
-    log:
-        "results/benchmarks/speed.log",
-    threads: workflow.cores  # nothing else runs beside a timed pair
-    message:
-        "time the grpo stage, and a grid of objectives, against plain TRL"
-    shell:
-        commands.BENCHMARKS
 
 
 onsuccess:

@@ -1,0 +1,259 @@
+"""The stages and evaluations of one arm, each tried on what the stages before it have made."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recipes.data import hub, prompts
+from recipes.errors import UserError
+from recipes.preflight import longest, probes, runs, shortened
+from recipes.preflight.findings import Cost, Finding, of_health
+from recipes.preflight.runs import Made, Runner
+from recipes.preflight.shortened import Shortened
+from recipes.runtime import sentinel
+from recipes.runtime.gpus import SPREAD
+from recipes.spec.graph import Graph, Node
+from recipes.workflow import stale
+
+FULL = 0.9  # share of a memory above which a run is one long prompt away from its end
+
+
+@dataclass
+class Survey:
+    """What was found so far, and what the later stages go on from."""
+
+    graph: Graph
+    arm: Node  # any node of the arm
+    nodes: Sequence[Node]  # of one seed, upstream first
+    seeds: Mapping[tuple[str, ...], int]  # (recipe, arm, kind, name) -> how many seeds of the run have it
+    folder: Path
+    run: Runner
+    say: Callable[[str], None]
+    findings: list[Finding] = field(default_factory=list)
+    costs: list[Cost] = field(default_factory=list)
+    made: dict[Node, Path] = field(default_factory=dict)  # the metrics.json that stands for a stage
+    shares: dict[Node, float] = field(default_factory=dict)  # of the data of a stage that was cut
+    timed: dict[str, Made] = field(default_factory=dict)  # evaluations, by what they do
+
+    def all(self) -> None:
+        """Try every stage and evaluation. What fails is a finding; what needs it is left out."""
+        for node in self.nodes:
+            self.say(f"trying {self.label(node)}")
+            with self.told(node):
+                if lacking := [
+                    source for source in self.graph.inputs(node).values() if source not in self.made
+                ]:
+                    names = ", ".join(self.label(source) for source in lacking)
+                    self.add(node, "not tried", "warn", f"it needs {names}, which failed")
+                elif node.kind == "eval":
+                    self.evaluation(node)
+                elif _is_done(self.graph, node):
+                    self.made[node] = Path(node.sentinel)
+                    self.add(node, "done", "ok", "its result is there, and is what later stages go on from")
+                else:
+                    self.stage(node)
+
+    @contextmanager
+    def told(self, node: Node) -> Iterator[None]:
+        """Turn a mistake of the user into a finding."""
+        try:
+            yield
+        except UserError as error:
+            self.add(node, "runs", "FAIL", str(error))
+
+    def add(self, node: Node, check: str, status: str, message: str) -> None:
+        self.findings.append(Finding(self.label(node), check, status, message))
+
+    def label(self, node: Node) -> str:
+        name = node.name if node.kind == "stage" else f"eval {node.name}"
+        return name if node.recipe == self.arm.recipe else f"{node.recipe}/{name}"
+
+    # -- a stage -----------------------------------------------------------------------------------------
+
+    def stage(self, node: Node) -> None:
+        config, seed = self.graph.config(node), node.seed
+        sources = self.graph.inputs(node)
+        inputs = {role: self.made[source] for role, source in sources.items()}
+        for check in probes.of_stage(config, inputs, seed):
+            self.findings.append(of_health(self.label(node), check, stand_in=False))
+        rows = shortened.rows_needed(
+            [self.graph.config(one) for one in self.nodes if _learns_rows(self.graph, one)],
+            self.processes(node),
+        )
+        share = min(
+            [self.shares[source] for source in sources.values() if source in self.shares], default=1.0
+        )
+        short = shortened.of_stage(config, rows, problems(config), share < 1)
+        done = self.tried(node, short.config, inputs, "two-steps")
+        if done.failure and not self.stand_in(node, done):
+            self.add(node, "runs", "FAIL", done.failure)
+            return
+        self.shares[node] = share * short.share
+        if done.failure:
+            self.costs.append(
+                Cost(
+                    self.label(node),
+                    self.count(node),
+                    hours=done.wall_s / short.share / 3600,
+                    gpus=self.gpus(node),
+                )
+            )
+            return
+        self.made[node] = done.out
+        stand_in = any(source in self.shares for source in sources.values())
+        found = [of_health(self.label(node), one, stand_in) for one in done.read()["health"]]
+        self.findings += [one for one in found if one]
+        self.whole(node, done, self.shares[node])
+
+    def whole(self, node: Node, done: Made, share: float) -> None:
+        """What the stage will cost, and what a step of full length takes."""
+        config, spent = self.graph.config(node), done.read("provenance.json")
+        cost = Cost(
+            self.label(node),
+            self.count(node),
+            gpus=self.gpus(node),
+            product_mib=done.product_mib,
+            state_mib=spent.get("state_mib", 0.0),
+        )
+        if config["run"] in SPREAD or config["run"] == "policy_gradient":
+            self.add(node, "runs", "ok", f"{spent['steps']} steps in {spent['wall_s']:.1f} s")
+            cost.steps = shortened.steps(config, spent.get("epochs", 0.0) * share)
+            cost.step_s = _step_s(config, spent)
+            cost.hours = cost.steps * cost.step_s / 3600
+        else:
+            self.add(node, "runs", "ok", f"{share:.1%} of its work in {done.wall_s:.1f} s")
+            cost.hours = done.wall_s / share / 3600
+            cost.product_mib /= share
+        self.costs.append(cost)
+        self.at_full_length(node, cost, spent)
+
+    def at_full_length(self, node: Node, cost: Cost, spent: Mapping[str, Any]) -> None:
+        """Two steps on the longest rows; what they hold in memory, and how long a run of them would take."""
+        config = self.graph.config(node)
+        inputs = {role: self.made[source] for role, source in self.graph.inputs(node).items()}
+        what = "its own rows"
+        folder = self.folder / f"{node.recipe}-{node.name}" / "longest"
+        if full := longest.of_stage_kind(config, inputs, node.seed, folder):
+            what = full.tokens
+            cut = shortened.of_stage(full.config, 0, 0, from_cut=False)
+            done = self.tried(node, cut.config, full.inputs, "longest")
+            if done.failure:
+                self.add(node, "memory", "FAIL", f"a step with {what}: {done.failure}")
+                return
+            spent = done.read("provenance.json")
+            if cost.steps:
+                cost.hours_at_most = cost.steps * _step_s(config, spent) / 3600
+        self.add(node, "memory", *memory(spent, self.graph.resources(node).get("mem_mb"), what))
+
+    def tried(self, node: Node, config: Mapping[str, Any], inputs: Mapping[str, Path], how: str) -> Made:
+        """The stage's own command with this config."""
+        folder = self.folder / f"{node.recipe}-{node.name}" / how
+        name = f"{node.recipe}/{node.scale}/{node.arm}/{how}/{node.name}"
+        return runs.stage(config, inputs, node.seed, self.machine(node), (name, folder), self.run)
+
+    def stand_in(self, node: Node, failed: Made) -> bool:
+        """Let what a policy of two steps drew stand in for right completions, if that alone was wrong."""
+        drawn = failed.out.with_name("completions.jsonl")
+        sources = self.graph.inputs(node).values()
+        if not drawn.exists() or not any(source in self.shares for source in sources):
+            return False
+        rows = [json.loads(line) for line in drawn.read_text(encoding="utf-8").splitlines()]
+        rows = [{"question": "", **row} for row in rows if row["completion"].strip()]
+        if not rows:
+            return False
+        self.made[node] = longest.saved(rows, failed.out.parent)
+        self.add(node, "runs", "warn", f"with a policy of two steps, {failed.failure}; all it drew stands in")
+        return True
+
+    # -- an evaluation -----------------------------------------------------------------------------------
+
+    def evaluation(self, node: Node) -> None:
+        config = self.graph.config(node) | {"seed": node.seed}
+        short = shortened.of_evaluation(config)
+        inputs = {role: self.made[source] for role, source in self.graph.inputs(node).items()}
+        model = str(inputs.pop("model", "hub:" + json.dumps(self.graph.model_of(node), sort_keys=True)))
+        resources = self.graph.resources(node)
+        key = json.dumps([short.config, resources], sort_keys=True)
+        if key not in self.timed:  # of several checkpoints the first one says how long it takes
+            place = (
+                f"{node.recipe}/{node.scale}/{node.arm}/few-items/{node.name}",
+                self.folder / f"{node.recipe}-eval-{node.name}",
+            )
+            done = runs.evaluation(short.config, model, inputs, resources.get("gpu", 0), place, self.run)
+            if done.failure:
+                self.add(node, "runs", "FAIL", done.failure)
+                return
+            self.timed[key] = done
+            self.add(node, "runs", *_few(short, done))
+        cost = Cost(self.label(node), self.count(node), gpus=resources.get("gpu", 0))
+        cost.hours = self.timed[key].wall_s / short.share / 3600
+        self.costs.append(cost)
+
+    # -- the machine -------------------------------------------------------------------------------------
+
+    def serving(self, node: Node) -> int:
+        return self.graph.stage(node).get("vllm_gpus", 0) if node.kind == "stage" else 0
+
+    def gpus(self, node: Node) -> int:
+        return self.graph.resources(node).get("gpu", 0) + self.serving(node)
+
+    def processes(self, node: Node) -> int:
+        return max(1, self.graph.resources(node).get("gpu", 0))
+
+    def machine(self, node: Node) -> list[str]:
+        shard = self.graph.resources(node).get("shard", "none")
+        return ["--gpus", str(self.gpus(node)), "--vllm-gpus", str(self.serving(node)), "--shard", shard]
+
+    def count(self, node: Node) -> int:
+        return self.seeds[node.recipe, node.arm, node.kind, node.name]
+
+
+def memory(spent: Mapping[str, Any], asked_mb: int | None, what: str) -> tuple[str, str]:
+    """Status and message about the peak of a step with `what`, from its provenance."""
+    if "gpu_capacity_mib" in spent:
+        used, there, of = spent["gpu_memory_mib"], spent["gpu_capacity_mib"], "the GPU"
+    else:
+        used = spent["memory_mib"]
+        there = asked_mb or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+        of = "resources.mem_mb" if asked_mb else "this machine"
+    message = f"{used:,} of {there:,} MiB of {of} at the peak, with {what}"
+    if used <= FULL * there:
+        return "ok", message
+    return "warn", f"{message}; {runs.ROOM}"
+
+
+def problems(config: Mapping[str, Any]) -> int:
+    """How many problems a stage draws completions of; 0 of another stage."""
+    if config["run"] not in shortened.DRAWS:
+        return 0
+    if "problems" in config:
+        return int(config["problems"])
+    return prompts.PROBLEMS if "world" in config["task"] else len(hub.problems(config["task"]))
+
+
+def _learns_rows(graph: Graph, node: Node) -> bool:
+    return node.kind == "stage" and "data" in graph.inputs(node) and graph.config(node)["run"] in SPREAD
+
+
+def _is_done(graph: Graph, node: Node) -> bool:
+    """Whether the run has made the stage already, as its recipe now has it."""
+    path = Path(node.sentinel)
+    return path.exists() and stale.outdated(graph, node) is None and sentinel.stale(path) is None
+
+
+def _step_s(config: Mapping[str, Any], spent: Mapping[str, Any]) -> float:
+    """Seconds of a step on average, from the provenance of two."""
+    if "step_s" in spent:
+        return shortened.seconds_a_step(config, spent["first_step_s"], spent["step_s"])
+    return spent["wall_s"] / max(spent["steps"], 1)
+
+
+def _few(short: Shortened, done: Made) -> tuple[str, str]:
+    message = f"{short.share:.1%} of its completions in {done.wall_s:.1f} s"
+    if not short.unknown:
+        return "ok", message
+    return "warn", f"{message}; how many items {', '.join(short.unknown)} has is unknown: not in the hours"
