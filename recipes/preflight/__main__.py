@@ -53,11 +53,10 @@ def preflight(graph: Graph, arm: Node, seeds: int | None, folder: Path, run: Any
     every = graph.grid(arm.recipe, arm.scale, [arm.arm], all_seeds)
     quiet_environment(names_hub([graph.stage(node) for node in nodes if node.kind == "stage"]))
     # imported here: torch and what loads data read the environment as they are imported, and now it is set
-    from recipes.preflight import runs
     from recipes.preflight.survey import Survey
 
     counted = Counter(_job(node) for node in every)
-    found = Survey(graph, arm, nodes, counted, folder, run or runs.in_a_process, _say)
+    found = Survey(graph, arm, nodes, counted, folder, _say, **({"run": run} if run else {}))
     found.all()
     checks = [*found.findings, findings.of_disk(found.costs, shutil.disk_usage(folder).free / 2**20)]
     print(findings.text(checks, found.costs), flush=True)

@@ -56,7 +56,7 @@ def of_health(stage: str, check: health.Check, stand_in: bool) -> Finding | None
     if name in OF_TRAINING:
         return None
     if check["ok"]:
-        return Finding(stage, check["check"], OK, check["message"])
+        return Finding(stage, check["check"], OK, check["message"].partition(": does it")[0])  # all is well
     message = check["message"] + (f"; {HELP[name]}" if name in HELP else "")
     if stand_in and name in OF_POLICY:
         message = f"{check['message']}, of a policy that stands in for the trained one"
@@ -133,7 +133,7 @@ def _cut(word: str, most: int = 26) -> str:
 
 
 def _cost_lines(costs: Sequence[Cost]) -> list[str]:
-    head = ("stage", "seeds", "steps", "s/step", "hours a seed", "at most", "GPUs", "product", "state")
+    head = ("stage", "seeds", "steps", "s/step", "h/seed", "at most", "GPUs", "product", "state")
     rows = [
         (
             _cut(cost.stage),
@@ -170,4 +170,8 @@ def _hours(value: float) -> str:
 
 
 def _size(mib: float) -> str:
-    return f"{mib:.1f} MiB" if mib < 1024 else f"{mib / 1024:,.1f} GiB"
+    for unit in ("MiB", "GiB"):
+        if mib < 1024:
+            return f"{mib:.1f} {unit}"
+        mib /= 1024
+    return f"{mib:,.1f} TiB"

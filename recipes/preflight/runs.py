@@ -1,5 +1,6 @@
 """A stage or an evaluation run by its ordinary command, in a process of its own, and what came of it."""
 
+import csv
 import json
 import os
 import subprocess
@@ -30,6 +31,11 @@ class Made:
         path = self.out.with_name(name) if name else self.out
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return data
+
+    def curve(self) -> list[list[str]]:
+        """The rows step, metric, value of a stage's curve.csv."""
+        with self.out.with_name("curve.csv").open(encoding="utf-8", newline="") as file:
+            return [*csv.reader(file)][1:]
 
     @property
     def product_mib(self) -> float:

@@ -19,7 +19,7 @@ STEPS = 2
 DRAWS = ("sample", "rejection_sampling")  # stages whose time goes with the number of their problems
 LEAST_ROWS = 64  # of data that a later stage learns from: some are held out, of others no pair is left
 SPARE = 1.5  # data for so many steps
-COMPLETIONS = 128  # that an evaluation draws of a task at most
+COMPLETIONS = 256  # that an evaluation draws of a task at most
 
 
 @dataclass(frozen=True)
@@ -108,3 +108,20 @@ def of_evaluation(config: Mapping[str, Any]) -> Shortened:
         tokens = samples * (task.get("max_gen_toks") or 1)
         whole, left = whole + items * tokens, left + tasks[name]["items"] * tokens
     return Shortened({**config, "tasks": tasks}, left / whole if whole else 1.0, tuple(unknown))
+
+
+def barely(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The evaluation, or the stage that draws completions, with a token of each of one item: what it takes
+    to load."""
+    if "tasks" not in config:
+        return {**config, "problems": 1, "args": {**config["args"], "max_completion_length": 1}}
+    one = {name: {**task, "items": 1} for name, task in config["tasks"].items()}
+    cut = {
+        name: {**task, "max_gen_toks": 1} if "max_gen_toks" in task else task for name, task in one.items()
+    }
+    return {**config, "tasks": cut}
+
+
+def whole_s(loading: float, cut: float, share: float) -> float:
+    """Seconds of the whole, from those of loading alone, and of loading and a share of the work."""
+    return loading + max(cut - loading, 0.0) / share

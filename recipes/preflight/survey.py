@@ -14,11 +14,13 @@ from recipes.preflight import longest, probes, runs, shortened
 from recipes.preflight.findings import Cost, Finding, of_health
 from recipes.preflight.runs import Made, Runner
 from recipes.preflight.shortened import Shortened
-from recipes.runtime import sentinel
+from recipes.runtime import health, sentinel
 from recipes.runtime.gpus import SPREAD
 from recipes.spec.graph import Graph, Node
+from recipes.spec.products import made
 from recipes.workflow import stale
 
+OF_ROWS = ("samples", "preferences", "demonstrations")  # products that are smaller for a stage that is cut
 FULL = 0.9  # share of a memory above which a run is one long prompt away from its end
 
 
@@ -31,13 +33,13 @@ class Survey:
     nodes: Sequence[Node]  # of one seed, upstream first
     seeds: Mapping[tuple[str, ...], int]  # (recipe, arm, kind, name) -> how many seeds of the run have it
     folder: Path
-    run: Runner
     say: Callable[[str], None]
+    run: Runner = runs.in_a_process
     findings: list[Finding] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
     made: dict[Node, Path] = field(default_factory=dict)  # the metrics.json that stands for a stage
     shares: dict[Node, float] = field(default_factory=dict)  # of the data of a stage that was cut
-    timed: dict[str, Made] = field(default_factory=dict)  # evaluations, by what they do
+    timed: dict[str, float] = field(default_factory=dict)  # hours of evaluations, by what they do
 
     def all(self) -> None:
         """Try every stage and evaluation. What fails is a finding; what needs it is left out."""
@@ -75,60 +77,60 @@ class Survey:
     # -- a stage -----------------------------------------------------------------------------------------
 
     def stage(self, node: Node) -> None:
-        config, seed = self.graph.config(node), node.seed
-        sources = self.graph.inputs(node)
-        inputs = {role: self.made[source] for role, source in sources.items()}
-        for check in probes.of_stage(config, inputs, seed):
-            self.findings.append(of_health(self.label(node), check, stand_in=False))
-        rows = shortened.rows_needed(
-            [self.graph.config(one) for one in self.nodes if _learns_rows(self.graph, one)],
-            self.processes(node),
-        )
-        share = min(
-            [self.shares[source] for source in sources.values() if source in self.shares], default=1.0
-        )
+        """Two steps of a stage, or some of its work; then what it will cost, and its longest rows."""
+        config, sources = self.graph.config(node), self.graph.inputs(node).values()
+        inputs = {role: self.made[source] for role, source in self.graph.inputs(node).items()}
+        for check in probes.of_stage(config, inputs, node.seed):
+            self.health(node, check)
+        learning = [self.graph.config(one) for one in self.nodes if _learns_rows(self.graph, one)]
+        rows = shortened.rows_needed(learning, self.processes(node))
+        share = min([self.shares[source] for source in sources if source in self.shares], default=1.0)
         short = shortened.of_stage(config, rows, problems(config), share < 1)
         done = self.tried(node, short.config, inputs, "two-steps")
         if done.failure and not self.stand_in(node, done):
             self.add(node, "runs", "FAIL", done.failure)
             return
-        self.shares[node] = share * short.share
+        if made(config) in OF_ROWS:
+            self.shares[node] = share * short.share
+        cost = Cost(self.label(node), self.count(node), gpus=self.gpus(node))
+        self.costs.append(cost)
+        if config["run"] in shortened.DRAWS:
+            barely = self.tried(node, shortened.barely(config), inputs, "barely")
+            cost.hours = shortened.whole_s(barely.wall_s, done.wall_s, short.share) / 3600
         if done.failure:
-            self.costs.append(
-                Cost(
-                    self.label(node),
-                    self.count(node),
-                    hours=done.wall_s / short.share / 3600,
-                    gpus=self.gpus(node),
-                )
-            )
             return
         self.made[node] = done.out
-        stand_in = any(source in self.shares for source in sources.values())
-        found = [of_health(self.label(node), one, stand_in) for one in done.read()["health"]]
-        self.findings += [one for one in found if one]
-        self.whole(node, done, self.shares[node])
+        for check in done.read()["health"]:
+            if check["check"] != "truncation" or config["run"] in shortened.DRAWS:
+                self.health(node, check)
+        cut = [float(value) for _, name, value in done.curve() if name == "completions/clipped_ratio"]
+        if cut:
+            self.health(node, health.truncated(sum(cut) / len(cut)))
+        cost.product_mib = done.product_mib / self.shares.get(node, 1.0)
+        self.learning(node, cost, done, share)
 
-    def whole(self, node: Node, done: Made, share: float) -> None:
-        """What the stage will cost, and what a step of full length takes."""
+    def health(self, node: Node, check: health.Check) -> None:
+        """Add a check of a stage, unless two steps say nothing about it."""
+        found = of_health(self.label(node), check, self.from_two_steps(node))
+        self.findings += [found] if found else []
+
+    def from_two_steps(self, node: Node) -> bool:
+        """Whether what the node goes on from was made here."""
+        return any(self.made[source] != Path(source.sentinel) for source in self.graph.inputs(node).values())
+
+    def learning(self, node: Node, cost: Cost, done: Made, share: float) -> None:
+        """What a stage that was run will cost, and what its longest rows take."""
         config, spent = self.graph.config(node), done.read("provenance.json")
-        cost = Cost(
-            self.label(node),
-            self.count(node),
-            gpus=self.gpus(node),
-            product_mib=done.product_mib,
-            state_mib=spent.get("state_mib", 0.0),
-        )
-        if config["run"] in SPREAD or config["run"] == "policy_gradient":
-            self.add(node, "runs", "ok", f"{spent['steps']} steps in {spent['wall_s']:.1f} s")
-            cost.steps = shortened.steps(config, spent.get("epochs", 0.0) * share)
-            cost.step_s = _step_s(config, spent)
-            cost.hours = cost.steps * cost.step_s / 3600
-        else:
-            self.add(node, "runs", "ok", f"{share:.1%} of its work in {done.wall_s:.1f} s")
-            cost.hours = done.wall_s / share / 3600
-            cost.product_mib /= share
-        self.costs.append(cost)
+        cost.state_mib = spent.get("state_mib", 0.0)
+        if not spent["steps"]:
+            part = self.shares.get(node, 1.0)
+            self.add(node, "runs", "ok", f"{part:.1%} of its work in {done.wall_s:.1f} s")
+            cost.hours = cost.hours or spent["wall_s"] / part / 3600
+            return
+        self.add(node, "runs", "ok", f"{spent['steps']} steps in {spent['wall_s']:.1f} s")
+        cost.steps = shortened.steps(config, spent.get("epochs", 0.0) * share)
+        cost.step_s = _step_s(config, spent)
+        cost.hours = cost.steps * cost.step_s / 3600
         self.at_full_length(node, cost, spent)
 
     def at_full_length(self, node: Node, cost: Cost, spent: Mapping[str, Any]) -> None:
@@ -136,7 +138,7 @@ class Survey:
         config = self.graph.config(node)
         inputs = {role: self.made[source] for role, source in self.graph.inputs(node).items()}
         what = "its own rows"
-        folder = self.folder / f"{node.recipe}-{node.name}" / "longest"
+        folder = self.place(node, "longest")[1]
         if full := longest.of_stage_kind(config, inputs, node.seed, folder):
             what = full.tokens
             cut = shortened.of_stage(full.config, 0, 0, from_cut=False)
@@ -151,15 +153,12 @@ class Survey:
 
     def tried(self, node: Node, config: Mapping[str, Any], inputs: Mapping[str, Path], how: str) -> Made:
         """The stage's own command with this config."""
-        folder = self.folder / f"{node.recipe}-{node.name}" / how
-        name = f"{node.recipe}/{node.scale}/{node.arm}/{how}/{node.name}"
-        return runs.stage(config, inputs, node.seed, self.machine(node), (name, folder), self.run)
+        return runs.stage(config, inputs, node.seed, self.machine(node), self.place(node, how), self.run)
 
     def stand_in(self, node: Node, failed: Made) -> bool:
         """Let what a policy of two steps drew stand in for right completions, if that alone was wrong."""
         drawn = failed.out.with_name("completions.jsonl")
-        sources = self.graph.inputs(node).values()
-        if not drawn.exists() or not any(source in self.shares for source in sources):
+        if not drawn.exists() or not self.from_two_steps(node):
             return False
         rows = [json.loads(line) for line in drawn.read_text(encoding="utf-8").splitlines()]
         rows = [{"question": "", **row} for row in rows if row["completion"].strip()]
@@ -179,19 +178,22 @@ class Survey:
         resources = self.graph.resources(node)
         key = json.dumps([short.config, resources], sort_keys=True)
         if key not in self.timed:  # of several checkpoints the first one says how long it takes
-            place = (
-                f"{node.recipe}/{node.scale}/{node.arm}/few-items/{node.name}",
-                self.folder / f"{node.recipe}-eval-{node.name}",
+            barely, done = (
+                runs.evaluation(cut, model, inputs, resources.get("gpu", 0), self.place(node, how), self.run)
+                for cut, how in ((shortened.barely(config), "barely"), (short.config, "few-items"))
             )
-            done = runs.evaluation(short.config, model, inputs, resources.get("gpu", 0), place, self.run)
             if done.failure:
                 self.add(node, "runs", "FAIL", done.failure)
                 return
-            self.timed[key] = done
+            self.timed[key] = shortened.whole_s(barely.wall_s, done.wall_s, short.share) / 3600
             self.add(node, "runs", *_few(short, done))
-        cost = Cost(self.label(node), self.count(node), gpus=resources.get("gpu", 0))
-        cost.hours = self.timed[key].wall_s / short.share / 3600
+        cost = Cost(self.label(node), self.count(node), gpus=resources.get("gpu", 0), hours=self.timed[key])
         self.costs.append(cost)
+
+    def place(self, node: Node, how: str) -> tuple[str, Path]:
+        """Name and folder of a job."""
+        name = f"{node.recipe}/{node.scale}/{node.arm}/{how}/{node.name}"
+        return name, self.folder / f"{node.recipe}-{node.kind}-{node.name}" / how
 
     # -- the machine -------------------------------------------------------------------------------------
 
