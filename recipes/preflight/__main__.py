@@ -56,7 +56,8 @@ def preflight(graph: Graph, arm: Node, seeds: int | None, folder: Path, run: Any
     from recipes.preflight.survey import Survey
 
     counted = Counter(_job(node) for node in every)
-    found = Survey(graph, arm, nodes, counted, folder, _say, **({"run": run} if run else {}))
+    found = Survey(graph, arm, nodes, counted, folder, _say)
+    found.run = run or found.run
     found.all()
     checks = [*found.findings, findings.of_disk(found.costs, shutil.disk_usage(folder).free / 2**20)]
     print(findings.text(checks, found.costs), flush=True)

@@ -128,6 +128,11 @@ def test_from_end_to_end(tried, tmp_path):
         "work",
     ]  # no results, no checkpoints
 
+    spent = json.loads((tmp_path / "work/toy-stage-pretrain/two-steps/provenance.json").read_text())
+    assert spent["epochs"] == pytest.approx(2 / 3, abs=1e-6)
+    assert spent["first_step_s"] > 0
+    assert cost["pretrain"]["step_s"] == spent["step_s"] > 0
+
     # every completion of the longest rows came to the cap
     rows = (tmp_path / "work/toy-stage-grpo/longest/completions.jsonl").read_text().splitlines()
     assert {json.loads(row)["tokens"] for row in rows} == {12}
