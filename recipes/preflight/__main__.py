@@ -103,6 +103,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", flush=True)
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("stopped; nothing of a preflight is kept", file=sys.stderr)
+        return 130
 
 
 def _refuse(holder: str) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 from recipes.data import demonstrations, forms, preferences, prompts, token_ids
 from recipes.errors import UserError
 from recipes.objectives.caps import of_stage
+from recipes.preflight import stand_ins
 from recipes.preflight.shortened import default
-from recipes.runtime import files, health, sentinel
+from recipes.runtime import files, health
 from recipes.spec.checks.domains import REWARD_MODEL
 from recipes.stages.policy import locate_policy
 from recipes.stages.sft import documents
@@ -91,10 +92,10 @@ def _demonstrations(
     empty = {"question": "", "answer": "", "difficulty": 0}
     whole = "".join([reply, *(text for exchange in further for text in exchange)])
     row = {**empty, "prompt": prompt, "completion": whole}
+    data = stand_ins.of_completions(config, [row] * ROWS, folder)
+    assert data, "a usable demonstration has a text"
     left = {key: value for key, value in config.items() if key not in OF_DEMONSTRATIONS}
-    return Longest(
-        left, {**inputs, "data": saved([row] * ROWS, folder)}, f"a demonstration of {length} tokens"
-    )
+    return Longest(left, {**inputs, "data": data}, f"a demonstration of {length} tokens")
 
 
 def _comparisons(config: Mapping[str, Any], inputs: Mapping[str, Path], folder: Path) -> Longest:
@@ -103,9 +104,9 @@ def _comparisons(config: Mapping[str, Any], inputs: Mapping[str, Path], folder: 
     lengths = [max(map(len, one)) for one in token_ids.tokenised(rows, tokenizer)]
     row, length = _longest(rows, lengths, default(config, "max_length"))
     learnt, held_out = ({**row, "split": split} for split in preferences.SPLITS)
-    preferences.save([learnt] * ROWS + [held_out] * HELD_OUT, folder / "longest")
+    data = stand_ins.of_preferences(config, [learnt] * ROWS + [held_out] * HELD_OUT, folder)
     left = {key: value for key, value in config.items() if key != "problems"}
-    return Longest(left, {**inputs, "data": _vouched(folder)}, f"pairs of up to {length} tokens")
+    return Longest(left, {**inputs, "data": data}, f"pairs of up to {length} tokens")
 
 
 def _longest(rows: Sequence[Any], lengths: Sequence[int], limit: int | None) -> tuple[Any, int]:
@@ -115,17 +116,3 @@ def _longest(rows: Sequence[Any], lengths: Sequence[int], limit: int | None) -> 
         raise UserError(f"args.max_length: {limit}, and none of {len(rows)} rows is as short")
     best = max(fits, key=lambda i: lengths[i])
     return rows[best], lengths[best]
-
-
-def saved(rows: Sequence[Mapping[str, Any]], folder: Path) -> Path:
-    """Demonstrations as a product in `folder`; its metrics.json."""
-    demonstrations.save(rows, folder / "longest")
-    return _vouched(folder)
-
-
-def _vouched(folder: Path) -> Path:
-    """A metrics.json, as of a stage, for the data in `folder`/longest."""
-    product, out = folder / "longest", folder / "longest.json"
-    record = {"model": str(product), "digest": sentinel.digest(product), "files": sentinel.sizes(product)}
-    files.write_json(out, record)
-    return out

@@ -2,6 +2,7 @@
 
 import json
 import os
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from recipes.data import hub, prompts
-from recipes.errors import UserError
-from recipes.preflight import longest, probes, runs, shortened
+from recipes.errors import UserError, first_line
+from recipes.preflight import longest, probes, runs, shortened, stand_ins
 from recipes.preflight.findings import Cost, Finding, of_health
 from recipes.preflight.runs import Made, Runner
 from recipes.preflight.shortened import Shortened
@@ -61,11 +62,14 @@ class Survey:
 
     @contextmanager
     def told(self, node: Node) -> Iterator[None]:
-        """Turn a mistake of the user into a finding."""
+        """Turn whatever goes wrong into a finding: the other stages are to be tried too."""
         try:
             yield
         except UserError as error:
             self.add(node, "runs", "FAIL", str(error))
+        except Exception as error:
+            traceback.print_exc()  # to the log
+            self.add(node, "runs", "FAIL", f"{type(error).__name__}: {first_line(error)}")
 
     def add(self, node: Node, check: str, status: str, message: str) -> None:
         self.findings.append(Finding(self.label(node), check, status, message))
@@ -79,7 +83,7 @@ class Survey:
     def stage(self, node: Node) -> None:
         """Two steps of a stage, or some of its work; then what it will cost, and its longest rows."""
         config, sources = self.graph.config(node), self.graph.inputs(node).values()
-        inputs = {role: self.made[source] for role, source in self.graph.inputs(node).items()}
+        inputs = self.inputs(node)
         for check in probes.of_stage(config, inputs, node.seed):
             self.health(node, check)
         learning = [self.graph.config(one) for one in self.nodes if _learns_rows(self.graph, one)]
@@ -136,7 +140,7 @@ class Survey:
     def at_full_length(self, node: Node, cost: Cost, spent: Mapping[str, Any]) -> None:
         """Two steps on the longest rows; what they hold in memory, and how long a run of them would take."""
         config = self.graph.config(node)
-        inputs = {role: self.made[source] for role, source in self.graph.inputs(node).items()}
+        inputs = self.inputs(node)
         what = "its own rows"
         folder = self.place(node, "longest")[1]
         if full := longest.of_stage_kind(config, inputs, node.seed, folder):
@@ -156,24 +160,29 @@ class Survey:
         return runs.stage(config, inputs, node.seed, self.machine(node), self.place(node, how), self.run)
 
     def stand_in(self, node: Node, failed: Made) -> bool:
-        """Let what a policy of two steps drew stand in for right completions, if that alone was wrong."""
-        drawn = failed.out.with_name("completions.jsonl")
-        if not drawn.exists() or not self.from_two_steps(node):
+        """Whether a stage failed only for want of right replies, after two steps; then what the policy wrote
+        stands in for the stage's product."""
+        config, inputs = self.graph.config(node), self.inputs(node)
+        if not (self.from_two_steps(node) and stand_ins.emptied(config["run"], failed.failure or "")):
             return False
-        rows = [json.loads(line) for line in drawn.read_text(encoding="utf-8").splitlines()]
-        rows = [{"question": "", **row} for row in rows if row["completion"].strip()]
-        if not rows:
-            return False
-        self.made[node] = longest.saved(rows, failed.out.parent)
-        self.add(node, "runs", "warn", f"with a policy of two steps, {failed.failure}; all it drew stands in")
+        data = stand_ins.of_stage(config, inputs, failed.out.parent)
+        if data:
+            self.made[node] = data
+        self.add(
+            node, "runs", "warn", f"{failed.failure}; so far, after two steps: what was written stands in"
+        )
         return True
+
+    def inputs(self, node: Node) -> dict[str, Path]:
+        """role -> the metrics.json that plays it."""
+        return {role: self.made[source] for role, source in self.graph.inputs(node).items()}
 
     # -- an evaluation -----------------------------------------------------------------------------------
 
     def evaluation(self, node: Node) -> None:
         config = self.graph.config(node) | {"seed": node.seed}
         short = shortened.of_evaluation(config)
-        inputs = {role: self.made[source] for role, source in self.graph.inputs(node).items()}
+        inputs = self.inputs(node)
         model = str(inputs.pop("model", "hub:" + json.dumps(self.graph.model_of(node), sort_keys=True)))
         resources = self.graph.resources(node)
         key = json.dumps([short.config, resources], sort_keys=True)

@@ -9,9 +9,12 @@ import pytest
 import yaml
 from stage_runs import FORK, GRPO, PRETRAIN, TASK, TEMPLATE, finish
 
+from recipes.preflight import probes
 from recipes.preflight.__main__ import main, preflight
+from recipes.runtime.lock import only_one
 from recipes.spec.graph import Graph
 from recipes.spec.load import load_all
+from recipes.workflow import stale
 from recipes.workflow.targets import Choice, first_node
 
 WRITTEN_OUT = {
@@ -179,6 +182,28 @@ def test_a_model_that_is_missing_fails_its_stage_alone(tried):
     assert checks(result, "pretrain")["runs"]["status"] == "ok"
 
 
+def test_what_a_library_raises_is_one_line_too(tried, monkeypatch):
+    def unreachable(config, inputs, seed):
+        if config["run"] == "grpo":
+            raise OSError("the Hub cannot be reached\nTraceback and all")
+        return []
+
+    monkeypatch.setattr(probes, "of_stage", unreachable)
+    result, _ = tried()
+    assert failures(result) == [("grpo", "runs")]
+    assert checks(result, "grpo")["runs"]["message"] == "OSError: the Hub cannot be reached"
+    assert checks(result, "pretrain")["runs"]["status"] == "ok"
+
+
+def test_one_preflight_at_a_time(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes/toy.yaml").write_text(yaml.safe_dump(RECIPE, sort_keys=False))
+    with only_one(Path("checkpoints/.preflight.lock"), print):
+        assert main(["--recipe", "toy", "--scale", "cpu"]) == 2
+    assert f"error: process {os.getpid()} is at a preflight in this folder" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -196,3 +221,75 @@ def test_a_mistake_in_the_command_is_one_line(tmp_path, monkeypatch, capsys, arg
     assert says in captured.err
     assert len(captured.err.splitlines()) == 1
     assert not (tmp_path / "results").exists()
+
+
+def chain(recipe):
+    """All kinds that make data or learn from them, behind a policy that gets nothing right."""
+    drawing = {"num_generations": 2, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 12}
+    asked = {"task": TASK, "template": TEMPLATE, "problems": 100}
+    learning = {"learning_rate": 1e-3, "lr_scheduler_type": "constant", "num_train_epochs": 2}
+    args = {**learning, "per_device_train_batch_size": 8, "max_length": 48}
+    dpo = {"loss_type": ["sigmoid"], "beta": 0.1, "optim": "adamw_torch"}
+    recipe["stages"] = {
+        "pretrain": recipe["stages"]["pretrain"],
+        "right": {"run": "rejection_sampling", "needs": {"policy": "pretrain"}, **asked, "args": drawing},
+        "sft": {"run": "sft", "needs": {"policy": "pretrain", "data": "right"}, "args": args},
+        "sample": {"run": "sample", "needs": {"policy": "sft"}, **asked, "args": drawing},
+        "label": {"run": "label", "needs": {"data": "sample"}, "by": "verifier"},
+        "dpo": {
+            "run": "dpo",
+            "needs": {"policy": "sft", "data": "label"},
+            "pairs": "all",
+            "args": {**args, **dpo},
+        },
+        "reward_model": {
+            "run": "reward_model",
+            "needs": {"policy": "sft", "data": "label"},
+            "comparisons": "grouped",
+            "args": args,
+        },
+    }
+    recipe["evals"] = {}
+
+
+@pytest.mark.slow
+def test_data_that_two_steps_cannot_make_have_stand_ins(tried):
+    result, printed = tried(chain)
+    assert result["ok"], printed
+    assert checks(result, "right")["runs"]["status"] == "warn"
+    assert checks(result, "right")["runs"]["message"].startswith("0 of 128 completions kept")
+    assert checks(result, "label")["runs"]["status"] == "warn"
+    for stage in ("sft", "dpo", "reward_model"):
+        assert checks(result, stage)["runs"]["status"] == "ok"
+        assert checks(result, stage)["memory"]["status"] == "ok"
+    cost = {one["stage"]: one for one in result["costs"]}
+    assert {"right", "sft", "sample", "label", "dpo", "reward_model"} < {*cost}
+    assert cost["sample"]["hours"] > 0
+    # about as many steps as all of the data take: 2 epochs of up to 200 rows, 8 a step
+    assert 40 <= cost["sft"]["steps"] <= 52
+    assert 10 <= cost["reward_model"]["steps"] <= 26
+
+
+@pytest.mark.slow
+def test_what_is_done_is_gone_on_from(tried, tmp_path):
+    """A stage that the run has made is not tried again, and later stages have its true product."""
+
+    def short(recipe):
+        recipe["evals"] = {}
+
+    tried(short)
+    made = tmp_path / "work/toy-stage-pretrain/two-steps"
+    graph = Graph(load_all())
+    arm = first_node(graph, Choice("cpu", None, False, "toy"))
+    (node,) = [one for one in graph.grid("toy", "cpu", ["base-recipe"], [arm.seed]) if one.name == "pretrain"]
+    path = Path(node.sentinel)
+    path.parent.mkdir(parents=True)
+    path.write_bytes((made / "metrics.json").read_bytes())
+    stale.record(path).write_text(graph.lineage(node))
+    before = {file: file.read_bytes() for file in (tmp_path / "results").rglob("*") if file.is_file()}
+
+    result, _ = tried(short)
+    assert [*checks(result, "pretrain")] == ["done"]
+    assert [one["stage"] for one in result["costs"]] == ["grpo"]
+    assert "stands in" not in checks(result, "grpo")["truncation"]["message"]
+    assert before == {file: file.read_bytes() for file in (tmp_path / "results").rglob("*") if file.is_file()}
