@@ -10,8 +10,8 @@ from recipes.runtime import health
 WIDTH = 100
 OK, WARN, FAIL = "ok", "warn", "FAIL"
 # checks of a stage about how its training went, of which two steps say nothing
-OF_TRAINING = ("loss", "zero_variance", "underfull", "entropy", "accuracy", "reward", "rewards", "chance")
-OF_TRAINING += ("explained_variance", "chosen_logp", "covered", "distinct", "held_out", "ties")
+OF_TRAINING = {"loss", "zero_variance", "underfull", "entropy", "accuracy", "reward", "rewards", "chance"}
+OF_TRAINING |= {"explained_variance", "chosen_logp", "covered", "distinct", "held_out", "ties"}
 # of which a policy of two steps says little
 OF_POLICY = ("truncation", "skipped", "pairs")
 # check -> what to do
@@ -73,6 +73,7 @@ def of_disk(costs: Iterable[Cost], free_mib: float) -> Finding:
 
 
 def disk_mib(costs: Iterable[Cost]) -> float:
+    """Of all seeds; without completions, of which a stage keeps 256 MiB or little more."""
     costs = list(costs)
     kept = sum(cost.runs * cost.product_mib for cost in costs)
     return kept + 2 * max((cost.state_mib for cost in costs), default=0.0)

@@ -111,7 +111,7 @@ class Survey:
         if cut:
             self.health(node, health.truncated(sum(cut) / len(cut)))
         cost.product_mib = done.product_mib / self.shares.get(node, 1.0)
-        self.learning(node, cost, done, share)
+        self.price(node, cost, done, share)
 
     def health(self, node: Node, check: health.Check) -> None:
         """Add a check of a stage, unless two steps say nothing about it."""
@@ -122,7 +122,7 @@ class Survey:
         """Whether what the node goes on from was made here."""
         return any(self.made[source] != Path(source.sentinel) for source in self.graph.inputs(node).values())
 
-    def learning(self, node: Node, cost: Cost, done: Made, share: float) -> None:
+    def price(self, node: Node, cost: Cost, done: Made, share: float) -> None:
         """What a stage that was run will cost, and what its longest rows take."""
         config, spent = self.graph.config(node), done.read("provenance.json")
         cost.state_mib = spent.get("state_mib", 0.0)
@@ -185,8 +185,8 @@ class Survey:
         inputs = self.inputs(node)
         model = str(inputs.pop("model", "hub:" + json.dumps(self.graph.model_of(node), sort_keys=True)))
         resources = self.graph.resources(node)
-        key = json.dumps([short.config, resources], sort_keys=True)
-        if key not in self.timed:  # of several checkpoints the first one says how long it takes
+        key = json.dumps([_shape(model), short.config, resources], sort_keys=True)
+        if key not in self.timed:  # of several checkpoints of one shape the first one says how long it takes
             barely, done = (
                 runs.evaluation(cut, model, inputs, resources.get("gpu", 0), self.place(node, how), self.run)
                 for cut, how in ((shortened.barely(config), "barely"), (short.config, "few-items"))
@@ -244,6 +244,14 @@ def problems(config: Mapping[str, Any]) -> int:
     if "problems" in config:
         return int(config["problems"])
     return prompts.PROBLEMS if "world" in config["task"] else len(hub.problems(config["task"]))
+
+
+def _shape(model: str) -> str:
+    """What says how large a model is: of a stage's product its config.json, of another one its name."""
+    if model.startswith("hub:"):
+        return model
+    folder, _ = sentinel.product(Path(model))
+    return (folder / "config.json").read_text(encoding="utf-8")
 
 
 def _learns_rows(graph: Graph, node: Node) -> bool:

@@ -26,7 +26,7 @@ rule benchmarks:
 rule preflight:
     log:
         "results/preflight.log",
-    threads: workflow.cores  # nothing else runs beside steps that are timed
+    retries: 0  # what it found is found
     resources:
         **JOBS.resources_of_preflight(),
     params:
