@@ -266,10 +266,6 @@ class Jobs:
         return looks.holding(self.graph, report.recipe, report.scale) if by_looks else []
 
 
-def _options(inputs: dict[str, Node]) -> str:
-    return " ".join(f"--input {role}={node.sentinel}" for role, node in inputs.items())
-
-
 def _look(w: Any) -> Path:
     return path(w.recipe, w.scale, int(w.look))
 
@@ -280,3 +276,7 @@ def _files(nodes: Iterable[Node], taken: Iterable[Look], w: Any) -> list[str]:
         *(node.sentinel for node in nodes),
         *(str(path(w.recipe, w.scale, look.seeds)) for look in taken),
     ]
+
+
+def _options(inputs: dict[str, Node]) -> str:
+    return " ".join(f"--input {role}={node.sentinel}" for role, node in inputs.items())
