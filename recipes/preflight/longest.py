@@ -103,7 +103,7 @@ def _comparisons(config: Mapping[str, Any], inputs: Mapping[str, Path], folder: 
     rows, _ = preferences.usable(preferences.load(inputs["data"]))
     lengths = [max(map(len, one)) for one in token_ids.tokenised(rows, tokenizer)]
     row, length = _longest(rows, lengths, default(config, "max_length"))
-    learnt, held_out = ({**row, "split": split} for split in preferences.SPLITS)
+    learnt, held_out = (row | {"split": split} for split in preferences.SPLITS)
     data = stand_ins.of_preferences(config, [learnt] * ROWS + [held_out] * HELD_OUT, folder)
     left = {key: value for key, value in config.items() if key != "problems"}
     return Longest(left, {**inputs, "data": data}, f"pairs of up to {length} tokens")

@@ -23,9 +23,10 @@ def of_stage(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int) -
         return []
     source, tokenizer = locate_policy(config, inputs)
     checks = [ends(source, tokenizer, forms.chats(config))]
-    for name, part in config.get("domains", {"": config}).items():
-        world = worlds.of_task(part["task"]) if config["run"] in VERIFIED else None
-        if world or (config["run"] in VERIFIED and "verifier" in part["task"]):
+    parts = config.get("domains", {"": config}) if config["run"] in VERIFIED else {}
+    for name, part in parts.items():
+        world = worlds.of_task(part["task"])
+        if world or "verifier" in part["task"]:
             one = _gold_of_next(part, world, tokenizer, seed)
             checks.append({**one, "check": f"{one['check']}/{name}".rstrip("/")})
     return checks

@@ -5,7 +5,7 @@ Nothing else that a recipe says of a stage is changed.
 """
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -47,7 +47,7 @@ def of_stage(config: Mapping[str, Any], rows: int, problems: int, from_cut: bool
     return Shortened(short, 1.0)
 
 
-def rows_needed(stages: list[Mapping[str, Any]], processes: int) -> int:
+def rows_needed(stages: Sequence[Mapping[str, Any]], processes: int) -> int:
     """How many rows of data the stages that learn from rows need for a step, at the least."""
     steps = [batch_size(stage, processes) for stage in stages if stage["run"] in SPREAD]
     return max([LEAST_ROWS, *(ceil(SPARE * size) for size in steps)])

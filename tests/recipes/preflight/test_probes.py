@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import true_tokenizers
 from stage_runs import TASK, TEMPLATE
 
 from recipes import worlds
@@ -73,6 +74,24 @@ def test_a_checkpoint_without_a_generation_config(policy):
     folder, _ = policy
     (folder / "generation_config.json").unlink()
     assert found(folder)["ends"]["ok"]
+
+
+@pytest.mark.parametrize("kind", true_tokenizers.MADE)
+def test_ends_of_published_models_are_sound(tmp_path, kind):
+    metrics = true_tokenizers.checkpoint(kind, tmp_path)
+    model = {"path": str(metrics.parent / "final")}
+    (by_template,) = probes.of_stage({"run": "sft", "model": model, "template": "{question}"}, {}, 0)
+    assert by_template["ok"], by_template["message"]
+
+
+def test_a_base_model_that_is_put_by_chat_ends_with_the_turn_too(tmp_path):
+    metrics = true_tokenizers.checkpoint("qwen2-base", tmp_path)
+    config = {"run": "sft", "model": {"path": str(metrics.parent / "final")}, "chat": True}
+    (ends,) = probes.of_stage(config, {}, 0)
+    assert ends["ok"]
+    assert "'<|im_end|>'" in ends["message"]
+    assert "'<|endoftext|>'" in ends["message"]
+    assert "the end of a turn among them" in ends["message"]
 
 
 def test_each_domain_has_its_own_verifier(policy):
