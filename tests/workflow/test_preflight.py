@@ -41,7 +41,7 @@ def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
         env=os.environ | {"PATH": path},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
 
