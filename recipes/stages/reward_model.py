@@ -251,6 +251,7 @@ def total(fits: Sequence[Fit]) -> Fit:
         sum(one.wall_s for one in fits),
         sum(one.resumed for one in fits),
         fits[0].made_on,
+        fits[0].rates,
     )
 
 

@@ -1,7 +1,8 @@
 """Run a trainer to its last step, from where an earlier process stopped."""
 
 import shutil
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,30 @@ class WatchHealth(TrainerCallback):
                 self.progress.say(f"warning: {one['message']}")
 
 
+class StepTimes(TrainerCallback):
+    """Seconds of the first step of this process, in which it warms up, and of the later ones together."""
+
+    def __init__(self) -> None:
+        self.first = self.later = self.began = 0.0
+        self.steps = 0
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        self.began = time.perf_counter()
+
+    def on_step_end(self, args, state, control, **kwargs):
+        spent = time.perf_counter() - self.began
+        if self.steps:
+            self.later += spent
+        else:
+            self.first = spent
+        self.steps += 1
+
+    def rates(self) -> Mapping[str, float]:
+        """`first_step_s` and `step_s`, where there were such steps."""
+        known = {"first_step_s": round(self.first, 4)} if self.steps else {}
+        return known | ({"step_s": round(self.later / (self.steps - 1), 4)} if self.steps > 1 else {})
+
+
 def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> Fit:
     """Train from the newest complete checkpoint to the end; `keep` models on the way.
 
@@ -119,6 +144,7 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
     if keep:
         trainer.add_callback(KeepModel(trainer, keep))
     trainer.add_callback(WatchHealth(progress))
+    trainer.add_callback(times := StepTimes())
     newest = last_checkpoint(folder)
     if newest:
         check_processes(newest)
@@ -150,6 +176,11 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
         spent,
         trainer.resumed,
         _made_on(trainer.args),
+        {
+            **times.rates(),
+            "epochs": round(state.epoch or 0.0, 6),
+            "state_mib": _size_mib(last_checkpoint(folder)),
+        },
     )
 
 
@@ -164,6 +195,11 @@ def _made_on(args: Any) -> dict[str, Any]:
         "per_device_train_batch_size": args.train_batch_size,
         "gradient_accumulation_steps": args.gradient_accumulation_steps,
     }
+
+
+def _size_mib(checkpoint: Path | None) -> float:
+    files = checkpoint.rglob("*") if checkpoint else ()
+    return round(sum(path.stat().st_size for path in files if path.is_file()) / 2**20, 2)
 
 
 def clean(folder: Path) -> None:

@@ -46,4 +46,5 @@ BENCHMARKS = (
     "(python tests/benchmarks/grpo_speed.py --out {output.stage}"
     " && python tests/benchmarks/grid_speed.py --cores {threads} --out {output.grid}) 2> {log}"
 )
+PREFLIGHT = "python -m recipes.preflight {params.options} 2> {log}"
 WRITE_REPORT = f"python -m analysis.report {REPORT_OPTIONS} --out {{output}} 2> {{log}}"

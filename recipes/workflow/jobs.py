@@ -1,8 +1,10 @@
 """What the Snakefile's rules ask of a job's wildcards `w`: recipe, scale, arm, seed, stage or checkpoint."""
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from recipes.spec.graph import Graph, Node
 from recipes.spec.looks import AUTO, LOOKS, Look, claims_at, path
 from recipes.workflow import looks, stale
 from recipes.workflow.outputs import Report
-from recipes.workflow.targets import Choice, at_scale
+from recipes.workflow.targets import Choice, at_scale, first_node
 
 MINUTES = 120
 LONGEST = 2880  # minutes that a job asks for at most: few partitions grant more than two days
@@ -75,6 +77,8 @@ class Jobs:
     # of the rules train and evaluate
 
     def node(self, w: Any) -> Node:
+        if isinstance(w, Node):  # of a rule without wildcards
+            return w
         kind, name = ("stage", w.stage) if "stage" in w.keys() else ("eval", w.checkpoint)  # noqa: SIM118
         return Node(w.recipe, w.scale, w.arm, int(w.seed), name, kind)
 
@@ -180,6 +184,23 @@ class Jobs:
     def minutes(self, w: Any) -> int:
         """What the recipe says, but LONGEST at most: a stage goes on from its checkpoint in the next job."""
         return min(self.graph.resources(self.node(w)).get("runtime", MINUTES), LONGEST)
+
+    # of the rule preflight
+
+    def preflight(self, w: Any) -> str:
+        """The options of the command that tries the run."""
+        chosen = {name: getattr(self.choice, name) for name in ("recipe", "scale", "arm", "seeds")}
+        return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in chosen.items() if value)
+
+    def resources_of_preflight(self) -> dict[str, Callable[[Any], int]]:
+        """The most GPUs and memory that a job of the run asks for."""
+        return {
+            name: partial(self._most, asked) for name, asked in (("gpu", self.gpus), ("mem_mb", self.memory))
+        }
+
+    def _most(self, asked: Callable[[Node], int], w: Any) -> int:
+        first = first_node(self.graph, self.choice)
+        return max(map(asked, self.graph.grid(first.recipe, first.scale, [first.arm], [first.seed])))
 
     # of the rule look
 

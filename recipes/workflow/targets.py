@@ -20,17 +20,19 @@ from snakemake_logger_plugin_encore import is_snakemake
 # Modes of Snakemake that only look: they neither run jobs nor need the folder to themselves.
 LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
 LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
-KEYS = ("scale", "seeds", "track")  # of --config
+KEYS = ("scale", "seeds", "track", "recipe", "arm")  # of --config
 
 
 @dataclass(frozen=True)
 class Choice:
-    """`--config scale=… seeds=… track=…`"""
+    """`--config scale=… seeds=… track=…`, and for a preflight `recipe=… arm=…`"""
 
     scale: str
     seeds: int | None  # None: as many as the recipe says
     auto: bool = False  # from look to look, where the recipe claims anything
     track: str = tracking.NONE  # what follows each training
+    recipe: str | None = None
+    arm: str | None = None  # None: the recipe's first
 
 
 def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
@@ -42,14 +44,15 @@ def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
     track = str(config.get("track", tracking.NONE))
     if track != tracking.NONE:
         tracking.require(track)
+    recipe, arm = (str(config[key]) if key in config else None for key in ("recipe", "arm"))
     scales = sorted({scale for recipe in recipes.values() for scale in recipe.spec["scales"]})
     if recipes and scale not in scales:
         raise UserError(f'--config scale: unknown scale "{scale}"{nearest(scale, scales)}')
     if seeds == AUTO:
-        return Choice(scale, None, auto=True, track=track)
+        return Choice(scale, None, True, track, recipe, arm)
     if seeds is not None and (isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1):
         raise UserError(f"--config seeds: expected a whole number of at least 1 or {AUTO}, got {seeds}")
-    return Choice(scale, seeds, track=track)
+    return Choice(scale, seeds, False, track, recipe, arm)
 
 
 def arguments() -> Namespace | None:
@@ -72,6 +75,10 @@ def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: 
     Raises UserError for a target that is neither a rule nor a file that one of them makes.
     """
     targets = (args.targets or ["all"]) if args else ["everything"]
+    if targets != ["preflight"] and (
+        key := next((key for key in ("recipe", "arm") if getattr(chosen, key)), None)
+    ):
+        raise UserError(f"--config {key}: goes with target preflight alone; name the recipe as the target")
     return [one for target in targets for one in target_of(graph, chosen, str(target), quickstart)]
 
 
@@ -81,6 +88,9 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     path = os.path.relpath(target) if "/" in target else target  # as Snakemake reads it
     parts = path.split("/")
     if path in (*BENCHMARKS.values(), "benchmarks", "clean_checkpoints"):
+        return []
+    if path == "preflight":
+        first_node(graph, chosen)
         return []
     if parts[0] == "results" and len(parts) > 3:
         return [_file(graph, chosen, parts)]
@@ -97,6 +107,24 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     if target in INNER:
         raise UserError(f"{target}: the rule of one job; ask for a recipe ({', '.join(recipes)}) or a file")
     raise UserError(f'no target or recipe "{target}"{nearest(target, [*recipes, *TARGETS])}')
+
+
+def first_node(graph: Graph, chosen: Choice) -> Node:
+    """A node of the arm that `chosen` names, of its first seed; without a name. Raises UserError."""
+    if chosen.recipe is None:
+        raise UserError("preflight: --config recipe=… is missing: which recipe is to be tried?")
+    if chosen.recipe not in graph.recipes:
+        raise UserError(
+            f'--config recipe: unknown recipe "{chosen.recipe}"{nearest(chosen.recipe, [*graph.recipes])}'
+        )
+    recipe = graph.recipes[chosen.recipe]
+    _check_scale(recipe, chosen.scale, "--config scale")
+    arms = recipe.arms(chosen.scale)
+    if chosen.arm not in (None, *arms):
+        near = nearest(chosen.arm, arms)
+        raise UserError(f'--config arm: unknown arm "{chosen.arm}" at scale {chosen.scale}{near}')
+    _, seeds = recipe.selection(chosen.scale, "report", chosen.seeds)
+    return Node(recipe.name, chosen.scale, chosen.arm or arms[0], seeds[0], "", "stage")
 
 
 def check_sound(broken: Mapping[str, UserError], args: Namespace | None, quickstart: str) -> None:

@@ -98,7 +98,11 @@ def test_it_is_redone_when_its_own_model_has_changed(followed, tmp_path, monkeyp
         ("stages/grpo/evaluate_evry", 20, "stages.grpo.evaluate_evry: unknown key; did you mean "),
         ("stages/grpo/args/max_steps", None, "stages.grpo.evaluate_every: it needs args.max_steps, "),
         ("stages/grpo/args/max_steps", 20, "evaluate_every: expected less than args.max_steps, 20, got 20"),
-        ("stages/grpo/lora", {"rank": 4, "alpha": 8, "quantized": "nf4"}, "whole only at the end; remove lora.q"),
+        (
+            "stages/grpo/lora",
+            {"rank": 4, "alpha": 8, "quantized": "nf4"},
+            "whole only at the end; remove lora.q",
+        ),
         ("evals/checkpoints/after", None, "evaluate_every: no checkpoint of evals.checkpoints is this stage"),
         ("evals/checkpoints/after_step40", "grpo.policy", "after_step40 has the name of step 40; rename it"),
     ],
