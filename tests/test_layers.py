@@ -13,7 +13,8 @@ LAYERS = """
     recipes.objectives recipes.data recipes.models
     recipes.rewards recipes.labels recipes.sampling
     recipes.spec recipes.trainers
-    recipes.stages recipes.workflow recipes.planning
+    recipes.stages recipes.planning
+    recipes.workflow
     recipes.preflight
     evals
     analysis.statistics

@@ -185,6 +185,12 @@ class Jobs:
         """What the recipe says, but LONGEST at most: a stage goes on from its checkpoint in the next job."""
         return min(self.graph.resources(self.node(w)).get("runtime", MINUTES), LONGEST)
 
+    # of the rule plan
+
+    def plan(self, w: Any) -> str:
+        """What was asked for, as the planner's command line has it."""
+        return shlex.join(f"{key}={value}" for key, value in self.choice.asked)
+
     # of the rule preflight
 
     def preflight(self, w: Any) -> str:

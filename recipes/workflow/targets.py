@@ -6,9 +6,11 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from recipes.errors import UserError, nearest
+from recipes.planning.hardware import Assumptions
 from recipes.runtime import tracking
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import INNER, TARGETS
@@ -20,12 +22,16 @@ from snakemake_logger_plugin_encore import is_snakemake
 # Modes of Snakemake that only look: they neither run jobs nor need the folder to themselves.
 LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
 LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
-KEYS = ("scale", "seeds", "track", "recipe", "arm")  # of --config
+KEYS = ("scale", "seeds", "track")  # of --config, for every target
+OF_ONE = {  # and for these targets alone
+    "preflight": ("recipe", "arm"),
+    "plan": ("recipe", "gpus", *Assumptions.__dataclass_fields__),
+}
 
 
 @dataclass(frozen=True)
 class Choice:
-    """`--config scale=… seeds=… track=…`, and for a preflight `recipe=… arm=…`"""
+    """`--config scale=… seeds=… track=…`, and what goes with one target alone."""
 
     scale: str
     seeds: int | None  # None: as many as the recipe says
@@ -33,13 +39,16 @@ class Choice:
     track: str = tracking.NONE  # what follows each training
     recipe: str | None = None
     arm: str | None = None  # None: the recipe's first
+    asked: tuple[tuple[str, Any], ...] = ()  # all of --config
 
 
 def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
     """The run's choices. Raises UserError for any other key, unknown scale or tracker, no number of seeds."""
+    keys = sorted({*KEYS, *chain.from_iterable(OF_ONE.values())})
     for key in config:
-        if key not in KEYS:
-            raise UserError(f"--config {key}: unknown key{nearest(key, [*KEYS])}")
+        if key not in keys:
+            raise UserError(f"--config {key}: unknown key{nearest(key, keys)}")
+    asked = tuple(config.items())
     scale, seeds = str(config.get("scale", "cpu")), config.get("seeds")
     track = str(config.get("track", tracking.NONE))
     if track != tracking.NONE:
@@ -49,10 +58,10 @@ def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
     if recipes and scale not in scales:
         raise UserError(f'--config scale: unknown scale "{scale}"{nearest(scale, scales)}')
     if seeds == AUTO:
-        return Choice(scale, None, True, track, recipe, arm)
+        return Choice(scale, None, True, track, recipe, arm, asked)
     if seeds is not None and (isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1):
         raise UserError(f"--config seeds: expected a whole number of at least 1 or {AUTO}, got {seeds}")
-    return Choice(scale, seeds, False, track, recipe, arm)
+    return Choice(scale, seeds, False, track, recipe, arm, asked)
 
 
 def arguments() -> Namespace | None:
@@ -75,10 +84,11 @@ def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: 
     Raises UserError for a target that is neither a rule nor a file that one of them makes.
     """
     targets = (args.targets or ["all"]) if args else ["everything"]
-    if targets != ["preflight"] and (
-        key := next((key for key in ("recipe", "arm") if getattr(chosen, key)), None)
-    ):
-        raise UserError(f"--config {key}: goes with target preflight alone; name the recipe as the target")
+    allowed = OF_ONE.get(targets[0], ()) if len(targets) == 1 else ()
+    for key, _ in chosen.asked:
+        if key not in (*KEYS, *allowed):
+            of = " or ".join(target for target, keys in OF_ONE.items() if key in keys)
+            raise UserError(f"--config {key}: goes with target {of} alone; name the recipe as the target")
     return [one for target in targets for one in target_of(graph, chosen, str(target), quickstart)]
 
 
@@ -89,8 +99,8 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     parts = path.split("/")
     if path in (*BENCHMARKS.values(), "benchmarks", "clean_checkpoints"):
         return []
-    if path == "preflight":
-        first_node(graph, chosen)
+    if path in ("preflight", "plan"):
+        first_node(graph, chosen, path)
         return []
     if parts[0] == "results" and len(parts) > 3:
         return [_file(graph, chosen, parts)]
@@ -109,10 +119,10 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     raise UserError(f'no target or recipe "{target}"{nearest(target, [*recipes, *TARGETS])}')
 
 
-def first_node(graph: Graph, chosen: Choice) -> Node:
+def first_node(graph: Graph, chosen: Choice, target: str = "preflight") -> Node:
     """A node of the arm that `chosen` names, of its first seed; without a name. Raises UserError."""
     if chosen.recipe is None:
-        raise UserError("preflight: --config recipe=… is missing: which recipe is to be tried?")
+        raise UserError(f"{target}: --config recipe=… is missing: which recipe is it of?")
     if chosen.recipe not in graph.recipes:
         raise UserError(
             f'--config recipe: unknown recipe "{chosen.recipe}"{nearest(chosen.recipe, [*graph.recipes])}'

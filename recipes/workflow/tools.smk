@@ -23,6 +23,18 @@ rule benchmarks:
         commands.BENCHMARKS
 
 
+rule plan:
+    log:
+        "results/plan.log",
+    localrule: True
+    params:
+        asked=JOBS.plan,
+    message:
+        "what the run would cost"
+    shell:
+        commands.PLAN
+
+
 rule preflight:
     log:
         "results/preflight.log",

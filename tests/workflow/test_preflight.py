@@ -85,7 +85,10 @@ def test_a_run_that_may_start_and_one_that_may_not(tmp_path):
         ({"recipe": "r1_zeroo"}, "preflight", 'unknown recipe "r1_zeroo"; did you mean "r1_zero"?'),
         ({"recipe": "tiny_lm", "scale": "paper"}, "preflight", 'recipe tiny_lm has no scale "paper"'),
         ({"recipe": "r1_zero", "arm": "base"}, "preflight", 'unknown arm "base" at scale cpu'),
-        ({"recipe": "r1_zero"}, "r1_zero", "--config recipe: goes with target preflight alone"),
+        ({"recipe": "r1_zero"}, "r1_zero", "--config recipe: goes with target preflight or plan alone"),
+        ({}, "plan", "plan: --config recipe=… is missing"),
+        ({"gpus": "8xH100"}, "r1_zero", "--config gpus: goes with target plan alone"),
+        ({"arm": "base", "recipe": "r1_zero"}, "plan", "--config arm: goes with target preflight alone"),
         ({"arm": "chat"}, "tiny_lm", "--config arm: goes with target preflight alone"),
     ],
 )
@@ -103,3 +106,9 @@ def test_it_asks_for_what_the_largest_job_of_the_arm_does():
     asked = {name: of(None) for name, of in jobs.resources_of_preflight().items()}
     assert asked["gpu"] == 544
     assert asked["mem_mb"] > 544 * 60_000
+
+
+def test_a_plan_is_asked_for_with_all_of_its_keys():
+    chosen = targets.choice(GRAPH.recipes, {"recipe": "dapo", "scale": "paper", "gpus": "8xH100", "mfu": 0.4})
+    assert not targets.requested(GRAPH, chosen, Namespace(targets=["plan"]), "r1_zero")
+    assert Jobs(GRAPH, chosen).plan(None) == "recipe=dapo scale=paper gpus=8xH100 mfu=0.4"
