@@ -60,7 +60,12 @@ def ended(folder: Path, process: subprocess.Popen[str], status: int = 0) -> None
         found = process.wait(LONGEST)
     finally:
         process.kill()
-    assert found == status, (folder / "out.txt").read_text() + (folder / "err.txt").read_text()[-8000:]
+    assert found == status, said(folder)[-9000:]
+
+
+def said(folder: Path) -> str:
+    """All that the processes in `folder` wrote."""
+    return (folder / "out.txt").read_text() + (folder / "err.txt").read_text()
 
 
 def values(folder: Path, metric: str) -> list[float]:

@@ -38,7 +38,7 @@ def test_it_draws_from_the_newest_weights_and_resumes_to_the_bit(policy, tmp_pat
     assert max(contract.values(whole, "sampler_gap")) < 1e-4
     assert contract.values(whole, "ratio/at_start") == [0.0] * 4  # how far from 1
     # asleep before the first one, and after each
-    assert len(re.findall("vLLM sleeps, level 2", (whole / "err.txt").read_text())) == 5
+    assert len(re.findall("vLLM sleeps, level 2", contract.said(whole))) == 5
     first, final = (
         load_file(place / "model.safetensors")
         for place in (Path(sentinel.read(policy)["model"]), whole / "checkpoints/grpo/final")
