@@ -1,5 +1,6 @@
 """The vLLM engine that TRL starts within a stage's own process, with `vllm_mode: colocate`."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from trl.generation import vllm_generation
 
 from recipes.errors import UserError, whole
+from recipes.sampling import vllm_server
 from recipes.stages.serving import precision
 
 GROUP_STRIDE = 1_000_003  # between the seeds of two engines of a stage, so that no two stages share one
@@ -24,6 +26,9 @@ def engine(args: Any) -> Iterator[None]:
         yield
         return
     plain, dtype = vllm_generation.LLM, precision(args)
+    if "MASTER_PORT" not in os.environ:  # torchrun sets it; two stages at once would both get TRL's 29500
+        (port,) = vllm_server.free_ports(1)
+        os.environ |= {"MASTER_ADDR": vllm_server.HOST, "MASTER_PORT": str(port)}
 
     def start(**options: Any) -> Any:
         # TRL's is the number of the group of processes that share an engine, and sample the same

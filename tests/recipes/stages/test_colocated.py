@@ -1,5 +1,6 @@
 """What the vLLM engine within a stage's own process is told beyond what TRL tells it (stand-in for vLLM)."""
 
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +9,13 @@ from trl.generation import vllm_generation
 
 from recipes.errors import UserError
 from recipes.stages import colocated
+
+
+@pytest.fixture(autouse=True)
+def port(monkeypatch):
+    """What is set here ends with the test."""
+    monkeypatch.setenv("MASTER_ADDR", "here")
+    monkeypatch.setenv("MASTER_PORT", "1")
 
 
 @pytest.fixture
@@ -47,6 +55,17 @@ def test_no_two_stages_and_no_two_engines_of_one_draw_by_the_same_numbers(engine
                 vllm_generation.LLM(seed=group)
     assert len({one["seed"] for one in engines}) == 4
     assert max(one["seed"] for one in engines) < 2**32  # as numpy needs
+
+
+def test_two_stages_at_once_meet_at_different_ports(engines, monkeypatch):
+    with colocated.engine(asked()):
+        assert os.environ["MASTER_PORT"] == "1"  # torchrun's stays
+    ports = set()
+    for _ in range(2):
+        monkeypatch.delenv("MASTER_PORT")
+        with colocated.engine(asked()):
+            ports.add(os.environ["MASTER_PORT"])
+    assert len(ports | {"29500"}) == 3
 
 
 def test_what_does_not_start_is_told_in_one_line(monkeypatch):
