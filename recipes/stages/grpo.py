@@ -23,7 +23,7 @@ from recipes.runtime import health
 from recipes.runtime.progress import Progress
 from recipes.spec.checks.caps import check_boundaries
 from recipes.spec.checks.grpo import check
-from recipes.stages import grpo_tasks, rollouts, serving
+from recipes.stages import colocated, grpo_tasks, rollouts, serving
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy, take_model_options
 from recipes.stages.trainer_config import arguments
@@ -53,7 +53,7 @@ def run(
     rollouts.check_cache(args)
     caps = caps or {0: args.max_completion_length}
     check_boundaries(caps, args.steps_per_generation * args.num_iterations, args.gradient_accumulation_steps)
-    with serving.server(config, inputs, args, out, progress) as answering:
+    with colocated.engine(args), serving.server(config, inputs, args, out, progress) as answering:
         return _train(config, inputs, args, caps, answering, workdir, out, progress)
 
 

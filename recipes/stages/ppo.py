@@ -22,7 +22,7 @@ from recipes.rewards import learned, rules
 from recipes.runtime import curves, gpus, health
 from recipes.runtime.progress import Progress
 from recipes.spec.checks.ppo import check
-from recipes.stages import rollouts, serving
+from recipes.stages import colocated, rollouts, serving
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy, load_reference, take_model_options
 from recipes.stages.trainer_config import arguments
@@ -51,7 +51,7 @@ def run(
     check({**config, "needs": dict.fromkeys(inputs)})
     args = arguments(PPOConfig, config, rollouts.defaults(config["args"]), workdir, seed)
     rollouts.check_cache(args)
-    with serving.server(config, inputs, args, out, progress) as answering:
+    with colocated.engine(args), serving.server(config, inputs, args, out, progress) as answering:
         return _train(config, inputs, args, answering, workdir, out, progress)
 
 

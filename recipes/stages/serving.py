@@ -40,7 +40,7 @@ def server(
     _bypass_proxies()
     workers = len(names.split(",")) if names else 0
     command = vllm_server.command(
-        language_model.folder_of(source), port, workers, _precision(args), args.seed, config["args"]
+        language_model.folder_of(source), port, workers, precision(args), args.seed, config["args"]
     )
     environment = vllm_server.environment(names)
     started = vllm_server.Server(command, environment, port, out.with_name(LOG), progress.say)
@@ -50,7 +50,7 @@ def server(
         started.close()
 
 
-def _precision(args: Any) -> str:
+def precision(args: Any) -> str:
     """What the policy is computed in as it trains, so that the server draws from the same distribution."""
     if args.bf16:
         return "bfloat16"
