@@ -4,11 +4,9 @@ It is the server that TRL's `vllm_mode: server` speaks to (trl/generation/vllm_c
 HTTP, new weights by NCCL. The command is the one that `trl vllm-serve` builds (trl/scripts/vllm_serve.py).
 """
 
-import contextlib
 import http.client
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -36,15 +34,6 @@ OF_TORCHRUN = (
 )
 # of a line of Python's, after what a logger or a worker has put before it
 ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Interrupt)(?::| \().*")
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of this machine that are free now, each another."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 def command(model: str, port: int, workers: int, dtype: str, seed: int, args: Mapping[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from recipes.errors import UserError, known
-from recipes.runtime import gpus, provenance, sentinel
+from recipes.runtime import gpus, nodes, provenance, sentinel
 from recipes.runtime.environment import (
     few_collections,
     keep_imports,
@@ -30,6 +30,9 @@ from recipes.runtime.lock import only_one
 from recipes.runtime.progress import Progress
 from recipes.spec.schema import stage_rules
 from recipes.stages.outcome import Outcome
+
+
+LOG = "train.log"  # beside metrics.json: where Snakemake puts what a stage writes to stderr
 
 
 class Run(Protocol):
@@ -70,6 +73,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--gpus", type=int, help="how many GPUs to use; default: all that torch sees")
     parser.add_argument("--vllm-gpus", type=int, default=0, help="how many of them a vLLM server gets")
+    parser.add_argument("--nodes", type=int, default=1, help="on how many machines of a Slurm job they are")
     parser.add_argument("--shard", choices=["none", "fsdp"], default="none", help="spread the weights")
     options = parser.parse_args(arguments)
     try:
@@ -116,6 +120,8 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
         if _already_done(options.out, record):
             return progress.say(f"nothing to do: {options.out} is there and valid")
         require_vllm(options.config)
+        if options.nodes > 1:
+            return _spread_over_nodes(options, progress)
         progress.say("loading")
         with gpus.reserved(options.gpus, progress.say) as held:
             if options.vllm_gpus:
@@ -124,6 +130,18 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
             if options.kind in gpus.SPREAD and training > 1:
                 gpus.launch(training, options.given, [lock, *held])
             _perform(options, record, progress)
+
+
+def _spread_over_nodes(options: argparse.Namespace, progress: Progress) -> None:
+    """Run the stage on several machines, equally many GPUs of each."""
+    each, rest = divmod(options.gpus or 0, options.nodes)
+    if rest or options.vllm_gpus not in (0, each):
+        raise UserError(
+            f"resources.nodes: {options.gpus} GPUs on {options.nodes} nodes, {options.vllm_gpus} of them for a "
+            "vLLM server; expected as many on each, and the last node whole for the server"
+        )
+    log = options.out.with_name(LOG)
+    nodes.launch(options.nodes, each, options.vllm_gpus > 0, options.given, log, progress.say)
 
 
 def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Progress) -> None:
@@ -181,9 +199,14 @@ def main(arguments: list[str] | None = None) -> int:
                 f"{error.filename or options.checkpoints}: {error.strerror}; make room"
             ) from error
     except UserError as error:
-        say(f"error: {error}")
+        if gpus.nodes() == 1:  # on several machines the process that has started them tells it, once
+            say(f"error: {error}")
         print(f"error: {error}", file=sys.stderr)
+        nodes.note(error)
         return 2
+    except Exception as error:
+        nodes.note(error)
+        raise
     return 0
 
 

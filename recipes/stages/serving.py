@@ -12,6 +12,7 @@ import torch
 from recipes.errors import UserError
 from recipes.models import language_model
 from recipes.runtime import gpus
+from recipes.runtime.ports import free_ports
 from recipes.runtime.progress import Progress
 from recipes.sampling import vllm_server
 
@@ -35,7 +36,7 @@ def server(
     if torch.cuda.is_available() and not names:
         raise UserError("vllm_gpus: missing; the vLLM server needs GPUs beside those that train")
     source = language_model.locate(config.get("model"), inputs.get("policy"))
-    port, args.vllm_group_port = vllm_server.free_ports(2)
+    port, args.vllm_group_port = free_ports(2)
     args.vllm_server_base_url = f"http://{vllm_server.HOST}:{port}"
     _bypass_proxies()
     workers = len(names.split(",")) if names else 0

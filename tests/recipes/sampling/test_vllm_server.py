@@ -46,7 +46,7 @@ def started(tmp_path):
     servers, lines = [], []
 
     def start(code, *arguments):
-        (port,) = vllm_server.free_ports(1)
+        (port,) = free_ports(1)
         command = [sys.executable, "-c", code, str(port), *map(str, arguments)]
         environment = vllm_server.environment("")
         server = vllm_server.Server(command, environment, port, tmp_path / "run/vllm.log", lines.append)
@@ -110,7 +110,7 @@ def test_one_that_ends_in_mid_training_ends_the_stage_with_one_line(tmp_path):
 import sys, time
 from pathlib import Path
 from recipes.sampling import vllm_server
-(port,) = vllm_server.free_ports(1)
+(port,) = free_ports(1)
 command = [sys.executable, "-c", sys.argv[1], str(port), "3"]
 server = vllm_server.Server(command, vllm_server.environment(""), port, Path("vllm.log"), print)
 server.ready(60)
@@ -191,6 +191,6 @@ def test_the_environment_is_not_that_of_a_rank(monkeypatch):
 
 
 def test_ports_are_free_and_differ():
-    ports = vllm_server.free_ports(3)
+    ports = free_ports(3)
     assert len({*ports}) == 3
     assert not any(map(answers, ports))

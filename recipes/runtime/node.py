@@ -1,0 +1,77 @@
+"""What `srun` starts on each machine of a stage: `python -m recipes.runtime.node NAMES ENDPOINT GPUS LOG ARG…`.
+
+NAMES: the machines, the first of which the processes meet on. ENDPOINT: its address and port. GPUS: how many
+each has; with 0 it has one process, without a GPU. LOG: of the stage. ARG…: the command line of recipes.stages.
+
+It is torchrun by its own functions, so that what a process failed of can be told in one line. The rendezvous
+is the static one: processes are numbered in the order of the machines, so the first is on the first machine.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from recipes.errors import UserError, first_line
+from recipes.runtime import gpus, nodes
+
+NAME = "SLURMD_NODENAME"  # of this machine, as Slurm has it
+ARRIVAL = 300  # seconds that a machine waits for the others
+
+
+def main(arguments: list[str]) -> int:
+    """Start this machine's processes and wait for them. Exit status: 0 done, 1 told by a line of nodes.FAILED."""
+    names, endpoint, count, log, *of_stage = arguments
+    name = os.environ[NAME]
+    number = names.split(",").index(name)
+    if number:
+        file = os.open(nodes.log_of(Path(log), number), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        os.dup2(file, sys.stderr.fileno())
+    try:
+        with gpus.reserved(int(count), lambda line: print(f"node {name}: {line}", flush=True)):
+            what = _launch(len(names.split(",")), number, endpoint, max(int(count), 1), of_stage)
+    except UserError as error:
+        what = str(error)
+    if what:
+        print(nodes.FAILED + json.dumps({"node": name, "at": time.time(), "what": what}), flush=True)
+    return 1 if what else 0
+
+
+def _launch(machines: int, number: int, endpoint: str, processes: int, arguments: list[str]) -> str | None:
+    """Why the stage has failed on this machine; None where it is done."""
+    # torch is imported only here, after CUDA's devices are known
+    from torch.distributed import DistNetworkError, DistStoreError
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch  # as torchrun does it
+
+    with tempfile.TemporaryDirectory(prefix="encore-node-") as folder:
+        config = LaunchConfig(
+            min_nodes=machines,
+            max_nodes=machines,
+            nproc_per_node=processes,
+            run_id=os.environ.get(nodes.JOB, "stage"),
+            rdzv_backend="static",
+            rdzv_endpoint=endpoint,
+            rdzv_configs={"rank": number, "timeout": ARRIVAL},
+            max_restarts=0,
+            logs_specs=DefaultLogsSpecs(folder),
+        )
+        try:
+            elastic_launch(config, sys.executable)("-m", "recipes.stages", *arguments)
+        except ChildFailedError as error:
+            rank, failure = error.get_first_failure()
+            noted = Path(failure.error_file).is_file()
+            ended = failure.signal_name() if failure.exitcode < 0 else f"status {failure.exitcode}"
+            return f"process {rank}: {failure.message if noted else f'ended by {ended}'}"
+        except SignalException as error:  # Slurm ends this machine's part: another one has failed, or the job
+            raise SystemExit(128 + error.sigval) from None
+        except (DistNetworkError, DistStoreError) as error:
+            return f"not all nodes have met at {endpoint} within {ARRIVAL} s: {first_line(error)}"
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

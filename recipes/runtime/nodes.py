@@ -1,0 +1,192 @@
+"""A stage on several machines: `srun` starts a launcher on each machine of the Slurm job it is in.
+
+The launchers (recipes.runtime.node) start the processes that train. Where one fails, Slurm ends the others,
+and one line says which. All machines are taken to see the same files: a checkpoint holds each process's part.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from recipes.errors import UserError
+from recipes.runtime import gpus
+from recipes.runtime.ports import free_ports
+
+JOB = "SLURM_JOB_ID"
+SERVER = "ENCORE_VLLM_NODE"  # the machine that a vLLM server has for itself
+FAILED = "encore-node-failed "  # begins the line by which a launcher says what went wrong; JSON follows
+# of what srun itself says of a task, such as "srun: error: n2: task 1: Killed"
+OF_TASK = re.compile(r"srun: error: (\S+): tasks? [\d,-]+: (.+)")
+OF_SRUN = re.compile(r"srun: (?:error|fatal): (.+)")
+# of Slurm's variables, those that name the job; the others would be options of every srun that follows
+KEPT = {JOB, "SLURM_CONF", "SLURM_CLUSTER_NAME", "SLURM_CLUSTERS"}
+
+
+def launch(
+    count: int,
+    processes: int,
+    serving: bool,
+    arguments: Sequence[str],
+    log: Path,
+    say: Callable[[str], None],
+) -> None:
+    """Run a stage on the first `count` machines of this Slurm job, in so many `processes` on each.
+
+    `processes`: 0 where they use no GPU; then there is one. `arguments` are the command line of
+    recipes.stages. With `serving` the last machine has the vLLM server and trains nothing. The log of the
+    machines but the first is beside `log`, as <name>.node1.log and so on. Raises UserError outside of a job,
+    in one with fewer machines, and where a machine fails.
+    """
+    names = _names(count)
+    training = names[:-1] if serving else names
+    # free here, the first machine of the job where Snakemake has submitted it; 0 would be known to it alone
+    (port,) = free_ports(1)
+    endpoint = f"{address(names[0])}:{port}"
+    command = [
+        *step(training),
+        *(sys.executable, "-m", "recipes.runtime.node", ",".join(training), endpoint, str(processes)),
+        *(str(log.absolute()), *arguments),
+    ]
+    environment = environment_of_step(os.environ)
+    if serving:
+        environment |= {SERVER: names[-1], gpus.SERVING: ",".join(map(str, range(processes)))}
+    say(f"starting on {len(training)} nodes: {', '.join(training)}")
+    status, failures, said = _run(command, environment)
+    if status:
+        raise UserError(_told(status, failures, said, training, log))
+
+
+def step(names: Sequence[str]) -> list[str]:
+    """The command that runs what follows it once on each of these machines, and ends all where one fails.
+
+    --overlap: a step gets the job's GPUs, memory and processors, whatever other steps have.
+    """
+    number = len(names)
+    return [
+        *("srun", f"--nodes={number}", f"--ntasks={number}", "--ntasks-per-node=1"),
+        *(f"--nodelist={','.join(names)}", "--overlap", "--cpu-bind=quiet,none", "--mem=0"),
+        *("--kill-on-bad-exit=1", "--input=none"),
+    ]
+
+
+def environment_of_step(given: Mapping[str, str]) -> dict[str, str]:
+    """The environment in which `step` is run: without what a step around this process has set."""
+    return {name: value for name, value in given.items() if not name.startswith("SLURM_") or name in KEPT}
+
+
+def address(name: str) -> str:
+    """Where Slurm itself reaches the machine of this name."""
+    return _field(_scontrol("node", name), "NodeAddr")
+
+
+def server() -> str | None:
+    """The machine of the vLLM server of this stage; None where it is this one."""
+    return os.environ.get(SERVER)
+
+
+def log_of(log: Path, number: int) -> Path:
+    """The log of a machine, counted from 0; all that the first one says goes through srun to `log`."""
+    return log.with_name(f"{log.stem}.node{number}.log") if number else log
+
+
+def note(error: BaseException) -> None:
+    """Tell torchrun why this process fails, in the file and form of its own ErrorHandler."""
+    if file := os.environ.get("TORCHELASTIC_ERROR_FILE"):
+        told = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        Path(file).write_text(json.dumps({"message": told, "timestamp": int(time.time())}))
+
+
+def _names(count: int) -> list[str]:
+    """The first `count` machines of this Slurm job."""
+    job = os.environ.get(JOB)
+    if not job:
+        raise UserError(
+            f"resources.nodes: {count} asked, and this is no Slurm job; run snakemake with --workflow-profile "
+            f"profiles/slurm, or in an allocation of your own (salloc --nodes={count})"
+        )
+    found = _scontrol("hostnames", _field(_scontrol("job", job), "NodeList")).split()
+    if len(found) < count:
+        raise UserError(f"resources.nodes: {count} asked, and Slurm job {job} has {len(found)}")
+    return found[:count]
+
+
+def _scontrol(what: str, name: str) -> str:
+    """What Slurm knows of a job, a node or a list of nodes. Raises UserError where it does not answer."""
+    command = ["scontrol", "show", what, name, *([] if what == "hostnames" else ["--oneliner"])]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    except OSError as error:
+        raise UserError(f"resources.nodes: {command[0]}: {error.strerror}") from None
+    except subprocess.SubprocessError as error:
+        said = str(getattr(error, "stderr", None) or error).strip().splitlines()[-1]
+        raise UserError(f"resources.nodes: {' '.join(command[:4])}: {said}") from None
+
+
+def _field(record: str, name: str) -> str:
+    """The value of a field such as NodeList=n[1-2] in a record of scontrol's."""
+    found = re.search(rf"(?:^|\s){name}=(\S+)", record)
+    if not found:
+        raise UserError(f"resources.nodes: scontrol says no {name}: {record.strip()[:200]!r}")
+    return found[1]
+
+
+def _run(command: list[str], environment: dict[str, str]) -> tuple[int, list[dict[str, Any]], list[str]]:
+    """Exit status, what the launchers report, and the last lines of stderr; all else is passed on.
+
+    The guard ends srun, and with it all that it has started, where this process is killed.
+    """
+    guarded = [sys.executable, "-m", "recipes.runtime.guard", str(os.getpid()), *command]
+    process = subprocess.Popen(
+        guarded,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=environment,
+    )
+    assert process.stdout and process.stderr
+    said: list[str] = []
+    reader = threading.Thread(target=_pass_on, args=(process.stderr, sys.stderr, said.append))
+    reader.start()
+    failures: list[dict[str, Any]] = []
+    for line in process.stdout:
+        if line.startswith(FAILED):
+            failures.append(json.loads(line.removeprefix(FAILED)))
+        else:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+    reader.join()
+    return process.wait(), failures, said
+
+
+def _pass_on(source: Iterable[str], to: IO[str], keep: Callable[[str], None]) -> None:
+    """Write each line of `source` to the log as it comes, and keep those of srun's."""
+    for line in source:
+        to.write(line)
+        to.flush()
+        if line.startswith("srun: "):
+            keep(line.strip())
+
+
+def _told(
+    status: int, failures: list[dict[str, Any]], said: list[str], names: Sequence[str], log: Path
+) -> str:
+    """One line: which machine failed first, and why. The others have only lost it."""
+    if failures:
+        first = min(failures, key=lambda one: one["at"])
+        where = log_of(log, names.index(first["node"]))
+        return f"node {first['node']}: {first['what']}; see {where}"
+    of_task = next(filter(None, map(OF_TASK.search, said)), None)
+    if of_task:
+        number = names.index(of_task[1]) if of_task[1] in names else 0
+        return f"node {of_task[1]}: its launcher ended: {of_task[2]}; see {log_of(log, number)}"
+    of_srun = next(filter(None, map(OF_SRUN.search, said)), None)
+    return f"resources.nodes: srun ended with status {status}: {of_srun[1] if of_srun else 'no word'}; see {log}"
