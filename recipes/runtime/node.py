@@ -1,7 +1,7 @@
-"""What `srun` starts on each machine of a stage: `python -m recipes.runtime.node NAMES ENDPOINT GPUS LOG ARG…`.
+"""What `srun` starts on each machine of a stage: `python -m recipes.runtime.node ENDPOINT GPUS LOG ARG…`.
 
-NAMES: the machines, the first of which the processes meet on. ENDPOINT: its address and port. GPUS: how many
-each has; with 0 it has one process, without a GPU. LOG: of the stage. ARG…: the command line of recipes.stages.
+ENDPOINT: where the processes meet, address and port on the first machine. GPUS: how many each has; with 0 it has
+one process, without a GPU. LOG: of the stage. ARG…: the command line of recipes.stages.
 
 It is torchrun by its own functions, so that what a process failed of can be told in one line. The rendezvous
 is the static one: processes are numbered in the order of the machines, so the first is on the first machine.
@@ -23,15 +23,15 @@ ARRIVAL = 300  # seconds that a machine waits for the others
 
 def main(arguments: list[str]) -> int:
     """Start this machine's processes and wait for them. Exit status: 0 done, 1 told by a line of nodes.FAILED."""
-    names, endpoint, count, log, *of_stage = arguments
-    name = os.environ[NAME]
-    number = names.split(",").index(name)
+    endpoint, count, log, *of_stage = arguments
+    names, name = os.environ[nodes.NAMES].split(","), os.environ[NAME]
+    number = names.index(name)
     if number:
         file = os.open(nodes.log_of(Path(log), number), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         os.dup2(file, sys.stderr.fileno())
     try:
         with gpus.reserved(int(count), lambda line: print(f"node {name}: {line}", flush=True)):
-            what = _launch(len(names.split(",")), number, endpoint, max(int(count), 1), of_stage)
+            what = _launch(len(names), number, endpoint, max(int(count), 1), of_stage)
     except UserError as error:
         what = str(error)
     if what:

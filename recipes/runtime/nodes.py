@@ -20,6 +20,7 @@ from recipes.runtime import gpus
 from recipes.runtime.ports import free_ports
 
 JOB = "SLURM_JOB_ID"
+NAMES = "ENCORE_NODES"  # the machines that train, by commas
 SERVER = "ENCORE_VLLM_NODE"  # the machine that a vLLM server has for itself
 FAILED = "encore-node-failed "  # begins the line by which a launcher says what went wrong; JSON follows
 # of what srun itself says of a task, such as "srun: error: n2: task 1: Killed"
@@ -51,13 +52,13 @@ def launch(
     endpoint = f"{address(names[0])}:{port}"
     command = [
         *step(training),
-        *(sys.executable, "-m", "recipes.runtime.node", ",".join(training), endpoint, str(processes)),
+        *(sys.executable, "-m", "recipes.runtime.node", endpoint, str(processes)),
         *(str(log.absolute()), *arguments),
     ]
-    environment = environment_of_step(os.environ)
+    environment = environment_of_step(os.environ) | {NAMES: ",".join(training)}
     if serving:
         environment |= {SERVER: names[-1], gpus.SERVING: ",".join(map(str, range(processes)))}
-    say(f"starting on {len(training)} nodes: {', '.join(training)}")
+    say(f"training on {', '.join(training)}{f', the vLLM server on {names[-1]}' if serving else ''}")
     status, failures, said = _run(command, environment)
     if status:
         raise UserError(_told(status, failures, said, training, log))
@@ -84,6 +85,11 @@ def environment_of_step(given: Mapping[str, str]) -> dict[str, str]:
 def address(name: str) -> str:
     """Where Slurm itself reaches the machine of this name."""
     return _field(_scontrol("node", name), "NodeAddr")
+
+
+def told_by_launcher() -> bool:
+    """Whether `launch` has started this process, and tells in one line what it fails of."""
+    return NAMES in os.environ
 
 
 def server() -> str | None:
@@ -182,8 +188,8 @@ def _told(
     """One line: which machine failed first, and why. The others have only lost it."""
     if failures:
         first = min(failures, key=lambda one: one["at"])
-        where = log_of(log, names.index(first["node"]))
-        return f"node {first['node']}: {first['what']}; see {where}"
+        see = "" if "; see " in first["what"] else f"; see {log_of(log, names.index(first['node']))}"
+        return f"node {first['node']}: {first['what']}{see}"
     of_task = next(filter(None, map(OF_TASK.search, said)), None)
     if of_task:
         number = names.index(of_task[1]) if of_task[1] in names else 0

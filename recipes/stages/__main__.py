@@ -199,7 +199,7 @@ def main(arguments: list[str] | None = None) -> int:
                 f"{error.filename or options.checkpoints}: {error.strerror}; make room"
             ) from error
     except UserError as error:
-        if gpus.nodes() == 1:  # on several machines the process that has started them tells it, once
+        if not nodes.told_by_launcher():
             say(f"error: {error}")
         print(f"error: {error}", file=sys.stderr)
         nodes.note(error)
