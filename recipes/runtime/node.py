@@ -1,7 +1,7 @@
 """What `srun` starts on each machine of a stage: `python -m recipes.runtime.node ENDPOINT GPUS LOG ARG…`.
 
-ENDPOINT: where the processes meet, address and port on the first machine. GPUS: how many each has; with 0 it has
-one process, without a GPU. LOG: of the stage. ARG…: the command line of recipes.stages.
+ENDPOINT: where the processes meet, address and port on the first machine. GPUS: how many each has; with 0 it
+has one process, without a GPU. LOG: of the stage. ARG…: the command line of recipes.stages.
 
 It is torchrun by its own functions, so that what a process failed of can be told in one line. The rendezvous
 is the static one: processes are numbered in the order of the machines, so the first is on the first machine.
@@ -22,7 +22,7 @@ ARRIVAL = 300  # seconds that a machine waits for the others
 
 
 def main(arguments: list[str]) -> int:
-    """Start this machine's processes and wait for them. Exit status: 0 done, 1 told by a line of nodes.FAILED."""
+    """Start this machine's processes and wait for them. Exit status: 0 done, 1 told by a line of FAILED."""
     endpoint, count, log, *of_stage = arguments
     names, name = os.environ[nodes.NAMES].split(","), os.environ[NAME]
     number = names.index(name)
@@ -41,11 +41,10 @@ def main(arguments: list[str]) -> int:
 
 def _launch(machines: int, number: int, endpoint: str, processes: int, arguments: list[str]) -> str | None:
     """Why the stage has failed on this machine; None where it is done."""
-    # torch is imported only here, after CUDA's devices are known
-    from torch.distributed import DistNetworkError, DistStoreError
-    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch  # as torchrun does it
+    from torch.distributed import DistNetworkError, DistStoreError  # torch reads once which GPUs are visible
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException  # so do these
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # and this
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch  # and this: what torchrun calls
 
     with tempfile.TemporaryDirectory(prefix="encore-node-") as folder:
         config = LaunchConfig(

@@ -61,7 +61,7 @@ def launch(
     say(f"training on {', '.join(training)}{f', the vLLM server on {names[-1]}' if serving else ''}")
     status, failures, said = _run(command, environment)
     if status:
-        raise UserError(_told(status, failures, said, training, log))
+        raise UserError(failure_line(status, failures, said, training, log))
 
 
 def step(names: Sequence[str]) -> list[str]:
@@ -114,8 +114,8 @@ def _names(count: int) -> list[str]:
     job = os.environ.get(JOB)
     if not job:
         raise UserError(
-            f"resources.nodes: {count} asked, and this is no Slurm job; run snakemake with --workflow-profile "
-            f"profiles/slurm, or in an allocation of your own (salloc --nodes={count})"
+            f"resources.nodes: {count} asked, and this is no Slurm job; run snakemake with "
+            f"--workflow-profile profiles/slurm, or in an allocation of your own (salloc --nodes={count})"
         )
     found = _scontrol("hostnames", _field(_scontrol("job", job), "NodeList")).split()
     if len(found) < count:
@@ -158,7 +158,8 @@ def _run(command: list[str], environment: dict[str, str]) -> tuple[int, list[dic
         errors="replace",
         env=environment,
     )
-    assert process.stdout and process.stderr
+    assert process.stdout
+    assert process.stderr
     said: list[str] = []
     reader = threading.Thread(target=_pass_on, args=(process.stderr, sys.stderr, said.append))
     reader.start()
@@ -182,7 +183,7 @@ def _pass_on(source: Iterable[str], to: IO[str], keep: Callable[[str], None]) ->
             keep(line.strip())
 
 
-def _told(
+def failure_line(
     status: int, failures: list[dict[str, Any]], said: list[str], names: Sequence[str], log: Path
 ) -> str:
     """One line: which machine failed first, and why. The others have only lost it."""
@@ -195,4 +196,6 @@ def _told(
         number = names.index(of_task[1]) if of_task[1] in names else 0
         return f"node {of_task[1]}: its launcher ended: {of_task[2]}; see {log_of(log, number)}"
     of_srun = next(filter(None, map(OF_SRUN.search, said)), None)
-    return f"resources.nodes: srun ended with status {status}: {of_srun[1] if of_srun else 'no word'}; see {log}"
+    return (
+        f"resources.nodes: srun ended with status {status}: {of_srun[1] if of_srun else 'no word'}; see {log}"
+    )

@@ -31,7 +31,6 @@ from recipes.runtime.progress import Progress
 from recipes.spec.schema import stage_rules
 from recipes.stages.outcome import Outcome
 
-
 LOG = "train.log"  # beside metrics.json: where Snakemake puts what a stage writes to stderr
 
 
@@ -137,8 +136,8 @@ def _spread_over_nodes(options: argparse.Namespace, progress: Progress) -> None:
     each, rest = divmod(options.gpus or 0, options.nodes)
     if rest or options.vllm_gpus not in (0, each):
         raise UserError(
-            f"resources.nodes: {options.gpus} GPUs on {options.nodes} nodes, {options.vllm_gpus} of them for a "
-            "vLLM server; expected as many on each, and the last node whole for the server"
+            f"resources.nodes: {options.gpus} GPUs on {options.nodes} nodes, {options.vllm_gpus} of them for "
+            "a vLLM server; expected as many on each, and the last node whole for the server"
         )
     log = options.out.with_name(LOG)
     nodes.launch(options.nodes, each, options.vllm_gpus > 0, options.given, log, progress.say)

@@ -62,9 +62,7 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
         (folder / name).mkdir()
     config = folder / "slurm.conf"
     host = socket.gethostname().partition(".")[0]
-    config.write_text(
-        CONFIG.format(host=host, ports=free_ports(3), user=getpass.getuser(), folder=folder)
-    )
+    config.write_text(CONFIG.format(host=host, ports=free_ports(3), user=getpass.getuser(), folder=folder))
     path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
     for name in COMMANDS:
         command = folder / "bin" / name

@@ -72,7 +72,10 @@ def slurm(tmp_path_factory):
 
 def environment(slurm: dict[str, str], folder: Path, trap: str) -> dict[str, str]:
     own = node_runs.environment(folder, trap, str(Path(sys.executable).parent))
-    return own | {"PATH": f"{slurm['PATH'].partition(':')[0]}:{own['PATH']}", "SLURM_CONF": slurm["SLURM_CONF"]}
+    return own | {
+        "PATH": f"{slurm['PATH'].partition(':')[0]}:{own['PATH']}",
+        "SLURM_CONF": slurm["SLURM_CONF"],
+    }
 
 
 @pytest.fixture

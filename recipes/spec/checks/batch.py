@@ -47,14 +47,18 @@ def _nodes(stage: Mapping[str, Any]) -> int:
     if nodes == 1:
         return 1
     if stage["run"] not in SPREAD:
-        raise UserError(f"resources.nodes: {nodes}; stage {stage['run']} is run on one, as all but {', '.join(SPREAD)}")
+        raise UserError(
+            f"resources.nodes: {nodes}; stage {stage['run']} is run on one, as all but {', '.join(SPREAD)}"
+        )
     training = training_nodes(stage)
     if gpus % training:
         fits = gpus - gpus % training or training
-        raise UserError(f"resources.gpu: {gpus} do not lie on {training} nodes, equally many on each; nearest: {fits}")
+        raise UserError(
+            f"resources.gpu: {gpus} do not lie on {training} nodes, equally many on each; nearest: {fits}"
+        )
     if serving not in (0, gpus // training):
         raise UserError(
-            f"vllm_gpus: {serving}; on several nodes the server has the last one for itself, with as many GPUs "
-            f"as the others: {gpus // training}"
+            f"vllm_gpus: {serving}; on several nodes the server has the last one for itself, with as many "
+            f"GPUs as the others: {gpus // training}"
         )
     return training

@@ -115,7 +115,8 @@ from recipes.runtime.ports import free_ports
 from recipes.sampling import vllm_server
 (port,) = free_ports(1)
 command = [sys.executable, "-c", sys.argv[1], str(port), "3"]
-server = vllm_server.Server(command, vllm_server.environment(""), vllm_server.HOST, port, Path("vllm.log"), print)
+environment = vllm_server.environment("")
+server = vllm_server.Server(command, environment, vllm_server.HOST, port, Path("vllm.log"), print)
 server.ready(60)
 time.sleep(100)
 """

@@ -36,6 +36,7 @@ def test_the_unspoilt_recipes_load(folder):
         ("paper", "stages/grpo/args/deepspeed", "zero3.json",
          "stages.grpo.args.deepspeed: set by the stage itself; write resources: {shard: fsdp} instead"),
         # types and values
+        ("paper", "evals/resources", {"nodes": 2}, "evals.resources.nodes: expected at most 1, got 2"),
         ("paper", "stages/grpo/args/learning_rate", "3e-6",
          'stages.grpo.args.learning_rate: expected a number, got the text "3e-6"; write 3.0e-6'),
         ("paper", "stages/grpo/args/max_steps", "1e3",

@@ -85,7 +85,9 @@ def test_a_process_is_killed_and_the_stage_goes_on(whole, tmp_path):
 def test_an_error_is_told_once_with_its_node(tmp_path):
     status, out = run(tmp_path, node_runs.RAISES)
     assert status == 2
-    says = "error: node n2: process 1: FileNotFoundError: [Errno 2] No such file or directory: '/nowhere'; see "
+    says = (
+        "error: node n2: process 1: FileNotFoundError: [Errno 2] No such file or directory: '/nowhere'; see "
+    )
     assert node_runs.error_line(out).endswith(f"{says}results/pretrain/train.node1.log")
     assert "Traceback" in (tmp_path / "results/pretrain/train.node1.log").read_text()
     assert not node_runs.left(tmp_path)
@@ -123,7 +125,10 @@ def test_the_vllm_server_has_the_last_node(checkpoint, tmp_path):
     environment = node_runs.environment(tmp_path, node_runs.NOTHING, str(node_runs.STAND_IN))
     site = tmp_path / "site/sitecustomize.py"
     site.write_text(f"import os\n{GPU}")
-    environment |= {"SLURM_JOB_ID": "7", "PYTHONPATH": f"{site.parent}:{test_vllm_stage.STAND_IN}:{node_runs.ROOT}"}
+    environment |= {
+        "SLURM_JOB_ID": "7",
+        "PYTHONPATH": f"{site.parent}:{test_vllm_stage.STAND_IN}:{node_runs.ROOT}",
+    }
     words = [*test_vllm_stage.arguments(checkpoint), "--gpus", "2", "--nodes", "2", "--vllm-gpus", "1"]
     log = tmp_path / "results/grpo/vllm.log"
 
@@ -137,7 +142,9 @@ def test_the_vllm_server_has_the_last_node(checkpoint, tmp_path):
     status, out, errors = run(STAND_IN_DIES_AT="1")
     assert status == 2, errors
     line = node_runs.error_line(out)
-    says = "error: node n1: process 0: vllm_mode: the vLLM server ended with status 1: RuntimeError: CUDA error"
+    says = (
+        "error: node n1: process 0: vllm_mode: the vLLM server ended with status 1: RuntimeError: CUDA error"
+    )
     assert says in line
     assert line.endswith("; see results/grpo/vllm.log")
     assert "srun: error: n2: task 0: Exited with exit code 1" in log.read_text()
@@ -182,24 +189,31 @@ def test_what_slurm_does_not_have_is_told(count, path, says, monkeypatch):
     ("failures", "said", "line"),
     [
         (
-            [{"node": "n1", "at": 8.0, "what": "process 0: reset"}, {"node": "n2", "at": 7.5, "what": "process 9: boom"}],
+            [{"node": "n1", "at": 8.0, "what": "process 0: reset"},
+             {"node": "n2", "at": 7.5, "what": "process 9: boom"}],
             ["srun: error: n1: task 0: Exited with exit code 1"],
             "node n2: process 9: boom; see r/train.node1.log",
         ),
         ([], ["srun: error: n2: task 1: Killed", "srun: error: n1: task 0: Terminated"],
          "node n2: its launcher ended: Killed; see r/train.node1.log"),
-        ([], ["srun: warning: x", "srun: error: Unable to create step for job 7: Invalid node name specified"],
-         "resources.nodes: srun ended with status 1: Unable to create step for job 7: Invalid node name "
-         "specified; see r/train.log"),
+        ([], ["srun: warning: x", "srun: error: Unable to create step for job 7: Invalid node name"],
+         "resources.nodes: srun ended with status 1: Unable to create step for job 7: Invalid node name; "
+         "see r/train.log"),
         ([], [], "resources.nodes: srun ended with status 1: no word; see r/train.log"),
     ],
 )  # fmt: skip
 def test_the_first_failure_is_told(failures, said, line):
     """The others have lost the one that failed first, and say so a moment later."""
-    assert nodes._told(1, failures, said, ["n1", "n2"], Path("r/train.log")) == line
+    assert nodes.failure_line(1, failures, said, ["n1", "n2"], Path("r/train.log")) == line
 
 
 def test_a_step_is_told_of_no_other():
-    given = {"PATH": "/bin", "SLURM_JOB_ID": "7", "SLURM_NTASKS": "8", "SLURM_CPU_BIND": "x", "SLURM_CONF": "/c"}
+    given = {
+        "PATH": "/bin",
+        "SLURM_JOB_ID": "7",
+        "SLURM_NTASKS": "8",
+        "SLURM_CPU_BIND": "x",
+        "SLURM_CONF": "/c",
+    }
     assert nodes.environment_of_step(given) == {"PATH": "/bin", "SLURM_JOB_ID": "7", "SLURM_CONF": "/c"}
     assert os.environ.get("SLURM_NTASKS") is None
