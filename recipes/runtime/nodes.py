@@ -51,7 +51,7 @@ def launch(
     (port,) = free_ports(1)
     endpoint = f"{address(names[0])}:{port}"
     command = [
-        *step(training),
+        *step(training, processes),
         *(sys.executable, "-m", "recipes.runtime.node", endpoint, str(processes)),
         *(str(log.absolute()), *arguments),
     ]
@@ -64,15 +64,17 @@ def launch(
         raise UserError(failure_line(status, failures, said, training, log))
 
 
-def step(names: Sequence[str]) -> list[str]:
+def step(names: Sequence[str], gpus_each: int) -> list[str]:
     """The command that runs what follows it once on each of these machines, and ends all where one fails.
 
-    --overlap: a step gets the job's GPUs, memory and processors, whatever other steps have.
+    --overlap: a step gets the job's memory and processors, whatever other steps have. Of the GPUs it gets
+    those that it names; by default, one where the job has two.
     """
     number = len(names)
     return [
         *("srun", f"--nodes={number}", f"--ntasks={number}", "--ntasks-per-node=1"),
         *(f"--nodelist={','.join(names)}", "--overlap", "--cpu-bind=quiet,none", "--mem=0"),
+        *([f"--gpus-per-node={gpus_each}"] if gpus_each else []),
         *("--kill-on-bad-exit=1", "--input=none"),
     ]
 

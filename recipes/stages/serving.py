@@ -48,7 +48,8 @@ def server(
     )
     environment = vllm_server.environment(names)
     if machine:
-        command, environment = [*nodes.step([machine]), *command], nodes.environment_of_step(environment)
+        command = [*nodes.step([machine], workers), *command]
+        environment = nodes.environment_of_step(environment)
     started = vllm_server.Server(command, environment, host, port, out.with_name(LOG), progress.say)
     try:
         yield partial(started.ready, args.vllm_server_timeout)

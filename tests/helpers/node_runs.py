@@ -17,7 +17,11 @@ LOG = "results/pretrain/train.log"
 MARK = "ENCORE_TEST_RUN"  # names a run in the environment of all its processes
 # read by Python itself as it starts, in every process of the run
 SITE = """
-import os
+import os, sys
+if "recipes.runtime.node" in sys.orig_argv:
+    # torch sees no GPU here; a node has those that it is given
+    from recipes.runtime import gpus
+    gpus._visible = lambda: [name for name in os.environ.get(gpus.VISIBLE, "").split(",") if name]
 if "TORCHELASTIC_RUN_ID" in os.environ:
     import torch
     # transformers loads the optimizer of several processes to "cpu:0", a device that torch does not know

@@ -1,7 +1,8 @@
 """A Slurm cluster of two nodes on this machine, with daemons, ports and files of its own.
 
 It needs slurmctld, slurmd, srun, sbatch, squeue, scancel and scontrol (Debian: slurm-wlm), but neither munge
-nor a file in /etc. Snakemake's executor takes SLURM_CONF from its jobs, so PATH has commands that set it.
+nor a file in /etc. Each node has two GPUs by name: Slurm takes any device for one, and only counts them.
+Snakemake's executor takes SLURM_CONF from its jobs, so PATH has commands that set it.
 """
 
 import contextlib
@@ -9,6 +10,7 @@ import getpass
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import time
 from collections.abc import Iterator
@@ -41,18 +43,21 @@ ReturnToService=2
 SlurmdTimeout=10
 KillWait=5
 MpiDefault=none
+GresTypes=gpu
+SlurmdParameters=config_overrides
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=2 RealMemory=8000
-NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=2 RealMemory=8000
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=16 RealMemory=8000 Gres=gpu:2
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=16 RealMemory=8000 Gres=gpu:2
 PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 """
 
 
 def lacks() -> list[str]:
-    """The programs of Slurm that this machine has not got."""
+    """The programs of Slurm that this machine has not got, and the right to make a device."""
     path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
-    return [name for name in (*COMMANDS, *DAEMONS) if not shutil.which(name, path=path)]
+    missing = [name for name in (*COMMANDS, *DAEMONS) if not shutil.which(name, path=path)]
+    return missing + ["root"] * (os.getuid() != 0)
 
 
 @contextlib.contextmanager
@@ -63,6 +68,9 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
     config = folder / "slurm.conf"
     host = socket.gethostname().partition(".")[0]
     config.write_text(CONFIG.format(host=host, ports=free_ports(3), user=getpass.getuser(), folder=folder))
+    for number in (0, 1):
+        os.mknod(folder / f"gpu{number}", 0o600 | stat.S_IFCHR, os.makedev(1, 3))  # as /dev/null
+    (folder / "gres.conf").write_text(f"NodeName=n[1-2] Name=gpu File={folder}/gpu[0-1]\n")
     path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
     for name in COMMANDS:
         command = folder / "bin" / name

@@ -5,10 +5,12 @@ test_several_nodes has more, by programs that stand in for Slurm's.
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import node_runs
@@ -39,7 +41,11 @@ RECIPE = {
     "cost": {"cpu": "seconds"},
     "expected": "A stage trains on two nodes.",
     "stages": {
-        "pretrain": {"run": "pretrain", "resources": {"nodes": 2, "mem_mb": 3000}, **node_runs.config()}
+        "pretrain": {
+            "run": "pretrain",
+            "resources": {"nodes": 2, "gpu": 2, "mem_mb": 3000},
+            **node_runs.config(),
+        }
     },
     "evals": {
         "backend": "hf",
@@ -68,6 +74,18 @@ pytestmark = [
 def slurm(tmp_path_factory):
     with own_slurm.cluster(tmp_path_factory.mktemp("slurm")) as environment:
         yield environment
+
+
+STAGE = node_runs.command("--gpus", "0", "--nodes", "2")
+# says which GPUs it has, and starts itself on the nodes that its first argument names
+NESTED = """
+import os, subprocess, sys
+from recipes.runtime import nodes
+print(os.environ["SLURMD_NODENAME"], os.environ.pop("CUDA_VISIBLE_DEVICES", "none"), flush=True)
+if sys.argv[1:]:
+    command = [*nodes.step(sys.argv[1].split(","), 2), sys.executable, __file__, *sys.argv[2:]]
+    sys.exit(subprocess.run(command, env=nodes.environment_of_step(os.environ)).returncode)
+"""
 
 
 def environment(slurm: dict[str, str], folder: Path, trap: str) -> dict[str, str]:
@@ -114,13 +132,14 @@ def test_snakemake_runs_a_stage_on_two_nodes_and_again_after_a_kill(slurm, proje
     assert (provenance["hardware"]["nodes"], provenance["hardware"]["processes"]) == (2, 2)
 
 
-def submitted(slurm: dict[str, str], folder: Path, trap: str) -> str:
-    """A job of two nodes that runs the stage; its number."""
+def submitted(
+    slurm: dict[str, str], folder: Path, trap: str = node_runs.NOTHING, words: Sequence[str] = STAGE
+) -> str:
+    """A job of two nodes with two GPUs each that runs a command; its number."""
     own = environment(slurm, folder, trap)
     script = folder / "job.sh"
-    words = " ".join(f"'{word}'" for word in node_runs.command("--gpus", "0", "--nodes", "2"))
-    script.write_text(f"#!/bin/sh\nexec {words} 2> {node_runs.LOG}\n")
-    asked = ["sbatch", "--parsable", "--nodes=2", "--ntasks=2", "--mem=3000", "--no-requeue"]
+    script.write_text(f"#!/bin/sh\nexec {shlex.join(words)} 2> {node_runs.LOG}\n")
+    asked = ["sbatch", "--parsable", "--nodes=2", "--ntasks=2", "--gpus=4", "--mem=3000", "--no-requeue"]
     command = [*asked, f"--output={folder / 'out.txt'}", str(script)]
     return subprocess.run(
         command, cwd=folder, env=own, capture_output=True, text=True, check=True
@@ -135,6 +154,20 @@ def waited(slurm: dict[str, str], job: str, folder: Path) -> str:
         assert time.monotonic() < deadline, node_runs.left(folder)
         time.sleep(0.2)
     return (folder / "out.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "says"),
+    [
+        (["n1", "n2"], ["n1 0,1", "n1 0,1", "n2 0,1"]),  # a vLLM server on the last, started by what trains
+        (["n1,n2"], ["n1 0,1", "n1 0,1", "n2 0,1"]),
+    ],
+)
+def test_each_node_has_all_its_gpus(nodes, says, slurm, tmp_path):
+    (tmp_path / "nested.py").write_text(NESTED)
+    job = submitted(slurm, tmp_path, words=[sys.executable, "nested.py", *nodes])
+    out = waited(slurm, job, tmp_path)
+    assert sorted(out.splitlines()) == says, (tmp_path / node_runs.LOG).read_text()
 
 
 def test_a_launcher_that_is_killed_is_told_and_leaves_nothing(slurm, tmp_path):

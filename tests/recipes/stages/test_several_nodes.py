@@ -107,13 +107,8 @@ def test_nothing_outlives_what_has_started_it(tmp_path):
         time.sleep(0.2)
 
 
-# a machine's one GPU, and TRL, which sends weights from a GPU alone: here it takes the CPU for one
+# TRL sends weights from a GPU alone: here it takes the CPU for one
 GPU = """
-import sys
-if "recipes.runtime.node" in sys.orig_argv:
-    from recipes.runtime import gpus
-    gpus._visible = lambda: ["0"]
-elif "TORCHELASTIC_RUN_ID" in os.environ:
     from types import SimpleNamespace
     from trl.generation import vllm_client
     vllm_client.torch = SimpleNamespace(device=lambda _: SimpleNamespace(type="cuda", index=None))
@@ -122,13 +117,9 @@ elif "TORCHELASTIC_RUN_ID" in os.environ:
 
 @pytest.mark.slow
 def test_the_vllm_server_has_the_last_node(checkpoint, tmp_path):
-    environment = node_runs.environment(tmp_path, node_runs.NOTHING, str(node_runs.STAND_IN))
-    site = tmp_path / "site/sitecustomize.py"
-    site.write_text(f"import os\n{GPU}")
-    environment |= {
-        "SLURM_JOB_ID": "7",
-        "PYTHONPATH": f"{site.parent}:{test_vllm_stage.STAND_IN}:{node_runs.ROOT}",
-    }
+    environment = node_runs.environment(tmp_path, node_runs.NOTHING + GPU, str(node_runs.STAND_IN))
+    path = f"{tmp_path / 'site'}:{test_vllm_stage.STAND_IN}:{node_runs.ROOT}"
+    environment |= {"SLURM_JOB_ID": "7", "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": "0"}
     words = [*test_vllm_stage.arguments(checkpoint), "--gpus", "2", "--nodes", "2", "--vllm-gpus", "1"]
     log = tmp_path / "results/grpo/vllm.log"
 
