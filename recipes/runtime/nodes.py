@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,35 +31,43 @@ OF_SRUN = re.compile(r"srun: (?:error|fatal): (.+)")
 KEPT = {JOB, "SLURM_CONF", "SLURM_CLUSTER_NAME", "SLURM_CLUSTERS"}
 
 
-def launch(
-    count: int,
-    processes: int,
-    serving: bool,
-    arguments: Sequence[str],
-    log: Path,
-    say: Callable[[str], None],
-) -> None:
-    """Run a stage on the first `count` machines of this Slurm job, in so many `processes` on each.
+@dataclass(frozen=True)
+class Count:
+    """What a stage is run on, all in all; of several nodes a vLLM server has the last for itself."""
 
-    `processes`: 0 where they use no GPU; then there is one. `arguments` are the command line of
-    recipes.stages. With `serving` the last machine has the vLLM server and trains nothing. The log of the
-    machines but the first is beside `log`, as <name>.node1.log and so on. Raises UserError outside of a job,
-    in one with fewer machines, and where a machine fails.
+    nodes: int
+    gpus: int
+    vllm_gpus: int
+
+
+def launch(count: Count, arguments: Sequence[str], log: Path, say: Callable[[str], None]) -> None:
+    """Run a stage on the first machines of this Slurm job, with as many GPUs of each.
+
+    A process trains on each GPU, or on each machine where none is asked for. `arguments` are the command line
+    of recipes.stages. The log of the machines but the first is beside `log`, as <name>.node1.log and so on.
+    Raises UserError outside of a job, in one with fewer machines, where GPUs lie on them unequally, and where
+    a machine fails.
     """
-    names = _names(count)
-    training = names[:-1] if serving else names
+    names = _names(count.nodes)
+    each, rest = divmod(count.gpus, count.nodes)
+    if rest or count.vllm_gpus not in (0, each):
+        raise UserError(
+            f"resources.nodes: {count.gpus} GPUs on {count.nodes} nodes, {count.vllm_gpus} of them for a "
+            "vLLM server; expected as many on each, and the last node whole for the server"
+        )
+    training = names[:-1] if count.vllm_gpus else names
     # free here, the first machine of the job where Snakemake has submitted it; 0 would be known to it alone
     (port,) = free_ports(1)
     endpoint = f"{address(names[0])}:{port}"
     command = [
-        *step(training, processes),
-        *(sys.executable, "-m", "recipes.runtime.node", endpoint, str(processes)),
-        *(str(log.absolute()), *arguments),
+        *step(training, each),
+        *(sys.executable, "-m", "recipes.runtime.node", endpoint, str(each), str(log.absolute()), *arguments),
     ]
     environment = environment_of_step(os.environ) | {NAMES: ",".join(training)}
-    if serving:
-        environment |= {SERVER: names[-1], gpus.SERVING: ",".join(map(str, range(processes)))}
-    say(f"training on {', '.join(training)}{f', the vLLM server on {names[-1]}' if serving else ''}")
+    if count.vllm_gpus:
+        environment |= {SERVER: names[-1], gpus.SERVING: ",".join(map(str, range(each)))}
+    more = f" and {len(training) - 1} more" if training[1:] else ""
+    say(f"training on {names[0]}{more}{f', the vLLM server on {names[-1]}' if count.vllm_gpus else ''}")
     status, failures, said = _run(command, environment)
     if status:
         raise UserError(failure_line(status, failures, said, training, log))
@@ -81,7 +90,11 @@ def step(names: Sequence[str], gpus_each: int) -> list[str]:
 
 def environment_of_step(given: Mapping[str, str]) -> dict[str, str]:
     """The environment in which `step` is run: without what a step around this process has set."""
-    return {name: value for name, value in given.items() if not name.startswith("SLURM_") or name in KEPT}
+    return {
+        name: value
+        for name, value in given.items()
+        if not name.startswith(("SLURM_", "SRUN_")) or name in KEPT
+    }
 
 
 def address(name: str) -> str:

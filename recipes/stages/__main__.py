@@ -120,7 +120,8 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
             return progress.say(f"nothing to do: {options.out} is there and valid")
         require_vllm(options.config)
         if options.nodes > 1:
-            return _spread_over_nodes(options, progress)
+            count = nodes.Count(options.nodes, options.gpus or 0, options.vllm_gpus)
+            return nodes.launch(count, options.given, options.out.with_name(LOG), progress.say)
         progress.say("loading")
         with gpus.reserved(options.gpus, progress.say) as held:
             if options.vllm_gpus:
@@ -129,18 +130,6 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
             if options.kind in gpus.SPREAD and training > 1:
                 gpus.launch(training, options.given, [lock, *held])
             _perform(options, record, progress)
-
-
-def _spread_over_nodes(options: argparse.Namespace, progress: Progress) -> None:
-    """Run the stage on several machines, equally many GPUs of each."""
-    each, rest = divmod(options.gpus or 0, options.nodes)
-    if rest or options.vllm_gpus not in (0, each):
-        raise UserError(
-            f"resources.nodes: {options.gpus} GPUs on {options.nodes} nodes, {options.vllm_gpus} of them for "
-            "a vLLM server; expected as many on each, and the last node whole for the server"
-        )
-    log = options.out.with_name(LOG)
-    nodes.launch(options.nodes, each, options.vllm_gpus > 0, options.given, log, progress.say)
 
 
 def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Progress) -> None:

@@ -38,7 +38,7 @@ if "TORCHELASTIC_RUN_ID" in os.environ:
     ExactResume.training_step = step
 """
 NOTHING = "trap = lambda step: None"
-KILLED = "trap = lambda step: step == 6 and os.kill(os.getpid(), 9)"
+KILLED = "trap = lambda step: step == 6 and (open('killed', 'w').close(), os.kill(os.getpid(), 9))"
 # an error of the process, not of a user
 RAISES = "trap = lambda step: step == 2 and open('/nowhere')"
 LAUNCHER_KILLED = "trap = lambda step: step == 2 and os.kill(os.getppid(), 9)"

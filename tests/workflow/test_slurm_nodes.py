@@ -81,7 +81,8 @@ STAGE = node_runs.command("--gpus", "0", "--nodes", "2")
 NESTED = """
 import os, subprocess, sys
 from recipes.runtime import nodes
-print(os.environ["SLURMD_NODENAME"], os.environ.pop("CUDA_VISIBLE_DEVICES", "none"), flush=True)
+gpus, cores = os.environ.pop("CUDA_VISIBLE_DEVICES", "none"), os.environ["SLURM_CPUS_ON_NODE"]
+print(os.environ["SLURMD_NODENAME"], gpus, cores, flush=True)
 if sys.argv[1:]:
     command = [*nodes.step(sys.argv[1].split(","), 2), sys.executable, __file__, *sys.argv[2:]]
     sys.exit(subprocess.run(command, env=nodes.environment_of_step(os.environ)).returncode)
@@ -139,8 +140,8 @@ def submitted(
     own = environment(slurm, folder, trap)
     script = folder / "job.sh"
     script.write_text(f"#!/bin/sh\nexec {shlex.join(words)} 2> {node_runs.LOG}\n")
-    asked = ["sbatch", "--parsable", "--nodes=2", "--ntasks=2", "--gpus=4", "--mem=3000", "--no-requeue"]
-    command = [*asked, f"--output={folder / 'out.txt'}", str(script)]
+    asked = ["--nodes=2", "--ntasks=2", "--gpus=4", "--cpus-per-gpu=4", "--mem=3000", "--no-requeue"]
+    command = ["sbatch", "--parsable", *asked, f"--output={folder / 'out.txt'}", str(script)]
     return subprocess.run(
         command, cwd=folder, env=own, capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -159,11 +160,11 @@ def waited(slurm: dict[str, str], job: str, folder: Path) -> str:
 @pytest.mark.parametrize(
     ("nodes", "says"),
     [
-        (["n1", "n2"], ["n1 0,1", "n1 0,1", "n2 0,1"]),  # a vLLM server on the last, started by what trains
-        (["n1,n2"], ["n1 0,1", "n1 0,1", "n2 0,1"]),
+        (["n1", "n2"], ["n1 0,1 8", "n1 0,1 8", "n2 0,1 8"]),  # a vLLM server, started by what trains
+        (["n1,n2"], ["n1 0,1 8", "n1 0,1 8", "n2 0,1 8"]),
     ],
 )
-def test_each_node_has_all_its_gpus(nodes, says, slurm, tmp_path):
+def test_each_node_has_all_its_gpus_and_processors(nodes, says, slurm, tmp_path):
     (tmp_path / "nested.py").write_text(NESTED)
     job = submitted(slurm, tmp_path, words=[sys.executable, "nested.py", *nodes])
     out = waited(slurm, job, tmp_path)
