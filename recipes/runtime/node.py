@@ -41,10 +41,10 @@ def main(arguments: list[str]) -> int:
 
 def _launch(machines: int, number: int, endpoint: str, processes: int, arguments: list[str]) -> str | None:
     """Why the stage has failed on this machine; None where it is done."""
-    from torch.distributed import DistNetworkError, DistStoreError  # torch reads once which GPUs are visible
-    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException  # so do these
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # and this
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch  # and this: what torchrun calls
+    from torch.distributed import DistNetworkError, DistStoreError  # here: torch reads visible GPUs once
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException  # likewise
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # likewise
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch  # likewise; what torchrun calls
 
     with tempfile.TemporaryDirectory(prefix="encore-node-") as folder:
         config = LaunchConfig(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from recipes.errors import UserError
+from recipes.errors import UserError, first_line
 from recipes.runtime import gpus
 from recipes.runtime.ports import free_ports
 
@@ -120,7 +120,7 @@ def log_of(log: Path, number: int) -> Path:
 def note(error: BaseException) -> None:
     """Tell torchrun why this process fails, in the file and form of its own ErrorHandler."""
     if file := os.environ.get("TORCHELASTIC_ERROR_FILE"):
-        told = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        told = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {first_line(error)}"
         Path(file).write_text(json.dumps({"message": told, "timestamp": int(time.time())}))
 
 
@@ -159,7 +159,7 @@ def _field(record: str, name: str) -> str:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> tuple[int, list[dict[str, Any]], list[str]]:
-    """Exit status, what the launchers report, and the last lines of stderr; all else is passed on.
+    """Exit status, what the launchers report, and srun's own lines of stderr; all else is passed on.
 
     The guard ends srun, and with it all that it has started, where this process is killed.
     """

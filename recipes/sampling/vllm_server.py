@@ -21,7 +21,7 @@ from recipes.errors import UserError
 from recipes.runtime import gpus, nodes
 from recipes.runtime.progress import clock_text
 
-HOST = "127.0.0.1"  # on the node of the stage, and for nobody else; on another node whoever is in its network
+HOST = "127.0.0.1"  # on the node of the stage, and for nobody else
 MEMORY = 0.9  # share of its GPUs' memory: unlike a colocated engine it has them for itself
 LOOK = 0.5  # seconds between two looks whether it answers
 EVERY = 15.0  # seconds between two lines while it does not

@@ -81,6 +81,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         raise UserError(f"--config: not JSON: {error}") from None
     if not isinstance(options.config, dict):
         raise UserError("--config: expected a JSON object")
+    if options.nodes > 1 and options.gpus is None:
+        raise UserError("--gpus: missing; with --nodes it says how many of all nodes together")
     options.inputs, options.given = roles(options.input), arguments
     return options
 

@@ -27,8 +27,8 @@ def server(
 
     Yields a function that waits until the server answers: call it after what can be loaded meanwhile, and
     before the trainer is made. Of several processes of a stage the first one has the server; it is told the
-    address by `args`. Where a machine is set apart for the server, it runs there. Raises UserError where
-    there is no GPU for it beside those that train.
+    address by `args`. Where a machine is set apart for the server, it runs there, for all in the cluster's
+    network. Raises UserError where there is no GPU for it beside those that train.
     """
     if not (args.use_vllm and args.vllm_mode == "server" and gpus.first()):
         yield lambda: None

@@ -17,9 +17,11 @@ import stage_runs
 import test_vllm_stage
 from node_runs import LOG
 from test_several_processes import require_same
+from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 from recipes.errors import UserError
 from recipes.runtime import nodes
+from recipes.stages.__main__ import parse
 
 TWO = ("--gpus", "0", "--nodes", "2")
 
@@ -157,6 +159,21 @@ def test_outside_of_slurm_it_is_refused_before_anything_starts(tmp_path):
     )
     assert f"error: {says}" in node_runs.error_line(out)
     assert "Traceback" not in (tmp_path / LOG).read_text()
+
+
+def test_by_hand_the_gpus_of_several_nodes_are_counted():
+    """On one, all that torch sees are taken."""
+    with pytest.raises(UserError, match="^--gpus: missing; with --nodes it says how many"):
+        parse(["pretrain", *stage_runs.command("pretrain", {}), "--nodes", "2"])
+
+
+def test_a_process_tells_its_error_in_one_line(tmp_path, monkeypatch):
+    """In the form that torchrun reads."""
+    file = tmp_path / "error.json"
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(file))
+    nodes.note(RuntimeError("CUDA out of memory\nTried to"))
+    failure = ProcessFailure(local_rank=0, pid=1, exitcode=1, error_file=str(file))
+    assert failure.message == "RuntimeError: CUDA out of memory"
 
 
 @pytest.mark.parametrize(
