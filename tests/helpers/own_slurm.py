@@ -100,7 +100,7 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
 
 def _wait(environment: dict[str, str], folder: Path) -> None:
     ready = ["sinfo", "--noheader", "--states=idle", "--format=%D"]
-    if not _until(lambda: _asked(environment, *ready).strip() == "2", 30):
+    if not _until(lambda: _asked(environment, *ready).strip() == "2", 60):
         logs = [path.read_text()[-2000:] for path in sorted(folder.glob("*.log"))]
         raise RuntimeError("Slurm has not started:\n" + "\n".join(logs))
 

@@ -122,7 +122,7 @@ def test_snakemake_runs_a_stage_on_two_nodes_and_again_after_a_kill(slurm, proje
     own["PYTHONPATH"] = f"{project / 'site'}:{project}"
     command = [Path(sys.executable).with_name("snakemake"), f"{MADE}/metrics.json"]
     command += ["--workflow-profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "3"]
-    done = subprocess.run(command, cwd=project, env=own, capture_output=True, text=True, timeout=400)
+    done = subprocess.run(command, cwd=project, env=own, capture_output=True, text=True, timeout=900)
     logs = [path.read_text() for path in sorted(project.glob(".snakemake/slurm_logs/**/*.log"))]
     assert done.returncode == 0, "\n".join([done.stdout, done.stderr, *logs])
     (failed,) = logs  # that of a job that succeeds is removed
@@ -149,7 +149,7 @@ def submitted(
 
 def waited(slurm: dict[str, str], job: str, folder: Path) -> str:
     """What a job has printed, once it and all its processes have ended."""
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + 300
     asked = ["squeue", "--noheader", "--jobs", job]
     while subprocess.run(asked, env=slurm, capture_output=True, text=True).stdout or node_runs.left(folder):
         assert time.monotonic() < deadline, node_runs.left(folder)

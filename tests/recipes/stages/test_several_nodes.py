@@ -42,7 +42,7 @@ def start(folder: Path, trap: str = node_runs.NOTHING, options: tuple[str, ...] 
 def run(folder: Path, *args, **more) -> tuple[int, str]:
     """Exit status of a stage, and what it prints."""
     process = start(folder, *args, **more)
-    out = process.communicate(timeout=120)[0]
+    out = process.communicate(timeout=400)[0]
     return process.returncode, out
 
 
@@ -72,7 +72,7 @@ def test_two_nodes_give_the_weights_of_one_process(whole, tmp_path):
 def test_a_process_is_killed_and_the_stage_goes_on(whole, tmp_path):
     """Each process from its own part of the checkpoint, to the same bytes."""
     status, out = run(tmp_path, node_runs.KILLED)
-    assert time.time() - (tmp_path / "killed").stat().st_mtime < 15  # gloo and NCCL would wait for minutes
+    assert time.time() - (tmp_path / "killed").stat().st_mtime < 60  # NCCL alone waits ten minutes
     assert status == 2
     line = node_runs.error_line(out)
     assert line.endswith("error: node n2: process 1: ended by SIGKILL; see results/pretrain/train.node1.log")
@@ -104,7 +104,7 @@ def test_nothing_outlives_what_has_started_it(tmp_path):
         assert process.poll() is None
     process.send_signal(signal.SIGKILL)
     process.wait()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while node_runs.left(tmp_path):
         assert time.monotonic() < deadline, node_runs.left(tmp_path)
         time.sleep(0.2)
@@ -129,7 +129,7 @@ def test_the_vllm_server_has_the_last_node(checkpoint, tmp_path):
     def run(**more: str) -> tuple[int, str, str]:
         command = [sys.executable, "-m", "recipes.stages", *words]
         own = environment | more
-        done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=200)
+        done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=400)
         assert not node_runs.left(tmp_path)
         return done.returncode, done.stdout, done.stderr
 
