@@ -7,7 +7,8 @@ from pathlib import Path
 
 import torch
 
-from evals import benchmarks, harness, metrics, scores
+from evals import benchmarks, harness, scores, templates
+from evals.harness import Row
 from recipes.models import language_model
 from recipes.runtime import files
 from recipes.runtime.files import saving
@@ -33,12 +34,17 @@ def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Pr
     )
     rows, results = [], {}
     for task in tasks:
-        lm.report = reporter(progress, task.name)
-        drawn = harness.sample(task, lm, seed)
-        scores.score(task, drawn, judges, benchmarks.form_of(task, lm).prefill)
-        results[task.name] = metrics.summary(drawn, task.k)
+
+        def draw(asked: EvalTask) -> list[Row]:
+            lm.report = reporter(progress, asked.name)
+            drawn = harness.sample(asked, lm, seed)
+            scores.score(asked, drawn, judges, benchmarks.form_of(asked, lm).prefill)
+            return drawn
+
+        results[task.name], drawn = templates.measure(task, draw)
         rows += drawn
-        progress.say(f"{task.name} {_headline(results[task.name]['metrics'])}")
+        chosen = f" by template {results[task.name]['template']}" if task.templates else ""
+        progress.say(f"{task.name}{chosen} {_headline(results[task.name]['metrics'])}")
     result = {
         "checkpoint": options.name.rpartition("/")[2],
         "digest": source.digest,

@@ -18,7 +18,7 @@ LAYERS = """
     analysis.statistics
     analysis.numbers
     analysis.page
-    analysis.results analysis.preferences analysis.training
+    analysis.results analysis.preferences analysis.training analysis.sensitivity
     analysis.verdicts analysis.provenance
     analysis.stage_ladder
     analysis.sections

@@ -8,6 +8,7 @@ One row is one number: [recipe, scale, arm, seed, node, step, metric, value, low
 - `updates_to/…` and `samples_to/…` are read from the curve, at the levels that claims, gates and published
   numbers name (numbers.reach); so are `peak/gold` and its like (numbers.peaks), and `auc/…` (numbers.areas).
 - arm `frontier`, node <name>: what is read off a frontier at a KL (numbers.frontiers).
+- `<task>@<template>/…`: a base model by one of its candidate templates; `<task>/…` is by its best.
 - `<task>/variance/items` and `/sampling` are the two parts of the variance of that checkpoint's accuracy.
 - `source` is the artefact the number was read from: the sentinel of the node's owner. An arm that uses the
   base arm's checkpoint has rows of its own that name the base arm's artefact.
@@ -25,7 +26,7 @@ from analysis.numbers import areas, frontiers, peaks, reach
 from analysis.numbers.named import named_in
 from analysis.numbers.run import Run, read_json
 from recipes.spec.graph import Node
-from recipes.spec.metric_names import AT_KL, OF_AREA, REACHED
+from recipes.spec.metric_names import AT_KL, OF_AREA, REACHED, by_template
 
 COLUMNS = [
     "recipe",
@@ -99,6 +100,9 @@ def _evaluated(tasks: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
     for task, measured in tasks.items():
         for metric, number in measured["metrics"].items():
             yield f"{task}/{metric}", number
+        for template, one in measured.get("templates", {}).items():
+            for metric, number in one["metrics"].items():
+                yield f"{by_template(task, template)}/{metric}", number
         for part, value in measured.get("variance", {}).items():
             yield f"{task}/variance/{part}", {"value": value}
 

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from recipes.errors import UserError
+from recipes.spec import protocols, sensitivity
 from recipes.spec.batch import training_nodes
 from recipes.spec.data_sets import evaluated, pinned
 from recipes.spec.eval_tasks import ROLES
@@ -18,7 +19,8 @@ from recipes.spec.recipe import Recipe
 
 # Keys of a stage and of `evals` that are no part of a config: the graph, the seed, the machine.
 NOT_CONFIG = ("needs", "seed", "resources", "vllm_gpus")
-NOT_EVALS_CONFIG = ("checkpoints", "models", "tasks", "resources")
+NOT_EVALS_CONFIG = ("checkpoints", "models", "tasks", "resources", sensitivity.KEY)
+NOT_TASK_CONFIG = ("checkpoints", protocols.KEY)  # of an evaluation's task
 
 
 RUN = "results/{recipe}/{scale}/{arm}/seed{seed}"  # folder of one run: its stages and evaluations
@@ -74,9 +76,14 @@ class Graph:
             return config
         evals = self._evals(node)
         engine = {key: value for key, value in evals.items() if key not in NOT_EVALS_CONFIG}
+        if backend := sensitivity.parts(node.name)[1]:
+            if backend != engine.get("backend", sensitivity.DEFAULT_BACKEND):
+                engine.pop("backend_args", None)  # they are of the recipe's own
+            return engine | {"backend": backend, "tasks": sensitivity.tasks(evals)}
+        left_out = NOT_TASK_CONFIG if self.is_base(node) else (*NOT_TASK_CONFIG, "templates")
         return engine | {
             "tasks": {
-                name: {key: value for key, value in task.items() if key != "checkpoints"}
+                name: {key: value for key, value in task.items() if key not in left_out}
                 for name, task in evals.get("tasks", {}).items()
                 if node.name in task.get("checkpoints", [node.name])
             }
@@ -133,6 +140,12 @@ class Graph:
         model = self.stage(stage).get("model", {})
         return model if "hub" in model or "path" in model else None
 
+    def is_base(self, node: Node) -> bool:
+        """Whether an evaluation is of a model that none of the recipe's own stages has made."""
+        stage, role = self._checkpoint(node)
+        needed = self.stage(stage).get("needs", {}).get(role)
+        return role is not None and (needed is None or node.reference(needed)[0] != node.recipe)
+
     def grid(self, recipe: str, scale: str, arms: list[str], seeds: list[int]) -> list[Node]:
         """Every distinct owner node of these arms and seeds, with all it needs, upstream first."""
         return self.ragged(recipe, scale, dict.fromkeys(arms, seeds))
@@ -144,7 +157,11 @@ class Graph:
             self.owner(Node(recipe, scale, arm, seed, name, kind))
             for arm, own in seeds.items()
             for seed in own
-            for kind, names in (("stage", spec.stages(scale, arm)), ("eval", spec.checkpoints(scale, arm)))
+            for kind, names in (
+                ("stage", spec.stages(scale, arm)),
+                ("eval", spec.checkpoints(scale, arm)),
+                ("eval", spec.sensitivity(scale, arm) if seed == spec.first_seed else []),
+            )
             for name in names
         )
 
@@ -182,7 +199,8 @@ class Graph:
 
     def _checkpoint(self, node: Node) -> tuple[Node, str | None]:
         """The stage of an evaluated checkpoint; and the role, where it is a model that the stage needs."""
-        stage, _, role = self._evals(node)["checkpoints"][node.name].partition(".")
+        checkpoint, _ = sensitivity.parts(node.name)
+        stage, _, role = self._evals(node)["checkpoints"][checkpoint].partition(".")
         return replace(node, name=stage, kind="stage"), role or None
 
     def _sources(self, node: Node) -> dict[str, Node]:

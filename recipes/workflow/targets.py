@@ -138,6 +138,7 @@ def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
     """The node, if it is there to be asked for and makes the target. Raises UserError."""
     recipe, evaluates = graph.recipes[node.recipe], node.kind == "eval"
     names = (recipe.checkpoints if evaluates else recipe.stages)(node.scale, node.arm)
+    names = names + (recipe.sensitivity(node.scale, node.arm) if evaluates else [])
     if node.name not in names:
         what = "checkpoint" if evaluates else "stage"
         raise UserError(f'{target}: unknown {what} "{node.name}"{nearest(node.name, names)}')

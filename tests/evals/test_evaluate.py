@@ -52,6 +52,20 @@ def test_files_and_lines(command, heldout, checkpoint, capsys):
     assert "[r1_zero/cpu/base-recipe/seed0 eval:after] heldout 48/48 completions" in lines
 
 
+def test_a_base_model_is_measured_by_each_candidate_template(command, heldout, capsys):
+    status, out, samples = command({"heldout": heldout | {"templates": {"bare": "{question}"}}})
+    assert status == 0
+    task = json.loads(out.read_text())["tasks"]["heldout"]
+    assert set(task["templates"]) == {"own", "bare"}
+    assert task["metrics"] == task["templates"][task["template"]]["metrics"]
+    (other,) = {"own", "bare"} - {task["template"]}
+    names = [json.loads(line)["task"] for line in samples.read_text().splitlines()]
+    assert sorted(names) == sorted([*["heldout"] * 6, *[f"heldout@{other}"] * 6])
+    printed = capsys.readouterr().out
+    assert "heldout@bare 48/48 completions" in printed
+    assert f"heldout by template {task['template']} accuracy" in printed
+
+
 def test_the_seed_decides_every_byte_and_nothing_else_does(command, heldout):
     _, first, first_samples = command({"heldout": heldout})
     # another task before it changes nothing
