@@ -7,18 +7,22 @@ It is torchrun by its own functions, so that what a process failed of can be tol
 is the static one: processes are numbered in the order of the machines, so the first is on the first machine.
 """
 
+import dataclasses
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from recipes.errors import UserError, first_line
 from recipes.runtime import gpus, nodes
 
 NAME = "SLURMD_NODENAME"  # of this machine, as Slurm has it
 ARRIVAL = 300  # seconds that a machine waits for the others
+LAST_WORDS = 2.0  # seconds until the end of one that fails ends the others: the cause may be theirs to tell
 
 
 def main(arguments: list[str]) -> int:
@@ -31,15 +35,18 @@ def main(arguments: list[str]) -> int:
         os.dup2(file, sys.stderr.fileno())
     try:
         with gpus.reserved(int(count), lambda line: print(f"node {name}: {line}", flush=True)):
-            what = _launch(len(names), number, endpoint, max(int(count), 1), of_stage)
+            failure = _launch(len(names), number, endpoint, max(int(count), 1), of_stage)
     except UserError as error:
-        what = str(error)
-    if what:
-        print(nodes.FAILED + json.dumps({"node": name, "at": time.time(), "what": what}), flush=True)
-    return 1 if what else 0
+        failure = nodes.Failure(str(error), time.time())
+    if failure:
+        print(nodes.FAILED + json.dumps({"node": name} | dataclasses.asdict(failure)), flush=True)
+        time.sleep(LAST_WORDS)
+    return 1 if failure else 0
 
 
-def _launch(machines: int, number: int, endpoint: str, processes: int, arguments: list[str]) -> str | None:
+def _launch(
+    machines: int, number: int, endpoint: str, processes: int, arguments: list[str]
+) -> nodes.Failure | None:
     """Why the stage has failed on this machine; None where it is done."""
     from torch.distributed import DistNetworkError, DistStoreError  # here: torch reads visible GPUs once
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException  # likewise
@@ -61,15 +68,27 @@ def _launch(machines: int, number: int, endpoint: str, processes: int, arguments
         try:
             elastic_launch(config, sys.executable)("-m", "recipes.stages", *arguments)
         except ChildFailedError as error:
-            rank, failure = error.get_first_failure()
-            noted = Path(failure.error_file).is_file()
-            ended = failure.signal_name() if failure.exitcode < 0 else f"status {failure.exitcode}"
-            return f"process {rank}: {failure.message if noted else f'ended by {ended}'}"
+            return min((_failure(rank, one) for rank, one in error.failures.items()), key=nodes.order)
         except SignalException as error:  # Slurm ends this machine's part: another one has failed, or the job
+            if noted := [json.loads(path.read_text()) for path in Path(folder).rglob("error.json")]:
+                first = min(noted, key=lambda one: one["at"])
+                return nodes.Failure(f"process {first['rank']}: {first['message']}", first["at"])
             raise SystemExit(128 + error.sigval) from None
         except (DistNetworkError, DistStoreError) as error:
-            return f"not all nodes have met at {endpoint} within {ARRIVAL} s: {first_line(error)}"
+            why = f"not all nodes have met at {endpoint} within {ARRIVAL} s: {first_line(error)}"
+            return nodes.Failure(why, time.time())
     return None
+
+
+def _failure(rank: int, failure: Any) -> nodes.Failure:
+    """What a process has noted, or how it ended; `failure` is torchrun's ProcessFailure."""
+    noted, code = failure.error_file_data, failure.exitcode
+    if "at" in noted:
+        return nodes.Failure(f"process {rank}: {noted['message']}", noted["at"])
+    how = failure.signal_name() if code < 0 else f"status {code}"
+    # NCCL aborts a process that waits in vain, and torchrun terminates those beside one that has failed
+    killed = code < 0 and -code not in (signal.SIGABRT, signal.SIGTERM)
+    return nodes.Failure(f"process {rank}: ended by {how}", time.time(), killed)
 
 
 if __name__ == "__main__":

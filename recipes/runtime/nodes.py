@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from recipes.errors import UserError, first_line
 from recipes.runtime import gpus
@@ -29,6 +29,21 @@ OF_TASK = re.compile(r"srun: error: (\S+): tasks? [\d,-]+: (.+)")
 OF_SRUN = re.compile(r"srun: (?:error|fatal): (.+)")
 # of Slurm's variables, those that name the job; the others would be options of every srun that follows
 KEPT = {JOB, "SLURM_CONF", "SLURM_CLUSTER_NAME", "SLURM_CLUSTERS"}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong on a machine, and when, in seconds on the machines' clocks."""
+
+    what: str
+    at: float
+    killed: bool = False  # from outside, such as for want of memory
+
+
+def order(failure: Failure) -> tuple[bool, float]:
+    """Sorts causes before what follows from them: who has lost another process says so at once, while one
+    that is killed says nothing, and is found a moment later."""
+    return not failure.killed, failure.at
 
 
 @dataclass(frozen=True)
@@ -121,7 +136,9 @@ def note(error: BaseException) -> None:
     """Tell torchrun why this process fails, in the file and form of its own ErrorHandler."""
     if file := os.environ.get("TORCHELASTIC_ERROR_FILE"):
         told = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {first_line(error)}"
-        Path(file).write_text(json.dumps({"message": told, "timestamp": int(time.time())}))
+        now = time.time()
+        noted = {"message": told, "timestamp": int(now), "at": now, "rank": gpus.rank()}
+        Path(file).write_text(json.dumps(noted))
 
 
 def _names(count: int) -> list[str]:
@@ -158,8 +175,8 @@ def _field(record: str, name: str) -> str:
     return found[1]
 
 
-def _run(command: list[str], environment: dict[str, str]) -> tuple[int, list[dict[str, Any]], list[str]]:
-    """Exit status, what the launchers report, and srun's own lines of stderr; all else is passed on.
+def _run(command: list[str], environment: dict[str, str]) -> tuple[int, dict[str, Failure], list[str]]:
+    """Exit status, machine -> what its launcher reports, and srun's own lines; all else is passed on.
 
     The guard ends srun, and with it all that it has started, where this process is killed.
     """
@@ -178,10 +195,12 @@ def _run(command: list[str], environment: dict[str, str]) -> tuple[int, list[dic
     said: list[str] = []
     reader = threading.Thread(target=_pass_on, args=(process.stderr, sys.stderr, said.append))
     reader.start()
-    failures: list[dict[str, Any]] = []
+    failures: dict[str, Failure] = {}
     for line in process.stdout:
         if line.startswith(FAILED):
-            failures.append(json.loads(line.removeprefix(FAILED)))
+            told = json.loads(line.removeprefix(FAILED))
+            name = told.pop("node")
+            failures[name] = Failure(**told)
         else:
             sys.stdout.write(line)
             sys.stdout.flush()
@@ -199,13 +218,13 @@ def _pass_on(source: Iterable[str], to: IO[str], keep: Callable[[str], None]) ->
 
 
 def failure_line(
-    status: int, failures: list[dict[str, Any]], said: list[str], names: Sequence[str], log: Path
+    status: int, failures: Mapping[str, Failure], said: list[str], names: Sequence[str], log: Path
 ) -> str:
     """One line: which machine failed first, and why. The others have only lost it."""
     if failures:
-        first = min(failures, key=lambda one: one["at"])
-        see = "" if "; see " in first["what"] else f"; see {log_of(log, names.index(first['node']))}"
-        return f"node {first['node']}: {first['what']}{see}"
+        name, first = min(failures.items(), key=lambda one: order(one[1]))
+        see = "" if "; see " in first.what else f"; see {log_of(log, names.index(name))}"
+        return f"node {name}: {first.what}{see}"
     of_task = next(filter(None, map(OF_TASK.search, said)), None)
     if of_task:
         number = names.index(of_task[1]) if of_task[1] in names else 0

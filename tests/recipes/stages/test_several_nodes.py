@@ -21,6 +21,7 @@ from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 from recipes.errors import UserError
 from recipes.runtime import nodes
+from recipes.runtime.nodes import Failure
 from recipes.stages.__main__ import parse
 
 TWO = ("--gpus", "0", "--nodes", "2")
@@ -204,17 +205,21 @@ def test_what_slurm_does_not_have_is_told(count, path, says, monkeypatch):
     ("failures", "said", "line"),
     [
         (
-            [{"node": "n1", "at": 8.0, "what": "process 0: reset"},
-             {"node": "n2", "at": 7.5, "what": "process 9: boom"}],
+            {"n1": Failure("process 0: reset", 8.0), "n2": Failure("process 9: boom", 7.5)},
             ["srun: error: n1: task 0: Exited with exit code 1"],
             "node n2: process 9: boom; see r/train.node1.log",
         ),
-        ([], ["srun: error: n2: task 1: Killed", "srun: error: n1: task 0: Terminated"],
+        (
+            {"n1": Failure("process 0: reset", 7.4), "n2": Failure("process 9: ended by SIGKILL", 7.5, True)},
+            [],
+            "node n2: process 9: ended by SIGKILL; see r/train.node1.log",
+        ),
+        ({}, ["srun: error: n2: task 1: Killed", "srun: error: n1: task 0: Terminated"],
          "node n2: its launcher ended: Killed; see r/train.node1.log"),
-        ([], ["srun: warning: x", "srun: error: Unable to create step for job 7: Invalid node name"],
+        ({}, ["srun: warning: x", "srun: error: Unable to create step for job 7: Invalid node name"],
          "resources.nodes: srun ended with status 1: Unable to create step for job 7: Invalid node name; "
          "see r/train.log"),
-        ([], [], "resources.nodes: srun ended with status 1: no word; see r/train.log"),
+        ({}, [], "resources.nodes: srun ended with status 1: no word; see r/train.log"),
     ],
 )  # fmt: skip
 def test_the_first_failure_is_told(failures, said, line):
