@@ -221,11 +221,12 @@ def failure_line(
     status: int, failures: Mapping[str, Failure], said: list[str], names: Sequence[str], log: Path
 ) -> str:
     """One line: which machine failed first, and why. The others have only lost it."""
-    if failures:
+    of_task = next(filter(None, map(OF_TASK.search, said)), None)  # the first to end
+    killed = of_task and not of_task[2].startswith(("Exited", "Terminated"))
+    if failures and not killed:
         name, first = min(failures.items(), key=lambda one: order(one[1]))
         see = "" if "; see " in first.what else f"; see {log_of(log, names.index(name))}"
         return f"node {name}: {first.what}{see}"
-    of_task = next(filter(None, map(OF_TASK.search, said)), None)
     if of_task:
         number = names.index(of_task[1]) if of_task[1] in names else 0
         return f"node {of_task[1]}: its launcher ended: {of_task[2]}; see {log_of(log, number)}"

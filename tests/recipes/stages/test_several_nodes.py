@@ -216,6 +216,8 @@ def test_what_slurm_does_not_have_is_told(count, path, says, monkeypatch):
         ),
         ({}, ["srun: error: n2: task 1: Killed", "srun: error: n1: task 0: Terminated"],
          "node n2: its launcher ended: Killed; see r/train.node1.log"),
+        ({"n1": Failure("process 0: reset", 7.4)}, ["srun: error: n2: task 1: Killed"],
+         "node n2: its launcher ended: Killed; see r/train.node1.log"),
         ({}, ["srun: warning: x", "srun: error: Unable to create step for job 7: Invalid node name"],
          "resources.nodes: srun ended with status 1: Unable to create step for job 7: Invalid node name; "
          "see r/train.log"),
