@@ -26,7 +26,9 @@ def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Pr
     torch.set_num_threads(options.threads)
     model, seed = options.model, options.config["seed"]
     source = language_model.locate(
-        model if isinstance(model, dict) else None, model if isinstance(model, Path) else None
+        model if isinstance(model, dict) else None,
+        model if isinstance(model, Path) else None,
+        options.step,
     )
     lm = engine.load(source, options.config, lambda done, total: None)
     judges, digests = scores.load(

@@ -9,9 +9,11 @@ from typing import Any
 
 import torch
 from peft import LoraConfig, PeftModel
+from peft.tuners.lora import Linear as AdaptedLinear
 from torch import nn
 
 from recipes.errors import known
+from recipes.models.sharded import Weights
 
 ALL = "all-linear"  # peft's name for every linear layer but the head
 
@@ -33,6 +35,22 @@ def adapters(key: Mapping[str, Any] | None, model: Any, seed: int) -> LoraConfig
         target_modules=key.get("targets", ALL),
         task_type="CAUSAL_LM",
     )
+
+
+def merged_weights(model: Any) -> tuple[Any, Weights] | None:
+    """The model below the adapters, and the weights that `merged(model)` would have; None without any."""
+    if not isinstance(model, PeftModel):
+        return None
+    base = model.get_base_model()
+    held = base.state_dict()
+    weights = {name.replace(".base_layer.", "."): w for name, w in held.items() if ".lora_" not in name}
+    with torch.no_grad():
+        for name, layer in base.named_modules():
+            if isinstance(layer, AdaptedLinear):
+                (adapter,) = layer.active_adapters
+                weight = weights[f"{name}.weight"]
+                weights[f"{name}.weight"] = (weight + layer.get_delta_weight(adapter)).to(weight.dtype)
+    return base, weights
 
 
 def merged(model: Any) -> Any:

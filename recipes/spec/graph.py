@@ -32,7 +32,7 @@ class Node:
     scale: str
     arm: str
     seed: int
-    name: str  # stage, or checkpoint name
+    name: str  # stage, or checkpoint name, or that of a model within a stage (Recipe.within)
     kind: str  # "stage" | "eval"
 
     @property
@@ -74,7 +74,7 @@ class Graph:
             if config.get("decontaminate"):
                 config["decontaminate"] = evaluated(self._evals(node))
             return config
-        evals = self._evals(node)
+        evals, (checkpoint, _) = self._evals(node), self.measured(node)
         engine = {key: value for key, value in evals.items() if key not in NOT_EVALS_CONFIG}
         if backend := sensitivity.parts(node.name)[1]:
             if backend != engine.get("backend", sensitivity.DEFAULT_BACKEND):
@@ -85,7 +85,7 @@ class Graph:
             "tasks": {
                 name: {key: value for key, value in task.items() if key not in left_out}
                 for name, task in evals.get("tasks", {}).items()
-                if node.name in task.get("checkpoints", [node.name])
+                if checkpoint in task.get("checkpoints", [checkpoint])
             }
         }
 
@@ -110,8 +110,17 @@ class Graph:
                 "model": self.model_of(node),
                 "inputs": {role: self.lineage(source) for role, source in self._sources(node).items()},
             }
+            if step := self.measured(node)[1]:
+                identity["step"] = step
             self._lineages[node] = sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         return self._lineages[node]
+
+    def measured(self, node: Node) -> tuple[str, int | None]:
+        """The checkpoint that an evaluation is of; and the step, where it is of a model within the stage."""
+        if node.kind == "stage":
+            return node.name, None
+        within = self.recipes[node.recipe].within(node.scale, node.arm)
+        return within.get(node.name, (node.name, None))
 
     def owner(self, node: Node) -> Node:
         """The node that is computed in place of this one: that of the first arm with the same lineage.
@@ -159,7 +168,7 @@ class Graph:
             for seed in own
             for kind, names in (
                 ("stage", spec.stages(scale, arm)),
-                ("eval", spec.checkpoints(scale, arm)),
+                ("eval", spec.evaluations(scale, arm)),
                 ("eval", spec.sensitivity(scale, arm) if seed == spec.first_seed else []),
             )
             for name in names
@@ -199,7 +208,7 @@ class Graph:
 
     def _checkpoint(self, node: Node) -> tuple[Node, str | None]:
         """The stage of an evaluated checkpoint; and the role, where it is a model that the stage needs."""
-        checkpoint, _ = sensitivity.parts(node.name)
+        checkpoint, _ = sensitivity.parts(self.measured(node)[0])
         stage, _, role = self._evals(node)["checkpoints"][checkpoint].partition(".")
         return replace(node, name=stage, kind="stage"), role or None
 
@@ -231,7 +240,7 @@ class Graph:
     def _first_alike(self, node: Node) -> Node:
         recipe, seed = self.recipes[node.recipe], self._seed(node)
         for arm in recipe.arms(node.scale):
-            names = (recipe.stages if node.kind == "stage" else recipe.checkpoints)(node.scale, arm)
+            names = (recipe.stages if node.kind == "stage" else recipe.evaluations)(node.scale, arm)
             candidate = replace(node, arm=arm, seed=seed)
             alike = node.name in names and self.lineage(candidate) == self.lineage(node)
             if arm == node.arm or alike:

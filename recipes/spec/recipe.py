@@ -47,6 +47,25 @@ class Recipe:
         """Names of the checkpoints the arm has evaluated at the scale."""
         return list(self.overlaid(scale, arm, "evals").get("checkpoints", {}))
 
+    def within(self, scale: str, arm: str) -> dict[str, tuple[str, int]]:
+        """name -> checkpoint and step: what is measured within stages that have `evaluate_every`.
+
+        `after_step40` is the model of checkpoint `after`, a stage's product, as it was after 40 steps.
+        """
+        measured: dict[str, tuple[str, int]] = {}
+        checkpoints = self.overlaid(scale, arm, "evals").get("checkpoints", {})
+        for name, stage in self.overlaid(scale, arm, "stages").items():
+            every, steps = stage.get("evaluate_every"), stage.get("args", {}).get("max_steps", 0)
+            checkpoint = next((key for key, place in checkpoints.items() if place == name), None)
+            if every and checkpoint:
+                marks = range(every, steps, every)
+                measured |= {f"{checkpoint}_step{step}": (checkpoint, step) for step in marks}
+        return measured
+
+    def evaluations(self, scale: str, arm: str) -> list[str]:
+        """Names of all that the arm has evaluated: its checkpoints, and what is measured within stages."""
+        return [*self.checkpoints(scale, arm), *self.within(scale, arm)]
+
     def sensitivity(self, scale: str, arm: str) -> list[str]:
         """Names of the evaluations of `evals.sensitivity`, which are of the scale's first arm alone."""
         evals = self.overlaid(scale, arm, "evals")

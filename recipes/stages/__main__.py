@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from recipes.errors import UserError, known
-from recipes.runtime import gpus, nodes, provenance, sentinel
+from recipes.runtime import gpus, nodes, provenance, sentinel, tracking
 from recipes.runtime.environment import (
     few_collections,
     keep_imports,
@@ -74,6 +74,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--vllm-gpus", type=int, default=0, help="how many of them a vLLM server gets")
     parser.add_argument("--nodes", type=int, default=1, help="on how many machines of a Slurm job they are")
     parser.add_argument("--shard", choices=["none", "fsdp"], default="none", help="spread the weights")
+    parser.add_argument(
+        "--track", choices=[tracking.NONE, *tracking.TRACKERS], default=tracking.NONE, help="what follows it"
+    )
     options = parser.parse_args(arguments)
     try:
         options.config = json.loads(options.config)
@@ -121,6 +124,8 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
         if _already_done(options.out, record):
             return progress.say(f"nothing to do: {options.out} is there and valid")
         require_vllm(options.config)
+        if options.track != tracking.NONE:
+            tracking.require(options.track)
         if options.nodes > 1:
             count = nodes.Count(options.nodes, options.gpus or 0, options.vllm_gpus)
             return nodes.launch(count, options.given, options.out.with_name(LOG), progress.say)
@@ -176,6 +181,7 @@ def main(arguments: list[str] | None = None) -> int:
         keep_memory()
         quiet_environment(names_hub(options.config))
         gpus.shard(options.shard)
+        tracking.choose(options.track, options.name)
         try:
             work(options, progress)
         except FileNotFoundError as error:

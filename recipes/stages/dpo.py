@@ -91,7 +91,7 @@ def run(
     if args.precompute_ref_log_probs:  # they are in the data now
         trainer.ref_model = None
         reference.to("cpu")
-    done = fit(trainer, progress)
+    done = fit(trainer, progress, policy.keep(config))
     policy.model = model = lora.merged(trainer.model)
     policy.save(workdir)
     del trainer

@@ -97,7 +97,7 @@ def _train(
     )
     if isinstance(trainer, DynamicSampling) and dynamic:
         trainer.max_rounds = dynamic["max_rounds"]
-    done = fit(trainer, progress)
+    done = fit(trainer, progress, policy.keep(config))
     policy.model = lora.merged(trainer.model)
     policy.save(workdir)
 

@@ -105,7 +105,7 @@ def _train(
     )
     trainer.rollouts = log
     trainer.lean = config.get("sampler") == "lean"
-    done = fit(trainer, progress)
+    done = fit(trainer, progress, policy.keep(config))
     policy.save(workdir)
 
     curve, scalars = rollouts.write(out, done.history, trainer.ratios, log)

@@ -70,6 +70,8 @@ def run(
         arguments(RewardConfig, config, {"save_steps": 100}, folder, seed + MEMBER_STRIDE * number)
         for number, folder in enumerate(folders)
     ]
+    for number, one in enumerate(args):
+        one.run_name = f"{one.run_name}/member{number}" if one.run_name and len(args) > 1 else one.run_name
     limit = args[0].max_length
     splits = {}
     for name in preferences.SPLITS:

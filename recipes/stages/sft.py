@@ -93,7 +93,7 @@ def run(
         processing_class=tokenizer,
         peft_config=lora.adapters(config.get("lora"), model, seed),
     )
-    done = fit(trainer, progress)
+    done = fit(trainer, progress, policy.keep(config))
     policy.model = model = lora.merged(trainer.model)
     for name, rate in _own_dropout(policy.source, options).items():
         setattr(model.config, name, rate)

@@ -104,9 +104,11 @@ class Jobs:
         return source.sentinel if source else "hub:" + json.dumps(leaf, sort_keys=True)
 
     def judges(self, w: Any) -> str:
-        """The stages that an evaluation scores by, as options of its command."""
-        inputs = self.graph.inputs(self.node(w))
-        return _options({role: node for role, node in inputs.items() if role != "model"})
+        """The step that an evaluation measures within a stage, and the stages it scores by, as options."""
+        node = self.node(w)
+        step, inputs = self.graph.measured(node)[1], self.graph.inputs(node)
+        scored_by = _options({role: source for role, source in inputs.items() if role != "model"})
+        return f"--step {step} {scored_by}".rstrip() if step else scored_by
 
     def checkpoint(self, w: Any) -> str:
         """Folder of a stage's resumable state and its product, named by all that shapes them."""
@@ -159,6 +161,7 @@ class Jobs:
             "mem_mb": self.memory,
             "runtime": self.minutes,
             "shard": self.shard,
+            "track": lambda w: self.choice.track,
             "nodes": self.machines,
             "mpi": lambda w: "srun" if self.machines(w) > 1 else None,
             "tasks": lambda w: self.machines(w) if self.machines(w) > 1 else None,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recipes.errors import UserError, nearest
+from recipes.runtime import tracking
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import INNER, TARGETS
 from recipes.spec.looks import AUTO, LOOKS
@@ -19,31 +20,36 @@ from snakemake_logger_plugin_encore import is_snakemake
 # Modes of Snakemake that only look: they neither run jobs nor need the folder to themselves.
 LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
 LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
+KEYS = ("scale", "seeds", "track")  # of --config
 
 
 @dataclass(frozen=True)
 class Choice:
-    """`--config scale=… seeds=…`"""
+    """`--config scale=… seeds=… track=…`"""
 
     scale: str
     seeds: int | None  # None: as many as the recipe says
     auto: bool = False  # from look to look, where the recipe claims anything
+    track: str = tracking.NONE  # what follows each training
 
 
 def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
-    """The run's choices. Raises UserError for any other key, an unknown scale, no number of seeds."""
+    """The run's choices. Raises UserError for any other key, unknown scale or tracker, no number of seeds."""
     for key in config:
-        if key not in ("scale", "seeds"):
-            raise UserError(f"--config {key}: unknown key{nearest(key, ['scale', 'seeds'])}")
+        if key not in KEYS:
+            raise UserError(f"--config {key}: unknown key{nearest(key, [*KEYS])}")
     scale, seeds = str(config.get("scale", "cpu")), config.get("seeds")
+    track = str(config.get("track", tracking.NONE))
+    if track != tracking.NONE:
+        tracking.require(track)
     scales = sorted({scale for recipe in recipes.values() for scale in recipe.spec["scales"]})
     if recipes and scale not in scales:
         raise UserError(f'--config scale: unknown scale "{scale}"{nearest(scale, scales)}')
     if seeds == AUTO:
-        return Choice(scale, None, auto=True)
+        return Choice(scale, None, auto=True, track=track)
     if seeds is not None and (isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1):
         raise UserError(f"--config seeds: expected a whole number of at least 1 or {AUTO}, got {seeds}")
-    return Choice(scale, seeds)
+    return Choice(scale, seeds, track=track)
 
 
 def arguments() -> Namespace | None:
@@ -137,7 +143,7 @@ def _named(folder: str, file: str) -> tuple[str, str]:
 def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
     """The node, if it is there to be asked for and makes the target. Raises UserError."""
     recipe, evaluates = graph.recipes[node.recipe], node.kind == "eval"
-    names = (recipe.checkpoints if evaluates else recipe.stages)(node.scale, node.arm)
+    names = (recipe.evaluations if evaluates else recipe.stages)(node.scale, node.arm)
     names = names + (recipe.sensitivity(node.scale, node.arm) if evaluates else [])
     if node.name not in names:
         what = "checkpoint" if evaluates else "stage"

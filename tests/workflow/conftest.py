@@ -32,7 +32,7 @@ TOY = """kinds:
     config: transformers.training_args.TrainingArguments
     needs: [policy]
     required: [dial]
-    properties: {dial: {type: integer}}
+    properties: {dial: {type: integer}, evaluate_every: {type: integer}}
 """
 
 

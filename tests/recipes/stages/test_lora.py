@@ -18,6 +18,7 @@ from test_sft import ready as sft_ready  # noqa: F401
 from recipes import worlds
 from recipes.errors import UserError
 from recipes.models import language_model, lora
+from recipes.runtime import sentinel
 from recipes.spec.checks.lora import check
 
 RANK = 3
@@ -70,6 +71,26 @@ def test_a_change_of_low_rank_is_added_to_the_weights(
 
 def killed_in_the_tenth_step() -> None:
     at_training_step(14)
+
+
+@pytest.mark.slow
+def test_a_model_kept_on_the_way_is_the_product_of_so_many_steps(sft_ready: Path, tmp_path: Path):  # noqa: F811
+    """With its adapters added, to the bit as at the end; and training goes on as if none was kept."""
+    config, inputs, _ = STAGES["sft"]
+    found = []
+    for steps, every in ((8, 4), (4, None), (8, None)):
+        folder = tmp_path / f"{steps}-{every}"
+        copytree(sft_ready, folder)
+        args = config["args"] | {"lr_scheduler_type": "constant", "max_steps": steps}
+        keys = config | {"args": args} | ({"evaluate_every": every} if every else {})
+        assert stage_runs.run("sft", stage_runs.command("sft", keys, **inputs), folder) == 0, (
+            folder / "err.txt"
+        ).read_text()
+        found.append(folder / "checkpoints/sft")
+    places = ("steps/4", "final", "final")
+    kept, short, whole = (sentinel.digest(at / place) for at, place in zip(found, places, strict=True))
+    assert kept == short
+    assert sentinel.digest(found[0] / "final") == whole
 
 
 @pytest.mark.slow

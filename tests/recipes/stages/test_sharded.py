@@ -11,6 +11,7 @@ import stage_runs
 import test_sft
 import torch
 from cpu_shards import shard_on_cpus
+from safetensors.torch import load_file
 from stage_runs import at_training_step
 from test_dpo import ready as dpo_ready  # noqa: F401
 from test_reward_model import ready as reward_model_ready  # noqa: F401
@@ -82,13 +83,18 @@ def test_gathered_weights_are_saved_in_the_type_that_the_recipe_says(
 ):
     saved = {}
     for dtype in ("float32", "bfloat16"):
-        kind, arguments, folder = sft(sft_ready, tmp_path / dtype, saved_dtype=dtype)
+        keys = {"evaluate_every": 4} if dtype == "bfloat16" else {}
+        kind, arguments, folder = sft(sft_ready, tmp_path / dtype, saved_dtype=dtype, **keys)
         assert both(kind, arguments + FSDP, folder, shard_on_cpus) == [0, 0], (folder / "err.txt").read_text()
         saved[dtype] = weights(folder / "checkpoints/sft")
         assert json.loads((folder / "checkpoints/sft/final/config.json").read_text())["dtype"] == dtype
     assert saved["float32"].keys() == saved["bfloat16"].keys()
     for name, weight in saved["float32"].items():
         assert torch.equal(saved["bfloat16"][name], weight.to(torch.bfloat16)), name
+    kept = load_file(tmp_path / "bfloat16/checkpoints/sft/steps/4/model.safetensors")
+    assert {f"final/{name}": (w.shape, w.dtype) for name, w in kept.items()} == {
+        name: (w.shape, w.dtype) for name, w in saved["bfloat16"].items()
+    }
 
 
 @pytest.mark.slow
