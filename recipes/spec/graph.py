@@ -12,6 +12,7 @@ from typing import Any
 
 from recipes.errors import UserError
 from recipes.spec import protocols, sensitivity
+from recipes.spec.batch import training_nodes
 from recipes.spec.data_sets import evaluated, pinned
 from recipes.spec.eval_tasks import ROLES
 from recipes.spec.recipe import Recipe
@@ -93,7 +94,11 @@ class Graph:
         if node.kind == "stage":
             return self.stage(node).get("resources", {})
         own = self._evals(node).get("resources", {})
-        return self.resources(self._checkpoint(node)[0]) | own
+        stage = self._checkpoint(node)[0]
+        given = dict(self.resources(stage))
+        if given.pop("nodes", 1) > 1:  # an evaluation is run on one of those that train
+            given["gpu"] = given.get("gpu", 0) // training_nodes(self.stage(stage))
+        return given | own
 
     def lineage(self, node: Node) -> str:
         """64 hex digits: a hash of the node's config and seed, and of the lineages of what it needs."""

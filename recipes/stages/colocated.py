@@ -8,6 +8,7 @@ from typing import Any
 from trl.generation import vllm_generation
 
 from recipes.errors import UserError, whole
+from recipes.runtime.ports import free_ports
 from recipes.sampling import vllm_server
 from recipes.stages.serving import precision
 
@@ -27,7 +28,7 @@ def engine(args: Any) -> Iterator[None]:
         return
     plain, dtype = vllm_generation.LLM, precision(args)
     if "MASTER_PORT" not in os.environ:  # torchrun sets it; two stages at once would both get TRL's 29500
-        (port,) = vllm_server.free_ports(1)
+        (port,) = free_ports(1)
         os.environ |= {"MASTER_ADDR": vllm_server.HOST, "MASTER_PORT": str(port)}
 
     def start(**options: Any) -> Any:

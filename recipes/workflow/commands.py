@@ -19,7 +19,8 @@ TRAIN = (
     " {params.kind} --config {params.config:q} --seed {wildcards.seed}"
     f" {{params.inputs}} --name {TRAINED} --checkpoints checkpoints/{{params.checkpoints}}"
     " --threads {params.threads} --gpus {resources.gpu} --vllm-gpus {resources.vllm_gpu}"
-    " --shard {resources.shard} --track {resources.track} --out {output.metrics} 2> {log}"
+    " --nodes {resources.nodes} --shard {resources.shard} --track {resources.track}"
+    " --out {output.metrics} 2> {log}"
     " && echo {params.lineage} > {params.record}"
 )
 EVALUATE = (

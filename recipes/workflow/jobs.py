@@ -153,8 +153,12 @@ class Jobs:
     def threads(self, w: Any) -> int:
         return self.graph.config(self.node(w)).get("threads", 1)
 
-    def resources(self) -> dict[str, Callable[[Any], int | str]]:
-        """What a job is run on."""
+    def resources(self) -> dict[str, Callable[[Any], int | str | None]]:
+        """What a job is run on.
+
+        The last three are for Snakemake's executor of Slurm jobs, which starts a job of several nodes without
+        an srun of its own if it has `mpi`, and would ask for `tasks` on each GPU. None: not asked for.
+        """
         return {
             "gpu": self.gpus,
             "vllm_gpu": self.serving,
@@ -162,6 +166,10 @@ class Jobs:
             "runtime": self.minutes,
             "shard": self.shard,
             "track": lambda w: self.choice.track,
+            "nodes": self.machines,
+            "mpi": lambda w: "srun" if self.machines(w) > 1 else None,
+            "tasks": lambda w: self.machines(w) if self.machines(w) > 1 else None,
+            "tasks_per_gpu": lambda w: 0 if self.machines(w) > 1 else None,
         }
 
     def gpus(self, w: Any) -> int:
@@ -172,13 +180,17 @@ class Jobs:
         node = self.node(w)
         return self.graph.stage(node).get("vllm_gpus", 0) if node.kind == "stage" else 0
 
+    def machines(self, w: Any) -> int:
+        """Nodes of a Slurm job that the GPUs are on, that of a vLLM server among them."""
+        return self.graph.resources(self.node(w)).get("nodes", 1)
+
     def shard(self, w: Any) -> str:
         return self.graph.resources(self.node(w)).get("shard", "none")
 
     def memory(self, w: Any) -> int:
-        """MB of the host's memory. Weights pass through it in float32 before they are on a GPU."""
+        """MB of a node's memory. Weights pass through it in float32 before they are on a GPU."""
         resources = self.graph.resources(self.node(w))
-        gpus = resources.get("gpu", 0) + self.serving(w)
+        gpus = self.gpus(w) // self.machines(w)
         return resources.get("mem_mb", MEMORY + gpus * MEMORY_OF_A_GPU)
 
     def minutes(self, w: Any) -> int:

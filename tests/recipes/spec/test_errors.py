@@ -38,6 +38,7 @@ def test_the_unspoilt_recipes_load(folder):
         ("paper", "stages/grpo/resources/shard", "zero3",
          'stages.grpo.resources.shard: unknown value the text "zero3"; valid: fsdp'),
         # types and values
+        ("paper", "evals/resources", {"nodes": 2}, "evals.resources.nodes: expected at most 1, got 2"),
         ("paper", "stages/grpo/args/learning_rate", "3e-6",
          'stages.grpo.args.learning_rate: expected a number, got the text "3e-6"; write 3.0e-6'),
         ("paper", "stages/grpo/args/max_steps", "1e3",
