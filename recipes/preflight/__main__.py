@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.recipe in broken:
             raise broken[options.recipe]
         graph = Graph(recipes)
-        arm = first_node(graph, Choice(options.scale, options.seeds, False, options.recipe, options.arm))
+        arm = first_node(graph, Choice(options.scale, options.seeds, recipe=options.recipe, arm=options.arm))
         with only_one(FOLDER.with_suffix(".lock"), _refuse):
             shutil.rmtree(FOLDER, ignore_errors=True)  # of one that was killed
             FOLDER.mkdir(parents=True)

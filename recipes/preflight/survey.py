@@ -216,8 +216,10 @@ class Survey:
         return max(1, self.graph.resources(node).get("gpu", 0))
 
     def machine(self, node: Node) -> list[str]:
-        shard = self.graph.resources(node).get("shard", "none")
-        return ["--gpus", str(self.gpus(node)), "--vllm-gpus", str(self.serving(node)), "--shard", shard]
+        given = self.graph.resources(node)
+        nodes, shard = str(given.get("nodes", 1)), given.get("shard", "none")
+        gpus = ["--gpus", str(self.gpus(node)), "--vllm-gpus", str(self.serving(node))]
+        return [*gpus, "--nodes", nodes, "--shard", shard]
 
     def count(self, node: Node) -> int:
         return self.seeds[node.recipe, node.arm, node.kind, node.name]

@@ -154,11 +154,7 @@ class Jobs:
         return self.graph.config(self.node(w)).get("threads", 1)
 
     def resources(self) -> dict[str, Callable[[Any], int | str | None]]:
-        """What a job is run on.
-
-        The last three are for Snakemake's executor of Slurm jobs, which starts a job of several nodes without
-        an srun of its own if it has `mpi`, and would ask for `tasks` on each GPU. None: not asked for.
-        """
+        """What a job is run on."""
         return {
             "gpu": self.gpus,
             "vllm_gpu": self.serving,
@@ -166,10 +162,7 @@ class Jobs:
             "runtime": self.minutes,
             "shard": self.shard,
             "track": lambda w: self.choice.track,
-            "nodes": self.machines,
-            "mpi": lambda w: "srun" if self.machines(w) > 1 else None,
-            "tasks": lambda w: self.machines(w) if self.machines(w) > 1 else None,
-            "tasks_per_gpu": lambda w: 0 if self.machines(w) > 1 else None,
+            **_on_nodes(self.machines),
         }
 
     def gpus(self, w: Any) -> int:
@@ -210,10 +203,12 @@ class Jobs:
         chosen = {name: getattr(self.choice, name) for name in ("recipe", "scale", "arm", "seeds")}
         return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in chosen.items() if value)
 
-    def resources_of_preflight(self) -> dict[str, Callable[[Any], int]]:
-        """The most GPUs and memory that a job of the run asks for."""
+    def resources_of_preflight(self) -> dict[str, Callable[[Any], int | str | None]]:
+        """The most GPUs, memory and nodes that a job of the run asks for."""
         return {
-            name: partial(self._most, asked) for name, asked in (("gpu", self.gpus), ("mem_mb", self.memory))
+            "gpu": partial(self._most, self.gpus),
+            "mem_mb": partial(self._most, self.memory),
+            **_on_nodes(partial(self._most, self.machines)),
         }
 
     def _most(self, asked: Callable[[Node], int], w: Any) -> int:
@@ -289,6 +284,24 @@ class Jobs:
 
 def _look(w: Any) -> Path:
     return path(w.recipe, w.scale, int(w.look))
+
+
+def _on_nodes(machines: Callable[[Any], int]) -> dict[str, Callable[[Any], int | str | None]]:
+    """How many nodes a job is on, and what Snakemake's executor of Slurm jobs is to be told of several.
+
+    With `mpi` it starts a job without an srun of its own; it would ask for `tasks` on each GPU. None: not
+    asked for.
+    """
+
+    def of_several(value: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda w: value(w) if machines(w) > 1 else None
+
+    return {
+        "nodes": machines,
+        "mpi": of_several(lambda w: "srun"),
+        "tasks": of_several(machines),
+        "tasks_per_gpu": of_several(lambda w: 0),
+    }
 
 
 def _files(nodes: Iterable[Node], taken: Iterable[Look], w: Any) -> list[str]:

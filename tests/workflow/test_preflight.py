@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from papers import GRAPH
 from stage_runs import PRETRAIN
 
 from recipes.errors import UserError
+from recipes.preflight.survey import Survey
 from recipes.workflow import targets
 from recipes.workflow.jobs import Jobs
 
@@ -106,6 +108,14 @@ def test_it_asks_for_what_the_largest_job_of_the_arm_does():
     asked = {name: of(None) for name, of in jobs.resources_of_preflight().items()}
     assert asked["gpu"] == 544
     assert asked["mem_mb"] > 544 * 60_000
+    assert (asked["nodes"], asked["mpi"], asked["tasks"]) == (1, None, None)
+
+    jobs = Jobs(GRAPH, targets.choice(GRAPH.recipes, {"recipe": "dapo", "scale": "paper"}))
+    asked = {name: of(None) for name, of in jobs.resources_of_preflight().items()}
+    assert (asked["gpu"], asked["nodes"], asked["mpi"], asked["tasks"]) == (128, 16, "srun", 16)
+    first = targets.first_node(GRAPH, jobs.choice)
+    machine = Survey(GRAPH, first, [], {}, Path(), print).machine(replace(first, name="grpo"))
+    assert machine == "--gpus 128 --vllm-gpus 0 --nodes 16 --shard fsdp".split()
 
 
 def test_a_plan_is_asked_for_with_all_of_its_keys():

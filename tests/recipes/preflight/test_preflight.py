@@ -92,7 +92,7 @@ def tried(tmp_path, monkeypatch, capsys):
         (tmp_path / "recipes").mkdir(exist_ok=True)
         (tmp_path / "recipes/toy.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
         graph = Graph(load_all())
-        arm = first_node(graph, Choice("cpu", None, False, "toy"))
+        arm = first_node(graph, Choice("cpu", None, recipe="toy"))
         result = preflight(graph, arm, None, tmp_path / "work", forked(trap))
         return result, capsys.readouterr().out
 
@@ -280,7 +280,7 @@ def test_what_is_done_is_gone_on_from(tried, tmp_path):
     tried(short)
     made = tmp_path / "work/toy-stage-pretrain/two-steps"
     graph = Graph(load_all())
-    arm = first_node(graph, Choice("cpu", None, False, "toy"))
+    arm = first_node(graph, Choice("cpu", None, recipe="toy"))
     (node,) = [one for one in graph.grid("toy", "cpu", ["base-recipe"], [arm.seed]) if one.name == "pretrain"]
     path = Path(node.sentinel)
     path.parent.mkdir(parents=True)
