@@ -115,7 +115,7 @@ def test_it_asks_for_what_the_largest_job_of_the_arm_does():
     assert (asked["gpu"], asked["nodes"], asked["mpi"], asked["tasks"]) == (128, 16, "srun", 16)
     first = targets.first_node(GRAPH, jobs.choice)
     machine = Survey(GRAPH, first, [], {}, Path(), print).machine(replace(first, name="grpo"))
-    assert machine == "--gpus 128 --vllm-gpus 0 --nodes 16 --shard fsdp".split()
+    assert machine == ["--gpus", "128", "--vllm-gpus", "0", "--nodes", "16", "--shard", "fsdp"]
 
 
 def test_a_plan_is_asked_for_with_all_of_its_keys():

@@ -51,10 +51,10 @@ def test_the_gpus_of_a_job_are_on_one_node():
 
 
 def test_a_stage_of_several_nodes_has_a_task_on_each():
-    """128 GPUs train on 16 nodes, and 8 of another serve; Snakemake starts no srun around it (`mpi`)."""
+    """128 GPUs train on 16 nodes; Snakemake starts no srun around it (`mpi`)."""
     job = Job(asked("dapo", "grpo"), 1)
     command = get_submit_command(job, PARAMS) + set_gres_string(job)
-    assert {"--nodes=17", "--ntasks=17", "--gpus=136", "--cpus-per-gpu=8"} <= {*command.split()}
+    assert {"--nodes=16", "--ntasks=16", "--gpus=128", "--cpus-per-gpu=8"} <= {*command.split()}
     assert "--ntasks-per" not in command
     assert job.resources["mpi"] == "srun"
     assert f" --mem {4000 + 8 * 64_000} " in command  # of each node
