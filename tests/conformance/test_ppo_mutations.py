@@ -49,7 +49,7 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("no ptx", "ptx", LOSS, "if self.ptx", "if False"),
     ("ptx of each micro-batch", "ptx", LOSS, "pretraining / parts", "pretraining"),
     ("ptx of the same documents", "ptx", LOSS, "self.ptx.loss(model, number)", "self.ptx.loss(model, 0)"),
-    ("critic with the policy's gradients", "plain", PPO.create_optimizer, "self.critic.zero_grad()", "None"),
+    ("critic with the policy's gradients", "plain", PPO.add_critic, "self.critic.zero_grad()", "None"),
 ]
 # fmt: on
 

@@ -95,7 +95,11 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
         for daemon in reversed(running):
             daemon.terminate()
         for daemon in running:
-            daemon.wait(30)
+            try:
+                daemon.wait(30)
+            except subprocess.TimeoutExpired:  # a slurmd whose node is down may wait for what ran there
+                daemon.kill()
+                daemon.wait()
 
 
 def _wait(environment: dict[str, str], folder: Path) -> None:

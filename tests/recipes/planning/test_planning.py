@@ -271,10 +271,10 @@ def test_a_table_is_at_most_100_columns_wide_and_its_json_says_the_same(made):
 
 
 def test_fewer_gpus_are_those_of_every_stage_that_is_spread():
-    made = plan.make(GRAPH, {"recipe": "dapo", "scale": "paper", "gpus": "8xH100"})
-    assert {(row.estimate.job.gpus, row.estimate.job.server) for row in made.rows if row.name == "grpo"} == {
-        (4, 4)
-    }
+    for recipe, split in (("dapo", (8, 0)), ("r1_zero", (4, 4))):  # the second one has a vLLM server
+        made = plan.make(GRAPH, {"recipe": recipe, "scale": "paper", "gpus": "8xH100"})
+        jobs = [row.estimate.job for row in made.rows if row.name == "grpo"]
+        assert {(job.gpus, job.server) for job in jobs} == {split}
 
 
 def test_a_batch_that_does_not_divide_is_refused_where_it_stands():

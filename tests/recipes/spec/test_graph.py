@@ -245,7 +245,7 @@ def test_resources_shape_no_lineage(folder):
 def test_the_engine_of_evaluations_reaches_them():
     config = GRAPH.config(Node("r1_zero", "paper", "base-recipe", 0, "after", "eval"))
     assert config["backend"] == "vllm"
-    assert config["backend_args"]["tensor_parallel_size"] == 16
+    assert config["backend_args"]["tensor_parallel_size"] == 32
     assert GRAPH.config(Node("r1_zero", "cpu", "base-recipe", 0, "after", "eval"))["backend"] == "lean"
     assert "backend" not in GRAPH.config(Node("tiny_lm", "cpu", "base-recipe", 0, "base", "eval"))
 
