@@ -5,10 +5,10 @@ r"""How a question is put to a policy: by a template of the recipe, or by its to
     chat: {system: "Be brief.", user: "{question}\nReason step by step.", prefill: "<think>\n"}
 
 A prompt may begin the answer: a template that ends in `<think>`, the key `prefill`, or a chat template that
-does so itself. Rewards and verifiers then read the answer with its beginning.
+does so itself; and behind all of them a problem that comes with a beginning of its own. Rewards and verifiers then read the answer with its beginning.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,15 +23,15 @@ PREFILL = "prefill"  # the column of what a prompt has begun of the answer; of f
 
 @dataclass(frozen=True)
 class Form:
-    """`fill` makes a prompt of a question."""
+    """`fill` makes a prompt of a question, to which the beginning that a problem comes with is added."""
 
     fill: Callable[[str], str]
-    prefill: str = ""  # with which every prompt ends: the beginning of the answer
+    prefill: str = ""  # with which every such prompt ends: the beginning of the answer
     ends: tuple[int, ...] = ()  # tokens that end a reply, whatever else the policy ends its texts with
 
-    def columns(self, rows: int) -> dict[str, list[str]]:
-        """What so many prompts have beside question and answer, for rewards."""
-        return {PREFILL: [self.prefill] * rows} if self.prefill else {}
+    def columns(self, begun: Sequence[str]) -> dict[str, list[str]]:
+        """What prompts have beside question and answer, for rewards; `begun`: what each comes with."""
+        return {PREFILL: [self.prefill + own for own in begun]} if self.prefill or any(begun) else {}
 
 
 def of(part: Mapping[str, Any], tokenizer: Any) -> Form:

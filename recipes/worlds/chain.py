@@ -11,18 +11,22 @@ The question `3+5+7=` has the answer `15`; its difficulty is the number of terms
 | untagged    | `3+5=8,8+7=15`                                          | reasoning without the format       |
 | filler      | `<think>3+5=8..,8+7=15.</think><answer>15</answer>`     | idle length: `mean` dots a step    |
 | recheck     | `<think>3+5=8,8+7=16wait8+7=15</think>…`                | going over the last steps again    |
+| repaired    | `<think>3+5=9.,wait3+5=8..,8+7=15.</think>…`            | filler; slips are noticed at once  |
 | pairwise    | of `3+5+7+2=`: `<think>3+5=8,7+2=9,8+9=17</think>…`     | a tree: the numbers stay small     |
 | grouped     | `<think>3+5+7=15</think><answer>15</answer>`            | two terms a step: half the length  |
 
 Every kind that reasons has the dial `error`: the chance that a step is wrong and is carried forward (in
-`recheck`: that the last step was wrong and is corrected). So a recipe makes a strategy *better* by giving it
+`recheck` and `repaired`: that it, or the last, was wrong and is corrected). So a recipe makes a strategy *better* by giving it
 a lower error than `chain`, or (`grouped`) by a length cap under which it fits, and *rare* by a small weight.
+
+With the dial `slipped` some problems come with a beginning of the reply, `<think>3+5=9,`, whose step is wrong:
+it can be seen, and is repaired as often as the policy has learned to.
 """
 
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from math import inf
 from typing import Any, ClassVar
@@ -129,6 +133,20 @@ def recheck(world: "Chain", problem: Problem, rng: random.Random, *, error: floa
     return tagged(f"{','.join(steps)}wait{','.join(again)}", str(total))
 
 
+def repaired(
+    world: "Chain", problem: Problem, rng: random.Random, *, mean: float = 2.0, error: float = 0.0
+) -> str:
+    steps, total = left_to_right(operands_of(problem.question), sum)
+    written = []
+    for step in steps:
+        sides = step.partition("=")
+        if rng.random() < error:
+            written.append(f"{sides[0]}={slip(int(sides[2]), rng)}{dots(mean, rng)}")
+            step = f"wait{step}"
+        written.append(step + dots(mean, rng))
+    return tagged(",".join(written), str(total))
+
+
 def pairwise(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
     steps, total = _tree(operands_of(problem.question), careless(error, rng))
     return tagged(",".join(steps), str(total))
@@ -142,12 +160,14 @@ def grouped(world: "Chain", problem: Problem, rng: random.Random, *, error: floa
 @dataclass(frozen=True)
 class Chain:
     """Dials: `terms` [fewest, most]; the most `digits` of an operand; `operators` "+" or "+-"; `weights`, how
-    often each number of terms is drawn, fewest first (uniform by default)."""
+    often each number of terms is drawn, fewest first (uniform by default); `slipped`, the share of problems
+    that come with a wrong first step."""
 
     terms: tuple[int, int] = (3, 8)
     digits: int = 1
     operators: str = "+"
     weights: tuple[float, ...] = ()
+    slipped: float = 0.0
 
     name: ClassVar[str] = "chain"
     vocabulary: ClassVar[tuple[str, ...]] = (*"0123456789+-=,.", "wait", *TAGS)
@@ -162,6 +182,7 @@ class Chain:
             untagged,
             filler,
             recheck,
+            repaired,
             pairwise,
             grouped,
         )
@@ -182,6 +203,7 @@ class Chain:
             ),
             f"weights: expected {expected}; got {[*self.weights]}",
         )
+        require(0 <= self.slipped <= 1, f"slipped: expected a number from 0 to 1, got {self.slipped}")
 
     def draw(self, count: int, rng: random.Random) -> tuple[int, ...]:
         """`count` signed terms; the first is not negative, and no term is written `-0`."""
@@ -193,7 +215,11 @@ class Chain:
         counts = range(self.terms[0], self.terms[1] + 1)
         count = rng.choices(counts, weights=self.weights or None)[0]
         terms = self.draw(count, rng)
-        return Problem(expression(terms) + "=", str(sum(terms)), count)
+        problem = Problem(expression(terms) + "=", str(sum(terms)), count)
+        if self.slipped and rng.random() < self.slipped:  # unasked, draws stay as they were without the dial
+            (first,), _ = left_to_right(terms[:2], careless(1.0, rng))
+            return replace(problem, begun=f"<think>{first},")
+        return problem
 
     def verify(self, problem: Problem, completion: str) -> bool:
         """Whether the answer is the number as one writes it: `015`, `+15` and other scripts are wrong."""
