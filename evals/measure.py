@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from evals import benchmarks, harness, metrics, scores
+from evals import harness, metrics, scores
 from recipes.models import language_model
 from recipes.runtime import files
 from recipes.runtime.files import saving
@@ -35,7 +35,7 @@ def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Pr
     for task in tasks:
         lm.report = reporter(progress, task.name)
         drawn = harness.sample(task, lm, seed)
-        scores.score(task, drawn, judges, benchmarks.form_of(task, lm).prefill)
+        scores.score(task, drawn, judges)
         results[task.name] = metrics.summary(drawn, task.k)
         rows += drawn
         progress.say(f"{task.name} {_headline(results[task.name]['metrics'])}")

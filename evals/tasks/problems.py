@@ -33,7 +33,7 @@ def dataset(spec: dict[str, Any], items: int, form: Form, **_: Any) -> dict[str,
             "question": question,
             "answer": answer,
             "difficulty": difficulty,
-            "prompt": form.fill(question) + begun,
+            "prompt": form.put(question, begun),
             "prefill": form.prefill + begun,
             "spec": json.dumps(spec, sort_keys=True),
         }

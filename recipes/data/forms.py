@@ -5,7 +5,7 @@ r"""How a question is put to a policy: by a template of the recipe, or by its to
     chat: {system: "Be brief.", user: "{question}\nReason step by step.", prefill: "<think>\n"}
 
 A prompt may begin the answer: a template that ends in `<think>`, the key `prefill`, or a chat template that
-does so itself; and behind all of them a problem that comes with a beginning of its own. Rewards and verifiers then read the answer with its beginning.
+does so itself; or the problem, some of which come with a beginning of their own. Rewards and verifiers then read the answer with its beginning.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,11 +23,20 @@ PREFILL = "prefill"  # the column of what a prompt has begun of the answer; of f
 
 @dataclass(frozen=True)
 class Form:
-    """`fill` makes a prompt of a question, to which the beginning that a problem comes with is added."""
+    """`fill` makes a prompt of a question."""
 
     fill: Callable[[str], str]
-    prefill: str = ""  # with which every such prompt ends: the beginning of the answer
+    prefill: str = ""  # with which every prompt ends: the beginning of the answer
     ends: tuple[int, ...] = ()  # tokens that end a reply, whatever else the policy ends its texts with
+
+    def put(self, question: str, begun: str) -> str:
+        """A question's prompt, with what its problem has begun of the reply. Raises UserError for a second beginning."""
+        if begun and self.prefill:
+            raise UserError(
+                f"task: its problems begin replies with {begun!r}, the prompt does with {self.prefill!r}; "
+                "leave out one of them"
+            )
+        return self.fill(question) + begun
 
     def columns(self, begun: Sequence[str]) -> dict[str, list[str]]:
         """What prompts have beside question and answer, for rewards; `begun`: what each comes with."""

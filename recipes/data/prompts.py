@@ -34,7 +34,7 @@ def of_task(task: dict[str, Any], form: Form, problems: int | None, seed: int) -
     questions, answers, difficulties = (list(column) for column in zip(*rows, strict=True))
     return Dataset.from_dict(
         {
-            "prompt": [form.fill(question) + own for question, own in zip(questions, begun, strict=True)],
+            "prompt": [form.put(question, own) for question, own in zip(questions, begun, strict=True)],
             "question": questions,
             "answer": answers,
             "difficulty": difficulties,

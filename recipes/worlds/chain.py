@@ -66,6 +66,23 @@ def careless(error: float, rng: random.Random) -> Adder:
     return adder((rng.random() < error for _ in repeat(None)), rng)
 
 
+def _going_on(problem: Problem, add: Adder) -> Adder:
+    """`add`, after the sums that the problem comes with."""
+    begun = _begun(problem)
+    return lambda operands: begun.pop(0) if begun else add(operands)
+
+
+def _begun(problem: Problem) -> list[int]:
+    """The results of the steps that a problem comes with."""
+    return [int(result) for _, result in STEP.findall(problem.begun)]
+
+
+def _idling(problem: Problem, steps: list[str], mean: float, rng: random.Random) -> str:
+    """The steps, each but those that the problem comes with followed by `mean` dots on average."""
+    given = len(_begun(problem))
+    return ",".join(steps[:given] + [step + dots(mean, rng) for step in steps[given:]])
+
+
 def left_to_right(terms: tuple[int, ...], add: Adder, group: int = 1) -> tuple[list[str], int]:
     """The steps that add `group` further terms at a time, and the last result."""
     steps, total = [], terms[0]
@@ -121,8 +138,9 @@ def untagged(world: "Chain", problem: Problem, rng: random.Random, *, error: flo
 def filler(
     world: "Chain", problem: Problem, rng: random.Random, *, mean: float = 2.0, error: float = 0.0
 ) -> str:
-    steps, total = left_to_right(operands_of(problem.question), careless(error, rng))
-    return tagged(",".join(step + dots(mean, rng) for step in steps), str(total))
+    add = _going_on(problem, careless(error, rng))
+    steps, total = left_to_right(operands_of(problem.question), add)
+    return tagged(_idling(problem, steps, mean, rng), str(total))
 
 
 def recheck(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
@@ -137,14 +155,14 @@ def repaired(
     world: "Chain", problem: Problem, rng: random.Random, *, mean: float = 2.0, error: float = 0.0
 ) -> str:
     steps, total = left_to_right(operands_of(problem.question), sum)
-    written = []
+    add, written = _going_on(problem, careless(error, rng)), []
     for step in steps:
-        sides = step.partition("=")
-        if rng.random() < error:
-            written.append(f"{sides[0]}={slip(int(sides[2]), rng)}{dots(mean, rng)}")
+        operands, _, right = step.partition("=")
+        if (tried := add(operands_of(operands))) != int(right):
+            written.append(f"{operands}={tried}")
             step = f"wait{step}"
-        written.append(step + dots(mean, rng))
-    return tagged(",".join(written), str(total))
+        written.append(step)
+    return tagged(_idling(problem, written, mean, rng), str(total))
 
 
 def pairwise(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
@@ -155,6 +173,20 @@ def pairwise(world: "Chain", problem: Problem, rng: random.Random, *, error: flo
 def grouped(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
     steps, total = left_to_right(operands_of(problem.question), careless(error, rng), group=2)
     return tagged(",".join(steps), str(total))
+
+
+def unrepaired(problem: Problem, completion: str) -> float:
+    """1 where a step before the last is wrong and not written again, after `wait`, right: what follows shows that
+    the answer will be wrong."""
+    text = scratchpad(completion).replace(".", "").replace("wait", ",wait")
+    parts = [part for part in text.split(",") if part not in ("", "wait")]
+    wrong = set()
+    for part, step in [*zip(parts, matches(STEP, [part.removeprefix("wait") for part in parts]), strict=True)][:-1]:
+        if step and sum(operands_of(step[1])) != int(step[2]):
+            wrong.add(step[1])
+        elif step and part.startswith("wait"):
+            wrong.discard(step[1])
+    return float(bool(wrong))
 
 
 @dataclass(frozen=True)
@@ -171,7 +203,7 @@ class Chain:
 
     name: ClassVar[str] = "chain"
     vocabulary: ClassVar[tuple[str, ...]] = (*"0123456789+-=,.", "wait", *TAGS)
-    rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = {}
+    rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = {"unrepaired": unrepaired}
     kinds: ClassVar[Mapping[str, Document]] = {
         kind.__name__: kind
         for kind in (
@@ -217,7 +249,7 @@ class Chain:
         terms = self.draw(count, rng)
         problem = Problem(expression(terms) + "=", str(sum(terms)), count)
         if self.slipped and rng.random() < self.slipped:  # unasked, draws stay as they were without the dial
-            (first,), _ = left_to_right(terms[:2], careless(1.0, rng))
+            (first,), _ = left_to_right(terms[:2], adder(repeat(True), rng))
             return replace(problem, begun=f"<think>{first},")
         return problem
 
