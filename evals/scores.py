@@ -91,7 +91,8 @@ def load(
 def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
     """Add to each row the scores that `task.score` names, one for each sample; that of kl is "logratio".
 
-    With gold comes "reference_gold", the score of the world's own reply. Raises UserError where a score of a model is not finite.
+    With gold comes "reference_gold", the score of the world's own reply. Raises UserError where a score of a
+    model is not finite.
     """
     if "gold" in task.score:
         _add_gold(rows, task.problems or {})

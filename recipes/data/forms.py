@@ -5,7 +5,8 @@ r"""How a question is put to a policy: by a template of the recipe, or by its to
     chat: {system: "Be brief.", user: "{question}\nReason step by step.", prefill: "<think>\n"}
 
 A prompt may begin the answer: a template that ends in `<think>`, the key `prefill`, or a chat template that
-does so itself; or the problem, some of which come with a beginning of their own. Rewards and verifiers then read the answer with its beginning.
+does so itself; or the problem, if it comes with a beginning of its own. Rewards and verifiers then read the answer
+with its beginning.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,10 @@ class Form:
     ends: tuple[int, ...] = ()  # tokens that end a reply, whatever else the policy ends its texts with
 
     def put(self, question: str, begun: str) -> str:
-        """A question's prompt, with what its problem has begun of the reply. Raises UserError for a second beginning."""
+        """A question's prompt, with what its problem has begun of the reply.
+
+        Raises UserError where the form begins it too.
+        """
         if begun and self.prefill:
             raise UserError(
                 f"task: its problems begin replies with {begun!r}, the prompt does with {self.prefill!r}; "

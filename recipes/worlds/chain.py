@@ -16,11 +16,12 @@ The question `3+5+7=` has the answer `15`; its difficulty is the number of terms
 | grouped     | `<think>3+5+7=15</think><answer>15</answer>`            | two terms a step: half the length  |
 
 Every kind that reasons has the dial `error`: the chance that a step is wrong and is carried forward (in
-`recheck` and `repaired`: that it, or the last, was wrong and is corrected). So a recipe makes a strategy *better* by giving it
-a lower error than `chain`, or (`grouped`) by a length cap under which it fits, and *rare* by a small weight.
+`recheck`: that the last step was wrong, in `repaired` any, and is corrected). So a recipe makes a strategy
+*better* by giving it a lower error than `chain`, or (`grouped`) by a length cap under which it fits, and
+*rare* by a small weight.
 
-With the dial `slipped` some problems come with a beginning of the reply, `<think>3+5=9,`, whose step is wrong:
-it can be seen, and is repaired as often as the policy has learned to.
+With the dial `slipped` some problems come with the beginning of a reply, `<think>3+5=9,`, whose step is wrong.
+Anyone can see it; `filler` carries it forward, `repaired` repairs it, and no other kind goes on from it.
 """
 
 import random
@@ -176,12 +177,16 @@ def grouped(world: "Chain", problem: Problem, rng: random.Random, *, error: floa
 
 
 def unrepaired(problem: Problem, completion: str) -> float:
-    """1 where a step before the last is wrong and not written again, after `wait`, right: what follows shows that
-    the answer will be wrong."""
+    """1 where a step before the last is wrong and not written again, right, after `wait`.
+
+    What follows then goes on from a visible slip, to a wrong answer.
+    """
     text = scratchpad(completion).replace(".", "").replace("wait", ",wait")
     parts = [part for part in text.split(",") if part not in ("", "wait")]
     wrong = set()
-    for part, step in [*zip(parts, matches(STEP, [part.removeprefix("wait") for part in parts]), strict=True)][:-1]:
+    for part, step in [
+        *zip(parts, matches(STEP, [part.removeprefix("wait") for part in parts]), strict=True)
+    ][:-1]:
         if step and sum(operands_of(step[1])) != int(step[2]):
             wrong.add(step[1])
         elif step and part.startswith("wait"):

@@ -165,7 +165,7 @@ def test_a_policy_trained_by_chat_ends_its_turns(tmp_path):
         assert args.generation_kwargs == told
 
 
-# -- problems that come with a beginning of their own ----------------------------------------------------------
+# -- problems that come with a beginning of their own -----------------------------------------------------
 
 SLIPPED = CHAIN | {"terms": [3, 5], "slipped": 0.5}
 

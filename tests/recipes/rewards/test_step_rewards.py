@@ -71,7 +71,10 @@ def test_a_step_ends_at_the_token_with_its_last_character(name, texts):
 def test_a_step_that_the_problem_has_begun_is_none_of_the_completion():
     tokenizer, problem = TOKENIZERS["characters"], worlds.Problem("1+1+2=", "4", 3, "<think>1+1=3,")
     read = step_rewards.reader(CHAIN, tokenizer)
-    for completion, steps in (("3+2=5", [(4, 1.0), (4, 0.0)]), ("wait1+1=2,2+2=4", [(5, 1.0), (11, 1.0), (11, 0.0)])):
+    for completion, steps in (
+        ("3+2=5", [(4, 1.0), (4, 0.0)]),
+        ("wait1+1=2,2+2=4", [(5, 1.0), (11, 1.0), (11, 0.0)]),
+    ):
         assert read(problem, completion, tokenizer(completion)["input_ids"], 0.0) == steps
 
 

@@ -5,9 +5,7 @@ from types import SimpleNamespace
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from stage_runs import TASK, TEMPLATE
 
-from recipes import worlds
 from recipes.models.packing import IGNORED, collate, document
 from recipes.trainers.language_model import SortedWindows, sorted_windows
 

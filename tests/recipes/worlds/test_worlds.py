@@ -14,7 +14,17 @@ from recipes.worlds import WORLDS, corpus, make, mix, sample, split_of
 TEMPLATE = "<user>{question}<assistant>"
 worlds = pytest.mark.parametrize("name", WORLDS)
 in_tags = pytest.mark.parametrize("name", [name for name in WORLDS if name != "preferences"])
-ALWAYS_RIGHT = {"chain", "filler", "recheck", "repaired", "pairwise", "grouped", "solve", "search", "selection"}
+ALWAYS_RIGHT = {
+    "chain",
+    "filler",
+    "recheck",
+    "repaired",
+    "pairwise",
+    "grouped",
+    "solve",
+    "search",
+    "selection",
+}
 ALWAYS_RIGHT |= {"one_language", "mixed", "readable"}
 SOUND = ALWAYS_RIGHT | {"truncated", "untagged"}
 

@@ -222,7 +222,7 @@ def test_so_is_what_shows_in_a_sum_and_by_right_and_wrong(scored, metric):
     scored.set("paper", f"{TASK}/score", ["unrepaired"])
     assert scored.load()["paper"].spec["claims"][0]["metric"] == f"heldout/{metric}"
     scored.set("paper", f"{TASK}/task", {"world": "sort"})
-    with pytest.raises(UserError, match="heldout.score: world sort has no unrepaired score"):
+    with pytest.raises(UserError, match=r"heldout\.score: world sort has no unrepaired score"):
         scored.load()
 
 
