@@ -34,9 +34,9 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
     Each item has a row with "task", "item", "question", "answer", "difficulty" (None where a task has none),
     "prefill" where its prompt has begun the completions, and lists with an entry a sample: "completions"
     (`Completion`s), "correct" (None where nothing verifies the task), "tokens", "truncated", "formatted" and
-    "votes" (its answer in the vote of maj@k, or None). A task of lm-eval has "scores" too, each the list of its parts by the task's metric (one part but for
-    ifeval's instructions), right where all are 1. Where likelihoods are scored, an item has one score and no
-    sample.
+    "votes" (its answer in the vote of maj@k, or None). A task of lm-eval has "scores" too, each the list of
+    its parts by the task's metric (one part but for ifeval's instructions), right where all are 1. Where
+    likelihoods are scored, an item has one score and no sample.
     Raises UserError for an unknown task, too few items, and a chat without a template.
     """
     form, by_chat = benchmarks.form_of(task, lm), task.lm_eval is not None and bool(task.chat)

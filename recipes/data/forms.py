@@ -5,8 +5,8 @@ r"""How a question is put to a policy: by a template of the recipe, or by its to
     chat: {system: "Be brief.", user: "{question}\nReason step by step.", prefill: "<think>\n"}
 
 A prompt may begin the answer: a template that ends in `<think>`, the key `prefill`, or a chat template that
-does so itself; or the problem, if it comes with a beginning of its own. Rewards and verifiers then read the answer
-with its beginning.
+does so itself; or the problem, if it comes with a beginning of its own. Rewards and verifiers then read the
+answer with its beginning.
 """
 
 from collections.abc import Callable, Mapping, Sequence

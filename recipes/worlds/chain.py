@@ -20,8 +20,8 @@ Every kind that reasons has the dial `error`: the chance that a step is wrong an
 *better* by giving it a lower error than `chain`, or (`grouped`) by a length cap under which it fits, and
 *rare* by a small weight.
 
-With the dial `slipped` some problems come with the beginning of a reply, `<think>3+5=9,`, whose step is wrong.
-Anyone can see it; `filler` carries it forward, `repaired` repairs it, and no other kind goes on from it.
+With the dial `slipped` some problems come with the beginning of a reply, `<think>3+5=9,`, whose step is
+wrong. Anyone can see it; `filler` carries it forward, `repaired` repairs it, and no other kind goes on from it.
 """
 
 import random
