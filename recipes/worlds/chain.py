@@ -21,7 +21,8 @@ Every kind that reasons has the dial `error`: the chance that a step is wrong an
 *rare* by a small weight.
 
 With the dial `slipped` some problems come with the beginning of a reply, `<think>3+5=9,`, whose step is
-wrong. Anyone can see it; `filler` carries it forward, `repaired` repairs it, and no other kind goes on from it.
+wrong. Anyone can see it; `filler` carries it forward, `repaired` repairs it, and no other kind goes on
+from it.
 """
 
 import random
