@@ -3,6 +3,7 @@
 snakemake --cores                    the quickstart: recipe r1_zero, its main arm
 snakemake --cores r1_zero            every arm and seed of a recipe, and its report
 snakemake --cores everything         every recipe that has the scale
+snakemake --cores preflight --config recipe=r1    two steps of each stage, before a run is paid for
 ... --config scale=paper seeds=5     another scale (default: cpu), another number of seeds
 ... --config seeds=auto              looks at 8, 16 and 32 seeds; what is decided stops
 """
@@ -35,14 +36,7 @@ for target, made in JOBS.targets().items():
             made,
 
 
-rule clean_checkpoints:
-    log:
-        "checkpoints/clean.log",
-    localrule: True
-    message:
-        "remove the checkpoints that no recipe leads to any more"
-    shell:
-        "python -m recipes.workflow.clean 2> {log}"
+include: "recipes/workflow/tools.smk"
 
 
 rule train:
@@ -126,18 +120,6 @@ rule report:
         "write {output}"
     shell:
         commands.WRITE_REPORT
-
-
-rule benchmarks:
-    output:
-        **BENCHMARKS,
-    log:
-        "results/benchmarks/speed.log",
-    threads: workflow.cores  # nothing else runs beside a timed pair
-    message:
-        "time the grpo stage, and a grid of objectives, against plain TRL"
-    shell:
-        commands.BENCHMARKS
 
 
 onsuccess:

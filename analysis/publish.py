@@ -32,6 +32,7 @@ from recipes.errors import UserError
 from recipes.spec.frontiers import FRONTIER
 from recipes.spec.graph import Graph
 from recipes.spec.load import load_all
+from recipes.spec.sensitivity import MARK
 
 RECORDS = "results/published"
 TABLES = tuple(name for section in SECTIONS for name in section.TABLES)
@@ -68,9 +69,11 @@ def publish(run: Run, out: Path, report: str) -> None:
 def worth_keeping(numbers: pd.DataFrame) -> pd.DataFrame:
     """Numbers that arms or seeds share once, under their owner; `last/…` only without its `last_fifth/…`.
 
-    Without what is read off frontiers: analysis.numbers.recorded reads it anew.
+    Without what is read off frontiers, which analysis.numbers.recorded reads anew, and without evaluations of
+    sensitivity, whose table has them.
     """
-    numbers = numbers[numbers.arm != FRONTIER].drop_duplicates(["source", "metric"])
+    kept = (numbers.arm != FRONTIER) & ~numbers.node.str.contains(MARK, regex=False)
+    numbers = numbers[kept].drop_duplicates(["source", "metric"])
     averaged = numbers.assign(metric=numbers.metric.str.replace(r"^last/", "last_fifth/", regex=True))
     there = pd.MultiIndex.from_frame(averaged[KEY]).isin(pd.MultiIndex.from_frame(numbers[KEY]))
     return numbers[~(numbers.metric.str.startswith("last/") & there)]

@@ -9,12 +9,21 @@ from analysis.page.section import Contents, Section
 from analysis.preferences import section as preferences
 from analysis.provenance import section as provenance
 from analysis.results import section as results
+from analysis.sensitivity import section as sensitivity
 from analysis.stage_ladder import section as stage_ladder
 from analysis.training import section as training
 from analysis.verdicts import section as verdicts
 
 # In the page's order.
-SECTIONS: Sequence[Section] = (verdicts, results, stage_ladder, preferences, training, provenance)
+SECTIONS: Sequence[Section] = (
+    verdicts,
+    results,
+    sensitivity,
+    stage_ladder,
+    preferences,
+    training,
+    provenance,
+)
 
 
 def contents(run: Run, table: pd.DataFrame) -> dict[str, Contents]:

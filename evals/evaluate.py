@@ -39,6 +39,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--config", required=True, help='{"tasks": {name: {...}}, "seed": n} as JSON')
     parser.add_argument("--model", required=True, help="a stage's metrics.json, or hub:{json}")
+    parser.add_argument("--step", type=int, help="after which the stage kept the model; default: its product")
     parser.add_argument("--input", action="append", default=[], metavar="ROLE=METRICS_JSON")
     parser.add_argument("--name", required=True, help="recipe/scale/arm/seedN/checkpoint")
     parser.add_argument("--out", type=Path, required=True, help="the results, written last")
@@ -53,6 +54,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         options.model = _object("--model", options.model.removeprefix("hub:"))
     else:
         options.model = _stage("--model", Path(options.model))
+    if options.step is not None and isinstance(options.model, dict):
+        raise UserError("--step: of a stage, and --model is none")
     options.inputs = {role: _stage("--input", path) for role, path in roles(options.input).items()}
     return options
 

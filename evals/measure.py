@@ -7,7 +7,8 @@ from pathlib import Path
 
 import torch
 
-from evals import harness, metrics, scores
+from evals import harness, scores, templates
+from evals.harness import Row
 from recipes.models import language_model
 from recipes.runtime import files
 from recipes.runtime.files import saving
@@ -25,7 +26,9 @@ def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Pr
     torch.set_num_threads(options.threads)
     model, seed = options.model, options.config["seed"]
     source = language_model.locate(
-        model if isinstance(model, dict) else None, model if isinstance(model, Path) else None
+        model if isinstance(model, dict) else None,
+        model if isinstance(model, Path) else None,
+        options.step,
     )
     lm = engine.load(source, options.config, lambda done, total: None)
     judges, digests = scores.load(
@@ -33,12 +36,17 @@ def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Pr
     )
     rows, results = [], {}
     for task in tasks:
-        lm.report = reporter(progress, task.name)
-        drawn = harness.sample(task, lm, seed)
-        scores.score(task, drawn, judges)
-        results[task.name] = metrics.summary(drawn, task.k)
+
+        def draw(asked: EvalTask) -> list[Row]:
+            lm.report = reporter(progress, asked.name)
+            drawn = harness.sample(asked, lm, seed)
+            scores.score(asked, drawn, judges)
+            return drawn
+
+        results[task.name], drawn = templates.measure(task, draw)
         rows += drawn
-        progress.say(f"{task.name} {_headline(results[task.name]['metrics'])}")
+        chosen = f" by template {results[task.name]['template']}" if task.templates else ""
+        progress.say(f"{task.name}{chosen} {_headline(results[task.name]['metrics'])}")
     result = {
         "checkpoint": options.name.rpartition("/")[2],
         "digest": source.digest,

@@ -13,6 +13,11 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
+def whole(error: BaseException, longest: int = 300) -> str:
+    """All that a library's error says, in one line: for those whose first line says nothing."""
+    return " ".join(str(error).split())[:longest] or type(error).__name__
+
+
 def nearest(word: object, known: list[str]) -> str:
     """`; nearest valid: "x"` for the closest known word, else the list of them."""
     match = get_close_matches(str(word), known, n=1, cutoff=0.5)

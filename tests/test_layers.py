@@ -13,12 +13,14 @@ LAYERS = """
     recipes.objectives recipes.data recipes.models
     recipes.rewards recipes.labels recipes.sampling
     recipes.spec recipes.trainers
-    recipes.stages recipes.workflow
+    recipes.stages recipes.planning
+    recipes.workflow
+    recipes.preflight
     evals
     analysis.statistics
     analysis.numbers
     analysis.page
-    analysis.results analysis.preferences analysis.training
+    analysis.results analysis.preferences analysis.training analysis.sensitivity
     analysis.verdicts analysis.provenance
     analysis.stage_ladder
     analysis.sections
@@ -27,7 +29,15 @@ LAYERS = """
 """
 HEIGHT = {name: height for height, line in enumerate(LAYERS.split("\n")) for name in line.split()}
 # Read before the environment of torch is set, or so often that its seconds of import count.
-LIGHT = ("worlds/", "runtime/", "spec/", "workflow/", "objectives/loss_types.py", "stages/__main__.py")
+LIGHT = (
+    "worlds/",
+    "runtime/",
+    "spec/",
+    "workflow/",
+    "preflight/__main__.py",
+    "objectives/loss_types.py",
+    "stages/__main__.py",
+)
 HEAVY = {"torch", "trl", "transformers", "datasets", "accelerate", "lm_eval", "vllm"}
 TREES = {
     path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
@@ -89,6 +99,7 @@ def test_the_snakefile_imports_spec_and_workflow_alone():
 def test_a_function_that_its_file_alone_uses_has_an_underscore():
     """Classes and constants have none. A word anywhere else, or in the docstring, counts as a use."""
     listed = [*ROOT.glob("recipes/**/*.yaml"), *ROOT.glob("analysis/page/templates/*"), ROOT / "Snakefile"]
+    listed += ROOT.glob("recipes/**/*.smk")
     paths = [*(ROOT / file for file in TREES), *(ROOT / "tests").rglob("*.py"), *listed]
     words = {path: set(re.findall(r"\w+", path.read_text(encoding="utf-8"))) for path in paths}
     uses = Counter(word for found in words.values() for word in found)

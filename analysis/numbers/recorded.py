@@ -12,6 +12,7 @@ import pandas as pd
 from analysis.numbers.run import Run
 from analysis.numbers.table import COLUMNS, with_frontiers
 from recipes.spec.graph import Node
+from recipes.spec.metric_names import task_of
 
 KEY = ["arm", "seed", "node"]
 
@@ -36,7 +37,7 @@ def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:
 
 def _of(run: Run, node: Node, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of a stage, or of an evaluation, among those of a place; one name may be both."""
-    task = rows.metric.str.partition("/")[0]
+    task = rows.metric.map(task_of)
     if node.kind == "eval":
         return rows[task.isin(run.graph.config(node)["tasks"])]
     evaluated = run.graph.recipes[node.recipe].overlaid(run.scale, node.arm, "evals").get("tasks", {})

@@ -3,11 +3,13 @@
 One row is one number: [recipe, scale, arm, seed, node, step, metric, value, low, high, source].
 
 - `node` is a stage (`grpo`), a checkpoint (`after`), or `recipe/stage` for a stage of another recipe.
-- `step` is the training step of a learning curve, and missing for a final number.
+- `step` is the training step of a learning curve, and missing for a final number. What was measured within a
+  stage (`evaluate_every`) has the node of the stage's checkpoint, and the step.
 - `low`, `high` are an evaluation's own 95% interval (over items and samples), else missing.
 - `updates_to/…` and `samples_to/…` are read from the curve, at the levels that claims, gates and published
   numbers name (numbers.reach); so are `peak/gold` and its like (numbers.peaks), and `auc/…` (numbers.areas).
 - arm `frontier`, node <name>: what is read off a frontier at a KL (numbers.frontiers).
+- `<task>@<template>/…`: a base model by one of its candidate templates; `<task>/…` is by its best.
 - `<task>/variance/items` and `/sampling` are the two parts of the variance of that checkpoint's accuracy.
 - `source` is the artefact the number was read from: the sentinel of the node's owner. An arm that uses the
   base arm's checkpoint has rows of its own that name the base arm's artefact.
@@ -25,7 +27,7 @@ from analysis.numbers import areas, frontiers, peaks, reach
 from analysis.numbers.named import named_in
 from analysis.numbers.run import Run, read_json
 from recipes.spec.graph import Node
-from recipes.spec.metric_names import AT_KL, OF_AREA, REACHED
+from recipes.spec.metric_names import AT_KL, OF_AREA, REACHED, by_template
 
 COLUMNS = [
     "recipe",
@@ -74,8 +76,9 @@ def _numbers(run: Run, node: Node, named: list[dict[str, Any]]) -> pd.DataFrame:
     if record is None:
         return pd.DataFrame()
     curve = pd.DataFrame(columns=["step", "metric", "value"])
+    checkpoint, step = run.graph.measured(node)
     if node.kind == "eval":
-        rows = [{"metric": name} | number for name, number in _evaluated(record["tasks"])]
+        rows = [{"metric": name, "step": step} | number for name, number in _evaluated(record["tasks"])]
     else:
         metrics = record.get("metrics", {})
         path = run.folder(node) / "curve.csv"
@@ -91,7 +94,7 @@ def _numbers(run: Run, node: Node, named: list[dict[str, Any]]) -> pd.DataFrame:
     numbers = [frame.reindex(columns=final.columns) for frame in (final, curve) if len(frame)]
     typed = [frame.astype(dict.fromkeys(NUMBERS, float)) for frame in numbers]
     joined = pd.concat(typed, ignore_index=True) if typed else final
-    return joined.assign(node=run.label(node), source=node.sentinel)
+    return joined.assign(node=run.label(node) if step is None else checkpoint, source=node.sentinel)
 
 
 def _evaluated(tasks: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -99,6 +102,9 @@ def _evaluated(tasks: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
     for task, measured in tasks.items():
         for metric, number in measured["metrics"].items():
             yield f"{task}/{metric}", number
+        for template, one in measured.get("templates", {}).items():
+            for metric, number in one["metrics"].items():
+                yield f"{by_template(task, template)}/{metric}", number
         for part, value in measured.get("variance", {}).items():
             yield f"{task}/variance/{part}", {"value": value}
 

@@ -13,7 +13,7 @@ from analysis.page.markup import commented_yaml, script_json
 from analysis.page.section import Contents, Made
 from analysis.page.tables import Table, cells
 from analysis.preferences.contenders import contenders, judged_task
-from analysis.provenance import completions, configuration, health
+from analysis.provenance import completions, configuration, health, verifiers
 from analysis.provenance.cost import cost, cost_shown
 from analysis.provenance.jobs import jobs
 
@@ -39,6 +39,8 @@ class Page:
     pairs: list[dict[str, Any]]
     failed: dict[str, Any]
     passed: dict[str, Any]
+    audit: dict[str, Any]  # of the verifiers; and in words how often they erred
+    audited: str
     differences: dict[str, Any]
     recipe: Markup
     facts: dict[str, list[str]]
@@ -52,7 +54,7 @@ def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
     task = judged_task(run, numbers)
     among = contenders(run, numbers, task) if task else []
     checks, trained = health.worst(health.checks(run)), jobs(run)
-    spent = cost(trained)
+    spent, audit = cost(trained), verifiers.audit(run)
     return Page(
         rollouts=script_json(completions.rollouts(run)),
         policies=len(among),
@@ -62,6 +64,8 @@ def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
         else completions.before_after(run, tasks.headline(run)),
         failed=cells(checks[checks.state != "ok"]),
         passed=cells(checks[checks.state == "ok"]),
+        audit=cells(audit),
+        audited=verifiers.errors(audit) if len(audit) else "",
         differences=cells(configuration.differences(run)),
         recipe=commented_yaml((run.root / f"recipes/{run.name}.yaml").read_text(encoding="utf-8")),
         facts=configuration.facts(trained),

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -66,14 +67,19 @@ def _columns(table: pd.DataFrame, task: str) -> dict[str, str]:
     return columns | {leaf: f"{task}/{leaf}" for leaf in leaves}
 
 
-def arms_shown(run: Run, frame: pd.DataFrame) -> pd.DataFrame:
-    """The same for a reader: some metrics with intervals, and the best of several templates marked."""
+def arms_shown(run: Run, frame: pd.DataFrame, by: Mapping[tuple[str, str, str], str]) -> pd.DataFrame:
+    """The same for a reader: some metrics with intervals, and the best of several templates marked.
+
+    `by`: (arm, checkpoint, task) -> the best of a base model's candidate templates.
+    """
     rows = []
     names = [column.removesuffix("_low") for column in frame.columns if column.endswith("_low")]
     if "format_rate" in names and not frame.format_rate.any():  # nobody was asked for a format
         names.remove("format_rate")
     for row in frame.to_dict("records"):
-        out = {"checkpoint": row_name(run, row) + (" (best template)" if row["best_template"] else "")}
+        template = by.get((row["arm"], row["checkpoint"], row["task"]), "")
+        best = f" (best template: {template})" if template else " (best template)" * row["best_template"]
+        out = {"checkpoint": row_name(run, row) + best}
         for name in names:
             cell = number(row[name], name)
             if name in WITH_INTERVALS:

@@ -17,17 +17,23 @@ from analysis.page.section import Contents, Made
 from analysis.page.style import colours
 from analysis.page.tables import Table, cells
 from analysis.preferences import section as preferences
-from analysis.results import arms, before_after, effects, uncertainty
+from analysis.results import arms, before_after, effects, protocols, templates, uncertainty
 
 NAME = "results"
-TABLES = ("arms",)
+TABLES = ("arms", "templates")
 
 
 def contents(run: Run, table: pd.DataFrame, made: Made) -> Contents:
     numbers = final(table)
     frame = arms.arms(run, numbers)
-    shown = arms.arms_shown(run, frame)
-    return Contents([Table("arms", "Arms and metrics", frame, shown)], list(_figures(run, numbers)))
+    by_template = templates.templates(run, numbers)
+    tables = [
+        Table("arms", "Arms and metrics", frame, arms.arms_shown(run, frame, templates.best(by_template)))
+    ]
+    if len(by_template):
+        shown = templates.templates_shown(by_template)
+        tables.append(Table("templates", "Base models by template", by_template, shown))
+    return Contents(tables, list(_figures(run, numbers)))
 
 
 def _figures(run: Run, numbers: pd.DataFrame) -> Iterator[Plan]:
@@ -96,13 +102,19 @@ class Page:
     arms: dict[str, Any]
     parts: dict[str, Any]  # of the variance of accuracy
     fixed: str  # what stays the same from seed to seed
+    templates: dict[str, Any]  # of base models with several
+    protocols: list[dict[str, str]]  # that tasks follow by name
 
 
 def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
     frame = arms.arms(run, numbers)
     elsewhere = preferences.tasks_with_tables(run, numbers, folder)
+    by_template = templates.templates(run, numbers)
+    here = frame[~frame.task.isin(elsewhere)] if elsewhere else frame
     return Page(
-        arms=cells(arms.arms_shown(run, frame[~frame.task.isin(elsewhere)] if elsewhere else frame)),
+        arms=cells(arms.arms_shown(run, here, templates.best(by_template))),
+        templates=cells(templates.templates_shown(by_template)),
         parts=cells(uncertainty.parts(run, numbers, frame)),
         fixed=uncertainty.fixed(run),
+        protocols=protocols.followed(run),
     )

@@ -16,7 +16,7 @@ from analysis.page.figures import Plan
 from analysis.page.section import Contents, Made
 from analysis.page.style import colours
 from analysis.page.tables import Table, cells
-from analysis.training import effort, learning_curves, objectives, ratio_histograms
+from analysis.training import effort, evaluations, learning_curves, objectives, ratio_histograms
 from recipes.spec.metric_names import REACHED
 
 NAME = "training"
@@ -41,6 +41,7 @@ def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
         logged = learning_curves.of_rl(table, series.metrics[0][0])
         draw = partial(learning_curves.draw, logged, series, palette)
         yield Plan(series.name, series.title, series.caption, draw)
+    yield from evaluations.plans(run, table, palette)
     yield Plan(
         "entropy-accuracy",
         "Entropy against accuracy",

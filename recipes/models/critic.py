@@ -6,11 +6,13 @@ policy (Stiennon et al. 2020, §3.4).
 """
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
+from recipes.models import lora
 from recipes.models.language_model import disable_dropout
 from recipes.models.packing import in_order, longest_first, to_the_left
 from recipes.models.reward_model import parts, read_out
@@ -24,6 +26,7 @@ class Critic(nn.Module):
     def __init__(self, backbone: Any, head: nn.Linear, bias: float = 0.0, scale: float = 1.0):
         super().__init__()
         self.backbone, self.head, self.bias, self.scale = backbone, head, bias, scale
+        self._no_split_modules = backbone._no_split_modules  # classes of layers, as transformers names them
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """(rows, time) -> (rows, time). No attention mask: real tokens come first."""
@@ -57,9 +60,35 @@ def _new_head(policy: Any, seed: int) -> nn.Linear:
     return head
 
 
+def with_adapters(critic: Critic, key: Mapping[str, Any], seed: int) -> Critic:
+    """`critic`, of whose backbone only adapters are trained from here on, as a stage's key `lora` has them.
+
+    Its head is still trained whole.
+    """
+    critic.backbone = lora.adapted(critic.backbone, key, seed + AWAY)
+    return critic
+
+
+def learnt(critic: Critic) -> dict[str, torch.Tensor]:
+    """The weights that training changes, by name."""
+    return {name: weight.detach() for name, weight in critic.named_parameters() if weight.requires_grad}
+
+
+def set_learnt(critic: Critic, weights: Mapping[str, torch.Tensor]) -> None:
+    """Set what `learnt` returned."""
+    own = learnt(critic)
+    for name, weight in weights.items():
+        own[name].copy_(weight)
+
+
 def _trainable(critic: Critic) -> Critic:
-    """Switch gradients on, and off the dropout that would make old and new values differ."""
-    return disable_dropout(critic).requires_grad_(True).train()
+    """Switch gradients on, and off the dropout that would make old and new values differ.
+
+    Weights of 4 bits, which are no numbers that a gradient could move, are only those below adapters.
+    """
+    for weight in critic.parameters():
+        weight.requires_grad_(weight.is_floating_point())
+    return disable_dropout(critic).train()
 
 
 def token_values(critic: Any, ids: torch.Tensor, mask: torch.Tensor, keep: int, rows: int) -> torch.Tensor:

@@ -14,6 +14,7 @@ from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
 from recipes.errors import UserError, first_line
+from recipes.models.quantized import as_stored
 from recipes.models.shape import shape
 from recipes.models.sharded import Weights, whole_weights
 from recipes.runtime import gpus, sentinel
@@ -41,13 +42,14 @@ def build(spec: dict[str, Any], tokenizer: Any, seed: int) -> Any:
     return model
 
 
-def locate(model: dict[str, Any] | None, metrics_json: Path | None) -> Source:
+def locate(model: dict[str, Any] | None, metrics_json: Path | None, step: int | None = None) -> Source:
     """The policy that a recipe's `model: {hub|path: …}` or an upstream stage's metrics.json names.
 
-    Raises UserError where there is neither, or where the weights are not those that metrics.json records.
+    `step`: of the stage, after which it kept the model asked for; None: its product. Raises UserError where
+    there is neither, or where the weights are not those that metrics.json records.
     """
     if metrics_json is not None:
-        folder, digest = sentinel.product(metrics_json)
+        folder, digest = sentinel.product(metrics_json, step)
         return Source(str(folder), None, digest)
     if model and "path" in model:
         folder = Path(model["path"])
@@ -101,7 +103,7 @@ def load(source: Source, **options: Any) -> Any:
     """The causal language model of `source`, float32 unless `options` (from_pretrained's) say otherwise."""
     options = {"dtype": torch.float32, **options, "use_safetensors": True, "trust_remote_code": False}
     try:
-        return AutoModelForCausalLM.from_pretrained(folder_of(source), **options)
+        return as_stored(AutoModelForCausalLM.from_pretrained(folder_of(source), **options))
     except (OSError, ValueError) as error:
         raise UserError(f"model {source.place}: cannot load it: {first_line(error)}") from error
 
@@ -130,12 +132,44 @@ def save(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str |
     weights = whole_weights(model)
     if not gpus.first():
         return
+    if dtype and weights is None:
+        model.to(getattr(torch, dtype))
+    _write(model, weights, tokenizer, folder, generation, dtype)
+
+
+def keep(
+    model: Any,
+    tokenizer: Any,
+    folder: Path,
+    generation: Any,
+    dtype: str | None = None,
+    weights: Weights | None = None,
+) -> None:
+    """`save` of a model whose training goes on: it is left as it is. All processes must call it.
+
+    `weights`: those to write; default: the model's.
+    """
+    weights = whole_weights(model) if weights is None else weights
+    if not gpus.first():
+        return
+    config, own = model.config, model.generation_config
+    before = config.use_cache, config.dtype
+    if dtype and weights is None:
+        weights = model.state_dict()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _write(model, weights, tokenizer, folder, generation, dtype)
+    model.generation_config = own
+    config.use_cache, config.dtype = before
+
+
+def _write(
+    model: Any, weights: Weights | None, tokenizer: Any, folder: Path, generation: Any, dtype: str | None
+) -> None:
+    """Write `weights`, or the model's own where they are None, with all that `save` writes."""
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     model.config.use_cache = True  # trainers turn it off; without it generation is quadratic
     model.generation_config = generation
-    if dtype and weights is None:
-        model.to(getattr(torch, dtype))
     with saving("the model", folder.parent):
         model.save_pretrained(partial, state_dict=_cast(weights, dtype))
         if dtype:  # transformers notes the type of a sharded model's parts, which stay as they are
@@ -147,11 +181,13 @@ def save(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str |
 
 
 def _cast(weights: Weights | None, dtype: str | None) -> Weights | None:
-    """Gathered weights in the type to save them in; integers stay."""
+    """Weights in the type to save them in; integers stay, and what shares memory does so again."""
     if weights is None or dtype is None:
         return weights
     kind = getattr(torch, dtype)
-    return {name: w.to(kind) if w.is_floating_point() else w for name, w in weights.items()}
+    places = {name: (w.data_ptr(), w.shape) for name, w in weights.items()}
+    made = {places[name]: w.to(kind) if w.is_floating_point() else w for name, w in weights.items()}
+    return {name: made[place] for name, place in places.items()}
 
 
 def disable_dropout(model: Any) -> Any:

@@ -20,6 +20,7 @@ from types import MethodType
 from typing import Any
 
 import torch
+from accelerate.utils import gather_object
 from torch.nn.functional import linear
 from transformers import AutoModelForSequenceClassification
 
@@ -27,11 +28,13 @@ from recipes.data.token_ids import prompt_ids, reply_ids
 from recipes.errors import UserError, first_line, nearest
 from recipes.models.language_model import Source, folder_of, load_tokenizer, same_tokenizer
 from recipes.models.packing import padded, within_positions
-from recipes.models.sharded import is_sharded, whole_weights
+from recipes.models.quantized import as_stored
+from recipes.models.sharded import is_sharded, spread, whole_weights
 from recipes.runtime import files, gpus, sentinel
 from recipes.runtime.files import saving
 
 FILE = "reward.json"
+HEAD = "score"  # transformers' name for the layer that reads a score
 AGGREGATES = ("mean", "worst")
 POSITIONS = 8192  # of one forward pass, padding included
 
@@ -55,6 +58,12 @@ class RewardModel:
     def to(self, device: Any) -> "RewardModel":
         self.members = [member.to(device) for member in self.members]
         return self
+
+    def spread(self) -> None:
+        """Spread the weights of all members over the processes, which from here on must score together."""
+        for member in self.members:
+            member.forward = MethodType(at_last_token, member)
+            spread(member.requires_grad_(False))
 
     def score(self, prompts: Sequence[str], completions: Sequence[Sequence[int]]) -> torch.Tensor:
         """Rewards (members, batch), float32 on the CPU, of completions given as token ids.
@@ -112,7 +121,7 @@ def aggregated(rewards: torch.Tensor, aggregate: str) -> torch.Tensor:
 
 def parts(model: Any) -> tuple[Any, Any]:
     """Backbone and linear head of a sequence classification model. Raises UserError where it has none."""
-    backbone, head = getattr(model, model.base_model_prefix, None), getattr(model, "score", None)
+    backbone, head = getattr(model, model.base_model_prefix, None), getattr(model, HEAD, None)
     if backbone is None or head is None:
         raise UserError(f"a {model.config.model_type} model has no score head; use a causal language model")
     return backbone, head
@@ -141,7 +150,8 @@ def read_out(head: Any, hidden: torch.Tensor) -> torch.Tensor:
 def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
     """Raw scores (rows,), float32 on the CPU, without gradients or dropout.
 
-    A sharded model, of a trainer that has set its forward to `at_last_token`, is called by all processes.
+    A sharded model has `at_last_token` as its forward, and is called by all processes, equally often whatever
+    each of them has to score.
     """
     scores = torch.empty(len(sequences))
     device, was_training = next(model.parameters()).device, model.training
@@ -150,8 +160,11 @@ def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
     score = model if sharded else MethodType(at_last_token, model)
     quiet: Any = torch.no_grad() if sharded else torch.inference_mode()
     model.eval()
+    pieces = within_positions([len(sequence) for sequence in sequences], POSITIONS)
+    if sharded:
+        pieces += pieces[-1:] * (max(gather_object([len(pieces)])) - len(pieces))
     with quiet:
-        for piece in within_positions([len(sequence) for sequence in sequences], POSITIONS):
+        for piece in pieces:
             ids, last = padded([sequences[i] for i in piece])
             scores[piece] = score(ids.to(device), last.to(device)).float().cpu()
     model.train(was_training)
@@ -197,7 +210,7 @@ def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> An
     with torch.no_grad():
         head.weight.copy_(drawn / (head.in_features + 1) ** 0.5)
     model.config.pad_token_id = tokenizer.pad_token_id  # for users who score with transformers' own class
-    return model
+    return as_stored(model)
 
 
 def load_member(folder: Path, number: int) -> Any:

@@ -68,6 +68,7 @@ class Comparer:
             self.child = None
 
     def _equal(self, one: Form, other: Form) -> bool:
+        """Whether the gold answer `one` and the answer `other` are equal."""
         if isinstance(one, Value) and isinstance(other, Value):
             return _same_unit(one.unit, other.unit) and self._same_value(one.text, other.text)
         if isinstance(one, Group) and isinstance(other, Group):
@@ -75,13 +76,11 @@ class Comparer:
             return same_size and self._same_parts(one, other)
         if isinstance(one, Word) and isinstance(other, Word):
             return one.text == other.text
-        return self._says(one, other) or self._says(other, one)
-
-    def _says(self, one: Form, other: Form) -> bool:
-        """Whether the words `one` state the number `other`."""
-        if not isinstance(one, Word) or not isinstance(other, Value) or not one.number:
-            return False
-        return bool(NUMERAL.fullmatch(other.text)) and self._equal(one.number, other)
+        if isinstance(one, Word) and one.number and _is_number(other):
+            return self._equal(one.number, other)
+        if isinstance(other, Word) and other.number and _is_number(one):
+            return self._equal(one, other.number)
+        return False
 
     def _same_parts(self, one: Group, other: Group) -> bool:
         if one.ordered or len(one.parts) > MANY:
@@ -132,9 +131,16 @@ class Comparer:
         return line
 
 
-def _same_unit(one: str, other: str) -> bool:
-    """Percent is part of the number; other units may be left out by one side."""
-    return one == other or ("percent" not in (one, other) and not (one and other))
+def _is_number(given: Form) -> bool:
+    return isinstance(given, Value) and bool(NUMERAL.fullmatch(given.text))
+
+
+def _same_unit(gold: str, answer: str) -> bool:
+    """A unit may be left out by one side, but an answer in percent has another value than a plain gold one.
+
+    A gold answer in percent tells what was asked for: 25 is right for 25%, as in MATH's own grader.
+    """
+    return gold == answer or not answer or (not gold and answer != "percent")
 
 
 def _serve(limit: float) -> None:

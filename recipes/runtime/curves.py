@@ -53,10 +53,13 @@ def timing(curve: Iterable[Row]) -> list[Row]:
 
 def text(curve: Iterable[Row]) -> str:
     """CSV with the columns step, metric, value; floats as Python prints them, so no digit is lost."""
+    return "step,metric,value\n" + lines(curve)
+
+
+def lines(curve: Iterable[Row]) -> str:
+    """The rows of `text`, without its heading."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["step", "metric", "value"])
-    writer.writerows((step, name, repr(value)) for step, name, value in curve)
+    csv.writer(out, lineterminator="\n").writerows((step, name, repr(value)) for step, name, value in curve)
     return out.getvalue()
 
 

@@ -29,7 +29,7 @@ FSDP = {
     "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
     "FSDP_STATE_DICT_TYPE": "SHARDED_STATE_DICT",
 }
-SHARDED = ("sft", "reward_model", "dpo", "grpo")  # stages whose trainer can spread the weights as well
+SHARDED = ("sft", "reward_model", "dpo", "grpo", "ppo")  # stages whose trainer can spread the weights as well
 
 
 def rank() -> int:

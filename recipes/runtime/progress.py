@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TextIO
 
 # our name -> the trainer's metric, in the order shown
@@ -54,9 +55,13 @@ class Progress:
         """Print one line now."""
         print(f"[{self.label}] {message}", file=self.stream, flush=True)
 
-    def start(self, step: int, total: int, tokens: float = 0.0) -> None:
-        """Announce the first step, and start the clock that the time left is estimated by."""
-        self.say(f"{'resuming from' if step else 'starting at'} step {step} of {total}")
+    def start(self, step: int, total: int, tokens: float = 0.0, curve: Path | None = None) -> None:
+        """Announce the first step, and start the clock that the time left is estimated by.
+
+        `curve`: the file that grows as training goes.
+        """
+        begins = f"{'resuming from' if step else 'starting at'} step {step} of {total}"
+        self.say(begins + (f"; its curve so far: {curve}" if curve else ""))
         self.began = self.last = self.clock()
         self.first_step, self.first_tokens = step, tokens
 

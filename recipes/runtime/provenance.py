@@ -36,6 +36,9 @@ class Fit:
     resumed: int  # how often it went on from a checkpoint
     # processes, and each one's part of the batch; {} of work that is not spread
     made_on: Mapping[str, Any] = field(default_factory=dict)
+    # what a longer run of the same stage would take: `epochs` trained; seconds of the first step of this
+    # process (`first_step_s`) and of a later one (`step_s`); size of a resumable state (`state_mib`)
+    rates: Mapping[str, float] = field(default_factory=dict)
 
 
 def untrained(tokens: int, began: float) -> Fit:
@@ -100,6 +103,19 @@ def hardware() -> dict[str, Any]:
     }
 
 
+def _gpu_memory() -> dict[str, int]:
+    """What torch has taken of this process's GPU at its peak, and what the GPU has, in MiB; {} on a CPU."""
+    import torch  # only here: runtime is also imported by code that must not load torch
+
+    if not torch.cuda.is_available():
+        return {}
+    capacity = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
+    return {
+        "gpu_memory_mib": torch.cuda.max_memory_reserved() // 2**20,
+        "gpu_capacity_mib": capacity // 2**20,
+    }
+
+
 def record(started: str, done: Fit, flops_a_token: float, formula: str) -> dict[str, Any]:
     """The content of provenance.json.
 
@@ -116,8 +132,10 @@ def record(started: str, done: Fit, flops_a_token: float, formula: str) -> dict[
         "wall_s": round(done.wall_s, 3),
         "cpu_s": round(time.process_time(), 3),
         "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        **_gpu_memory(),
         "resumed": done.resumed,
         "steps": done.steps,
+        **done.rates,
         "tokens": done.tokens,
         "tokens_per_s": round(done.tokens / done.wall_s, 1) if done.wall_s > 0 else None,
         "flops": flops_a_token * done.tokens,

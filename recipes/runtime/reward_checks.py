@@ -11,6 +11,7 @@ Reward = Callable[..., Sequence[float | None]]
 
 GARBAGE = ("", " ", "\0", "asdf", "<answer></answer>", "</answer><answer>", "<think>" * 3)
 CHECKED = 64  # problems whose gold answer is scored
+ALIKE = 0.05  # share of neighbours whose answers may mean the same
 
 
 def before_sampling(
@@ -49,6 +50,28 @@ def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
         message = f"the gold answer {row['answer']!r} of {row['question']!r} scores {scores[wrong]}, not 1"
     share = sum(value == 1.0 for value in scores) / len(scores)
     return health.check("gold", wrong is None, share, 1.0, message, "error")
+
+
+def crossed(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
+    """The accuracy reward of a completion that states the next row's gold answer, another one, is 0.
+
+    Few exceptions are allowed: two answers may be written differently and mean the same.
+    """
+    rows = rows[:CHECKED]
+    texts = [reference(row["answer"]) for row in rows]
+    others = [i for i, text in enumerate(texts) if text != texts[i - 1]]
+    given = [_stated(texts[i - 1], rows[i].get("prefill", "")) for i in others]
+    scores = score(reward, [rows[i] for i in others], given) if others else []
+    paid = [i for i, value in zip(others, scores, strict=True) if value]
+    share = len(paid) / max(len(others), 1)
+    message = f"{len(others) - len(paid)} of {len(others)} gold answers of another question score 0"
+    if paid:
+        row = rows[paid[0]]
+        message += (
+            f"; {texts[paid[0] - 1]!r} is paid for {row['question']!r}, whose answer is {row['answer']!r}"
+        )
+    severity: health.Severity = "error" if share > ALIKE else "warning"
+    return health.check("gold_of_next", not paid, share, ALIKE, message, severity)
 
 
 def _stated(answer: str, prefill: str) -> str:

@@ -31,12 +31,41 @@ def read(metrics_json: Path) -> dict[str, Any]:
     return data
 
 
-def product(metrics_json: Path) -> tuple[Path, str]:
-    """The folder of a stage's product, a model or data, and its digest.
+def of_folder(folder: Path) -> dict[str, Any]:
+    """What a sentinel says of a product: its folder (`model`), its `digest` and its `files`."""
+    return {"model": folder.as_posix(), "digest": digest(folder), "files": sizes(folder)}
+
+
+def kept_at(folder: Path, step: int) -> Path:
+    """Where a stage keeps its model after a step, in the folder of its training state."""
+    return folder / "steps" / str(step)
+
+
+def kept_in(folder: Path) -> dict[str, Path]:
+    """step -> the models that a stage has kept."""
+    return {path.name: path for path in sorted(folder.glob("steps/*")) if path.name.isdigit()}
+
+
+def model_at(data: dict[str, Any], step: int | None) -> dict[str, Any]:
+    """What the content of a sentinel says of the model after a step that was kept; None: of the product.
+
+    Raises UserError where none was kept after this step.
+    """
+    if step is None:
+        return data
+    models = data.get("steps", {})
+    if str(step) not in models:
+        kept = ", ".join(sorted(models, key=int)) or "none"
+        raise UserError(f"{data['model']}: no model is kept of step {step}; kept: {kept}")
+    return models[str(step)]
+
+
+def product(metrics_json: Path, step: int | None = None) -> tuple[Path, str]:
+    """The folder of a stage's product, a model or data, and its digest; or of its model after a step.
 
     Raises UserError where the folder is missing, or has changed since metrics.json was written.
     """
-    recorded = read(metrics_json)
+    recorded = model_at(read(metrics_json), step)
     folder = Path(recorded["model"])
     if not folder.is_dir():
         raise UserError(f"{metrics_json}: its product {folder} is missing; run its stage again")
@@ -60,11 +89,12 @@ def stale(metrics_json: Path) -> str | None:
         return "it does not exist"
     except ValueError:
         return "it is not readable"
-    model = Path(data["model"])
-    if not model.is_dir():
-        return f"its model {model} is missing"
-    if sizes(model) != data.get("files") or digest(model) != data["digest"]:
-        return f"its model {model} has changed (digest mismatch)"
+    for one in (data, *data.get("steps", {}).values()):
+        model = Path(one["model"])
+        if not model.is_dir():
+            return f"its model {model} is missing"
+        if sizes(model) != one.get("files") or digest(model) != one["digest"]:
+            return f"its model {model} has changed (digest mismatch)"
     for role, parent in data.get("upstream", {}).items():
         try:
             now = read(Path(parent))["digest"]

@@ -26,7 +26,8 @@ def load(source: language_model.Source, config: dict[str, Any], report: Report) 
         # imported here, because vLLM is an extra that need not be installed
         from recipes.sampling.vllm import VLLMSampler
 
-        return VLLMSampler(report, **vllm_arguments(source, config))
+        words = language_model.load_tokenizer(source)
+        return VLLMSampler(words, report, **vllm_arguments(source, config))
     sampler = LeanSampler if backend == "lean" else HuggingFaceSampler
     return sampler(
         load_for_inference(source, config.get("dtype", DTYPE)),

@@ -14,13 +14,13 @@ from typing import Any
 
 from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
-from lm_eval.models.utils import normalize_gen_kwargs, postprocess_generated_text
+from lm_eval.models.utils import normalize_gen_kwargs
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from recipes.data.token_ids import end_ids, prompt_ids
 from recipes.errors import UserError
 from recipes.runtime.progress import Report
-from recipes.sampling.completion import Completion
+from recipes.sampling.completion import Completion, completed
 from recipes.sampling.memory import MOST, free_bytes, rows_at_once
 
 FIRST_ROUND = 32  # tokens; each further round doubles the completion
@@ -126,10 +126,5 @@ class HuggingFaceSampler(HFLM):
     def _completion(self, tokens: list[int], stops: list[str], context: Sequence[int] = ()) -> Completion:
         """Cut a padded row at its end-of-sequence token (counted, not shown) or before a stop string."""
         end = next((i for i, token in enumerate(tokens) if token in self.ends), None)
-        decoded = self.tokenizer.decode(tokens[:end], skip_special_tokens=False)
-        text = postprocess_generated_text(decoded, stops, None)
-        if text != decoded:
-            ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-            return Completion(text, tokens=len(ids), truncated=False, ids=ids, context=context)
         ids = tokens if end is None else tokens[: end + 1]
-        return Completion(text, tokens=len(ids), truncated=end is None, ids=ids, context=context)
+        return completed(ids, end is not None, stops, context, self.tokenizer)

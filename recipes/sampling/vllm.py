@@ -7,21 +7,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from lm_eval.api.instance import Instance
-from lm_eval.models.utils import postprocess_generated_text
 from lm_eval.models.vllm_causallms import VLLM
 from vllm import SamplingParams
 
 from recipes.data.token_ids import prompt_ids
-from recipes.errors import UserError
+from recipes.errors import UserError, whole
 from recipes.runtime.progress import Report
-from recipes.sampling.completion import Completion
+from recipes.sampling.completion import completed
 
 
 class VLLMSampler(VLLM):
     """Draws completions with vLLM; one lm-eval task per call of `generate_until`, all of it in one batch."""
 
-    def __init__(self, report: Report, **arguments: Any) -> None:
-        super().__init__(**arguments)
+    def __init__(self, tokenizer: Any, report: Report, **arguments: Any) -> None:
+        try:
+            super().__init__(**arguments)
+        except (RuntimeError, ValueError) as error:
+            raise UserError(f"evals.backend: vLLM does not start: {whole(error)}") from error
+        self.tokenizer = tokenizer  # lm-eval loads it anew, without the BOS that it may put before a text
         self.report = report
         self.ends: list[int] = []
 
@@ -51,12 +54,12 @@ class VLLMSampler(VLLM):
         self.report(len(outputs), len(outputs))
         first = [output.outputs[0] for output in outputs]
         return [
-            Completion(
-                postprocess_generated_text(each.text, stops, None),
-                tokens=len(each.token_ids),
-                truncated=each.finish_reason == "length",
-                ids=list(each.token_ids),
-                context=prompt,
-            )
+            # not vLLM's text, which begins and breaks as that of prompt and completion together
+            completed(list(each.token_ids), _ended(each), stops, prompt, self.tokenizer)
             for prompt, each in zip(prompts, first, strict=True)
         ]
+
+
+def _ended(output: Any) -> bool:
+    """Whether a token has ended a completion of vLLM, not a stop string or the limit."""
+    return output.finish_reason == "stop" and not isinstance(output.stop_reason, str)

@@ -4,11 +4,9 @@ It is the server that TRL's `vllm_mode: server` speaks to (trl/generation/vllm_c
 HTTP, new weights by NCCL. The command is the one that `trl vllm-serve` builds (trl/scripts/vllm_serve.py).
 """
 
-import contextlib
 import http.client
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -20,7 +18,7 @@ from typing import Any
 from trl.scripts.vllm_serve import ScriptArguments, build_command
 
 from recipes.errors import UserError
-from recipes.runtime import gpus
+from recipes.runtime import gpus, nodes
 from recipes.runtime.progress import clock_text
 
 HOST = "127.0.0.1"  # on the node of the stage, and for nobody else
@@ -38,23 +36,16 @@ OF_TORCHRUN = (
 ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Interrupt)(?::| \().*")
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports of this machine that are free now, each another."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("", 0))
-        return [one.getsockname()[1] for one in sockets]
-
-
-def command(model: str, port: int, workers: int, dtype: str, seed: int, args: Mapping[str, Any]) -> list[str]:
-    """The command line of a server of `model`, a folder, on so many GPUs.
+def command(
+    model: str, host: str, port: int, workers: int, dtype: str, seed: int, args: Mapping[str, Any]
+) -> list[str]:
+    """The command line of a server of `model`, a folder, on so many GPUs, reached at `host` alone.
 
     `args`: those of the stage that the recipe names; what it does not name is the server's own default.
     """
     options = ScriptArguments(
         model=model,
-        host=HOST,
+        host=host,
         port=port,
         tensor_parallel_size=max(workers, 1),
         dtype=dtype,
@@ -84,11 +75,13 @@ class Server:
         self,
         command: list[str],
         environment: dict[str, str],
+        host: str,
         port: int,
         log: Path,
         say: Callable[[str], None],
     ):
-        self.port, self.log, self.say, self.closing = port, log, say, False
+        self.host, self.port = host, port
+        self.log, self.say, self.closing = log, say, False
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as file:
             self.begins = file.tell()
@@ -107,7 +100,7 @@ class Server:
         Raises UserError where it ends, or does not answer within `timeout` seconds.
         """
         began = last = time.monotonic()
-        while not _healthy(self.port):
+        while not _healthy(self.host, self.port):
             if (status := self.process.poll()) is not None:
                 raise UserError(f"vllm_mode: {self._told(f'the vLLM server ended with status {status}')}")
             now = time.monotonic()
@@ -137,8 +130,10 @@ class Server:
         status = self.process.wait()
         if not self.closing:
             line = f"error: vllm_mode: {self._told(f'the vLLM server ended with status {status}')}"
-            self.say(line)
+            if not nodes.told_by_launcher():
+                self.say(line)
             print(line, file=sys.stderr, flush=True)
+            nodes.note(UserError(line.removeprefix("error: ")))
             os._exit(2)
 
     def _told(self, what: str) -> str:
@@ -162,9 +157,9 @@ def _error(line: str) -> str | None:
     return line if "out of memory" in line.lower() else None
 
 
-def _healthy(port: int) -> bool:
-    """Whether a server on `port` says that it can serve. No proxy stands between."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=5)
+def _healthy(host: str, port: int) -> bool:
+    """Whether a server says that it can serve. No proxy stands between."""
+    connection = http.client.HTTPConnection(host, port, timeout=5)
     try:
         connection.request("GET", "/health")
         answer = connection.getresponse()

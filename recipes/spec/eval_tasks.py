@@ -1,10 +1,12 @@
 """The evaluation tasks of one checkpoint: their keys and types by the schema, what goes together here."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from recipes import worlds
 from recipes.errors import UserError
+from recipes.spec.data_sets import is_data_set
 from recipes.spec.schema import check, definition
 
 
@@ -22,6 +24,7 @@ class EvalTask:
     metric: str | None  # None: the only one it has
     fewshot: int | None  # None: as many as it has
     template: str | None
+    templates: tuple[tuple[str, str], ...]  # further candidates for a base model, by name: evals/templates.py
     chat: bool | dict[str, Any] | None  # in place of a template; of lm-eval's tasks true or false alone
     items: int | None  # the first so many; None: all of an lm-eval task
     samples: int
@@ -40,6 +43,7 @@ class EvalTask:
 
 SAMPLING = ("samples", "temperature", "top_p", "max_gen_toks", "k")
 OF_LM_EVAL = ("filter", "metric", "fewshot")
+OWN = "own"  # the task's own template, among the candidates for a base model
 ROLES = {"proxy": "proxy", "kl": "reference"}  # score -> the role of evals.models that it is measured by
 
 
@@ -81,11 +85,13 @@ def _task(name: str, spec: dict[str, Any]) -> EvalTask:
     if draws:
         _check_sampling(where, spec)
     _check_scores(f"{where}.score", spec)
+    _check_templates(f"{where}.templates", spec)
     return EvalTask(
         name=name,
         problems=spec.get("task"),
         lm_eval=spec.get("lm_eval"),
         template=spec.get("template"),
+        templates=tuple(spec.get("templates", {}).items()),
         chat=spec.get("chat"),
         items=spec.get("items"),
         filter=spec.get("filter"),
@@ -98,6 +104,21 @@ def _task(name: str, spec: dict[str, Any]) -> EvalTask:
         k=tuple(spec.get("k", ())),
         score=tuple(spec.get("score", ())),
     )
+
+
+def _check_templates(where: str, spec: Mapping[str, Any]) -> None:
+    """Raise UserError unless each candidate template can be filled in, and the best of them can be told."""
+    if "templates" not in spec:
+        return
+    if "lm_eval" in spec:
+        raise UserError(f"{where}: lm-eval's {spec['lm_eval']} has its own prompt; leave it out")
+    if is_data_set(spec["task"]) and "verifier" not in spec["task"]:
+        raise UserError(f"{where}: nothing verifies the answers, so none of them is the best; leave it out")
+    if OWN in spec["templates"]:
+        raise UserError(f"{where}.{OWN}: that is the task's own template; call this one something else")
+    for name, template in spec["templates"].items():
+        if template.count("{question}") != 1:
+            raise UserError(f"{where}.{name}: expected {{question}} exactly once, got {template!r}")
 
 
 def _check_sampling(where: str, spec: dict[str, Any]) -> None:

@@ -11,13 +11,16 @@ from hashlib import sha256
 from typing import Any
 
 from recipes.errors import UserError
+from recipes.spec import protocols, sensitivity
+from recipes.spec.batch import training_nodes
 from recipes.spec.data_sets import evaluated, pinned
 from recipes.spec.eval_tasks import ROLES
 from recipes.spec.recipe import Recipe
 
 # Keys of a stage and of `evals` that are no part of a config: the graph, the seed, the machine.
 NOT_CONFIG = ("needs", "seed", "resources", "vllm_gpus")
-NOT_EVALS_CONFIG = ("checkpoints", "models", "tasks", "resources")
+NOT_EVALS_CONFIG = ("checkpoints", "models", "tasks", "resources", sensitivity.KEY)
+NOT_TASK_CONFIG = ("checkpoints", protocols.KEY)  # of an evaluation's task
 
 
 RUN = "results/{recipe}/{scale}/{arm}/seed{seed}"  # folder of one run: its stages and evaluations
@@ -29,7 +32,7 @@ class Node:
     scale: str
     arm: str
     seed: int
-    name: str  # stage, or checkpoint name
+    name: str  # stage, or checkpoint name, or that of a model within a stage (Recipe.within)
     kind: str  # "stage" | "eval"
 
     @property
@@ -71,13 +74,18 @@ class Graph:
             if config.get("decontaminate"):
                 config["decontaminate"] = evaluated(self._evals(node))
             return config
-        evals = self._evals(node)
+        evals, (checkpoint, _) = self._evals(node), self.measured(node)
         engine = {key: value for key, value in evals.items() if key not in NOT_EVALS_CONFIG}
+        if backend := sensitivity.parts(node.name)[1]:
+            if backend != engine.get("backend", sensitivity.DEFAULT_BACKEND):
+                engine.pop("backend_args", None)  # they are of the recipe's own
+            return engine | {"backend": backend, "tasks": sensitivity.tasks(evals)}
+        left_out = NOT_TASK_CONFIG if self.is_base(node) else (*NOT_TASK_CONFIG, "templates")
         return engine | {
             "tasks": {
-                name: {key: value for key, value in task.items() if key != "checkpoints"}
+                name: {key: value for key, value in task.items() if key not in left_out}
                 for name, task in evals.get("tasks", {}).items()
-                if node.name in task.get("checkpoints", [node.name])
+                if checkpoint in task.get("checkpoints", [checkpoint])
             }
         }
 
@@ -86,7 +94,11 @@ class Graph:
         if node.kind == "stage":
             return self.stage(node).get("resources", {})
         own = self._evals(node).get("resources", {})
-        return self.resources(self._checkpoint(node)[0]) | own
+        stage = self._checkpoint(node)[0]
+        given = dict(self.resources(stage))
+        if given.pop("nodes", 1) > 1:  # an evaluation is run on one of those that train
+            given["gpu"] = given.get("gpu", 0) // training_nodes(self.stage(stage))
+        return given | own
 
     def lineage(self, node: Node) -> str:
         """64 hex digits: a hash of the node's config and seed, and of the lineages of what it needs."""
@@ -98,8 +110,17 @@ class Graph:
                 "model": self.model_of(node),
                 "inputs": {role: self.lineage(source) for role, source in self._sources(node).items()},
             }
+            if step := self.measured(node)[1]:
+                identity["step"] = step
             self._lineages[node] = sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         return self._lineages[node]
+
+    def measured(self, node: Node) -> tuple[str, int | None]:
+        """The checkpoint that an evaluation is of; and the step, where it is of a model within the stage."""
+        if node.kind == "stage":
+            return node.name, None
+        within = self.recipes[node.recipe].within(node.scale, node.arm)
+        return within.get(node.name, (node.name, None))
 
     def owner(self, node: Node) -> Node:
         """The node that is computed in place of this one: that of the first arm with the same lineage.
@@ -128,6 +149,12 @@ class Graph:
         model = self.stage(stage).get("model", {})
         return model if "hub" in model or "path" in model else None
 
+    def is_base(self, node: Node) -> bool:
+        """Whether an evaluation is of a model that none of the recipe's own stages has made."""
+        stage, role = self._checkpoint(node)
+        needed = self.stage(stage).get("needs", {}).get(role)
+        return role is not None and (needed is None or node.reference(needed)[0] != node.recipe)
+
     def grid(self, recipe: str, scale: str, arms: list[str], seeds: list[int]) -> list[Node]:
         """Every distinct owner node of these arms and seeds, with all it needs, upstream first."""
         return self.ragged(recipe, scale, dict.fromkeys(arms, seeds))
@@ -139,7 +166,11 @@ class Graph:
             self.owner(Node(recipe, scale, arm, seed, name, kind))
             for arm, own in seeds.items()
             for seed in own
-            for kind, names in (("stage", spec.stages(scale, arm)), ("eval", spec.checkpoints(scale, arm)))
+            for kind, names in (
+                ("stage", spec.stages(scale, arm)),
+                ("eval", spec.evaluations(scale, arm)),
+                ("eval", spec.sensitivity(scale, arm) if seed == spec.first_seed else []),
+            )
             for name in names
         )
 
@@ -177,7 +208,8 @@ class Graph:
 
     def _checkpoint(self, node: Node) -> tuple[Node, str | None]:
         """The stage of an evaluated checkpoint; and the role, where it is a model that the stage needs."""
-        stage, _, role = self._evals(node)["checkpoints"][node.name].partition(".")
+        checkpoint, _ = sensitivity.parts(self.measured(node)[0])
+        stage, _, role = self._evals(node)["checkpoints"][checkpoint].partition(".")
         return replace(node, name=stage, kind="stage"), role or None
 
     def _sources(self, node: Node) -> dict[str, Node]:
@@ -208,7 +240,7 @@ class Graph:
     def _first_alike(self, node: Node) -> Node:
         recipe, seed = self.recipes[node.recipe], self._seed(node)
         for arm in recipe.arms(node.scale):
-            names = (recipe.stages if node.kind == "stage" else recipe.checkpoints)(node.scale, arm)
+            names = (recipe.stages if node.kind == "stage" else recipe.evaluations)(node.scale, arm)
             candidate = replace(node, arm=arm, seed=seed)
             alike = node.name in names and self.lineage(candidate) == self.lineage(node)
             if arm == node.arm or alike:

@@ -50,6 +50,16 @@ FORMS = (
 )
 
 
+def by_template(task: str, template: str) -> str:
+    """What a task is called as one of its candidate templates puts it: no task's own name has an @."""
+    return f"{task}@{template}"
+
+
+def task_of(metric: str) -> str:
+    """The name of the task in an evaluation's metric, by whatever template."""
+    return metric.partition("/")[0].partition("@")[0]
+
+
 def of_training(metric: str) -> bool:
     """Whether a metric has the form of a stage's final number."""
     kind, _, name = metric.partition("/")

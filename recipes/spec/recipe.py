@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from recipes.spec import protocols, sensitivity
+
 GROUPED = ("claims", "published")  # sections of the file whose rows may stand in groups of one list of scales
 REPORTS = ("report", "quickstart")  # of all arms and seeds; of the recipe's quickstart alone
 DIAL_SEEDS = 1000  # from this seed on dials are chosen; judged seeds are below
@@ -24,13 +26,16 @@ class Recipe:
     def overlaid(self, scale: str, arm: str, section: str) -> dict:
         """A section (`stages` or `evals`) as the arm has it at the scale.
 
-        Later ones win: the recipe's own, the scale's, the arm's, what the scale says of the arm.
+        Later ones win: the recipe's own, the scale's, the arm's, what the scale says of the arm. Below all of
+        them is the protocol that an evaluation task names.
         """
         key = (scale, arm, section)
         if key not in self._overlaid:
             merged, at = self.spec[section], self.spec["scales"][scale]
             for layer in (at, self.spec["arms"][arm], at.get("arms", {}).get(arm, {})):
                 merged = merge(merged, layer.get(section, {}))
+            if section == "evals" and "tasks" in merged:
+                merged["tasks"] = {name: protocols.completed(task) for name, task in merged["tasks"].items()}
             self._overlaid[key] = merged
         return self._overlaid[key]
 
@@ -42,6 +47,34 @@ class Recipe:
         """Names of the checkpoints the arm has evaluated at the scale."""
         return list(self.overlaid(scale, arm, "evals").get("checkpoints", {}))
 
+    def within(self, scale: str, arm: str) -> dict[str, tuple[str, int]]:
+        """name -> checkpoint and step: what is measured within stages that have `evaluate_every`.
+
+        `after_step40` is the model of checkpoint `after`, a stage's product, as it was after 40 steps.
+        """
+        measured: dict[str, tuple[str, int]] = {}
+        checkpoints = self.overlaid(scale, arm, "evals").get("checkpoints", {})
+        for name, stage in self.overlaid(scale, arm, "stages").items():
+            every, steps = stage.get("evaluate_every"), stage.get("args", {}).get("max_steps", 0)
+            checkpoint = next((key for key, place in checkpoints.items() if place == name), None)
+            if every and checkpoint:
+                marks = range(every, steps, every)
+                measured |= {f"{checkpoint}_step{step}": (checkpoint, step) for step in marks}
+        return measured
+
+    def evaluations(self, scale: str, arm: str) -> list[str]:
+        """Names of all that the arm has evaluated: its checkpoints, and what is measured within stages."""
+        return [*self.checkpoints(scale, arm), *self.within(scale, arm)]
+
+    def sensitivity(self, scale: str, arm: str) -> list[str]:
+        """Names of the evaluations of `evals.sensitivity`, which are of the scale's first arm alone."""
+        evals = self.overlaid(scale, arm, "evals")
+        return sensitivity.evaluations(evals) if arm == self.arms(scale)[0] else []
+
+    @property
+    def first_seed(self) -> int:
+        return self.spec.get("first_seed", 0)
+
     @property
     def dial_seeds(self) -> set[int]:
         """The seeds on which the recipe's dials were chosen, as its `dials` say: none of them is judged."""
@@ -52,7 +85,7 @@ class Recipe:
 
         `seeds`: how many; None: as many as the recipe says. They count from the recipe's `first_seed`.
         """
-        arms, first = self.arms(scale), self.spec.get("first_seed", 0)
+        arms, first = self.arms(scale), self.first_seed
         count = self.spec["scales"][scale].get("seeds", self.spec.get("seeds", 3))
         if report == "quickstart":
             quick = self.spec.get("quickstart", {})

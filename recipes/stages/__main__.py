@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from recipes.errors import UserError, known
-from recipes.runtime import gpus, provenance, sentinel
+from recipes.runtime import gpus, nodes, provenance, sentinel, tracking
 from recipes.runtime.environment import (
     few_collections,
     keep_imports,
@@ -24,12 +24,14 @@ from recipes.runtime.environment import (
     roles,
     stop_in_one_line,
 )
-from recipes.runtime.extras import require_vllm
+from recipes.runtime.extras import require_bitsandbytes, require_vllm
 from recipes.runtime.files import NO_ROOM
 from recipes.runtime.lock import only_one
 from recipes.runtime.progress import Progress
 from recipes.spec.schema import stage_rules
 from recipes.stages.outcome import Outcome
+
+LOG = "train.log"  # beside metrics.json: where Snakemake puts what a stage writes to stderr
 
 
 class Run(Protocol):
@@ -70,7 +72,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--gpus", type=int, help="how many GPUs to use; default: all that torch sees")
     parser.add_argument("--vllm-gpus", type=int, default=0, help="how many of them a vLLM server gets")
+    parser.add_argument("--nodes", type=int, default=1, help="on how many machines of a Slurm job they are")
     parser.add_argument("--shard", choices=["none", "fsdp"], default="none", help="spread the weights")
+    parser.add_argument(
+        "--track", choices=[tracking.NONE, *tracking.TRACKERS], default=tracking.NONE, help="what follows it"
+    )
     options = parser.parse_args(arguments)
     try:
         options.config = json.loads(options.config)
@@ -78,6 +84,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         raise UserError(f"--config: not JSON: {error}") from None
     if not isinstance(options.config, dict):
         raise UserError("--config: expected a JSON object")
+    if options.nodes > 1 and options.gpus is None:
+        raise UserError("--gpus: missing; with --nodes it says how many of all nodes together")
     options.inputs, options.given = roles(options.input), arguments
     return options
 
@@ -116,6 +124,12 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
         if _already_done(options.out, record):
             return progress.say(f"nothing to do: {options.out} is there and valid")
         require_vllm(options.config)
+        require_bitsandbytes(options.config)
+        if options.track != tracking.NONE:
+            tracking.require(options.track)
+        if options.nodes > 1:
+            count = nodes.Count(options.nodes, options.gpus or 0, options.vllm_gpus)
+            return nodes.launch(count, options.given, options.out.with_name(LOG), progress.say)
         progress.say("loading")
         with gpus.reserved(options.gpus, progress.say) as held:
             if options.vllm_gpus:
@@ -168,6 +182,7 @@ def main(arguments: list[str] | None = None) -> int:
         keep_memory()
         quiet_environment(names_hub(options.config))
         gpus.shard(options.shard)
+        tracking.choose(options.track, options.name)
         try:
             work(options, progress)
         except FileNotFoundError as error:
@@ -181,9 +196,14 @@ def main(arguments: list[str] | None = None) -> int:
                 f"{error.filename or options.checkpoints}: {error.strerror}; make room"
             ) from error
     except UserError as error:
-        say(f"error: {error}")
+        if not nodes.told_by_launcher():
+            say(f"error: {error}")
         print(f"error: {error}", file=sys.stderr)
+        nodes.note(error)
         return 2
+    except Exception as error:
+        nodes.note(error)
+        raise
     return 0
 
 

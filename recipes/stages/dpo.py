@@ -24,6 +24,7 @@ from recipes.data import preferences
 from recipes.models import lora
 from recipes.models.language_model import disable_dropout
 from recipes.models.logprobs import sequence_logps
+from recipes.models.quantized import loading
 from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
 from recipes.stages.outcome import Outcome
@@ -49,7 +50,7 @@ def run(
         "validation": preferences.pairs(preferences.of_split(rows, "validation"), "all", seed),
     }
     args = arguments(DPOConfig, config, {"save_steps": 100}, workdir, seed)
-    options = take_model_options(args)
+    options = loading(config.get("lora"), args, take_model_options(args))
     policy = load_policy(config, inputs, **options)
     reference = load_reference(policy, inputs, **options)
     model, tokenizer = policy.model, policy.tokenizer
@@ -91,8 +92,8 @@ def run(
     if args.precompute_ref_log_probs:  # they are in the data now
         trainer.ref_model = None
         reference.to("cpu")
-    done = fit(trainer, progress)
-    policy.model = model = lora.merged(trainer.model)
+    done = fit(trainer, progress, policy.keep(config))
+    policy.model = model = lora.merged(trainer.model, config.get("saved_dtype"))
     policy.save(workdir)
     del trainer
     gc.collect()  # frees the optimizer's state, to have room for the reference

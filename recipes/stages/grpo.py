@@ -16,13 +16,14 @@ from typing import Any
 from trl import GRPOConfig
 
 from recipes.models import lora
+from recipes.models.quantized import loading
 from recipes.objectives.caps import Caps, of_stage
 from recipes.rewards import step_rewards
 from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
 from recipes.spec.checks.caps import check_boundaries
 from recipes.spec.checks.grpo import check
-from recipes.stages import grpo_tasks, rollouts, serving
+from recipes.stages import colocated, grpo_tasks, rollouts, serving
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy, take_model_options
 from recipes.stages.trainer_config import arguments
@@ -53,7 +54,7 @@ def run(
     rollouts.check_cache(args)
     caps = caps or {0: args.max_completion_length}
     check_boundaries(caps, args.steps_per_generation * args.num_iterations, args.gradient_accumulation_steps)
-    with serving.server(config, inputs, args, out, progress) as answering:
+    with colocated.engine(args), serving.server(config, inputs, args, out, progress) as answering:
         return _train(config, inputs, args, caps, answering, workdir, out, progress)
 
 
@@ -68,7 +69,8 @@ def _train(
     progress: Progress,
 ) -> Outcome:
     """`run`, once `args` and the `caps` of its rollouts are known; `answering` waits for a vLLM server."""
-    policy = load_policy(config, inputs, **take_model_options(args))
+    options = loading(config.get("lora"), args, take_model_options(args))
+    policy = load_policy(config, inputs, **options)
     rollouts.end_with_turns(args, config, policy)
     tasks = grpo_tasks.of_stage(config, inputs, policy, args, caps)
     functions, args.reward_weights = grpo_tasks.rewarded(tasks)
@@ -98,8 +100,8 @@ def _train(
     )
     if isinstance(trainer, DynamicSampling) and dynamic:
         trainer.max_rounds = dynamic["max_rounds"]
-    done = fit(trainer, progress)
-    policy.model = lora.merged(trainer.model)
+    done = fit(trainer, progress, policy.keep(config))
+    policy.model = lora.merged(trainer.model, config.get("saved_dtype"))
     policy.save(workdir)
 
     curve, scalars = rollouts.write(out, done.history, trainer.ratios, log)

@@ -25,6 +25,7 @@ class Outcome:
 
         `record`: what the stage was asked to do; `started`: when, in UTC.
         """
+        steps = {step: sentinel.of_folder(path) for step, path in sentinel.kept_in(product.parent).items()}
         files.write(out.with_name("curve.csv"), curves.text(self.curve))
         files.write_json(
             out.with_name("provenance.json"),
@@ -34,9 +35,8 @@ class Outcome:
             out,
             {
                 **record,
-                "model": product.as_posix(),
-                "digest": sentinel.digest(product),
-                "files": sentinel.sizes(product),
+                **sentinel.of_folder(product),
+                **({"steps": steps} if steps else {}),
                 "metrics": self.metrics,
                 "health": self.health,
             },

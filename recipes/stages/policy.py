@@ -8,8 +8,9 @@ from typing import Any
 
 from recipes.data import forms
 from recipes.data.token_ids import end_ids
-from recipes.models import language_model
+from recipes.models import language_model, lora
 from recipes.models.language_model import Source
+from recipes.trainers.fit import Keep
 
 
 @dataclass
@@ -28,6 +29,15 @@ class Policy:
     def save(self, workdir: Path) -> None:
         """Write model, tokenizer and the generation config as loaded to `workdir`/final."""
         language_model.save(self.model, self.tokenizer, workdir / "final", self.generation, self.saved_dtype)
+
+    def keep(self, config: Mapping[str, Any]) -> Keep | None:
+        """How `fit` keeps models for a stage's key `evaluate_every`; None without it."""
+        every = config.get("evaluate_every")
+        return (every, self._keep) if every else None
+
+    def _keep(self, model: Any, folder: Path) -> None:
+        model, weights = lora.merged_weights(model) or (model, None)
+        language_model.keep(model, self.tokenizer, folder, self.generation, self.saved_dtype, weights)
 
 
 def locate_policy(config: Mapping[str, Any], inputs: Mapping[str, Path]) -> tuple[Source, Any]:

@@ -9,22 +9,25 @@ again at step 0, and ends with the same bits.
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import TrainingArguments
 
 from recipes import worlds
 from recipes.data import forms, prompts
 from recipes.data.token_ids import end_ids
 from recipes.rewards import rules
-from recipes.runtime import curves, health
+from recipes.runtime import curves, health, live_curve
 from recipes.runtime.progress import Progress
 from recipes.runtime.provenance import Fit
 from recipes.stages import rollouts
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy
-from recipes.stages.trainer_config import plain
+from recipes.stages.trainer_config import arguments, plain
+from recipes.trainers import tracking
 from recipes.trainers.completions import CompletionsLog
 from recipes.trainers.reinforce import PolicyGradientConfig, Rollout, train
 
@@ -63,10 +66,15 @@ def run(
         ended = sum(row["eos"] for row in rows) / len(rows)
         entry["completions/clipped_ratio"] = 1 - ended
         log.append(rows, args.num_generations)
+        live_curve.add(workdir, entry)
+        tell(entry)
         progress.step(entry["step"], total, entry, entry["num_tokens"])
 
-    progress.start(0, total)
-    train(model, policy.tokenizer, problems, functions, weights, args, seed, report)
+    live_curve.begin(workdir, [])
+    progress.start(0, total, curve=live_curve.path(workdir))
+    followed = arguments(TrainingArguments, {"args": {}}, {}, workdir, seed)
+    with tracking.reporting(followed, model, total) as tell:
+        train(model, policy.tokenizer, problems, functions, weights, args, seed, report)
     log.flush()
     log.close()
     policy.save(workdir)
@@ -81,6 +89,7 @@ def run(
         flops_a_token=(6 + 6 * args.inner_steps) * parameters,
         formula=FORMULA,
         curve=curve,
+        clean=partial(live_curve.path(workdir).unlink, missing_ok=True),
     )
 
 

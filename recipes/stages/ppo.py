@@ -4,7 +4,8 @@
         --input policy=results/…/metrics.json --input reward_model=results/…/metrics.json …
 
 `args` are those of PPOConfig: TRL's GRPOConfig, and kl_coef, gamma, lam and so on. The product is the policy
-only; the critic is kept in the checkpoints during training.
+only; the critic is kept in the checkpoints during training. With `lora`, policy and critic have adapters of
+their own, and the KL is measured to the policy without its adapters unless there is an input `reference`.
 """
 
 from collections.abc import Callable
@@ -14,13 +15,14 @@ from typing import Any
 
 from recipes import worlds
 from recipes.data import forms, prompts
-from recipes.models import reward_model
-from recipes.models.critic import from_nothing, from_policy, from_reward_model
+from recipes.models import lora, reward_model
+from recipes.models.critic import from_nothing, from_policy, from_reward_model, with_adapters
+from recipes.models.quantized import loading
 from recipes.rewards import learned, rules
-from recipes.runtime import curves, health
+from recipes.runtime import curves, gpus, health
 from recipes.runtime.progress import Progress
 from recipes.spec.checks.ppo import check
-from recipes.stages import rollouts, serving
+from recipes.stages import colocated, rollouts, serving
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import load_policy, load_reference, take_model_options
 from recipes.stages.trainer_config import arguments
@@ -49,7 +51,7 @@ def run(
     check({**config, "needs": dict.fromkeys(inputs)})
     args = arguments(PPOConfig, config, rollouts.defaults(config["args"]), workdir, seed)
     rollouts.check_cache(args)
-    with serving.server(config, inputs, args, out, progress) as answering:
+    with colocated.engine(args), serving.server(config, inputs, args, out, progress) as answering:
         return _train(config, inputs, args, answering, workdir, out, progress)
 
 
@@ -63,10 +65,11 @@ def _train(
     progress: Progress,
 ) -> Outcome:
     """`run`, once `args` are known; `answering` waits for a vLLM server."""
-    seed, options = args.seed, take_model_options(args)
+    seed, options = args.seed, loading(config.get("lora"), args, take_model_options(args))
     policy = load_policy(config, inputs, **options)
     rollouts.end_with_turns(args, config, policy)
-    reference = load_reference(policy, inputs, **options)
+    own = "lora" in config and "reference" not in inputs  # the policy without adapters is its reference
+    reference = None if own else load_reference(policy, inputs, **options)
     scorer = reward_model.load(inputs[REWARD_MODEL]) if REWARD_MODEL in inputs else None
 
     world = worlds.of_task(config["task"])
@@ -77,7 +80,6 @@ def _train(
     built = rules.build(names, world, seed, caps={0: cap}, cache=cache, verifies=verifies)
     functions = dict(zip(names, built, strict=True))
     if scorer:
-        scorer.to(args.device)
         scored = learned.as_reward(scorer, policy.tokenizer, config.get("ensemble", "mean"))
         functions |= {REWARD_MODEL: scored} if REWARD_MODEL in weights else {}
     args.reward_weights = [weights[name] for name in functions]
@@ -93,19 +95,26 @@ def _train(
         documents = ptx.read(config["ptx"], policy.tokenizer, seed, parts)
     answering()
     log = rollouts.opened(workdir)
+    valued = critic(config.get("critic"), policy.model, scorer, seed)
+    if "lora" in config:
+        valued = with_adapters(valued, config["lora"], seed)
     trainer = PPO(
         model=policy.model,
         args=args,
         reward_funcs=list(functions.values()),
         train_dataset=dataset,
         processing_class=policy.tokenizer,
-        critic=critic(config.get("critic"), policy.model, scorer, seed),
+        critic=valued,
         reference=reference,
         ptx=documents,
+        peft_config=lora.adapters(config.get("lora"), policy.model, seed),
     )
+    if scorer:  # no longer whole, once the critic has its copy
+        scorer.spread() if gpus.sharded() else scorer.to(args.device)
     trainer.rollouts = log
     trainer.lean = config.get("sampler") == "lean"
-    done = fit(trainer, progress)
+    done = fit(trainer, progress, policy.keep(config))
+    policy.model = lora.merged(trainer.model, config.get("saved_dtype"))
     policy.save(workdir)
 
     curve, scalars = rollouts.write(out, done.history, trainer.ratios, log)
@@ -114,7 +123,10 @@ def _train(
         "critic_parameters": sum(weight.numel() for weight in trainer.critic.parameters()),
     }
     sampled = 4 if trainer.fine else 6  # else old log-probabilities are computed for the KL and for the loss
-    flops = sizes["parameters"] * (sampled + 6 * args.num_iterations) + 2 * reference.num_parameters()
+    flops = (
+        sizes["parameters"] * (sampled + 6 * args.num_iterations)
+        + 2 * (reference or policy.model).num_parameters()
+    )
     flops += sizes["critic_parameters"] * (2 + 6 * args.num_iterations)
     skipped = {"skipped/long": len(given) - len(dataset)}
     return Outcome(

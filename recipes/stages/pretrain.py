@@ -56,8 +56,10 @@ def run(
         data_collator=partial(collate, pad=tokenizer.pad_token_id),
     )
     trainer.padding = tokenizer.pad_token_id
-    done = fit(trainer, progress)
-    language_model.save(model, tokenizer, workdir / "final", generation, config.get("saved_dtype"))
+    saved = {"tokenizer": tokenizer, "generation": generation, "dtype": config.get("saved_dtype")}
+    every, keep = config.get("evaluate_every"), partial(language_model.keep, **saved)
+    done = fit(trainer, progress, (every, keep) if every else None)
+    language_model.save(model, folder=workdir / "final", **saved)
 
     curve = curves.deterministic(curves.rows(done.history))
     parameters = model.num_parameters()

@@ -25,8 +25,9 @@ from trl import RewardConfig
 from recipes.data import demonstrations, preferences, token_ids
 from recipes.data.token_ids import Row, Sequences
 from recipes.errors import UserError
-from recipes.models import reward_model
-from recipes.models.reward_model import from_policy
+from recipes.models import lora, reward_model
+from recipes.models.quantized import loading
+from recipes.models.reward_model import HEAD, from_policy
 from recipes.rewards import quality
 from recipes.runtime import curves, files, health
 from recipes.runtime.progress import Progress
@@ -70,6 +71,8 @@ def run(
         arguments(RewardConfig, config, {"save_steps": 100}, folder, seed + MEMBER_STRIDE * number)
         for number, folder in enumerate(folders)
     ]
+    for number, one in enumerate(args):
+        one.run_name = f"{one.run_name}/member{number}" if one.run_name and len(args) > 1 else one.run_name
     limit = args[0].max_length
     splits = {}
     for name in preferences.SPLITS:
@@ -96,12 +99,14 @@ def run(
     for number, member_args in enumerate(args):
         if len(args) > 1:
             progress.say(f"member {number + 1} of {len(args)}")
-        options = take_model_options(member_args)
+        options = loading(config.get("lora"), member_args, take_model_options(member_args))
         model = from_policy(source, tokenizer, member_args.seed, **options)
         if not fits:
             longest = max(map(len, [*splits["train"].flat, *scored["validation"], *scored["demonstrations"]]))
             checks += health.stop_at_errors([health.context(longest, 0, positions(model))])
-        fits.append(train(model, tokenizer, member_args, splits, config["comparisons"], progress))
+        adapters = lora.adapters(config.get("lora"), model, member_args.seed, HEAD)
+        done, model = train(model, tokenizer, member_args, splits, config["comparisons"], adapters, progress)
+        fits.append(done)
         for name, sequences in scored.items():
             raw[name].append(reward_model.read(model, sequences).double().numpy())
         parameters = model.num_parameters()
@@ -149,9 +154,13 @@ def train(
     args: Any,
     splits: Mapping[str, Split],
     arrangement: str,
+    adapters: Any,
     progress: Progress,
-) -> Fit:
-    """Train `model` in place, on elements that are prompts (`grouped`) or single pairs (`shuffled`)."""
+) -> tuple[Fit, Any]:
+    """Train `model`, on elements that are prompts (`grouped`) or single pairs (`shuffled`), and return it.
+
+    `adapters`: None, or a peft configuration; they are trained, with the head, and added to the weights.
+    """
     arrange, what = ARRANGED[arrangement]
     data = {
         name: Dataset.from_list(
@@ -172,8 +181,10 @@ def train(
         train_dataset=data["train"],
         eval_dataset=data["validation"] if args.eval_strategy != "no" else None,
         processing_class=tokenizer,
+        peft_config=adapters,
     )
-    return fit(trainer, progress)
+    done = fit(trainer, progress)
+    return done, lora.merged(trainer.model)
 
 
 def first(split: Split, problems: int | None) -> Split:
@@ -240,6 +251,7 @@ def total(fits: Sequence[Fit]) -> Fit:
         sum(one.wall_s for one in fits),
         sum(one.resumed for one in fits),
         fits[0].made_on,
+        fits[0].rates,
     )
 
 

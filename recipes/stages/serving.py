@@ -11,7 +11,8 @@ import torch
 
 from recipes.errors import UserError
 from recipes.models import language_model
-from recipes.runtime import gpus
+from recipes.runtime import gpus, nodes
+from recipes.runtime.ports import free_ports
 from recipes.runtime.progress import Progress
 from recipes.sampling import vllm_server
 
@@ -26,7 +27,8 @@ def server(
 
     Yields a function that waits until the server answers: call it after what can be loaded meanwhile, and
     before the trainer is made. Of several processes of a stage the first one has the server; it is told the
-    address by `args`. Raises UserError where there is no GPU for it beside those that train.
+    address by `args`. Where a machine is set apart for the server, it runs there, for all in the cluster's
+    network. Raises UserError where there is no GPU for it beside those that train.
     """
     if not (args.use_vllm and args.vllm_mode == "server" and gpus.first()):
         yield lambda: None
@@ -35,22 +37,27 @@ def server(
     if torch.cuda.is_available() and not names:
         raise UserError("vllm_gpus: missing; the vLLM server needs GPUs beside those that train")
     source = language_model.locate(config.get("model"), inputs.get("policy"))
-    port, args.vllm_group_port = vllm_server.free_ports(2)
-    args.vllm_server_base_url = f"http://{vllm_server.HOST}:{port}"
-    _bypass_proxies()
+    machine = nodes.server()
+    host = nodes.address(machine) if machine else vllm_server.HOST
+    port, args.vllm_group_port = free_ports(2)  # of this machine, and hardly in use on another
+    args.vllm_server_base_url = f"http://{host}:{port}"
+    _bypass_proxies(host)
     workers = len(names.split(",")) if names else 0
     command = vllm_server.command(
-        language_model.folder_of(source), port, workers, _precision(args), args.seed, config["args"]
+        language_model.folder_of(source), host, port, workers, precision(args), args.seed, config["args"]
     )
     environment = vllm_server.environment(names)
-    started = vllm_server.Server(command, environment, port, out.with_name(LOG), progress.say)
+    if machine:
+        command = [*nodes.step([machine], workers), *command]
+        environment = nodes.environment_of_step(environment)
+    started = vllm_server.Server(command, environment, host, port, out.with_name(LOG), progress.say)
     try:
         yield partial(started.ready, args.vllm_server_timeout)
     finally:
         started.close()
 
 
-def _precision(args: Any) -> str:
+def precision(args: Any) -> str:
     """What the policy is computed in as it trains, so that the server draws from the same distribution."""
     if args.bf16:
         return "bfloat16"
@@ -60,7 +67,7 @@ def _precision(args: Any) -> str:
     return given.removeprefix("torch.")
 
 
-def _bypass_proxies() -> None:
-    """Have TRL's client, which obeys http_proxy, speak to this machine directly."""
+def _bypass_proxies(host: str) -> None:
+    """Have TRL's client, which obeys http_proxy, speak to the server directly."""
     for name in ("no_proxy", "NO_PROXY"):
-        os.environ[name] = ",".join(filter(None, [os.environ.get(name), vllm_server.HOST]))
+        os.environ[name] = ",".join(filter(None, [os.environ.get(name), host]))

@@ -38,6 +38,7 @@ from recipes.errors import UserError
 from recipes.models import lora
 from recipes.models.language_model import Source, folder_of
 from recipes.models.packing import dialogue
+from recipes.models.quantized import loading
 from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
 from recipes.stages.outcome import Outcome
@@ -64,7 +65,7 @@ def run(
     rows = [row for of_source in sources.values() for row in of_source]
     _require_some(rows, given, skipped)
     args = arguments(SFTConfig, config, {"save_steps": 100}, workdir, seed)
-    options = take_model_options(args)
+    options = loading(config.get("lora"), args, take_model_options(args))
     policy = load_policy(config, inputs, **options)
     model, tokenizer = policy.model, policy.tokenizer
     whole = args.completion_only_loss is False
@@ -93,8 +94,8 @@ def run(
         processing_class=tokenizer,
         peft_config=lora.adapters(config.get("lora"), model, seed),
     )
-    done = fit(trainer, progress)
-    policy.model = model = lora.merged(trainer.model)
+    done = fit(trainer, progress, policy.keep(config))
+    policy.model = model = lora.merged(trainer.model, config.get("saved_dtype"))
     for name, rate in _own_dropout(policy.source, options).items():
         setattr(model.config, name, rate)
     policy.save(workdir)

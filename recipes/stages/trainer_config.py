@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from recipes.errors import UserError, first_line, nearest
-from recipes.runtime import gpus
+from recipes.runtime import gpus, tracking
 from recipes.spec.batch import of_process
 from recipes.spec.schema import check_reserved
 
@@ -19,9 +19,9 @@ def arguments(
     """`config_class` with a stage's `args`, over its `defaults` and those that all stages have.
 
     With `global_batch`, this process gets its part of it, as there are so many processes now.
-    No tracker, no tqdm, no pinned memory. Bf16 and gradient checkpointing, which only cost time on a CPU, are
-    off there unless `args` asks for them. Raises UserError for a field that is unknown or reserved, or has a
-    value that the class refuses.
+    No tracker but the one chosen, no tqdm, no pinned memory. Bf16 and gradient checkpointing, which only cost
+    time on a CPU, are off there unless `args` asks for them. Raises UserError for a field that is unknown or
+    reserved, or has a value that the class refuses.
     """
     args = stage["args"]
     check_reserved(args, "args")
@@ -40,7 +40,7 @@ def arguments(
         "output_dir": str(workdir),
         "seed": seed,
         "data_seed": seed,
-        "report_to": "none",
+        **tracking.arguments(),
         "disable_tqdm": True,
         "dataloader_pin_memory": False,
         "ddp_find_unused_parameters": False,  # no parameter is unused; TRL's default looks at every step

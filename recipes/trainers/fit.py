@@ -1,6 +1,8 @@
 """Run a trainer to its last step, from where an earlier process stopped."""
 
 import shutil
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,11 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.trainer_callback import TrainerState
 
 from recipes.errors import UserError
-from recipes.runtime import curves, gpus, health
+from recipes.models.quantized import learn_in_float32
+from recipes.runtime import curves, gpus, health, live_curve, sentinel
 from recipes.runtime.progress import Progress
 from recipes.runtime.provenance import Fit
+from recipes.trainers import tracking
 from recipes.trainers.resume import (
     PARTIAL,
     ExactResume,
@@ -21,6 +25,8 @@ from recipes.trainers.resume import (
     last_checkpoint,
     state_file,
 )
+
+Keep = tuple[int, Callable[..., None]]  # after every so many steps: writes a model to `folder`, and leaves it
 
 
 class ShowProgress(TrainerCallback):
@@ -33,10 +39,34 @@ class ShowProgress(TrainerCallback):
     def on_step_begin(self, args, state, control, **kwargs):
         if not self.started:
             self.started = True
-            self.progress.start(state.global_step, state.max_steps, state.num_input_tokens_seen)
+            curve = live_curve.path(Path(args.output_dir))
+            self.progress.start(state.global_step, state.max_steps, state.num_input_tokens_seen, curve)
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         self.progress.step(state.global_step, state.max_steps, logs or {}, state.num_input_tokens_seen)
+
+
+class KeepCurve(TrainerCallback):
+    """Writes the curve as training goes; on resume, what was logged after the checkpoint is dropped."""
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        live_curve.begin(Path(args.output_dir), state.log_history)
+
+    def on_log(self, args, state, control, **kwargs):
+        live_curve.add(Path(args.output_dir), state.log_history[-1])
+
+
+class KeepModel(TrainerCallback):
+    """Keeps the model after every so many steps, to be measured; after the last one it is the product."""
+
+    def __init__(self, trainer: Any, keep: Keep):
+        self.trainer = trainer
+        self.every, self.save = keep
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step % self.every == 0 and state.global_step < state.max_steps:
+            folder = sentinel.kept_at(Path(args.output_dir), state.global_step)
+            self.save(self.trainer.model, folder=folder)
 
 
 class WatchHealth(TrainerCallback):
@@ -69,8 +99,32 @@ class WatchHealth(TrainerCallback):
                 self.progress.say(f"warning: {one['message']}")
 
 
-def fit(trainer: ExactResume, progress: Progress) -> Fit:
-    """Train from the newest complete checkpoint to the end.
+class StepTimes(TrainerCallback):
+    """Seconds of the first step of this process, in which it warms up, and of the later ones together."""
+
+    def __init__(self) -> None:
+        self.first = self.later = self.began = 0.0
+        self.steps = 0
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        self.began = time.perf_counter()
+
+    def on_step_end(self, args, state, control, **kwargs):
+        spent = time.perf_counter() - self.began
+        if self.steps:
+            self.later += spent
+        else:
+            self.first = spent
+        self.steps += 1
+
+    def rates(self) -> Mapping[str, float]:
+        """`first_step_s` and `step_s`, where there were such steps."""
+        known = {"first_step_s": round(self.first, 4)} if self.steps else {}
+        return known | ({"step_s": round(self.later / (self.steps - 1), 4)} if self.steps > 1 else {})
+
+
+def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> Fit:
+    """Train from the newest complete checkpoint to the end; `keep` models on the way.
 
     Raises UserError at a non-finite number, at a failed save, where the data ends before the last step, where
     weights are to be sharded that would not be, and at a checkpoint of another number of processes.
@@ -79,13 +133,18 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
         raise UserError(
             "resources.shard: fsdp spreads weights over several GPUs, and this stage has not got them"
         )
+    learn_in_float32(trainer.model)
     folder = Path(trainer.args.output_dir)
     if gpus.first():
         _remove_incomplete(folder)
     trainer.accelerator.wait_for_everyone()
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(ShowProgress(progress))
+    trainer.add_callback(KeepCurve())
+    if keep:
+        trainer.add_callback(KeepModel(trainer, keep))
     trainer.add_callback(WatchHealth(progress))
+    trainer.add_callback(times := StepTimes())
     newest = last_checkpoint(folder)
     if newest:
         check_processes(newest)
@@ -99,7 +158,11 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
         trainer.restore_held_state(held)
         spent = held["spent_s"]
     else:
-        trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+        with tracking.followed(trainer.args, state.global_step if state else 0) as trackers:
+            for tracker in trackers:
+                trainer.remove_callback(type(tracker.inner))  # as the trainer has made it
+                trainer.add_callback(tracker)
+            trainer.train(resume_from_checkpoint=str(newest) if newest else None)
         spent = trainer.spent_s()
     state = trainer.state
     if state.global_step < state.max_steps:
@@ -113,6 +176,11 @@ def fit(trainer: ExactResume, progress: Progress) -> Fit:
         spent,
         trainer.resumed,
         _made_on(trainer.args),
+        {
+            **times.rates(),
+            "epochs": round(state.epoch or 0.0, 6),
+            "state_mib": _size_mib(last_checkpoint(folder)),
+        },
     )
 
 
@@ -129,11 +197,18 @@ def _made_on(args: Any) -> dict[str, Any]:
     }
 
 
+def _size_mib(checkpoint: Path | None) -> float:
+    files = checkpoint.rglob("*") if checkpoint else ()
+    return round(sum(path.stat().st_size for path in files if path.is_file()) / 2**20, 2)
+
+
 def clean(folder: Path) -> None:
     """Remove the training state, which is not needed once the stage is done."""
     for path in checkpoints(folder):
         discard(path)
     _remove_incomplete(folder)
+    live_curve.path(folder).unlink(missing_ok=True)
+    tracking.wandb_number(folder).unlink(missing_ok=True)
     for path in folder.glob("reference-*.arrow"):  # log-probabilities that DPO has precomputed
         path.unlink()
 

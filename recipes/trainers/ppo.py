@@ -11,16 +11,18 @@ an optimizer, in which the critic has parameter groups with a rate of its own; t
 separately.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import nn
 from trl.trainer.utils import add_fused_lm_head, shuffle_sequence_dict, split_tensor_dict
 
-from recipes.errors import UserError
-from recipes.models.critic import Critic, token_values
+from recipes.models.critic import Critic, learnt, set_learnt, token_values
 from recipes.models.language_model import disable_dropout
 from recipes.models.packing import piece_rows
+from recipes.models.sharded import spread, whole
 from recipes.objectives import gae, losses
 from recipes.objectives.advantages import total
 from recipes.objectives.kl import adapted_coefficient, kl
@@ -36,58 +38,102 @@ OF_ANSWERS = ("accuracy", "length/correct", "length/incorrect", *OF_GROUPS)
 class PPO(GRPO):
     """GRPOTrainer that learns by PPO.
 
-    `reference`: the causal language model that the KL is measured to; `ptx`: pretraining documents. Raises
-    UserError under FSDP and DeepSpeed, which would shard the policy alone.
+    `reference`: the causal language model that the KL is measured to, None for the policy without its
+    adapters; `ptx`: pretraining documents.
     """
 
     postponed = False  # old log-probabilities, which the rewards need
 
-    def __init__(self, *args, critic: Critic, reference: Any, ptx: Ptx | None = None, **kwargs):
+    def __init__(self, *args, critic: Critic, reference: Any = None, ptx: Ptx | None = None, **kwargs):
         super().__init__(*args, **kwargs)
-        if self.is_fsdp_enabled or self.is_deepspeed_enabled:
-            raise UserError("stage ppo runs on one device, or on several under DDP, for its critic's sake")
-        disable_dropout(reference)
-        add_fused_lm_head(reference, temperature=self.temperature)
-        self.ref_model = self.accelerator.prepare_model(
-            reference.requires_grad_(False), evaluation_mode=True
-        ).eval()
+        if reference is not None:
+            disable_dropout(reference)
+            add_fused_lm_head(reference, temperature=self.temperature)
+            self.ref_model = self.placed(reference.requires_grad_(False), evaluation_mode=True).eval()
         if self.args.gradient_checkpointing:
             critic.backbone.gradient_checkpointing_enable(self.args.gradient_checkpointing_kwargs)
-        self.critic: Any = self.accelerator.prepare_model(critic)
+        self.critic: Any = self.placed(critic)
         self.ptx = ptx
         self.kl_coef: float = self.args.kl_coef
 
     # -- the critic's part of the trainer ----------------------------------------------------------------
 
+    def placed(self, model: Any, evaluation_mode: bool = False) -> Any:
+        """A model beside the policy, on this process's device, or spread as the policy will be."""
+        if not self.is_fsdp_enabled:
+            return self.accelerator.prepare_model(model, evaluation_mode=evaluation_mode)
+        return spread(model, self.accelerator.state.fsdp_plugin.mixed_precision_policy)
+
     def create_optimizer(self, model=None):
         if self.optimizer is not None:
             return super().create_optimizer(model)
         optimizer = super().create_optimizer(model)
+        if not self.is_fsdp_enabled:
+            self.add_critic(optimizer)
+        return optimizer
+
+    def create_scheduler(self, num_training_steps, optimizer=None):
+        if self.is_fsdp_enabled:
+            # accelerate has replaced the policy's weights in it by their shards, and knows no others
+            prepared: Any = self.optimizer
+            self.add_critic(prepared.optimizer)
+        return super().create_scheduler(num_training_steps, optimizer)
+
+    def add_critic(self, optimizer: torch.optim.Optimizer) -> None:
+        """Have `optimizer` learn the critic's weights too, at a rate of their own."""
         critic, rate = self.accelerator.unwrap_model(self.critic), self.args.critic_learning_rate
         decayed = set(self.get_decay_parameter_names(critic))
         for decays, decay in ((True, self.args.weight_decay), (False, 0.0)):
-            weights = [w for name, w in critic.named_parameters() if (name in decayed) is decays]
+            weights = [
+                w for name, w in critic.named_parameters() if w.requires_grad and (name in decayed) is decays
+            ]
             optimizer.add_param_group({"params": weights, "lr": rate, "weight_decay": decay})
         # transformers clears the gradients of its own model only
         optimizer.register_step_post_hook(lambda *_: self.critic.zero_grad())
-        return optimizer
+
+    @contextmanager
+    def beside_policy(self) -> Iterator[None]:
+        """For the time of saving or loading shards: policy and critic as one model, as of one optimizer."""
+        policy = self.model
+        if self.is_fsdp_enabled:
+            self.model = nn.ModuleDict({"policy": policy, "critic": self.critic})
+        try:
+            yield
+        finally:
+            self.model = policy
+
+    def _save_optimizer_and_scheduler(self, output_dir):
+        with self.beside_policy():  # of shards it saves the weights as well
+            super()._save_optimizer_and_scheduler(output_dir)
+
+    def _load_from_checkpoint(self, resume_from_checkpoint, model=None):
+        with self.beside_policy():
+            super()._load_from_checkpoint(
+                resume_from_checkpoint, self.model if self.is_fsdp_enabled else model
+            )
+
+    def _load_optimizer_and_scheduler(self, checkpoint):
+        with self.beside_policy():
+            super()._load_optimizer_and_scheduler(checkpoint)
 
     def _get_grad_norm(self, model, grad_norm=None):
         # called after the policy's gradients were unscaled and clipped, and before the optimizer's step
         norm = super()._get_grad_norm(model, grad_norm=grad_norm)
         limit = self.args.max_grad_norm or float("inf")
-        own = nn.utils.clip_grad_norm_(self.critic.parameters(), limit)
+        own = whole(nn.utils.clip_grad_norm_(self.critic.parameters(), limit))
         self.require_finite("grad_norm/critic", own)
         self._metrics["train"]["grad_norm/critic"].append(own.item())
         return norm
 
     def held_state(self) -> dict[str, Any]:
         critic = self.accelerator.unwrap_model(self.critic)
-        return {**super().held_state(), "critic": critic.state_dict(), "kl_coef": self.kl_coef}
+        own = None if self.is_fsdp_enabled else learnt(critic)  # else it is saved beside the policy
+        return {**super().held_state(), "critic": own, "kl_coef": self.kl_coef}
 
     def restore_held_state(self, state: dict[str, Any]) -> None:
         super().restore_held_state(state)
-        self.accelerator.unwrap_model(self.critic).load_state_dict(state["critic"])
+        if state["critic"] is not None:
+            set_learnt(self.accelerator.unwrap_model(self.critic), state["critic"])
         self.kl_coef = state["kl_coef"]
 
     # -- rollouts ----------------------------------------------------------------------------------------
@@ -133,7 +179,7 @@ class PPO(GRPO):
         with torch.no_grad():
             if OLD not in batch:  # TRL needs none where a rollout is one update
                 batch[OLD] = self._get_per_token_logps_and_entropies(self.model, ids, real, keep, size)[0]
-            reference = self._get_per_token_logps_and_entropies(self.ref_model, ids, real, keep, size)[0]
+            reference = self.reference_logps(ids, real, keep, size)
             values = self.values(batch)
         log_ratio = (batch[OLD] - reference) * mask  # (batch, time)
         scores, ended = self.scores(len(ids)), self.ended(batch)
@@ -150,6 +196,13 @@ class PPO(GRPO):
         for row, own in zip(self._rollout_rows, sequence_kl.tolist(), strict=True):
             row["kl"] = own
         self.measure(scores, sequence_kl, batch, mask)
+
+    def reference_logps(self, *rollout: Any) -> torch.Tensor:
+        """(batch, time): the reference's, or where there is none those of the policy without its adapters."""
+        if self.ref_model is not None:
+            return self._get_per_token_logps_and_entropies(self.ref_model, *rollout)[0]
+        with self.accelerator.unwrap_model(self.model).disable_adapter():
+            return self._get_per_token_logps_and_entropies(self.model, *rollout)[0]
 
     def scores(self, rows: int) -> torch.Tensor:
         """(rows,): the weighted rewards of this process's completions."""

@@ -8,14 +8,15 @@ that depends on the epoch only, and (d) what a subclass holds in memory (`held_s
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.distributed.tensor import DTensor
 from transformers import Trainer
 
 from recipes.errors import UserError
+from recipes.models.sharded import whole
 from recipes.runtime import gpus
 from recipes.runtime.files import saving
 
@@ -82,6 +83,15 @@ class ExactResume(Trainer):
     resumed = 0  # times a run was continued from a checkpoint
     earlier_s = 0.0  # seconds spent before this process
     began = 0.0
+
+    def create_accelerator_and_postprocess(self):
+        super().create_accelerator_and_postprocess()
+        plugin = getattr(self.accelerator.state, "fsdp_plugin", None)
+        if plugin and plugin.mixed_precision_policy:
+            # accelerate would round log-probabilities and rewards to 8 bits as they leave the model
+            plugin.mixed_precision_policy = replace(
+                plugin.mixed_precision_policy, output_dtype=None, reduce_dtype=torch.float32
+            )
 
     # -- what a checkpoint holds beside transformers' own state ---------------------------------------
 
@@ -184,7 +194,7 @@ class ExactResume(Trainer):
     def _get_grad_norm(self, model, grad_norm=None):
         # called after the backward pass and before the optimizer's step
         norm = super()._get_grad_norm(model, grad_norm=grad_norm)
-        norm = norm.full_tensor() if isinstance(norm, DTensor) else norm  # of sharded gradients
+        norm = whole(norm)  # of sharded gradients
         self.require_finite("grad_norm", norm)
         return norm
 

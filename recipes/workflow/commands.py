@@ -19,7 +19,8 @@ TRAIN = (
     " {params.kind} --config {params.config:q} --seed {wildcards.seed}"
     f" {{params.inputs}} --name {TRAINED} --checkpoints checkpoints/{{params.checkpoints}}"
     " --threads {params.threads} --gpus {resources.gpu} --vllm-gpus {resources.vllm_gpu}"
-    " --shard {resources.shard} --out {output.metrics} 2> {log}"
+    " --nodes {resources.nodes} --shard {resources.shard} --track {resources.track}"
+    " --out {output.metrics} 2> {log}"
     " && echo {params.lineage} > {params.record}"
 )
 EVALUATE = (
@@ -46,4 +47,7 @@ BENCHMARKS = (
     "(python tests/benchmarks/grpo_speed.py --out {output.stage}"
     " && python tests/benchmarks/grid_speed.py --cores {threads} --out {output.grid}) 2> {log}"
 )
+# status 1 says that a job does not fit, which the table says as well
+PLAN = "python -m recipes.planning {params.asked} 2> {log} || test $? = 1"
+PREFLIGHT = "python -m recipes.preflight {params.options} 2> {log}"
 WRITE_REPORT = f"python -m analysis.report {REPORT_OPTIONS} --out {{output}} 2> {{log}}"

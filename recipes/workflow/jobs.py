@@ -1,8 +1,10 @@
 """What the Snakefile's rules ask of a job's wildcards `w`: recipe, scale, arm, seed, stage or checkpoint."""
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from recipes.spec.graph import Graph, Node
 from recipes.spec.looks import AUTO, LOOKS, Look, claims_at, path
 from recipes.workflow import looks, stale
 from recipes.workflow.outputs import Report
-from recipes.workflow.targets import Choice, at_scale
+from recipes.workflow.targets import Choice, at_scale, first_node
 
 MINUTES = 120
 LONGEST = 2880  # minutes that a job asks for at most: few partitions grant more than two days
@@ -75,6 +77,8 @@ class Jobs:
     # of the rules train and evaluate
 
     def node(self, w: Any) -> Node:
+        if isinstance(w, Node):  # of a rule without wildcards
+            return w
         kind, name = ("stage", w.stage) if "stage" in w.keys() else ("eval", w.checkpoint)  # noqa: SIM118
         return Node(w.recipe, w.scale, w.arm, int(w.seed), name, kind)
 
@@ -104,9 +108,11 @@ class Jobs:
         return source.sentinel if source else "hub:" + json.dumps(leaf, sort_keys=True)
 
     def judges(self, w: Any) -> str:
-        """The stages that an evaluation scores by, as options of its command."""
-        inputs = self.graph.inputs(self.node(w))
-        return _options({role: node for role, node in inputs.items() if role != "model"})
+        """The step that an evaluation measures within a stage, and the stages it scores by, as options."""
+        node = self.node(w)
+        step, inputs = self.graph.measured(node)[1], self.graph.inputs(node)
+        scored_by = _options({role: source for role, source in inputs.items() if role != "model"})
+        return f"--step {step} {scored_by}".rstrip() if step else scored_by
 
     def checkpoint(self, w: Any) -> str:
         """Folder of a stage's resumable state and its product, named by all that shapes them."""
@@ -147,7 +153,7 @@ class Jobs:
     def threads(self, w: Any) -> int:
         return self.graph.config(self.node(w)).get("threads", 1)
 
-    def resources(self) -> dict[str, Callable[[Any], int | str]]:
+    def resources(self) -> dict[str, Callable[[Any], int | str | None]]:
         """What a job is run on."""
         return {
             "gpu": self.gpus,
@@ -155,6 +161,8 @@ class Jobs:
             "mem_mb": self.memory,
             "runtime": self.minutes,
             "shard": self.shard,
+            "track": lambda w: self.choice.track,
+            **_on_nodes(self.machines),
         }
 
     def gpus(self, w: Any) -> int:
@@ -165,18 +173,47 @@ class Jobs:
         node = self.node(w)
         return self.graph.stage(node).get("vllm_gpus", 0) if node.kind == "stage" else 0
 
+    def machines(self, w: Any) -> int:
+        """Nodes of a Slurm job that the GPUs are on, that of a vLLM server among them."""
+        return self.graph.resources(self.node(w)).get("nodes", 1)
+
     def shard(self, w: Any) -> str:
         return self.graph.resources(self.node(w)).get("shard", "none")
 
     def memory(self, w: Any) -> int:
-        """MB of the host's memory. Weights pass through it in float32 before they are on a GPU."""
+        """MB of a node's memory. Weights pass through it in float32 before they are on a GPU."""
         resources = self.graph.resources(self.node(w))
-        gpus = resources.get("gpu", 0) + self.serving(w)
+        gpus = self.gpus(w) // self.machines(w)
         return resources.get("mem_mb", MEMORY + gpus * MEMORY_OF_A_GPU)
 
     def minutes(self, w: Any) -> int:
         """What the recipe says, but LONGEST at most: a stage goes on from its checkpoint in the next job."""
         return min(self.graph.resources(self.node(w)).get("runtime", MINUTES), LONGEST)
+
+    # of the rule plan
+
+    def plan(self, w: Any) -> str:
+        """What was asked for, as the planner's command line has it."""
+        return shlex.join(f"{key}={value}" for key, value in self.choice.asked)
+
+    # of the rule preflight
+
+    def preflight(self, w: Any) -> str:
+        """The options of the command that tries the run."""
+        chosen = {name: getattr(self.choice, name) for name in ("recipe", "scale", "arm", "seeds")}
+        return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in chosen.items() if value)
+
+    def resources_of_preflight(self) -> dict[str, Callable[[Any], int | str | None]]:
+        """The most GPUs, memory and nodes that a job of the run asks for."""
+        return {
+            "gpu": partial(self._most, self.gpus),
+            "mem_mb": partial(self._most, self.memory),
+            **_on_nodes(partial(self._most, self.machines)),
+        }
+
+    def _most(self, asked: Callable[[Node], int], w: Any) -> int:
+        first = first_node(self.graph, self.choice)
+        return max(map(asked, self.graph.grid(first.recipe, first.scale, [first.arm], [first.seed])))
 
     # of the rule look
 
@@ -247,6 +284,24 @@ class Jobs:
 
 def _look(w: Any) -> Path:
     return path(w.recipe, w.scale, int(w.look))
+
+
+def _on_nodes(machines: Callable[[Any], int]) -> dict[str, Callable[[Any], int | str | None]]:
+    """How many nodes a job is on, and what Snakemake's executor of Slurm jobs is to be told of several.
+
+    With `mpi` it starts a job without an srun of its own; it would ask for `tasks` on each GPU. None: not
+    asked for.
+    """
+
+    def of_several(value: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda w: value(w) if machines(w) > 1 else None
+
+    return {
+        "nodes": machines,
+        "mpi": of_several(lambda w: "srun"),
+        "tasks": of_several(machines),
+        "tasks_per_gpu": of_several(lambda w: 0),
+    }
 
 
 def _files(nodes: Iterable[Node], taken: Iterable[Look], w: Any) -> list[str]:

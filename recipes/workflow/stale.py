@@ -148,12 +148,14 @@ def damaged(path: Path, checked: dict[str, dict]) -> str | None:
 
 
 def _stats(path: Path) -> dict[str, list[int]]:
-    """File -> [bytes, ns] of a stage's metrics.json, of its model and of the upstream metrics.json."""
+    """File -> [bytes, ns] of a stage's metrics.json, of its models and of the upstream metrics.json."""
     try:
         data = sentinel.read(path)
     except (OSError, ValueError):
         return {}
-    paths = [path, *map(Path, data.get("upstream", {}).values()), *Path(data["model"]).rglob("*")]
+    paths = [path, *map(Path, data.get("upstream", {}).values())]
+    for model in (data, *data.get("steps", {}).values()):
+        paths += Path(model["model"]).rglob("*")
     stats = {str(file): file.stat() for file in paths if file.is_file()}
     return {file: [stat.st_size, stat.st_mtime_ns] for file, stat in stats.items()}
 
@@ -178,8 +180,9 @@ def remeasure(graph: Graph, node: Node) -> str | None:
         return "it is not readable"
     for role, source in sources.items():
         try:
-            now = sentinel.read(Path(source.sentinel))["digest"]
-        except (OSError, ValueError):
+            step = graph.measured(node)[1] if role == "model" else None
+            now = sentinel.model_at(sentinel.read(Path(source.sentinel)), step)["digest"]
+        except (OSError, ValueError, UserError):
             continue  # redone or not there: nothing to compare with
         if measured.get(role) != now:
             return "its checkpoint has changed" if role == "model" else f"its {role} model has changed"

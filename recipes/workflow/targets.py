@@ -6,9 +6,12 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from recipes.errors import UserError, nearest
+from recipes.planning.hardware import Assumptions
+from recipes.runtime import tracking
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import INNER, TARGETS
 from recipes.spec.looks import AUTO, LOOKS
@@ -19,31 +22,46 @@ from snakemake_logger_plugin_encore import is_snakemake
 # Modes of Snakemake that only look: they neither run jobs nor need the folder to themselves.
 LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
 LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
+KEYS = ("scale", "seeds", "track")  # of --config, for every target
+OF_ONE = {  # and for these targets alone
+    "preflight": ("recipe", "arm"),
+    "plan": ("recipe", "gpus", *Assumptions.__dataclass_fields__),
+}
 
 
 @dataclass(frozen=True)
 class Choice:
-    """`--config scale=… seeds=…`"""
+    """`--config scale=… seeds=… track=…`, and what goes with one target alone."""
 
     scale: str
     seeds: int | None  # None: as many as the recipe says
     auto: bool = False  # from look to look, where the recipe claims anything
+    track: str = tracking.NONE  # what follows each training
+    recipe: str | None = None
+    arm: str | None = None  # None: the recipe's first
+    asked: tuple[tuple[str, Any], ...] = ()  # all of --config
 
 
 def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
-    """The run's choices. Raises UserError for any other key, an unknown scale, no number of seeds."""
+    """The run's choices. Raises UserError for any other key, unknown scale or tracker, no number of seeds."""
+    keys = sorted({*KEYS, *chain.from_iterable(OF_ONE.values())})
     for key in config:
-        if key not in ("scale", "seeds"):
-            raise UserError(f"--config {key}: unknown key{nearest(key, ['scale', 'seeds'])}")
+        if key not in keys:
+            raise UserError(f"--config {key}: unknown key{nearest(key, keys)}")
+    asked = tuple(config.items())
     scale, seeds = str(config.get("scale", "cpu")), config.get("seeds")
+    track = str(config.get("track", tracking.NONE))
+    if track != tracking.NONE:
+        tracking.require(track)
+    recipe, arm = (str(config[key]) if key in config else None for key in ("recipe", "arm"))
     scales = sorted({scale for recipe in recipes.values() for scale in recipe.spec["scales"]})
     if recipes and scale not in scales:
         raise UserError(f'--config scale: unknown scale "{scale}"{nearest(scale, scales)}')
     if seeds == AUTO:
-        return Choice(scale, None, auto=True)
+        return Choice(scale, None, True, track, recipe, arm, asked)
     if seeds is not None and (isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1):
         raise UserError(f"--config seeds: expected a whole number of at least 1 or {AUTO}, got {seeds}")
-    return Choice(scale, seeds)
+    return Choice(scale, seeds, False, track, recipe, arm, asked)
 
 
 def arguments() -> Namespace | None:
@@ -66,6 +84,11 @@ def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: 
     Raises UserError for a target that is neither a rule nor a file that one of them makes.
     """
     targets = (args.targets or ["all"]) if args else ["everything"]
+    allowed = OF_ONE.get(targets[0], ()) if len(targets) == 1 else ()
+    for key, _ in chosen.asked:
+        if key not in (*KEYS, *allowed):
+            of = " or ".join(target for target, keys in OF_ONE.items() if key in keys)
+            raise UserError(f"--config {key}: goes with target {of} alone; name the recipe as the target")
     return [one for target in targets for one in target_of(graph, chosen, str(target), quickstart)]
 
 
@@ -75,6 +98,9 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     path = os.path.relpath(target) if "/" in target else target  # as Snakemake reads it
     parts = path.split("/")
     if path in (*BENCHMARKS.values(), "benchmarks", "clean_checkpoints"):
+        return []
+    if path in ("preflight", "plan"):
+        first_node(graph, chosen, path)
         return []
     if parts[0] == "results" and len(parts) > 3:
         return [_file(graph, chosen, parts)]
@@ -91,6 +117,24 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     if target in INNER:
         raise UserError(f"{target}: the rule of one job; ask for a recipe ({', '.join(recipes)}) or a file")
     raise UserError(f'no target or recipe "{target}"{nearest(target, [*recipes, *TARGETS])}')
+
+
+def first_node(graph: Graph, chosen: Choice, target: str = "preflight") -> Node:
+    """A node of the arm that `chosen` names, of its first seed; without a name. Raises UserError."""
+    if chosen.recipe is None:
+        raise UserError(f"{target}: --config recipe=… is missing: which recipe is it of?")
+    if chosen.recipe not in graph.recipes:
+        raise UserError(
+            f'--config recipe: unknown recipe "{chosen.recipe}"{nearest(chosen.recipe, [*graph.recipes])}'
+        )
+    recipe = graph.recipes[chosen.recipe]
+    _check_scale(recipe, chosen.scale, "--config scale")
+    arms = recipe.arms(chosen.scale)
+    if chosen.arm not in (None, *arms):
+        near = nearest(chosen.arm, arms)
+        raise UserError(f'--config arm: unknown arm "{chosen.arm}" at scale {chosen.scale}{near}')
+    _, seeds = recipe.selection(chosen.scale, "report", chosen.seeds)
+    return Node(recipe.name, chosen.scale, chosen.arm or arms[0], seeds[0], "", "stage")
 
 
 def check_sound(broken: Mapping[str, UserError], args: Namespace | None, quickstart: str) -> None:
@@ -137,7 +181,8 @@ def _named(folder: str, file: str) -> tuple[str, str]:
 def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
     """The node, if it is there to be asked for and makes the target. Raises UserError."""
     recipe, evaluates = graph.recipes[node.recipe], node.kind == "eval"
-    names = (recipe.checkpoints if evaluates else recipe.stages)(node.scale, node.arm)
+    names = (recipe.evaluations if evaluates else recipe.stages)(node.scale, node.arm)
+    names = names + (recipe.sensitivity(node.scale, node.arm) if evaluates else [])
     if node.name not in names:
         what = "checkpoint" if evaluates else "stage"
         raise UserError(f'{target}: unknown {what} "{node.name}"{nearest(node.name, names)}')

@@ -142,7 +142,7 @@ def trained(
 
     held: list[Any] = []
 
-    def fit(trainer: Any, progress: Any) -> None:
+    def fit(trainer: Any, progress: Any, keep: Any = None) -> None:
         trainer.remove_callback(PrinterCallback)
         held.append(record(trainer))
         trainer.train()

@@ -110,7 +110,7 @@ SOURCES = [
         *QWEN,
         f"{DATA}/eval_rm_maj_example/math_cot_100.jsonl",
         graded_solutions,
-        "Where the labels differ: that code takes 25 for 25% and the last of several different boxes, and it "
+        "Where the labels differ: that code takes the last of several different boxes, and it "
         "misses 4:30 p.m. in half a text and 10000 for 10{,}000.",
     ),
 ]

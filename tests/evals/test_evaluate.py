@@ -14,7 +14,7 @@ from recipes.runtime.progress import Progress
 def command(tmp_path, checkpoint):
     """Runs the command on tasks; returns its status and its two files."""
 
-    def run(tasks, seed=0, model=None, folder="a"):
+    def run(tasks, seed=0, model=None, folder="a", **more):
         out, samples = tmp_path / folder / "after.json", tmp_path / folder / "after.samples.jsonl"
         options = {
             "config": json.dumps({"tasks": tasks, "seed": seed}),
@@ -22,6 +22,7 @@ def command(tmp_path, checkpoint):
             "name": "r1_zero/cpu/base-recipe/seed0/after",
             "out": out,
             "samples": samples,
+            **more,
         }
         status = evaluate.main([f"--{option}={value}" for option, value in options.items()])
         return status, out, samples
@@ -52,6 +53,20 @@ def test_files_and_lines(command, heldout, checkpoint, capsys):
     assert "[r1_zero/cpu/base-recipe/seed0 eval:after] heldout 48/48 completions" in lines
 
 
+def test_a_base_model_is_measured_by_each_candidate_template(command, heldout, capsys):
+    status, out, samples = command({"heldout": heldout | {"templates": {"bare": "{question}"}}})
+    assert status == 0
+    task = json.loads(out.read_text())["tasks"]["heldout"]
+    assert set(task["templates"]) == {"own", "bare"}
+    assert task["metrics"] == task["templates"][task["template"]]["metrics"]
+    (other,) = {"own", "bare"} - {task["template"]}
+    names = [json.loads(line)["task"] for line in samples.read_text().splitlines()]
+    assert sorted(names) == sorted([*["heldout"] * 6, *[f"heldout@{other}"] * 6])
+    printed = capsys.readouterr().out
+    assert "heldout@bare 48/48 completions" in printed
+    assert f"heldout by template {task['template']} accuracy" in printed
+
+
 def test_the_seed_decides_every_byte_and_nothing_else_does(command, heldout):
     _, first, first_samples = command({"heldout": heldout})
     # another task before it changes nothing
@@ -64,6 +79,22 @@ def test_the_seed_decides_every_byte_and_nothing_else_does(command, heldout):
     assert other_samples.read_bytes() != first_samples.read_bytes()
     for line in first_samples.read_text().splitlines():
         assert len(set(json.loads(line)["completions"])) == heldout["samples"]
+
+
+def test_a_model_that_its_stage_has_kept(command, heldout, checkpoint, tmp_path, capsys):
+    kept = tmp_path / "checkpoints/steps/40"
+    shutil.copytree(checkpoint.parent / "final", kept)
+    (kept / "another.json").write_text("{}")
+    record = sentinel.read(checkpoint) | {"steps": {"40": sentinel.of_folder(kept)}}
+    files.write_json(tmp_path / "metrics.json", record)
+    small = {"heldout": heldout | {"items": 2, "samples": 1, "k": [1]}}
+    status, out, _ = command(small, model=tmp_path / "metrics.json", step=40)
+    assert status == 0
+    assert json.loads(out.read_text())["digest"] == sentinel.digest(kept) != record["digest"]
+    assert command(small, model=tmp_path / "metrics.json", step=41, folder="b")[0] == 2
+    assert "no model is kept of step 41; kept: 40\n" in capsys.readouterr().out
+    assert command(small, model='hub:{"path": "x"}', step=40, folder="b")[0] == 2
+    assert "error: --step: of a stage, and --model is none\n" in capsys.readouterr().out
 
 
 def corrupted(checkpoint, folder, change):

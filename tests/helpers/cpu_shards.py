@@ -11,24 +11,40 @@ def shard_on_cpus() -> None:
     from accelerate.state import AcceleratorState, PartialState
     from accelerate.utils import DistributedType
 
+    from recipes.models.reward_model import RewardModel
     from recipes.trainers.resume import ExactResume
 
-    plain, plain_step = AcceleratorState.__init__, ExactResume.training_step
+    plain, plain_step, plain_score = (
+        AcceleratorState.__init__,
+        ExactResume.training_step,
+        RewardModel.score_ids,
+    )
+    scorers: list[Any] = []
 
     def init(self: Any, *args: Any, fsdp_plugin: Any = None, **kwargs: Any) -> None:
         plain(self, *args, fsdp_plugin=fsdp_plugin, **kwargs)
         if fsdp_plugin is not None:
             self.distributed_type, self.fsdp_plugin = DistributedType.FSDP, fsdp_plugin
+            if self._mixed_precision != "no":
+                fsdp_plugin.set_mixed_precision(self._mixed_precision)
             PartialState._shared_state["distributed_type"] = DistributedType.FSDP
 
     def step(self: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+        loss = plain_step(self, model, *args, **kwargs)
         note = Path(f"shards_{os.environ['RANK']}.json")
         if not note.exists():
-            note.write_text(json.dumps(shares(model)))
-        return plain_step(self, model, *args, **kwargs)
+            beside = {name: getattr(self, name, None) for name in ("ref_model", "critic")}
+            models = {"model": model, **beside, **{f"scorer{i}": one for i, one in enumerate(scorers)}}
+            note.write_text(json.dumps({k: shares(one) for k, one in models.items() if one is not None}))
+        return loss
+
+    def score_ids(self: Any, *args: Any) -> Any:
+        scorers[:] = self.members
+        return plain_score(self, *args)
 
     AcceleratorState.__init__ = init
     ExactResume.training_step = step
+    RewardModel.score_ids = score_ids
 
 
 def shares(model: Any) -> dict[str, list[int]]:

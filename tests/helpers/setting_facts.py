@@ -29,6 +29,7 @@ LECTURE = {  # CS336 lecture 17, run_policy_gradient and compute_loss
     "temperature": 1.0,
 }
 OF_OAT = {
+    "longest_prompt": 1024,
     "rewards.accuracy": 1.0,
     "args_learning_rate": 1e-6,
     "args_beta": 0.0,

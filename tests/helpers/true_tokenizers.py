@@ -1,6 +1,7 @@
 """Tokenizers of the classes, settings and chat templates that published models have; small vocabularies."""
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -125,12 +126,12 @@ MADE = {"llama": llama, "qwen2": qwen2, "gpt-neox": gpt_neox, "chatml": chatml, 
 CONFIGS = {"llama": LlamaConfig, "gpt-neox": GPTNeoXConfig, "chatml": GPT2Config}
 
 
-def checkpoint(kind: str, folder: Path) -> Path:
+def checkpoint(kind: str, folder: Path, size: Mapping[str, int] = SIZE) -> Path:
     """The metrics.json of a tiny random model with its tokenizer."""
     words = MADE[kind]()
     config = CONFIGS.get(kind, Qwen2Config)
     special = {"eos_token_id": words.eos_token_id, "bos_token_id": words.bos_token_id}
-    model = AutoModelForCausalLM.from_config(config(vocab_size=len(words), **SIZE, **special))
+    model = AutoModelForCausalLM.from_config(config(vocab_size=len(words), **size, **special))
     ends = words.eos_token_id
     if kind == "qwen2":  # as its generation_config.json has it
         ends = [words.eos_token_id, words.pad_token_id]

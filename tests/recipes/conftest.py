@@ -11,7 +11,7 @@ import stage_runs
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Where stages are to run, the server they are forked from begins to load torch and TRL."""
-    if any(test.path.parent.name == "stages" for test in session.items):
+    if any(test.path.parent.name in ("stages", "preflight") for test in session.items):
         forkserver.ensure_running()
 
 

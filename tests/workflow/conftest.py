@@ -32,7 +32,7 @@ TOY = """kinds:
     config: transformers.training_args.TrainingArguments
     needs: [policy]
     required: [dial]
-    properties: {dial: {type: integer}}
+    properties: {dial: {type: integer}, evaluate_every: {type: integer}}
 """
 
 
@@ -77,7 +77,7 @@ class Project:
 def project(tmp_path: Path) -> Project:
     shutil.copy(ROOT / "Snakefile", tmp_path)
     shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
-    for path in sorted(ROOT.glob("recipes/**/*.py")):
+    for path in sorted([*ROOT.glob("recipes/**/*.py"), *ROOT.glob("recipes/**/*.smk")]):
         copy = tmp_path / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)

@@ -1,13 +1,16 @@
 """The command line of snakemake as users type it: targets, choices, and a line for each mistake."""
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from recipes.errors import UserError
+from recipes.runtime import tracking
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
-from recipes.workflow import targets
+from recipes.workflow import commands, targets
+from recipes.workflow.jobs import Jobs
 from snakemake_logger_plugin_encore import (
     is_snakemake,
     with_cores,
@@ -64,6 +67,11 @@ def test_ways_to_start_snakemake(monkeypatch):
             "--config seeds: expected a whole number of at least 1 or auto, got automatic",
         ),
         ({"seeds": 0}, "--config seeds: expected a whole number of at least 1 or auto, got 0"),
+        (
+            {"track": "tensorbord"},
+            '--config track: unknown tracker "tensorbord"; did you mean "tensorboard"?',
+        ),
+        ({"track": True}, '--config track: unknown tracker "True"; valid: tensorboard, trackio, wandb'),
     ],
 )
 def test_choices_are_checked(demo, config, message):
@@ -141,3 +149,20 @@ def test_seeds_from_the_first_on_and_pinned_ones_are_targets(demo):
 def test_quickstart_without_its_recipe(demo):
     with pytest.raises(UserError, match=r"recipes/r1_zero\.yaml: missing; the quickstart runs it"):
         targets.target_of(demo, targets.Choice("cpu", None), "all", "r1_zero")
+
+
+def test_a_tracker_is_no_part_of_a_job_and_is_told_to_its_command(demo, monkeypatch):
+    """Of a job's params, by which Snakemake decides what to redo, it is none."""
+    monkeypatch.setattr(tracking, "find_spec", lambda name: SimpleNamespace(origin="here"))
+    chosen = targets.choice(demo.recipes, {"track": "wandb", "seeds": 2})
+    assert (chosen.track, chosen.seeds) == ("wandb", 2)
+    assert targets.choice(demo.recipes, {"track": "wandb", "seeds": "auto"}).track == "wandb"
+    names = {"recipe": "demo", "scale": "cpu", "arm": "base-recipe", "seed": "0", "stage": "rl"}
+    job = SimpleNamespace(**names, keys=names.keys)
+    told = {}
+    for track in ({}, {"track": "wandb"}):
+        jobs = Jobs(demo, targets.choice(demo.recipes, track))
+        told[jobs.resources()["track"](job)] = {name: of(job) for name, of in jobs.of_training().items()}
+    assert told.keys() == {"none", "wandb"}
+    assert told["none"] == told["wandb"]
+    assert "--track {resources.track}" in commands.TRAIN

@@ -25,6 +25,7 @@ def folder(tmp_path_factory):
         "max_steps: 240": "max_steps: 96",
         "{0: 56, 120: 96}": "{0: 56, 48: 96}",
         "items: 256": "items: 64",
+        "items: 128": "items: 32",
     }
     for old, new in cuts.items():
         assert old in text
@@ -54,6 +55,9 @@ def test_quickstart_learns_and_reports(folder):
     before = accuracy(scores / "seed0/evals/before.json")
     for seed in (1, 2):  # of seed 0, on which the dials were chosen, is the base model alone
         assert accuracy(scores / f"seed{seed}/evals/after.json") > before + 0.15  # chance moves it by 0.03
+
+    sensitivity = (folder / "results/r1_zero/cpu/quickstart/sensitivity.csv").read_text().splitlines()
+    assert len(sensitivity) == 1 + 2 * 2 * 3 * 2  # templates, wordings, temperatures, backends
 
     progress = re.compile(
         r"^\[r1_zero/cpu/base-recipe/seed1 grpo\] step \d+/96 reward \S+ .* left$", re.MULTILINE

@@ -65,7 +65,13 @@ def shorten(folder: Path, recipe: str, at: tuple[str, str], stages: dict[str, An
 
 def project(folder: Path) -> Path:
     """A folder with the code, where each stage can be killed, and the two recipes cut short."""
-    for pattern in ("Snakefile", "profiles/default/*", "recipes/**/*.py", "recipes/spec/*.yaml"):
+    for pattern in (
+        "Snakefile",
+        "profiles/default/*",
+        "recipes/**/*.py",
+        "recipes/**/*.smk",
+        "recipes/spec/*.yaml",
+    ):
         for path in ROOT.glob(pattern):
             copy = folder / path.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)

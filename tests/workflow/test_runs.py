@@ -36,6 +36,32 @@ def test_editing_one_arm_redoes_its_stages_alone(project):
 
 
 @pytest.mark.slow
+def test_a_tracker_is_told_to_new_stages_and_is_no_reason_to_redo_one(project, tmp_path_factory):
+    package = tmp_path_factory.mktemp("packages") / "wandb/__init__.py"
+    package.parent.mkdir()
+    package.touch()
+    search = os.pathsep.join([str(package.parents[1]), os.environ.get("PYTHONPATH", "")])
+    tracks = project.folder / "tracks.txt"
+    project.run()
+    assert {*tracks.read_text().split()} == {"none"}
+    tracks.unlink()
+    assert project.run("--config", "track=wandb", PYTHONPATH=search) == []
+    assert project.run("demo", "--config", "track=wandb", PYTHONPATH=search)
+    assert {*tracks.read_text().split()} == {"wandb"}
+    assert project.run("demo") == []
+
+
+@pytest.mark.slow
+def test_evaluations_within_a_stage_are_jobs(project):
+    rl = "rl: {run: toy, needs: {policy: sft}, dial: 1"
+    project.edit("demo", f"{rl}}}", f"{rl}, evaluate_every: 2, args: {{max_steps: 5}}}}")
+    done = project.snakemake("-n")
+    planned = {line.split()[2] for line in done.stdout.splitlines() if line.startswith("would evaluate")}
+    names = ("before", "after", "after_step2", "after_step4")
+    assert planned == {f"demo/cpu/base-recipe/seed0/{name}" for name in names}
+
+
+@pytest.mark.slow
 def test_without_snakemakes_notes_an_edited_claim_is_judged_again(project):
     project.run()
     summary = project.folder / "results/demo/cpu/quickstart/summary.txt"

@@ -1,14 +1,17 @@
-"""What a job asks of Slurm: all its GPUs on one node, and no longer than partitions grant."""
+"""What a job asks of Slurm: its GPUs on as many nodes as it says, and no longer than partitions grant."""
 
 from collections import namedtuple
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
 import yaml
 from papers import GRAPH, RECIPES
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
+from snakemake_executor_plugin_slurm.utils import set_gres_string
 
-from recipes.spec.graph import Node
+from recipes.spec.graph import Graph, Node
+from recipes.spec.recipe import Recipe
 from recipes.workflow.jobs import Jobs
 from recipes.workflow.targets import Choice
 
@@ -31,18 +34,41 @@ class Named(dict):
     __getattr__ = dict.__getitem__
 
 
-def asked(recipe: str, stage: str) -> Named:
-    """The resources of a stage at scale paper, over the defaults of the profile."""
+def asked(recipe: str, stage: str, kind: str = "stage") -> Named:
+    """The resources of a stage or of an evaluation at scale paper, over the defaults of the profile."""
     jobs = Jobs(GRAPH, Choice("paper", None))
-    place = {"recipe": recipe, "scale": "paper", "arm": "base-recipe", "seed": "0", "stage": stage}
+    place = {"recipe": recipe, "scale": "paper", "arm": "base-recipe", "seed": "0", kind: stage}
     own = {name: ask(Named(place)) for name, ask in jobs.resources().items()}
-    return Named(yaml.safe_load(PROFILE.read_text())["default-resources"] | own)
+    given = yaml.safe_load(PROFILE.read_text())["default-resources"] | own
+    return Named({name: value for name, value in given.items() if value is not None})  # as Snakemake does
 
 
 def test_the_gpus_of_a_job_are_on_one_node():
     command = get_submit_command(Job(asked("instructgpt", "ppo"), 1), PARAMS)
     assert " --nodes=1 " in command
     assert asked("instructgpt", "ppo")["gpu"] == 8
+    assert "mpi" not in asked("instructgpt", "ppo")  # else it would not be bound to what it asks for
+
+
+def test_a_stage_of_several_nodes_has_a_task_on_each():
+    """128 GPUs train on 16 nodes; Snakemake starts no srun around it (`mpi`)."""
+    job = Job(asked("dapo", "grpo"), 1)
+    command = get_submit_command(job, PARAMS) + set_gres_string(job)
+    assert {"--nodes=16", "--ntasks=16", "--gpus=128", "--cpus-per-gpu=8"} <= {*command.split()}
+    assert "--ntasks-per" not in command
+    assert job.resources["mpi"] == "srun"
+    assert f" --mem {4000 + 8 * 64_000} " in command  # of each node
+
+
+def test_an_evaluation_is_run_on_one_of_them():
+    command = get_submit_command(Job(asked("gspo", "after", "checkpoint"), 1), PARAMS)
+    assert " --nodes=1 " in command
+    assert "mpi" not in asked("gspo", "after", "checkpoint")
+    spec = deepcopy(RECIPES["gspo"].spec)
+    own = spec["scales"]["paper"]["evals"].pop("resources")
+    assert asked("gspo", "after", "checkpoint")["gpu"] == own["gpu"] == 4
+    graph = Graph({**RECIPES, "gspo": Recipe("gspo", spec)})
+    assert graph.resources(Node("gspo", "paper", "base-recipe", 0, "after", "eval"))["gpu"] == 8
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,23 @@ def test_every_recipe_is_planned_at_every_scale(recipe, scale, open_workflow):
     assert planned == {n.sentinel for n in GRAPH.grid(recipe, scale, arms, seeds)}
 
 
+@pytest.mark.parametrize(
+    ("place", "mistake"),
+    [
+        ("base-recipe/seed1/evals/after_sensitivity_hf", None),
+        ("base-recipe/seed0/evals/before_sensitivity_lean", None),  # of the one base model
+        ("base-recipe/seed1/evals/after_sensitivity_vllm", "unknown checkpoint"),
+        ("random/seed1/evals/after_sensitivity_hf", "unknown checkpoint"),
+    ],
+)
+def test_an_evaluation_of_sensitivity_can_be_asked_for_where_there_is_one(place, mistake):
+    target = f"results/r1_zero/cpu/{place}.json"
+    with pytest.raises(UserError, match=mistake) if mistake else nullcontext():
+        (node,) = targets.target_of(GRAPH, targets.Choice("cpu", None), target, "r1_zero")
+        assert node.sentinel == target
+        assert [one.name for one in GRAPH.inputs(node).values()] == [GRAPH.inputs(node)["model"].name]
+
+
 def test_wildcards_are_constrained(open_workflow):
     """A seed that is no number is no output of `train`, also where no command line was checked."""
     target = "results/r1_zero/cpu/base-recipe/seedX/grpo/metrics.json"

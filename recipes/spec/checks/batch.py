@@ -5,7 +5,7 @@ from typing import Any
 
 from recipes.errors import UserError
 from recipes.runtime.gpus import SHARDED, SPREAD
-from recipes.spec.batch import of_process
+from recipes.spec.batch import of_process, training_nodes
 
 # what follows from the batch and the number of GPUs -> what to say of it
 FOLLOWS = {
@@ -21,6 +21,7 @@ def check(stage: Mapping[str, Any]) -> None:
     """
     resources = stage.get("resources", {})
     gpus = resources.get("gpu", 0)
+    nodes = _nodes(stage)
     if resources.get("shard") and (stage["run"] not in SHARDED or gpus < 2):
         kinds = ", ".join(SHARDED)
         raise UserError(
@@ -32,6 +33,32 @@ def check(stage: Mapping[str, Any]) -> None:
         for name, why in FOLLOWS.items():
             if name in stage["args"]:
                 raise UserError(f"args.{name}: {why}")
-        of_process(stage, max(gpus, 1))
-    elif gpus > 1:
-        raise UserError(f"global_batch: missing; on {gpus} GPUs the batch would follow their number")
+        of_process(stage, max(gpus, nodes))
+    elif max(gpus, nodes) > 1:
+        raise UserError(
+            f"global_batch: missing; on {max(gpus, nodes)} GPUs the batch would follow their number"
+        )
+
+
+def _nodes(stage: Mapping[str, Any]) -> int:
+    """How many machines train. Raises UserError where GPUs lie on the machines of a stage unequally."""
+    resources = stage.get("resources", {})
+    nodes, gpus, serving = resources.get("nodes", 1), resources.get("gpu", 0), stage.get("vllm_gpus", 0)
+    if nodes == 1:
+        return 1
+    if stage["run"] not in SPREAD:
+        raise UserError(
+            f"resources.nodes: {nodes}; stage {stage['run']} is run on one, as all but {', '.join(SPREAD)}"
+        )
+    training = training_nodes(stage)
+    if gpus % training:
+        fits = gpus - gpus % training or training
+        raise UserError(
+            f"resources.gpu: {gpus} do not lie on {training} nodes, equally many on each; nearest: {fits}"
+        )
+    if serving not in (0, gpus // training):
+        raise UserError(
+            f"vllm_gpus: {serving}; on several nodes the server has the last one for itself, with as many "
+            f"GPUs as the others: {gpus // training}"
+        )
+    return training

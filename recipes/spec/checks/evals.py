@@ -3,17 +3,21 @@
 from collections.abc import Mapping
 
 from recipes.errors import UserError, known
-from recipes.spec import lm_eval_tasks, products
+from recipes.spec import lm_eval_tasks, products, protocols
+from recipes.spec.checks import sensitivity
 from recipes.spec.checks.needs import check_target
 from recipes.spec.checks.tasks import check_form, check_task, under
 from recipes.spec.eval_tasks import ROLES, tasks
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
+from recipes.spec.sensitivity import KEY
 
 
 def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) -> None:
     evals = recipe.overlaid(scale, arm, "evals")
     checkpoints = evals.get("checkpoints", {})
+    with under("evals", where):
+        sensitivity.check_names(evals)
     for name, place in checkpoints.items():
         _check_checkpoint(f"evals.checkpoints.{name}", place, recipe.overlaid(scale, arm, "stages"), where)
     if evals.get("tasks") and not checkpoints:
@@ -23,12 +27,33 @@ def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) 
     for role, text in evals.get("models", {}).items():
         node = Node(recipe.name, scale, arm, 0, role, "eval")
         check_target(graph, node, text, products.played_by(role), f"evals.models.{role}", where)
-    for name in checkpoints:
+    _check_tasks_of(graph, recipe, scale, arm, list(checkpoints), where)
+    if arm == recipe.arms(scale)[0]:
+        _check_base(graph, recipe, scale, evals, where)
+        if KEY in evals:
+            with under("evals", where):
+                sensitivity.check(evals)
+            _check_tasks_of(graph, recipe, scale, arm, recipe.sensitivity(scale, arm), where)
+
+
+def _check_tasks_of(graph: Graph, recipe: Recipe, scale: str, arm: str, names: list[str], where: str) -> None:
+    """What goes together in the tasks of these evaluations."""
+    for name in names:
         node = Node(recipe.name, scale, arm, 0, name, "eval")
         try:
             tasks(graph.config(node))
         except UserError as error:
             raise UserError(f"{error}{where}") from None
+
+
+def _check_base(graph: Graph, recipe: Recipe, scale: str, evals: Mapping, where: str) -> None:
+    """That candidate templates are for a base model, which the scale's first arm evaluates."""
+    for name, task in evals.get("tasks", {}).items():
+        places = task.get("checkpoints", evals["checkpoints"]) if "templates" in task else ()
+        nodes = [Node(recipe.name, scale, recipe.arms(scale)[0], 0, place, "eval") for place in places]
+        if nodes and not any(map(graph.is_base, nodes)):
+            reason = "they are for a base model, which none of its checkpoints is; remove them"
+            raise UserError(f"evals.tasks.{name}.templates: {reason}{where}")
 
 
 def _check_checkpoint(path: str, place: str, stages: Mapping[str, Mapping], where: str) -> None:
@@ -48,6 +73,7 @@ def _check_checkpoint(path: str, place: str, stages: Mapping[str, Mapping], wher
 
 def _check_task(path: str, task: Mapping, evals: Mapping, where: str) -> None:
     """That the task's data set, template, checkpoints and scoring models are there."""
+    protocols.check(task, path)
     known(f"{path}.checkpoints", task.get("checkpoints", []), list(evals["checkpoints"]), "checkpoint")
     if "task" in task:
         check_task(task["task"], [*path.split("."), "task"], where, _hub_task(task))

@@ -65,11 +65,7 @@ def check(stage: Mapping[str, Any]) -> None:
     if lengths := rollout(stage):
         check_window(args.get("loss_type", "dapo"), lengths[1], lengths[0], units(stage))
     if stage.get("sampler") == "lean":
-        check_lean(args)
-        if stage.get("resources", {}).get("shard"):
-            raise UserError(
-                "sampler: lean reads whole weights, which resources.shard spreads; remove one of them"
-            )
+        check_lean(stage)
     if args.get("sync_ref_model") and not args.get("beta"):
         raise UserError("args.sync_ref_model: with beta 0 there is no reference to replace; remove it")
     if "dynamic_sampling" in stage and is_data_set(task) and "verifier" not in task:
@@ -83,8 +79,13 @@ def check(stage: Mapping[str, Any]) -> None:
             raise UserError("args.max_steps: missing; replay plans all iterations beforehand")
 
 
-def check_lean(args: Mapping[str, Any]) -> None:
-    """Raise UserError at an argument that sampler lean would ignore."""
+def check_lean(stage: Mapping[str, Any]) -> None:
+    """Raise UserError at an argument that sampler lean would ignore, and at weights that it cannot read."""
+    if stage.get("resources", {}).get("shard"):
+        raise UserError(
+            "sampler: lean reads whole weights, which resources.shard spreads; remove one of them"
+        )
+    args = stage["args"]
     for name, plain in PLAIN.items():
         if args.get(name, plain) not in (plain, None):
             raise UserError(f"args.{name}: {args[name]}, but sampler lean draws from the whole distribution")

@@ -16,5 +16,13 @@ def check(stage: Mapping[str, Any]) -> None:
         raise UserError(
             "lora: adapters are added to whole weights, which resources.shard spreads; remove one"
         )
+    if "quantized" in stage["lora"] and stage["args"].get("use_vllm"):
+        raise UserError(
+            "lora.quantized: weights of 4 bits cannot be sent to vLLM; remove it, or args.use_vllm"
+        )
+    if stage.get("critic") == "random":
+        raise UserError(
+            "critic: random has learnt nothing that adapters could add to; take policy or reward_model"
+        )
     if stage["args"].get("sync_ref_model"):
         raise UserError("args.sync_ref_model: a reference without adapters cannot follow; remove it, or lora")

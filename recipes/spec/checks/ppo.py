@@ -26,7 +26,7 @@ def check(stage: Mapping[str, Any]) -> None:
     if "ensemble" in stage and REWARD_MODEL not in weights:
         raise UserError("ensemble: rewards.reward_model is missing, there is nothing to aggregate")
     if stage.get("sampler") == "lean":
-        check_lean(stage["args"])
+        check_lean(stage)
     if "ptx" in stage:
         _check_ptx(stage["ptx"])
 

@@ -29,6 +29,7 @@ from recipes.spec.checks import (
 )
 from recipes.spec.checks.data_sets import check_decontaminate
 from recipes.spec.checks.evals import check_evals
+from recipes.spec.checks.evaluate_every import check_evaluate_every
 from recipes.spec.checks.needs import check_cycle, check_needs
 from recipes.spec.checks.tasks import check_tasks, under
 from recipes.spec.graph import Graph, Node
@@ -76,6 +77,7 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str) -> None:
         _check_stage(stages[node.name], path, where)
         with under(path, where):
             label.check_samples(graph, node)
+            check_evaluate_every(node.name, stages[node.name], recipe.overlaid(scale, arm, "evals"))
         check_decontaminate(stages[node.name], recipe.overlaid(scale, arm, "evals"), path, where)
     check_evals(graph, recipe, scale, arm, where)
     for node in nodes:

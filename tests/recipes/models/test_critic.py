@@ -8,7 +8,15 @@ from transformers import Qwen3Config, Qwen3ForCausalLM, Qwen3ForSequenceClassifi
 
 from recipes import worlds
 from recipes.models import reward_model
-from recipes.models.critic import from_nothing, from_policy, from_reward_model, token_values
+from recipes.models.critic import (
+    from_nothing,
+    from_policy,
+    from_reward_model,
+    learnt,
+    set_learnt,
+    token_values,
+    with_adapters,
+)
 from recipes.models.reward_model import RewardModel
 from recipes.trainers.ptx import indices
 
@@ -100,3 +108,22 @@ def test_documents_come_each_once_an_epoch_whatever_the_batch(count: int, size: 
     for epoch in range(len(stream) // count):
         assert sorted(stream[epoch * count : (epoch + 1) * count]) == list(range(count))
     assert stream[: 2 * count] == [indices(number, 1, count, seed)[0] for number in range(2 * count)]
+
+
+def test_with_adapters_it_says_the_same_and_trains_little(scorer):
+    """Of its backbone a checkpoint needs the adapters alone: the rest is as it was loaded."""
+    plain = from_reward_model(scorer)
+    critics = [with_adapters(from_reward_model(scorer), {"rank": 2, "alpha": 4}, 0) for _ in range(2)]
+    values = [token_values(critic, IDS, MASK, KEEP, rows=3) for critic in (plain, *critics)]
+    assert torch.equal(values[0], values[1])
+    trained = learnt(critics[0])
+    assert {name for name in trained if "lora_" not in name} == {"head.weight"}
+    assert len(trained) == 1 + 2 * 7 * SHAPE.num_hidden_layers  # A and B of each linear layer
+    values[1].sum().backward()
+    optimizer = torch.optim.SGD([w for w in critics[0].parameters() if w.requires_grad], lr=0.1)
+    optimizer.step()
+    set_learnt(critics[1], learnt(critics[0]))
+    after = [token_values(critic, IDS, MASK, KEEP, rows=3) for critic in critics]
+    assert torch.equal(after[0], after[1])
+    assert not torch.allclose(after[0], values[0])
+    assert torch.equal(token_values(plain, IDS, MASK, KEEP, rows=3), values[0])

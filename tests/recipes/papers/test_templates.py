@@ -8,11 +8,13 @@ from papers import RECIPES
 
 
 def templates(spec: Any) -> Iterator[str]:
-    """All values of keys `template`, at any depth."""
+    """All values of keys `template` and `templates`, at any depth."""
     if isinstance(spec, dict):
         for key, value in spec.items():
             if key == "template" and isinstance(value, str):
                 yield value
+            elif key == "templates":
+                yield from value.values()
             else:
                 yield from templates(value)
     elif isinstance(spec, list):

@@ -7,12 +7,13 @@ import sys
 import pytest
 
 from recipes.errors import UserError
-from recipes.runtime.extras import require_vllm
+from recipes.runtime.extras import require_bitsandbytes, require_vllm
 
 WITHOUT = """
 import importlib.util, sys
 plain = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *rest: None if name == "vllm" else plain(name, *rest)
+missing = ("vllm", "bitsandbytes")
+importlib.util.find_spec = lambda name, *rest: None if name in missing else plain(name, *rest)
 from {module} import main
 status = main(sys.argv[1:])
 loaded = {{"torch", "transformers", "trl", "lm_eval"}} & {{*sys.modules}}
@@ -33,6 +34,11 @@ def test_a_stage_and_an_evaluation_say_it_before_they_load_anything(tmp_path, ch
             "args.use_vllm: true",
         ),
         (
+            "recipes.stages.__main__",
+            [*STAGE, "--config", json.dumps({"lora": {"quantized": "nf4"}}), "--out", "metrics.json"],
+            "lora.quantized: nf4",
+        ),
+        (
             "evals.evaluate",
             [
                 *("--config", json.dumps(config), "--model", str(checkpoint)),
@@ -43,7 +49,10 @@ def test_a_stage_and_an_evaluation_say_it_before_they_load_anything(tmp_path, ch
     ):
         command = [sys.executable, "-c", WITHOUT.format(module=module), *arguments]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (2, f"error: {asked}, {ADVICE}\n")
+        advice = (
+            ADVICE.replace("vllm", "qlora").replace("vLLM", "bitsandbytes") if "lora" in asked else ADVICE
+        )
+        assert (done.returncode, done.stderr) == (2, f"error: {asked}, {advice}\n")
 
 
 @pytest.mark.parametrize(
@@ -64,3 +73,13 @@ def test_which_jobs_ask_for_it(monkeypatch, config, asked):
             require_vllm(config)
     monkeypatch.setattr("recipes.runtime.extras.find_spec", lambda name: object())
     require_vllm(config)
+
+
+def test_weights_of_4_bits_ask_for_bitsandbytes(monkeypatch):
+    monkeypatch.setattr("recipes.runtime.extras.find_spec", lambda name: None)
+    require_bitsandbytes({"lora": {"rank": 8}})
+    require_bitsandbytes({})
+    with pytest.raises(UserError, match=r"^lora\.quantized: nf4, but bitsandbytes is not installed"):
+        require_bitsandbytes({"lora": {"quantized": "nf4"}})
+    monkeypatch.setattr("recipes.runtime.extras.find_spec", lambda name: object())
+    require_bitsandbytes({"lora": {"quantized": "nf4"}})

@@ -27,6 +27,11 @@ def test_unknown_backend():
         engine.load(SOURCE, {"backend": "vlm"}, nothing)
 
 
+def output(ids, finish, stop=None):
+    """A completion as vLLM gives it; its text begins as in the middle of one."""
+    return SimpleNamespace(text=" It is 7.", token_ids=ids, finish_reason=finish, stop_reason=stop)
+
+
 @pytest.fixture
 def vllm(monkeypatch):
     """Stands for the vLLM package: enough of it to import lm-eval's class, which is the real one."""
@@ -40,9 +45,7 @@ def vllm(monkeypatch):
         def generate(self, prompts, sampling_params, **kwargs):
             made["sampling"] = sampling_params[0]
             made["prompts"] = prompts
-            answer = SimpleNamespace(text="4<eos>", token_ids=[1, 2], finish_reason="stop")
-            cut = SimpleNamespace(text="45", token_ids=[1, 3], finish_reason="length")
-            return [SimpleNamespace(outputs=[answer]), SimpleNamespace(outputs=[cut])]
+            return [SimpleNamespace(outputs=[each]) for each in made["outputs"]]
 
     tokenizer = SimpleNamespace(
         eos_token="<eos>",
@@ -73,6 +76,9 @@ def vllm(monkeypatch):
     monkeypatch.setitem(model_registry._objs, "vllm", lazy)
     monkeypatch.setattr("importlib.metadata.version", lambda name: "0.31.0")
     monkeypatch.setattr("transformers.AutoConfig.from_pretrained", lambda *args, **kwargs: SimpleNamespace())
+    own = llama()
+    own.add_special_tokens({"eos_token": "<eos>"})
+    monkeypatch.setattr(engine.language_model, "load_tokenizer", lambda source: own)
     return made
 
 
@@ -93,8 +99,6 @@ def test_what_vllm_is_told_and_what_it_says(vllm):
             "tensor_parallel_size": 2,
         }.items()
     )
-    lm.tokenizer = llama()
-    lm.tokenizer.add_special_tokens({"eos_token": "<eos>"})
     lm.end_with([7])
     options = {
         "until": [],
@@ -104,7 +108,13 @@ def test_what_vllm_is_told_and_what_it_says(vllm):
         "top_k": 0,
         "max_gen_toks": 32,
     }
-    said = lm.generate_until([Instance("generate_until", {}, ("2+2=", options), 0)] * 2)
+    ids = lm.tokenizer("It is 7.", add_special_tokens=False)["input_ids"]
+    vllm["outputs"] = [
+        output([*ids, lm.tokenizer.eos_token_id], "stop"),
+        output([*ids, 7], "stop", 7),
+        output(ids, "length"),
+    ]
+    said = lm.generate_until([Instance("generate_until", {}, ("2+2=", options), 0)] * 3)
     assert (
         vllm["sampling"].items()
         >= {
@@ -116,15 +126,37 @@ def test_what_vllm_is_told_and_what_it_says(vllm):
             "top_k": 0,
         }.items()
     )
-    assert [(str(c), c.tokens, c.truncated) for c in said] == [("4", 2, False), ("45", 2, True)]
-    assert reports == [(2, 2)]
+    counts = [(len(ids) + 1, False), (len(ids) + 1, False), (len(ids), True)]
+    assert [(c, c.tokens, c.truncated) for c in said] == [("It is 7.", *count) for count in counts]
+    assert reports == [(3, 3)]
     asked = lm.tokenizer("2+2=")["input_ids"]
     assert asked[0] == lm.tokenizer.bos_token_id
     assert lm.tok_encode("2+2=") == asked  # of which likelihoods are scored
-    assert [prompt["prompt_token_ids"] for prompt in vllm["prompts"]] == [asked] * 2
-    assert [one.context for one in said] == [asked] * 2
+    assert [prompt["prompt_token_ids"] for prompt in vllm["prompts"]] == [asked] * 3
+    assert [one.context for one in said] == [asked] * 3
     with pytest.raises(UserError, match="exceed the model's 64 positions"):
         lm.generate_until([Instance("generate_until", {}, ("2" * 40, options), 0)])
+
+
+def test_a_stop_string_ends_what_vllm_says(vllm):
+    lm = engine.load(SOURCE, {"seed": 7, "backend": "vllm"}, lambda done, total: None)
+    ids, shown = (lm.tokenizer(text, add_special_tokens=False)["input_ids"] for text in ("It is 7.", "It is"))
+    vllm["outputs"] = [output(ids, "stop", " 7")]
+    options = {"until": [" 7"], "do_sample": False, "temperature": 0.0, "max_gen_toks": 32}
+    (said,) = lm.generate_until([Instance("generate_until", {}, ("2+2=", options), 0)])
+    assert (said, said.tokens, said.truncated) == ("It is", len(shown), False)  # as transformers' are counted
+
+
+def test_an_engine_that_does_not_start_is_told_in_one_line(vllm, monkeypatch):
+    def broken(**_):
+        raise RuntimeError("Engine core initialization failed.\nSee root cause above.")
+
+    monkeypatch.setattr(sys.modules["vllm"], "LLM", broken)
+    says = (
+        r"^evals\.backend: vLLM does not start: Engine core initialization failed\. See root cause above\.$"
+    )
+    with pytest.raises(UserError, match=says):
+        engine.load(SOURCE, {"seed": 7, "backend": "vllm"}, lambda done, total: None)
 
 
 def test_vllm_arguments_are_those_lm_eval_takes(vllm):

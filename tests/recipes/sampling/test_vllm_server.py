@@ -11,7 +11,9 @@ from trl.generation.vllm_client import VLLMClient
 
 from recipes.errors import UserError
 from recipes.runtime import gpus
+from recipes.runtime.ports import free_ports
 from recipes.sampling import vllm_server
+from recipes.sampling.vllm_server import HOST
 
 # answers /health as vLLM does, 503 while it loads, then 200; and in two parts
 ANSWERS = """
@@ -46,10 +48,10 @@ def started(tmp_path):
     servers, lines = [], []
 
     def start(code, *arguments):
-        (port,) = vllm_server.free_ports(1)
+        (port,) = free_ports(1)
         command = [sys.executable, "-c", code, str(port), *map(str, arguments)]
         environment = vllm_server.environment("")
-        server = vllm_server.Server(command, environment, port, tmp_path / "run/vllm.log", lines.append)
+        server = vllm_server.Server(command, environment, HOST, port, tmp_path / "run/vllm.log", lines.append)
         servers.append(server)
         return server, lines
 
@@ -71,7 +73,7 @@ def test_it_is_awaited_and_ended(started, monkeypatch):
     assert lines[0] == "waiting for the vLLM server: 0:00 of at most 1:00"
     assert lines[-1].startswith("the vLLM server answers after 0:0")
     client = VLLMClient.__new__(VLLMClient)  # the way that TRL finds it
-    client.base_url = f"http://{vllm_server.HOST}:{server.port}"
+    client.base_url = f"http://{HOST}:{server.port}"
     client.check_server()
     server.close()
     assert not answers(server.port)
@@ -109,10 +111,12 @@ def test_one_that_ends_in_mid_training_ends_the_stage_with_one_line(tmp_path):
     stage = """
 import sys, time
 from pathlib import Path
+from recipes.runtime.ports import free_ports
 from recipes.sampling import vllm_server
-(port,) = vllm_server.free_ports(1)
+(port,) = free_ports(1)
 command = [sys.executable, "-c", sys.argv[1], str(port), "3"]
-server = vllm_server.Server(command, vllm_server.environment(""), port, Path("vllm.log"), print)
+environment = vllm_server.environment("")
+server = vllm_server.Server(command, environment, vllm_server.HOST, port, Path("vllm.log"), print)
 server.ready(60)
 time.sleep(100)
 """
@@ -154,7 +158,7 @@ def test_any_log_has_a_reason_of_one_line(log):
 
 def test_the_command_is_trls(monkeypatch):
     args = {"vllm_max_model_length": 2048, "vllm_gpu_memory_utilization": 0.8}
-    command = vllm_server.command("folder", 8123, 4, "bfloat16", 7, args)
+    command = vllm_server.command("folder", HOST, 8123, 4, "bfloat16", 7, args)
     options = dict(zip(command[5::2], command[6::2], strict=False))
     assert command[1:5] == ["-m", "vllm.entrypoints.cli.main", "serve", "folder"]
     assert (
@@ -173,7 +177,7 @@ def test_the_command_is_trls(monkeypatch):
             "--seed": "7",
         }.items()
     )
-    alone = vllm_server.command("folder", 8123, 0, "float32", 7, {})
+    alone = vllm_server.command("folder", HOST, 8123, 0, "float32", 7, {})
     assert alone[alone.index("--tensor-parallel-size") + 1] == "1"
     assert alone[alone.index("--gpu-memory-utilization") + 1] == "0.9"
     assert "--max-model-len" not in alone
@@ -191,6 +195,6 @@ def test_the_environment_is_not_that_of_a_rank(monkeypatch):
 
 
 def test_ports_are_free_and_differ():
-    ports = vllm_server.free_ports(3)
+    ports = free_ports(3)
     assert len({*ports}) == 3
     assert not any(map(answers, ports))

@@ -73,17 +73,43 @@ def test_what_does_not_divide_is_refused(one, processes, says):
         ),
         (
             {"run": "sft", "resources": {"gpu": 1, "shard": "fsdp"}, "args": {}},
-            "resources.shard: of stages sft, reward_model, dpo, grpo on several GPUs, not of sft on 1",
+            "resources.shard: of stages sft, reward_model, dpo, grpo, ppo on several GPUs, not of sft on 1",
         ),
         (
-            stage(run="ppo") | {"resources": {"gpu": 8, "shard": "fsdp"}},
-            "resources.shard: .* not of ppo on 8",
+            stage(run="pretrain") | {"resources": {"gpu": 8, "shard": "fsdp"}},
+            "resources.shard: .* not of pretrain on 8",
+        ),
+        (
+            {"run": "sft", "resources": {"nodes": 2}, "args": {}},  # a process on each, without a GPU
+            "global_batch: missing; on 2 GPUs the batch would",
+        ),
+        (
+            stage() | {"resources": {"nodes": 3, "gpu": 16}},
+            "resources.gpu: 16 do not lie on 3 nodes, equally many on each; nearest: 15",
+        ),
+        (
+            stage(2) | {"resources": {"nodes": 4}},
+            "global_batch: 2 does not divide among 4 GPUs; nearest: 2",
+        ),
+        (
+            stage() | {"resources": {"nodes": 3, "gpu": 16}, "vllm_gpus": 4},
+            "vllm_gpus: 4; on several nodes the server has the last one for itself, .*: 8$",
+        ),
+        (
+            {"run": "sample", "resources": {"nodes": 2, "gpu": 16}, "args": {}},
+            "resources.nodes: 2; stage sample is run on one, as all but pretrain, sft, ",
         ),
     ],
 )
 def test_a_recipe_that_leaves_the_batch_open_is_refused(one, says):
     with pytest.raises(UserError, match=says):
         check(one)
+
+
+def test_of_several_nodes_a_vllm_server_has_the_last():
+    check(stage() | {"resources": {"nodes": 2, "gpu": 16}})
+    check(stage() | {"resources": {"nodes": 3, "gpu": 16}, "vllm_gpus": 8})
+    check(stage() | {"resources": {"nodes": 2, "gpu": 8}, "vllm_gpus": 8})
 
 
 def test_without_several_gpus_nothing_need_be_said():

@@ -35,7 +35,10 @@ def test_the_unspoilt_recipes_load(folder):
          "stages.grpo.args.fsdp: set by the stage itself; write resources: {shard: fsdp} instead"),
         ("paper", "stages/grpo/args/deepspeed", "zero3.json",
          "stages.grpo.args.deepspeed: set by the stage itself; write resources: {shard: fsdp} instead"),
+        ("paper", "stages/grpo/resources/shard", "zero3",
+         'stages.grpo.resources.shard: unknown value the text "zero3"; valid: fsdp'),
         # types and values
+        ("paper", "evals/resources", {"nodes": 2}, "evals.resources.nodes: expected at most 1, got 2"),
         ("paper", "stages/grpo/args/learning_rate", "3e-6",
          'stages.grpo.args.learning_rate: expected a number, got the text "3e-6"; write 3.0e-6'),
         ("paper", "stages/grpo/args/max_steps", "1e3",

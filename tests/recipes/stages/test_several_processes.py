@@ -129,13 +129,14 @@ def test_one_rollout_gives_the_same_gradients_on_one_and_two(base: Path, tmp_pat
     require_same(one / "checkpoints/grpo", two / "checkpoints/grpo", base / "checkpoints/pretrain")
 
 
-def halved(config: dict[str, Any]) -> dict[str, Any]:
-    return config | {"args": config["args"] | {"per_device_train_batch_size": 2}}
+def halved(config: dict[str, Any], **args: Any) -> dict[str, Any]:
+    return config | {"args": config["args"] | {"per_device_train_batch_size": 2} | args}
 
 
-def grpo(base: Path, folder: Path) -> tuple[str, list[str], Path]:
+def grpo(base: Path, folder: Path, **args: Any) -> tuple[str, list[str], Path]:
     copytree(base, folder)
-    arguments = stage_runs.command("grpo", halved(stage_runs.GRPO), policy="results/pretrain/metrics.json")
+    config = halved(stage_runs.GRPO, **args)
+    arguments = stage_runs.command("grpo", config, policy="results/pretrain/metrics.json")
     return "grpo", arguments, folder
 
 

@@ -1,0 +1,97 @@
+"""The gain of training by every protocol, and what each choice of a protocol makes or takes of it.
+
+Pure functions. The gain of a protocol is the accuracy after training less that before, both by it. Intervals
+are 95% percentile bootstraps over problems, of which every resample is the same for all protocols and both
+models: so all differences are paired by problem. They are for this pair of models; what another seed of
+training would change is not in them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.sensitivity.rates import Floats, Rates
+from evals.passk import interval, resamples
+from recipes.spec.sensitivity import Protocol
+
+CHOICES = Protocol._fields
+BEST = "each model's best"  # in place of a choice
+
+
+def by_protocol(rates: Rates) -> pd.DataFrame:
+    """One row a protocol: its choices, accuracy before and after, gain, and how much more than by the first.
+
+    Columns of numbers: before, after, gain, gain_low, gain_high, more, more_low, more_high.
+    """
+    gains, resampled = rates.after - rates.before, resamples(rates.before.shape[1])
+    rows = []
+    for index, protocol in enumerate(rates.protocols):
+        row: dict[str, Any] = protocol._asdict() | _levels(rates.before[index], rates.after[index])
+        row |= _estimate("gain", gains[index], resampled)
+        rows.append(row | _estimate("more", gains[index] - gains[0], resampled, against=index > 0))
+    return pd.DataFrame(rows)
+
+
+def by_choice(rates: Rates) -> pd.DataFrame:
+    """One row a level of each choice with several, over all protocols that have it: as by_protocol().
+
+    `more` is the gain by the level less that by the choice's first, all other choices equal. The last row
+    takes for each model the protocol that it is best by; its `more` is against the first protocol.
+    """
+    resampled = resamples(rates.before.shape[1])
+    return pd.DataFrame([*_of_choices(rates, resampled), _of_the_best(rates, resampled)])
+
+
+def spread(frame: pd.DataFrame) -> tuple[Mapping[Any, Any], Mapping[Any, Any]]:
+    """The rows of by_protocol() with the lowest and the highest gain."""
+    rows = sorted(frame.to_dict("records"), key=lambda row: row["gain"])
+    return rows[0], rows[-1]
+
+
+def _of_choices(rates: Rates, resampled: Floats) -> Iterator[dict[str, Any]]:
+    gains = dict(zip(rates.protocols, rates.after - rates.before, strict=True))
+    for choice in CHOICES:
+        there = list(dict.fromkeys(getattr(protocol, choice) for protocol in rates.protocols))
+        for level in there if len(there) > 1 else ():
+            of_level = [protocol for protocol in gains if getattr(protocol, choice) == level]
+            rows = [rates.protocols.index(protocol) for protocol in of_level]
+            pairs = [
+                gains[protocol] - gains[other]
+                for protocol in of_level
+                if (other := protocol._replace(**{choice: there[0]})) in gains
+            ]
+            row: dict[str, Any] = {"choice": choice, "level": str(level), "protocols": len(of_level)}
+            row |= _levels(rates.before[rows].mean(axis=0), rates.after[rows].mean(axis=0))
+            row |= _estimate("gain", _mean([gains[protocol] for protocol in of_level]), resampled)
+            yield row | _estimate("more", _mean(pairs), resampled, against=level != there[0] and bool(pairs))
+
+
+def _of_the_best(rates: Rates, resampled: Floats) -> dict[str, Any]:
+    before, after = (int(side.mean(axis=1).argmax()) for side in (rates.before, rates.after))
+    gain = rates.after[after] - rates.before[before]
+    level = f"before {label(rates.protocols[before])}; after {label(rates.protocols[after])}"
+    row: dict[str, Any] = {"choice": BEST, "level": level, "protocols": len({before, after})}
+    row |= _levels(rates.before[before], rates.after[after]) | _estimate("gain", gain, resampled)
+    return row | _estimate("more", gain - (rates.after[0] - rates.before[0]), resampled)
+
+
+def label(protocol: Protocol | Mapping[Any, Any]) -> str:
+    """`turn, plain, T 0.6, hf`"""
+    chosen = protocol._asdict() if isinstance(protocol, Protocol) else protocol
+    return f"{chosen['template']}, {chosen['wording']}, T {chosen['temperature']:g}, {chosen['backend']}"
+
+
+def _mean(rows: Sequence[Floats]) -> Floats:
+    return np.mean(rows, axis=0) if len(rows) else np.array([])
+
+
+def _levels(before: Floats, after: Floats) -> dict[str, float]:
+    return {"before": float(before.mean()), "after": float(after.mean())}
+
+
+def _estimate(name: str, values: Floats, resampled: Floats, against: bool = True) -> dict[str, float]:
+    """The mean of `values` (problems,) with its interval; nan where there is nothing to compare `against`."""
+    found = interval(values, np.ones(len(values)), resampled) if against else (np.nan,) * 3
+    return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))

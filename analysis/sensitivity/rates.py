@@ -1,0 +1,56 @@
+"""What a run's models answered under every protocol of `evals.sensitivity`, read from their samples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.numbers.run import Run
+from recipes.spec.sensitivity import KEY, Protocol, ends, evaluation, protocols
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Share of right answers (protocols, problems) of one model before training and of the same after it."""
+
+    protocols: Sequence[Protocol]
+    before: Floats
+    after: Floats
+
+
+def of(run: Run) -> dict[str, Any] | None:
+    """What the first arm of the run asks for: the resolved `evals`; None where it has no `sensitivity`."""
+    evals = run.recipe.overlaid(run.scale, run.arms[0], "evals")
+    return evals if KEY in evals and run.arms[0] == run.recipe.arms(run.scale)[0] else None
+
+
+def read(run: Run) -> Rates | None:
+    """The rates of the first seed; None where the run asks for none, or has not measured before and after.
+
+    The protocols are those that both models were measured by, and the problems those that all have.
+    """
+    evals = of(run)
+    if evals is None:
+        return None
+    asked = protocols(evals)
+    shares: dict[tuple[str, str, str], dict[int, float]] = {}  # (checkpoint, backend, task) -> by problem
+    for end in ends(evals):
+        for backend in dict.fromkeys(protocol.backend for protocol in asked):
+            place = run.evaluation(run.arms[0], evaluation(end, backend), run.recipe.first_seed)
+            for row in run.samples(run.graph.owner(place)):
+                by_problem = shares.setdefault((end, backend, row["task"]), {})
+                by_problem[row["item"]] = float(np.mean(row["correct"]))
+    sides = [
+        {p: shares[end, p.backend, p.task] for p in asked if (end, p.backend, p.task) in shares}
+        for end in ends(evals)
+    ]
+    measured = [p for p in asked if all(p in side for side in sides)]
+    if not measured:
+        return None
+    shared = sorted(set.intersection(*(set(side[p]) for side in sides for p in measured)))
+    before, after = ([[side[p][problem] for problem in shared] for p in measured] for side in sides)
+    return Rates(measured, np.array(before), np.array(after)) if shared else None

@@ -1,0 +1,49 @@
+"""Evaluations over the steps of a stage, one panel an arm: where recipes say `evaluate_every`."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+import pandas as pd
+
+from analysis.numbers.run import Run
+from analysis.numbers.tasks import MEASURES, measure
+from analysis.page.figures import Plan
+from analysis.training.learning_curves import Series, draw
+
+CAPTION = (
+    "Measured on the evaluation's own problems by models kept on the way, not on the rollouts that train: "
+    "where it falls while the reward rises, an earlier model is the better one."
+)
+
+
+def plans(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> Iterator[Plan]:
+    """A figure for each checkpoint that was measured within its stage, and each task."""
+    within = {arm: run.recipe.within(run.scale, arm).values() for arm in run.arms}
+    for checkpoint in dict.fromkeys(name for of_arm in within.values() for name, _ in of_arm):
+        arms = [arm for arm in run.arms if checkpoint in dict(within[arm])]
+        rows = pd.concat([over_steps(run, table, arm, checkpoint) for arm in arms])
+        for task in rows.metric.str.partition("/")[0].unique():
+            name = measure(table, task)
+            title = f"{MEASURES[name].capitalize()} on {task} by steps, checkpoint {checkpoint}"
+            series = Series(
+                f"evaluations-{checkpoint}-{task}", title, CAPTION, ((f"{task}/{name}", "", "-"),)
+            )
+            yield Plan(series.name, title, CAPTION, partial(draw, rows, series, palette))
+
+
+def over_steps(run: Run, table: pd.DataFrame, arm: str, checkpoint: str) -> pd.DataFrame:
+    """An arm's rows of a checkpoint by the steps of its stage.
+
+    The last step is that of the checkpoint itself, and step 0 the policy that the stage starts from, where a
+    checkpoint of the arm is that.
+    """
+    places = run.recipe.overlaid(run.scale, arm, "evals")["checkpoints"]
+    stage = places[checkpoint]
+    last = run.recipe.overlaid(run.scale, arm, "stages")[stage]["args"]["max_steps"]
+    start = next((name for name, place in places.items() if place == f"{stage}.policy"), None)
+    here = table[table.arm == arm]
+    between = here[(here.node == checkpoint) & here.step.notna()]
+    final = here[here.step.isna() & here.metric.isin(between.metric)]
+    ends = ((start, 0.0), (checkpoint, float(last)))
+    parts = [between, *(final[final.node == node].assign(step=step) for node, step in ends)]
+    return pd.concat([part for part in parts if len(part)] or [between])

@@ -1,0 +1,52 @@
+"""A base model measured by each of its candidate templates, and by the best of them in every table.
+
+A base model never learnt a template: with another it may do far better, and what RL seems to bring may be
+the template alone (arXiv 2503.20783, §2). So a task may list candidates (`templates`), and the base is asked
+all its problems by each. The numbers and samples of the task are those of the most accurate one; the others
+stand beside it as `task@template`. The choice is made on the problems that it is measured on, so it favours
+the base, and gains over it are the smaller for it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from evals import metrics
+from recipes.spec.eval_tasks import OWN, EvalTask
+from recipes.spec.metric_names import by_template
+
+Row = dict[str, Any]  # of evals.harness.sample
+Measured = dict[str, Any]  # of evals.metrics.summary
+
+
+def candidates(task: EvalTask) -> dict[str, EvalTask]:
+    """Template's name -> the task put by it: its own form first; that alone where it has no candidates."""
+    if not task.templates:
+        return {OWN: task}
+    others = {
+        name: replace(task, name=by_template(task.name, name), template=template, chat=None)
+        for name, template in task.templates
+    }
+    return {OWN: replace(task, name=by_template(task.name, OWN))} | others
+
+
+def best(measured: Mapping[str, Measured]) -> str:
+    """The name of the most accurate; of equals the first."""
+    return max(measured, key=lambda name: measured[name]["metrics"]["accuracy"]["value"])
+
+
+def measure(task: EvalTask, draw: Callable[[EvalTask], list[Row]]) -> tuple[Measured, list[Row]]:
+    """The metrics and the rows of a task; `draw` asks a model one candidate's problems.
+
+    With candidates the metrics are the best one's, with "template", its name, and "templates": name ->
+    metrics of each. Its rows have the name of the task, those of the others `task@template`.
+    """
+    drawn = {name: draw(one) for name, one in candidates(task).items()}
+    measured = {name: metrics.summary(rows, task.k) for name, rows in drawn.items()}
+    if not task.templates:
+        return measured[OWN], drawn[OWN]
+    chosen = best(measured)
+    for row in drawn[chosen]:
+        row["task"] = task.name
+    result = measured[chosen] | {"template": chosen, "templates": measured}
+    return result, [row for rows in drawn.values() for row in rows]

@@ -1,0 +1,55 @@
+"""Weights of 4 bits below adapters (QLoRA, arXiv 2305.14314), by transformers and bitsandbytes.
+
+Linear layers but the head are held in NF4, blocks of 64 weights with a scale that is quantized as well, and
+are never trained. bitsandbytes also runs on a CPU, where it only costs time.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from transformers import BitsAndBytesConfig
+
+
+def loading(key: Mapping[str, Any] | None, args: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """`options` of `from_pretrained`, and for a stage's key `lora` with `quantized` those of 4 bits.
+
+    `args`: transformers' TrainingArguments. A layer computes in bf16 where they, or the options, say so.
+    """
+    if not key or "quantized" not in key:
+        return dict(options)
+    half = args.bf16 or options.get("dtype") == "bfloat16"
+    config = BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type=key["quantized"],
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=torch.bfloat16 if half else torch.float32,
+    )
+    return {**options, "quantization_config": config, "device_map": {"": str(args.device)}}
+
+
+def as_stored(model: Any) -> Any:
+    """`model`, whose layers of 4 bits, if it has some, keep their weights in the order they were loaded in.
+
+    On a CPU with AVX512-BF16 bitsandbytes orders them anew at the first call without gradients. From then on
+    it computes in bf16, and what is dequantized is wrong.
+    """
+    for layer in model.modules():
+        if hasattr(layer, "support_avx512bf16_for_cpu"):
+            layer.support_avx512bf16_for_cpu = False
+    return model
+
+
+def is_quantized(model: Any) -> bool:
+    return bool(getattr(model, "is_loaded_in_4bit", False))
+
+
+def learn_in_float32(model: Any) -> None:
+    """Turn what is trained above weights of 4 bits into float32.
+
+    TRL makes it bfloat16, where most of a small update is lost; peft makes it float32 as it loads a
+    checkpoint, so that a resumed run would differ.
+    """
+    for weight in model.parameters() if is_quantized(model) else ():
+        if weight.requires_grad:
+            weight.data = weight.data.float()

@@ -1,0 +1,209 @@
+"""The shape of a model from its configuration: counted on torch's `meta` device, where tensors have no data.
+
+The configuration comes from a folder, from the cache of the Hub, or, where that has none, from `configs/`:
+copies of published config.json files, less the keys that shape nothing.
+"""
+
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from transformers import AutoConfig, AutoModelForCausalLM, Qwen3Config
+
+from recipes.errors import UserError, first_line, nearest
+from recipes.models.shape import shape
+
+CONFIGS = Path(__file__).with_name("configs")
+Model = str  # a recipe's key `model`, as JSON
+VOCABULARY = 64  # tokens of a world's alphabet, about
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What decides memory and operations; numbers of parameters unless another unit is said."""
+
+    name: str
+    parameters: int
+    active: int  # those that a token is multiplied with: no input embedding, of the experts those it visits
+    embedding: int
+    head: int  # of the output; also where it is the embedding
+    tied: bool
+    largest_layer: int
+    linear: int  # inputs and outputs of all linear layers, for LoRA: rank times this are trained
+    layers: int
+    hidden: int  # numbers of a token in the residual stream
+    attention: int  # numbers of a token's queries, all heads
+    cached: int  # numbers of a token's keys and values that a server keeps, a layer
+    inner: int  # numbers of a token inside a layer's MLP, in the experts that it visits
+    vocabulary: int
+    positions: int | None
+    experts: int = 1
+    visited: int = 1  # experts a token visits
+
+    @property
+    def sparse(self) -> bool:
+        return self.experts > 1
+
+
+def named(model: Mapping[str, Any]) -> Model:
+    """`{hub, revision}`, `{path}` or the shape of a model from nothing, as text that can be compared."""
+    return json.dumps({key: value for key, value in model.items() if value is not None}, sort_keys=True)
+
+
+@cache
+def of_model(model: Model) -> Architecture:
+    """What `model` has. Raises UserError where its configuration is neither here nor in the Hub's cache."""
+    given = json.loads(model)
+    return _count(_configuration(given), given.get("hub") or given.get("path") or "from nothing")
+
+
+@cache
+def saved_a_token(model: Model, half: bool) -> float:
+    """Bytes that one layer keeps of one token for its backward pass, without checkpointing.
+
+    `half`: with weights in float32 and computation in bfloat16, as `bf16: true` has it. Attention is not
+    materialised. Found out by running one layer and two on tensors without data; where a token visits some of
+    the experts alone, whose number of tokens only data would tell, by adding up what a layer has.
+    """
+    config = copy.deepcopy(_configuration(json.loads(model)).get_text_config())
+    if _experts(config)[0] > 1:
+        own = _count(config, "")
+        copies = 2 * own.hidden * own.visited  # of a token, to its experts and back
+        numbers = 10 * own.hidden + 4 * own.attention + 4 * own.inner + copies
+        return numbers * (2 if half else 4)
+    short, long = 128, 256
+
+    def kept(layers: int, tokens: int) -> int:
+        config.num_hidden_layers = layers
+        if getattr(config, "layer_types", None):
+            config.layer_types = config.layer_types[:1] * layers
+        return _kept_for_backward(config, tokens, half)
+
+    one, two = (kept(layers, long) - kept(layers, short) for layers in (1, 2))
+    return (two - one) / (long - short)
+
+
+def _kept_for_backward(config: Any, tokens: int, half: bool) -> int:
+    """Bytes that the backbone saves for its backward pass over one row, but weights and masks."""
+    saved: dict[int, Any] = {}  # keeps the storages, so that no address is given twice
+    with FakeTensorMode():
+        config._attn_implementation = "sdpa"
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).train().base_model
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
+            storage = tensor.untyped_storage()
+            if tensor.shape[-2:] != (tokens, tokens):
+                saved.setdefault(storage._cdata, storage)
+            return tensor
+
+        with (
+            torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
+            torch.autocast("cpu", torch.bfloat16, enabled=half),
+        ):
+            model(input_ids=torch.zeros(1, tokens, dtype=torch.long), use_cache=False)
+    return sum(storage.nbytes() for storage in saved.values())
+
+
+def _configuration(model: Mapping[str, Any]) -> Any:
+    if "hub" in model:
+        try:
+            return AutoConfig.from_pretrained(
+                model["hub"], revision=model.get("revision"), local_files_only=True
+            )
+        except (OSError, ValueError):
+            return _kept(model["hub"])
+    if "path" in model:
+        return _read(Path(model["path"]), f"model.path: {model['path']}")
+    return Qwen3Config(vocab_size=VOCABULARY, **shape(dict(model)))
+
+
+def _kept(hub: str) -> Any:
+    """The configuration kept in this package. Raises UserError where there is none."""
+    file = CONFIGS / f"{hub.replace('/', '--')}.json"
+    if not file.exists():
+        names = [path.stem.replace("--", "/") for path in CONFIGS.glob("*.json")]
+        raise UserError(
+            f"model.hub: {hub}: its config.json is neither in the Hub's cache nor among those kept here; "
+            f"`hf download {hub} config.json`, or copy it to {file}{nearest(hub, names)}"
+        )
+    return _read(file, f"model.hub: {hub}")
+
+
+def _read(place: Path, what: str) -> Any:
+    try:
+        return AutoConfig.from_pretrained(place, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{what}: cannot read its config.json: {first_line(error)}") from error
+
+
+def _count(config: Any, name: str) -> Architecture:
+    text = config.get_text_config()
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(text)
+    parameters = sum(weight.numel() for weight in model.parameters())
+    embedding = model.get_input_embeddings().weight
+    head = model.get_output_embeddings().weight
+    experts, visited = _experts(text)
+    idle = sum(w.numel() for n, w in model.named_parameters() if ".experts." in n) * (1 - visited / experts)
+    tied = head is embedding
+    linear = [m for n, m in model.named_modules() if isinstance(m, nn.Linear) and m.weight is not head]
+    hidden, heads = text.hidden_size, text.num_attention_heads
+    return Architecture(
+        name=name,
+        parameters=parameters,
+        active=round(parameters - idle - (0 if tied else embedding.numel())),
+        embedding=embedding.numel(),
+        head=head.numel(),
+        tied=tied,
+        largest_layer=max(sum(w.numel() for w in layer.parameters()) for layer in _layers(model)),
+        linear=sum(m.in_features + m.out_features for m in linear),
+        layers=text.num_hidden_layers,
+        hidden=hidden,
+        attention=heads * _head_size(text),
+        cached=_cached(text),
+        inner=_inner(text, visited),
+        vocabulary=text.vocab_size,
+        positions=getattr(text, "max_position_embeddings", None),
+        experts=experts,
+        visited=visited,
+    )
+
+
+def _layers(model: Any) -> Any:
+    """The blocks of a model: the longest list of modules in it."""
+    return max((m for m in model.modules() if isinstance(m, nn.ModuleList)), key=len)
+
+
+def _experts(text: Any) -> tuple[int, int]:
+    """Experts of a layer, and how many a token visits."""
+    count = getattr(text, "n_routed_experts", None) or getattr(text, "num_experts", None) or 1
+    return count, getattr(text, "num_experts_per_tok", None) or 1
+
+
+def _head_size(text: Any) -> int:
+    latent = getattr(text, "qk_nope_head_dim", None)
+    if latent:
+        return latent + text.qk_rope_head_dim
+    return getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+
+
+def _cached(text: Any) -> int:
+    """Of latent attention a server keeps the latent alone, shared by all heads."""
+    if getattr(text, "kv_lora_rank", None):
+        return text.kv_lora_rank + text.qk_rope_head_dim
+    heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
+    return 2 * heads * _head_size(text)
+
+
+def _inner(text: Any, visited: int) -> int:
+    own = getattr(text, "moe_intermediate_size", None)
+    if own:
+        return own * (visited + (getattr(text, "n_shared_experts", None) or 0))
+    return getattr(text, "intermediate_size", None) or getattr(text, "n_inner", None) or 4 * text.hidden_size

@@ -1,0 +1,2 @@
+class ConfigError(Exception):
+    """What wandb raises where a value of its config is changed."""

@@ -1,0 +1,46 @@
+"""GRPO with a real vLLM in the process of the stage, which sleeps while the policy learns."""
+
+import re
+import signal
+from pathlib import Path
+
+import stage_runs
+import vllm_contract as contract
+from safetensors.torch import load_file
+
+from recipes.runtime import sentinel
+
+STAGE = """
+import os, sys
+import stage_runs
+if "DIES_AT_STEP" in os.environ:
+    stage_runs.at_training_step(int(os.environ["DIES_AT_STEP"]))
+from recipes.stages.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+COLOCATE = {"vllm_mode": "colocate", "vllm_enable_sleep_mode": True}
+
+
+def test_it_draws_from_the_newest_weights_and_resumes_to_the_bit(policy, tmp_path):
+    command = ["-c", STAGE, *contract.grpo(policy, COLOCATE)]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    other = contract.start(whole, command)
+    contract.ended(cut, contract.start(cut, command, DIES_AT_STEP="6"), -signal.SIGKILL)
+    contract.ended(whole, other)
+    contract.ended(cut, contract.start(cut, command))
+
+    assert "resuming from step 4 of 8" in (cut / "out.txt").read_text()
+    assert stage_runs.outputs(whole, "grpo") == stage_runs.outputs(cut, "grpo")
+
+    gaps = contract.values(whole, "sampling/sampling_logp_difference/max")
+    assert len(gaps) == 4  # rollouts, of two steps each
+    assert max(gaps) < 1e-4
+    assert max(contract.values(whole, "sampler_gap")) < 1e-4
+    assert contract.values(whole, "ratio/at_start") == [0.0] * 4  # how far from 1
+    # asleep before the first one, and after each
+    assert len(re.findall("vLLM sleeps, level 2", contract.said(whole))) == 5
+    first, final = (
+        load_file(place / "model.safetensors")
+        for place in (Path(sentinel.read(policy)["model"]), whole / "checkpoints/grpo/final")
+    )
+    assert any(not (final[name] == weight).all() for name, weight in first.items())

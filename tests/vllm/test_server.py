@@ -1,0 +1,77 @@
+"""GRPO through a real vLLM server that the stage starts; only NCCL, which needs GPUs, has a stand-in."""
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import vllm_contract as contract
+
+STAGE = """
+import os, sys
+from types import SimpleNamespace
+import stage_runs
+import vllm_cpu_build
+from trl.generation import vllm_client
+if "DIES_AT_STEP" in os.environ:
+    stage_runs.at_training_step(int(os.environ["DIES_AT_STEP"]))
+vllm_cpu_build.register()
+# TRL sends weights from a GPU alone: here it takes the CPU for one
+vllm_client.torch = SimpleNamespace(device=lambda _: SimpleNamespace(type="cuda", index=None))
+from recipes.stages.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def processes() -> list[tuple[int, int, str]]:
+    """(parent, session, command) of each process of this machine that has not ended."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            status, command = (place / "stat").read_text(), (place / "cmdline").read_text()
+        except OSError:  # ended meanwhile
+            continue
+        state, parent, _, session, *_ = status.rpartition(")")[2].split()
+        if state != "Z":
+            found.append((int(parent), int(session), command))
+    return found
+
+
+def session(stage: subprocess.Popen[str]) -> int:
+    """The session of a stage's server, once there is one."""
+    while stage.poll() is None:
+        for parent, own, command in processes():
+            if parent == stage.pid and "recipes.runtime.guard" in command:
+                return own
+        time.sleep(0.1)
+    raise AssertionError("the stage has started no server")
+
+
+def members(own: int) -> list[str]:
+    return [command for _, session, command in processes() if session == own]
+
+
+def gone(own: int) -> bool:
+    deadline = time.monotonic() + 30
+    while (left := members(own)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return not left
+
+
+def test_it_trains_through_a_server_that_does_not_outlive_it(policy, tmp_path):
+    command = ["-c", STAGE, *contract.grpo(policy, {"vllm_mode": "server"})]
+    stage = contract.start(tmp_path, command, DIES_AT_STEP="6")
+    server = session(stage)
+    contract.ended(tmp_path, stage, -signal.SIGKILL)
+    assert gone(server)
+
+    stage = contract.start(tmp_path, command)
+    server = session(stage)
+    contract.ended(tmp_path, stage)
+    assert not members(server)
+    assert "resuming from step 4 of 8" in (tmp_path / "out.txt").read_text()
+    gaps = contract.values(tmp_path, "sampling/sampling_logp_difference/max")
+    assert len(gaps) == 4
+    assert max(gaps) < 1e-4  # so it was always the newest weights that were sampled from
+    assert contract.values(tmp_path, "ratio/at_start") == [0.0] * 4
+    assert "error" not in (tmp_path / "out.txt").read_text()

@@ -1,0 +1,124 @@
+"""`snakemake preflight` by the real Snakefile and the real stages; and what it asks of the command line."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from papers import GRAPH
+from stage_runs import PRETRAIN
+
+from recipes.errors import UserError
+from recipes.preflight.survey import Survey
+from recipes.workflow import targets
+from recipes.workflow.jobs import Jobs
+
+ROOT = Path(__file__).parents[2]
+RECIPE = {
+    "schema": 1,
+    "title": "A toy",
+    "url": "https://example.org",
+    "stages": {"pretrain": {"run": "pretrain", **PRETRAIN}},
+    "scales": {"cpu": {"about": "small"}},
+    "arms": {
+        "base-recipe": {"about": "the one"},
+        "strange": {"about": "no token", "stages": {"pretrain": {"template": "Question № {question}: "}}},
+    },
+    "evals": {},
+}
+
+
+def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    command = [Path(sys.executable).with_name("snakemake"), "--cores", "preflight", *arguments]
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_a_run_that_may_start_and_one_that_may_not(tmp_path):
+    for pattern in (
+        "Snakefile",
+        "profiles/default/*",
+        "recipes/**/*.py",
+        "recipes/**/*.smk",
+        "recipes/spec/*.yaml",
+    ):
+        for path in ROOT.glob(pattern):
+            copy = tmp_path / path.relative_to(ROOT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
+    (tmp_path / "recipes/toy.yaml").write_text(yaml.safe_dump(RECIPE, sort_keys=False))
+
+    good = snakemake(tmp_path, "--config", "recipe=toy")
+    assert good.returncode == 0, good.stdout + good.stderr
+    assert "pretrain  known_tokens  ok" in good.stdout
+    assert "The run takes about" in good.stdout
+    result = json.loads((tmp_path / "results/toy/cpu/preflight.json").read_text())
+    assert (result["ok"], result["arm"], result["seeds"]) == (True, "base-recipe", 3)
+    assert not [*(tmp_path / "checkpoints").rglob("metrics.json")]
+    assert [path.name for path in (tmp_path / "results/toy/cpu").iterdir()] == ["preflight.json"]
+
+    bad = snakemake(tmp_path, "--config", "recipe=toy", "arm=strange")
+    assert bad.returncode != 0
+    said = bad.stdout + bad.stderr
+    assert "FAIL" in said
+    assert "the tokenizer does not know a part of the document" in " ".join(said.split())
+    assert not json.loads((tmp_path / "results/toy/cpu/preflight.json").read_text())["ok"]
+
+
+@pytest.mark.parametrize(
+    ("config", "target", "message"),
+    [
+        ({}, "preflight", "preflight: --config recipe=… is missing"),
+        ({"recipe": "r1_zeroo"}, "preflight", 'unknown recipe "r1_zeroo"; did you mean "r1_zero"?'),
+        ({"recipe": "tiny_lm", "scale": "paper"}, "preflight", 'recipe tiny_lm has no scale "paper"'),
+        ({"recipe": "r1_zero", "arm": "base"}, "preflight", 'unknown arm "base" at scale cpu'),
+        ({"recipe": "r1_zero"}, "r1_zero", "--config recipe: goes with target preflight or plan alone"),
+        ({}, "plan", "plan: --config recipe=… is missing"),
+        ({"gpus": "8xH100"}, "r1_zero", "--config gpus: goes with target plan alone"),
+        ({"arm": "base", "recipe": "r1_zero"}, "plan", "--config arm: goes with target preflight alone"),
+        ({"arm": "chat"}, "tiny_lm", "--config arm: goes with target preflight alone"),
+    ],
+)
+def test_mistakes_are_told_before_any_job(config, target, message):
+    chosen = targets.choice(GRAPH.recipes, config)
+    with pytest.raises(UserError) as error:
+        targets.requested(GRAPH, chosen, Namespace(targets=[target]), "r1_zero")
+    assert message in str(error.value)
+
+
+def test_it_asks_for_what_the_largest_job_of_the_arm_does():
+    chosen = targets.choice(GRAPH.recipes, {"recipe": "r1_zero", "scale": "paper", "seeds": 2})
+    jobs = Jobs(GRAPH, chosen)
+    assert jobs.preflight(None) == "--recipe r1_zero --scale paper --seeds 2"
+    asked = {name: of(None) for name, of in jobs.resources_of_preflight().items()}
+    assert asked["gpu"] == 544
+    assert asked["mem_mb"] > 544 * 60_000
+    assert (asked["nodes"], asked["mpi"], asked["tasks"]) == (1, None, None)
+
+    jobs = Jobs(GRAPH, targets.choice(GRAPH.recipes, {"recipe": "dapo", "scale": "paper"}))
+    asked = {name: of(None) for name, of in jobs.resources_of_preflight().items()}
+    assert (asked["gpu"], asked["nodes"], asked["mpi"], asked["tasks"]) == (128, 16, "srun", 16)
+    first = targets.first_node(GRAPH, jobs.choice)
+    machine = Survey(GRAPH, first, [], {}, Path(), print).machine(replace(first, name="grpo"))
+    assert machine == ["--gpus", "128", "--vllm-gpus", "0", "--nodes", "16", "--shard", "fsdp"]
+
+
+def test_a_plan_is_asked_for_with_all_of_its_keys():
+    chosen = targets.choice(GRAPH.recipes, {"recipe": "dapo", "scale": "paper", "gpus": "8xH100", "mfu": 0.4})
+    assert not targets.requested(GRAPH, chosen, Namespace(targets=["plan"]), "r1_zero")
+    assert Jobs(GRAPH, chosen).plan(None) == "recipe=dapo scale=paper gpus=8xH100 mfu=0.4"
