@@ -32,11 +32,11 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
     """Draw and score `task.samples` completions of each item; the same seed gives the same completions.
 
     Each item has a row with "task", "item", "question", "answer", "difficulty" (None where a task has none),
-    and lists with an entry a sample: "completions" (`Completion`s), "correct" (None where nothing verifies
-    the task), "tokens", "truncated", "formatted" and "votes" (its answer in the vote of maj@k, or None). A
-    task of lm-eval has "scores" too, each the list of its parts by the task's metric (one part but for
-    ifeval's instructions), right where all are 1. Where likelihoods are scored, an item has one score and no
-    sample.
+    "prefill" where its prompt has begun the completions, and lists with an entry a sample: "completions"
+    (`Completion`s), "correct" (None where nothing verifies the task), "tokens", "truncated", "formatted" and
+    "votes" (its answer in the vote of maj@k, or None). A task of lm-eval has "scores" too, each the list of
+    its parts by the task's metric (one part but for ifeval's instructions), right where all are 1. Where
+    likelihoods are scored, an item has one score and no sample.
     Raises UserError for an unknown task, too few items, and a chat without a template.
     """
     form, by_chat = benchmarks.form_of(task, lm), task.lm_eval is not None and bool(task.chat)
@@ -76,7 +76,7 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
             _add(benchmark, instances[0], row)
     if reader := _answer_reader(task):
         for row in rows:
-            row["votes"] = [reader(form.prefill + completion) for completion in row["completions"]]
+            row["votes"] = [reader(row.get("prefill", "") + completion) for completion in row["completions"]]
     return rows
 
 
@@ -104,6 +104,7 @@ def _row(task: EvalTask, item: int, instance: Any) -> Row:
         "difficulty": doc["difficulty"] if ours else None,
         **{key: [] for key in ("completions", "correct", "tokens", "truncated", "formatted", "votes")},
         **({} if ours else {"scores": []}),
+        **({"prefill": doc["prefill"]} if ours and doc["prefill"] else {}),
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from evals import benchmarks, harness, scores, templates
+from evals import harness, scores, templates
 from evals.harness import Row
 from recipes.models import language_model
 from recipes.runtime import files
@@ -40,7 +40,7 @@ def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Pr
         def draw(asked: EvalTask) -> list[Row]:
             lm.report = reporter(progress, asked.name)
             drawn = harness.sample(asked, lm, seed)
-            scores.score(asked, drawn, judges, benchmarks.form_of(asked, lm).prefill)
+            scores.score(asked, drawn, judges)
             return drawn
 
         results[task.name], drawn = templates.measure(task, draw)

@@ -6,7 +6,7 @@ import numpy as np
 
 from evals.best_of_n import best_of_n
 from evals.passk import Bools, Floats, interval, majority_at_k, pass_at_k, resamples, variance
-from recipes.spec.metric_names import OF_WORLD
+from recipes.spec.metric_names import BY_ANSWER, OF_WORLD
 
 Row = dict[str, Any]
 DIGITS = 9  # decimals that count when scores are compared: rounding errors decide nothing
@@ -66,13 +66,23 @@ def right(rows: list[Row], k: tuple[int, ...], tokens: Floats) -> dict[str, tupl
     if not tokens.size:
         return metrics
     metrics |= {
-        "length_correct": ((tokens * correct).sum(axis=1), correct.sum(axis=1).astype(float)),
-        "length_incorrect": ((tokens * ~correct).sum(axis=1), (~correct).sum(axis=1).astype(float)),
+        **_by_answer("length", tokens, correct),
         "distinct_answers": (np.array([float(len(set(row) - {None})) for row in votes]), ones),
     }
+    for name in BY_ANSWER:
+        if name in rows[0]:
+            metrics |= _by_answer(name, np.array([row[name] for row in rows]), correct)
     for difficulty, has_it in _difficulties(rows).items():
         metrics[f"accuracy/difficulty={difficulty}"] = (correct.mean(axis=1) * has_it, has_it)
     return metrics
+
+
+def _by_answer(name: str, values: Floats, correct: Bools) -> dict[str, tuple[Floats, Floats]]:
+    """The means of `values` over right and over wrong samples; both arrays (items, samples)."""
+    return {
+        f"{name}_{side}": ((values * of).sum(axis=1), of.sum(axis=1).astype(float))
+        for side, of in (("correct", correct), ("incorrect", ~correct))
+    }
 
 
 def _score(rows: list[Row]) -> tuple[Floats, Floats]:

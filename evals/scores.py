@@ -6,7 +6,8 @@
 | proxy | the reward model's score, as the mean over its members               | evals.models.proxy     |
 | kl    | log pi(y|x) - log pi_ref(y|x), whose mean is KL(pi || pi_ref)        | evals.models.reference |
 
-`language_consistency` and `readability` are rewards of world `bilingual` (recipes/worlds/readability.py).
+`language_consistency` and `readability` are rewards of world `bilingual` (recipes/worlds/readability.py),
+`unrepaired` one of `chain`.
 
 Log-probabilities, in nats at temperature 1, are those of the tokens that were drawn, the end of sequence
 included.
@@ -87,17 +88,17 @@ def load(
     return Judges(**judges), digests
 
 
-def score(task: EvalTask, rows: list[Row], judges: Judges, prefill: str = "") -> None:
+def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
     """Add to each row the scores that `task.score` names, one for each sample; that of kl is "logratio".
 
-    `prefill`: what the prompts have begun of the completions. With gold comes "reference_gold", the score of
-    the world's own reply. Raises UserError where a score of a model is not finite.
+    With gold comes "reference_gold", the score of the world's own reply. Raises UserError where a score of a
+    model is not finite.
     """
     if "gold" in task.score:
-        _add_gold(rows, task.problems or {}, prefill)
+        _add_gold(rows, task.problems or {})
     for name in OF_WORLD:
         if name in task.score:
-            _add_reward(rows, task.problems or {}, name, prefill)
+            _add_reward(rows, task.problems or {}, name)
     completions: list[Completion] = [completion for row in rows for completion in row["completions"]]
     if "proxy" in task.score and judges.proxy is not None:
         rewards = judges.proxy.score_ids([[*one.context, *one.ids] for one in completions])
@@ -106,20 +107,21 @@ def score(task: EvalTask, rows: list[Row], judges: Judges, prefill: str = "") ->
         _add(rows, task, "logratio", log_ratios(judges.policy, judges.reference, completions))
 
 
-def _add_gold(rows: list[Row], spec: Mapping[str, Any], prefill: str) -> None:
+def _add_gold(rows: list[Row], spec: Mapping[str, Any]) -> None:
     """Add the gold scores of `spec`, a world with its dials."""
     world: Any = worlds.make(spec)
-    _add_reward(rows, spec, "gold", prefill)
+    _add_reward(rows, spec, "gold")
     for row in rows:
         problem = _problem(row)
         row["reference_gold"] = world.rewards["gold"](problem, world.reference(problem))
 
 
-def _add_reward(rows: list[Row], spec: Mapping[str, Any], name: str, prefill: str) -> None:
+def _add_reward(rows: list[Row], spec: Mapping[str, Any], name: str) -> None:
     """Add the reward `name` of `spec`, a world with its dials."""
     reward = worlds.make(spec).rewards[name]
     for row in rows:
-        row[name] = [reward(_problem(row), prefill + str(completion)) for completion in row["completions"]]
+        wholes = [row.get("prefill", "") + str(completion) for completion in row["completions"]]
+        row[name] = [reward(_problem(row), whole) for whole in wholes]
 
 
 def _problem(row: Row) -> Problem:

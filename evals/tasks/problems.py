@@ -19,13 +19,12 @@ ITEMS_SEED = 0  # a benchmark is a fixed set: the same items for every arm, seed
 
 def dataset(spec: dict[str, Any], items: int, form: Form, **_: Any) -> dict[str, Dataset]:
     """The first `items` held-out problems of a recipe's `task`, `spec`. Raises UserError if it has fewer."""
-    problems: list[tuple[str, str, int | None]]
+    problems: list[tuple[str, str, int | None, str]]
     if "world" in spec:
-        problems = [
-            (p.question, p.answer, p.difficulty) for p in sample(make(spec), items, ITEMS_SEED, "test")
-        ]
+        drawn = sample(make(spec), items, ITEMS_SEED, "test")
+        problems = [(p.question, p.answer, p.difficulty, p.begun) for p in drawn]
     else:
-        problems = [(question, answer, None) for question, answer, _ in hub.problems(spec, items)]
+        problems = [(question, answer, None, "") for question, answer, _ in hub.problems(spec, items)]
         if len(problems) < items:
             available = len(problems)
             raise UserError(f"items: {items} asked, but {hub.name(spec)} has {available}")
@@ -34,11 +33,11 @@ def dataset(spec: dict[str, Any], items: int, form: Form, **_: Any) -> dict[str,
             "question": question,
             "answer": answer,
             "difficulty": difficulty,
-            "prompt": form.fill(question),
-            "prefill": form.prefill,
+            "prompt": form.put(question, begun),
+            "prefill": form.prefill + begun,
             "spec": json.dumps(spec, sort_keys=True),
         }
-        for question, answer, difficulty in problems
+        for question, answer, difficulty, begun in problems
     ]
     return {"test": Dataset.from_list(rows)}
 

@@ -34,8 +34,7 @@ def documents(config: Mapping[str, Any], seed: int) -> list[tuple[str, str]]:
     pairs = []
     for part, count in zip([own, *also], [corpus["documents"] - sum(counts), *counts], strict=True):
         world = worlds.make(part["task"])
-        texts = worlds.corpus(world, part["mixture"], count, seed, part["template"])
-        pairs += [halve(text, part["template"]) for text in texts]
+        pairs += worlds.corpus(world, part["mixture"], count, seed, part["template"])
     return pairs
 
 
@@ -53,10 +52,3 @@ def check(world: worlds.World, corpus: Mapping[str, Any]) -> None:
     total = sum(part["share"] for part in also)
     if total >= 1:
         raise UserError(f"also: expected shares that add up to less than 1, got {total:g}")
-
-
-def halve(text: str, template: str) -> tuple[str, str]:
-    """Prompt and completion of a document: cut where the part of the template after the question ends."""
-    before, _, after = template.partition("{question}")
-    cut = text.index(after, len(before)) + len(after) if after else 0
-    return text[:cut], text[cut:]

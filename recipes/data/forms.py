@@ -5,10 +5,11 @@ r"""How a question is put to a policy: by a template of the recipe, or by its to
     chat: {system: "Be brief.", user: "{question}\nReason step by step.", prefill: "<think>\n"}
 
 A prompt may begin the answer: a template that ends in `<think>`, the key `prefill`, or a chat template that
-does so itself. Rewards and verifiers then read the answer with its beginning.
+does so itself; or the problem, if it comes with a beginning of its own. Rewards and verifiers then read the
+answer with its beginning.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,9 +30,21 @@ class Form:
     prefill: str = ""  # with which every prompt ends: the beginning of the answer
     ends: tuple[int, ...] = ()  # tokens that end a reply, whatever else the policy ends its texts with
 
-    def columns(self, rows: int) -> dict[str, list[str]]:
-        """What so many prompts have beside question and answer, for rewards."""
-        return {PREFILL: [self.prefill] * rows} if self.prefill else {}
+    def put(self, question: str, begun: str) -> str:
+        """A question's prompt, with what its problem has begun of the reply.
+
+        Raises UserError where the form begins it too.
+        """
+        if begun and self.prefill:
+            raise UserError(
+                f"task: its problems begin replies with {begun!r}, the prompt does with {self.prefill!r}; "
+                "leave out one of them"
+            )
+        return self.fill(question) + begun
+
+    def columns(self, begun: Sequence[str]) -> dict[str, list[str]]:
+        """What prompts have beside question and answer, for rewards; `begun`: what each comes with."""
+        return {PREFILL: [self.prefill + own for own in begun]} if self.prefill or any(begun) else {}
 
 
 def of(part: Mapping[str, Any], tokenizer: Any) -> Form:

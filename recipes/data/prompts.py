@@ -26,17 +26,19 @@ def of_task(task: dict[str, Any], form: Form, problems: int | None, seed: int) -
     if "world" in task:
         drawn = worlds.sample(worlds.make(task), problems or PROBLEMS, seed, "train")
         rows = [(p.question, p.answer, p.difficulty) for p in drawn]
+        begun = [p.begun for p in drawn]
     else:
         rows = hub.problems(task, problems)
         hub.require_rows(task, len(rows), problems)
+        begun = [""] * len(rows)
     questions, answers, difficulties = (list(column) for column in zip(*rows, strict=True))
     return Dataset.from_dict(
         {
-            "prompt": [form.fill(question) for question in questions],
+            "prompt": [form.put(question, own) for question, own in zip(questions, begun, strict=True)],
             "question": questions,
             "answer": answers,
             "difficulty": difficulties,
-            **form.columns(len(questions)),
+            **form.columns(begun),
         }
     )
 

@@ -19,7 +19,10 @@ Reader = Callable[[Problem, str, list[int], float], Steps]  # problem, completio
 
 
 def reader(world: World, tokenizer: Any) -> Reader:
-    """Reads the steps of a completion: those of the world's step verifier, then the answer."""
+    """Reads the steps of a completion: those of the world's step verifier, then the answer.
+
+    Of what its problem has begun only what comes behind it counts.
+    """
     texts: dict[int, str] = {}  # token -> its text
 
     def read(problem: Problem, completion: str, ids: list[int], accuracy: float) -> Steps:
@@ -28,10 +31,11 @@ def reader(world: World, tokenizer: Any) -> Reader:
         ends = list(accumulate(len(texts[token]) for token in ids))
         if "".join(texts[token] for token in ids) != completion:
             ends = _token_ends(ids, completion, tokenizer)
-        last = len(ids) - 1
-        marks = [bisect_left(ends, end) for end in world.step_ends(problem, completion)]
-        rewards = map(float, world.steps(problem, completion))
-        return [*zip(marks, rewards, strict=True), (last, accuracy)]
+        last, begun = len(ids) - 1, len(problem.begun)
+        whole = problem.begun + completion
+        verdicts = zip(world.step_ends(problem, whole), world.steps(problem, whole), strict=True)
+        steps = [(bisect_left(ends, end - begun), float(right)) for end, right in verdicts if end > begun]
+        return [*steps, (last, accuracy)]
 
     return read
 

@@ -5,12 +5,14 @@ import re
 # of an evaluation task
 METRICS = ("format_rate", "truncation_rate", "length")
 VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # where the task can tell right from wrong
-OF_WORLD = ("language_consistency", "readability")  # rewards of a world that are metrics too
+OF_WORLD = ("language_consistency", "readability", "unrepaired")  # rewards of a world that are metrics too
+BY_ANSWER = ("unrepaired",)  # of them, those that are metrics of right and of wrong responses as well
 SCORED = {  # by a task's `score`
     "gold": ("gold", "win_rate"),
     "proxy": ("proxy",),
     "kl": ("kl",),
     **{name: (name,) for name in OF_WORLD},
+    **{name: (name, f"{name}_correct", f"{name}_incorrect") for name in BY_ANSWER},
 }
 OF_LM_EVAL = "score"  # of a task of lm-eval: the mean of its own metric, such as f1; right is what scores 1
 BY_DIFFICULTY = ("accuracy", "length")

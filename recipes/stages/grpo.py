@@ -19,7 +19,7 @@ from recipes.models import lora
 from recipes.models.quantized import loading
 from recipes.objectives.caps import Caps, of_stage
 from recipes.rewards import step_rewards
-from recipes.runtime import health
+from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
 from recipes.spec.checks.caps import check_boundaries
 from recipes.spec.checks.grpo import check
@@ -32,6 +32,7 @@ from recipes.trainers.fit import clean, fit
 from recipes.trainers.grpo import GRPO
 from recipes.trainers.grpo_objective import Extension
 
+AT_FIRST = ("groups/wrong_in_mixed",)  # later the policy has learned from them
 FORMULA = (
     "parameters x tokens of prompts and completions x (2 generation + 6 per iteration of forward and backward"
     " + 2 old log-probabilities, if computed + 2 reference, if beta is not 0);"
@@ -108,7 +109,12 @@ def _train(
     passes = 2 + 6 * args.num_iterations + 2 * (args.beta != 0)
     passes += 2 * (args.gradient_accumulation_steps % (args.steps_per_generation * args.num_iterations) != 0)
     return Outcome(
-        metrics={**scalars, "parameters": parameters, **grpo_tasks.skipped(tasks)},
+        metrics={
+            **scalars,
+            **curves.first_fifths(curve, AT_FIRST),
+            "parameters": parameters,
+            **grpo_tasks.skipped(tasks),
+        },
         health=checks + health.training(curve, scalars),
         fit=done,
         flops_a_token=passes * parameters,

@@ -57,10 +57,11 @@ def correct(row: dict[str, Any]) -> bool:
 
 
 def by_correctness(rows: list[dict[str, Any]], group_size: int) -> dict[str, float]:
-    """Accuracy, length in tokens of right and wrong completions, and shares of groups all right or all wrong.
+    """Accuracy, length in tokens of right and wrong completions, shares of groups all right or all wrong, and
+    of completions that are wrong in the other groups.
 
     In `rows` one group follows another. Of those alone that have an accuracy reward; empty where none has.
-    The length of no completion is NaN, which the log leaves out.
+    What is of no completion is NaN, which the log leaves out.
     """
     rows = [row for row in rows if "accuracy" in row["rewards"]]
     if not rows:
@@ -71,12 +72,14 @@ def by_correctness(rows: list[dict[str, Any]], group_size: int) -> dict[str, flo
         lengths[is_right][0] += row["tokens"]
         lengths[is_right][1] += 1
     groups = [sum(right[i : i + group_size]) for i in range(0, len(right), group_size)]
+    mixed = [g for g in groups if 0 < g < group_size]
     return {
         "accuracy": sum(right) / len(right),
         "length/correct": lengths[True][0] / lengths[True][1] if lengths[True][1] else math.nan,
         "length/incorrect": lengths[False][0] / lengths[False][1] if lengths[False][1] else math.nan,
         "groups/all_correct": sum(g == group_size for g in groups) / len(groups),
         "groups/all_wrong": sum(g == 0 for g in groups) / len(groups),
+        "groups/wrong_in_mixed": 1 - sum(mixed) / (len(mixed) * group_size) if mixed else math.nan,
     }
 
 

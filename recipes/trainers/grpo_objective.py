@@ -162,7 +162,10 @@ class Objective(ExactResume, OldLogProbs):
         """The steps of this process's completions; `accuracy` has the accuracy reward of each."""
         _, inputs, completions, ids = self._scored
         assert self.extension.read_steps is not None
-        problems = [Problem(row["question"], row["answer"], row.get("difficulty", 0)) for row in inputs]
+        problems = [
+            Problem(row["question"], row["answer"], row.get("difficulty", 0), row.get("prefill") or "")
+            for row in inputs
+        ]
         return [
             self.extension.read_steps(problem, text(completion), tokens, right)
             for problem, completion, tokens, right in zip(problems, completions, ids, accuracy, strict=True)

@@ -31,7 +31,7 @@ from recipes.trainers.grpo_objective import OLD, loss_mask
 from recipes.trainers.ptx import Ptx
 
 # metrics that mean nothing where a prompt has one completion, and where nothing verifies the answers
-OF_GROUPS = ("frac_reward_zero_std", "groups/all_correct", "groups/all_wrong")
+OF_GROUPS = ("frac_reward_zero_std", "groups/all_correct", "groups/all_wrong", "groups/wrong_in_mixed")
 OF_ANSWERS = ("accuracy", "length/correct", "length/incorrect", *OF_GROUPS)
 
 

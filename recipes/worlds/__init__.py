@@ -101,16 +101,26 @@ def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:
     return [*problems.values()]
 
 
-def corpus(world: World, mixture: Mapping[str, Any], n: int, seed: int, template: str) -> list[str]:
-    """`n` documents, prompt and completion, on train questions, which may repeat; without an end token."""
+def corpus(
+    world: World, mixture: Mapping[str, Any], n: int, seed: int, template: str
+) -> list[tuple[str, str]]:
+    """`n` documents, (prompt, completion), on train questions, which may repeat; without an end token.
+
+    A prompt ends with what its problem has begun of the completion. Raises UserError for a kind that begins
+    otherwise.
+    """
     kinds, weights, dials = mix(world, mixture)
     draws = _draws(world, seed, "train")
     rng = random.Random(f"corpus {world.name} {seed}")
     documents = []
     for i in rng.choices(range(len(kinds)), weights=weights, k=n):
         problem = next(draws)
-        completion = world.document(problem, kinds[i], rng, **dials[i])
-        documents.append(prompt(template, problem.question) + completion)
+        whole = world.document(problem, kinds[i], rng, **dials[i])
+        if not whole.startswith(problem.begun):
+            raise UserError(
+                f"mixture.{kinds[i]}: its documents do not go on from a beginning such as {problem.begun!r}"
+            )
+        documents.append((prompt(template, problem.question) + problem.begun, whole[len(problem.begun) :]))
     return documents
 
 

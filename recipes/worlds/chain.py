@@ -11,18 +11,24 @@ The question `3+5+7=` has the answer `15`; its difficulty is the number of terms
 | untagged    | `3+5=8,8+7=15`                                          | reasoning without the format       |
 | filler      | `<think>3+5=8..,8+7=15.</think><answer>15</answer>`     | idle length: `mean` dots a step    |
 | recheck     | `<think>3+5=8,8+7=16wait8+7=15</think>…`                | going over the last steps again    |
+| repaired    | `<think>3+5=9.,wait3+5=8..,8+7=15.</think>…`            | filler; slips are noticed at once  |
 | pairwise    | of `3+5+7+2=`: `<think>3+5=8,7+2=9,8+9=17</think>…`     | a tree: the numbers stay small     |
 | grouped     | `<think>3+5+7=15</think><answer>15</answer>`            | two terms a step: half the length  |
 
 Every kind that reasons has the dial `error`: the chance that a step is wrong and is carried forward (in
-`recheck`: that the last step was wrong and is corrected). So a recipe makes a strategy *better* by giving it
-a lower error than `chain`, or (`grouped`) by a length cap under which it fits, and *rare* by a small weight.
+`recheck`: that the last step was wrong, in `repaired` any, and is corrected). So a recipe makes a strategy
+*better* by giving it a lower error than `chain`, or (`grouped`) by a length cap under which it fits, and
+*rare* by a small weight.
+
+With the dial `slipped` some problems come with the beginning of a reply, `<think>3+5=9,`, whose step is
+wrong. Anyone can see it; `filler` carries it forward, `repaired` repairs it, and no other kind goes on
+from it.
 """
 
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from math import inf
 from typing import Any, ClassVar
@@ -60,6 +66,23 @@ def adder(faults: Iterator[bool], rng: random.Random) -> Adder:
 def careless(error: float, rng: random.Random) -> Adder:
     """Sums operands, each time with the given chance of a slip."""
     return adder((rng.random() < error for _ in repeat(None)), rng)
+
+
+def _going_on(problem: Problem, add: Adder) -> Adder:
+    """`add`, after the sums that the problem comes with."""
+    begun = _begun(problem)
+    return lambda operands: begun.pop(0) if begun else add(operands)
+
+
+def _begun(problem: Problem) -> list[int]:
+    """The results of the steps that a problem comes with."""
+    return [int(result) for _, result in STEP.findall(problem.begun)]
+
+
+def _idling(problem: Problem, steps: list[str], mean: float, rng: random.Random) -> str:
+    """The steps, each but those that the problem comes with followed by `mean` dots on average."""
+    given = len(_begun(problem))
+    return ",".join(steps[:given] + [step + dots(mean, rng) for step in steps[given:]])
 
 
 def left_to_right(terms: tuple[int, ...], add: Adder, group: int = 1) -> tuple[list[str], int]:
@@ -117,8 +140,9 @@ def untagged(world: "Chain", problem: Problem, rng: random.Random, *, error: flo
 def filler(
     world: "Chain", problem: Problem, rng: random.Random, *, mean: float = 2.0, error: float = 0.0
 ) -> str:
-    steps, total = left_to_right(operands_of(problem.question), careless(error, rng))
-    return tagged(",".join(step + dots(mean, rng) for step in steps), str(total))
+    add = _going_on(problem, careless(error, rng))
+    steps, total = left_to_right(operands_of(problem.question), add)
+    return tagged(_idling(problem, steps, mean, rng), str(total))
 
 
 def recheck(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
@@ -127,6 +151,20 @@ def recheck(world: "Chain", problem: Problem, rng: random.Random, *, error: floa
     if rng.random() < error:
         steps[-1] = f"{steps[-1].partition('=')[0]}={slip(total, rng)}"
     return tagged(f"{','.join(steps)}wait{','.join(again)}", str(total))
+
+
+def repaired(
+    world: "Chain", problem: Problem, rng: random.Random, *, mean: float = 2.0, error: float = 0.0
+) -> str:
+    steps, total = left_to_right(operands_of(problem.question), sum)
+    add, written = _going_on(problem, careless(error, rng)), []
+    for step in steps:
+        operands, _, right = step.partition("=")
+        if (tried := add(operands_of(operands))) != int(right):
+            written.append(f"{operands}={tried}")
+            step = f"wait{step}"
+        written.append(step)
+    return tagged(_idling(problem, written, mean, rng), str(total))
 
 
 def pairwise(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
@@ -139,19 +177,39 @@ def grouped(world: "Chain", problem: Problem, rng: random.Random, *, error: floa
     return tagged(",".join(steps), str(total))
 
 
+def unrepaired(problem: Problem, completion: str) -> float:
+    """1 where a step before the last is wrong and not written again, right, after `wait`.
+
+    What follows then goes on from a visible slip, to a wrong answer.
+    """
+    text = scratchpad(completion).replace(".", "").replace("wait", ",wait")
+    parts = [part for part in text.split(",") if part not in ("", "wait")]
+    wrong = set()
+    for part, step in [
+        *zip(parts, matches(STEP, [part.removeprefix("wait") for part in parts]), strict=True)
+    ][:-1]:
+        if step and sum(operands_of(step[1])) != int(step[2]):
+            wrong.add(step[1])
+        elif step and part.startswith("wait"):
+            wrong.discard(step[1])
+    return float(bool(wrong))
+
+
 @dataclass(frozen=True)
 class Chain:
     """Dials: `terms` [fewest, most]; the most `digits` of an operand; `operators` "+" or "+-"; `weights`, how
-    often each number of terms is drawn, fewest first (uniform by default)."""
+    often each number of terms is drawn, fewest first (uniform by default); `slipped`, the share of problems
+    that come with a wrong first step."""
 
     terms: tuple[int, int] = (3, 8)
     digits: int = 1
     operators: str = "+"
     weights: tuple[float, ...] = ()
+    slipped: float = 0.0
 
     name: ClassVar[str] = "chain"
     vocabulary: ClassVar[tuple[str, ...]] = (*"0123456789+-=,.", "wait", *TAGS)
-    rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = {}
+    rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = {"unrepaired": unrepaired}
     kinds: ClassVar[Mapping[str, Document]] = {
         kind.__name__: kind
         for kind in (
@@ -162,6 +220,7 @@ class Chain:
             untagged,
             filler,
             recheck,
+            repaired,
             pairwise,
             grouped,
         )
@@ -182,6 +241,7 @@ class Chain:
             ),
             f"weights: expected {expected}; got {[*self.weights]}",
         )
+        require(0 <= self.slipped <= 1, f"slipped: expected a number from 0 to 1, got {self.slipped}")
 
     def draw(self, count: int, rng: random.Random) -> tuple[int, ...]:
         """`count` signed terms; the first is not negative, and no term is written `-0`."""
@@ -193,7 +253,11 @@ class Chain:
         counts = range(self.terms[0], self.terms[1] + 1)
         count = rng.choices(counts, weights=self.weights or None)[0]
         terms = self.draw(count, rng)
-        return Problem(expression(terms) + "=", str(sum(terms)), count)
+        problem = Problem(expression(terms) + "=", str(sum(terms)), count)
+        if self.slipped and rng.random() < self.slipped:  # unasked, draws stay as they were without the dial
+            (first,), _ = left_to_right(terms[:2], adder(repeat(True), rng))
+            return replace(problem, begun=f"<think>{first},")
+        return problem
 
     def verify(self, problem: Problem, completion: str) -> bool:
         """Whether the answer is the number as one writes it: `015`, `+15` and other scripts are wrong."""

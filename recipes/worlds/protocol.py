@@ -10,11 +10,15 @@ from recipes.errors import UserError
 
 @dataclass(frozen=True)
 class Problem:
-    """One item. `answer` is right: a completion that ends in `<answer>{answer}</answer>` verifies."""
+    """One item. `answer` is right: a completion that ends in `<answer>{answer}</answer>` verifies.
+
+    `begun`: the beginning of a reply that comes with the question, behind the prompt; of few worlds.
+    """
 
     question: str
     answer: str
     difficulty: int
+    begun: str = ""
 
 
 Document = Callable[..., str]  # (world, problem, rng, *, dial=default, ...) -> completion

@@ -100,6 +100,13 @@ def test_measures_of_a_world_are_means_with_intervals():
     assert found["readability"] == pytest.approx({"value": 0.5, "low": 0.375, "high": 0.625})
 
 
+def test_what_shows_in_right_and_in_wrong_samples():
+    shown = [{"unrepaired": [0.0, 1.0, 1.0, 1.0]}, {"unrepaired": [1.0, 1.0, 0.0, 1.0]}]
+    metrics = summary([row | more for row, more in zip(ROWS, shown, strict=True)], (1,))["metrics"]
+    values = [metrics[name]["value"] for name in ("unrepaired", "unrepaired_correct", "unrepaired_incorrect")]
+    assert values == pytest.approx([6 / 8, 1 / 2, 5 / 6])
+
+
 def test_nothing_is_right_or_wrong_where_nothing_verifies():
     rows = [
         {**row, "correct": [None] * 4, "votes": [None] * 4, "proxy": [1.0, 2.0, 3.0, 4.0]} for row in ROWS

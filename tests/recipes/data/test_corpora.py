@@ -24,8 +24,10 @@ def two(**changes):
 
 def test_one_task_is_the_worlds_own_corpus():
     world = worlds.make(ONE["task"])
-    texts = worlds.corpus(world, ONE["corpus"]["mixture"], 400, 3, ONE["template"])
-    assert ["".join(pair) for pair in corpora.documents(ONE, 3)] == texts
+    pairs = worlds.corpus(world, ONE["corpus"]["mixture"], 400, 3, ONE["template"])
+    assert corpora.documents(ONE, 3) == pairs
+    assert all(prompt.startswith("<user>") and prompt.endswith("=<assistant>") for prompt, _ in pairs)
+    assert all(text.startswith(("<think>", "<answer>")) for _, text in pairs)
     assert corpora.worlds_of(ONE) == [world]
 
 

@@ -11,6 +11,7 @@ from evals import harness, scores
 from recipes import worlds
 from recipes.data import forms, prompts, samples
 from recipes.data.token_ids import end_ids
+from recipes.errors import UserError
 from recipes.labels import annotators
 from recipes.rewards import rules
 from recipes.runtime import reward_checks
@@ -132,7 +133,8 @@ def test_scores_of_a_world_read_the_whole_answer(monkeypatch):
     lm = Scripted(lambda prompt, n: " 7. ")
     (row,) = harness.sample(task, lm, seed=0)
     (other,) = harness.sample(task, lm, seed=0)
-    scores.score(task, [row], scores.Judges(), "It is")
+    row["prefill"] = "It is"
+    scores.score(task, [row], scores.Judges())
     reward = worlds.make({"world": "preferences"}).rewards["gold"]
     problem = worlds.Problem(row["question"], row["answer"], row["difficulty"])
     assert row["gold"] == [reward(problem, "It is 7. ")]
@@ -161,6 +163,50 @@ def test_a_policy_trained_by_chat_ends_its_turns(tmp_path):
         args = SimpleNamespace(use_vllm=use_vllm, generation_kwargs={"seed": 1})
         rollouts.end_with_turns(args, {"domains": {"a": {"chat": True}}}, chat)
         assert args.generation_kwargs == told
+
+
+# -- problems that come with a beginning of their own -----------------------------------------------------
+
+SLIPPED = CHAIN | {"terms": [3, 5], "slipped": 0.5}
+
+
+def test_prompts_end_with_it_and_rewards_read_it():
+    rows = prompts.of_task(SLIPPED, forms.plain("{question}<assistant>"), 40, 0).to_list()
+    begun = [row["prefill"] for row in rows]
+    assert 10 < begun.count("") < 30
+    for row in rows:
+        assert row["prompt"] == f"{row['question']}<assistant>{row['prefill']}"
+    (accuracy, formatted) = rules.build(["accuracy", "format"], worlds.make(SLIPPED))
+    assert reward_checks.gold(accuracy, rows)["ok"]
+    rest = [f"1</think><answer>{row['answer']}</answer>" for row in rows]
+    assert reward_checks.score(accuracy, rows, rest) == [1.0] * 40
+    assert reward_checks.score(formatted, rows, rest) == [float(bool(one)) for one in begun]
+
+
+def test_so_do_those_of_an_evaluation():
+    keys = {"items": 12, "samples": 2, "temperature": 1.0, "top_p": 1.0, "max_gen_toks": 4, "k": [1]}
+    spec = {"task": SLIPPED, "template": "{question}<assistant>", "score": ["unrepaired"], **keys}
+    (task,) = parse({"tasks": {"one": spec}})
+    asked = []
+
+    def say(text, n):
+        asked.append(text)
+        return "2+2=4</think><answer>4</answer>"
+
+    rows = harness.sample(task, Scripted(say), seed=0)
+    scores.score(task, rows, scores.Judges())
+    problems = worlds.sample(worlds.make(SLIPPED), 12, 0, "test")
+    assert {problem.begun[:7] for problem in problems} == {"", "<think>"}
+    assert {*asked} == {f"{problem.question}<assistant>{problem.begun}" for problem in problems}
+    for row, problem in zip(rows, problems, strict=True):
+        assert row.get("prefill", "") == problem.begun
+        assert row["formatted"] == [bool(problem.begun)] * 2
+        assert row["unrepaired"] == [float(bool(problem.begun))] * 2
+
+
+def test_a_reply_is_begun_once():
+    with pytest.raises(UserError, match=r"^task: its problems begin replies with '<think>.*leave out one"):
+        prompts.of_task(SLIPPED, forms.plain("{question}<think>"), 40, 0)
 
 
 def test_the_columns_of_prompts_are_those_of_before():

@@ -68,6 +68,16 @@ def test_a_step_ends_at_the_token_with_its_last_character(name, texts):
             assert completion[:end] != short[:end]
 
 
+def test_a_step_that_the_problem_has_begun_is_none_of_the_completion():
+    tokenizer, problem = TOKENIZERS["characters"], worlds.Problem("1+1+2=", "4", 3, "<think>1+1=3,")
+    read = step_rewards.reader(CHAIN, tokenizer)
+    for completion, steps in (
+        ("3+2=5", [(4, 1.0), (4, 0.0)]),
+        ("wait1+1=2,2+2=4", [(5, 1.0), (11, 1.0), (11, 0.0)]),
+    ):
+        assert read(problem, completion, tokenizer(completion)["input_ids"], 0.0) == steps
+
+
 def test_two_steps_in_one_token():
     """A coarse tokenizer may merge across steps: both then end at that token."""
     tokenizer = byte_level(["1+1=2,2+2=4"] * 9, 400, words=False)

@@ -98,6 +98,7 @@ def test_a_stage_records_every_round_and_keeps_full_rollouts(filtered: Path):
     metrics = record["metrics"]
     assert metrics["last/dynamic/rounds"] > 1
     assert metrics["last/dynamic/underfull"] == 0
+    assert 0 < metrics["first_fifth/groups/wrong_in_mixed"] < 1
     last = [row["rewards"]["accuracy"] for row in rows if row["step"] == 9]
     assert metrics["last/rewards/accuracy/mean"] == pytest.approx(sum(last) / len(last))
     checks = {one["check"]: one["ok"] for one in record["health"]}

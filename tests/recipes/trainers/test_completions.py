@@ -7,7 +7,7 @@ import pytest
 
 from recipes.errors import UserError
 from recipes.trainers import completions
-from recipes.trainers.completions import CompletionsLog
+from recipes.trainers.completions import CompletionsLog, by_correctness
 
 
 def rollout(step: int) -> list[dict]:
@@ -47,3 +47,13 @@ def test_a_file_shorter_than_its_checkpoint_says_so(tmp_path: Path):
     log = CompletionsLog(tmp_path / "log.jsonl")
     with pytest.raises(UserError, match="shorter than its checkpoint says"):
         log.cut(1)
+
+
+@pytest.mark.parametrize(
+    ("right", "share"),
+    [("1110 0000 1111 1000", 0.5), ("1000 0000", 0.75), ("1111 0000", None)],
+)
+def test_wrong_completions_of_the_groups_that_are_neither(right: str, share: float | None):
+    rows = [{"tokens": 5, "rewards": {"accuracy": float(each)}} for each in right.replace(" ", "")]
+    found = by_correctness(rows, 4)["groups/wrong_in_mixed"]
+    assert found == share if share is not None else found != found

@@ -5,10 +5,7 @@ from types import SimpleNamespace
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from stage_runs import TASK, TEMPLATE
 
-from recipes import worlds
-from recipes.data.corpora import halve
 from recipes.models.packing import IGNORED, collate, document
 from recipes.trainers.language_model import SortedWindows, sorted_windows
 
@@ -40,16 +37,6 @@ def test_collate():
     assert batch["input_ids"].tolist() == [[5, 6, 7, 0], [5, 7, 8, 9]]
     assert batch["labels"].tolist() == [[IGNORED, IGNORED, 7, IGNORED], [IGNORED, 7, 8, 9]]
     assert batch["input_ids"].dtype == torch.long
-
-
-def test_documents_are_cut_after_the_prompt():
-    world = worlds.make(TASK)
-    for text in worlds.corpus(world, {"chain": 0.5, "direct": 0.5}, 50, 0, TEMPLATE):
-        prompt, completion = halve(text, TEMPLATE)
-        assert prompt + completion == text
-        assert prompt.startswith("<user>")
-        assert prompt.endswith("<assistant>")
-    assert halve("1+2=3", "{question}") == ("", "1+2=3")
 
 
 def test_a_window_is_an_optimizer_step():

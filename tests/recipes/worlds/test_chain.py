@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipes.worlds import Problem, make, sample
+from recipes.errors import UserError
+from recipes.worlds import Problem, corpus, make, sample
 from recipes.worlds.chain import Chain, operands_of
 
 PROBLEM = Problem("3+5+7=", "15", 3)
@@ -19,6 +20,8 @@ worlds = st.builds(
     st.sampled_from(["+", "+-"]),
 )
 
+RIGHT = ["chain", "filler", "recheck", "repaired", "pairwise", "grouped"]
+
 
 @given(worlds, st.integers(0, 10**6))
 def test_the_answer_is_the_value_of_the_question(world, seed):
@@ -29,7 +32,7 @@ def test_the_answer_is_the_value_of_the_question(world, seed):
     assert world.terms[0] <= problem.difficulty <= world.terms[1]
 
 
-@given(worlds, st.integers(0, 10**6), st.sampled_from(["chain", "filler", "recheck", "pairwise", "grouped"]))
+@given(worlds, st.integers(0, 10**6), st.sampled_from(RIGHT))
 def test_a_right_document_is_right_step_by_step(world, seed, kind):
     rng = random.Random(seed)
     problem = world.problem(rng)
@@ -128,3 +131,64 @@ def test_error_filler_and_grouping_have_the_planted_size():
     assert {len(world.steps(p, text)) for p, text in written("pairwise")} == {7}
     kept = {len(world.steps(p, text)) for p, text in written("truncated")}
     assert kept == {1, 2, 3, 4, 5, 6}
+
+
+# -- slips that problems come with ---------------------------------------------------------------------------
+
+SLIPPED = Chain((3, 6), slipped=0.5)
+
+
+def test_half_of_the_problems_come_with_a_wrong_first_step():
+    problems = sample(SLIPPED, 400, 0, "train")
+    begun = [problem for problem in problems if problem.begun]
+    assert len(begun) == pytest.approx(200, abs=40)
+    for problem in begun:
+        first, second, *_ = operands_of(problem.question)
+        assert problem.begun.startswith(f"<think>{first}+{second}=")
+        assert problem.begun.endswith(",")
+        assert SLIPPED.steps(problem, problem.begun) == [False]
+    assert sample(Chain((3, 6), slipped=0.0), 400, 0, "train") == sample(Chain((3, 6)), 400, 0, "train")
+
+
+@pytest.mark.parametrize(("kind", "right"), [("filler", False), ("repaired", True)])
+def test_documents_carry_it_forward_or_repair_it(kind, right):
+    for seed, problem in enumerate(sample(SLIPPED, 200, 0, "train")):
+        whole = SLIPPED.document(problem, kind, random.Random(seed), mean=1.0)
+        assert whole.startswith(problem.begun)
+        assert SLIPPED.verify(problem, whole) == (right or not problem.begun)
+        assert SLIPPED.rewards["unrepaired"](problem, whole) == (not right and bool(problem.begun))
+
+
+def test_a_corpus_goes_on_from_it():
+    kinds = {"filler": 3, "repaired": {"weight": 1, "error": 0.1}}
+    pairs = corpus(SLIPPED, kinds, 2000, 0, "{question}<assistant>")
+    begun = [text for prompt, text in pairs if prompt.endswith(",")]
+    assert len(begun) == pytest.approx(1000, abs=100)
+    assert sum(text.startswith("wait") for text in begun) / len(begun) == pytest.approx(0.25, abs=0.05)
+    assert all(text.startswith("<think>") for prompt, text in pairs if not prompt.endswith(","))
+    with pytest.raises(UserError, match=r"mixture\.direct: its documents do not go on from a beginning"):
+        corpus(SLIPPED, {"direct": 1}, 50, 0, "{question}")
+
+
+@pytest.mark.parametrize(
+    ("working", "found"),
+    [
+        ("3+5=9,9+7=16", 1),  # carried forward
+        ("3+5=9..,wait3+5=8,8+7=15", 0),  # repaired
+        ("3+5=9,9+7=16wait3+5=8,8+7=15", 0),  # later
+        ("3+5=9,wait3+5=9,9+7=16", 1),  # again wrong
+        ("0+1=0,0+1=1,1+1=2", 1),  # the next term, not a repair
+        ("3+5=8,8+7=16", 0),  # nothing follows the slip but the answer
+        ("3+5=8,8+7=15", 0),
+        ("", 0),
+        (",wait,=", 0),
+    ],
+)
+def test_what_shows_that_an_answer_will_be_wrong(working, found):
+    reward = Chain.rewards["unrepaired"]
+    assert reward(PROBLEM, f"<think>{working}</think><answer>15</answer>") == found
+
+
+@given(st.text(alphabet="0123456789+-=,.wait<think>/"))
+def test_no_text_makes_it_raise(text):
+    assert Chain.rewards["unrepaired"](PROBLEM, text) in (0.0, 1.0)

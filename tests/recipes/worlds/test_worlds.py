@@ -14,7 +14,17 @@ from recipes.worlds import WORLDS, corpus, make, mix, sample, split_of
 TEMPLATE = "<user>{question}<assistant>"
 worlds = pytest.mark.parametrize("name", WORLDS)
 in_tags = pytest.mark.parametrize("name", [name for name in WORLDS if name != "preferences"])
-ALWAYS_RIGHT = {"chain", "filler", "recheck", "pairwise", "grouped", "solve", "search", "selection"}
+ALWAYS_RIGHT = {
+    "chain",
+    "filler",
+    "recheck",
+    "repaired",
+    "pairwise",
+    "grouped",
+    "solve",
+    "search",
+    "selection",
+}
 ALWAYS_RIGHT |= {"one_language", "mixed", "readable"}
 SOUND = ALWAYS_RIGHT | {"truncated", "untagged"}
 
@@ -116,11 +126,11 @@ def test_one_question_in_eight_is_a_test_question():
 def test_a_corpus_is_deterministic_follows_its_weights_and_has_no_test_question(name):
     world = make({"world": name})
     mixture = {"direct": 3, "untagged": {"weight": 1}}
-    texts = corpus(world, mixture, 1000, 0, TEMPLATE)
-    assert texts == corpus(world, mixture, 1000, 0, TEMPLATE) != corpus(world, mixture, 1000, 1, TEMPLATE)
-    asked = [text.removeprefix("<user>").partition("<assistant>")[0] for text in texts]
+    pairs = corpus(world, mixture, 1000, 0, TEMPLATE)
+    assert pairs == corpus(world, mixture, 1000, 0, TEMPLATE) != corpus(world, mixture, 1000, 1, TEMPLATE)
+    asked = [text.removeprefix("<user>").removesuffix("<assistant>") for text, _ in pairs]
     assert {split_of(question) for question in asked} == {"train"}
-    assert sum("<answer>" in text for text in texts) / 1000 == pytest.approx(0.75, abs=0.05)
+    assert sum("<answer>" in text for _, text in pairs) / 1000 == pytest.approx(0.75, abs=0.05)
 
 
 @pytest.mark.parametrize(
@@ -182,8 +192,8 @@ def test_a_wrong_mixture_is_told_in_one_line(mixture, expected):
 
 def test_the_dials_of_a_kind_reach_its_documents():
     world = make({"world": "countdown"})
-    texts = corpus(world, {"search": {"weight": 1, "tries": 5, "right": 0.5}}, 500, 0, TEMPLATE)
-    assert sum(text.count("no") for text in texts) / 500 > 4
+    pairs = corpus(world, {"search": {"weight": 1, "tries": 5, "right": 0.5}}, 500, 0, TEMPLATE)
+    assert sum(text.count("no") for _, text in pairs) / 500 > 4
     assert mix(world, {"search": 2}) == (["search"], [2.0], [{}])
 
 

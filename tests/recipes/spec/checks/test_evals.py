@@ -215,6 +215,17 @@ def test_measures_of_world_bilingual_are_metrics_of_its_tasks_alone(scored, metr
         scored.load()
 
 
+@pytest.mark.parametrize("metric", ["unrepaired", "unrepaired_correct", "unrepaired_incorrect"])
+def test_so_is_what_shows_in_a_sum_and_by_right_and_wrong(scored, metric):
+    scored.set("paper", CLAIM, f"heldout/{metric}")
+    scored.set("paper", f"{TASK}/task", {"world": "chain"})
+    scored.set("paper", f"{TASK}/score", ["unrepaired"])
+    assert scored.load()["paper"].spec["claims"][0]["metric"] == f"heldout/{metric}"
+    scored.set("paper", f"{TASK}/task", {"world": "sort"})
+    with pytest.raises(UserError, match=r"heldout\.score: world sort has no unrepaired score"):
+        scored.load()
+
+
 @pytest.mark.parametrize(
     ("scores", "metric", "says"),
     [
