@@ -66,7 +66,7 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     # process supervision
     ("steps before", "grpo-process", supervised.advantages, "flip(1).cumsum(1).flip(1)", "cumsum(1)"),
     ("a token late", "grpo-process", supervised.advantages, "[row, end]", "[row, end + 1]"),
-    ("a character early", "grpo-process", step_rewards.reader, "(ends, end - begun)", "(ends, end - begun - 1)"),
+    ("a character early", "grpo-process", step_rewards.reader, " - begun), float", " - begun - 1), float"),
     ("not centered", "grpo-process", supervised.normalised, "rewards - rewards.mean()", "rewards"),
     ("std of a population", "grpo-process", supervised.normalised, ".std()", ".std(correction=0)"),
     ("no answer step", "gspo-token", step_rewards.reader, ", (last, accuracy)]", "]"),
