@@ -33,11 +33,10 @@ def rows(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, tuple[s
     """(rows, what had to be assumed) that a stage is given: prompts, demonstrations, pairs or rankings."""
     config, inputs = graph.config(node), graph.inputs(node)
     found, unknown = 0.0, []
-    if "data" in inputs and config["run"] != "label":
+    if "data" in inputs:
         found = made(graph, inputs["data"], assumed)[0]
-        found = min(found, config.get("problems", found))
-    elif "data" in inputs:
-        found = made(graph, inputs["data"], assumed)[0]
+        if config["run"] != "label":
+            found = min(found, config.get("problems", found))
     for source in [*_sources(config, "data" in inputs), *config.get("also", {}).values()]:
         if "share" in source and "rewards" not in source:
             found /= 1 - source["share"]

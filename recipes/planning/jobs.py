@@ -30,25 +30,25 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
     if node.kind == "eval":
         return _evaluation(graph, node, assumed)
     config = graph.config(node)
-    kind, resources = config["run"], graph.resources(node)
-    asked, server = resources.get("gpu", 0), graph.stage(node).get("vllm_gpus", 0)
+    kind, machine = config["run"], graph.machine(node)
+    asked, server = machine.training, machine.serving
     if most and asked + server > 1 and kind in TRAINED:
         server = min(server, most // 2)
         asked = most - server
-    policy, unknown = _policy_of(graph, node), rows(graph, node, assumed)[1]
+    policy = _policy_of(graph, node)
+    given, unknown = rows(graph, node, assumed)
     common: dict[str, Any] = {
         "name": node.name,
         "kind": kind,
         "gpus": asked,
         "server": server,
-        "shard": resources.get("shard") == "fsdp",
+        "shard": machine.shard == "fsdp",
         "unknown": unknown,
     }
     if kind in TRAINED:
         return _training(graph, node, config, policy, common, assumed)
     if kind == "label":
         return _labels(graph, node, config, common, assumed)
-    given, _ = rows(graph, node, assumed)
     args = config["args"]
     every = drawn(config, given * args["num_generations"], args["max_completion_length"], assumed)
     return Job(**common | {"gpus": min(common["gpus"], every.width)}, policy=policy, generation=every)
@@ -262,7 +262,7 @@ def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
         samples = task.get("samples", 1) if task.get("temperature", 0) else 1
         each = {**config, **task, "domains": {}}
         every.append(drawn(each, task["items"] * samples, task["max_gen_toks"], assumed))
-    gpus = graph.resources(node).get("gpu", 0)
+    gpus = graph.machine(node).gpus
     if not every:
         return Job(node.name, "eval", 0, unknown=tuple(unknown))
     total = sum(one.completions for one in every)

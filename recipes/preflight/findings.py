@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tabulate import tabulate
+
 from recipes.runtime import health
 
 WIDTH = 100
@@ -149,13 +151,8 @@ def _cost_lines(costs: Sequence[Cost]) -> list[str]:
         )
         for cost in costs
     ]
-    wide = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = [
-        "  ".join(
-            [row[0].ljust(wide[0]), *(cell.rjust(size) for cell, size in zip(row[1:], wide[1:], strict=True))]
-        )
-        for row in (head, *rows)
-    ]
+    align = ["left", *["right"] * (len(head) - 1)]
+    table = tabulate([head, *rows], tablefmt="plain", disable_numparse=True, colalign=align)
     total = hours(costs)
     say = f"The run takes about {_hours(total['hours'])} hours, one job after another"
     if total["gpu_hours"]:
@@ -163,7 +160,7 @@ def _cost_lines(costs: Sequence[Cost]) -> list[str]:
     if total["hours_at_most"] > total["hours"]:
         say += f"; {_hours(total['hours_at_most'])} if all rows were as long as the longest"
     say += f"; and {_size(disk_mib(costs))} of disk."
-    return [line.rstrip() for line in lines] + ["", *textwrap.wrap(say, WIDTH)]
+    return [line.rstrip() for line in table.splitlines()] + ["", *textwrap.wrap(say, WIDTH)]
 
 
 def _hours(value: float) -> str:

@@ -87,7 +87,7 @@ class Survey:
         for check in probes.of_stage(config, inputs, node.seed):
             self.health(node, check)
         learning = [self.graph.config(one) for one in self.nodes if _learns_rows(self.graph, one)]
-        rows = shortened.rows_needed(learning, self.processes(node))
+        rows = shortened.rows_needed(learning, max(1, self.graph.machine(node).training))
         share = min([self.shares[source] for source in sources if source in self.shares], default=1.0)
         short = shortened.of_stage(config, rows, problems(config), share < 1)
         done = self.tried(node, short.config, inputs, "two-steps")
@@ -96,7 +96,7 @@ class Survey:
             return
         if made(config) in OF_ROWS:
             self.shares[node] = share * short.share
-        cost = Cost(self.label(node), self.count(node), gpus=self.gpus(node))
+        cost = Cost(self.label(node), self.count(node), gpus=self.graph.machine(node).gpus)
         self.costs.append(cost)
         if config["run"] in shortened.DRAWS:
             barely = self.tried(node, shortened.barely(config), inputs, "barely")
@@ -184,11 +184,11 @@ class Survey:
         short = shortened.of_evaluation(config)
         inputs = self.inputs(node)
         model = str(inputs.pop("model", "hub:" + json.dumps(self.graph.model_of(node), sort_keys=True)))
-        resources = self.graph.resources(node)
-        key = json.dumps([_shape(model), short.config, resources], sort_keys=True)
+        gpus = self.graph.machine(node).gpus
+        key = json.dumps([_shape(model), short.config, self.graph.resources(node)], sort_keys=True)
         if key not in self.timed:  # of several checkpoints of one shape the first one says how long it takes
             barely, done = (
-                runs.evaluation(cut, model, inputs, resources.get("gpu", 0), self.place(node, how), self.run)
+                runs.evaluation(cut, model, inputs, gpus, self.place(node, how), self.run)
                 for cut, how in ((shortened.barely(config), "barely"), (short.config, "few-items"))
             )
             if done.failure:
@@ -196,7 +196,7 @@ class Survey:
                 return
             self.timed[key] = shortened.whole_s(barely.wall_s, done.wall_s, short.share) / 3600
             self.add(node, "runs", *_few(short, done))
-        cost = Cost(self.label(node), self.count(node), gpus=resources.get("gpu", 0), hours=self.timed[key])
+        cost = Cost(self.label(node), self.count(node), gpus=gpus, hours=self.timed[key])
         self.costs.append(cost)
 
     def place(self, node: Node, how: str) -> tuple[str, Path]:
@@ -206,20 +206,11 @@ class Survey:
 
     # -- the machine -------------------------------------------------------------------------------------
 
-    def serving(self, node: Node) -> int:
-        return self.graph.stage(node).get("vllm_gpus", 0) if node.kind == "stage" else 0
-
-    def gpus(self, node: Node) -> int:
-        return self.graph.resources(node).get("gpu", 0) + self.serving(node)
-
-    def processes(self, node: Node) -> int:
-        return max(1, self.graph.resources(node).get("gpu", 0))
-
     def machine(self, node: Node) -> list[str]:
-        given = self.graph.resources(node)
-        nodes, shard = str(given.get("nodes", 1)), given.get("shard", "none")
-        gpus = ["--gpus", str(self.gpus(node)), "--vllm-gpus", str(self.serving(node))]
-        return [*gpus, "--nodes", nodes, "--shard", shard]
+        """The options of a stage's command that say what it is run on."""
+        it = self.graph.machine(node)
+        gpus = ["--gpus", str(it.gpus), "--vllm-gpus", str(it.serving)]
+        return [*gpus, "--nodes", str(it.nodes), "--shard", it.shard]
 
     def count(self, node: Node) -> int:
         return self.seeds[node.recipe, node.arm, node.kind, node.name]

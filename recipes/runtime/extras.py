@@ -1,4 +1,4 @@
-"""Extras such as vLLM: whether a job that asks for one finds it, told before anything is loaded."""
+"""Packages that not everybody has: whether a job that asks for one finds it, before anything is loaded."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -8,6 +8,16 @@ from recipes.errors import UserError
 
 INSTALL = "pip install -e '.[vllm]'"
 INSTALL_QLORA = "pip install -e '.[qlora]'"
+
+
+def require(package: str, lacking: str, install: str, key: str = "the key") -> None:
+    """Raise UserError where a package is not installed: `lacking` begins the line, `install` would help.
+
+    A mere folder of its name is none; wandb makes one where it is used.
+    """
+    found = find_spec(package)
+    if found is None or found.origin is None:
+        raise UserError(f"{lacking} is not installed here; `{install}`, or leave {key} out")
 
 
 def require_vllm(config: Mapping[str, Any], where: str = "") -> None:
@@ -21,15 +31,11 @@ def require_vllm(config: Mapping[str, Any], where: str = "") -> None:
         asked = f"{where}args.use_vllm: true"
     else:
         return
-    if find_spec("vllm") is None:
-        raise UserError(f"{asked}, but vLLM is not installed here; `{INSTALL}`, or leave the key out")
+    require("vllm", f"{asked}, but vLLM", INSTALL)
 
 
 def require_bitsandbytes(config: Mapping[str, Any]) -> None:
     """Raise UserError where a stage's `lora` asks for weights of 4 bits, and nothing here can pack them."""
     kind = config.get("lora", {}).get("quantized")
-    if kind and find_spec("bitsandbytes") is None:
-        raise UserError(
-            f"lora.quantized: {kind}, but bitsandbytes is not installed here; `{INSTALL_QLORA}`, or leave "
-            "the key out"
-        )
+    if kind:
+        require("bitsandbytes", f"lora.quantized: {kind}, but bitsandbytes", INSTALL_QLORA)

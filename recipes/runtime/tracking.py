@@ -4,10 +4,10 @@ The tracker is told to a stage beside its config: results and lineages are the s
 """
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 
-from recipes.errors import UserError, known
+from recipes.errors import known
+from recipes.runtime import extras
 
 TRACKERS = ("tensorboard", "trackio", "wandb")  # packages, and so transformers' `report_to` calls them
 NONE = "none"
@@ -18,11 +18,7 @@ FOLDER = Path("runs")  # what TensorBoard reads, a folder a run, and where wandb
 def require(name: str) -> None:
     """Raise UserError where `name` is no tracker, or its package is not installed."""
     known("--config track", [name], [*TRACKERS], "tracker")
-    package = find_spec(name)
-    if package is None or package.origin is None:  # a mere folder: wandb makes one of its name
-        raise UserError(
-            f"--config track={name}: {name} is not installed here; `pip install {name}`, or leave track out"
-        )
+    extras.require(name, f"--config track={name}: {name}", f"pip install {name}", "track")
 
 
 def choose(name: str, run: str) -> None:

@@ -52,6 +52,20 @@ class Node:
 
 
 @dataclass(frozen=True)
+class Machine:
+    """What a node is run on."""
+
+    training: int  # GPUs that train or evaluate, on all nodes together
+    serving: int  # GPUs of its vLLM server
+    nodes: int  # of a Slurm job, that of the server among them
+    shard: str
+
+    @property
+    def gpus(self) -> int:
+        return self.training + self.serving
+
+
+@dataclass(frozen=True)
 class Graph:
     """The graph of these recipes, which must not change: what follows from a node is computed once."""
 
@@ -99,6 +113,16 @@ class Graph:
         if given.pop("nodes", 1) > 1:  # an evaluation is run on one of those that train
             given["gpu"] = given.get("gpu", 0) // training_nodes(self.stage(stage))
         return given | own
+
+    def machine(self, node: Node) -> Machine:
+        """The GPUs and nodes that `resources` of a node ask for, and those of its vLLM server."""
+        given = self.resources(node)
+        return Machine(
+            training=given.get("gpu", 0),
+            serving=self.stage(node).get("vllm_gpus", 0) if node.kind == "stage" else 0,
+            nodes=given.get("nodes", 1),
+            shard=given.get("shard", "none"),
+        )
 
     def lineage(self, node: Node) -> str:
         """64 hex digits: a hash of the node's config and seed, and of the lineages of what it needs."""

@@ -167,18 +167,17 @@ class Jobs:
 
     def gpus(self, w: Any) -> int:
         """GPUs in all: those that train or evaluate, and those of a vLLM server."""
-        return self.graph.resources(self.node(w)).get("gpu", 0) + self.serving(w)
+        return self.graph.machine(self.node(w)).gpus
 
     def serving(self, w: Any) -> int:
-        node = self.node(w)
-        return self.graph.stage(node).get("vllm_gpus", 0) if node.kind == "stage" else 0
+        return self.graph.machine(self.node(w)).serving
 
     def machines(self, w: Any) -> int:
         """Nodes of a Slurm job that the GPUs are on, that of a vLLM server among them."""
-        return self.graph.resources(self.node(w)).get("nodes", 1)
+        return self.graph.machine(self.node(w)).nodes
 
     def shard(self, w: Any) -> str:
-        return self.graph.resources(self.node(w)).get("shard", "none")
+        return self.graph.machine(self.node(w)).shard
 
     def memory(self, w: Any) -> int:
         """MB of a node's memory. Weights pass through it in float32 before they are on a GPU."""

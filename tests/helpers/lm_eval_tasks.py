@@ -7,6 +7,9 @@ from typing import Any
 
 from recipes.spec import lm_eval_tasks
 
+# an evaluation task of a recipe
+GSM8K = {"lm_eval": "gsm8k", "samples": 1, "temperature": 0.0, "top_p": 1.0, "max_gen_toks": 8, "k": [1]}
+
 
 def on_rows(folder: Path, name: str, splits: Mapping[str, Sequence[Mapping[str, Any]]]) -> Path:
     """`folder`, with lm-eval's task `name` as it is installed, but for its data: {split: rows}."""

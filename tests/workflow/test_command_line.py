@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from recipes.errors import UserError
-from recipes.runtime import tracking
+from recipes.runtime import extras
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
 from recipes.workflow import commands, targets
@@ -153,7 +153,7 @@ def test_quickstart_without_its_recipe(demo):
 
 def test_a_tracker_is_no_part_of_a_job_and_is_told_to_its_command(demo, monkeypatch):
     """Of a job's params, by which Snakemake decides what to redo, it is none."""
-    monkeypatch.setattr(tracking, "find_spec", lambda name: SimpleNamespace(origin="here"))
+    monkeypatch.setattr(extras, "find_spec", lambda name: SimpleNamespace(origin="here"))
     chosen = targets.choice(demo.recipes, {"track": "wandb", "seeds": 2})
     assert (chosen.track, chosen.seeds) == ("wandb", 2)
     assert targets.choice(demo.recipes, {"track": "wandb", "seeds": "auto"}).track == "wandb"

@@ -2,13 +2,13 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
+import code_copy
 import pytest
 import yaml
 from papers import GRAPH
@@ -19,7 +19,6 @@ from recipes.preflight.survey import Survey
 from recipes.workflow import targets
 from recipes.workflow.jobs import Jobs
 
-ROOT = Path(__file__).parents[2]
 RECIPE = {
     "schema": 1,
     "title": "A toy",
@@ -50,17 +49,7 @@ def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 @pytest.mark.slow
 def test_a_run_that_may_start_and_one_that_may_not(tmp_path):
-    for pattern in (
-        "Snakefile",
-        "profiles/default/*",
-        "recipes/**/*.py",
-        "recipes/**/*.smk",
-        "recipes/spec/*.yaml",
-    ):
-        for path in ROOT.glob(pattern):
-            copy = tmp_path / path.relative_to(ROOT)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, copy)
+    code_copy.lay(tmp_path)
     (tmp_path / "recipes/toy.yaml").write_text(yaml.safe_dump(RECIPE, sort_keys=False))
 
     good = snakemake(tmp_path, "--config", "recipe=toy")

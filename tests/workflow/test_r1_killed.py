@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import code_copy
 import kill_once
 import pytest
 import yaml
@@ -65,17 +66,7 @@ def shorten(folder: Path, recipe: str, at: tuple[str, str], stages: dict[str, An
 
 def project(folder: Path) -> Path:
     """A folder with the code, where each stage can be killed, and the two recipes cut short."""
-    for pattern in (
-        "Snakefile",
-        "profiles/default/*",
-        "recipes/**/*.py",
-        "recipes/**/*.smk",
-        "recipes/spec/*.yaml",
-    ):
-        for path in ROOT.glob(pattern):
-            copy = folder / path.relative_to(ROOT)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, copy)
+    code_copy.lay(folder)
     shutil.copy(kill_once.__file__, folder)
     main = folder / "recipes/stages/__main__.py"
     before, run, after = main.read_text().partition("    outcome = run(")

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -71,7 +72,7 @@ def test_which_jobs_ask_for_it(monkeypatch, config, asked):
     else:
         with pytest.raises(UserError, match=f"^{asked}, but vLLM is not installed here"):
             require_vllm(config)
-    monkeypatch.setattr("recipes.runtime.extras.find_spec", lambda name: object())
+    monkeypatch.setattr("recipes.runtime.extras.find_spec", lambda name: SimpleNamespace(origin="here"))
     require_vllm(config)
 
 
@@ -81,5 +82,5 @@ def test_weights_of_4_bits_ask_for_bitsandbytes(monkeypatch):
     require_bitsandbytes({})
     with pytest.raises(UserError, match=r"^lora\.quantized: nf4, but bitsandbytes is not installed"):
         require_bitsandbytes({"lora": {"quantized": "nf4"}})
-    monkeypatch.setattr("recipes.runtime.extras.find_spec", lambda name: object())
+    monkeypatch.setattr("recipes.runtime.extras.find_spec", lambda name: SimpleNamespace(origin="here"))
     require_bitsandbytes({"lora": {"quantized": "nf4"}})

@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+from lm_eval_tasks import GSM8K
 from papers import GRAPH, RECIPES
 
 from recipes.spec.eval_tasks import parse
@@ -170,15 +171,7 @@ def test_it_needs_a_model_before_and_one_after(asked):
 
 
 def test_it_needs_a_task_of_a_world_or_data_set(asked):
-    lm_eval = {
-        "lm_eval": "gsm8k",
-        "samples": 1,
-        "temperature": 0.0,
-        "top_p": 1.0,
-        "max_gen_toks": 8,
-        "k": [1],
-    }
-    asked.set("paper", "evals/tasks/gsm8k", lm_eval)
+    asked.set("paper", "evals/tasks/gsm8k", GSM8K)
     asked.set("paper", f"{KEY}/task", "gsm8k")
     assert "evals.sensitivity.task: lm-eval's gsm8k has its own prompt; name another task" in asked.mistake()
 

@@ -1,6 +1,7 @@
 """Candidate templates in a recipe: only a base model is asked by them, and every mistake is one line."""
 
 import pytest
+from lm_eval_tasks import GSM8K
 
 from recipes.spec.graph import Graph, Node
 
@@ -81,15 +82,7 @@ def test_a_mistake_is_one_line(folder, spec, message):
 
 
 def test_a_task_of_lm_evals_has_none(folder):
-    lm_eval = {
-        "lm_eval": "gsm8k",
-        "samples": 1,
-        "temperature": 0.0,
-        "top_p": 1.0,
-        "max_gen_toks": 8,
-        "k": [1],
-    }
-    folder.set("paper", "evals/tasks/gsm8k", lm_eval | {"templates": CANDIDATES})
+    folder.set("paper", "evals/tasks/gsm8k", GSM8K | {"templates": CANDIDATES})
     assert "evals.tasks.gsm8k.templates: lm-eval's gsm8k has its own prompt; leave it out" in folder.mistake()
 
 

@@ -1,0 +1,16 @@
+"""A project of a test's own: the code without the recipes, to which the test adds what it runs."""
+
+import shutil
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CODE = ("Snakefile", "profiles/default/*", "recipes/**/*.py", "recipes/**/*.smk", "recipes/spec/*.yaml")
+
+
+def lay(folder: Path) -> None:
+    """Copy the code of the workflow and of the stages into `folder`."""
+    for pattern in CODE:
+        for path in ROOT.glob(pattern):
+            copy = folder / path.relative_to(ROOT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
