@@ -8,6 +8,7 @@ from recipes.spec.graph import Graph, Node
 
 # Of a data set, its subset and split, by its own page.
 ROWS = {
+    ("Anthropic/hh-rlhf", "", "train"): 160_800,
     ("DigitalLearningGmbH/MATH-lighteval", "", "train"): 7_500,
     ("HuggingFaceH4/MATH-500", "", "test"): 500,
     ("HuggingFaceH4/aime_2024", "", "train"): 30,
@@ -16,11 +17,14 @@ ROWS = {
     ("HuggingFaceH4/ultrafeedback_binarized", "", "train_prefs"): 61_135,
     ("HuggingFaceH4/ultrafeedback_binarized", "", "train_sft"): 61_135,
     ("HuggingFaceH4/ultrafeedback_binarized", "", "test_prefs"): 2_000,
+    ("Jiayi-Pan/Countdown-Tasks-3to4", "", "train"): 490_364,
     ("NeelNanda/pile-10k", "", "train"): 10_000,
     ("berkeley-nest/Nectar", "", "train"): 182_954,
+    ("knoveleng/open-rs", "", "train"): 7_000,
     ("open-r1/DAPO-Math-17k-Processed", "en", "train"): 14_116,
     ("open-r1/Mixture-of-Thoughts", "all", "train"): 349_317,
     ("open-r1/Mixture-of-Thoughts", "math", "train"): 93_733,
+    ("openai/gsm8k", "main", "train"): 7_473,
     ("trl-internal-testing/tldr-preference-sft-trl-style", "", "train"): 116_722,
     ("trl-internal-testing/tldr-preference-trl-style", "", "train"): 92_858,
 }

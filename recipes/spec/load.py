@@ -12,7 +12,7 @@ from recipes.errors import UserError, first_line
 from recipes.spec.checks.layers import check_layers, check_shape
 from recipes.spec.checks.resolved import check_resolved
 from recipes.spec.graph import Graph
-from recipes.spec.recipe import GROUPED, Recipe, ungrouped
+from recipes.spec.recipe import GROUPED, Recipe, alike, ungrouped
 from recipes.spec.schema import pattern
 
 SCHEMA = 1
@@ -62,6 +62,7 @@ def load(path: str | Path) -> Recipe:
     spec = _read(path)
     try:
         check_shape(spec)
+        spec = alike(spec)
         check_layers(spec)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None

@@ -21,18 +21,32 @@ class Recipe:
 
     def arms(self, scale: str) -> list[str]:
         """The arms that exist at a scale, in the recipe's order: the first is the paper's own."""
-        return [arm for arm, spec in self.spec["arms"].items() if scale in spec.get("scales", [scale])]
+        dropped = {arm for arm, own in self._own_arms(scale).items() if own is None}
+        arms = self.spec["arms"].items()
+        return [arm for arm, spec in arms if scale in spec.get("scales", [scale]) and arm not in dropped]
+
+    def _layers(self, scale: str) -> list[dict[str, Any]]:
+        """What the file says of a scale: of the one it is like, and then its own."""
+        own = self.spec["scales"][scale]
+        return [self.spec["scales"][own["like"]], own] if "like" in own else [own]
+
+    def _own_arms(self, scale: str) -> dict[str, Any]:
+        """What the scale says last of each arm; None: it does not exist there."""
+        return {arm: own for layer in self._layers(scale) for arm, own in layer.get("arms", {}).items()}
 
     def overlaid(self, scale: str, arm: str, section: str) -> dict:
         """A section (`stages` or `evals`) as the arm has it at the scale.
 
-        Later ones win: the recipe's own, the scale's, the arm's, what the scale says of the arm. Below all of
-        them is the protocol that an evaluation task names.
+        Later ones win: the recipe's own, the scale's, the arm's, what the scale says of the arm; of a scale
+        that is like another, the other's before its own. Below all of them is the protocol that an evaluation
+        task names.
         """
         key = (scale, arm, section)
         if key not in self._overlaid:
-            merged, at = self.spec[section], self.spec["scales"][scale]
-            for layer in (at, self.spec["arms"][arm], at.get("arms", {}).get(arm, {})):
+            at = self._layers(scale)
+            of_arm = [layer.get("arms", {}).get(arm) or {} for layer in at]
+            merged = self.spec[section]
+            for layer in (*at, self.spec["arms"][arm], *of_arm):
                 merged = merge(merged, layer.get(section, {}))
             if section == "evals" and "tasks" in merged:
                 merged["tasks"] = {name: protocols.completed(task) for name, task in merged["tasks"].items()}
@@ -86,7 +100,9 @@ class Recipe:
         `seeds`: how many; None: as many as the recipe says. They count from the recipe's `first_seed`.
         """
         arms, first = self.arms(scale), self.first_seed
-        count = self.spec["scales"][scale].get("seeds", self.spec.get("seeds", 3))
+        count = self.spec.get("seeds", 3)
+        for layer in self._layers(scale):
+            count = layer.get("seeds", count)
         if report == "quickstart":
             quick = self.spec.get("quickstart", {})
             arms = [arm for arm in quick.get("arms", arms[:1]) if arm in arms]
@@ -100,6 +116,26 @@ def ungrouped(spec: Mapping[str, Any], section: str) -> list[dict[str, Any]]:
     for row in spec.get(section, []):
         rows += [{**one, "scales": row["scales"]} for one in row[section]] if section in row else [row]
     return rows
+
+
+def alike(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A file's content with each list of scales that has one which others are like having these as well.
+
+    So a scale that is `like: cpu` has the arms, claims and published numbers of cpu.
+    """
+    copies: dict[str, list[str]] = {}
+    for scale, content in spec["scales"].items():
+        if "like" in content:
+            copies.setdefault(content["like"], []).append(scale)
+
+    def named(entry: dict[str, Any]) -> dict[str, Any]:
+        if "scales" not in entry:
+            return entry
+        every = [name for scale in entry["scales"] for name in (scale, *copies.get(scale, ()))]
+        return {**entry, "scales": list(dict.fromkeys(every))}
+
+    lists = {key: [named(entry) for entry in spec[key]] for key in GROUPED if key in spec}
+    return {**spec, **lists, "arms": {arm: named(layer) for arm, layer in spec["arms"].items()}}
 
 
 def merge(base: dict, over: Mapping) -> dict:

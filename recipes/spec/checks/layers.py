@@ -22,6 +22,8 @@ def check_shape(spec: Mapping) -> None:
     """The keys and types of everything but the stages, and the names it gives and uses."""
     check(spec, schema())
     arms, scales = list(spec["arms"]), list(spec["scales"])
+    for scale, content in spec["scales"].items():
+        _check_like(spec["scales"], scale, content)
     if "evals" in spec["stages"]:
         raise UserError("stages.evals: a reserved name; call the stage something else")
     for arm in arms:
@@ -44,6 +46,13 @@ def check_shape(spec: Mapping) -> None:
         _check_groups(spec, section)
     _check_claims(ungrouped(spec, "claims"), scales)
     dials.check(spec)
+
+
+def _check_like(scales: Mapping, scale: str, content: Mapping) -> None:
+    """That a scale is like another one, which says itself what it is."""
+    if "like" in content:
+        others = [name for name, other in scales.items() if "like" not in other]
+        known(f"scales.{scale}.like", [content["like"]], others, "scale that is like no other")
 
 
 def _check_groups(spec: Mapping, section: str) -> None:
@@ -119,7 +128,7 @@ def _overlays(spec: Mapping) -> dict[str, Mapping]:
         own = content.get("arms", {})
         arms = [arm for arm, layer in spec["arms"].items() if scale in layer.get("scales", [scale])]
         known(f"scales.{scale}.arms", own, arms, f"arm at scale {scale}", as_key=True)
-        layers |= {f"scales.{scale}.arms.{arm}": layer for arm, layer in own.items()}
+        layers |= {f"scales.{scale}.arms.{arm}": layer for arm, layer in own.items() if layer is not None}
     return layers
 
 
