@@ -17,7 +17,7 @@ ROWS = {
     ("HuggingFaceH4/ultrafeedback_binarized", "", "train_prefs"): 61_135,
     ("HuggingFaceH4/ultrafeedback_binarized", "", "train_sft"): 61_135,
     ("HuggingFaceH4/ultrafeedback_binarized", "", "test_prefs"): 2_000,
-    ("Jiayi-Pan/Countdown-Tasks-3to4", "", "train"): 490_364,
+    ("Jiayi-Pan/Countdown-Tasks-3to4", "", "train[:327680]"): 327_680,
     ("NeelNanda/pile-10k", "", "train"): 10_000,
     ("berkeley-nest/Nectar", "", "train"): 182_954,
     ("knoveleng/open-rs", "", "train"): 7_000,

@@ -64,7 +64,7 @@ class Job:
     critic: Model | None = None
     rewards: tuple[Model, ...] = ()  # reward models and their members
     saved: int = 0  # bytes of a number of the weights that are kept
-    stretched: bool = False  # the stage sets how many positions the model has
+    stretched: bool = False  # the stage sets how many positions the model has, or needs few
     unknown: tuple[str, ...] = ()  # what had to be assumed for want of a source
 
     @property

@@ -79,7 +79,7 @@ def _training(
 ) -> Job:
     args, kind = config.get("args", {}), config["run"]
     inputs, processes = graph.inputs(node), max(common["gpus"], 1)
-    world = of_world(config)
+    world = of_world(_origin(graph, node))
     size, per_device = _batch(config, processes)
     of_rollouts = kind in ("grpo", "ppo", "policy_gradient")
     generation: Generation | None = None
@@ -136,8 +136,21 @@ def _training(
         critic=critic,
         rewards=rewards if of_rollouts else (),
         saved=DTYPES.get(config.get("saved_dtype", ""), weight) * (config.get("members", 1)),
-        stretched="max_position_embeddings" in options,
+        stretched=world or _stretched(graph, node),  # a world's texts are short
     )
+
+
+def _origin(graph: Graph, node: Node) -> Mapping[str, Any]:
+    """The config that says where a stage's texts are from: its own, or that of the stage that made its data."""
+    config, data = graph.config(node), graph.inputs(node).get("data")
+    return _origin(graph, data) if data and "task" not in config else config
+
+
+def _stretched(graph: Graph, node: Node) -> bool:
+    """Whether the stage, or one that its policy comes from, sets how many positions the model has."""
+    options = graph.config(node).get("args", {}).get("model_init_kwargs") or {}
+    source = graph.inputs(node).get("policy")
+    return "max_position_embeddings" in options or bool(source and _stretched(graph, source))
 
 
 def _batch(config: Mapping[str, Any], processes: int) -> tuple[int, float]:
@@ -234,7 +247,7 @@ def _labels(
 ) -> Job:
     """Who ranks: a model that reads, or somebody who costs nothing here."""
     inputs, (given, replies) = graph.inputs(node), made(graph, node, assumed)
-    world = not config.get("task") and config["by"] != "language_model"
+    world = of_world(_origin(graph, node))
     shown = given * (DOCUMENT if world else 2 * assumed.prompt)
     if config["by"] == "language_model":
         asked = replies * (replies - 1) / 2 * (2 if config.get("labeller", {}).get("both_orders") else 1)

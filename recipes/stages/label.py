@@ -55,6 +55,7 @@ def run(
         template = config.get("template", "{question}")
         validation = config.get("validation", VALIDATION)
         ranked = hub_preferences.of_task(config["task"], template, validation, config.get("problems"))
+        rows, scores = samples.of_preferences(ranked), [row["scores"] for row in ranked]
     else:
         rows, world, given = read(by, inputs["data"])
         labels, tokens, parameters = score(config, inputs, rows, world, seed)
@@ -64,15 +65,15 @@ def run(
             metrics["accuracy/given"] = annotators.quality(rows, labels, given).get("accuracy", 0.0)
         if "accuracy" in metrics:
             checks.append(_better_than_chance(metrics["accuracy"], int(metrics["pairs"])))
-        if keep != "preferences":
-            chosen, skipped = as_demonstrations(rows, labels.scores, keep)
-            if not chosen:
-                raise UserError(f"keep: {keep}: none of {len(rows)} prompts has a completion to keep")
-            demonstrations.save(chosen, workdir / "final")
-            metrics |= skipped | {"kept": len(chosen), "problems": len(rows)}
-        else:
-            ranked = as_preferences(rows, labels.scores, config.get("validation", VALIDATION))
-    if keep == "preferences":
+        scores = labels.scores
+        ranked = as_preferences(rows, scores, config.get("validation", VALIDATION))
+    if keep != "preferences":
+        chosen, skipped = as_demonstrations(rows, scores, keep)
+        if not chosen:
+            raise UserError(f"keep: {keep}: none of {len(rows)} prompts has a completion to keep")
+        demonstrations.save(chosen, workdir / "final")
+        metrics |= skipped | {"kept": len(chosen), "problems": len(rows)}
+    else:
         kept, counts = preferences.usable(ranked)
         checks += health.stop_at_errors(preferences.checks(kept, counts))
         preferences.save(kept, workdir / "final")

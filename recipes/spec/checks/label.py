@@ -64,8 +64,6 @@ def check(stage: Mapping[str, Any]) -> None:
     if by == "dataset" and "task" not in stage:
         raise UserError("task: missing; by: dataset needs it")
     if (keep := stage.get("keep", "preferences")) != "preferences":
-        if by == "dataset":
-            raise UserError("keep: by: dataset makes preferences alone")
         if keep == "right" and by != "verifier":
             raise UserError(f"keep: right is of by: verifier alone, got by: {by}; expected best")
         if "validation" in stage:
