@@ -141,7 +141,7 @@ def _training(
 
 
 def _origin(graph: Graph, node: Node) -> Mapping[str, Any]:
-    """The config that says where a stage's texts are from: its own, or that of the stage that made its data."""
+    """The config that says where a stage's texts are from: its own, or that of who made its data."""
     config, data = graph.config(node), graph.inputs(node).get("data")
     return _origin(graph, data) if data and "task" not in config else config
 

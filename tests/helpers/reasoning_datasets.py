@@ -59,6 +59,15 @@ DATASETS = {
         [{"problem": question, "answer": answer, "id": "0"} for question, answer in ANSWERS],
         ("test",),
     ),
+    "knoveleng/open-rs": Shape(
+        "8de2b2d11162d97b45c7606902eae2bb1ff629b4",
+        {"problem": "str", "solution": "str", "answer": "str", "level": "str"},
+        [
+            {"problem": question, "solution": f"\\boxed{{{answer}}}", "answer": answer, "level": "Hard"}
+            for question, answer in ANSWERS
+        ],
+        ("train",),
+    ),
     "Jiayi-Pan/Countdown-Tasks-3to4": Shape(
         "",
         {"target": "int", "nums": ["int"]},

@@ -122,7 +122,13 @@ def qwen2_base() -> Any:
     return words
 
 
+def qwen2_thinking() -> Any:
+    """R1's students' template, in ChatML's words."""
+    return qwen2(THINKING)
+
+
 MADE = {"llama": llama, "qwen2": qwen2, "gpt-neox": gpt_neox, "chatml": chatml, "qwen2-base": qwen2_base}
+MADE |= {"qwen2-thinking": qwen2_thinking}
 CONFIGS = {"llama": LlamaConfig, "gpt-neox": GPTNeoXConfig, "chatml": GPT2Config}
 
 

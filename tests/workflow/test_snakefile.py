@@ -25,7 +25,16 @@ from snakemake_logger_plugin_encore import (
 )
 
 
-@pytest.mark.parametrize(("recipe", "scale"), [(n, s) for n, r in RECIPES.items() for s in r.spec["scales"]])
+@pytest.mark.parametrize(
+    ("recipe", "scale"),
+    [
+        pytest.param(
+            name, scale, marks=pytest.mark.slow if scale.startswith("gpu") and name != "r1_zero" else ()
+        )
+        for name, recipe in RECIPES.items()
+        for scale in recipe.spec["scales"]
+    ],
+)
 def test_every_recipe_is_planned_at_every_scale(recipe, scale, open_workflow):
     workflow = open_workflow(scale=scale)
     dag = workflow.dag(dag_settings=DAGSettings(targets={recipe}, forceall=True))

@@ -10,7 +10,7 @@ from functools import cache
 from recipes.errors import UserError, known
 from recipes.spec.checks import dials
 from recipes.spec.frontiers import FRONTIER
-from recipes.spec.recipe import GROUPED, REPORTS, ungrouped
+from recipes.spec.recipe import GROUPED, REPORTS, alike, ungrouped
 from recipes.spec.schema import check, check_reserved, schema, stage_rules
 from recipes.spec.trl_fields import Field, enumeration, fields
 
@@ -44,7 +44,7 @@ def check_shape(spec: Mapping) -> None:
                 raise UserError(f"evals.{section}.{name}: nothing is below it to be deleted; remove it")
     for section in GROUPED:
         _check_groups(spec, section)
-    _check_claims(ungrouped(spec, "claims"), scales)
+    _check_claims(ungrouped(alike(spec), "claims"), scales)
     dials.check(spec)
 
 

@@ -1,17 +1,39 @@
-"""Scale `gpu`: one GPU of 80 GB has room for every stage, and budgets are as the recipes say."""
+"""Scales `gpu` and `gpu-offline`: one GPU of 80 GB has room for every job; budgets are as the recipes say."""
 
+import re
 from typing import Any
 
 import pytest
 from papers import GRAPH, RECIPES
 
+from recipes.planning import plan
+from recipes.planning.architecture import of_model
 from recipes.spec.graph import Node
 
-WITH_GPU = [name for name, recipe in RECIPES.items() if "gpu" in recipe.spec["scales"]]
-MEMORY = 80  # GB
-PARAMETERS = 1.54  # billion, of Qwen2.5-1.5B and Qwen2.5-Math-1.5B
-TRAINED = 16  # bytes a parameter: itself, its gradient and Adam's two moments, all in float32
-ACTIVATIONS = 16  # GB left for them, for CUDA and for what is cut in pieces
+SWEEPS = ("learning_rates", "distill_rates", "dr_grpo_rates", "r1_rates")  # of the dials of scale cpu
+EXPECTED = {name: {"cpu", "gpu", "gpu-offline"} for name in RECIPES if name not in SWEEPS}
+EXPECTED |= {
+    name: {"cpu", "gpu-offline"} for name in ("tiny_lm", "policy_gradient")
+}  # without a model of the Hub
+EXPECTED |= {name: {"cpu"} for name in SWEEPS}
+AT_ONCE = ("r1_zero", "tldr")  # planned among the fast tests
+ON_GPU = [
+    pytest.param(name, scale, marks=() if name in AT_ONCE else pytest.mark.slow)
+    for name, scales in EXPECTED.items()
+    for scale in sorted(scales - {"cpu"})
+]
+WORK = (
+    "grpo",
+    "ppo",
+    "sft",
+    "dpo",
+    "reward_model",
+    "pretrain",
+    "sample",
+    "rejection_sampling",
+    "policy_gradient",
+)
+OFFLINE_HOURS = 2
 
 SOURCES = [
     # recipe, arm, stage, what, value, source
@@ -37,16 +59,6 @@ SOURCES = [
 ]
 
 
-def stages(recipe: str) -> list[Node]:
-    of = RECIPES[recipe]
-    return [
-        Node(recipe, "gpu", arm, 0, name, "stage") for arm in of.arms("gpu") for name in of.stages("gpu", arm)
-    ]
-
-
-EVERY = [node for recipe in WITH_GPU for node in stages(recipe)]
-
-
 def config(recipe: str, arm: str, stage: str) -> dict[str, Any]:
     return GRAPH.config(Node(recipe, "gpu", arm, 0, stage, "stage"))
 
@@ -55,36 +67,54 @@ def batch(args: dict[str, Any]) -> int:
     return args["per_device_train_batch_size"] * args["gradient_accumulation_steps"]
 
 
-def test_the_recipes_that_have_it():
-    assert {"r1", "distill"} <= {*WITH_GPU}
+def test_the_recipes_that_have_them():
+    assert {name: {*recipe.spec["scales"]} - {"paper"} for name, recipe in RECIPES.items()} == EXPECTED
 
 
-@pytest.mark.parametrize("node", EVERY, ids=lambda node: f"{node.recipe}-{node.arm}-{node.name}")
-def test_a_stage_has_one_gpu_and_fits_on_it(node):
-    stage = GRAPH.config(node)
-    if stage["run"] == "label":
-        return
-    assert GRAPH.resources(node)["gpu"] == 1
-    args = stage["args"]
-    held = 0.0
-    if stage["run"] != "rejection_sampling":
-        held += TRAINED * PARAMETERS
-        held += 4 * PARAMETERS * bool(args.get("beta"))  # the reference
-    held += 4 * PARAMETERS * ("reward_model" in GRAPH.inputs(node))
-    held += MEMORY * args.get("vllm_gpu_memory_utilization", 0.3) * bool(args.get("use_vllm"))
-    assert held <= MEMORY - ACTIVATIONS
+@pytest.mark.parametrize(("recipe", "scale"), ON_GPU)
+def test_every_job_has_one_gpu_and_fits_on_it_in_the_hours_that_are_said(recipe, scale):
+    made = plan.make(GRAPH, {"recipe": recipe, "scale": scale, "gpus": "1xA100"})
+    assert [row.estimate.lacks for row in made.rows if not row.estimate.fits] == []
+    for row in made.rows:
+        node = row.nodes[0]
+        kind = "eval" if node.kind == "eval" else GRAPH.config(node)["run"]
+        assert GRAPH.machine(node).gpus == 1 or kind not in (*WORK, "eval"), node
+        if kind in WORK and kind not in ("sample", "rejection_sampling", "policy_gradient"):
+            assert GRAPH.config(node)["args"]["bf16"] is True, node
+    cost = RECIPES[recipe].spec["cost"][scale]
+    said = re.match(r"(\d+) (hours|minutes) on one A100", cost)
+    assert said, cost
+    hours = int(said[1]) / (1 if said[2] == "hours" else 60)
+    assert made.gpu_hours == pytest.approx(hours, rel=0.15)
+    assert scale == "gpu" or made.gpu_hours <= OFFLINE_HOURS
 
 
-@pytest.mark.parametrize("recipe", WITH_GPU)
-def test_an_evaluation_has_one_gpu_and_room_for_the_reward_model(recipe):
-    for arm in RECIPES[recipe].arms("gpu"):
-        for name in RECIPES[recipe].checkpoints("gpu", arm):
-            node = Node(recipe, "gpu", arm, 0, name, "eval")
-            assert GRAPH.resources(node)["gpu"] == 1
-            spec = GRAPH.config(node)
-            share = spec.get("backend_args", {}).get("gpu_memory_utilization", 0.9)
-            scored = any("proxy" in task.get("score", []) for task in spec["tasks"].values())
-            assert MEMORY * share + 4 * PARAMETERS * scored <= MEMORY - 4
+def test_models_from_nothing_have_30_to_100_million_parameters():
+    stages = [
+        Node("tiny_lm", "gpu-offline", arm, 0, "pretrain", "stage")
+        for arm in RECIPES["tiny_lm"].arms("gpu-offline")
+    ]
+    stages.append(Node("policy_gradient", "gpu-offline", "base-recipe", 0, "pretrain", "stage"))
+    sizes = {plan.of_node(GRAPH, node, plan.Assumptions()).policy for node in stages}
+    assert all(30e6 <= of_model(model).parameters <= 100e6 for model in sizes)
+
+
+@pytest.mark.parametrize("recipe", [name for name, scales in EXPECTED.items() if "gpu-offline" in scales])
+def test_offline_are_the_arms_and_claims_of_cpu(recipe):
+    of = RECIPES[recipe]
+    assert of.arms("gpu-offline") == of.arms("cpu")
+    assert of.selection("gpu-offline", "report", None) == of.selection("cpu", "report", None)
+    claims = {
+        scale: [one["id"] for one in of.spec.get("claims", []) if scale in one.get("scales", [scale])]
+        for scale in ("cpu", "gpu-offline")
+    }
+    assert claims["gpu-offline"] == claims["cpu"]
+    for arm in of.arms("gpu-offline"):
+        assert of.stages("gpu-offline", arm) == of.stages("cpu", arm)
+        assert not any(
+            GRAPH.model_of(Node(recipe, "gpu-offline", arm, 0, name, "stage"))
+            for name in of.stages("gpu-offline", arm)
+        )
 
 
 @pytest.mark.parametrize(("recipe", "arm", "stage", "what", "value", "source"), SOURCES)

@@ -306,3 +306,31 @@ def test_the_command_prints_the_table_and_writes_json(tmp_path, monkeypatch, cap
     assert json.loads((tmp_path / "r1_zero" / "paper" / "plan.json").read_text())["fits"] is False
     assert main(["recipe=r1_zero"]) == 0
     assert "no GPU: all of it fits" in capsys.readouterr().out
+
+
+def test_a_stage_learns_from_texts_as_long_as_those_of_who_made_its_data():
+    """Pairs of a data set come through a stage of their own; texts of a world are short wherever they are."""
+    sft, dpo = (Node("dpo", "gpu", "base-recipe", 0, name, "stage") for name in ("sft", "dpo"))
+    for node in (sft, dpo):
+        assert of_node(GRAPH, node, Assumptions()).training.mean == 512 * Assumptions().document
+    of_world = Node("dpo", "gpu-offline", "base-recipe", 0, "dpo", "stage")
+    job = of_node(GRAPH, of_world, Assumptions())
+    assert job.training.mean == 40
+    assert not lacks(job, of_model(job.policy), memory.of_trainer(job, GPUS["A100"]), GPUS["A100"])
+
+
+def test_a_model_that_an_earlier_stage_has_stretched_stays_so():
+    node = Node("distill", "gpu", "distilled-then-rl", 0, "rl", "stage")
+    job = of_node(GRAPH, node, Assumptions())
+    longest, has = job.training.longest, of_model(job.policy).positions
+    assert longest > has
+    assert not lacks(job, of_model(job.policy), memory.of_trainer(job, GPUS["A100"]), GPUS["A100"])
+    assert any(
+        "positions" in why
+        for why in lacks(
+            replace(job, stretched=False),
+            of_model(job.policy),
+            memory.of_trainer(job, GPUS["A100"]),
+            GPUS["A100"],
+        )
+    )

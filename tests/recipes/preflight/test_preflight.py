@@ -2,12 +2,12 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from stage_runs import FORK, GRPO, PRETRAIN, TASK, TEMPLATE, finish
+from forked_jobs import forked
+from stage_runs import GRPO, PRETRAIN, TASK, TEMPLATE
 
 from recipes.preflight import probes
 from recipes.preflight.__main__ import main, preflight
@@ -55,30 +55,6 @@ RECIPE = {
     "arms": {"base-recipe": {"about": "the one"}},
     "evals": {"checkpoints": {"after": "grpo"}, "tasks": {"heldout": TASK_OF_EVAL}},
 }
-
-
-def child(words, log, trap):
-    os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT), 2)
-    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
-    sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
-    if trap:
-        trap()
-    if words[0] == "recipes.stages":
-        from recipes.stages.__main__ import main as run
-    else:
-        from evals.evaluate import main as run
-    os._exit(run(words[1:]))
-
-
-def forked(trap=None):
-    """A runner of jobs in processes that have torch loaded; `trap()` runs in each first."""
-
-    def run(words, threads, log):
-        process = FORK.Process(target=child, args=(list(words), log, trap))
-        process.start()
-        return finish(process)
-
-    return run
 
 
 @pytest.fixture

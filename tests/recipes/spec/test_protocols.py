@@ -12,7 +12,9 @@ from recipes.worlds.text import prompt
 TASK = "evals/tasks/heldout"
 OF_SAMPLING = ("temperature", "top_p", "max_gen_toks")
 R1 = {"temperature": 0.6, "top_p": 0.95, "max_gen_toks": 32768}
-WRITTEN_OUT = [  # as the recipes had it in every task before there were protocols
+ZOO = {"temperature": 1.0, "top_p": 0.95, "max_gen_toks": 4096}
+OAT = {"temperature": 0.0, "top_p": 1.0, "max_gen_toks": 3000}
+WRITTEN_OUT = [  # in every task; those of scale paper as before there were protocols
     *(("r1_zero", "paper", "base-recipe", task, R1, n) for task, n in (("aime24", 64), ("math500", 16))),
     *(("distill", "paper", "base-recipe", task, R1, n) for task, n in (("aime24", 64), ("math500", 16))),
     *(("distill", "paper", "zero-32b", task, R1, n) for task, n in (("aime24", 64), ("math500", 16))),
@@ -25,6 +27,14 @@ WRITTEN_OUT = [  # as the recipes had it in every task before there were protoco
     ("distill", "gpu", "base-recipe", "aime24", R1 | {"max_gen_toks": 16384}, 64),
     ("distill", "gpu", "base-recipe", "math500", R1 | {"max_gen_toks": 16384}, 4),
     ("distill", "gpu", "base-recipe", "math500-base", R1 | {"max_gen_toks": 3000}, 4),
+    *(
+        ("distill", "gpu", "open-rs", f"{task}-chat", R1 | {"max_gen_toks": 16384}, n)
+        for task, n in (("aime24", 16), ("math500", 1))
+    ),
+    ("r1_zero", "gpu", "base-recipe", "math500", ZOO, 4),
+    ("r1_zero", "gpu", "base-recipe", "gsm8k", ZOO, 1),
+    *((recipe, "gpu", "base-recipe", "math500-greedy", OAT, 1) for recipe in ("dapo", "dr_grpo", "gspo")),
+    ("objectives", "gpu", "base-recipe", "heldout-greedy", OAT, 1),
     ("dapo", "paper", "base-recipe", "aime24", {"temperature": 1.0, "top_p": 0.7, "max_gen_toks": 20480}, 32),
 ]
 

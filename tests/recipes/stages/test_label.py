@@ -9,7 +9,7 @@ import pytest
 import stage_runs
 import torch
 
-from recipes.data import preferences, samples
+from recipes.data import demonstrations, preferences, samples
 from recipes.errors import UserError
 from recipes.labels import model_judges
 from recipes.models import language_model
@@ -151,6 +151,26 @@ def test_a_language_model_labels_preferences_once_more(drawn: Path, tmp_path: Pa
     assert "accuracy" not in measured
     assert run("label", {"by": "gold"}, folder, **inputs) == 2
     assert "by: gold takes samples" in (folder / "out.txt").read_text()
+
+
+def test_the_better_replies_of_a_data_set_are_demonstrations(drawn: Path, tmp_path: Path):
+    folder = tmp_path / "run"
+    shutil.copytree(drawn, folder)
+    (folder / "hub").mkdir()
+    lines = [
+        {"prompt": f"<user>1+{n}=<assistant>", "chosen": f"{n + 1}. ", "rejected": "9. "} for n in (2, 3)
+    ]
+    (folder / "hub/train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    task = {"hub": "hub", "revision": "0" * 40, "split": "train"} | {key: key for key in lines[0]}
+    config = {"by": "dataset", "task": task, "keep": "best"}
+    assert run("label", config, folder) == 0, (folder / "err.txt").read_text()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        kept = demonstrations.load(Path("results/label/metrics.json"))
+    assert [(row["prompt"], row["completion"]) for row in kept] == [
+        (line["prompt"], line["chosen"]) for line in lines
+    ]
+    assert result(folder, "label")["metrics"]["kept"] == 2
 
 
 @pytest.mark.slow

@@ -1,0 +1,128 @@
+"""A recipe whose models and data sets are tiny ones of the same kind, on disk, and whose sizes are tiny too.
+
+Kept is what decides whether the parts fit together: architectures, classes of tokenizers, templates, chat,
+columns, rewards, losses, precision, who needs what, and the tasks of evaluations. Not kept are GPUs, vLLM and
+lm-eval's own tasks, which come from the Hub.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import hub_datasets
+import reasoning_datasets
+import true_tokenizers
+from data_set_files import Shape, write
+
+from recipes.spec.graph import Graph
+from recipes.spec.recipe import Recipe
+
+DATA = {**hub_datasets.DATASETS, **reasoning_datasets.DATASETS}
+ROWS = 24  # of each split
+SIZES = {
+    "max_steps": 2,
+    "num_generations": 2,
+    "per_device_train_batch_size": 2,
+    "gradient_accumulation_steps": 2,
+    "steps_per_generation": 4,
+    "generation_batch_size": 8,
+    "global_batch": 4,
+    "max_completion_length": 8,
+    "max_gen_toks": 8,
+    "soft_overlong_cache": 2,
+    "warmup_steps": 1,
+    "save_steps": 2,
+    "logging_steps": 1,
+    "problems": ROWS // 4,
+    "skip": 0,
+    "documents": ROWS,
+    "batch_size": 2,
+    "items": 2,
+    "samples": 2,
+    "k": [1],
+    "gpu": 0,
+    "backend": "hf",
+}
+SERVING = ("use_vllm", "backend_args")  # and whatever begins with vllm_, but what the loss is made of
+KEPT = "vllm_importance_sampling_correction"
+
+
+def kind(hub: str) -> str:
+    """Which of `true_tokenizers` has the architecture and the tokenizer of a model of the Hub."""
+    if "pythia" in hub:
+        return "gpt-neox"
+    if "R1-Distill" in hub:
+        return "qwen2-thinking"
+    return "qwen2" if "Instruct" in hub else "qwen2-base"
+
+
+def graph(recipe: Recipe, scale: str, folder: Path) -> Graph:
+    """The recipe at one scale, to be run in `folder`, where its models and data sets are written."""
+    own = recipe.spec["scales"][scale]
+    layers = {name: recipe.spec["scales"][name] for name in (own.get("like", scale), scale)}
+    spec = {**recipe.spec, "seeds": 1, "scales": layers}
+    return Graph({recipe.name: Recipe(recipe.name, _small(spec, folder, greedy=False))})
+
+
+def _small(value: Any, folder: Path, greedy: bool) -> Any:
+    """A layer with small sizes; `greedy`: inside of a task that draws one sample."""
+    if isinstance(value, list):
+        return [_small(one, folder, greedy) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    if "hub" in value:
+        return _stood_in(value, folder)
+    greedy = greedy or value.get("temperature") == 0.0 or value.get("protocol") == "dr_grpo"
+    found = {}
+    for key, below in value.items():
+        if key in SERVING or (key.startswith("vllm_") and key != KEPT):
+            continue
+        if isinstance(below, Mapping) and "lm_eval" in below:
+            continue
+        if key in SIZES and below is not None and not isinstance(below, Mapping):
+            found[key] = 1 if greedy and key == "samples" else SIZES[key]
+        else:
+            found[key] = _small(below, folder, greedy)
+    if "protocol" in value:
+        found |= {"max_gen_toks": SIZES["max_gen_toks"], "samples": 1 if greedy else SIZES["samples"]}
+    return found
+
+
+def _stood_in(named: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A model, or the task of a data set, whose name is that of a folder."""
+    place = named["hub"].replace("/", "--")
+    if set(named) == {"hub", "revision"}:
+        if not (folder / place).exists():
+            true_tokenizers.checkpoint(kind(named["hub"]), folder / place)
+        return {"path": f"{place}/final"}
+    if not (folder / place).exists():
+        write(named["hub"], _longer(DATA[named["hub"]]), folder)
+    kept = {key: value for key, value in named.items() if key not in ("subset", "revision")}
+    sizes = {key: SIZES[key] for key in ("documents",) if key in kept} | (
+        {"max_length": 32} if "documents" in kept else {}
+    )
+    split = named["split"].partition("[")[0]
+    return {**kept, **sizes, "hub": place, "revision": "0" * 40, "split": split, **_subset(named)}
+
+
+def _subset(named: Mapping[str, Any]) -> dict[str, Any]:
+    return {"subset": named["subset"]} if "subset" in named else {}
+
+
+def _longer(shape: Shape) -> Shape:
+    """As many rows as a batch takes, no two alike."""
+    rows = [_changed(shape.rows[i % len(shape.rows)], i) for i in range(ROWS)]
+    return Shape(shape.revision, shape.columns, rows, shape.splits, shape.subsets, shape.files)
+
+
+def _changed(row: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """The row with a number before each of its prompts' texts, so that none is another's."""
+    marked = json.loads(json.dumps(row))
+    for key in ("prompt", "problem", "question", "text"):
+        if isinstance(marked.get(key), str):
+            marked[key] = f"{number}: {marked[key]}"
+    for key in ("chosen", "rejected"):
+        if isinstance(marked.get(key), str):
+            marked[key] = marked[key].replace("Human:", f"Human: {number}", 1)
+    return marked

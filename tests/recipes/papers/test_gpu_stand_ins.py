@@ -1,0 +1,67 @@
+"""Scale `gpu` on a CPU: two steps of every stage and a few items of every evaluation, with tiny models."""
+
+import json
+from pathlib import Path
+
+import pytest
+import stand_in_recipes
+from forked_jobs import forked
+from papers import RECIPES
+
+from recipes.preflight import runs, stand_ins
+from recipes.spec.graph import Graph, Node
+
+WITH_GPU = [name for name, recipe in RECIPES.items() if "gpu" in recipe.spec["scales"]]
+MACHINE = ["--gpus", "0", "--vllm-gpus", "0", "--nodes", "1", "--shard", "none"]
+
+
+def half_are_right() -> None:
+    """As a tiny random model gets nothing right, and dynamic sampling then stops."""
+    from recipes.trainers import dynamic_sampling
+
+    dynamic_sampling.correct = lambda row: len(row["completion"]) % 2 == 1
+
+
+def stage(graph: Graph, node: Node, inputs: dict[str, Path], place: tuple[str, Path]) -> Path:
+    """The metrics.json of a stage, or of what stands in for data that two steps leave empty."""
+    config = graph.config(node)
+    trap = half_are_right if "dynamic_sampling" in config else None
+    done = runs.stage(config, inputs, 0, MACHINE, place, forked(trap))
+    if not done.failure:
+        if "steps" in (spent := done.read("provenance.json")) and "max_steps" in config.get("args", {}):
+            assert spent["steps"] == 2 * config.get("members", 1), node
+        return done.out
+    assert stand_ins.emptied(config["run"], done.failure), f"{node}: {done.failure}"
+    data = stand_ins.of_stage(config, inputs, done.out.parent)
+    assert data, node
+    return data
+
+
+def evaluation(graph: Graph, node: Node, inputs: dict[str, Path], place: tuple[str, Path]) -> Path:
+    named = "hub:" + json.dumps(graph.model_of(node), sort_keys=True)
+    model = str(inputs.pop("model", named))
+    done = runs.evaluation(graph.config(node) | {"seed": 0}, model, inputs, 0, place, forked())
+    assert not done.failure, f"{node}: {done.failure}"
+    assert done.read()["tasks"], node
+    return done.out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", WITH_GPU)
+def test_two_steps_of_every_stage(recipe, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    graph = stand_in_recipes.graph(RECIPES[recipe], "gpu", tmp_path)
+    nodes = graph.grid(recipe, "gpu", RECIPES[recipe].arms("gpu"), [0])
+    made: dict[Node, Path] = {}
+    tried: dict[str, Path] = {}  # evaluations that ask the same of a model of the same kind
+    for number, node in enumerate(nodes):
+        inputs = {role: made[source] for role, source in graph.inputs(node).items()}
+        place = (node.name, tmp_path / f"{number}-{node.arm}-{node.name}")
+        if node.kind == "stage":
+            made[node] = stage(graph, node, inputs, place)
+            continue
+        alike = json.dumps([graph.config(node), graph.model_of(node), [*inputs]], sort_keys=True)
+        if alike not in tried:
+            tried[alike] = evaluation(graph, node, inputs, place)
+    assert made
+    assert tried
