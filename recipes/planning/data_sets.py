@@ -9,7 +9,7 @@ from recipes.spec.graph import Graph, Node
 # Of a data set, its subset and split, by its own page.
 ROWS = {
     ("Anthropic/hh-rlhf", "", "train"): 160_800,
-    ("DigitalLearningGmbH/MATH-lighteval", "", "train"): 7_500,
+    ("DigitalLearningGmbH/MATH-lighteval", "default", "train"): 7_500,
     ("HuggingFaceH4/MATH-500", "", "test"): 500,
     ("HuggingFaceH4/aime_2024", "", "train"): 30,
     ("HuggingFaceH4/no_robots", "", "train"): 9_500,

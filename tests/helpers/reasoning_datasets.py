@@ -27,7 +27,7 @@ def spoken(*texts: str) -> list[dict[str, Any]]:
 
 DATASETS = {
     "openai/gsm8k": Shape(
-        "",
+        "e53f048856ff4f594e959d75785d2c2d37b678ee",
         {"question": "str", "answer": "str"},
         [
             {"question": "She has 3 eggs and 4 hens. How many are they?", "answer": "3+4=<<3+4=7>>7\n#### 7"},
@@ -69,7 +69,7 @@ DATASETS = {
         ("train",),
     ),
     "Jiayi-Pan/Countdown-Tasks-3to4": Shape(
-        "",
+        "408f70d177020686d34a56bba5952feb45aaaee4",
         {"target": "int", "nums": ["int"]},
         [{"target": 98, "nums": [44, 19, 35]}, {"target": 24, "nums": [8, 8, 3, 3]}],
         ("train",),

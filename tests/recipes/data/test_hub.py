@@ -5,8 +5,11 @@ from typing import Any
 
 import hub_datasets
 import pytest
+import reasoning_datasets
+from data_set_files import write
 from papers import GRAPH, RECIPES
 
+from recipes.data import columns as named_columns
 from recipes.data import demonstrations, hub_preferences, preferences, prompts
 from recipes.data.forms import plain
 from recipes.data.hub import load
@@ -21,6 +24,7 @@ NAMED = (
     "rejected",
     "responses",
 )  # keys that name columns
+DATASETS = hub_datasets.DATASETS | reasoning_datasets.DATASETS
 MODELS = {  # those with safetensors at this revision, for nothing else is loaded
     "EleutherAI/pythia-1b-deduped": "7199d8fc61a6d565cd1f3c62bf11525b563e13b2",
     "EleutherAI/pythia-2.8b-deduped": "04c6993bdebe728d5ad1dae3a916eaa766166783",
@@ -31,6 +35,10 @@ MODELS = {  # those with safetensors at this revision, for nothing else is loade
     "EleutherAI/pythia-1.4b": "fedc38a16eea3bd36a96b906d78d11d2ce18ed79",
     "EleutherAI/pythia-2.8b": "2a259cdd96a4beb1cdf467512e3904197345f6a9",
     "EleutherAI/pythia-6.9b": "c0e3eee36dc47af0c49f361c74cfe459c09f7f23",
+    "Qwen/Qwen2.5-0.5B": "060db6499f32faf8b98477b0a26969ef7d8b9987",
+    "Qwen/Qwen2.5-0.5B-Instruct": "7ae557604adf67be50417f59c2c2f167def9a775",
+    "Qwen/Qwen2.5-3B": "3aab1f1954e9cc14eb9509a215f9e5ca08227a9b",
+    "Qwen/Qwen2.5-3B-Instruct": "aa8e72537993ba99e69dfaafa59ed015b17504d1",
     "Qwen/Qwen2.5-1.5B": "8faed761d45a263340a0528343f099c05c9a4323",
     "Qwen/Qwen2.5-1.5B-Instruct": "989aa7980e4cf806f80c7fef2b1adb7bc71aa306",
     "Qwen/Qwen2.5-14B": "97e1e76335b7017d8f67c08a19d103c0504298c9",
@@ -43,6 +51,7 @@ MODELS = {  # those with safetensors at this revision, for nothing else is loade
     "Qwen/Qwen3-30B-A3B-Base": "1b75feb79f60b8dc6c5bc769a898c206a1c6a4f9",
     "RLHFlow/LLaMA3-SFT": "1bedbf1899806bf585bd8d0833541d28af017dce",
     "deepseek-ai/DeepSeek-V3-Base": "afb92e1fa402c2be2a9eb085312bb02e0384d6c7",
+    "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B": "ad9f0ae0864d7fbcd1cd905e3c6c5b069cc8b562",
     "deepseek-ai/deepseek-math-7b-instruct": "0a5828f800a36df0fd7f0ed581b983246c0677ff",
 }
 
@@ -59,10 +68,15 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
         def copy(task: dict[str, Any]) -> dict[str, Any]:
             name = task["hub"]
-            written[name] = written.get(name) or hub_datasets.write(name, folder)
-            return {**task, "hub": str(written[name])}
+            written[name] = written.get(name) or write(name, DATASETS[name], folder)
+            return {**task, "hub": str(written[name]), "split": whole(task["split"])}
 
         yield copy
+
+
+def whole(split: str) -> str:
+    """The split of which `split` may be a slice."""
+    return split.partition("[")[0]
 
 
 def pinned(name: str, split: str, **columns: str) -> dict[str, Any]:
@@ -98,12 +112,12 @@ def test_every_dataset_of_a_recipe_is_at_its_pin_with_the_split_and_the_columns(
     tasks = [(place, task) for place, task, _ in OF_RECIPES if "split" in task]
     assert tasks
     for place, task in tasks:
-        shape = hub_datasets.DATASETS[task["hub"]]
+        shape = DATASETS[task["hub"]]
         assert task["revision"] == shape.revision, place
-        assert task["split"] in shape.splits, place
+        assert whole(task["split"]) in shape.splits, place
         assert task.get("subset") in (shape.subsets or (None,)), place
         named = NAMED if "responses" in task else (*NAMED, "text")  # of responses, text is a field of theirs
-        columns = {task[key] for key in named if key in task}
+        columns = {name for key in named if key in task for name in named_columns.names(task[key])}
         assert columns <= set(shape.columns), place
 
 
