@@ -34,7 +34,7 @@ SIZES = {
     "warmup_steps": 1,
     "save_steps": 2,
     "logging_steps": 1,
-    "problems": ROWS // 4,
+    "problems": ROWS // 3,
     "skip": 0,
     "documents": ROWS,
     "batch_size": 2,
@@ -65,8 +65,8 @@ def graph(recipe: Recipe, scale: str, folder: Path) -> Graph:
     return Graph({recipe.name: Recipe(recipe.name, _small(spec, folder, greedy=False))})
 
 
-def _small(value: Any, folder: Path, greedy: bool) -> Any:
-    """A layer with small sizes; `greedy`: inside of a task that draws one sample."""
+def _small(value: Any, folder: Path, greedy: bool, within: str = "") -> Any:
+    """A layer, the value of key `within`, with small sizes; `greedy`: in a task that draws one sample."""
     if isinstance(value, list):
         return [_small(one, folder, greedy) for one in value]
     if not isinstance(value, Mapping):
@@ -83,7 +83,9 @@ def _small(value: Any, folder: Path, greedy: bool) -> Any:
         if key in SIZES and below is not None and not isinstance(below, Mapping):
             found[key] = 1 if greedy and key == "samples" else SIZES[key]
         else:
-            found[key] = _small(below, folder, greedy)
+            found[key] = _small(below, folder, greedy, key)
+    if within == "reward_model" and "problems" in found:  # of those that are not held out
+        found["problems"] = SIZES["problems"] // 2
     if "protocol" in value:
         found |= {"max_gen_toks": SIZES["max_gen_toks"], "samples": 1 if greedy else SIZES["samples"]}
     return found
