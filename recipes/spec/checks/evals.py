@@ -38,14 +38,14 @@ def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) 
 
 
 def _check_order(checkpoints: Mapping[str, str], where: str) -> None:
-    """That the model a stage begins with stands before its product: reports read before and after by place."""
+    """That the model a stage begins with stands before its product: reports go by the order."""
     places = list(checkpoints.items())
     for i, (name, place) in enumerate(places):
         earlier = next((other for other, at in places[:i] if place == f"{at}.policy"), None)
         if earlier:
             raise UserError(
-                f"evals.checkpoints.{name}: written after {earlier}, which is trained from it; write it before: "
-                f"the first is measured as before training, the last as after it{where}"
+                f"evals.checkpoints.{name}: written after {earlier}, which is trained from it; "
+                f"write it before: the first is shown as before training, the last as after it{where}"
             )
 
 
