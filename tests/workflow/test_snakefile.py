@@ -25,16 +25,8 @@ from snakemake_logger_plugin_encore import (
 )
 
 
-@pytest.mark.parametrize(
-    ("recipe", "scale"),
-    [
-        pytest.param(
-            name, scale, marks=pytest.mark.slow if scale.startswith("gpu") and name != "r1_zero" else ()
-        )
-        for name, recipe in RECIPES.items()
-        for scale in recipe.spec["scales"]
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("recipe", "scale"), [(n, s) for n, r in RECIPES.items() for s in r.spec["scales"]])
 def test_every_recipe_is_planned_at_every_scale(recipe, scale, open_workflow):
     workflow = open_workflow(scale=scale)
     dag = workflow.dag(dag_settings=DAGSettings(targets={recipe}, forceall=True))
@@ -71,6 +63,7 @@ def test_wildcards_are_constrained(open_workflow):
         dag.execute_workflow(executor="dryrun")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [{}, {"seeds": "auto"}])
 def test_lint_finds_what_is_known(config, open_workflow, caplog):
     """Software is pinned in pyproject.toml, once for all rules, not in a conda environment for each."""
