@@ -6,7 +6,7 @@ lm-eval's own tasks, which come from the Hub.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,9 @@ SIZES = {
     "samples": 2,
     "k": [1],
     "gpu": 0,
-    "backend": "hf",
+    "hidden_size": 32,
+    "layers": 1,
+    "head_dim": 32,
 }
 SERVING = ("use_vllm", "backend_args")  # and whatever begins with vllm_, but what the loss is made of
 KEPT = "vllm_importance_sampling_correction"
@@ -57,12 +59,16 @@ def kind(hub: str) -> str:
     return "qwen2" if "Instruct" in hub else "qwen2-base"
 
 
-def graph(recipe: Recipe, scale: str, folder: Path) -> Graph:
-    """The recipe at one scale, to be run in `folder`, where its models and data sets are written."""
+def graph(recipes: Iterable[Recipe], folder: Path) -> Graph:
+    """The recipes, to be run in `folder`, where the models and data sets that they name are written."""
+    return Graph({one.name: Recipe(one.name, _small(one.spec, folder, greedy=False)) for one in recipes})
+
+
+def only(recipe: Recipe, scale: str) -> Recipe:
+    """The recipe without the layers of other scales."""
     own = recipe.spec["scales"][scale]
     layers = {name: recipe.spec["scales"][name] for name in (own.get("like", scale), scale)}
-    spec = {**recipe.spec, "seeds": 1, "scales": layers}
-    return Graph({recipe.name: Recipe(recipe.name, _small(spec, folder, greedy=False))})
+    return Recipe(recipe.name, {**recipe.spec, "scales": layers})
 
 
 def _small(value: Any, folder: Path, greedy: bool, within: str = "") -> Any:
@@ -80,6 +86,10 @@ def _small(value: Any, folder: Path, greedy: bool, within: str = "") -> Any:
             continue
         if isinstance(below, Mapping) and "lm_eval" in below:
             continue
+        if key == "caps" and below:
+            below = {"0": 4, "1": 8}
+        if (key, below) == ("backend", "vllm"):
+            below = "hf"
         if key in SIZES and below is not None and not isinstance(below, Mapping):
             found[key] = 1 if greedy and key == "samples" else SIZES[key]
         else:

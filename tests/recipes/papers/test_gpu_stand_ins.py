@@ -12,6 +12,7 @@ from recipes.preflight import runs, stand_ins
 from recipes.spec.graph import Graph, Node
 
 WITH_GPU = [name for name, recipe in RECIPES.items() if "gpu" in recipe.spec["scales"]]
+OFFLINE = ("r1_zero", "tldr", "deepseekmath", "policy_gradient")  # of every kind of stage
 MACHINE = ["--gpus", "0", "--vllm-gpus", "0", "--nodes", "1", "--shard", "none"]
 
 
@@ -46,17 +47,14 @@ def evaluation(graph: Graph, node: Node, inputs: dict[str, Path], place: tuple[s
     return done.out
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("recipe", WITH_GPU)
-def test_two_steps_of_every_stage(recipe, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    graph = stand_in_recipes.graph(RECIPES[recipe], "gpu", tmp_path)
-    nodes = graph.grid(recipe, "gpu", RECIPES[recipe].arms("gpu"), [0])
+def try_all(graph: Graph, recipe: str, scale: str, folder: Path) -> None:
+    """Every stage of every arm, and every evaluation that differs from those before it."""
+    nodes = graph.grid(recipe, scale, RECIPES[recipe].arms(scale), [0])
     made: dict[Node, Path] = {}
-    tried: dict[str, Path] = {}  # evaluations that ask the same of a model of the same kind
+    tried: dict[str, Path] = {}
     for number, node in enumerate(nodes):
         inputs = {role: made[source] for role, source in graph.inputs(node).items()}
-        place = (node.name, tmp_path / f"{number}-{node.arm}-{node.name}")
+        place = (node.name, folder / f"{number}-{node.arm}-{node.name}")
         if node.kind == "stage":
             made[node] = stage(graph, node, inputs, place)
             continue
@@ -65,3 +63,20 @@ def test_two_steps_of_every_stage(recipe, tmp_path, monkeypatch):
             tried[alike] = evaluation(graph, node, inputs, place)
     assert made
     assert tried
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", WITH_GPU)
+def test_two_steps_of_every_stage(recipe, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = stand_in_recipes.only(RECIPES[recipe], "gpu")
+    try_all(stand_in_recipes.graph([own], tmp_path), recipe, "gpu", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", OFFLINE)
+def test_two_steps_offline(recipe, tmp_path, monkeypatch):
+    """In bfloat16, from models that are made here; what every stage kind of these recipes has."""
+    monkeypatch.chdir(tmp_path)
+    every = [stand_in_recipes.only(RECIPES[name], "gpu-offline") for name in (recipe, "tiny_lm")]
+    try_all(stand_in_recipes.graph(every, tmp_path), recipe, "gpu-offline", tmp_path)
