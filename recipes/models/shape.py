@@ -3,6 +3,7 @@
 Imports no torch, because recipes are checked without it.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from recipes.errors import UserError, nearest
@@ -53,6 +54,6 @@ def shape(spec: dict[str, Any]) -> dict[str, Any]:
     return options | {"num_attention_heads": heads, "num_key_value_heads": kv_heads}
 
 
-def is_sparse(spec: dict[str, Any]) -> bool:
+def is_sparse(spec: Mapping[str, Any]) -> bool:
     """Whether a recipe's `model` is a mixture of experts."""
     return any(key in spec for key in EXPERTS)

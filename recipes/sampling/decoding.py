@@ -50,7 +50,7 @@ class Decoder:
         self.cos, self.sin = cos[0], torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
 
     def weights(self, layer: Any) -> tuple[Any, ...]:
-        """A layer's weights, and its MLP; matrices that read the same input are joined, and norms of all heads."""
+        """A layer's weights and its MLP; matrices that read one input are joined, and the norms of heads."""
         attention = layer.self_attn
         norms = [attention.q_norm.weight] * self.heads + [attention.k_norm.weight] * self.kv_heads
         return (
