@@ -39,6 +39,7 @@ def test_the_unspoilt_recipes_load(folder):
          'stages.grpo.resources.shard: unknown value the text "zero3"; valid: fsdp'),
         # types and values
         ("paper", "evals/resources", {"nodes": 2}, "evals.resources.nodes: expected at most 1, got 2"),
+        ("paper", "evals/resources", {"gpu": 32}, "evals.resources.gpu: 32 on one machine, and none has more"),
         ("paper", "stages/grpo/args/learning_rate", "3e-6",
          'stages.grpo.args.learning_rate: expected a number, got the text "3e-6"; write 3.0e-6'),
         ("paper", "stages/grpo/args/max_steps", "1e3",
