@@ -109,7 +109,7 @@ def run(
         fits.append(done)
         for name, sequences in scored.items():
             raw[name].append(reward_model.read(model, sequences).double().numpy())
-        parameters = model.num_parameters()
+        parameters = lora.parameters(model)
         reward_model.add(partly, number, model)
     bias, scale = _normalised(raw, bool(scored["demonstrations"]), config.get("normalize", "mean"))
     reward_model.finish(partly, tokenizer, bias, scale, workdir / "final")

@@ -11,6 +11,7 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.trainer_callback import TrainerState
 
 from recipes.errors import UserError
+from recipes.models import lora
 from recipes.models.quantized import learn_in_float32
 from recipes.runtime import curves, gpus, health, live_curve, sentinel
 from recipes.runtime.progress import Progress
@@ -133,6 +134,8 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
         raise UserError(
             "resources.shard: fsdp spreads weights over several GPUs, and this stage has not got them"
         )
+    if gpus.sharded():
+        lora.show_ends(trainer.model)
     learn_in_float32(trainer.model)
     folder = Path(trainer.args.output_dir)
     if gpus.first():

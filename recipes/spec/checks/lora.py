@@ -12,9 +12,10 @@ def check(stage: Mapping[str, Any]) -> None:
         return
     if stage.get("sampler") == "lean":
         raise UserError("sampler: lean reads the weights without the adapters of lora; remove one of the two")
-    if stage.get("resources", {}).get("shard"):
+    if "quantized" in stage["lora"] and stage.get("resources", {}).get("shard"):
         raise UserError(
-            "lora: adapters are added to whole weights, which resources.shard spreads; remove one"
+            "lora.quantized: weights of 4 bits stay whole on each GPU, and resources.shard would spread them; "
+            "remove one"
         )
     if "quantized" in stage["lora"] and stage["args"].get("use_vllm"):
         raise UserError(

@@ -202,7 +202,10 @@ def test_an_unknown_layer_is_refused():
     ("change", "says"),
     [
         ({"sampler": "lean"}, "sampler: lean reads the weights without the adapters"),
-        ({"resources": {"gpu": 8, "shard": "fsdp"}}, "lora: adapters are added to whole weights"),
+        (
+            {"lora": {**LORA, "quantized": "nf4"}, "resources": {"gpu": 8, "shard": "fsdp"}},
+            "lora.quantized: weights of 4 bits stay whole on each GPU, and resources.shard would",
+        ),
         (
             {"lora": {**LORA, "quantized": "nf4"}, "args": {"use_vllm": True}},
             "lora.quantized: weights of 4 bits cannot be sent to vLLM",
