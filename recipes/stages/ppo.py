@@ -123,10 +123,8 @@ def _train(
         "critic_parameters": sum(weight.numel() for weight in trainer.critic.parameters()),
     }
     sampled = 4 if trainer.fine else 6  # else old log-probabilities are computed for the KL and for the loss
-    flops = (
-        sizes["parameters"] * (sampled + 6 * args.num_iterations)
-        + 2 * lora.parameters(reference or policy.model)
-    )
+    flops = sizes["parameters"] * (sampled + 6 * args.num_iterations)
+    flops += 2 * lora.parameters(reference or policy.model)
     flops += sizes["critic_parameters"] * (2 + 6 * args.num_iterations)
     skipped = {"skipped/long": len(given) - len(dataset)}
     return Outcome(

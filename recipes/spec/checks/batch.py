@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from recipes.errors import UserError
-from recipes.runtime.gpus import SHARDED, SPREAD
+from recipes.runtime.gpus import SHARDED_BY, SPREAD
 from recipes.spec.batch import of_process, training_nodes
 from recipes.spec.checks import machines
 
@@ -23,10 +23,11 @@ def check(stage: Mapping[str, Any]) -> None:
     resources = stage.get("resources", {})
     gpus = resources.get("gpu", 0)
     nodes = _nodes(stage)
-    if resources.get("shard") and (stage["run"] not in SHARDED or gpus < 2):
-        kinds = ", ".join(SHARDED)
+    how = resources.get("shard")
+    if how and (stage["run"] not in SHARDED_BY[how] or gpus < 2):
+        kinds = ", ".join(SHARDED_BY[how])
         raise UserError(
-            f"resources.shard: of stages {kinds} on several GPUs, not of {stage['run']} on {gpus}"
+            f"resources.shard: {how} is of stages {kinds} on several GPUs, not of {stage['run']} on {gpus}"
         )
     if stage["run"] not in SPREAD:
         return

@@ -6,7 +6,7 @@ MOST = 16  # no machine has more: a scheduler would have a job that asks for the
 
 
 def check_one(gpus: int, serving: int = 0) -> None:
-    """Raise UserError where no machine has `gpus` for a job, and `serving` beside them for its vLLM server."""
+    """Raise UserError where no machine has `gpus` for a job, and `serving` more for its vLLM server."""
     if gpus + serving <= MOST:
         return
     beside = f" and vllm_gpus: {serving}" if serving else ""

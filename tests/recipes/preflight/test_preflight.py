@@ -175,7 +175,9 @@ def test_a_reward_that_is_wrong_fails_in_one_line(tried, trap, says):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("awaited", "status"), [(["<|endoftext|>", "<|im_end|>"], 0), (["<|endoftext|>"], 1)])
+@pytest.mark.parametrize(
+    ("awaited", "status"), [(["<|endoftext|>", "<|im_end|>"], 0), (["<|endoftext|>"], 1)]
+)
 def test_a_checkpoint_that_does_not_await_its_own_end_of_a_turn(
     tmp_path, monkeypatch, capsys, awaited, status
 ):
@@ -199,7 +201,9 @@ def test_a_checkpoint_that_does_not_await_its_own_end_of_a_turn(
     end = words.eos_token_id
     says = f"the tokenizer ends texts with '<|im_end|>' ({end}), generation_config.json replies with {ends}: "
     told = f"FAIL grpo: ends: {says}make them agree, or training teaches another end than sampling awaits"
-    assert [line for line in capsys.readouterr().err.splitlines() if line.startswith("FAIL")] == [told] * status
+    assert [line for line in capsys.readouterr().err.splitlines() if line.startswith("FAIL")] == [
+        told
+    ] * status
 
 
 def test_a_model_that_is_missing_fails_its_stage_alone(tried):

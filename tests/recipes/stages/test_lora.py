@@ -203,6 +203,10 @@ def test_an_unknown_layer_is_refused():
     [
         ({"sampler": "lean"}, "sampler: lean reads the weights without the adapters"),
         (
+            {"resources": {"gpu": 8, "shard": "zero3"}},
+            "lora: adapters go with resources.shard: fsdp, not with zero3; write fsdp",
+        ),
+        (
             {"lora": {**LORA, "quantized": "nf4"}, "resources": {"gpu": 8, "shard": "fsdp"}},
             "lora.quantized: weights of 4 bits stay whole on each GPU, and resources.shard would",
         ),

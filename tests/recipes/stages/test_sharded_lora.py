@@ -12,6 +12,7 @@ import test_lora
 import test_reward_model
 import torch
 from cpu_shards import shard_on_cpus
+from safetensors.torch import load_file
 from test_dpo import ready as dpo_ready  # noqa: F401
 from test_lora import LORA, STAGES, ppo_ready  # noqa: F401
 from test_reward_model import ready as reward_model_ready  # noqa: F401
@@ -25,18 +26,30 @@ REWARD_MODEL = (
     "reward_model_ready",
 )
 ADAPTED = STAGES | {"reward_model": REWARD_MODEL}
+KEPT = 4  # the model after so many steps
 ROLLOUTS = {"steps_per_generation": None, "generation_batch_size": 16, "gradient_accumulation_steps": 4}
 
 
 def stage(kind: str, request: pytest.FixtureRequest, folder: Path) -> tuple[list[str], Path]:
-    """Arguments of a stage with adapters whose batch is stated for any number of processes, and its folder."""
+    """Arguments of a stage with adapters, its batch stated for any number of processes; and its folder."""
     config, inputs, fixture = ADAPTED[kind]
     copytree(request.getfixturevalue(fixture), folder)
     args = {**ROLLOUTS, "max_steps": 6} if kind in ("grpo", "ppo") else {}
     config = with_batch(config, **args)
+    if kind == "sft":
+        config["evaluate_every"] = KEPT
     if kind == "ppo":
         config["ptx"] = {**config["ptx"], "batch_size": 4}
     return stage_runs.command(kind, config, **inputs), folder
+
+
+def require_same_kept(one: Path, two: Path) -> None:
+    """The models kept on the way are the same, and not the products."""
+    first, second = (load_file(at / f"steps/{KEPT}/model.safetensors") for at in (one, two))
+    final = load_file(two / "final/model.safetensors")
+    assert first.keys() == second.keys() == final.keys()
+    assert all(torch.allclose(weight, second[name], atol=1e-4) for name, weight in first.items())
+    assert any(not torch.allclose(weight, final[name], atol=1e-3) for name, weight in second.items())
 
 
 @pytest.mark.slow
@@ -54,6 +67,8 @@ def test_sharded_they_learn_what_one_process_learns(
     assert both(kind, arguments + FSDP, two, trap) == [0, 0], (two / "err.txt").read_text()
     require_spread(two, *(("critic", "scorer0") if kind == "ppo" else ()))
     require_same(one / "checkpoints" / kind, two / "checkpoints" / kind)
+    if kind == "sft":
+        require_same_kept(one / "checkpoints/sft", two / "checkpoints/sft")
     before, after = (weights(two / "checkpoints" / name) for name in ("pretrain", kind))
     starts = {name.rpartition("/")[2]: weight for name, weight in before.items()}
     for place, learnt in after.items():
@@ -79,5 +94,7 @@ def test_killed_and_rerun_with_the_same_bits(kind: str, request: pytest.FixtureR
     assert any(both(kind, arguments, killed, partial(killed_at, 10)))
     assert both(kind, arguments, killed, shard_on_cpus) == [0, 0], (killed / "err.txt").read_text()
     assert "resuming from step" in (killed / "out.txt").read_text()
-    outputs: Any = test_reward_model.outputs if kind == "reward_model" else partial(stage_runs.outputs, kind=kind)
+    outputs: Any = (
+        test_reward_model.outputs if kind == "reward_model" else partial(stage_runs.outputs, kind=kind)
+    )
     assert outputs(whole) == outputs(killed)
