@@ -201,11 +201,11 @@ def test_a_checkpoint_that_does_not_await_its_own_end_of_a_turn(
     end = words.eos_token_id
     says = f"the tokenizer ends texts with '<|im_end|>' ({end}), generation_config.json replies with {ends}: "
     told = f"FAIL grpo: ends: {says}make them agree, or training teaches another end than sampling awaits"
-    assert [line for line in capsys.readouterr().err.splitlines() if line.startswith("FAIL")] == [
-        told
-    ] * status
+    failing = [line for line in capsys.readouterr().err.splitlines() if line.startswith("FAIL")]
+    assert failing == [told] * status
 
 
+@pytest.mark.slow
 def test_a_model_that_is_missing_fails_its_stage_alone(tried):
     def change(recipe):
         del recipe["stages"]["grpo"]["needs"]

@@ -1,6 +1,10 @@
 """DeepSpeed's ZeRO-3 on two processes: weights really spread, learnt as in one process, a killed run resumes.
 
-DeepSpeed is an extra: where it is not installed, these tests are skipped.
+In an environment of its own, as TRL imports DeepSpeed wherever it is there:
+
+    pip install -e '.[test,zero3]' && pytest -n 0 tests/recipes/stages/test_zero3.py
+
+Where it is not installed, these tests are skipped.
 """
 
 import json
