@@ -125,7 +125,7 @@ def run(
     }
     measures, calibration = quality.report(measured)
     files.write(out.with_name("calibration.csv"), quality.text(calibration))
-    metrics = {
+    metrics: dict[str, float] = {
         **curves.scalars(curve),
         **measures,
         **quality.spread(raw, bias, scale),

@@ -20,6 +20,11 @@ def check(stage: Mapping[str, Any]) -> None:
             "lora.quantized: weights of 4 bits stay whole on each GPU, and resources.shard would spread "
             "them; remove one"
         )
+    if how and stage["args"].get("use_vllm"):
+        raise UserError(
+            "lora: TRL cannot send vLLM the sum of adapters and weights that resources.shard spreads; remove "
+            "shard, or args.use_vllm"
+        )
     if "quantized" in stage["lora"] and stage["args"].get("use_vllm"):
         raise UserError(
             "lora.quantized: weights of 4 bits cannot be sent to vLLM; remove it, or args.use_vllm"

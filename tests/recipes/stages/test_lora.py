@@ -207,6 +207,10 @@ def test_an_unknown_layer_is_refused():
             "lora: adapters go with resources.shard: fsdp, not with zero3; write fsdp",
         ),
         (
+            {"resources": {"gpu": 8, "shard": "fsdp"}, "args": {"use_vllm": True}},
+            "lora: TRL cannot send vLLM the sum of adapters and weights that resources.shard spreads",
+        ),
+        (
             {"lora": {**LORA, "quantized": "nf4"}, "resources": {"gpu": 8, "shard": "fsdp"}},
             "lora.quantized: weights of 4 bits stay whole on each GPU, and resources.shard would",
         ),
