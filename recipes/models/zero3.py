@@ -1,8 +1,8 @@
 """Models whose weights DeepSpeed's ZeRO, stage 3, spreads over the processes of a stage (arXiv 1910.02054).
 
 accelerate and TRL make the engines; here is what they leave out. What differs from FSDP2: computed in bf16,
-the weights are bf16 themselves, and float32 in the optimizer alone, from where they are saved; a gradient
-that is no number stops the stage after its step, not before; checkpoints are DeepSpeed's own pickles.
+the weights are bf16 themselves, and float32 in the optimizer alone, from where they are saved; checkpoints
+are DeepSpeed's own pickles, which no other stage reads; a norm of gradients that is no number is told as inf.
 """
 
 from pathlib import Path

@@ -117,6 +117,29 @@ def test_in_bf16_what_is_saved_is_not_rounded_and_outlives_a_kill(
     assert all(torch.equal(weight, again[name]) for name, weight in saved.items())
 
 
+def no_number_at_the_third_step() -> None:
+    """A loss of which the value is finite, and the gradient is not."""
+    from recipes.trainers.sft import SFT
+
+    zero3_on_cpus()
+    plain = SFT.compute_loss
+
+    def loss(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = plain(self, *args, **kwargs)
+        return found + (found - found).sqrt() if self.state.global_step == 2 else found
+
+    SFT.compute_loss = loss
+
+
+@pytest.mark.slow
+def test_a_gradient_that_is_no_number_ends_it(request: pytest.FixtureRequest, tmp_path: Path):
+    arguments, folder = stage("sft", request, tmp_path / "run", save_steps=1)
+    statuses = both("sft", arguments + ZERO3, folder, no_number_at_the_third_step)
+    assert statuses == [2, 2], (folder / "err.txt").read_text()
+    assert "error: step 3: grad_norm is inf, training cannot go on" in (folder / "out.txt").read_text()
+    assert "last good checkpoint: checkpoints/sft/checkpoint-2" in (folder / "out.txt").read_text()
+
+
 @pytest.mark.slow
 def test_what_would_not_be_spread_is_told_in_one_line(request: pytest.FixtureRequest, tmp_path: Path):
     arguments, folder = stage("sft", request, tmp_path / "run")
