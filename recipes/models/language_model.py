@@ -136,15 +136,22 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def save(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str | None = None) -> None:
+def save(
+    model: Any,
+    tokenizer: Any,
+    folder: Path,
+    generation: Any,
+    dtype: str | None = None,
+    weights: Weights | None = None,
+) -> None:
     """Write weights, configuration and tokenizer to `folder`, either completely or not at all.
 
     `generation` is the generation config to save, because trainers change the model's own for their rollouts.
     `dtype`: a name of torch's, of the weights to write, into which a `model` that is not sharded is turned;
-    default: what it was trained in.
+    default: what it was trained in. `weights`: those to write; default: the model's.
     All processes of a stage must call it: together they gather what is sharded, and the first one writes.
     """
-    weights = whole_weights(model)
+    weights = whole_weights(model) if weights is None else weights
     if not gpus.first():
         return
     if dtype and weights is None:
