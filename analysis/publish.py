@@ -4,11 +4,11 @@
     python -m analysis.publish --index
     python -m analysis.publish --rejudge
 
-Writes the report's tables as CSV, numbers.csv (the final numbers of every arm and seed) and runs.csv (commit,
-versions, hardware, time and tokens of every stage; the commit holds the recipe as it was). A record in
-results/published also gets its row in the README there, which --index writes without a new record. --rejudge
-judges every record anew, from its numbers.csv and the recipe as it is now: no run is repeated, and seeds that
-chose a dial are left out.
+Writes the report's tables as CSV, numbers.csv (the final numbers of every arm and seed) and runs.csv
+(commit, versions, hardware, time and tokens of every stage; the commit holds the recipe as it was). A
+record in results/published also gets its row in the README there, and its part of methods.md; --index
+writes both without a new record. --rejudge judges every record anew, from its numbers.csv and the recipe
+as it is now: no run is repeated, and seeds that chose a dial are left out.
 """
 
 import json
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import command_line
+from analysis import command_line, methods
 from analysis.numbers.recorded import recorded
 from analysis.numbers.run import Run
 from analysis.numbers.table import final
@@ -63,7 +63,7 @@ def publish(run: Run, out: Path, report: str) -> None:
         runs[column] = [json.dumps(value, sort_keys=True) for value in runs[column]]
     runs.to_csv(out / "runs.csv", index=False)
     if out.parent.resolve() == (run.root / RECORDS).resolve():
-        (out.parent / "README.md").write_text(records.readme(out.parent, run.graph.recipes), encoding="utf-8")
+        _write_index(out.parent, run.graph)
 
 
 def worth_keeping(numbers: pd.DataFrame) -> pd.DataFrame:
@@ -80,9 +80,13 @@ def worth_keeping(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def index(root: Path = Path(".")) -> None:
-    """Write the README of the records anew."""
-    text = records.readme(root / RECORDS, load_all(root / "recipes"))
-    (root / RECORDS / "README.md").write_text(text, encoding="utf-8")
+    """Write the README of the records anew, and the page on methods."""
+    _write_index(root / RECORDS, Graph(load_all(root / "recipes")))
+
+
+def _write_index(folder: Path, graph: Graph) -> None:
+    (folder / "README.md").write_text(records.readme(folder, graph.recipes), encoding="utf-8")
+    (folder / "methods.md").write_text(methods.page(folder, graph), encoding="utf-8")
 
 
 def rejudge(root: Path = Path(".")) -> None:

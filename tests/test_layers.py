@@ -23,7 +23,7 @@ LAYERS = """
     analysis.results analysis.preferences analysis.training analysis.sensitivity
     analysis.verdicts analysis.provenance
     analysis.stage_ladder
-    analysis.sections
+    analysis.sections analysis.methods
     analysis.command_line
     analysis.look analysis.analyse analysis.report analysis.publish
 """

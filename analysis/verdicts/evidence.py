@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.verdicts import gates
+from analysis.verdicts import comparable, gates
 from analysis.verdicts.pairs import Pairs, pairs
 from analysis.verdicts.rule import STATEMENTS, p_values
 from recipes.spec.looks import LOOKS
@@ -29,6 +29,7 @@ class Evidence:
     paired: Pairs
     at_looks: np.ndarray  # p-values (statements, looks); nan: not taken
     now: np.ndarray  # over all seeds (statements,)
+    doubts: tuple[str, ...] = ()  # what may mislead in the comparison
 
     @property
     def primary(self) -> bool:
@@ -50,7 +51,8 @@ def evidence(
         if i and _known(paired, seeds[:look]) == _known(paired, seeds[: LOOKS[i - 1]]):
             tests[i] = _none()
     now = _tests(claim, paired, seeds, fewest=2)
-    return Evidence(claim, paired, np.stack(tests, axis=-1), now)
+    doubts = comparable.doubts(claim, table, paired.differences) if paired.seeds else []
+    return Evidence(claim, paired, np.stack(tests, axis=-1), now, tuple(doubts))
 
 
 def _none() -> np.ndarray:

@@ -114,7 +114,7 @@ def _verdict(one: Evidence, p: np.ndarray, k: int, seeds: Sequence[int], collaps
     if n:
         alone = collapsed.of_one_side(claim, paired.seeds)
         verdict, why = _conclude(one, p, decide(low, high, direction, margin), len(seeds), alone)
-        notes += why
+        notes += [*why, *one.doubts]
         if n >= FEWEST and constant(d):
             notes.append(f"all {n} differences are equal: the test is its limit")
     against = claim.get("against", "")

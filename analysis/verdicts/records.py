@@ -29,11 +29,12 @@ That commit holds the recipe as it was run.
 """
 COLUMNS = ("recipe", "paper", "what it shows", "verdicts", "judged at", "record")
 TAIL = """
-Beside the records: `conformance.csv`, every loss and advantage held to its paper's equation;
-`verifier_audit.csv`, right and wrong answers that the verifiers accept, refuse and cannot read;
-`decision_rule.csv`, how often the rule behind the verdicts is wrong and what it finds, in % of families of
-claims, simulated by `python -m analysis.verdicts.simulation`; `grpo_speed.csv` and `grid_speed.csv`, the
-speed of our trainers against plain TRL.
+Beside the records: [which method when](methods.md), what each needs, costs and gains; `conformance.csv`,
+every loss and advantage held to its paper's equation; `verifier_audit.csv`, right and wrong answers that
+the verifiers accept, refuse and cannot read; `decision_rule.csv`, how often the rule behind the verdicts
+is wrong and what it finds, in % of families of claims, simulated by `python -m
+analysis.verdicts.simulation`; `grpo_speed.csv` and `grid_speed.csv`, the speed of our trainers against
+plain TRL.
 """
 
 

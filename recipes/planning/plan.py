@@ -8,7 +8,7 @@ from typing import Any
 from recipes.errors import UserError, nearest
 from recipes.planning import estimate, memory, remedies
 from recipes.planning.architecture import of_model
-from recipes.planning.estimate import Estimate
+from recipes.planning.estimate import HOUR, Estimate
 from recipes.planning.hardware import GPU, GPUS, Assumptions, change, machine, named_in
 from recipes.planning.job import Job
 from recipes.planning.jobs import of_node
@@ -101,11 +101,12 @@ def make(graph: Graph, given: Mapping[str, Any]) -> Plan:
         most, gpu = machine(given["gpus"])
     arms, chosen = recipe.selection(scale, "report", seeds)
     nodes = graph.grid(name, scale, arms, chosen)
-    rows = _rows(graph, nodes, gpu, most, assumed)
+    rows = rows_of(graph, nodes, gpu, most, assumed)
     return Plan(name, scale, gpu, most, assumed, tuple(rows), len(chosen))
 
 
-def _rows(graph: Graph, nodes: list[Node], gpu: GPU, most: int | None, assumed: Assumptions) -> list[Row]:
+def rows_of(graph: Graph, nodes: list[Node], gpu: GPU, most: int | None, assumed: Assumptions) -> list[Row]:
+    """The jobs of these nodes; those that cost the same are one row."""
     alike: dict[Job | tuple[str, str, str], list[Node]] = {}
     for node in nodes:
         try:
@@ -125,3 +126,13 @@ def _row(job: Job | tuple[str, str, str], nodes: tuple[Node, ...], gpu: GPU, ass
         turned = replace(job.training, checkpointing=not job.training.checkpointing)
         other = memory.activations(job, turned)
     return Row(found, nodes, tuple(remedies.smallest(job, gpu) if found.lacks else ()), other)
+
+
+def seconds(graph: Graph, node: Node, on: str) -> float:
+    """How long a node takes by the assumptions, on the GPU that `on` names; 0 where it cannot be planned."""
+    try:
+        job = of_node(graph, node, Assumptions())
+        found = estimate.of_job(job, named_in(on) or GPUS[DEFAULT], Assumptions())
+    except UserError:
+        return 0.0
+    return HOUR * found.hours

@@ -6,6 +6,7 @@ exit status is the command's; 128 + n where signal n has ended it, as in a shell
 """
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import threading
 import time
 
 LOOK = 0.2  # seconds between two looks at both processes
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE = 10.0  # seconds that the command has to end by itself
 
 
@@ -29,6 +31,13 @@ def main(arguments: list[str]) -> int:
     finally:
         _end(command)
     return command.returncode if command.returncode >= 0 else 128 - command.returncode
+
+
+def end_with(parent: int) -> None:
+    """Have Linux kill this process as soon as its parent has ended."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it has already
+        os._exit(1)
 
 
 def _end(command: subprocess.Popen[bytes]) -> None:

@@ -1,10 +1,26 @@
-"""What the workflow writes to the console when it ends."""
+"""What the workflow writes to the console when it begins and when it ends."""
 
+import json
 import logging
+import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import astuple
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
+
+from recipes.spec.graph import Node
+
+
+def say_planned(nodes: Iterable[Node]) -> None:
+    """Have a process beside the jobs say what those to come will take: torch's import is slow."""
+    left = [astuple(node) for node in nodes if not Path(node.sentinel).exists()]
+    if left:
+        with TemporaryFile("w+") as file:  # a pipe would be full before the planner reads
+            json.dump(left, file)
+            file.seek(0)
+            subprocess.Popen([sys.executable, "-m", "recipes.planning.ahead"], stdin=file)
 
 
 def show_made(jobs: Iterable[Any]) -> None:

@@ -9,6 +9,7 @@ lost, or left behind on another machine.
 """
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
@@ -20,6 +21,7 @@ from recipes.errors import UserError
 from recipes.runtime import files, sentinel
 from recipes.runtime.lock import only_one
 from recipes.spec.graph import Graph, Node
+from recipes.workflow.outputs import EVAL_FILES, STAGE_FILES
 
 CHECKED = Path(".snakemake/encore.checked.json")  # of the results found good: sizes and times of their files
 LOCK = Path(".snakemake/encore.lock")
@@ -119,6 +121,8 @@ def mark(
         reasons[path] = outdated(graph, node)
         if path.exists() and reasons[path] is None:
             reasons[path] = damaged(path, checked) if node.kind == "stage" else remeasure(graph, node)
+        if path.exists() and reasons[path] is None:
+            _settle(graph, node)
     files.write_json(CHECKED, checked)
     for path, judged in reports.items():
         reasons[path] = unlike(path, judged) if path.exists() else None
@@ -133,6 +137,21 @@ def mark(
     silent = {Path(node.sentinel) for node in later} - {Path(node.sentinel) for node in nodes}
     told = {path: reason for path, reason in reasons.items() if reason and path not in silent}
     return [f"{path}: {reason}; redoing it" for path, reason in told.items()]
+
+
+def _settle(graph: Graph, node: Node) -> None:
+    """Make the files of a node that holds no older than what it was made from.
+
+    Snakemake goes by these times, and a copy of a folder has them in any order.
+    """
+    patterns = STAGE_FILES if node.kind == "stage" else EVAL_FILES
+    wildcards = vars(node) | {"stage": node.name, "checkpoint": node.name}
+    made = [file for file in (Path(one.format(**wildcards)) for one in patterns.values()) if file.exists()]
+    sources = [Path(source.sentinel) for source in waits_for(graph, node).values()]
+    newest = max((file.stat().st_mtime_ns for file in sources if file.exists()), default=0)
+    for file in made:
+        if file.stat().st_mtime_ns < newest:
+            os.utime(file)
 
 
 def damaged(path: Path, checked: dict[str, dict]) -> str | None:

@@ -10,7 +10,7 @@ from recipes.errors import UserError
 from recipes.spec.graph import Graph
 from recipes.spec.load import load_sound
 from recipes.workflow import stale, targets, warm
-from recipes.workflow.console import ShowUnchanged
+from recipes.workflow.console import ShowUnchanged, say_planned
 from recipes.workflow.jobs import Jobs
 from recipes.workflow.outputs import Report
 
@@ -43,6 +43,7 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
     lock = stale.prepare(jobs.graph, nodes, judgements, runs_jobs, jobs.later(requested))
     if arguments and runs_jobs and requested:
         warm.start()
+        say_planned(nodes)
     if arguments and runs_jobs:
         logger.addFilter(ShowUnchanged([one.page for one in requested if isinstance(one, Report)]))
     return lock

@@ -10,7 +10,6 @@ environment, process group or arguments of another one, and live on when that on
 
 import atexit
 import contextlib
-import ctypes
 import gc
 import importlib
 import io
@@ -33,6 +32,7 @@ from typing import Any
 from recipes.errors import first_line
 from recipes.runtime.environment import few_collections, quiet_environment
 from recipes.runtime.gpus import VISIBLE
+from recipes.runtime.guard import end_with
 from recipes.workflow.ask import AGAIN, LENGTH, REFUSED, STARTED, STATUS, VARIABLE, owner, receive
 
 # module of a command -> the one with its functions `load`, which imports what `main` will need, and `main`
@@ -41,7 +41,6 @@ SHELLS = {"_", "SHLVL", "OLDPWD"}  # a shell sets these as it goes along, and no
 # While it imports: a fork copies no thread, such as that of pyarrow's allocator, and no GPU driver's state.
 IMPORTING = {"JE_ARROW_MALLOC_CONF": "background_thread:false", VISIBLE: ""}
 PATIENCE = 5.0  # seconds that a client may take to send its request
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 @dataclass(frozen=True)
@@ -274,15 +273,8 @@ def _run(request: Request) -> int:
     return status
 
 
-def _end_with(parent: int) -> None:
-    """Have the kernel kill this process as soon as its parent has ended."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it has already
-        os._exit(1)
-
-
 def _main(parent: int, listener: int, is_again: bool) -> int:
-    _end_with(parent)
+    end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the whole process group: the jobs' own affair
     server = os.getpid()
     try:
@@ -293,7 +285,7 @@ def _main(parent: int, listener: int, is_again: bool) -> int:
     except (Exception, SystemExit) as error:
         print(f"warning: every job imports for itself: {first_line(error)}", file=sys.stderr)
         return 1
-    _end_with(server)
+    end_with(server)
     return _run(request)
 
 

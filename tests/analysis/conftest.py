@@ -88,6 +88,13 @@ def quick_out(quick: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="module")
 def browser():
     """Headless Chromium: the system's, else playwright's own. A skip, but a failure where CI is set."""

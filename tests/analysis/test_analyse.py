@@ -4,6 +4,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from toy_run import draw_only
 
 from analysis import analyse
@@ -21,6 +22,7 @@ def digests(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+@pytest.mark.slow
 def test_a_second_run_gives_the_same_bytes(quick, quick_out, tmp_path, monkeypatch):
     few = {"forest", "ratios", "entropy-accuracy", "accuracy"}  # one of each kind
     draw_only(few, monkeypatch)

@@ -62,6 +62,7 @@ def test_the_arms_of_a_frontier_go_on_with_its_claim(run):
     assert look.found(at_kl, verdicts(at_kl)).arms == []
 
 
+@pytest.mark.slow
 def test_the_command_judges_the_seeds_that_the_looks_before_it_left(tmp_path, monkeypatch, capsys):
     """Of eight and sixteen seeds on disk: an arm that the first look stopped is read no further."""
     root = make(tmp_path, seeds=tuple(range(16)))

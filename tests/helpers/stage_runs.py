@@ -129,31 +129,6 @@ def run_all(stages: list[tuple[Any, ...]]) -> list[int]:
     return [finish(process) for process in started]
 
 
-def rerun(stages: list[tuple[Any, ...]]) -> multiprocessing.Process:
-    """Start a process that runs each stage twice, one after the other: see `twice`."""
-    process = FORK.Process(target=twice, args=(stages,))
-    process.start()
-    return process
-
-
-def twice(stages: list[tuple[Any, ...]]) -> None:
-    """Run each stage with its trap, then without it; the exit statuses go to statuses.json in its folder.
-
-    In between metrics.json is removed, as Snakemake does with the output of a job that failed.
-    """
-    fork = multiprocessing.get_context("fork")
-    for kind, arguments, folder, trap in stages:
-        statuses = []
-        for trapped in (trap, None):
-            folder.mkdir(parents=True, exist_ok=True)
-            process = fork.Process(target=child, args=(kind, arguments, folder, trapped))
-            process.start()
-            statuses.append(finish(process))
-            if trapped:
-                (folder / f"results/{kind}/metrics.json").unlink(missing_ok=True)
-        (folder / "statuses.json").write_text(json.dumps(statuses))
-
-
 def child(kind: str, arguments: list[str], folder: Path, trap: Any) -> None:
     from recipes.stages.__main__ import main
 

@@ -81,6 +81,21 @@ def test_without_snakemakes_notes_an_edited_claim_is_judged_again(project):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("notes", [True, False], ids=["with .snakemake", "without"])
+def test_a_copy_with_its_times_in_any_order_is_up_to_date(project, notes):
+    """As `cp -r` writes them: nothing is trained or evaluated again."""
+    project.run()
+    if not notes:
+        shutil.rmtree(project.folder / ".snakemake")
+    files = sorted(
+        (project.folder / "results").rglob("*"), reverse=True
+    )  # newest: the first
+    for number, file in enumerate(file for file in files if file.is_file()):
+        os.utime(file, (1e9 + number, 1e9 + number))
+    assert project.run() == []
+
+
+@pytest.mark.slow
 def test_quickstart_then_nothing_then_each_change(project):
     """One folder lived in for a while, for each snakemake costs a second."""
     main = [f"demo/cpu/base-recipe/seed0/{name}" for name in ("after", "before", "rl", "sft")]

@@ -25,6 +25,7 @@ from snakemake_logger_plugin_encore import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("recipe", "scale"), [(n, s) for n, r in RECIPES.items() for s in r.spec["scales"]])
 def test_every_recipe_is_planned_at_every_scale(recipe, scale, open_workflow):
     workflow = open_workflow(scale=scale)
@@ -62,6 +63,7 @@ def test_wildcards_are_constrained(open_workflow):
         dag.execute_workflow(executor="dryrun")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [{}, {"seeds": "auto"}])
 def test_lint_finds_what_is_known(config, open_workflow, caplog):
     """Software is pinned in pyproject.toml, once for all rules, not in a conda environment for each."""

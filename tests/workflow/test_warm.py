@@ -19,6 +19,8 @@ from recipes.workflow.jobs import Jobs
 from recipes.workflow.outputs import Report
 from recipes.workflow.targets import Choice
 
+pytestmark = pytest.mark.slow  # servers and their jobs: processes
+
 ROOT = Path(__file__).parents[2]
 STAND_IN = Path(__file__).with_name("stand_in.py")
 

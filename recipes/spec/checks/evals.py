@@ -20,6 +20,7 @@ def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) 
         sensitivity.check_names(evals)
     for name, place in checkpoints.items():
         _check_checkpoint(f"evals.checkpoints.{name}", place, recipe.overlaid(scale, arm, "stages"), where)
+    _check_order(checkpoints, where)
     if evals.get("tasks") and not checkpoints:
         raise UserError(f"evals.checkpoints: missing: there are tasks, and nothing to measure by them{where}")
     for name, task in evals.get("tasks", {}).items():
@@ -34,6 +35,18 @@ def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) 
             with under("evals", where):
                 sensitivity.check(evals)
             _check_tasks_of(graph, recipe, scale, arm, recipe.sensitivity(scale, arm), where)
+
+
+def _check_order(checkpoints: Mapping[str, str], where: str) -> None:
+    """That the model a stage begins with stands before its product: reports go by the order."""
+    places = list(checkpoints.items())
+    for i, (name, place) in enumerate(places):
+        earlier = next((other for other, at in places[:i] if place == f"{at}.policy"), None)
+        if earlier:
+            raise UserError(
+                f"evals.checkpoints.{name}: written after {earlier}, which is trained from it; "
+                f"write it before: the first is shown as before training, the last as after it{where}"
+            )
 
 
 def _check_tasks_of(graph: Graph, recipe: Recipe, scale: str, arm: str, names: list[str], where: str) -> None:

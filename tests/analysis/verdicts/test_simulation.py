@@ -40,6 +40,7 @@ def test_no_difference_is_said_as_seldom_at_its_boundary():
         assert found["any no difference, primary"] < ALLOWED
 
 
+@pytest.mark.slow
 def test_collapse_in_every_arm_is_survived_and_in_one_alone_withheld():
     shared = rates(Setting("normal", "every arm", 3, 10, MARGIN, MARGIN), FAMILIES)
     assert max(shared[f"any {verdict}, primary"] for verdict in SAID) < ALLOWED
@@ -58,6 +59,7 @@ def test_most_effects_of_one_standard_deviation_are_found_with_fewer_seeds_than_
     assert none["no difference"] > 0.9
 
 
+@pytest.mark.slow
 def test_the_simulation_judges_as_verdicts_are_judged():
     """The same differences, by arrays and by the tables of a run."""
     rng = np.random.default_rng(3)

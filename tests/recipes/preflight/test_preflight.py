@@ -171,6 +171,7 @@ def test_a_reward_that_is_wrong_fails_in_one_line(tried, trap, says):
     assert "Traceback" not in printed
 
 
+@pytest.mark.slow
 def test_a_model_that_is_missing_fails_its_stage_alone(tried):
     def change(recipe):
         del recipe["stages"]["grpo"]["needs"]

@@ -258,6 +258,7 @@ def test_what_cannot_be_read_is_told_from_what_is_wrong(equal, answer, verdict):
     assert equal.verdict("8", answer) == verdict
 
 
+@pytest.mark.slow
 def test_a_comparison_without_end_is_cut_and_the_next_one_works(caplog):
     equal = Comparer(limit=0.5)
     assert equal("\\sqrt{12}", "2\\sqrt{3}")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # processes that end each other
+
 # a command with a process of its own; it notes both, and what it is told to end with
 TWO = """
 import pathlib, subprocess, sys, time, os

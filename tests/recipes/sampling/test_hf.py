@@ -67,7 +67,7 @@ def test_lean_refuses_what_it_would_ignore(lean):
 )
 def test_first_tokens_follow_the_models_distribution(request, engine, temperature, top_p):
     lm = request.getfixturevalue(engine)
-    lm.batch_size_per_gpu = 1000
+    lm.given = 1000  # rows a batch
     count = 3000
     options = {**SAMPLED, "temperature": temperature, "top_p": top_p, "max_gen_toks": 1}
     seen = Counter(draw(lm, PROMPTS[:1] * count, options))

@@ -15,6 +15,8 @@ from recipes.runtime.ports import free_ports
 from recipes.sampling import vllm_server
 from recipes.sampling.vllm_server import HOST
 
+pytestmark = pytest.mark.slow  # servers that are awaited
+
 # answers /health as vLLM does, 503 while it loads, then 200; and in two parts
 ANSWERS = """
 import http.server, sys, time

@@ -14,6 +14,8 @@ import stage_runs
 from saved_models import reward_model
 from stage_runs import TASK, TEMPLATE, at_training_step, error_line
 
+pytestmark = pytest.mark.slow  # runs stages
+
 INPUTS = {"policy": "results/pretrain/metrics.json", "reward_model": "results/reward_model/metrics.json"}
 # rollouts of 4 prompts x 4 completions, 4 updates each; checkpoints at 3, 6, 9, …: mostly in mid-rollout
 MIXED: dict[str, Any] = {

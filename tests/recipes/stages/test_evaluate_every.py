@@ -15,6 +15,8 @@ from test_live_curve import in_step_11
 from recipes.models import language_model
 from recipes.runtime import sentinel
 
+pytestmark = pytest.mark.slow  # runs stages
+
 KEPT: dict[str, Any] = PRETRAIN | {"evaluate_every": 5}
 
 

@@ -13,6 +13,8 @@ import pytest
 import stage_runs
 from stage_runs import GRPO, PRETRAIN
 
+pytestmark = pytest.mark.slow  # runs stages
+
 POLICY = {"policy": "results/pretrain/metrics.json"}
 
 

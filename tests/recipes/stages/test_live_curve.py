@@ -3,8 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 import stage_runs
 from stage_runs import PRETRAIN, TASK, TEMPLATE, at_training_step, command
+
+pytestmark = pytest.mark.slow  # runs stages
 
 GRADIENT: dict[str, Any] = {
     "task": TASK,

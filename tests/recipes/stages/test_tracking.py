@@ -20,6 +20,8 @@ from stage_runs import PRETRAIN, command
 from test_live_curve import GRADIENT, in_step_11
 from test_reward_model import ready as reward_ready  # noqa: F401
 
+pytestmark = pytest.mark.slow  # runs stages
+
 STANDINS = Path(__file__).parents[2] / "helpers/trackers"
 SEEN = "train/loss"
 

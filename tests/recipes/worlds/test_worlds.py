@@ -284,6 +284,7 @@ def test_a_long_text_is_read_in_bounded_time(name, unit):
     assert time.perf_counter() - start < 4
 
 
+@pytest.mark.slow
 def test_20k_documents_are_written_in_seconds():
     world = make({"world": "chain"})
     start = time.process_time()

@@ -91,6 +91,14 @@ def test_what_a_task_scores_by_is_an_input(scored):
     assert list(Graph(scored.load()).inputs(evaluation())) == ["model"]
 
 
+def test_what_a_stage_begins_with_stands_before_what_it_makes(scored):
+    """Else a report would take the product as before training, and its beginning as after."""
+    scored.remove("paper", "evals/checkpoints")
+    scored.set("paper", "evals/checkpoints", {"after": "grpo", "other": "sft", "before": "grpo.policy"})
+    with pytest.raises(UserError, match=r"evals\.checkpoints\.before: written after after, which is trained"):
+        scored.load()
+
+
 def test_an_evaluation_that_scores_by_nothing_has_the_lineage_it_had(scored):
     scored.remove("paper", f"{TASK}/score")
     with_models = Graph(scored.load()).lineage(evaluation())

@@ -1,0 +1,149 @@
+"""Which method when: what each needs, costs and gains in our records, as results/published/methods.md.
+
+Which arm of which record shows a method is written in methods.yaml; every number is the record's, what stands
+in memory is what the planner counts.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from analysis.numbers.means import DASH, number, with_interval
+from analysis.numbers.recorded import recorded
+from analysis.numbers.run import Run
+from analysis.statistics.intervals import interval
+from recipes.planning.hardware import Assumptions
+from recipes.planning.job import Job
+from recipes.planning.jobs import of_node
+from recipes.spec.graph import Graph, Node
+
+SCALE = "cpu"
+HEAD = """# Which method when
+
+What each method needs, costs and gains in our records at scale `cpu`: models of a tenth of a million to
+half a million parameters on procedural tasks. Within one table all begin from the same checkpoint, and
+the gain is paired by seed, with its 95% interval; between tables nothing can be compared. *Models* stand
+in memory at the fullest: the policy, and a reference, a critic or a reward model beside it. *Cost* is the
+operations of all that leads from the one checkpoint to the other, a seed: drawing, labelling and
+training. *Collapsed*: seeds that ended far below where they began; *warned*: the health checks that did.
+Written by `python -m analysis.publish --index` from
+[`analysis/methods.yaml`](../../analysis/methods.yaml).
+"""
+COLUMNS = (
+    "method",
+    "arm",
+    "data beside prompts",
+    "models",
+    "cost",
+    "before",
+    "after",
+    "gain",
+    "collapsed; warned",
+)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A method at work: an arm of a record, between two of its checkpoints."""
+
+    method: str
+    recipe: str
+    arm: str
+    start: str
+    end: str
+    metric: str
+    data: str
+
+
+def _tables() -> Iterator[tuple[str, list[Shown]]]:
+    """(title, methods) of each table of methods.yaml."""
+    for table in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")):
+        methods = table.pop("methods")
+        yield table["title"], [_shown(table | method) for method in methods]
+
+
+def _shown(given: dict[str, Any]) -> Shown:
+    names = ("method", "recipe", "arm", "from", "to", "metric", "data")
+    return Shown(*(given[name] for name in names))
+
+
+def page(folder: Path, graph: Graph) -> str:
+    """The page, from the records in `folder`; a table whose record is not there is left out."""
+    parts = [HEAD]
+    for title, methods in _tables():
+        record = folder / f"{methods[0].recipe}-{SCALE}"
+        if record.exists():
+            lines = [COLUMNS, ("---",) * len(COLUMNS), *_rows(methods, record, graph)]
+            source = f"Record: [{record.name}]({record.name}), `{methods[0].metric}`."
+            parts.append(
+                f"## {title}\n\n{source}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+            )
+    return "\n".join(parts)
+
+
+def _rows(methods: list[Shown], record: Path, graph: Graph) -> Iterator[tuple[str, ...]]:
+    """The cells of COLUMNS for methods of one record."""
+    kept = pd.read_csv(record / "numbers.csv", low_memory=False)
+    recipe = graph.recipes[methods[0].recipe]
+    seeds = tuple(sorted(int(seed) for seed in kept.seed.unique()))
+    run = Run(graph, recipe.name, SCALE, tuple(recipe.arms(SCALE)), seeds)
+    numbers = recorded(run, kept)
+    numbers = numbers[~numbers.seed.isin(recipe.dial_seeds)]
+    for shown in methods:
+        values = numbers[(numbers.arm == shown.arm) & (numbers.metric == shown.metric)]
+        yield _row(shown, run, values.pivot(index="seed", columns="node", values="value"), record)
+
+
+def _row(shown: Shown, run: Run, values: pd.DataFrame, record: Path) -> tuple[str, ...]:
+    """`values`: of the metric, (seeds, checkpoints)."""
+    both = values[[shown.start, shown.end]].dropna()
+    gains = (both[shown.end] - both[shown.start]).to_list()
+    stages = {int(seed): _own_stages(run, shown, int(seed)) for seed in both.index}
+    jobs = [of_node(run.graph, node, Assumptions()) for node in stages[int(both.index[0])]]
+    metric = shown.metric.partition("/")[2]
+    return (
+        shown.method,
+        f"`{shown.arm}`",
+        shown.data,
+        str(max(map(_models, jobs))),
+        f"{_operations(run, stages, record):.2g}",
+        number(both[shown.start].mean(), metric),
+        number(both[shown.end].mean(), metric),
+        with_interval(sum(gains) / len(gains), *interval(gains), metric),
+        _broke(shown.arm, record),
+    )
+
+
+def _own_stages(run: Run, shown: Shown, seed: int) -> list[Node]:
+    """The stages, under their owners, that lead from the one checkpoint to the other."""
+    ends = [run.evaluation(shown.arm, name, seed) for name in (shown.start, shown.end)]
+    # what an evaluation scores by, such as a reward model, is no part of the checkpoint
+    models = [run.graph.inputs(end).get("model") for end in ends]
+    before, after = (run.graph.with_upstream([model] if model else []) for model in models)
+    return list(dict.fromkeys(run.graph.owner(node) for node in after if node not in before))
+
+
+def _operations(run: Run, stages: Mapping[int, list[Node]], record: Path) -> float:
+    """FLOPs of a method's own stages, the mean of the seeds."""
+    runs = pd.read_csv(record / "runs.csv")
+    flops = dict(zip(zip(runs.arm, runs.seed, runs.stage, strict=True), runs.flops, strict=True))
+    spent = [sum(flops[one.arm, one.seed, run.label(one)] for one in own) for own in stages.values()]
+    return sum(spent) / len(spent)
+
+
+def _models(job: Job) -> int:
+    """How many models stand in memory."""
+    return sum(one is not None for one in (job.policy, job.reference, job.critic)) + len(job.rewards)
+
+
+def _broke(arm: str, record: Path) -> str:
+    """Collapsed seeds, and the names of the health checks that warned."""
+    collapses, checks = (pd.read_csv(record / f"{name}.csv") for name in ("collapses", "health"))
+    of_arm = collapses[collapses.arm == arm]
+    collapsed = [f"{row.collapsed} of {row.runs} seeds" for row in of_arm.itertuples() if row.collapsed]
+    warned = checks[(checks.arm == arm) & (checks.state != "ok")].check.drop_duplicates().to_list()
+    return "; ".join([*collapsed, ", ".join(warned)]).strip("; ") or DASH

@@ -1,0 +1,72 @@
+"""What is left of a run, in one line on stderr, while its first job already runs.
+
+    python -m recipes.planning.ahead < nodes.json
+
+On stdin: the nodes to be made, as a JSON list of [recipe, scale, arm, seed, name, kind]; what was asked
+for stands last.
+"""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from recipes.errors import UserError
+from recipes.planning import plan
+from recipes.planning.hardware import GPUS, Assumptions, named_in
+from recipes.planning.plan import Plan
+from recipes.runtime.guard import end_with
+from recipes.spec.graph import Graph, Node
+from recipes.spec.load import load_sound
+
+DAY = 24.0  # hours
+
+
+def planned(graph: Graph, nodes: Sequence[Node]) -> Plan:
+    """The plan of these nodes, on the GPU that the cost of the last one's recipe names."""
+    last = nodes[-1]
+    cost = graph.recipes[last.recipe].spec.get("cost", {}).get(last.scale, "")
+    gpu = named_in(cost) or GPUS[plan.DEFAULT]
+    assumed = Assumptions()
+    rows = plan.rows_of(graph, list(nodes), gpu, None, assumed)
+    return Plan(last.recipe, last.scale, gpu, None, assumed, tuple(rows), len({node.seed for node in nodes}))
+
+
+def line(made: Plan) -> str:
+    """`planned: 31 jobs, 35 minutes one after another, 0.02 GB on disk`, and what does not fit."""
+    count = sum(len(row.nodes) for row in made.rows)
+    jobs = f"{count} job{'s' if count > 1 else ''}"
+    work = f"{_time(made.hours)} one after another"
+    if made.gpu_hours:
+        work = f"{made.gpu_hours:,.0f} hours of one {made.gpu.name}, {work}"
+    gigabytes = made.disk / 1e9
+    disk = f"{gigabytes:,.0f}" if gigabytes > 10 else f"{gigabytes:.2g}"
+    said = f"planned: {jobs}, {work}, {disk} GB on disk"
+    if not made.fits:
+        asked = f"recipe={made.recipe} scale={made.scale}"
+        said += f"; NOT ALL OF IT FITS: snakemake --cores 1 plan --config {asked}"
+    return said
+
+
+def _time(hours: float) -> str:
+    if hours < 2:
+        return f"{max(round(hours * 60), 1)} minutes"
+    return f"{hours:.3g} hours" if hours < 2 * DAY else f"{hours / DAY:.3g} days"
+
+
+def main() -> int:
+    if sys.platform == "linux":
+        end_with(os.getppid())
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
+    os.nice(10)  # the run's first job goes first
+    nodes = [Node(*fields) for fields in json.load(sys.stdin)]
+    try:
+        print(line(planned(Graph(load_sound()[0]), nodes)), file=sys.stderr)
+    except UserError as error:  # the job that it concerns says so too
+        print(f"not planned: {error}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
