@@ -87,9 +87,7 @@ def test_a_copy_with_its_times_in_any_order_is_up_to_date(project, notes):
     project.run()
     if not notes:
         shutil.rmtree(project.folder / ".snakemake")
-    files = sorted(
-        (project.folder / "results").rglob("*"), reverse=True
-    )  # newest: the first
+    files = sorted((project.folder / "results").rglob("*"), reverse=True)  # newest: the first
     for number, file in enumerate(file for file in files if file.is_file()):
         os.utime(file, (1e9 + number, 1e9 + number))
     assert project.run() == []
