@@ -143,7 +143,7 @@ def _models(job: Job) -> int:
 def _broke(arm: str, record: Path) -> str:
     """Collapsed seeds, and the names of the health checks that warned."""
     collapses, checks = (pd.read_csv(record / f"{name}.csv") for name in ("collapses", "health"))
-    of_arm = collapses[collapses.arm == arm]
-    collapsed = [f"{row.collapsed} of {row.runs} seeds" for row in of_arm.itertuples() if row.collapsed]
+    of_arm = collapses[(collapses.arm == arm) & (collapses.collapsed > 0)]
+    collapsed = [f"{k} of {n} seeds" for k, n in zip(of_arm.collapsed, of_arm.runs, strict=True)]
     warned = checks[(checks.arm == arm) & (checks.state != "ok")].check.drop_duplicates().to_list()
     return "; ".join([*collapsed, ", ".join(warned)]).strip("; ") or DASH

@@ -7,7 +7,8 @@ One row is one number: [recipe, scale, arm, seed, node, step, metric, value, low
   stage (`evaluate_every`) has the node of the stage's checkpoint, and the step.
 - `low`, `high` are an evaluation's own 95% interval (over items and samples), else missing.
 - `updates_to/…` and `samples_to/…` are read from the curve, at the levels that claims, gates and published
-  numbers name (numbers.reach); so are `peak/gold` and its like (numbers.peaks), and `auc/…` (numbers.areas).
+  numbers name (numbers.reach); so are `peak/gold` and its like (numbers.peaks), `auc/…` (numbers.areas) and
+  `collapsed/…` (numbers.falls).
 - arm `frontier`, node <name>: what is read off a frontier at a KL (numbers.frontiers).
 - `<task>@<template>/…`: a base model by one of its candidate templates; `<task>/…` is by its best.
 - `<task>/variance/items` and `/sampling` are the two parts of the variance of that checkpoint's accuracy.
@@ -23,11 +24,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.numbers import areas, frontiers, peaks, reach
+from analysis.numbers import areas, falls, frontiers, peaks, reach
 from analysis.numbers.named import named_in
 from analysis.numbers.run import Run, read_json
 from recipes.spec.graph import Node
-from recipes.spec.metric_names import AT_KL, OF_AREA, REACHED, by_template
+from recipes.spec.metric_names import AT_KL, COLLAPSED, OF_AREA, REACHED, by_template
 
 COLUMNS = [
     "recipe",
@@ -87,6 +88,7 @@ def _numbers(run: Run, node: Node, named: list[dict[str, Any]]) -> pd.DataFrame:
             own = named if node.recipe == run.name else []
             metrics = metrics | reach.reached(curve, named_in(own, REACHED))
             metrics = metrics | areas.areas(curve, named_in(own, OF_AREA))
+            metrics = metrics | falls.collapsed(curve, named_in(own, COLLAPSED))
             of_sequences = record.get("kind") == "ppo"
             metrics = metrics | peaks.peaks(curve, of_sequences, named_in(own, AT_KL))
         rows = [{"metric": metric, "value": value} for metric, value in metrics.items()]

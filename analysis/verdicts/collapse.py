@@ -23,6 +23,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.statistics.intervals import LEVEL
 from recipes.spec.frontiers import name_of
+from recipes.spec.metric_names import COLLAPSED
 
 # what arms are compared by -> where an end counts as a collapse, from the beginning
 FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
@@ -46,8 +47,11 @@ class Collapses:
         """Why a mean over seeds cannot judge a claim about two arms; empty where it can.
 
         Some runs of one arm have collapsed and none of the other: their mean is of two kinds of run, and
-        every test of it is wrong far more often than it says. Where all have, they are of one kind.
+        every test of it is wrong far more often than it says. Where all have, they are of one kind. A claim
+        about the rate of collapse itself is about both kinds.
         """
+        if COLLAPSED.fullmatch(claim["metric"]):
+            return ""
         metrics = [claim["metric"], claim.get("against_metric", claim["metric"])]
         places = [claim["of"], claim.get("against") or claim["of"]]
         if len({_whole(place) for place in places}) < 2:

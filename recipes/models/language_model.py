@@ -11,11 +11,19 @@ from typing import Any
 import torch
 from huggingface_hub import snapshot_download
 from torch import nn
-from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    Qwen3MoeConfig,
+    Qwen3MoeForCausalLM,
+)
 
 from recipes.errors import UserError, first_line
 from recipes.models.quantized import as_stored
-from recipes.models.shape import shape
+from recipes.models.shape import is_sparse, shape
 from recipes.models.sharded import Weights, whole_weights
 from recipes.runtime import gpus, sentinel
 from recipes.runtime.files import saving
@@ -33,11 +41,18 @@ class Source:
 
 
 def build(spec: dict[str, Any], tokenizer: Any, seed: int) -> Any:
-    """A randomly initialised Qwen3-shaped model (SwiGLU, RMSNorm, RoPE, normalised queries and keys)."""
+    """A randomly initialised Qwen3-shaped model (SwiGLU, RMSNorm, RoPE, normalised queries and keys).
+
+    Of a `spec` with experts: Qwen3-MoE-shaped, each layer's MLP a mixture of experts, without a loss that
+    balances them.
+    """
     options = shape(spec)
     special = {name: getattr(tokenizer, name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
     torch.manual_seed(seed)
-    model = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(tokenizer), **options, **special))
+    made, config = (
+        (Qwen3MoeForCausalLM, Qwen3MoeConfig) if is_sparse(spec) else (Qwen3ForCausalLM, Qwen3Config)
+    )
+    model = made(config(vocab_size=len(tokenizer), **options, **special))
     model.generation_config = GenerationConfig(**special)
     return model
 
@@ -121,15 +136,22 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def save(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str | None = None) -> None:
+def save(
+    model: Any,
+    tokenizer: Any,
+    folder: Path,
+    generation: Any,
+    dtype: str | None = None,
+    weights: Weights | None = None,
+) -> None:
     """Write weights, configuration and tokenizer to `folder`, either completely or not at all.
 
     `generation` is the generation config to save, because trainers change the model's own for their rollouts.
     `dtype`: a name of torch's, of the weights to write, into which a `model` that is not sharded is turned;
-    default: what it was trained in.
+    default: what it was trained in. `weights`: those to write; default: the model's.
     All processes of a stage must call it: together they gather what is sharded, and the first one writes.
     """
-    weights = whole_weights(model)
+    weights = whole_weights(model) if weights is None else weights
     if not gpus.first():
         return
     if dtype and weights is None:

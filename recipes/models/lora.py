@@ -16,13 +16,15 @@ from peft import (
     set_peft_model_state_dict,
 )
 from peft.tuners.lora import Linear as AdaptedLinear
+from peft.utils.other import transpose
 from torch import nn
 
 from recipes.errors import known
 from recipes.models.quantized import is_quantized
-from recipes.models.sharded import Weights
+from recipes.models.sharded import Weights, is_sharded, size, whole_weights
 
 ALL = "all-linear"  # peft's name for every linear layer but the head
+ABOVE = "base_model.model."  # what peft puts before the name of a weight
 
 
 def adapters(
@@ -51,10 +53,11 @@ def adapted(backbone: Any, key: Mapping[str, Any], seed: int) -> Any:
 def merged(model: Any, dtype: str | None = None) -> Any:
     """`model` with its adapters added to its weights; a model without adapters as it is.
 
-    Weights of 4 bits are dequantized first, in `dtype`, a name of torch's, by default that of the other
-    weights: rounded to 4 bits again, they would lose most of what the adapters have learnt.
+    One that is sharded keeps them, and `merged_weights` adds them as it is saved. Weights of 4 bits are
+    dequantized first, in `dtype`, a name of torch's, by default that of the other weights: rounded to 4 bits
+    again, they would lose most of what the adapters have learnt.
     """
-    if not isinstance(model, PeftModel):
+    if not isinstance(model, PeftModel) or is_sharded(model):
         return model
     if not is_quantized(model):
         return model.merge_and_unload()
@@ -64,6 +67,27 @@ def merged(model: Any, dtype: str | None = None) -> Any:
     plain = get_peft_model(base.dequantize(kind).to(kind), config)
     set_peft_model_state_dict(plain, learnt)
     return plain.merge_and_unload()
+
+
+def below(model: Any) -> Any:
+    """The model that adapters are laid over; a model without adapters as it is."""
+    return model.get_base_model() if isinstance(model, PeftModel) else model
+
+
+def show_ends(model: Any) -> None:
+    """Have accelerate find the final norm of a model with adapters, as it does of one without.
+
+    It shards norm, embedding and head as one unit, and looks for the norm below `base_model_prefix`.
+    """
+    if isinstance(model, PeftModel):
+        vars(model).update(base_model_prefix="backbone", backbone=below(model).base_model)
+
+
+def parameters(model: Any) -> int:
+    """How many weights a model has, without those that adapters of a sharded one have."""
+    if not is_sharded(model):
+        return model.num_parameters()
+    return sum(size(weight) for name, weight in model.named_parameters() if _plain(name))
 
 
 def _configuration(key: Mapping[str, Any], model: Any, seed: int, **options: Any) -> LoraConfig:
@@ -79,16 +103,30 @@ def _configuration(key: Mapping[str, Any], model: Any, seed: int, **options: Any
 
 
 def merged_weights(model: Any) -> tuple[Any, Weights] | None:
-    """The model below the adapters, and the weights that `merged(model)` would have; None without any."""
+    """The model below the adapters, and the weights that `merged(model)` would have; None without any.
+
+    Of a sharded model all processes must call it, and the first one alone gets weights.
+    """
     if not isinstance(model, PeftModel):
         return None
-    base = model.get_base_model()
-    held = base.state_dict()
-    weights = {name.replace(".base_layer.", "."): w for name, w in held.items() if ".lora_" not in name}
+    held, base = whole_weights(model), below(model)
+    held = model.state_dict() if held is None else held
+    weights = {plain: weight for name, weight in held.items() if (plain := _plain(name))}
     with torch.no_grad():
-        for name, layer in base.named_modules():
+        for name, layer in base.named_modules() if held else ():
             if isinstance(layer, AdaptedLinear):
                 (adapter,) = layer.active_adapters
+                a, b = (held[f"{ABOVE}{name}.lora_{side}.{adapter}.weight"] for side in "AB")
+                # as peft's get_delta_weight, which reads only what this process holds
+                change = transpose(b @ a, layer.fan_in_fan_out) * layer.scaling[adapter]
                 weight = weights[f"{name}.weight"]
-                weights[f"{name}.weight"] = (weight + layer.get_delta_weight(adapter)).to(weight.dtype)
+                weights[f"{name}.weight"] = (weight + change).to(weight.dtype)
     return base, weights
+
+
+def _plain(name: str) -> str | None:
+    """What a weight is called without adapters; None for one that would not be there."""
+    if ".lora_" in name or ".original_module." in name:
+        return None
+    plain = name.removeprefix(ABOVE).replace(".base_layer.", ".")
+    return plain.replace(".modules_to_save.default.", ".")

@@ -26,6 +26,7 @@ from transformers import AutoModelForSequenceClassification
 
 from recipes.data.token_ids import prompt_ids, reply_ids
 from recipes.errors import UserError, first_line, nearest
+from recipes.models import lora
 from recipes.models.language_model import Source, folder_of, load_tokenizer, same_tokenizer
 from recipes.models.packing import padded, within_positions
 from recipes.models.quantized import as_stored
@@ -237,7 +238,7 @@ def begin(folder: Path) -> Path:
 
 def add(partial: Path, number: int, member: Any) -> None:
     """Write a member. All processes of a stage must call it: they gather what is sharded, one writes."""
-    weights = whole_weights(member)
+    member, weights = lora.merged_weights(member) or (member, whole_weights(member))
     if not gpus.first():
         return
     with saving("the reward model", partial.parent):

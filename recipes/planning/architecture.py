@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from transformers import AutoConfig, AutoModelForCausalLM, Qwen3Config
+from transformers import AutoConfig, AutoModelForCausalLM, Qwen3Config, Qwen3MoeConfig
 
 from recipes.errors import UserError, first_line, nearest
-from recipes.models.shape import shape
+from recipes.models.shape import is_sparse, shape
 
 CONFIGS = Path(__file__).with_name("configs")
 Model = str  # a recipe's key `model`, as JSON
@@ -121,7 +121,8 @@ def _configuration(model: Mapping[str, Any]) -> Any:
             return _kept(model["hub"])
     if "path" in model:
         return _read(Path(model["path"]), f"model.path: {model['path']}")
-    return Qwen3Config(vocab_size=VOCABULARY, **shape(dict(model)))
+    config = Qwen3MoeConfig if is_sparse(model) else Qwen3Config
+    return config(vocab_size=VOCABULARY, **shape(dict(model)))
 
 
 def _kept(hub: str) -> Any:

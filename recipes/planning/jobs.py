@@ -42,7 +42,7 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
         "kind": kind,
         "gpus": asked,
         "server": server,
-        "shard": machine.shard == "fsdp",
+        "shard": machine.shard != "none",
         "unknown": unknown,
     }
     if kind in TRAINED:

@@ -82,7 +82,7 @@ def _asleep(job: Job) -> Job:
 def _wider(job: Job) -> Iterator[Change]:
     """An engine on more GPUs, which hold its weights together."""
     assert job.generation is not None
-    for width in (2, 4, 8, 16, 32):
+    for width in (2, 4, 8):  # GPUs of one machine
         alone = job.generation.engine == "vllm"
         if width > job.generation.width and (alone or width <= job.gpus):
             generation = replace(job.generation, width=width)

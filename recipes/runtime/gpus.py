@@ -29,7 +29,12 @@ FSDP = {
     "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
     "FSDP_STATE_DICT_TYPE": "SHARDED_STATE_DICT",
 }
-SHARDED = ("sft", "reward_model", "dpo", "grpo", "ppo")  # stages whose trainer can spread the weights as well
+# how it tells them to shard by DeepSpeed's ZeRO, stage 3
+ZERO3 = {"ACCELERATE_USE_DEEPSPEED": "true", "ACCELERATE_DEEPSPEED_ZERO_STAGE": "3"}
+LAUNCHED = {"fsdp": FSDP, "zero3": ZERO3}
+# stages whose trainer can spread the weights as well; DeepSpeed trains one model, and ppo's critic is another
+SHARDED = ("sft", "reward_model", "dpo", "grpo", "ppo")
+SHARDED_BY = {"fsdp": SHARDED, "zero3": tuple(kind for kind in SHARDED if kind != "ppo")}
 
 
 def rank() -> int:
@@ -58,17 +63,21 @@ def nodes() -> int:
 
 
 def shard(how: str | None) -> None:
-    """Have the trainers of this process spread their weights if `how` is fsdp. Before they are imported."""
-    for name, value in FSDP.items():
-        if how == "fsdp":
-            os.environ[name] = value
-        else:
+    """Have the trainers of this process spread their weights: by `fsdp`, `zero3`, or not at all.
+
+    Before they are imported.
+    """
+    for names in LAUNCHED.values():
+        for name in names:
             os.environ.pop(name, None)
+    os.environ.update(LAUNCHED.get(how or "", {}))
 
 
-def sharded() -> bool:
-    """Whether the weights of this stage are to be spread over its processes."""
-    return os.environ.get("ACCELERATE_USE_FSDP") == "true"
+def sharded() -> str | None:
+    """How the weights of this stage are to be spread over its processes: `fsdp`, `zero3` or None."""
+    if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
+        return "zero3"
+    return "fsdp" if os.environ.get("ACCELERATE_USE_FSDP") == "true" else None
 
 
 @contextlib.contextmanager

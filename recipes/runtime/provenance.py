@@ -22,6 +22,7 @@ PACKAGES = (
     "tokenizers",
     "safetensors",
     "vllm",
+    "deepspeed",
 )
 
 

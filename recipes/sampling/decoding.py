@@ -3,11 +3,11 @@
 With a small model most of a decoding step of `generate` is bookkeeping, and a batch runs as long as its
 longest row. Here a step is a few matrix products, a prompt is read once for all its completions, and rows
 that have ended leave the batch. The log-probabilities of the drawn tokens are returned too, which saves a
-forward pass for the old ones. Supports Qwen3's architecture (arXiv 2505.09388 §2) only; a test compares it
-with transformers.
+forward pass for the old ones. Supports Qwen3's architectures (arXiv 2505.09388 §2), dense and sparse, only; a
+test compares them with transformers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ CROWDED = 0.8  # once a smaller share of the rows goes on, the others are droppe
 
 # of each layer: keys and values (rows, heads, time, head_dim)
 Cache = list[tuple[torch.Tensor, torch.Tensor]]
+Mlp = Callable[[torch.Tensor], torch.Tensor]  # (rows, width) -> the same
 
 
 class Decoder:
@@ -33,7 +34,8 @@ class Decoder:
         if is_sharded(model):
             raise UserError("sampler: lean reads whole weights, and these are sharded; remove it")
         config = model.config
-        if config.model_type != "qwen3" or config.attention_bias or config.use_sliding_window:
+        known = config.model_type in ("qwen3", "qwen3_moe")
+        if not known or config.attention_bias or config.use_sliding_window:
             raise UserError(f"sampler: lean knows Qwen3 models alone, not {config.model_type}; remove it")
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.head_dim, self.eps = config.head_dim, config.rms_norm_eps
@@ -47,9 +49,9 @@ class Decoder:
         # rotate_half(x) * sin is x rolled by a half, times sin with its first half negative
         self.cos, self.sin = cos[0], torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
 
-    def weights(self, layer: Any) -> tuple[torch.Tensor, ...]:
-        """A layer's weights; matrices that read the same input are joined, and the norms of all heads."""
-        attention, mlp = layer.self_attn, layer.mlp
+    def weights(self, layer: Any) -> tuple[Any, ...]:
+        """A layer's weights and its MLP; matrices that read one input are joined, and the norms of heads."""
+        attention = layer.self_attn
         norms = [attention.q_norm.weight] * self.heads + [attention.k_norm.weight] * self.kv_heads
         return (
             layer.input_layernorm.weight,
@@ -57,8 +59,7 @@ class Decoder:
             torch.stack(norms),  # (heads, head_dim)
             attention.o_proj.weight,
             layer.post_attention_layernorm.weight,
-            torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight]),
-            mlp.down_proj.weight,
+            _dense(layer.mlp) if hasattr(layer.mlp, "gate_proj") else _sparse(layer.mlp),
         )
 
     def empty(self, rows: int, time: int) -> Cache:
@@ -77,7 +78,7 @@ class Decoder:
         cos, sin = self.cos[places, None], self.sin[places, None]  # (rows, 1, head_dim)
         hidden = self.embedding[ids]  # (rows, width)
         for weights, (keys, values) in zip(self.layers, cache, strict=True):
-            norm, qkv, qk_norm, out, mlp_norm, gate_up, down = weights
+            norm, qkv, qk_norm, out, mlp_norm, mlp = weights
             heads = functional.linear(self.normed(hidden, norm), qkv).view(rows, -1, self.head_dim)
             turned = functional.rms_norm(heads[:, :queries], (self.head_dim,), None, self.eps) * qk_norm
             turned = turned * cos + turned.roll(self.head_dim // 2, dims=-1) * sin
@@ -90,8 +91,7 @@ class Decoder:
                 enable_gqa=self.heads != self.kv_heads,
             )
             hidden = hidden + functional.linear(attended.reshape(rows, -1), out)
-            gate, up = functional.linear(self.normed(hidden, mlp_norm), gate_up).chunk(2, dim=-1)
-            hidden = hidden + functional.linear(functional.silu(gate) * up, down)
+            hidden = hidden + mlp(self.normed(hidden, mlp_norm))
         return hidden
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -100,6 +100,34 @@ class Decoder:
 
     def normed(self, values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         return functional.rms_norm(values, weight.shape, weight, self.eps)
+
+
+def _dense(mlp: Any) -> Mlp:
+    gate_up = torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight])
+    down = mlp.down_proj.weight
+
+    def forward(values: torch.Tensor) -> torch.Tensor:
+        gate, up = functional.linear(values, gate_up).chunk(2, dim=-1)
+        return functional.linear(functional.silu(gate) * up, down)
+
+    return forward
+
+
+def _sparse(mlp: Any) -> Mlp:
+    """A mixture of experts. Small ones are all run, which takes less time than to sort rows by expert."""
+    router, gate_up, down = mlp.gate.weight, mlp.experts.gate_up_proj, mlp.experts.down_proj
+    visited, whole = mlp.gate.top_k, mlp.gate.norm_topk_prob
+
+    def forward(values: torch.Tensor) -> torch.Tensor:
+        shares, chosen = functional.linear(values, router).float().softmax(dim=-1).topk(visited, dim=-1)
+        if whole:
+            shares = shares / shares.sum(dim=-1, keepdim=True)
+        gate, up = (values @ gate_up.mT).chunk(2, dim=-1)  # (experts, rows, expert_size)
+        outputs = (functional.silu(gate) * up) @ down.mT  # (experts, rows, width)
+        of_all = values.new_zeros(len(values), len(router)).scatter(1, chosen, shares.to(values.dtype))
+        return torch.einsum("re,erw->rw", of_all, outputs)
+
+    return forward
 
 
 def of_rows(cache: Cache, rows: torch.Tensor, used: int) -> Cache:

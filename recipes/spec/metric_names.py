@@ -27,6 +27,9 @@ OF_AREA = re.compile(rf"{AREA}/(.+)")
 OF_TRAINING = ("last", "last_fifth", "first_fifth", "mean", "max", AREA)
 # effort until an accuracy is reached, made by analysis/numbers/reach.py
 REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)")
+# 1 where training collapsed, else 0: made by analysis/numbers/falls.py
+FALL = "collapsed"
+COLLAPSED = re.compile(rf"{FALL}/(accuracy)")
 # of a stage that logs gold or proxy reward: made by analysis/numbers/peaks.py
 REWARDS = ("gold", "proxy")
 OF_PEAK = ("peak", "rise", "drop", "kl_at_peak")
@@ -44,6 +47,7 @@ FORMS = (
     *(f"{name}/…" for name in OF_TRAINING),
     "updates_to/accuracy=X",
     "samples_to/accuracy=X (0 < X <= 1)",
+    f"{FALL}/accuracy",
     *(f"{name}/{'|'.join(REWARDS)}" for name in OF_PEAK),
     f"{'|'.join(REWARDS)}_at_kl/NATS",
     "accuracy/validation and its like of pairs",
@@ -63,6 +67,6 @@ def task_of(metric: str) -> str:
 def of_training(metric: str) -> bool:
     """Whether a metric has the form of a stage's final number."""
     kind, _, name = metric.partition("/")
-    if REACHED.fullmatch(metric) or AT_KL.fullmatch(metric) or OF_PAIRS.fullmatch(metric):
+    if any(form.fullmatch(metric) for form in (REACHED, COLLAPSED, AT_KL, OF_PAIRS)):
         return True
     return (kind in OF_TRAINING and bool(name)) or (kind in OF_PEAK and name in REWARDS)

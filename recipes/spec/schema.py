@@ -68,8 +68,9 @@ def check_reserved(args: Mapping[str, Any], path: str) -> None:
         if name in rules["reserved"]:
             raise UserError(f"{path}.{name}: set by the stage itself; remove it")
         if name in rules["sharding"]:
+            how = "zero3" if name == "deepspeed" else "fsdp"
             raise UserError(
-                f"{path}.{name}: set by the stage itself; write resources: {{shard: fsdp}} instead"
+                f"{path}.{name}: set by the stage itself; write resources: {{shard: {how}}} instead"
             )
 
 

@@ -24,7 +24,7 @@ from recipes.runtime.environment import (
     roles,
     stop_in_one_line,
 )
-from recipes.runtime.extras import require_bitsandbytes, require_vllm
+from recipes.runtime.extras import require_bitsandbytes, require_deepspeed, require_vllm
 from recipes.runtime.files import NO_ROOM
 from recipes.runtime.lock import only_one
 from recipes.runtime.progress import Progress
@@ -73,7 +73,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--gpus", type=int, help="how many GPUs to use; default: all that torch sees")
     parser.add_argument("--vllm-gpus", type=int, default=0, help="how many of them a vLLM server gets")
     parser.add_argument("--nodes", type=int, default=1, help="on how many machines of a Slurm job they are")
-    parser.add_argument("--shard", choices=["none", "fsdp"], default="none", help="spread the weights")
+    parser.add_argument(
+        "--shard", choices=["none", *gpus.LAUNCHED], default="none", help="spread the weights"
+    )
     parser.add_argument(
         "--track", choices=[tracking.NONE, *tracking.TRACKERS], default=tracking.NONE, help="what follows it"
     )
@@ -125,6 +127,7 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
             return progress.say(f"nothing to do: {options.out} is there and valid")
         require_vllm(options.config)
         require_bitsandbytes(options.config)
+        require_deepspeed(options.shard)
         if options.track != tracking.NONE:
             tracking.require(options.track)
         if options.nodes > 1:

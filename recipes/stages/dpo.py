@@ -106,7 +106,7 @@ def run(
         ranked |= implicit(_log_ratios(model, reference, of_split), args.beta, split)
     if "accuracy/validation" in ranked:
         ranked["accuracy/gap"] = ranked["accuracy/train"] - ranked["accuracy/validation"]
-    parameters = model.num_parameters()
+    parameters = lora.parameters(model)
     metrics: dict[str, float] = {
         **curves.scalars(curve),
         **ranked,

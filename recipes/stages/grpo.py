@@ -105,7 +105,7 @@ def _train(
     policy.save(workdir)
 
     curve, scalars = rollouts.write(out, done.history, trainer.ratios, log)
-    parameters = policy.model.num_parameters()
+    parameters = lora.parameters(policy.model)
     passes = 2 + 6 * args.num_iterations + 2 * (args.beta != 0)
     passes += 2 * (args.gradient_accumulation_steps % (args.steps_per_generation * args.num_iterations) != 0)
     return Outcome(

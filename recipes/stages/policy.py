@@ -28,7 +28,9 @@ class Policy:
 
     def save(self, workdir: Path) -> None:
         """Write model, tokenizer and the generation config as loaded to `workdir`/final."""
-        language_model.save(self.model, self.tokenizer, workdir / "final", self.generation, self.saved_dtype)
+        model, weights = lora.merged_weights(self.model) or (self.model, None)  # adapters of a sharded one
+        folder = workdir / "final"
+        language_model.save(model, self.tokenizer, folder, self.generation, self.saved_dtype, weights)
 
     def keep(self, config: Mapping[str, Any]) -> Keep | None:
         """How `fit` keeps models for a stage's key `evaluate_every`; None without it."""

@@ -119,14 +119,12 @@ def _train(
 
     curve, scalars = rollouts.write(out, done.history, trainer.ratios, log)
     sizes = {
-        "parameters": policy.model.num_parameters(),
+        "parameters": lora.parameters(policy.model),
         "critic_parameters": sum(weight.numel() for weight in trainer.critic.parameters()),
     }
     sampled = 4 if trainer.fine else 6  # else old log-probabilities are computed for the KL and for the loss
-    flops = (
-        sizes["parameters"] * (sampled + 6 * args.num_iterations)
-        + 2 * (reference or policy.model).num_parameters()
-    )
+    flops = sizes["parameters"] * (sampled + 6 * args.num_iterations)
+    flops += 2 * lora.parameters(reference or policy.model)
     flops += sizes["critic_parameters"] * (2 + 6 * args.num_iterations)
     skipped = {"skipped/long": len(given) - len(dataset)}
     return Outcome(

@@ -109,7 +109,7 @@ def run(
         fits.append(done)
         for name, sequences in scored.items():
             raw[name].append(reward_model.read(model, sequences).double().numpy())
-        parameters = model.num_parameters()
+        parameters = lora.parameters(model)
         reward_model.add(partly, number, model)
     bias, scale = _normalised(raw, bool(scored["demonstrations"]), config.get("normalize", "mean"))
     reward_model.finish(partly, tokenizer, bias, scale, workdir / "final")
@@ -125,7 +125,7 @@ def run(
     }
     measures, calibration = quality.report(measured)
     files.write(out.with_name("calibration.csv"), quality.text(calibration))
-    metrics = {
+    metrics: dict[str, float] = {
         **curves.scalars(curve),
         **measures,
         **quality.spread(raw, bias, scale),

@@ -101,7 +101,7 @@ def run(
     policy.save(workdir)
 
     curve = curves.deterministic(curves.rows(done.history))
-    parameters = model.num_parameters()
+    parameters = lora.parameters(model)
     metrics = {**curves.scalars(curve), "demonstrations": len(learnt), "parameters": parameters}
     metrics |= {f"skipped/{reason}": count for reason, count in skipped.items()}
     if "also" in config:

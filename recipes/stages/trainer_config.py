@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from recipes.errors import UserError, first_line, nearest
+from recipes.models import zero3
 from recipes.runtime import gpus, tracking
 from recipes.spec.batch import of_process
 from recipes.spec.schema import check_reserved
@@ -52,6 +53,9 @@ def arguments(
         return config_class(**values)
     except (TypeError, ValueError) as error:
         raise UserError(f"args: {first_line(error)}") from error
+    finally:
+        if gpus.sharded() == "zero3":
+            zero3.load_whole()
 
 
 def plain(config_class: Any, args: Mapping[str, Any]) -> Any:

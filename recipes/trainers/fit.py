@@ -11,6 +11,7 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.trainer_callback import TrainerState
 
 from recipes.errors import UserError
+from recipes.models import lora, zero3
 from recipes.models.quantized import learn_in_float32
 from recipes.runtime import curves, gpus, health, live_curve, sentinel
 from recipes.runtime.progress import Progress
@@ -129,10 +130,14 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
     Raises UserError at a non-finite number, at a failed save, where the data ends before the last step, where
     weights are to be sharded that would not be, and at a checkpoint of another number of processes.
     """
-    if gpus.sharded() and not trainer.is_fsdp_enabled:
+    how = gpus.sharded()
+    spread = trainer.is_deepspeed_enabled if how == "zero3" else trainer.is_fsdp_enabled
+    if how and not (spread and trainer.args.world_size > 1):
         raise UserError(
-            "resources.shard: fsdp spreads weights over several GPUs, and this stage has not got them"
+            f"resources.shard: {how} spreads weights over several GPUs, and this stage has not got them"
         )
+    if how == "fsdp":
+        lora.show_ends(trainer.model)
     learn_in_float32(trainer.model)
     folder = Path(trainer.args.output_dir)
     if gpus.first():
@@ -152,7 +157,10 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
     if newest and state and state.global_step >= state.max_steps:
         # transformers would train another step
         progress.say(f"all {state.global_step} steps were done before")
-        trainer._load_from_checkpoint(str(newest))
+        if how == "zero3":
+            zero3.load_checkpoint(trainer.model, newest, trainer.args.device)
+        else:
+            trainer._load_from_checkpoint(str(newest))
         trainer.state = state
         held = torch.load(state_file(newest), map_location="cpu", weights_only=True)
         trainer.restore_held_state(held)
@@ -190,7 +198,7 @@ def _made_on(args: Any) -> dict[str, Any]:
     return {
         "processes": args.world_size,
         "nodes": gpus.nodes(),
-        "shard": "fsdp" if gpus.sharded() else "none",
+        "shard": gpus.sharded() or "none",
         "global_batch": own * args.world_size,
         "per_device_train_batch_size": args.train_batch_size,
         "gradient_accumulation_steps": args.gradient_accumulation_steps,

@@ -13,6 +13,7 @@ from accelerate.utils import gather_object
 from trl.trainer.utils import RepeatSampler
 
 from recipes.data.token_ids import prompt_ids
+from recipes.models import lora, zero3
 from recipes.models.sharded import load_own_weights, own_weights
 from recipes.objectives.advantages import total
 from recipes.objectives.averages import completion_means
@@ -60,11 +61,16 @@ class GRPO(Objective):
         )
 
     def train(self, *args, **kwargs):
-        if gpus.sharded():
+        if gpus.sharded() == "fsdp":
             # has `generate` of transformers go on until all processes have ended, as they share each layer
-            self.model._is_fsdp_managed_module = True
+            lora.below(self.model)._is_fsdp_managed_module = True
         with narrow_tiles(self.model):
             return super().train(*args, **kwargs)
+
+    def training_step(self, model, *args, **kwargs):
+        if gpus.sharded() == "zero3":
+            zero3.forget_order(model)
+        return super().training_step(model, *args, **kwargs)
 
     # -- resume ------------------------------------------------------------------------------------------
 

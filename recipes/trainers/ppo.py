@@ -88,6 +88,8 @@ class PPO(GRPO):
                 w for name, w in critic.named_parameters() if w.requires_grad and (name in decayed) is decays
             ]
             optimizer.add_param_group({"params": weights, "lr": rate, "weight_decay": decay})
+        # of adapters all decay: torch cannot resume sharded groups of which some are empty
+        optimizer.param_groups = [group for group in optimizer.param_groups if group["params"]]
         # transformers clears the gradients of its own model only
         optimizer.register_step_post_hook(lambda *_: self.critic.zero_grad())
 

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.state import AcceleratorState
 from transformers import Trainer
 
 from recipes.errors import UserError
+from recipes.models import zero3
 from recipes.models.sharded import whole
 from recipes.runtime import gpus
 from recipes.runtime.files import saving
@@ -23,6 +25,7 @@ from recipes.runtime.files import saving
 STATE = "resume.pt"  # of the first process; a checkpoint is complete once it is there
 PARTIAL = "saving"  # a checkpoint is written here and then renamed, so that a kill leaves no half of one
 SHARDS = "pytorch_model_fsdp_0"  # accelerate's folder of sharded weights in a checkpoint
+PARTITIONS = "global_step*"  # DeepSpeed's
 EPOCH_STRIDE = 1_000_003  # between the seeds of the data orders of two epochs
 
 
@@ -56,9 +59,10 @@ def check_processes(checkpoint: Path) -> None:
             f"{checkpoint}: {then} processes saved it, and {now} cannot go on from it; run the stage on "
             f"{then} GPUs, or remove the checkpoint to start anew"
         )
-    if (checkpoint / SHARDS).is_dir() != gpus.sharded():
-        was = "was" if (checkpoint / SHARDS).is_dir() else "was not"
-        raise UserError(f"{checkpoint}: its stage {was} sharded; set resources.shard as then, or remove it")
+    how = "fsdp" if (checkpoint / SHARDS).is_dir() else "zero3" if [*checkpoint.glob(PARTITIONS)] else None
+    if how != gpus.sharded():
+        was = f"was sharded by {how}" if how else "was not sharded"
+        raise UserError(f"{checkpoint}: its stage {was}; set resources.shard as then, or remove it")
 
 
 def state_file(checkpoint: Path) -> Path:
@@ -85,7 +89,12 @@ class ExactResume(Trainer):
     began = 0.0
 
     def create_accelerator_and_postprocess(self):
+        zero = gpus.sharded() == "zero3"
+        if zero and AcceleratorState._shared_state.get("deepspeed_plugins"):
+            self.args.deepspeed_plugin = None  # of the second member of an ensemble: there is one for all
         super().create_accelerator_and_postprocess()
+        if zero:
+            zero3.load_whole()  # the reference too, which TRL loads next
         plugin = getattr(self.accelerator.state, "fsdp_plugin", None)
         if plugin and plugin.mixed_precision_policy:
             # accelerate would round log-probabilities and rewards to 8 bits as they leave the model
@@ -120,6 +129,10 @@ class ExactResume(Trainer):
     def _get_output_dir(self, trial):
         folder = super()._get_output_dir(trial)
         return os.path.join(folder, PARTIAL) if self.saving else folder
+
+    def save_model(self, *args, **kwargs):
+        if gpus.sharded() != "zero3":  # whose checkpoint has the weights: transformers would write it twice
+            super().save_model(*args, **kwargs)
 
     def create_model_card(self, *args, **kwargs):
         """Write none: the card of a checkpoint would only cost time."""

@@ -11,15 +11,7 @@ def shard_on_cpus() -> None:
     from accelerate.state import AcceleratorState, PartialState
     from accelerate.utils import DistributedType
 
-    from recipes.models.reward_model import RewardModel
-    from recipes.trainers.resume import ExactResume
-
-    plain, plain_step, plain_score = (
-        AcceleratorState.__init__,
-        ExactResume.training_step,
-        RewardModel.score_ids,
-    )
-    scorers: list[Any] = []
+    plain = AcceleratorState.__init__
 
     def init(self: Any, *args: Any, fsdp_plugin: Any = None, **kwargs: Any) -> None:
         plain(self, *args, fsdp_plugin=fsdp_plugin, **kwargs)
@@ -28,6 +20,18 @@ def shard_on_cpus() -> None:
             if self._mixed_precision != "no":
                 fsdp_plugin.set_mixed_precision(self._mixed_precision)
             PartialState._shared_state["distributed_type"] = DistributedType.FSDP
+
+    AcceleratorState.__init__ = init
+    note_shares()
+
+
+def note_shares() -> None:
+    """Note in shards_<rank>.json what this process holds of each model in the first training step."""
+    from recipes.models.reward_model import RewardModel
+    from recipes.trainers.resume import ExactResume
+
+    plain_step, plain_score = ExactResume.training_step, RewardModel.score_ids
+    scorers: list[Any] = []
 
     def step(self: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         loss = plain_step(self, model, *args, **kwargs)
@@ -42,7 +46,6 @@ def shard_on_cpus() -> None:
         scorers[:] = self.members
         return plain_score(self, *args)
 
-    AcceleratorState.__init__ = init
     ExactResume.training_step = step
     RewardModel.score_ids = score_ids
 
@@ -51,7 +54,12 @@ def shares(model: Any) -> dict[str, list[int]]:
     """Name of each weight -> how many of its numbers this process holds, and how many it has."""
     from torch.distributed.tensor import DTensor
 
+    def own(weight: Any) -> int:
+        if hasattr(weight, "ds_tensor"):
+            return weight.ds_tensor.numel()
+        return (weight.to_local() if isinstance(weight, DTensor) else weight).numel()
+
     return {
-        name: [(w.to_local() if isinstance(w, DTensor) else w).numel(), w.numel()]
-        for name, w in model.named_parameters()
+        name: [own(weight), getattr(weight, "ds_numel", weight.numel())]
+        for name, weight in model.named_parameters()
     }

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from recipes.errors import UserError
-from recipes.runtime.gpus import SHARDED, SPREAD
+from recipes.runtime.gpus import SHARDED_BY, SPREAD
 from recipes.spec.batch import of_process, training_nodes
+from recipes.spec.checks import machines
 
 # what follows from the batch and the number of GPUs -> what to say of it
 FOLLOWS = {
@@ -22,10 +23,11 @@ def check(stage: Mapping[str, Any]) -> None:
     resources = stage.get("resources", {})
     gpus = resources.get("gpu", 0)
     nodes = _nodes(stage)
-    if resources.get("shard") and (stage["run"] not in SHARDED or gpus < 2):
-        kinds = ", ".join(SHARDED)
+    how = resources.get("shard")
+    if how and (stage["run"] not in SHARDED_BY[how] or gpus < 2):
+        kinds = ", ".join(SHARDED_BY[how])
         raise UserError(
-            f"resources.shard: of stages {kinds} on several GPUs, not of {stage['run']} on {gpus}"
+            f"resources.shard: {how} is of stages {kinds} on several GPUs, not of {stage['run']} on {gpus}"
         )
     if stage["run"] not in SPREAD:
         return
@@ -41,10 +43,12 @@ def check(stage: Mapping[str, Any]) -> None:
 
 
 def _nodes(stage: Mapping[str, Any]) -> int:
-    """How many machines train. Raises UserError where GPUs lie on the machines of a stage unequally."""
+    """How many machines train. Raises UserError where GPUs lie on the machines of a stage unequally, or where
+    there can be no such machine."""
     resources = stage.get("resources", {})
     nodes, gpus, serving = resources.get("nodes", 1), resources.get("gpu", 0), stage.get("vllm_gpus", 0)
     if nodes == 1:
+        machines.check_one(gpus, serving)
         return 1
     if stage["run"] not in SPREAD:
         raise UserError(
@@ -59,6 +63,7 @@ def _nodes(stage: Mapping[str, Any]) -> int:
     if serving not in (0, gpus // training):
         raise UserError(
             f"vllm_gpus: {serving}; on several nodes the server has the last one for itself, with as many "
-            f"GPUs as the others: {gpus // training}"
+            f"GPUs as the others: {gpus // training} (over several it would need Ray, which no stage starts)"
         )
+    machines.check_one(gpus // training)
     return training

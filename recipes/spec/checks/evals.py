@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from recipes.errors import UserError, known
 from recipes.spec import lm_eval_tasks, products, protocols
-from recipes.spec.checks import sensitivity
+from recipes.spec.checks import machines, sensitivity
 from recipes.spec.checks.needs import check_target
 from recipes.spec.checks.tasks import check_form, check_task, under
 from recipes.spec.eval_tasks import ROLES, tasks
@@ -18,6 +18,7 @@ def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) 
     checkpoints = evals.get("checkpoints", {})
     with under("evals", where):
         sensitivity.check_names(evals)
+        machines.check_one(evals.get("resources", {}).get("gpu", 0))
     for name, place in checkpoints.items():
         _check_checkpoint(f"evals.checkpoints.{name}", place, recipe.overlaid(scale, arm, "stages"), where)
     _check_order(checkpoints, where)

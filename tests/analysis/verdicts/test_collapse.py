@@ -76,6 +76,13 @@ def test_a_claim_within_one_arm_or_on_its_beginning_is_not_about_two_kinds_of_ru
     assert found.of_one_side(METRIC | {"of": "b/after", "against": "a/after"}, [0, 1, 2]) != ""
 
 
+def test_a_claim_about_the_rate_of_collapse_is_judged_where_one_arm_collapses():
+    found = collapse.Collapses({"a": frozenset({1})})
+    claim = {"of": "b/grpo", "against": "a/grpo"}
+    assert found.of_one_side(METRIC | claim, [0, 1, 2]) != ""
+    assert found.of_one_side({"metric": "collapsed/accuracy"} | claim, [0, 1, 2]) == ""
+
+
 def test_what_collapses_later_has_no_part_in_a_number_from_before(run, numbers):
     """A cold start is judged by itself, whatever RL makes of it afterwards."""
     (arm, other), (first, last) = run.arms[:2], run.ends

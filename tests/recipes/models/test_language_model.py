@@ -15,6 +15,7 @@ from recipes.data import prompts
 from recipes.data.forms import plain
 from recipes.errors import UserError
 from recipes.models import language_model
+from recipes.planning import architecture
 from recipes.runtime import sentinel
 
 TOKENIZER = worlds.tokenizer([worlds.make(TASK)])
@@ -35,9 +36,31 @@ def test_shape_and_seed():
     )
 
 
+def test_a_mixture_of_experts_has_the_experts_asked_for():
+    experts = {"experts": 4, "visited": 2, "expert_size": 16}
+    model = language_model.build({**SHAPE, **experts}, TOKENIZER, 0)
+    assert model.config.model_type == "qwen3_moe"
+    assert (model.config.num_experts, model.config.num_experts_per_tok) == (4, 2)
+    assert model.config.norm_topk_prob
+    for layer in model.model.layers:
+        assert layer.mlp.experts.down_proj.shape == (4, 64, 16)
+        assert layer.mlp.gate.weight.shape == (4, 64)
+
+
+def test_a_mixture_of_experts_is_planned_as_one():
+    experts = {"experts": 4, "visited": 1, "expert_size": 16}
+    planned = architecture.of_model(architecture.named({**SHAPE, **experts}))
+    idle = 2 * 3 * 3 * 16 * 64  # of each layer three experts: gate, up and down
+    assert (planned.experts, planned.visited) == (4, 1)
+    assert planned.active == planned.parameters - planned.embedding - idle
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
+        ({"expert": 3}, 'model.expert: unknown key; did you mean "experts"?'),
+        ({"experts": 4, "visited": 2}, "model.expert_size: missing"),
+        ({"visited": 5, "experts": 4, "expert_size": 16}, "model.visited: expected at most experts = 4"),
         ({"layer": 3}, 'model.layer: unknown key; did you mean "layers"?'),
         ({"head_dim": 16}, "model.head_dim: expected one of"),
         ({"kv_heads": 3}, "model.kv_heads: 3 does not divide"),

@@ -11,11 +11,12 @@ from recipes.spec.recipe import DIAL_SEEDS
 
 CLAIMED = [name for name, recipe in RECIPES.items() if recipe.spec.get("claims")]
 # Recipes with dials chosen on fewer than three seeds, or on seeds below 1000. Nothing may be added.
-HASTY = {"dapo", "deepseekmath", "dpo", "gspo", "instructgpt", "iterative", "objectives"}
+HASTY = {"dapo", "deepseekmath", "dpo", "instructgpt", "iterative", "objectives"}
 HASTY |= {"policy_gradient", "r1_zero", "rlaif", "tldr"}
 # The convention in schema.yaml, at `smallest_effect`: the first pattern that a metric has.
 CONVENTION = {
     r"^(updates|samples)_to/": None,  # a tenth of the budget, which is the recipe's
+    r"^collapsed/": 0.2,
     r"log10_": 0.1,
     r"entropy$": 0.05,
     r"win_rate$": 0.05,

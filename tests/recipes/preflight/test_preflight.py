@@ -2,13 +2,16 @@
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
+import true_tokenizers
 import yaml
 from forked_jobs import forked
 from stage_runs import GRPO, PRETRAIN, TASK, TEMPLATE
 
+from recipes.preflight import __main__ as command
 from recipes.preflight import probes
 from recipes.preflight.__main__ import main, preflight
 from recipes.runtime.lock import only_one
@@ -145,6 +148,37 @@ def test_a_reward_that_is_wrong_fails_in_one_line(tried, trap, says):
     assert checks(result, "pretrain")["runs"]["status"] == "ok"
     assert checks(result, "eval after")["not tried"]["message"] == "it needs grpo, which failed"
     assert "Traceback" not in printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("awaited", "status"), [(["<|endoftext|>", "<|im_end|>"], 0), (["<|endoftext|>"], 1)]
+)
+def test_a_checkpoint_that_does_not_await_its_own_end_of_a_turn(
+    tmp_path, monkeypatch, capsys, awaited, status
+):
+    """Its template ends turns with <|im_end|>; replies end with what generation_config.json lists."""
+    monkeypatch.chdir(tmp_path)
+    folder = true_tokenizers.checkpoint("qwen2", tmp_path / "instruct").parent / "final"
+    words, config = true_tokenizers.qwen2(), folder / "generation_config.json"
+    ends = words.convert_tokens_to_ids(awaited)
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"eos_token_id": ends}))
+    grpo = {key: value for key, value in RECIPE["stages"]["grpo"].items() if key not in ("needs", "template")}
+    grpo |= {"model": {"path": str(folder)}, "chat": True}
+    (tmp_path / "recipes").mkdir()
+    recipe = {**RECIPE, "stages": {"grpo": grpo}, "evals": {}}
+    (tmp_path / "recipes/toy.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
+    monkeypatch.setattr(command, "preflight", partial(preflight, run=forked()))
+
+    assert main(["--recipe", "toy", "--scale", "cpu"]) == status, capsys.readouterr().out
+    result = json.loads((tmp_path / "results/toy/cpu/preflight.json").read_text())
+    assert failures(result) == ([("grpo", "ends")] if status else [])
+    assert checks(result, "grpo")["runs"]["status"] == "ok"  # two steps do not show it
+    end = words.eos_token_id
+    says = f"the tokenizer ends texts with '<|im_end|>' ({end}), generation_config.json replies with {ends}: "
+    told = f"FAIL grpo: ends: {says}make them agree, or training teaches another end than sampling awaits"
+    failing = [line for line in capsys.readouterr().err.splitlines() if line.startswith("FAIL")]
+    assert failing == [told] * status
 
 
 @pytest.mark.slow

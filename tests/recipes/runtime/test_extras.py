@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 from recipes.errors import UserError
-from recipes.runtime.extras import require_bitsandbytes, require_vllm
+from recipes.runtime.extras import require_bitsandbytes, require_deepspeed, require_vllm
 
 WITHOUT = """
 import importlib.util, sys
 plain = importlib.util.find_spec
-missing = ("vllm", "bitsandbytes")
+missing = ("vllm", "bitsandbytes", "deepspeed")
 importlib.util.find_spec = lambda name, *rest: None if name in missing else plain(name, *rest)
 from {module} import main
 status = main(sys.argv[1:])
@@ -22,6 +22,11 @@ sys.exit(f"loaded: {{loaded}}" if loaded else status)
 """
 STAGE = ["grpo", "--seed", "0", "--name", "r/cpu/a/seed0/grpo", "--checkpoints", "checkpoints"]
 ADVICE = "but vLLM is not installed here; `pip install -e '.[vllm]'`, or leave the key out"
+
+EXTRAS = {
+    "lora.quantized: nf4": ("qlora", "bitsandbytes"),
+    "resources.shard: zero3": ("zero3", "DeepSpeed"),
+}
 
 
 def test_a_stage_and_an_evaluation_say_it_before_they_load_anything(tmp_path, checkpoint):
@@ -40,6 +45,11 @@ def test_a_stage_and_an_evaluation_say_it_before_they_load_anything(tmp_path, ch
             "lora.quantized: nf4",
         ),
         (
+            "recipes.stages.__main__",
+            [*STAGE, "--config", "{}", "--shard", "zero3", "--out", "metrics.json"],
+            "resources.shard: zero3",
+        ),
+        (
             "evals.evaluate",
             [
                 *("--config", json.dumps(config), "--model", str(checkpoint)),
@@ -50,9 +60,8 @@ def test_a_stage_and_an_evaluation_say_it_before_they_load_anything(tmp_path, ch
     ):
         command = [sys.executable, "-c", WITHOUT.format(module=module), *arguments]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        advice = (
-            ADVICE.replace("vllm", "qlora").replace("vLLM", "bitsandbytes") if "lora" in asked else ADVICE
-        )
+        extra, package = EXTRAS.get(asked, ("vllm", "vLLM"))
+        advice = ADVICE.replace("vllm", extra).replace("vLLM", package)
         assert (done.returncode, done.stderr) == (2, f"error: {asked}, {advice}\n")
 
 
@@ -84,3 +93,11 @@ def test_weights_of_4_bits_ask_for_bitsandbytes(monkeypatch):
         require_bitsandbytes({"lora": {"quantized": "nf4"}})
     monkeypatch.setattr("recipes.runtime.extras.find_spec", lambda name: SimpleNamespace(origin="here"))
     require_bitsandbytes({"lora": {"quantized": "nf4"}})
+
+
+def test_zero3_asks_for_deepspeed(monkeypatch):
+    monkeypatch.setattr("recipes.runtime.extras.find_spec", lambda name: None)
+    require_deepspeed("none")
+    require_deepspeed("fsdp")
+    with pytest.raises(UserError, match=r"^resources\.shard: zero3, but DeepSpeed is not installed"):
+        require_deepspeed("zero3")

@@ -10,7 +10,14 @@ import stage_runs
 import torch
 from scipy.stats import chi2
 from torch.nn import functional
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    Qwen3MoeConfig,
+    Qwen3MoeForCausalLM,
+)
 
 from recipes.errors import UserError
 from recipes.sampling import decoding
@@ -25,9 +32,13 @@ def model(seed: int = 0, **options: Any) -> Any:
     size = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "head_dim": 16}
     config = {"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 13, **size, **options}
     torch.manual_seed(seed)
-    built = Qwen3ForCausalLM(
-        Qwen3Config(max_position_embeddings=64, pad_token_id=0, eos_token_id=END, bos_token_id=2, **config)
+    sparse = "num_experts" in config
+    made, shape = (Qwen3MoeForCausalLM, Qwen3MoeConfig) if sparse else (Qwen3ForCausalLM, Qwen3Config)
+    built: Any = made(
+        shape(max_position_embeddings=64, pad_token_id=0, eos_token_id=END, bos_token_id=2, **config)
     )
+    if sparse:
+        built.set_experts_implementation("eager")  # the default one knows no float64
     with torch.no_grad():  # norms away from 1, a distribution away from uniform
         for parameter in built.parameters():
             parameter += 0.3 * torch.randn_like(parameter)
@@ -40,7 +51,20 @@ def log_probs(built: Any, prompt: list[int], completion: list[int], temperature:
     return logits.log_softmax(-1).gather(1, torch.tensor(completion)[:, None])[:, 0]
 
 
-@pytest.mark.parametrize("options", [{}, {"num_key_value_heads": 4}, {"tie_word_embeddings": True}], ids=str)
+SPARSE = {"num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"num_key_value_heads": 4},
+        {"tie_word_embeddings": True},
+        SPARSE | {"norm_topk_prob": True},
+        SPARSE | {"norm_topk_prob": False},
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("crowded", [0.0, 0.8, 1.0])
 def test_log_probabilities_are_transformers(options, crowded, monkeypatch):
     monkeypatch.setattr(decoding, "CROWDED", crowded)
@@ -106,7 +130,7 @@ class PlainDecoder(Decoder):
         rows, queries = len(ids), self.heads + self.kv_heads
         hidden = self.embedding[ids]
         for weights, (keys, values) in zip(self.layers, cache, strict=True):
-            norm, qkv, qk_norm, out, mlp_norm, gate_up, down = weights
+            norm, qkv, qk_norm, out, mlp_norm, mlp = weights
             heads = functional.linear(self.normed(hidden, norm), qkv).view(rows, -1, self.head_dim)
             query = self.turned(heads[:, : self.heads], qk_norm[0], places)
             keys[:, :, slot] = self.turned(heads[:, self.heads : queries], qk_norm[-1], places)
@@ -116,8 +140,7 @@ class PlainDecoder(Decoder):
                 query[:, :, None], *seen, attn_mask=bias[..., : slot + 1], enable_gqa=True
             )
             hidden = hidden + functional.linear(attended.reshape(rows, -1), out)
-            gate, up = functional.linear(self.normed(hidden, mlp_norm), gate_up).chunk(2, dim=-1)
-            hidden = hidden + functional.linear(functional.silu(gate) * up, down)
+            hidden = hidden + mlp(self.normed(hidden, mlp_norm))
         return hidden
 
     def turned(self, heads, weight, places):

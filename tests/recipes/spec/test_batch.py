@@ -73,7 +73,11 @@ def test_what_does_not_divide_is_refused(one, processes, says):
         ),
         (
             {"run": "sft", "resources": {"gpu": 1, "shard": "fsdp"}, "args": {}},
-            "resources.shard: of stages sft, reward_model, dpo, grpo, ppo on several GPUs, not of sft on 1",
+            "resources.shard: fsdp is of stages sft, reward_model, dpo, grpo, ppo on .*, not of sft on 1$",
+        ),
+        (
+            stage(run="ppo") | {"resources": {"gpu": 8, "shard": "zero3"}},
+            "resources.shard: zero3 is of stages sft, reward_model, dpo, grpo on .*, not of ppo on 8$",
         ),
         (
             stage(run="pretrain") | {"resources": {"gpu": 8, "shard": "fsdp"}},
@@ -93,8 +97,18 @@ def test_what_does_not_divide_is_refused(one, processes, says):
         ),
         (
             stage() | {"resources": {"nodes": 3, "gpu": 16}, "vllm_gpus": 4},
-            "vllm_gpus: 4; on several nodes the server has the last one for itself, .*: 8$",
+            r"vllm_gpus: 4; on several nodes the server has the last one for itself, .*: 8 \(over several it",
         ),
+        (
+            stage() | {"resources": {"nodes": 9, "gpu": 64}, "vllm_gpus": 32},
+            r"vllm_gpus: 32; .*: 8 \(over several it would need Ray, which no stage starts\)$",
+        ),
+        (
+            stage() | {"resources": {"gpu": 512}, "vllm_gpus": 32},
+            "resources.gpu: 512 and vllm_gpus: 32 on one machine, .* more than 16; .* resources.nodes",
+        ),
+        (stage() | {"resources": {"gpu": 64, "nodes": 2}}, "resources.gpu: 32 on one machine, and none has"),
+        ({"run": "sample", "resources": {"gpu": 32}, "args": {}}, "resources.gpu: 32 on one machine, and"),
         (
             {"run": "sample", "resources": {"nodes": 2, "gpu": 16}, "args": {}},
             "resources.nodes: 2; stage sample is run on one, as all but pretrain, sft, ",
@@ -110,6 +124,7 @@ def test_of_several_nodes_a_vllm_server_has_the_last():
     check(stage() | {"resources": {"nodes": 2, "gpu": 16}})
     check(stage() | {"resources": {"nodes": 3, "gpu": 16}, "vllm_gpus": 8})
     check(stage() | {"resources": {"nodes": 2, "gpu": 8}, "vllm_gpus": 8})
+    check(stage() | {"resources": {"gpu": 8}, "vllm_gpus": 8})
 
 
 def test_without_several_gpus_nothing_need_be_said():

@@ -245,7 +245,7 @@ def test_resources_shape_no_lineage(folder):
 def test_the_engine_of_evaluations_reaches_them():
     config = GRAPH.config(Node("r1_zero", "paper", "base-recipe", 0, "after", "eval"))
     assert config["backend"] == "vllm"
-    assert config["backend_args"]["tensor_parallel_size"] == 32
+    assert config["backend_args"]["tensor_parallel_size"] == 8
     assert GRAPH.config(Node("r1_zero", "cpu", "base-recipe", 0, "after", "eval"))["backend"] == "lean"
     assert "backend" not in GRAPH.config(Node("tiny_lm", "cpu", "base-recipe", 0, "base", "eval"))
 
@@ -262,8 +262,8 @@ def test_the_engine_of_evaluations_reaches_them():
             "3c700be4d2bee18ae50087ff7df93eab96e52e661e22dd982da83b9520e28f9e",
         ),
         (
-            Node("dapo", "cpu", "base-recipe", 0, "after", "eval"),
-            "bb3f4a12ad4138e18887528d83712d2a51d2603c0771e0988ea6d568cc361ee5",
+            Node("deepseekmath", "cpu", "base-recipe", 1, "after", "eval"),
+            "92b888202209b6ebc7ea04472a383d45c047fe3d706a4eb90357787fd4ef76ad",
         ),
     ],
 )

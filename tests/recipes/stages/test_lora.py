@@ -202,7 +202,18 @@ def test_an_unknown_layer_is_refused():
     ("change", "says"),
     [
         ({"sampler": "lean"}, "sampler: lean reads the weights without the adapters"),
-        ({"resources": {"gpu": 8, "shard": "fsdp"}}, "lora: adapters are added to whole weights"),
+        (
+            {"resources": {"gpu": 8, "shard": "zero3"}},
+            "lora: adapters go with resources.shard: fsdp, not with zero3; write fsdp",
+        ),
+        (
+            {"resources": {"gpu": 8, "shard": "fsdp"}, "args": {"use_vllm": True}},
+            "lora: TRL cannot send vLLM the sum of adapters and weights that resources.shard spreads",
+        ),
+        (
+            {"lora": {**LORA, "quantized": "nf4"}, "resources": {"gpu": 8, "shard": "fsdp"}},
+            "lora.quantized: weights of 4 bits stay whole on each GPU, and resources.shard would",
+        ),
         (
             {"lora": {**LORA, "quantized": "nf4"}, "args": {"use_vllm": True}},
             "lora.quantized: weights of 4 bits cannot be sent to vLLM",

@@ -15,7 +15,8 @@ def of_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in (STATE, "resume_1.pt"):
         (tmp_path / name).touch()
     monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.delenv("ACCELERATE_USE_FSDP", raising=False)
+    for name in ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"):
+        monkeypatch.delenv(name, raising=False)
     return tmp_path
 
 
@@ -34,7 +35,7 @@ def test_another_number_is_refused(of_two: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_sharded_and_whole_weights_are_not_exchanged(of_two: Path, monkeypatch: pytest.MonkeyPatch):
     (of_two / SHARDS).mkdir()
-    with pytest.raises(UserError, match=r"its stage was sharded; set resources.shard as then"):
+    with pytest.raises(UserError, match=r"its stage was sharded by fsdp; set resources.shard as then"):
         check_processes(of_two)
     for name, value in gpus.FSDP.items():
         monkeypatch.setenv(name, value)
@@ -42,3 +43,9 @@ def test_sharded_and_whole_weights_are_not_exchanged(of_two: Path, monkeypatch: 
     (of_two / SHARDS).rmdir()
     with pytest.raises(UserError, match="its stage was not sharded"):
         check_processes(of_two)
+    (of_two / "global_step3").mkdir()
+    with pytest.raises(UserError, match=r"its stage was sharded by zero3; set resources.shard as then"):
+        check_processes(of_two)
+    for name, value in gpus.ZERO3.items():
+        monkeypatch.setenv(name, value)
+    check_processes(of_two)
