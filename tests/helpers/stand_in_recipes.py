@@ -22,6 +22,10 @@ DATA = {**hub_datasets.DATASETS, **reasoning_datasets.DATASETS}
 ROWS = 24  # of each split
 SIZES = {
     "max_steps": 2,
+    "epochs": 2,
+    "every": 2,
+    "inner_steps": 2,
+    "prompts_per_epoch": 2,
     "num_generations": 2,
     "per_device_train_batch_size": 2,
     "gradient_accumulation_steps": 2,
@@ -87,7 +91,7 @@ def _small(value: Any, folder: Path, greedy: bool, within: str = "") -> Any:
         if isinstance(below, Mapping) and "lm_eval" in below:
             continue
         if key == "caps" and below:
-            below = {"0": 4, "1": 8}
+            below = {"0": SIZES["max_completion_length"]}
         if (key, below) == ("backend", "vllm"):
             below = "hf"
         if key in SIZES and below is not None and not isinstance(below, Mapping):

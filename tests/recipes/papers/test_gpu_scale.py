@@ -10,7 +10,13 @@ from recipes.planning import plan
 from recipes.planning.architecture import of_model
 from recipes.spec.graph import Node
 
-SWEEPS = ("learning_rates", "distill_rates", "dpo_rates", "dr_grpo_rates", "r1_rates")  # of the dials of scale cpu
+SWEEPS = (
+    "learning_rates",
+    "distill_rates",
+    "dpo_rates",
+    "dr_grpo_rates",
+    "r1_rates",
+)  # of the dials of scale cpu
 EXPECTED = {name: {"cpu", "gpu", "gpu-offline"} for name in RECIPES if name not in SWEEPS}
 EXPECTED |= {
     name: {"cpu", "gpu-offline"} for name in ("tiny_lm", "policy_gradient")
