@@ -18,6 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import AutoConfig, AutoModelForCausalLM, Qwen3Config, Qwen3MoeConfig
 
 from recipes.errors import UserError, first_line, nearest
+from recipes.models.experts import idle, routed
 from recipes.models.shape import is_sparse, shape
 
 CONFIGS = Path(__file__).with_name("configs")
@@ -73,7 +74,7 @@ def saved_a_token(model: Model, half: bool) -> float:
     the experts alone, whose number of tokens only data would tell, by adding up what a layer has.
     """
     config = copy.deepcopy(_configuration(json.loads(model)).get_text_config())
-    if _experts(config)[0] > 1:
+    if routed(config)[0] > 1:
         own = _count(config, "")
         copies = 2 * own.hidden * own.visited  # of a token, to its experts and back
         numbers = 10 * own.hidden + 4 * own.attention + 4 * own.inner + copies
@@ -151,15 +152,14 @@ def _count(config: Any, name: str) -> Architecture:
     parameters = sum(weight.numel() for weight in model.parameters())
     embedding = model.get_input_embeddings().weight
     head = model.get_output_embeddings().weight
-    experts, visited = _experts(text)
-    idle = sum(w.numel() for n, w in model.named_parameters() if ".experts." in n) * (1 - visited / experts)
+    experts, visited = routed(text)
     tied = head is embedding
     linear = [m for n, m in model.named_modules() if isinstance(m, nn.Linear) and m.weight is not head]
     hidden, heads = text.hidden_size, text.num_attention_heads
     return Architecture(
         name=name,
         parameters=parameters,
-        active=round(parameters - idle - (0 if tied else embedding.numel())),
+        active=round(parameters - idle(model) - (0 if tied else embedding.numel())),
         embedding=embedding.numel(),
         head=head.numel(),
         tied=tied,
@@ -180,12 +180,6 @@ def _count(config: Any, name: str) -> Architecture:
 def _layers(model: Any) -> Any:
     """The blocks of a model: the longest list of modules in it."""
     return max((m for m in model.modules() if isinstance(m, nn.ModuleList)), key=len)
-
-
-def _experts(text: Any) -> tuple[int, int]:
-    """Experts of a layer, and how many a token visits."""
-    count = getattr(text, "n_routed_experts", None) or getattr(text, "num_experts", None) or 1
-    return count, getattr(text, "num_experts_per_tok", None) or 1
 
 
 def _head_size(text: Any) -> int:

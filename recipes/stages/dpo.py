@@ -22,6 +22,7 @@ from trl import DPOConfig
 
 from recipes.data import preferences
 from recipes.models import lora
+from recipes.models.experts import idle
 from recipes.models.language_model import disable_dropout
 from recipes.models.logprobs import sequence_logps
 from recipes.models.quantized import loading
@@ -119,7 +120,7 @@ def run(
         metrics=metrics,
         health=[*checks, *health.falling_loss(curve, metrics), *learnt(metrics)],
         fit=done,
-        flops_a_token=8 * parameters,
+        flops_a_token=8 * (parameters - idle(model)),
         formula=FORMULA,
         curve=curve,
         clean=partial(clean, workdir),

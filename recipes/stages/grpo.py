@@ -16,6 +16,7 @@ from typing import Any
 from trl import GRPOConfig
 
 from recipes.models import lora
+from recipes.models.experts import idle
 from recipes.models.quantized import loading
 from recipes.objectives.caps import Caps, of_stage
 from recipes.rewards import step_rewards
@@ -117,7 +118,7 @@ def _train(
         },
         health=checks + health.training(curve, scalars),
         fit=done,
-        flops_a_token=passes * parameters,
+        flops_a_token=passes * (parameters - idle(policy.model)),
         formula=FORMULA,
         curve=curve,
         clean=partial(clean, workdir),

@@ -18,6 +18,7 @@ from recipes import worlds
 from recipes.data import corpora
 from recipes.data.token_ids import prompt_ids
 from recipes.models import language_model
+from recipes.models.experts import idle
 from recipes.models.packing import collate, document
 from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
@@ -67,7 +68,7 @@ def run(
         metrics={**curves.scalars(curve), "parameters": parameters},
         health=checks,
         fit=done,
-        flops_a_token=6 * parameters,
+        flops_a_token=6 * (parameters - idle(model)),
         formula=FORMULA,
         curve=curve,
         clean=partial(clean, workdir),

@@ -36,6 +36,7 @@ from recipes.data.prompts import asked, left_out
 from recipes.data.token_ids import following_ids, prompt_ids, reply_ids
 from recipes.errors import UserError
 from recipes.models import lora
+from recipes.models.experts import idle
 from recipes.models.language_model import Source, folder_of
 from recipes.models.packing import dialogue
 from recipes.models.quantized import loading
@@ -110,7 +111,7 @@ def run(
         metrics=metrics,
         health=[*checks, *health.falling_loss(curve, metrics)],
         fit=done,
-        flops_a_token=6 * parameters,
+        flops_a_token=6 * (parameters - idle(model)),
         formula=FORMULA,
         curve=curve,
         clean=partial(clean, workdir),

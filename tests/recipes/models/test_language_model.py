@@ -14,7 +14,7 @@ from recipes import worlds
 from recipes.data import prompts
 from recipes.data.forms import plain
 from recipes.errors import UserError
-from recipes.models import language_model
+from recipes.models import experts, language_model
 from recipes.planning import architecture
 from recipes.runtime import sentinel
 
@@ -37,8 +37,8 @@ def test_shape_and_seed():
 
 
 def test_a_mixture_of_experts_has_the_experts_asked_for():
-    experts = {"experts": 4, "visited": 2, "expert_size": 16}
-    model = language_model.build({**SHAPE, **experts}, TOKENIZER, 0)
+    mixture = {"experts": 4, "visited": 2, "expert_size": 16}
+    model = language_model.build({**SHAPE, **mixture}, TOKENIZER, 0)
     assert model.config.model_type == "qwen3_moe"
     assert (model.config.num_experts, model.config.num_experts_per_tok) == (4, 2)
     assert model.config.norm_topk_prob
@@ -47,9 +47,15 @@ def test_a_mixture_of_experts_has_the_experts_asked_for():
         assert layer.mlp.gate.weight.shape == (4, 64)
 
 
+def test_a_token_is_not_multiplied_with_the_experts_it_passes_by():
+    model = language_model.build({**SHAPE, "experts": 4, "visited": 1, "expert_size": 16}, TOKENIZER, 0)
+    assert experts.idle(model) == 2 * 3 * 3 * 16 * 64  # of each layer three experts: gate, up and down
+    assert experts.idle(language_model.build(SHAPE, TOKENIZER, 0)) == 0
+
+
 def test_a_mixture_of_experts_is_planned_as_one():
-    experts = {"experts": 4, "visited": 1, "expert_size": 16}
-    planned = architecture.of_model(architecture.named({**SHAPE, **experts}))
+    mixture = {"experts": 4, "visited": 1, "expert_size": 16}
+    planned = architecture.of_model(architecture.named({**SHAPE, **mixture}))
     idle = 2 * 3 * 3 * 16 * 64  # of each layer three experts: gate, up and down
     assert (planned.experts, planned.visited) == (4, 1)
     assert planned.active == planned.parameters - planned.embedding - idle
