@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from recipes.models import lora
 from recipes.models.sharded import size
 
 
@@ -14,7 +13,7 @@ def routed(config: Any) -> tuple[int, int]:
 
 def idle(model: Any) -> float:
     """How many of its weights a token is not multiplied with: those of the experts it passes by."""
-    experts, visited = routed(lora.below(model).config.get_text_config())
+    experts, visited = routed(model.config.get_text_config())
     if experts == 1:
         return 0
     inside = sum(size(weight) for name, weight in model.named_parameters() if ".experts." in name)

@@ -95,9 +95,9 @@ def test_it_asks_for_what_the_largest_job_of_the_arm_does():
     jobs = Jobs(GRAPH, chosen)
     assert jobs.preflight(None) == "--recipe r1_zero --scale paper --seeds 2"
     asked = {name: of(None) for name, of in jobs.resources_of_preflight().items()}
-    assert asked["gpu"] == 544
-    assert asked["mem_mb"] > 544 * 60_000
-    assert (asked["nodes"], asked["mpi"], asked["tasks"]) == (1, None, None)
+    assert asked["gpu"] == 520
+    assert asked["mem_mb"] > 8 * 60_000  # of each of 65 nodes
+    assert (asked["nodes"], asked["mpi"], asked["tasks"]) == (65, "srun", 65)
 
     jobs = Jobs(GRAPH, targets.choice(GRAPH.recipes, {"recipe": "dapo", "scale": "paper"}))
     asked = {name: of(None) for name, of in jobs.resources_of_preflight().items()}
