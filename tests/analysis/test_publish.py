@@ -10,7 +10,7 @@ from papers import GRAPH, RECIPES
 
 from analysis import publish
 from analysis.numbers import table
-from analysis.verdicts import claims
+from analysis.verdicts import claims, records
 from analysis.verdicts.judge import judge_run
 from recipes.errors import UserError
 from recipes.spec.looks import LOOKS
@@ -48,7 +48,8 @@ def test_a_record_among_the_others_gets_its_row(run, report):
     shutil.copyfile(RECORDS[0], report / "claims.csv")
     publish.publish(run, folder / "toy_zero-cpu", "report")
     text = (folder / "README.md").read_text()
-    assert "of 8 seeds: no look yet | [toy_zero-cpu](toy_zero-cpu) |" in text
+    judged_at = records.judged_at(claims.read(RECORDS[0]))
+    assert f"{judged_at} | [toy_zero-cpu](toy_zero-cpu) |" in text
 
 
 def test_a_table_that_the_report_has_not_leaves_the_record(run, report, tmp_path):
