@@ -7,6 +7,14 @@ import pytest
 import stage_runs
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What begins with a stage that was run is slow."""
+    for item in items:
+        if "base" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a finished `pretrain` stage."""

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from dataclasses import astuple
 
+import pytest
+
 from recipes.planning import ahead, plan
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import load_all
@@ -50,6 +52,7 @@ def test_one_line_of_what_is_left(tmp_path, monkeypatch):
     assert len(seen) == 1  # nothing is left
 
 
+@pytest.mark.slow
 def test_the_command():
     given = json.dumps([astuple(node) for node in nodes("r1_zero", "cpu")[:2]])
     done = subprocess.run(
