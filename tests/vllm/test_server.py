@@ -73,5 +73,6 @@ def test_it_trains_through_a_server_that_does_not_outlive_it(policy, tmp_path):
     gaps = contract.values(tmp_path, "sampling/sampling_logp_difference/max")
     assert len(gaps) == 4
     assert max(gaps) < 1e-4  # so it was always the newest weights that were sampled from
-    assert contract.values(tmp_path, "ratio/at_start") == [0.0] * 4
+    # seen once in six runs on a busy machine: 3e-6, of float32 sums, in place of 0
+    assert max(contract.values(tmp_path, "ratio/at_start")) < 1e-5
     assert "error" not in (tmp_path / "out.txt").read_text()
