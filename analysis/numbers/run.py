@@ -66,6 +66,11 @@ class Run:
     def label(self, node: Node) -> str:
         return node.name if node.recipe == self.name else f"{node.recipe}/{node.name}"
 
+    def stage(self, arm: str, seed: int, label: str) -> Node:
+        """The stage that label() calls so."""
+        recipe, _, name = label.rpartition("/")
+        return Node(recipe or self.name, self.scale, arm, seed, name, "stage")
+
     def folder(self, node: Node) -> Path:
         return self.root / node.folder
 

@@ -5,12 +5,26 @@ import math
 import pandas as pd
 
 from analysis.numbers.means import DASH, duration, power
+from analysis.numbers.run import Run
+from analysis.provenance.jobs import jobs
 
 
-def cost(jobs: pd.DataFrame) -> pd.DataFrame:
+def planned(run: Run, trained: pd.DataFrame) -> list[float]:
+    """Seconds that the planner gives each stage that was trained, on the GPU that it ran on; 0: none."""
+    from recipes.planning import plan  # imported here: torch takes seconds, and pages are written without
+
+    rows = zip(trained.arm, trained.seed, trained.stage, trained.hardware, strict=True)
+    return [
+        plan.seconds(run.graph, run.stage(arm, seed, label), " ".join(map(str, hardware.get("gpus", []))))
+        for arm, seed, label, hardware in rows
+    ]
+
+
+def cost(run: Run) -> pd.DataFrame:
     """What each stage of each arm cost, summed over seeds, and the total. What is shared counts once."""
+    trained = jobs(run)
     numeric = ["wall_s", "planned_s", "tokens", "flops"]
-    amounts = jobs[["arm", "stage", *numeric]].copy()
+    amounts = trained.assign(planned_s=planned(run, trained))[["arm", "stage", *numeric]]
     amounts[numeric] = amounts[numeric].apply(pd.to_numeric, errors="coerce")
     groups = amounts.groupby(["stage", "arm"], sort=False)
     frame = groups[numeric].sum().assign(runs=groups.size()).reset_index()

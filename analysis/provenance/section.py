@@ -22,7 +22,7 @@ TABLES = ("health", "cost")
 
 
 def contents(run: Run, table: pd.DataFrame, made: Made) -> Contents:
-    spent = cost(jobs(run))
+    spent = cost(run)
     return Contents(
         [
             Table("health", "Health checks", health.worst(health.checks(run))),
@@ -54,7 +54,8 @@ def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
     task = judged_task(run, numbers)
     among = contenders(run, numbers, task) if task else []
     checks, trained = health.worst(health.checks(run)), jobs(run)
-    spent, audit = cost(trained), verifiers.audit(run)
+    spent = pd.read_csv(folder / "cost.csv").fillna({"arm": ""})  # the total has no arm
+    audit = verifiers.audit(run)
     return Page(
         rollouts=script_json(completions.rollouts(run)),
         policies=len(among),

@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,6 +27,14 @@ def page(run, tmp_path_factory) -> Path:
     path = out.with_suffix(".html")
     path.write_text(report.render(some, out), encoding="utf-8")
     return path
+
+
+def test_a_page_is_written_without_torch_which_takes_seconds_to_import():
+    code = (
+        "import sys, analysis.report, analysis.analyse; print({'torch', 'transformers'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def test_the_page_stands_alone(page):
