@@ -4,7 +4,7 @@ Which arm of which record shows a method is written in methods.yaml; every numbe
 in memory is what the planner counts.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pandas as pd
 import yaml
 
 from analysis.numbers.means import DASH, number, with_interval
-from analysis.numbers.recorded import recorded
+from analysis.numbers.recorded import of_record
 from analysis.numbers.run import Run
 from analysis.statistics.intervals import interval
 from recipes.planning.hardware import Assumptions
@@ -87,34 +87,34 @@ def page(folder: Path, graph: Graph) -> str:
 
 def _rows(methods: list[Shown], record: Path, graph: Graph) -> Iterator[tuple[str, ...]]:
     """The cells of COLUMNS for methods of one record."""
-    kept = pd.read_csv(record / "numbers.csv", low_memory=False)
-    recipe = graph.recipes[methods[0].recipe]
-    seeds = tuple(sorted(int(seed) for seed in kept.seed.unique()))
-    run = Run(graph, recipe.name, SCALE, tuple(recipe.arms(SCALE)), seeds)
-    numbers = recorded(run, kept)
-    numbers = numbers[~numbers.seed.isin(recipe.dial_seeds)]
+    run, numbers = of_record(record, graph)
+    runs, collapses, checks = (
+        pd.read_csv(record / f"{name}.csv") for name in ("runs", "collapses", "health")
+    )
+    flops = runs.set_index(["arm", "seed", "stage"]).flops
     for shown in methods:
         values = numbers[(numbers.arm == shown.arm) & (numbers.metric == shown.metric)]
-        yield _row(shown, run, values.pivot(index="seed", columns="node", values="value"), record)
+        wide = values[values.seed.isin(run.seeds)].pivot(index="seed", columns="node", values="value")
+        yield (*_measured(shown, run, wide, flops), _broke(shown.arm, collapses, checks))
 
 
-def _row(shown: Shown, run: Run, values: pd.DataFrame, record: Path) -> tuple[str, ...]:
-    """`values`: of the metric, (seeds, checkpoints)."""
+def _measured(shown: Shown, run: Run, values: pd.DataFrame, flops: pd.Series) -> tuple[str, ...]:
+    """All cells but the last. `values`: of the metric, (seeds, checkpoints); `flops`: by arm, seed, stage."""
     both = values[[shown.start, shown.end]].dropna()
     gains = (both[shown.end] - both[shown.start]).to_list()
-    stages = {int(seed): _own_stages(run, shown, int(seed)) for seed in both.index}
-    jobs = [of_node(run.graph, node, Assumptions()) for node in stages[int(both.index[0])]]
+    stages = [_own_stages(run, shown, int(seed)) for seed in both.index]
+    spent = [sum(flops[one.arm, one.seed, run.label(one)] for one in own) for own in stages]
+    jobs = [of_node(run.graph, node, Assumptions()) for node in stages[0]]
     metric = shown.metric.partition("/")[2]
     return (
         shown.method,
         f"`{shown.arm}`",
         shown.data,
         str(max(map(_models, jobs))),
-        f"{_operations(run, stages, record):.2g}",
+        f"{sum(spent) / len(spent):.2g}",
         number(both[shown.start].mean(), metric),
         number(both[shown.end].mean(), metric),
         with_interval(sum(gains) / len(gains), *interval(gains), metric),
-        _broke(shown.arm, record),
     )
 
 
@@ -127,22 +127,13 @@ def _own_stages(run: Run, shown: Shown, seed: int) -> list[Node]:
     return list(dict.fromkeys(run.graph.owner(node) for node in after if node not in before))
 
 
-def _operations(run: Run, stages: Mapping[int, list[Node]], record: Path) -> float:
-    """FLOPs of a method's own stages, the mean of the seeds."""
-    runs = pd.read_csv(record / "runs.csv")
-    flops = dict(zip(zip(runs.arm, runs.seed, runs.stage, strict=True), runs.flops, strict=True))
-    spent = [sum(flops[one.arm, one.seed, run.label(one)] for one in own) for own in stages.values()]
-    return sum(spent) / len(spent)
-
-
 def _models(job: Job) -> int:
     """How many models stand in memory."""
     return sum(one is not None for one in (job.policy, job.reference, job.critic)) + len(job.rewards)
 
 
-def _broke(arm: str, record: Path) -> str:
+def _broke(arm: str, collapses: pd.DataFrame, checks: pd.DataFrame) -> str:
     """Collapsed seeds, and the names of the health checks that warned."""
-    collapses, checks = (pd.read_csv(record / f"{name}.csv") for name in ("collapses", "health"))
     of_arm = collapses[(collapses.arm == arm) & (collapses.collapsed > 0)]
     collapsed = [f"{k} of {n} seeds" for k, n in zip(of_arm.collapsed, of_arm.runs, strict=True)]
     warned = checks[(checks.arm == arm) & (checks.state != "ok")].check.drop_duplicates().to_list()

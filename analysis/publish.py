@@ -14,13 +14,12 @@ as it is now: no run is repeated, and seeds that chose a dial are left out.
 import json
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
 from analysis import command_line, methods
-from analysis.numbers.recorded import recorded
+from analysis.numbers.recorded import of_record
 from analysis.numbers.run import Run
 from analysis.numbers.table import final
 from analysis.page.tables import Table
@@ -100,12 +99,8 @@ def rejudge(root: Path = Path(".")) -> None:
 
 def judged_anew(path: Path, graph: Graph) -> list[Table]:
     """The tables of verdicts of the record that has this numbers.csv."""
-    name, _, scale = path.parent.name.rpartition("-")
-    recipe, kept = graph.recipes[name], pd.read_csv(path, low_memory=False)
-    seeds = [int(seed) for seed in sorted(kept.seed.unique())]
-    run = Run(graph, name, scale, tuple(recipe.arms(scale)), tuple(seeds))
-    judged = replace(run, seeds=tuple(seed for seed in seeds if seed not in recipe.dial_seeds))
-    tables = verdicts.contents(judged, recorded(run, kept), {}).tables
+    run, numbers = of_record(path.parent, graph)
+    tables = verdicts.contents(run, numbers, {}).tables
     return [table for table in tables if table.name != "published"]  # made of more than numbers.csv
 
 

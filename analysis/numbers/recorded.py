@@ -6,15 +6,27 @@ it follows from the rest, by the recipe as it is now.
 """
 
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 
 from analysis.numbers.run import Run
 from analysis.numbers.table import COLUMNS, with_frontiers
-from recipes.spec.graph import Node
+from recipes.spec.graph import Graph, Node
 from recipes.spec.metric_names import task_of
 
 KEY = ["arm", "seed", "node"]
+
+
+def of_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
+    """The run of a record, of the seeds that are judged, and its final numbers, those of other seeds too."""
+    name, _, scale = folder.name.rpartition("-")
+    recipe, kept = graph.recipes[name], pd.read_csv(folder / "numbers.csv", low_memory=False)
+    seeds = tuple(int(seed) for seed in sorted(kept.seed.unique()))
+    run = Run(graph, name, scale, tuple(recipe.arms(scale)), seeds)
+    judged = replace(run, seeds=tuple(seed for seed in seeds if seed not in recipe.dial_seeds))
+    return judged, recorded(run, kept)
 
 
 def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:

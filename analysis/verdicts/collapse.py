@@ -22,6 +22,7 @@ from analysis.numbers.means import with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.statistics.intervals import LEVEL
+from analysis.verdicts.pairs import sides
 from recipes.spec.frontiers import name_of
 from recipes.spec.metric_names import COLLAPSED
 
@@ -52,16 +53,13 @@ class Collapses:
         """
         if COLLAPSED.fullmatch(claim["metric"]):
             return ""
-        metrics = [claim["metric"], claim.get("against_metric", claim["metric"])]
-        places = [claim["of"], claim.get("against") or claim["of"]]
-        if len({_whole(place) for place in places}) < 2:
+        compared = sides(claim)
+        if len({_whole(place) for place, _ in compared}) < 2:
             return ""
-        first, second = (
-            self._at(place, metric) & set(seeds) for place, metric in zip(places, metrics, strict=True)
-        )
+        first, second = (self._at(place, metric) & set(seeds) for place, metric in compared)
         if bool(first) == bool(second):
             return ""
-        place, some = (places[0], first) if first else (places[1], second)
+        place, some = (compared[0][0], first) if first else (compared[1][0], second)
         if len(some) == len(seeds):
             return ""
         runs = f"{len(some)} of {len(seeds)} runs of {_whole(place)}"

@@ -10,6 +10,7 @@ import pandas as pd
 
 from analysis.numbers.means import number
 from analysis.numbers.table import measured
+from analysis.verdicts.pairs import sides
 from recipes.spec.metric_names import task_of
 
 RATES = ("accuracy", "format_rate", "win_rate")  # and pass@k, maj@k: between 0 and 1
@@ -19,18 +20,15 @@ CUT = 0.05  # share of replies that end at the cap, from which on it shapes accu
 
 def doubts(claim: Mapping[str, Any], table: pd.DataFrame, differences: Sequence[float]) -> list[str]:
     """Why a claim's differences, from the final numbers, may say little of what it is about."""
-    metrics = [claim["metric"], claim.get("against_metric", claim["metric"])]
-    sides = [*zip([claim["of"], claim.get("against")], metrics, strict=True)]
-    sides = [(at, metric) for at, metric in sides if at]
-    found = []
-    if len(sides) == 2 and len(differences) > 1 and not any(differences):
+    compared, found = sides(claim), []
+    if len(compared) == 2 and len(differences) > 1 and not any(differences):
         found.append("both sides are equal in every seed: what differs between them has no effect here")
-    means = [measured(table, at, metric).value.mean() for at, metric in sides]
-    if _is_rate(metrics[0]) and all(mean < NEAR for mean in means):
+    means = [measured(table, at, metric).value.mean() for at, metric in compared]
+    if _is_rate(claim["metric"]) and all(mean < NEAR for mean in means):
         found.append(f"at the floor: {' and '.join(map(number, means))}")
-    if _is_rate(metrics[0]) and all(mean > 1 - NEAR for mean in means):
+    if _is_rate(claim["metric"]) and all(mean > 1 - NEAR for mean in means):
         found.append(f"at the ceiling: {' and '.join(map(number, means))}")
-    return found + [cut for at, metric in sides if (cut := _cut(table, at, metric))]
+    return found + [cut for at, metric in compared if (cut := _cut(table, at, metric))]
 
 
 def _is_rate(metric: str) -> bool:

@@ -36,13 +36,19 @@ def pairs(claim: Mapping[str, Any], table: pd.DataFrame, scale: str, seeds: Iter
     """The differences of a claim, or of a gate, from the final numbers of the seeds that were asked for."""
     if scale not in claim.get("scales", [scale]):
         return Pairs(notes=(f"claimed at scale {', '.join(claim['scales'])} only",))
-    sides = [(claim["of"], claim["metric"])]
-    if claim.get("against"):
-        sides.append((claim["against"], claim.get("against_metric", claim["metric"])))
-    reason = next((why for at, metric in sides if (why := _absent(table, at, metric))), "")
+    compared = sides(claim)
+    reason = next((why for at, metric in compared if (why := _absent(table, at, metric))), "")
     if reason:
         return Pairs(notes=(reason,))
-    return _subtract(table, sides, list(seeds))
+    return _subtract(table, compared, list(seeds))
+
+
+def sides(claim: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(place, metric) of each side of a claim: of `of`, and of `against` where it has one."""
+    own = [(claim["of"], claim["metric"])]
+    if not claim.get("against"):
+        return own
+    return [*own, (claim["against"], claim.get("against_metric", claim["metric"]))]
 
 
 def _subtract(table: pd.DataFrame, sides: list[tuple[str, str]], seeds: list[int]) -> Pairs:
