@@ -22,9 +22,10 @@ from transformers import (
 )
 
 from recipes.errors import UserError, first_line
+from recipes.models.lora import product
 from recipes.models.quantized import as_stored
 from recipes.models.shape import is_sparse, shape
-from recipes.models.sharded import Weights, whole_weights
+from recipes.models.sharded import Weights
 from recipes.runtime import gpus, sentinel
 from recipes.runtime.files import saving
 
@@ -136,22 +137,15 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def save(
-    model: Any,
-    tokenizer: Any,
-    folder: Path,
-    generation: Any,
-    dtype: str | None = None,
-    weights: Weights | None = None,
-) -> None:
+def save(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str | None = None) -> None:
     """Write weights, configuration and tokenizer to `folder`, either completely or not at all.
 
     `generation` is the generation config to save, because trainers change the model's own for their rollouts.
     `dtype`: a name of torch's, of the weights to write, into which a `model` that is not sharded is turned;
-    default: what it was trained in. `weights`: those to write; default: the model's.
+    default: what it was trained in. Adapters that `model` still has are added to what is written.
     All processes of a stage must call it: together they gather what is sharded, and the first one writes.
     """
-    weights = whole_weights(model) if weights is None else weights
+    model, weights = product(model)
     if not gpus.first():
         return
     if dtype and weights is None:
@@ -159,19 +153,9 @@ def save(
     _write(model, weights, tokenizer, folder, generation, dtype)
 
 
-def keep(
-    model: Any,
-    tokenizer: Any,
-    folder: Path,
-    generation: Any,
-    dtype: str | None = None,
-    weights: Weights | None = None,
-) -> None:
-    """`save` of a model whose training goes on: it is left as it is. All processes must call it.
-
-    `weights`: those to write; default: the model's.
-    """
-    weights = whole_weights(model) if weights is None else weights
+def keep(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str | None = None) -> None:
+    """`save` of a model whose training goes on: it is left as it is. All processes must call it."""
+    model, weights = product(model)
     if not gpus.first():
         return
     config, own = model.config, model.generation_config

@@ -53,7 +53,7 @@ def adapted(backbone: Any, key: Mapping[str, Any], seed: int) -> Any:
 def merged(model: Any, dtype: str | None = None) -> Any:
     """`model` with its adapters added to its weights; a model without adapters as it is.
 
-    One that is sharded keeps them, and `merged_weights` adds them as it is saved. Weights of 4 bits are
+    One that is sharded keeps them, and `product` adds them as it is saved. Weights of 4 bits are
     dequantized first, in `dtype`, a name of torch's, by default that of the other weights: rounded to 4 bits
     again, they would lose most of what the adapters have learnt.
     """
@@ -102,7 +102,7 @@ def _configuration(key: Mapping[str, Any], model: Any, seed: int, **options: Any
     )
 
 
-def merged_weights(model: Any) -> tuple[Any, Weights] | None:
+def _merged_weights(model: Any) -> tuple[Any, Weights] | None:
     """The model below the adapters, and the weights that `merged(model)` would have; None without any.
 
     Of a sharded model all processes must call it, and the first one alone gets weights.
@@ -122,6 +122,14 @@ def merged_weights(model: Any) -> tuple[Any, Weights] | None:
                 weight = weights[f"{name}.weight"]
                 weights[f"{name}.weight"] = (weight + change).to(weight.dtype)
     return base, weights
+
+
+def product(model: Any) -> tuple[Any, Weights | None]:
+    """The model to write, and its weights with the adapters added, or gathered; None: those it holds.
+
+    All processes must call it.
+    """
+    return _merged_weights(model) or (model, whole_weights(model))
 
 
 def _plain(name: str) -> str | None:

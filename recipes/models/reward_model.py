@@ -30,7 +30,7 @@ from recipes.models import lora
 from recipes.models.language_model import Source, folder_of, load_tokenizer, same_tokenizer
 from recipes.models.packing import padded, within_positions
 from recipes.models.quantized import as_stored
-from recipes.models.sharded import is_sharded, spread, whole_weights
+from recipes.models.sharded import is_sharded, spread
 from recipes.runtime import files, gpus, sentinel
 from recipes.runtime.files import saving
 
@@ -238,7 +238,7 @@ def begin(folder: Path) -> Path:
 
 def add(partial: Path, number: int, member: Any) -> None:
     """Write a member. All processes of a stage must call it: they gather what is sharded, one writes."""
-    member, weights = lora.merged_weights(member) or (member, whole_weights(member))
+    member, weights = lora.product(member)
     if not gpus.first():
         return
     with saving("the reward model", partial.parent):

@@ -12,8 +12,7 @@ from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 
 from recipes.models import zero3
-
-Weights = dict[str, Any]  # name -> tensor
+from recipes.models.zero3 import Weights
 
 
 def spread(model: Any, precision: MixedPrecisionPolicy | None = None) -> Any:

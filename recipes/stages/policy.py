@@ -3,12 +3,13 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from recipes.data import forms
 from recipes.data.token_ids import end_ids
-from recipes.models import language_model, lora
+from recipes.models import language_model
 from recipes.models.language_model import Source
 from recipes.trainers.fit import Keep
 
@@ -28,18 +29,16 @@ class Policy:
 
     def save(self, workdir: Path) -> None:
         """Write model, tokenizer and the generation config as loaded to `workdir`/final."""
-        model, weights = lora.merged_weights(self.model) or (self.model, None)  # adapters of a sharded one
-        folder = workdir / "final"
-        language_model.save(model, self.tokenizer, folder, self.generation, self.saved_dtype, weights)
+        language_model.save(self.model, folder=workdir / "final", **self._saved)
 
     def keep(self, config: Mapping[str, Any]) -> Keep | None:
         """How `fit` keeps models for a stage's key `evaluate_every`; None without it."""
         every = config.get("evaluate_every")
-        return (every, self._keep) if every else None
+        return (every, partial(language_model.keep, **self._saved)) if every else None
 
-    def _keep(self, model: Any, folder: Path) -> None:
-        model, weights = lora.merged_weights(model) or (model, None)
-        language_model.keep(model, self.tokenizer, folder, self.generation, self.saved_dtype, weights)
+    @property
+    def _saved(self) -> dict[str, Any]:
+        return {"tokenizer": self.tokenizer, "generation": self.generation, "dtype": self.saved_dtype}
 
 
 def locate_policy(config: Mapping[str, Any], inputs: Mapping[str, Path]) -> tuple[Source, Any]:

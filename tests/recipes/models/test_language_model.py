@@ -14,7 +14,7 @@ from recipes import worlds
 from recipes.data import prompts
 from recipes.data.forms import plain
 from recipes.errors import UserError
-from recipes.models import experts, language_model
+from recipes.models import experts, language_model, lora
 from recipes.planning import architecture
 from recipes.runtime import sentinel
 
@@ -103,7 +103,7 @@ def test_saved_and_loaded_again(saved: Path):
 def test_gathered_weights_are_cast_and_not_the_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """A sharded model cannot be turned into another type by the one process that writes."""
     model = language_model.build(SHAPE, TOKENIZER, 0)
-    monkeypatch.setattr(language_model, "whole_weights", lambda model: model.state_dict())
+    monkeypatch.setattr(lora, "whole_weights", lambda model: model.state_dict())
     generation = GenerationConfig(eos_token_id=[1, 3])
     language_model.save(model, TOKENIZER, tmp_path / "final", generation, "bfloat16")
     assert model.dtype == torch.float32
