@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from recipes.errors import UserError
 from recipes.planning import plan
-from recipes.planning.hardware import GPUS, Assumptions, named_in
+from recipes.planning.hardware import Assumptions
 from recipes.planning.plan import Plan
 from recipes.runtime.guard import end_with
 from recipes.spec.graph import Graph, Node
@@ -26,9 +26,7 @@ DAY = 24.0  # hours
 def planned(graph: Graph, nodes: Sequence[Node]) -> Plan:
     """The plan of these nodes, on the GPU that the cost of the last one's recipe names."""
     last = nodes[-1]
-    cost = graph.recipes[last.recipe].spec.get("cost", {}).get(last.scale, "")
-    gpu = named_in(cost) or GPUS[plan.DEFAULT]
-    assumed = Assumptions()
+    gpu, assumed = plan.gpu_of(graph.recipes[last.recipe], last.scale), Assumptions()
     rows = plan.rows_of(graph, list(nodes), gpu, None, assumed)
     return Plan(last.recipe, last.scale, gpu, None, assumed, tuple(rows), len({node.seed for node in nodes}))
 

@@ -13,6 +13,7 @@ from recipes.planning.hardware import GPU, GPUS, Assumptions, change, machine, n
 from recipes.planning.job import Job
 from recipes.planning.jobs import of_node
 from recipes.spec.graph import Graph, Node
+from recipes.spec.recipe import Recipe
 
 KEYS = ("recipe", "scale", "seeds", "gpus")
 DEFAULT = "H100"  # where neither the command line nor the recipe's line on its cost names a GPU
@@ -96,13 +97,18 @@ def make(graph: Graph, given: Mapping[str, Any]) -> Plan:
     seeds = given.get("seeds")
     if seeds is not None and (isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1):
         raise UserError(f"seeds: expected a whole number of at least 1, got {seeds}")
-    most, gpu = None, named_in(recipe.spec.get("cost", {}).get(scale, "")) or GPUS[DEFAULT]
+    most, gpu = None, gpu_of(recipe, scale)
     if "gpus" in given:
         most, gpu = machine(given["gpus"])
     arms, chosen = recipe.selection(scale, "report", seeds)
     nodes = graph.grid(name, scale, arms, chosen)
     rows = rows_of(graph, nodes, gpu, most, assumed)
     return Plan(name, scale, gpu, most, assumed, tuple(rows), len(chosen))
+
+
+def gpu_of(recipe: Recipe, scale: str) -> GPU:
+    """The GPU that the recipe's line on its cost names."""
+    return named_in(recipe.spec.get("cost", {}).get(scale, "")) or GPUS[DEFAULT]
 
 
 def rows_of(graph: Graph, nodes: list[Node], gpu: GPU, most: int | None, assumed: Assumptions) -> list[Row]:

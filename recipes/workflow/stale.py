@@ -147,7 +147,7 @@ def _settle(graph: Graph, node: Node) -> None:
     patterns = STAGE_FILES if node.kind == "stage" else EVAL_FILES
     wildcards = vars(node) | {"stage": node.name, "checkpoint": node.name}
     made = [file for file in (Path(one.format(**wildcards)) for one in patterns.values()) if file.exists()]
-    sources = [Path(source.sentinel) for source in waits_for(graph, node).values()]
+    sources = [Path(source.sentinel) for source in graph.inputs(node).values()]
     newest = max((file.stat().st_mtime_ns for file in sources if file.exists()), default=0)
     for file in made:
         if file.stat().st_mtime_ns < newest:
