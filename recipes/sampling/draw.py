@@ -10,6 +10,7 @@ import torch
 from lm_eval.api.instance import Instance
 
 from recipes.errors import UserError
+from recipes.models.experts import idle
 from recipes.runtime.progress import Progress, reporter
 from recipes.sampling import engine
 from recipes.sampling.completion import Completion
@@ -48,7 +49,7 @@ class Drawn:
 
     completions: Sequence[Completion]
     tokens: int  # of all of them and their prompts
-    parameters: int  # of the policy; 0 where the engine hides it
+    parameters: int  # of the policy that a token meets; 0 where the engine hides it
 
 
 def draw(
@@ -83,5 +84,6 @@ def draw(
         lm.end_with(ends)
         completions = lm.generate_until(requests)
     tokens = sum(len(text.context) + text.tokens for text in completions)
-    parameters = lm.model.num_parameters() if hasattr(lm.model, "num_parameters") else 0
+    shown = hasattr(lm.model, "num_parameters")
+    parameters = int(lm.model.num_parameters() - idle(lm.model)) if shown else 0
     return Drawn(completions, tokens, parameters)

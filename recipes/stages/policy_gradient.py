@@ -19,6 +19,7 @@ from transformers import TrainingArguments
 from recipes import worlds
 from recipes.data import forms, prompts
 from recipes.data.token_ids import end_ids
+from recipes.models.experts import idle
 from recipes.rewards import rules
 from recipes.runtime import curves, health, live_curve
 from recipes.runtime.progress import Progress
@@ -86,7 +87,7 @@ def run(
         metrics={**scalars, "parameters": parameters},
         health=checks + health.training(curve, scalars),
         fit=Fit(history, total, int(history[-1]["num_tokens"]), time.perf_counter() - began, 0),
-        flops_a_token=(6 + 6 * args.inner_steps) * parameters,
+        flops_a_token=(6 + 6 * args.inner_steps) * (parameters - idle(model)),
         formula=FORMULA,
         curve=curve,
         clean=partial(live_curve.path(workdir).unlink, missing_ok=True),

@@ -17,6 +17,7 @@ from recipes import worlds
 from recipes.data import forms, prompts
 from recipes.models import lora, reward_model
 from recipes.models.critic import from_nothing, from_policy, from_reward_model, with_adapters
+from recipes.models.experts import idle
 from recipes.models.quantized import loading
 from recipes.rewards import learned, rules
 from recipes.runtime import curves, gpus, health
@@ -123,8 +124,9 @@ def _train(
         "critic_parameters": sum(weight.numel() for weight in trainer.critic.parameters()),
     }
     sampled = 4 if trainer.fine else 6  # else old log-probabilities are computed for the KL and for the loss
-    flops = sizes["parameters"] * (sampled + 6 * args.num_iterations)
-    flops += 2 * lora.parameters(reference or policy.model)
+    compared = reference or policy.model
+    flops = (sizes["parameters"] - idle(policy.model)) * (sampled + 6 * args.num_iterations)
+    flops += 2 * (lora.parameters(compared) - idle(compared))
     flops += sizes["critic_parameters"] * (2 + 6 * args.num_iterations)
     skipped = {"skipped/long": len(given) - len(dataset)}
     return Outcome(

@@ -26,6 +26,7 @@ from recipes.data import demonstrations, preferences, token_ids
 from recipes.data.token_ids import Row, Sequences
 from recipes.errors import UserError
 from recipes.models import lora, reward_model
+from recipes.models.experts import idle
 from recipes.models.quantized import loading
 from recipes.models.reward_model import HEAD, from_policy
 from recipes.rewards import quality
@@ -141,7 +142,7 @@ def run(
         metrics=metrics,
         health=checks + above_chance(metrics),
         fit=total(fits),
-        flops_a_token=6 * parameters,
+        flops_a_token=6 * (parameters - idle(model)),
         formula=FORMULA,
         curve=curve,
         clean=lambda: _clean_all(folders),
