@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from shutil import copytree
@@ -68,6 +69,11 @@ def test_sharded_it_learns_what_one_process_learns(
     require_spread(two)
     start = None if kind == "reward_model" else ready / "checkpoints/pretrain"
     require_same(one / "checkpoints" / kind, two / "checkpoints" / kind, start)
+    require_same_measures(kind, one, two)
+
+
+def require_same_measures(kind: str, one: Path, two: Path) -> None:
+    """What one process measured and two did are the same, as far as neither depends on their number."""
     first, second = (json.loads((at / f"results/{kind}/metrics.json").read_text()) for at in (one, two))
     for name in SAME & first["metrics"].keys():
         assert first["metrics"][name] == pytest.approx(second["metrics"][name], abs=1e-3), name
@@ -75,13 +81,20 @@ def test_sharded_it_learns_what_one_process_learns(
 
 @pytest.mark.slow
 def test_sharded_rollouts_are_those_of_whole_weights(base: Path, tmp_path: Path):
-    """Two processes each, with the same draws: completions of unequal length, a reference that follows."""
-    plain, sharded = (grpo(base, tmp_path / name) for name in ("plain", "sharded"))
+    require_same_rollouts(base, tmp_path, FSDP, shard_on_cpus)
+
+
+def require_same_rollouts(base: Path, folder: Path, options: list[str], sharded: Callable[[], None]) -> None:
+    """Two processes each, with the same draws: completions of unequal length, a reference that follows.
+
+    `sharded`: what spreads the weights of the one of the two runs that has these options.
+    """
+    plain, spread = (grpo(base, folder / name) for name in ("plain", "sharded"))
     assert both(*plain) == [0, 0], (plain[2] / "err.txt").read_text()
-    kind, arguments, folder = sharded
-    assert both(kind, arguments + FSDP, folder, shard_on_cpus) == [0, 0], (folder / "err.txt").read_text()
-    require_spread(folder, "ref_model")
-    require_same(plain[2] / "checkpoints/grpo", folder / "checkpoints/grpo", base / "checkpoints/pretrain")
+    kind, arguments, two = spread
+    assert both(kind, arguments + options, two, sharded) == [0, 0], (two / "err.txt").read_text()
+    require_spread(two, "ref_model")
+    require_same(plain[2] / "checkpoints/grpo", two / "checkpoints/grpo", base / "checkpoints/pretrain")
 
 
 PPO = {name: value for name, value in test_ppo.PPO.items() if name != "sampler"}

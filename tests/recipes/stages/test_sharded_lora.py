@@ -18,7 +18,7 @@ from test_lora import LORA, STAGES, ppo_ready  # noqa: F401
 from test_reward_model import ready as reward_model_ready  # noqa: F401
 from test_several_processes import both, fixed_completions, require_same, weights, with_batch
 from test_sft import ready as sft_ready  # noqa: F401
-from test_sharded import FSDP, SAME, fixed_and_sharded, killed_at, require_spread
+from test_sharded import FSDP, fixed_and_sharded, killed_at, require_same_measures, require_spread
 
 REWARD_MODEL = (
     test_lora.fixed_reference(test_reward_model.CONFIG),
@@ -80,8 +80,7 @@ def test_sharded_they_learn_what_one_process_learns(
         assert weight.dim() < 2 or torch.linalg.matrix_rank(change, tol=1e-5) <= LORA["rank"], name
     first, second = (json.loads((at / f"results/{kind}/metrics.json").read_text()) for at in (one, two))
     assert first["files"].keys() == second["files"].keys()
-    for name in SAME & first["metrics"].keys():
-        assert first["metrics"][name] == pytest.approx(second["metrics"][name], abs=1e-3), name
+    require_same_measures(kind, one, two)
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from test_dpo import ready as dpo_ready  # noqa: F401
 from test_reward_model import ready as reward_model_ready  # noqa: F401
 from test_several_processes import MODULES, both, grpo, require_same, weights, with_batch
 from test_sft import ready as sft_ready  # noqa: F401
-from test_sharded import SAME, require_spread
+from test_sharded import require_same_measures, require_same_rollouts, require_spread
 from test_sharded_lora import KEPT, require_same_kept
 
 pytest.importorskip("deepspeed", reason="pip install -e '.[zero3]'")
@@ -47,7 +47,7 @@ def killed_as_it_saves() -> None:
     from recipes.models import language_model
 
     zero3_on_cpus()
-    language_model.save = lambda *args: stage_runs.die()
+    language_model.save = lambda *args, **options: stage_runs.die()
 
 
 @pytest.mark.slow
@@ -62,22 +62,14 @@ def test_it_learns_what_one_process_learns(kind: str, request: pytest.FixtureReq
     require_same(one / "checkpoints" / kind, two / "checkpoints" / kind, start)
     if kind == "sft":
         require_same_kept(one / "checkpoints/sft", two / "checkpoints/sft")
-    first, second = (json.loads((at / f"results/{kind}/metrics.json").read_text()) for at in (one, two))
-    for name in SAME & first["metrics"].keys():
-        assert first["metrics"][name] == pytest.approx(second["metrics"][name], abs=1e-3), name
+    require_same_measures(kind, one, two)
     made_on = json.loads((two / f"results/{kind}/provenance.json").read_text())["hardware"]
     assert made_on["shard"] == "zero3"
 
 
 @pytest.mark.slow
 def test_rollouts_are_those_of_whole_weights(base: Path, tmp_path: Path):
-    """Two processes each, with the same draws and a reference that follows, which is spread too."""
-    plain, sharded = (grpo(base, tmp_path / name) for name in ("plain", "sharded"))
-    assert both(*plain) == [0, 0], (plain[2] / "err.txt").read_text()
-    kind, arguments, folder = sharded
-    assert both(kind, arguments + ZERO3, folder, zero3_on_cpus) == [0, 0], (folder / "err.txt").read_text()
-    require_spread(folder, "ref_model")
-    require_same(plain[2] / "checkpoints/grpo", folder / "checkpoints/grpo", base / "checkpoints/pretrain")
+    require_same_rollouts(base, tmp_path, ZERO3, zero3_on_cpus)
 
 
 @pytest.mark.slow
