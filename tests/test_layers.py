@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # From the ground up; those of one line are equals, of which two may not import each other.
 LAYERS = """
-    recipes.errors
+    recipes.errors recipes.own_code
     recipes.worlds recipes.runtime
     recipes.objectives recipes.data recipes.models
     recipes.rewards recipes.labels recipes.sampling
