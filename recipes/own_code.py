@@ -1,8 +1,8 @@
 """Code of one's own that a recipe names: `my_module:name`, a function or class of my_module.py.
 
 The file lies in the folder that snakemake is called in, or where Python finds the module. A recipe's lineage
-has the digest of this one file; what it imports is not part of it. Before a job runs it only its names are read,
-but of a world also the dials.
+has the digest of this one file; what it imports is not part of it. Before a job runs it only its names are
+read, but of a world also the dials.
 """
 
 import ast

@@ -1,9 +1,9 @@
 """What is left of a run, in one line on stderr, while its first job already runs.
 
-    python -m recipes.planning.ahead < nodes.json
+    python -m recipes.planning.ahead [mine.yaml] < nodes.json
 
 On stdin: the nodes to be made, as a JSON list of [recipe, scale, arm, seed, name, kind]; what was asked
-for stands last.
+for stands last. mine.yaml: a recipe that is not in recipes/.
 """
 
 import json
@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from recipes.errors import UserError
 from recipes.planning import plan
@@ -58,9 +59,10 @@ def main() -> int:
         end_with(os.getppid())
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
     os.nice(10)  # the run's first job goes first
+    own = Path(sys.argv[1]) if sys.argv[1:] else None
     nodes = [Node(*fields) for fields in json.load(sys.stdin)]
     try:
-        print(line(planned(Graph(load_sound()[0]), nodes)), file=sys.stderr)
+        print(line(planned(Graph(load_sound(own=own)[0]), nodes)), file=sys.stderr)
     except UserError as error:  # the job that it concerns says so too
         print(f"not planned: {error}", file=sys.stderr)
     return 0

@@ -9,9 +9,10 @@
 | english         | all words of the scratchpad are in Latin letters, else their share (english.py)        |
 | soft_overlong   | never: it is 0, falling to -1 in the last tokens before the cap (DAPO Eq. 13)          |
 
-A world may add its own, such as the partial credit of `sort`. `my_module:function` is a user's own: called as TRL
-calls rewards, but always with texts, it gives a finite number for each completion. Accuracy and format are judged
-apart, as in DeepSeek-R1, §2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
+A world may add its own, such as the partial credit of `sort`. `my_module:function` is a user's own: called
+as TRL calls rewards, but always with texts, it gives a finite number for each completion. Accuracy and format
+are judged apart, as in DeepSeek-R1, §2.2.2: an answer without a scratchpad can be right, and a well-formed
+completion wrong.
 """
 
 from collections import Counter
@@ -116,7 +117,7 @@ def _with_beginning(reward: Reward) -> Reward:
 
 
 def _own(name: str) -> Reward:
-    """The user's function `name`. Raises UserError where it gives no finite number a completion, or is late."""
+    """The user's function `name`. Raises UserError where it is late, or gives no finite number for each."""
     score = own_code.bounded(name, own_code.load(name))
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:

@@ -27,9 +27,7 @@ def before_sampling(
     `policy`: metrics.json of the stage it starts from; `rows`: those of recipes.data.prompts; `rewards`
     include accuracy where answers can be verified.
     """
-    for name in filter(
-        own_code.is_own, rewards
-    ):  # calls that check their contract
+    for name in filter(own_code.is_own, rewards):  # calls that check their contract
         score(rewards[name], [rows[0]] * len(GARBAGE), [*GARBAGE])
     strict = {name: rewards[name] for name in ("accuracy", "format") if name in rewards}
     return [

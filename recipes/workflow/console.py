@@ -13,14 +13,19 @@ from typing import Any
 from recipes.spec.graph import Node
 
 
-def say_planned(nodes: Iterable[Node]) -> None:
-    """Have a process beside the jobs say what those to come will take: torch's import is slow."""
+def say_planned(nodes: Iterable[Node], own: Path | None) -> None:
+    """Have a process beside the jobs say what those to come will take: torch's import is slow.
+
+    `own`: the file of a recipe that is not in recipes/.
+    """
     left = [astuple(node) for node in nodes if not Path(node.sentinel).exists()]
     if left:
         with TemporaryFile("w+") as file:  # a pipe would be full before the planner reads
             json.dump(left, file)
             file.seek(0)
-            subprocess.Popen([sys.executable, "-m", "recipes.planning.ahead"], stdin=file)
+            subprocess.Popen(
+                [sys.executable, "-m", "recipes.planning.ahead", *([str(own)] if own else [])], stdin=file
+            )
 
 
 def show_made(jobs: Iterable[Any]) -> None:

@@ -47,6 +47,7 @@ WORLDS: dict[str, Any] = {
     "sort": Sort,
 }
 NO_DIALS = ("world", "code")  # keys of a task beside the dials; code: the digest of a world of one's own
+PROBLEMS = 4096  # distinct training problems of a world, unless the recipe sets their number
 TEST_SHARE = 8  # one question in this many
 
 

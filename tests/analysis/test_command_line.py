@@ -14,7 +14,7 @@ from analysis import analyse, command_line
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(argv, message, run, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(command_line, "load_sound", lambda folder: (run.graph.recipes, {}))
+    monkeypatch.setattr(command_line, "load_sound", lambda folder, own: (run.graph.recipes, {}))
     assert command_line.main("", lambda *args: None, [*argv, "--out", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert message in error
@@ -22,7 +22,7 @@ def test_a_mistake_is_one_line_and_exit_2(argv, message, run, monkeypatch, capsy
 
 
 def test_analysis_without_results_leaves_the_tables_as_they_are(run, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(command_line, "load_sound", lambda folder: (run.graph.recipes, {}))
+    monkeypatch.setattr(command_line, "load_sound", lambda folder, own: (run.graph.recipes, {}))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "table.csv").write_text("good")
     argv = ["--recipe", run.name, "--scale", run.scale, "--out", str(tmp_path)]
