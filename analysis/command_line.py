@@ -69,7 +69,10 @@ def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
     asked = {key: getattr(args, key) for key in ("scale", "seeds", "arms") if getattr(args, key)}
     if str(asked.get("seeds")).isdecimal():
         asked["seeds"] = int(asked["seeds"])
-    arms, seeds = selection(recipe, args.scale, args.report, choice({}, asked))
+    try:
+        arms, seeds = selection(recipe, args.scale, args.report, choice({}, asked))
+    except UserError as error:
+        raise UserError(str(error).replace("--config ", "--")) from None
     return Run(Graph(recipes), args.recipe, args.scale, tuple(arms), tuple(seeds), root)
 
 

@@ -25,7 +25,7 @@ class Mistakes:
 
     @contextmanager
     def gather(self) -> Iterator[None]:
-        """Note a UserError of the block and go on behind it; one that another arm or scale has as well, once."""
+        """Note a UserError of the block and go on behind it; one of several arms or scales once."""
         try:
             yield
         except UserError as error:

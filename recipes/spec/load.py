@@ -34,6 +34,8 @@ Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class StrictLoader(Loader):  # type: ignore[misc, valid-type]
     """Refuses what YAML permits and no reader expects: a key twice or not text, an infinite number.
 
+    Not ruamel.yaml: it refuses a key twice, not the rest, and reads in Python, where all recipes are read at
+    each start.
     A whole number as a key, such as a step, is text as it is written.
     """
 

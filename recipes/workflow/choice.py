@@ -103,14 +103,14 @@ def _seeds(value: Any) -> int | tuple[int, ...] | None:
 
 def selection(recipe: Recipe, scale: str, report: str, chosen: Choice) -> tuple[list[str], list[int]]:
     """Arms and seeds of a report of the recipe. Raises UserError for an arm or claim that it lacks."""
-    arms = chosen_arms(recipe, scale, chosen.arms, chosen.claims) if report == CHOSEN else ()
+    arms = _chosen_arms(recipe, scale, chosen.arms, chosen.claims) if report == CHOSEN else ()
     if isinstance(chosen.seeds, tuple) and (dials := sorted(recipe.dial_seeds & {*chosen.seeds})):
         why = f"the dials of {recipe.name} were chosen on seed {dials[0]}, so nothing is judged on it"
         raise UserError(f"--config seeds: {why}; take others, from {recipe.first_seed} on")
     return recipe.selection(scale, report, chosen.seeds, arms)
 
 
-def chosen_arms(recipe: Recipe, scale: str, arms: Sequence[str], claims: Sequence[str]) -> tuple[str, ...]:
+def _chosen_arms(recipe: Recipe, scale: str, arms: Sequence[str], claims: Sequence[str]) -> tuple[str, ...]:
     """The arms that are named, and those that the claims named compare; none: all."""
     known(f"--config arms: {recipe.name} at scale {scale}", arms, recipe.arms(scale), "arm")
     stated = {claim["id"]: claim for claim in claims_at(recipe, scale)}

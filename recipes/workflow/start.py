@@ -51,9 +51,10 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
     lock = stale.prepare(jobs.graph, nodes, judgements, runs_jobs, jobs.later(requested))
     if runs_jobs and jobs.choice.file:
         clean.remember(jobs.choice.file)
+    if arguments and requested and (runs_jobs or arguments.dryrun):
+        say_planned(nodes, jobs.choice.file, wait=not runs_jobs)
     if arguments and runs_jobs and requested:
         warm.start()
-        say_planned(nodes, jobs.choice.file)
     if arguments and runs_jobs:
         logger.addFilter(ShowUnchanged([one.page for one in requested if isinstance(one, Report)]))
     return lock

@@ -10,7 +10,7 @@ from analysis import analyse, command_line
     [
         (["--recipe", "toy_zer", "--scale", "cpu"], 'unknown recipe "toy_zer"; did you mean "toy_zero"?'),
         (["--recipe", "toy_zero", "--scale", "cpus"], 'unknown scale "cpus"; did you mean "cpu"?'),
-        (["--recipe", "toy_zero", "--scale", "cpu", "--seeds", "0"], "--seeds: expected a whole number"),
+        (["--recipe", "toy_zero", "--scale", "cpu", "--seeds", "0"], "--seeds: expected how many"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(argv, message, run, monkeypatch, capsys, tmp_path):

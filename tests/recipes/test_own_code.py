@@ -133,7 +133,5 @@ def test_a_world_of_ones_own():
     assert all(world.verify(one, one.answer) for one in problems)
     with pytest.raises(UserError, match='has no dial "larges"; did you mean "largest"'):
         worlds.make({"world": "places:Parity", "larges": 9})
-    with pytest.raises(
-        UserError, match="world: places:Half lacks vocabulary, kinds, rewards, problem"
-    ):
+    with pytest.raises(UserError, match="world: places:Half lacks vocabulary, kinds, rewards, problem"):
         worlds.make({"world": "places:Half"})

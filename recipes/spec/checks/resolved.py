@@ -107,12 +107,16 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
 
 def _check_stage(stage: Mapping, path: str, where: str) -> None:
     """What a stage must have once all layers are laid on each other."""
-    kind = stage_rules()["kinds"][stage["run"]]
+    kind, mistakes = stage_rules()["kinds"][stage["run"]], Mistakes()
     _check_required(stage, kind, path, where)
-    check_tasks(stage, kind, path, where)
-    if "model" in kind["properties"]:
-        _check_model(stage, kind, path, where)
-    _check_written_out(stage, kind, path, where)
+    with mistakes.gather():
+        check_tasks(stage, kind, path, where)
+    with mistakes.gather():
+        if "model" in kind["properties"]:
+            _check_model(stage, kind, path, where)
+    with mistakes.gather():
+        _check_written_out(stage, kind, path, where)
+    mistakes.tell()
     with under(path, where):
         batch.check(stage)
         lora.check(stage)

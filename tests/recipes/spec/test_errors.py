@@ -233,8 +233,8 @@ def test_all_mistakes_that_layers_come_to_are_told_at_once(folder):
     assert [line.removeprefix(f"{folder.path}/paper.yaml: ") for line in error.value.lines] == [
         'stages.grpo.needs.policy: unknown recipe "tinny"; did you mean "tiny"?',
         'stages.grpo.rewards.acuracy: unknown reward; did you mean "accuracy"? (scale cpu, arm base-recipe)',
-        "stages.grpo.args: beta: missing (scale cpu, arm hot): it defines the objective, and TRL's default 0.0 "
-        "would be used silently; write it out",
+        "stages.grpo.args: beta: missing (scale cpu, arm hot): it defines the objective, and TRL's default "
+        "0.0 would be used silently; write it out",
         'claims.lifts.of: unknown arm "hott"; did you mean "hot"?',
         'claims.other.metric: unknown task at hot/after (scale cpu) "held"; did you mean "heldout"?',
     ]
