@@ -32,15 +32,13 @@ EVALUATE = (
     " && echo {params.lineage} > {params.record}"
 )
 
-REPORT_OPTIONS = (
-    "--recipe {wildcards.recipe} --scale {wildcards.scale} --seeds {params.seeds} --report {wildcards.report}"
-)
+REPORT_OPTIONS = "{params.of} --scale {wildcards.scale} --seeds {params.seeds} --report {wildcards.report}"
 ANALYSE = (
     f"python -m analysis.analyse {REPORT_OPTIONS} --out {REPORT.replace('{', '{wildcards.')} 2> {{log}}"
     " && echo {params.judged} > {params.record}"
 )
 LOOK = (
-    "python -m analysis.look --recipe {wildcards.recipe} --scale {wildcards.scale} --seeds {wildcards.look}"
+    "python -m analysis.look {params.of} --scale {wildcards.scale} --seeds {wildcards.look}"
     " --out {output} 2> {log} && echo {params.judged} > {params.record}"
 )
 BENCHMARKS = (
