@@ -107,7 +107,7 @@ class Run:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a JSON file; None where there is no file. Raises UserError where it holds another thing."""
+    """The object in a JSON file; None where there is no file; UserError where it is none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:

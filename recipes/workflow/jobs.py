@@ -153,13 +153,13 @@ class Jobs:
     def threads(self, w: Any) -> int:
         return self.graph.config(self.node(w)).get("threads", 1)
 
-    def resources(self) -> dict[str, Callable[[Any], int | str | None]]:
-        """What a job is run on."""
+    def resources(self) -> dict[str, Callable[..., int | str | None]]:
+        """What a job is run on. One that is tried again gets more: it may have failed for memory or time."""
         return {
             "gpu": self.gpus,
             "vllm_gpu": self.serving,
-            "mem_mb": self.memory,
-            "runtime": self.minutes,
+            "mem_mb": lambda w, attempt=1: self.memory(w) * (attempt + 1) // 2,
+            "runtime": lambda w, attempt=1: min(self.minutes(w) * attempt, LONGEST),
             "shard": self.shard,
             "track": lambda w: self.choice.track,
             **_on_nodes(self.machines),

@@ -21,7 +21,7 @@ from recipes.errors import UserError
 from recipes.runtime import sentinel
 from recipes.runtime.lock import only_one
 from recipes.spec.graph import Graph, Node
-from recipes.workflow import seen, sums
+from recipes.workflow import orphans, seen, sums
 from recipes.workflow.outputs import EVAL_FILES, STAGE_FILES
 from recipes.workflow.sums import record
 
@@ -93,6 +93,8 @@ def prepare(
         if running:
             raise
         return None
+    if running:
+        orphans.end(Path.cwd())
     try:
         lines = mark(graph, nodes, reports, later)
     except OSError as error:

@@ -146,6 +146,10 @@ def test_memory_grows_with_the_gpus(monkeypatch):
     assert (run.gpus(evaluation), run.serving(evaluation), run.memory(evaluation)) == (8, 0, 516_000)
     asked["mem_mb"] = 9000
     assert run.memory(training) == 9000
+    memory, minutes = (run.resources()[name] for name in ("mem_mb", "runtime"))
+    assert [memory(training, attempt=n) for n in (1, 2, 3)] == [9000, 13_500, 18_000]
+    asked["runtime"] = 1000
+    assert [minutes(training, attempt=n) for n in (1, 2, 3)] == [1000, 2000, 2880]
 
 
 def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):
