@@ -56,6 +56,7 @@ BENCHMARKS = (
     "(python tests/benchmarks/grpo_speed.py --out {output.stage}"
     " && python tests/benchmarks/grid_speed.py --cores {threads} --out {output.grid}) 2> {log}"
 )
+FAULTS = "(python tests/faults/table.py && python tests/faults/kills.py 200) 2> {log}"
 # status 1 says that a job does not fit, which the table says as well
 PLAN = "python -m recipes.planning {params.asked} 2> {log} || test $? = 1"
 PREFLIGHT = "python -m recipes.preflight {params.options} 2> {log}"

@@ -1,4 +1,4 @@
-"""A tiny stage of every kind, and an evaluation: what they are run on, and what they must give again."""
+"""A tiny stage of every kind, an evaluation, an analysis: what they are run on, what they must give again."""
 
 import contextlib
 import json
@@ -16,10 +16,12 @@ import test_label
 import test_ppo
 import test_reward_model
 import test_sft
+import toy_run
 from saved_models import reward_model
 from stage_runs import preferences_product, rows_product
 
 POLICY = "results/pretrain/metrics.json"
+SAMPLES = "results/sample/metrics.json"
 NOT_REPEATED = ("provenance.json", "timing.csv")  # they have times
 DEMONSTRATIONS = [
     {"prompt": f"<user>{a}+{b}=<assistant>", "completion": f"<answer>{a + b}</answer>",
@@ -58,7 +60,7 @@ HELDOUT = {
     "max_gen_toks": 12,
     "k": [1, 4],
 }
-EVALUATION = "evaluation"
+EVALUATION, REPORT = "evaluation", "report"
 
 
 def nothing() -> None:
@@ -73,12 +75,15 @@ class Case:
     ready: Callable[[], None] = nothing  # called in a folder with the policy
     trap: Callable[[], None] = nothing  # called in the process of the stage
     base: dict[str, Any] = field(default_factory=lambda: stage_runs.PRETRAIN)
+    after: tuple[str, ...] = ()  # the cases that are run before
 
     def start(self, folder: Path, trap: Callable[[], None]) -> Any:
         """The process of the stage in `folder`; `trap()` is run in it first."""
         both = partial(_both, self.trap, trap)
-        if self.kind == EVALUATION:
-            process = stage_runs.FORK.Process(target=_evaluate, args=(self.config, folder, both))
+        if self.kind in OTHERS:
+            process = stage_runs.FORK.Process(
+                target=_said, args=(OTHERS[self.kind], self.config, folder, both)
+            )
             process.start()
             return process
         return stage_runs.start(
@@ -103,12 +108,11 @@ def _both(first: Callable[[], None], second: Callable[[], None]) -> None:
     second()
 
 
-def _evaluate(config: dict[str, Any], folder: Path, trap: Callable[[], None]) -> None:
-    """Be the process of an evaluation of the policy in `folder`."""
-    from evals import evaluate
-
+def _said(
+    work: Callable[[dict[str, Any]], int], config: dict[str, Any], folder: Path, trap: Callable[[], None]
+) -> None:
+    """Be the process of what is no stage, in `folder`."""
     os.chdir(folder)
-    out = f"results/{EVALUATION}/after.json"
     with (
         open("out.txt", "a") as said,
         open("err.txt", "a") as log,
@@ -116,10 +120,34 @@ def _evaluate(config: dict[str, Any], folder: Path, trap: Callable[[], None]) ->
         contextlib.redirect_stderr(log),
     ):
         trap()
-        arguments = ["--config", json.dumps(config), "--model", POLICY, "--name", "r/cpu/a/seed3/after"]
-        arguments += ["--out", out, "--samples", out.replace(".json", ".samples.jsonl"), "--gpus", "0"]
-        status = evaluate.main(arguments)
+        status = work(config)
     os._exit(status)
+
+
+def _evaluate(config: dict[str, Any]) -> int:
+    """Measure the policy."""
+    from evals import evaluate
+
+    out = f"results/{EVALUATION}/after.json"
+    arguments = ["--config", json.dumps(config), "--model", POLICY, "--name", "r/cpu/a/seed3/after"]
+    arguments += ["--out", out, "--samples", out.replace(".json", ".samples.jsonl"), "--gpus", "0"]
+    return evaluate.main(arguments)
+
+
+def _report(config: dict[str, Any]) -> int:
+    """Analyse a synthetic run, and write its page."""
+    from analysis import analyse, report
+    from analysis.numbers.run import Run
+    from recipes.spec.graph import Graph
+
+    run = Run(Graph(toy_run.load_all(Path())), "toy_zero", "cpu", toy_run.ARMS[:2], (0,), Path())
+    out = Path(f"results/{REPORT}/report")
+    analyse.analyse(run, out)
+    report.write(run, out.with_suffix(".html"), "report")
+    return 0
+
+
+OTHERS = {EVALUATION: _evaluate, REPORT: _report}
 
 
 def all_right() -> None:
@@ -157,6 +185,11 @@ def scored() -> None:
     reward_model(Path.cwd())
 
 
+def trained() -> None:
+    """The stages and evaluations of a synthetic run."""
+    toy_run.make(Path.cwd())
+
+
 DATA = {"policy": POLICY, "data": "results/data/metrics.json"}
 CASES = {
     "pretrain": Case("pretrain", stage_runs.PRETRAIN, {}),
@@ -168,16 +201,22 @@ CASES = {
     "policy_gradient": Case("policy_gradient", REINFORCE),
     "rejection_sampling": Case("rejection_sampling", DRAW, trap=all_right),
     "sample": Case("sample", test_label.SAMPLE, base=test_label.PRETRAIN),
+    "label": Case("label", {"by": "gold"}, {"data": SAMPLES}, base=test_label.PRETRAIN, after=("sample",)),
     EVALUATION: Case(EVALUATION, {"tasks": {"heldout": HELDOUT}, "seed": 3}),
+    REPORT: Case(REPORT, {}, {}, trained),
 }
 
 
 def prepared(case: Case, folder: Path) -> Path:
     """A folder in which the stage can begin."""
-    if case.inputs or case.kind == EVALUATION:
+    if case.inputs:
         assert stage_runs.run("pretrain", stage_runs.command("pretrain", case.base), folder) == 0, (
             folder / "err.txt"
         ).read_text()
+    for name in case.after:
+        process = CASES[name].start(folder, nothing)
+        process.join(600)
+        assert process.exitcode == 0, (folder / "err.txt").read_text()
     folder.mkdir(parents=True, exist_ok=True)
     before = Path.cwd()
     os.chdir(folder)

@@ -13,9 +13,13 @@ import time
 from pathlib import Path
 
 EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree")
+COMPUTING = "computing"
 # part of a path, or of what is done to it -> the phase of a stage; the first that fits
 PHASES = {
     ".sha256": "noting digests",
+    COMPUTING: COMPUTING,
+    "/report/figures/": "drawing figures",
+    "results/report/": "writing tables and page",
     "os.remove": "removing the training state",
     "os.rmdir": "removing the training state",
     "shutil.rmtree": "removing the training state",
@@ -32,19 +36,16 @@ PHASES = {
     "calibration.csv": "writing calibration",
     "after.json": "writing scores",
 }
-COMPUTING = "computing"
 
 
 def phase(operation: str) -> str:
-    """What a stage was doing, from `event path`."""
+    """What a stage was doing, from a line of the log of `watch`."""
     return next((name for part, name in PHASES.items() if part in operation), "other files")
 
 
 def watch(log: str, number: int) -> None:
-    """Note each operation on a file below the working folder in `log`; die before that of this number.
-
-    0: never.
-    """
+    """Note each operation on a file below the working folder in `log`, with the seconds computed until then;
+    die before that of this number. 0: never."""
     folder, counted = f"{Path.cwd()}/", itertools.count(1)
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 
@@ -54,7 +55,8 @@ def watch(log: str, number: int) -> None:
         path = os.fspath(args[0])
         if not isinstance(path, str) or (path.startswith("/") and not path.startswith(folder)):
             return
-        os.write(out, f"{event} {path.removeprefix(folder)}\n".encode(errors="replace"))
+        line = f"{time.process_time():.3f} {event} {path.removeprefix(folder)}\n"
+        os.write(out, line.encode(errors="replace"))
         if next(counted) == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -70,7 +72,7 @@ def after_computing(log: str, seconds: float) -> None:
         while time.process_time() < until:
             time.sleep(0.01)
         with open(log, "a") as out:
-            out.write(f"{COMPUTING}\n")
+            out.write(f"{time.process_time():.3f} {COMPUTING}\n")
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=wait, daemon=True).start()

@@ -1,6 +1,6 @@
 """Stages of every kind killed by SIGKILL, again and again: the bits at the end are those of one never killed.
 
-    python tests/faults/kills.py 200      (what `snakemake --cores kills` runs)
+    python tests/faults/kills.py 200      (part of what `snakemake --cores faults` runs)
 
 Goes on until the table has so many kills in all, and so can itself be stopped and started again. A stage is
 killed up to `CHAIN` times before it may end: each half before an operation on a file, of a phase drawn at
@@ -43,7 +43,7 @@ class Subject:
         assert self.run(whole, partial(kill_points.watch, str(self.log), 0)) == 0, _said(whole)
         self.expected = case.outputs(whole)
         self.operations = self.log.read_text().splitlines()
-        self.seconds = 1.0  # of computing, of a whole run; learnt from kills that came too late
+        self.seconds = float(self.operations[-1].split()[0])  # of computing, up to the last of them
 
     def run(self, folder: Path, trap: Callable[[], None]) -> int:
         process = self.case.start(folder, trap)
@@ -67,8 +67,8 @@ class Subject:
             assert status in (0, -9), _said(folder)
             if status == 0:
                 break
-            last = self.log.read_text().splitlines()[-1:]
-            phases.append(kill_points.phase(last[0]) if last[0] != kill_points.COMPUTING else last[0])
+            last = self.log.read_text().splitlines()[-1]
+            phases.append(kill_points.phase(last))
             # as Snakemake does with the output of a job that failed
             for name in ("metrics.json", "curve.csv", "provenance.json", "after.json", "after.samples.jsonl"):
                 (folder / f"results/{self.case.kind}" / name).unlink(missing_ok=True)
@@ -123,7 +123,9 @@ def _said(folder: Path) -> str:
 
 def main() -> int:
     counts = read(TABLE)
-    stage_runs.FORK.set_forkserver_preload([*stage_runs.PRELOAD, *MODULES, "evals.measure"])
+    stage_runs.FORK.set_forkserver_preload(
+        [*stage_runs.PRELOAD, *MODULES, "evals.measure", "analysis.analyse", "analysis.report"]
+    )
 
     def keep(now: Counts) -> None:
         TABLE.write_text(text(now))

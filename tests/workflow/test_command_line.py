@@ -127,6 +127,7 @@ def test_targets_are_checked(demo, target, message):
         ("results/benchmarks/grpo_speed.csv", []),
         ("results/benchmarks/grid_speed.csv", []),
         ("clean_checkpoints", []),
+        ("faults", []),
     ],
 )  # fmt: skip
 def test_what_a_target_asks_for(demo, target, asked):

@@ -77,6 +77,11 @@ HARMS = {
 }
 
 
+@pytest.mark.fault(
+    "a file is cut, garbage, missing, or another of the same size and time",
+    "metrics, curves, ratios, completions, provenance, scores, samples, tables, figures, page",
+    "told in one line at the next start; its job is done again",
+)
 @pytest.mark.parametrize("harm", HARMS)
 @pytest.mark.parametrize(
     ("result", "file"),
@@ -115,6 +120,11 @@ def test_a_log_or_a_file_of_the_users_own_is_no_part_of_a_result(finished):
     assert finished() == []
 
 
+@pytest.mark.fault(
+    "a folder stands in the place of a file",
+    "metrics.json, its records, ratios.csv",
+    "moved aside and told; its job is done again",
+)
 @pytest.mark.parametrize("file", ["metrics.json", "metrics.lineage", "metrics.sha256", "ratios.csv"])
 def test_a_folder_in_the_place_of_a_file_is_moved_aside(finished, file):
     path = Path(STAGE.sentinel).with_name(file)
@@ -128,6 +138,11 @@ def test_a_folder_in_the_place_of_a_file_is_moved_aside(finished, file):
     assert aside not in [file.parent for file in sums.listed(Path(TABLE)) or {}]
 
 
+@pytest.mark.fault(
+    "a record is binary or cut short",
+    "metrics.lineage, metrics.sha256",
+    "told in one line; its job is done again",
+)
 @pytest.mark.parametrize("file", ["metrics.lineage", "metrics.sha256"])
 def test_a_record_that_is_binary_or_cut_short_stops_no_start(finished, file):
     path = Path(STAGE.sentinel).with_name(file)
@@ -137,6 +152,9 @@ def test_a_record_that_is_binary_or_cut_short_stops_no_start(finished, file):
         assert line.startswith(f"{STAGE.sentinel}: ")
 
 
+@pytest.mark.fault(
+    "metrics.json is JSON of another type", "a finished stage", "told in one line; its job is done again"
+)
 @pytest.mark.parametrize(
     "wrong",
     [[], "text", 3, None, {}, {"model": 3, "digest": "x"}, {"model": "m", "digest": None},
@@ -202,6 +220,11 @@ def test_a_damaged_memory_of_digests_is_forgotten(tmp_path, monkeypatch, text):
     assert seen.read().known == {}
 
 
+@pytest.mark.fault(
+    "several files are damaged at once",
+    "stages, evaluations, tables, page of one run",
+    "one line each; these jobs alone are done again",
+)
 @pytest.mark.slow
 def test_all_damage_at_once_is_told_and_redone_alone(project):
     project.run()
@@ -227,6 +250,7 @@ def test_all_damage_at_once_is_told_and_redone_alone(project):
     assert "redoing" not in project.snakemake().stderr
 
 
+@pytest.mark.fault("results/ is read-only", "at the start", "one line that names it; nothing runs")
 @pytest.mark.slow
 def test_a_results_folder_that_cannot_be_written_is_one_line(project):
     if os.getuid() != 0 or shutil.which("mount") is None:

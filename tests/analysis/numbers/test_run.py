@@ -22,6 +22,7 @@ def test_of_two_stages_of_one_name_an_arm_has_its_own():
         assert len(labels) == len(set(labels))
 
 
+@pytest.mark.fault("JSON or JSONL is garbage", "the analysis, by hand", "one line names file and line")
 def test_a_broken_artefact_is_one_clear_line(tmp_path):
     path = tmp_path / "after.json"
     path.write_text("{")
@@ -39,6 +40,7 @@ def test_a_broken_artefact_is_one_clear_line(tmp_path):
             list(read_lines(rows))
 
 
+@pytest.mark.fault("a curve is garbage or cut short", "the analysis, by hand", "one line names the file")
 @pytest.mark.parametrize(
     "text",
     [

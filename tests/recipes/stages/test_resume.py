@@ -86,6 +86,9 @@ KILLS = [
 ]
 
 
+@pytest.mark.fault(
+    "kill -9", "while saving, before and after metrics.json, while removing the training state", "same bits"
+)
 @pytest.mark.parametrize(
     ("kind", "trap"),
     [("grpo", mid_rollout), *(pytest.param(*kill, marks=pytest.mark.slow) for kill in KILLS)],
@@ -116,6 +119,11 @@ def told_to_end() -> None:
     ExactResume.training_step = step
 
 
+@pytest.mark.fault(
+    "SIGTERM, as of a scheduler that takes the machine",
+    "in training",
+    "saves after the step, ends in one line; same bits",
+)
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "step"), [("grpo", 11), ("pretrain", 3)])
 def test_told_to_end_it_saves_and_goes_on_with_the_same_bits(
