@@ -88,7 +88,7 @@ def prepare(
     Where another process holds the lock: UserError if jobs will run; a dry-run or a summary changes nothing.
     """
     try:
-        lock = only_one(LOCK, _busy)
+        lock = only_one(LOCK, busy)
     except UserError:
         if running:
             raise
@@ -216,5 +216,5 @@ def remeasure(graph: Graph, node: Node) -> str | None:
     return None
 
 
-def _busy(holder: str) -> NoReturn:
+def busy(holder: str) -> NoReturn:
     raise UserError(f"another snakemake (process {holder}) runs in this folder; wait for it")

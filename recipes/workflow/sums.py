@@ -32,7 +32,7 @@ def record(result: str | Path) -> Path:
     return Path(result).with_suffix(".lineage")
 
 
-def _files_of(result: Path) -> list[Path]:
+def files_of(result: Path) -> list[Path]:
     """The files for which `result` stands; not what was moved aside, nor what is hidden."""
     folder = result.parent
     if result.name in WHOLE and folder.name != "evals":
@@ -54,7 +54,7 @@ def digest(file: Path) -> str:
 
 def note(result: Path, of_file: Callable[[Path], str] = digest) -> None:
     """List the digests of the files as they are now."""
-    lines = [f"{of_file(file)}  {file.relative_to(result.parent).as_posix()}\n" for file in _files_of(result)]
+    lines = [f"{of_file(file)}  {file.relative_to(result.parent).as_posix()}\n" for file in files_of(result)]
     _write(path(result), "".join(lines))
 
 
@@ -68,7 +68,8 @@ def listed(result: Path) -> dict[Path, str] | None:
         raise ValueError(error) from None
     lines = [LINE.fullmatch(line) for line in text.splitlines()]
     found = {result.parent / line[2]: line[1] for line in lines if line}
-    if len(found) < len(lines) or result not in found:
+    strange = any(".." in file.parts or result.parent not in file.parents for file in found)
+    if len(found) < len(lines) or result not in found or strange:
         raise ValueError(f"{path(result)}: no list of digests")
     return found
 

@@ -22,7 +22,7 @@ from snakemake_logger_plugin_encore import is_snakemake
 # Modes of Snakemake that only look: they neither run jobs nor need the folder to themselves.
 LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
 LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
-KEYS = ("scale", "seeds", "track")  # of --config, for every target
+KEYS = ("scale", "seeds", "track", "part")  # of --config, for every target
 OF_ONE = {  # and for these targets alone
     "preflight": ("recipe", "arm"),
     "plan": ("recipe", "gpus", *Assumptions.__dataclass_fields__),
@@ -31,7 +31,7 @@ OF_ONE = {  # and for these targets alone
 
 @dataclass(frozen=True)
 class Choice:
-    """`--config scale=… seeds=… track=…`, and what goes with one target alone."""
+    """`--config scale=… seeds=… track=… part=…`, and what goes with one target alone."""
 
     scale: str
     seeds: int | None  # None: as many as the recipe says
@@ -40,6 +40,7 @@ class Choice:
     recipe: str | None = None
     arm: str | None = None  # None: the recipe's first
     asked: tuple[tuple[str, Any], ...] = ()  # all of --config
+    part: tuple[int, int] = (1, 1)  # which of how many parts of the grid; of several no page is made
 
 
 def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
@@ -53,15 +54,29 @@ def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
     track = str(config.get("track", tracking.NONE))
     if track != tracking.NONE:
         tracking.require(track)
+    part = _part(config.get("part", "1/1"), seeds)
     recipe, arm = (str(config[key]) if key in config else None for key in ("recipe", "arm"))
     scales = sorted({scale for recipe in recipes.values() for scale in recipe.spec["scales"]})
     if recipes and scale not in scales:
         raise UserError(f'--config scale: unknown scale "{scale}"{nearest(scale, scales)}')
     if seeds == AUTO:
-        return Choice(scale, None, True, track, recipe, arm, asked)
+        return Choice(scale, None, True, track, recipe, arm, asked)  # its part is the whole
     if seeds is not None and (isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1):
         raise UserError(f"--config seeds: expected a whole number of at least 1 or {AUTO}, got {seeds}")
-    return Choice(scale, seeds, False, track, recipe, arm, asked)
+    return Choice(scale, seeds, False, track, recipe, arm, asked, part)
+
+
+def _part(asked: Any, seeds: Any) -> tuple[int, int]:
+    """Which of how many parts, of `2/4`. Raises UserError for another text, and for parts of looks."""
+    found = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", str(asked))
+    which, of = map(int, found.groups()) if found else (1, 0)
+    if which > of:
+        raise UserError(f"--config part: expected such as 2/4, the second of four, got {asked}")
+    if of > 1 and seeds == AUTO:
+        raise UserError(
+            f"--config part: {asked}, but seeds={AUTO} looks at all of the grid; say how many seeds"
+        )
+    return which, of
 
 
 def arguments() -> Namespace | None:
@@ -89,6 +104,9 @@ def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: 
         if key not in (*KEYS, *allowed):
             of = " or ".join(target for target, keys in OF_ONE.items() if key in keys)
             raise UserError(f"--config {key}: goes with target {of} alone; name the recipe as the target")
+    for target in targets:
+        if chosen.part[1] > 1 and target not in (*graph.recipes, "everything"):
+            raise UserError(f"--config part: goes with a recipe or everything, not with {target}")
     return [one for target in targets for one in target_of(graph, chosen, str(target), quickstart)]
 
 
