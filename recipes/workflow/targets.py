@@ -46,6 +46,9 @@ def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: 
         if key not in (*KEYS, *allowed) and not (key == "recipe" and chosen.file):
             of = " or ".join(target for target, keys in OF_ONE.items() if key in keys)
             raise UserError(f"--config {key}: goes with target {of} alone; name the recipe as the target")
+    for target in targets:
+        if chosen.part[1] > 1 and target not in (*graph.recipes, "everything"):
+            raise UserError(f"--config part: goes with a recipe or everything, not with {target}")
     return [one for target in targets for one in target_of(graph, chosen, str(target), quickstart)]
 
 
@@ -54,7 +57,7 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     recipes = graph.recipes
     path = os.path.relpath(target) if "/" in target else target  # as Snakemake reads it
     parts = path.split("/")
-    if path in (*BENCHMARKS.values(), "benchmarks", "clean_checkpoints"):
+    if path in (*BENCHMARKS.values(), "benchmarks", "faults", "clean_checkpoints"):
         return []
     if path in ("preflight", "plan"):
         first_node(graph, chosen, path)
