@@ -50,4 +50,7 @@ BENCHMARKS = (
 # status 1 says that a job does not fit, which the table says as well
 PLAN = "python -m recipes.planning {params.asked} 2> {log} || test $? = 1"
 PREFLIGHT = "python -m recipes.preflight {params.options} 2> {log}"
+GALLERY = (
+    "(python -m analysis.gallery --records && python -m analysis.gallery --scale {params.scale}) 2> {log}"
+)
 WRITE_REPORT = f"python -m analysis.report {REPORT_OPTIONS} --out {{output}} 2> {{log}}"
