@@ -25,7 +25,9 @@ LAYERS = """
     analysis.stage_ladder
     analysis.sections analysis.methods
     analysis.command_line
-    analysis.look analysis.analyse analysis.report analysis.publish
+    analysis.look analysis.analyse analysis.report
+    analysis.gallery
+    analysis.publish
     encore
 """
 HEIGHT = {name: height for height, line in enumerate(LAYERS.split("\n")) for name in line.split()}

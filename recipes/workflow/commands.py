@@ -59,3 +59,6 @@ FAULTS = "(python tests/faults/table.py && python tests/faults/kills.py 200) 2> 
 PLAN = "python -m recipes.planning {params.asked} 2> {log} || test $? = 1"
 PREFLIGHT = "python -m recipes.preflight {params.options} 2> {log}"
 WRITE_REPORT = f"python -m analysis.report {REPORT_OPTIONS} --out {{output}} 2> {{log}} {NOTE} {{output}}"
+GALLERY = (
+    "(python -m analysis.gallery --records && python -m analysis.gallery --scale {params.scale}) 2> {log}"
+)

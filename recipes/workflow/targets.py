@@ -57,7 +57,7 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     recipes = graph.recipes
     path = os.path.relpath(target) if "/" in target else target  # as Snakemake reads it
     parts = path.split("/")
-    if path in (*BENCHMARKS.values(), "benchmarks", "faults", "clean_checkpoints"):
+    if path in (*BENCHMARKS.values(), "benchmarks", "clean_checkpoints", "faults", "gallery"):
         return []
     if path in ("preflight", "plan"):
         first_node(graph, chosen, path)
