@@ -107,12 +107,12 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     if target == "all":
         if quickstart not in recipes:
             raise UserError(f"recipes/{quickstart}.yaml: missing; the quickstart runs it")
-        _check_scale(recipes[quickstart], chosen.scale, "--config scale")
+        recipes[quickstart].require_scale(chosen.scale, "--config scale")
         return [Report(quickstart, chosen.scale, "quickstart")]
     if target == "everything":
         return [Report(name, chosen.scale, "report") for name in at_scale(recipes, chosen.scale)]
     if target in recipes:
-        _check_scale(recipes[target], chosen.scale, "--config scale")
+        recipes[target].require_scale(chosen.scale, "--config scale")
         return [Report(target, chosen.scale, "report")]
     if target in INNER:
         raise UserError(f"{target}: the rule of one job; ask for a recipe ({', '.join(recipes)}) or a file")
@@ -128,7 +128,7 @@ def first_node(graph: Graph, chosen: Choice, target: str = "preflight") -> Node:
             f'--config recipe: unknown recipe "{chosen.recipe}"{nearest(chosen.recipe, [*graph.recipes])}'
         )
     recipe = graph.recipes[chosen.recipe]
-    _check_scale(recipe, chosen.scale, "--config scale")
+    recipe.require_scale(chosen.scale, "--config scale")
     arms = recipe.arms(chosen.scale)
     if chosen.arm not in (None, *arms):
         near = nearest(chosen.arm, arms)
@@ -158,7 +158,7 @@ def _file(graph: Graph, chosen: Choice, parts: list[str]) -> Report | Node:
     if name not in graph.recipes:
         raise UserError(f'{target}: unknown recipe "{name}"{nearest(name, list(graph.recipes))}')
     recipe = graph.recipes[name]
-    _check_scale(recipe, scale, target)
+    recipe.require_scale(scale, target)
     if (report := arm.removesuffix(".html")) in REPORTS:
         if arm == report:
             _check_file(target, "/".join(parts[4:]), REPORT_FILES)
@@ -202,9 +202,3 @@ def _check_file(target: str, file: str, made: Mapping[str, str], checkpoint: str
     names = [path.rpartition("/")[2].format(checkpoint=checkpoint) for path in made.values()]
     if file not in names:
         raise UserError(f'{target}: no rule makes "{file}"{nearest(file, names)}')
-
-
-def _check_scale(recipe: Recipe, scale: str, where: str) -> None:
-    scales = list(recipe.spec["scales"])
-    if scale not in scales:
-        raise UserError(f'{where}: recipe {recipe.name} has no scale "{scale}"{nearest(scale, scales)}')

@@ -42,6 +42,9 @@ def check_shape(spec: Mapping) -> None:
         for name, value in spec["evals"].get(section, {}).items():
             if value is None:
                 raise UserError(f"evals.{section}.{name}: nothing is below it to be deleted; remove it")
+    for scale in spec.get("without", {}):
+        if scale in spec["scales"]:
+            raise UserError(f"without.{scale}: the recipe has this scale; remove one of the two")
     for section in GROUPED:
         _check_groups(spec, section)
     _check_claims(ungrouped(alike(spec), "claims"), scales)
