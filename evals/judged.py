@@ -1,9 +1,9 @@
 """Win rates by a language model: each reply against the data set's own reply, shown in both orders.
 
 The judge is asked `question` with {prompt}, {first} and {second} filled in, and P(first) is the softmax of
-its answers 1 and 2 (recipes/labels/model_judges.py). The mean over both orders cancels a liking for one position,
-which for judges of this size is large (Zheng et al. 2023, arXiv 2306.05685, §3.4); how often the two orders
-disagree is measured too, for such verdicts say little.
+its answers 1 and 2 (recipes/labels/model_judges.py). The mean over both orders cancels a liking for one
+position, which for judges of this size is large (Zheng et al. 2023, arXiv 2306.05685, §3.4); how often the
+two orders disagree is measured too, for such verdicts say little.
 """
 
 import json

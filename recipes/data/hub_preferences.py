@@ -54,7 +54,7 @@ def of_task(
 
 
 def answered(task: Mapping[str, Any], most: int | None = None) -> list[tuple[str, str]]:
-    """(prompt, best reply) of the rows of the data set that `task` names, as `of_task`; `most`: of so many."""
+    """(prompt, best reply) of the first `most` rows of the data set that `task` names, or of all."""
     given = hub.load(dict(task), [key for key in ("prompt", "chosen", "rejected") if key in task])
     ranked = of_task(task, problems=min(most or len(given), len(given)))
     return [(row["question"], row["responses"][row["ranking"][0]]) for row in ranked]
