@@ -84,7 +84,7 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
 
 def _report(recipe: Recipe, chosen: Choice, report: str) -> Report:
     """A recipe's report, if it has the scale and what is chosen of it. Raises UserError."""
-    _check_scale(recipe, chosen.scale, "--config scale")
+    recipe.require_scale(chosen.scale, "--config scale")
     selection(recipe, chosen.scale, report, chosen)
     return Report(recipe.name, chosen.scale, report)
 
@@ -98,7 +98,7 @@ def first_node(graph: Graph, chosen: Choice, target: str = "preflight") -> Node:
             f'--config recipe: unknown recipe "{chosen.recipe}"{nearest(chosen.recipe, [*graph.recipes])}'
         )
     recipe = graph.recipes[chosen.recipe]
-    _check_scale(recipe, chosen.scale, "--config scale")
+    recipe.require_scale(chosen.scale, "--config scale")
     arms = recipe.arms(chosen.scale)
     if chosen.arm not in (None, *arms):
         near = nearest(chosen.arm, arms)
@@ -128,7 +128,7 @@ def _file(graph: Graph, chosen: Choice, parts: list[str]) -> Report | Node:
     if name not in graph.recipes:
         raise UserError(f'{target}: unknown recipe "{name}"{nearest(name, list(graph.recipes))}')
     recipe = graph.recipes[name]
-    _check_scale(recipe, scale, target)
+    recipe.require_scale(scale, target)
     if (report := arm.removesuffix(".html")) in REPORTS:
         if (report == CHOSEN) != (chosen.report == CHOSEN):
             raise UserError(f"{target}: --config arms=…, claims=… or seeds=0,2 go with {CHOSEN}.html alone")
@@ -174,9 +174,3 @@ def _check_file(target: str, file: str, made: Mapping[str, str], checkpoint: str
     names = [path.rpartition("/")[2].format(checkpoint=checkpoint) for path in made.values()]
     if file not in names:
         raise UserError(f'{target}: no rule makes "{file}"{nearest(file, names)}')
-
-
-def _check_scale(recipe: Recipe, scale: str, where: str) -> None:
-    scales = list(recipe.spec["scales"])
-    if scale not in scales:
-        raise UserError(f'{where}: recipe {recipe.name} has no scale "{scale}"{nearest(scale, scales)}')
