@@ -49,19 +49,21 @@ def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float)
     return Labels(_per_row(rows, values)), counted, parameters
 
 
-def language_model(rows: Sequence[Sample], dials: Mapping[str, Any]) -> tuple[Labels, int, int]:
+def language_model(
+    rows: Sequence[Sample], dials: Mapping[str, Any], policy: Path | None = None
+) -> tuple[Labels, int, int]:
     """How often a language model prefers a completion to the others of its prompt (Lee et al. 2023, §2.1).
 
-    It is asked `question`, with {prompt}, {first} and {second} filled in, and answers 1 or 2: P(first) is the
-    softmax of the log-probabilities of these two tokens. With `both_orders` (the default) P(first) is
-    averaged over both orders of a pair, which cancels a preference for one position. Raises UserError where
-    the tokenizer has no such tokens, or a question does not fit.
+    `policy`, or without one the dial `model`, is asked `question`, with {prompt}, {first} and {second} filled
+    in, and answers 1 or 2: P(first) is the softmax of the log-probabilities of these two tokens. With
+    `both_orders` (the default) P(first) is averaged over both orders of a pair, which cancels a preference
+    for one position. Raises UserError where the tokenizer has no such tokens, or a question does not fit.
     """
-    source = locate(dials["model"], None)
+    source = locate(dials.get("model"), policy)
     tokenizer, model = load_tokenizer(source), load_for_inference(source)
     digits = [tokenizer(digit, add_special_tokens=False)["input_ids"] for digit in "12"]
     if any(len(ids) != 1 or ids[0] == tokenizer.unk_token_id for ids in digits):
-        raise UserError(f"labeller.model: {source.place} has no tokens for the answers 1 and 2")
+        raise UserError(f"the model asked, {source.place}, has no tokens for the answers 1 and 2")
     pairs = [
         (number, i, j)
         for number, row in enumerate(rows)
