@@ -8,7 +8,7 @@
     gold, annotator, judge  of the samples' world (recipes/labels/annotators.py)
     verifier                right or wrong
     reward_model            a model (recipes/labels/model_judges.py)
-    language_model          likewise, asked which of two replies is better: `labeller.model`, or an input policy
+    language_model          `labeller.model`, or an input policy, asked which of two replies is better
     self                    the implicit reward beta log(policy/reference) (Rafailov et al. 2023, Eq. 5)
     dataset                 the rankings of a Hub dataset
 
