@@ -15,6 +15,7 @@ SWEEPS = (
     "distill_rates",
     "dpo_rates",
     "dr_grpo_rates",
+    "iterative_rates",
     "r1_rates",
     "tldr_rates",
 )  # of the dials of scale cpu
