@@ -17,6 +17,7 @@ import contextlib
 import ctypes
 import fractions
 import functools
+import gc
 import heapq
 import itertools
 import json
@@ -75,18 +76,20 @@ def _encoded(value):
     raise TypeError(kind.__name__)
 
 
-def _shut_in(limits, instructions):
-    """Limits on this process, then the filter: from here on it is a program's."""
-    for name, value in limits.items():
-        resource.setrlimit(getattr(resource, name), (value, value))
-    if instructions:
-        libc = ctypes.CDLL(None, use_errno=True)
-        held = ctypes.create_string_buffer(instructions)
-        program = Filter(len(instructions) // 8, ctypes.cast(held, ctypes.c_void_p))
-        if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
+def _filter(instructions):
+    """What a child calls to put itself under the filter, made ready before there is one."""
+    held = ctypes.create_string_buffer(instructions)
+    program = Filter(len(instructions) // 8, ctypes.cast(held, ctypes.c_void_p))
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+    def put():
+        if prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or prctl(
             PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0
         ):
             raise OSError(ctypes.get_errno(), "seccomp")
+
+    put.held = held  # alive as long as its address is in use
+    return put
 
 
 def _attempt(call, names):
@@ -97,16 +100,17 @@ def _attempt(call, names):
         return json.dumps({"error": type(error).__name__})
 
 
-def _child(job, pipe, settings, instructions):
+def _child(job, pipe, settings, shut):
     os.setsid()
     null = os.open("/dev/null", os.O_RDWR)
     for descriptor in range(3):
         os.dup2(null, descriptor)
     os.dup2(pipe, 3)
     os.closerange(4, 1024)
-    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(fd, mode, closefd=False) for fd, mode in enumerate("rww"))
     random.seed(0)  # a program that draws gets the same verdict again
-    _shut_in(settings["limits"], instructions)
+    for name, value in settings["limits"].items():
+        resource.setrlimit(getattr(resource, name), (value, value))
+    shut()  # from here on this process is the program's
     names = {"__name__": "program", "__builtins__": __builtins__}
     try:
         exec(compile(job["program"], "<program>", "exec", dont_inherit=True), names)
@@ -136,12 +140,12 @@ def _collect(pipe, wall, most):
         parts.append(part)
 
 
-def _run(job, settings, instructions):
+def _run(job, settings, shut):
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
         try:
-            _child(job, write, settings, instructions)
+            _child(job, write, settings, shut)
         finally:
             os._exit(0)
     os.close(write)
@@ -159,9 +163,12 @@ def _run(job, settings, instructions):
 def _serve(source, sink):
     settings = _receive(source)
     instructions = base64.b64decode(settings["filter"])
+    shut = _filter(instructions) if instructions else int
+    gc.disable()  # what is shared with the children stays shared
+    gc.freeze()
     _send(sink, "ready")
     while (job := _receive(source)) is not None:
-        _send(sink, _run(job, settings, instructions))
+        _send(sink, _run(job, settings, shut))
 
 
 if __name__ == "__main__":
