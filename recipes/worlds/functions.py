@@ -12,8 +12,7 @@ the question does not show decide with those it shows. The kinds of document:
 | untagged | `x+3;(x+3)*2`                                       | the same without the format           |
 | lookup   | `<answer>return {2:10,5:16}[x]</answer>`            | passing the shown tests and no others |
 
-Rewards beside accuracy, which is 1 if all tests pass: `visible`, 1 if those shown pass; `share_passed`, the
-share of all that pass; `special_cased`, 1 if those shown pass and one that is not shown fails.
+Its rewards beside accuracy are those of recipes/sandbox/verdicts.py.
 """
 
 import random
@@ -24,6 +23,7 @@ from typing import Any, ClassVar
 
 from recipes.sandbox.pool import Job, run
 from recipes.sandbox.values import same
+from recipes.sandbox.verdicts import REWARDS, Verdicts, passed
 from recipes.worlds.answers import TAGS, answer, scratchpad
 from recipes.worlds.documents import tagged
 from recipes.worlds.protocol import Document, Problem, require
@@ -130,8 +130,8 @@ def lookup(world: "Functions", problem: Problem, rng: random.Random) -> str:
 
 
 @lru_cache(maxsize=1 << 16)
-def _passed(problem: Problem, body: str) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
-    """(shown,) and (unseen,) whether the function with this body passes; it runs in the sandbox."""
+def _passed(problem: Problem, body: str) -> Verdicts:
+    """Whether the function with this body passes each test; it runs in the sandbox."""
     shown, others = given(problem)[1], unseen(problem)
     tests = {**shown, **others}
     if not body or len(body) > LONGEST:
@@ -142,37 +142,27 @@ def _passed(problem: Problem, body: str) -> tuple[tuple[bool, ...], tuple[bool, 
     return right[: len(shown)], right[len(shown) :]
 
 
-def _verdicts(problem: Problem, completion: str) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+def _verdicts(problem: Problem, completion: str) -> Verdicts:
     return _passed(
         Problem(problem.question, "", 0), answer(completion) or ""
     )  # "": no answer, or an empty one
 
 
-def visible(problem: Problem, completion: str) -> float:
-    return float(all(_verdicts(problem, completion)[0]))
-
-
-def share_passed(problem: Problem, completion: str) -> float:
-    right = sum(_verdicts(problem, completion), ())
-    return sum(right) / len(right)
-
-
-def special_cased(problem: Problem, completion: str) -> float:
-    shown, others = _verdicts(problem, completion)
-    return float(all(shown) and not all(others))
+def _reward(rule: Callable[[Verdicts], float]) -> Callable[[Problem, str], float]:
+    return lambda problem, completion: rule(_verdicts(problem, completion))
 
 
 @dataclass(frozen=True)
 class Functions:
     """Dials: `operations` [fewest, most] of a function; `shown`, the tests in its question."""
 
-    operations: tuple[int, int] = (1, 4)
+    operations: tuple[int, int] = (1, 3)
     shown: int = 2
 
     name: ClassVar[str] = "functions"
     vocabulary: ClassVar[tuple[str, ...]] = (*"0123456789+-*%(),:;{}[]|x ", "return ", *DO, *TAGS)
     rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = {
-        reward.__name__: reward for reward in (visible, share_passed, special_cased)
+        name: _reward(rule) for name, rule in REWARDS.items()
     }
     kinds: ClassVar[Mapping[str, Document]] = {
         kind.__name__: kind for kind in (direct, derive, untagged, lookup)
@@ -199,7 +189,7 @@ class Functions:
 
     def verify(self, problem: Problem, completion: str) -> bool:
         """Whether the program in the answer passes every test."""
-        return all(sum(_verdicts(problem, completion), ()))
+        return passed(_verdicts(problem, completion))
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
         """A step is right if it does to the expression before it what the question says next."""

@@ -6,9 +6,12 @@ import shutil
 import pytest
 
 from recipes.worlds import Problem, make, sample
-from recipes.worlds.functions import DO, done, given, put, share_passed, special_cased, unseen, visible
+from recipes.worlds.functions import DO, done, given, put, unseen
 
 WORLD = make({"world": "functions"})
+visible, share_passed, special_cased = (
+    WORLD.rewards[n] for n in ("visible", "share_passed", "special_cased")
+)
 PROBLEM = Problem("add3 mul2|2:10 5:16", "return (x+3)*2", 2)
 needs_bubblewrap = pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
 
