@@ -10,7 +10,7 @@ from snakemake.logging import logger
 from recipes.errors import UserError
 from recipes.spec.graph import Graph
 from recipes.spec.load import load_sound
-from recipes.workflow import made_by, stale, targets, warm
+from recipes.workflow import clean, made_by, stale, targets, warm
 from recipes.workflow.console import ShowUnchanged, say_planned
 from recipes.workflow.jobs import Jobs
 from recipes.workflow.outputs import Report
@@ -43,6 +43,8 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
     nodes, judgements = jobs.nodes(requested), jobs.judgements(requested)
     lock = stale.prepare(jobs.graph, nodes, judgements, runs_jobs, jobs.later(requested))
     for line in made_by.differences(Path(node.sentinel) for node in nodes if node.kind == "stage"):
+        print(line, file=sys.stderr)
+    if not broken and (line := clean.told(jobs.graph, Path("checkpoints"))):
         print(line, file=sys.stderr)
     if arguments and runs_jobs and requested:
         warm.start()
