@@ -25,6 +25,7 @@ class Run:
     seeds: tuple[int, ...]
     root: Path = Path(".")
     by_looks: Mapping[str, int] | None = None  # with seeds=auto: arm -> how many of the seeds it has
+    record: Path | None = None  # the record that it is read from, in place of artefacts
 
     @property
     def recipe(self) -> Recipe:
@@ -73,11 +74,15 @@ class Run:
         recipe, _, name = label.rpartition("/")
         return Node(recipe or self.name, self.scale, arm, seed, name, "stage")
 
+    def artefact(self, path: str) -> Path:
+        """Where a file of a job lies; of a run that is read from a record, where none lies."""
+        return (self.record or self.root) / path
+
     def folder(self, node: Node) -> Path:
-        return self.root / node.folder
+        return self.artefact(node.folder)
 
     def sentinel(self, node: Node) -> Path:
-        return self.root / node.sentinel
+        return self.artefact(node.sentinel)
 
     def evaluation(self, arm: str, checkpoint: str, seed: int | None = None) -> Node:
         """The evaluation of an arm's checkpoint, which another arm may own; default: of the first seed."""

@@ -7,6 +7,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from analysis.numbers.means import MINUS
 from analysis.numbers.run import Run, read_rows
@@ -34,7 +35,10 @@ def draw(run: Run, palette: Mapping[str, str]) -> Figure | None:
     by_arm = {arm: counts for arm in run.arms if len(counts := read(run, arm)) and counts["count"].sum()}
     if not by_arm:
         return None
-    figure, axes = panels(list(by_arm))
+    handles = [
+        Line2D([], [], color="#333333", ls=line, lw=1.4, label=level) for level, line in LEVELS.items()
+    ]
+    figure, axes = panels(list(by_arm), handles=handles)
     reach, shares = [1e-6], []
     for arm, counts in by_arm.items():
         axes[arm].set_title(arm)
@@ -44,7 +48,7 @@ def draw(run: Run, palette: Mapping[str, str]) -> Figure | None:
                 continue
             share = part["count"] / part["count"].sum()
             edges = [*part.low, part.high.iloc[-1]]
-            axes[arm].stairs(share, edges, color=palette[arm], ls=line, lw=1.4, label=level)
+            axes[arm].stairs(share, edges, color=palette[arm], ls=line, lw=1.4)
             shares += share[share > 0].tolist()
             seen = part[part["count"] > 0]
             reach += [*seen.low.abs(), *seen.high.abs()]
@@ -52,7 +56,6 @@ def draw(run: Run, palette: Mapping[str, str]) -> Figure | None:
             axes[arm].axvline(math.log(bound), color="#333333", lw=1, ls=":")
             reach.append(abs(math.log(bound)))
     first = axes[next(iter(by_arm))]
-    first.legend(fontsize=9, loc="best", handlelength=1.8)
     least = min((abs(x) for x in _edges(by_arm) if x), default=1e-6)
     first.set_xscale("symlog", linthresh=least, linscale=0.5)
     most = math.ceil(math.log10(max(reach)) + 0.05)

@@ -41,15 +41,13 @@ EVALUATE = (
     f" {NOTE} {{output.scores}} {{params.lineage}}"
 )
 
-REPORT_OPTIONS = (
-    "--recipe {wildcards.recipe} --scale {wildcards.scale} --seeds {params.seeds} --report {wildcards.report}"
-)
+REPORT_OPTIONS = "{params.of} --scale {wildcards.scale} --seeds {params.seeds} --report {wildcards.report}"
 ANALYSE = (
     f"python -m analysis.analyse {REPORT_OPTIONS} --out {REPORT.replace('{', '{wildcards.')} 2> {{log}}"
     f" {NOTE} {{output.table}} {{params.judged}}"
 )
 LOOK = (
-    "python -m analysis.look --recipe {wildcards.recipe} --scale {wildcards.scale} --seeds {wildcards.look}"
+    "python -m analysis.look {params.of} --scale {wildcards.scale} --seeds {wildcards.look}"
     f" --out {{output}} 2> {{log}} {NOTE} {{output}} {{params.judged}}"
 )
 BENCHMARKS = (
@@ -61,3 +59,6 @@ FAULTS = "(python tests/faults/table.py && python tests/faults/kills.py 200) 2> 
 PLAN = "python -m recipes.planning {params.asked} 2> {log} || test $? = 1"
 PREFLIGHT = "python -m recipes.preflight {params.options} 2> {log}"
 WRITE_REPORT = f"python -m analysis.report {REPORT_OPTIONS} --out {{output}} 2> {{log}} {NOTE} {{output}}"
+GALLERY = (
+    "(python -m analysis.gallery --records && python -m analysis.gallery --scale {params.scale}) 2> {log}"
+)

@@ -10,9 +10,11 @@ from typing import Any
 
 from recipes.spec.graph import Graph, Node
 from recipes.spec.looks import AUTO, LOOKS, Look, claims_at, path
+from recipes.spec.recipe import CHOSEN
 from recipes.workflow import looks, stale
+from recipes.workflow.choice import Choice, selection
 from recipes.workflow.outputs import Report
-from recipes.workflow.targets import Choice, at_scale, first_node
+from recipes.workflow.targets import at_scale, first_node
 
 MINUTES = 120
 LONGEST = 2880  # minutes that a job asks for at most: few partitions grant more than two days
@@ -63,8 +65,11 @@ class Jobs:
         recipe, scale = report.recipe, report.scale
         if self.goes_by_looks(report):
             return looks.nodes(self.graph, recipe, scale, taken)
-        arms, seeds = self.graph.recipes[recipe].selection(scale, report.report, self.choice.seeds)
-        return self.graph.grid(recipe, scale, arms, seeds)
+        return self.graph.grid(recipe, scale, *self.selection(report))
+
+    def selection(self, report: Report) -> tuple[list[str], list[int]]:
+        """Arms and seeds of a report of fixed seeds."""
+        return selection(self.graph.recipes[report.recipe], report.scale, report.report, self.choice)
 
     def _part(self, report: Report) -> list[Node]:
         """The nodes of a report's grid that are this part's, and all they need.
@@ -83,8 +88,13 @@ class Jobs:
 
     # of rules without a job of their own
 
-    def page(self, recipe: str, report: str = "report") -> Path:
-        return Report(recipe, self.choice.scale, report).page
+    def page(self, recipe: str) -> Path:
+        return Report(recipe, self.choice.scale, self.choice.report).page
+
+    def first_page(self, quickstart: str) -> Path:
+        """What is made where no target is named: a quickstart, or what is chosen of the recipe."""
+        report = CHOSEN if self.choice.report == CHOSEN else "quickstart"
+        return Report(self.choice.recipe or quickstart, self.choice.scale, report).page
 
     def targets(self) -> dict[str, Any]:
         """Rule -> what it asks for: each recipe, and `everything`. Of a part of the grid: no page."""
@@ -224,6 +234,7 @@ class Jobs:
     def preflight(self, w: Any) -> str:
         """The options of the command that tries the run."""
         chosen = {name: getattr(self.choice, name) for name in ("recipe", "scale", "arm", "seeds")}
+        chosen["recipe"] = self.choice.named(self.choice.recipe or "")
         return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in chosen.items() if value)
 
     def resources_of_preflight(self) -> dict[str, Callable[[Any], int | str | None]]:
@@ -253,7 +264,11 @@ class Jobs:
 
     def of_look(self) -> dict[str, Callable[[Any], str]]:
         """The parameters of the command that looks."""
-        return {"judged": self._look_judged, "record": lambda w: str(stale.record(_look(w)))}
+        return {
+            "of": self.named,
+            "judged": self._look_judged,
+            "record": lambda w: str(stale.record(_look(w))),
+        }
 
     def _look_judged(self, w: Any) -> str:
         return looks.judged(self.graph, w.recipe, w.scale, self._before(w))
@@ -275,12 +290,25 @@ class Jobs:
 
     def of_analysis(self) -> dict[str, Callable[[Any], Any]]:
         """The parameters of the command that analyses."""
-        return {"judged": self.judged, "record": self.judged_record, "seeds": self.seeds}
+        return {"judged": self.judged, "record": self.judged_record, **self.of_page()}
+
+    def of_page(self) -> dict[str, Callable[[Any], Any]]:
+        """The parameters of the command that writes a page: which recipe, arms and seeds it is of."""
+        return {"of": self.named, "seeds": self.seeds}
+
+    def named(self, w: Any) -> str:
+        """Options that name the recipe and, of a report of chosen arms, these."""
+        recipe = f"--recipe {shlex.quote(self.choice.named(w.recipe))}"
+        if "report" not in w.keys() or w.report != CHOSEN:  # noqa: SIM118
+            return recipe
+        return f"{recipe} --arms {','.join(self.selection(Report(w.recipe, w.scale, w.report))[0])}"
 
     def seeds(self, w: Any) -> int | str:
-        if self.goes_by_looks(Report(w.recipe, w.scale, w.report)):
+        report = Report(w.recipe, w.scale, w.report)
+        if self.goes_by_looks(report):
             return AUTO
-        return len(self.graph.recipes[w.recipe].selection(w.scale, w.report, self.choice.seeds)[1])
+        seeds = self.selection(report)[1]
+        return ",".join([*map(str, seeds), ""]) if isinstance(self.choice.seeds, tuple) else len(seeds)
 
     def judged(self, w: Any) -> str:
         report = Report(w.recipe, w.scale, w.report)

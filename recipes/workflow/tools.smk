@@ -11,6 +11,17 @@ rule clean_checkpoints:
         "python -m recipes.workflow.clean 2> {log}"
 
 
+rule gallery:
+    log:
+        "results/gallery.log",
+    params:
+        scale=JOBS.choice.scale,
+    message:
+        "pages of all records, and a first page of the reports at the scale"
+    shell:
+        commands.GALLERY
+
+
 rule benchmarks:
     output:
         **BENCHMARKS,

@@ -24,6 +24,7 @@ from snakemake_logger_plugin_encore import (
     LogHandler,
     shortened,
 )
+from snakemake_logger_plugin_encore.left import said, seconds_left
 
 
 @pytest.mark.slow
@@ -201,6 +202,8 @@ def test_unused_checkpoints(demo, tmp_path):
     (used / "weights").write_bytes(b"0" * 12_000_000)
     line = f"no recipe leads to 3 folders in {tmp_path}, 0.012 GB"
     assert clean.told(demo, tmp_path) == f"{line}; snakemake --cores clean_checkpoints removes them"
+    (tmp_path / "gone" / clean.NOTE).write_text("/home/someone/gone.yaml\n")
+    assert "2 folders" in str(clean.told(demo, tmp_path))
     for path in old:
         shutil.rmtree(path)
     assert clean.told(demo, tmp_path) is None
@@ -236,6 +239,33 @@ def test_console_tells_start_end_and_the_log_of_a_failure(tmp_path):
     assert (len(failed), failed[-1]) == (27, "         line 99")
     assert lines(logging.ERROR) == ["text"]
     assert lines() == []
+    record = logging.LogRecord(
+        "snakemake", logging.ERROR, "", 0, "Exiting because a job execution failed.", (), None
+    )
+    assert console.lines(record) == ["FAILED in all:", f"       train x: {log}"]
+
+
+def test_console_says_how_long_the_run_will_yet_take(tmp_path, monkeypatch):
+    """Jobs took twice their plan, two at a time: of the 100 planned seconds that are left 100 more pass."""
+    planned = {"train a": 50.0, "train b": 50.0, "evaluate c": 60.0, "evaluate d": 40.0}
+    took = {"train a": 100.0, "train b": 100.0}
+    assert seconds_left(planned, took, {}, 100.0) == pytest.approx(100.0)
+    assert seconds_left(planned, took, {"evaluate c": 60.0}, 130.0) == pytest.approx(140.0 / 2)
+    assert seconds_left(planned, {}, {"train a": 3.0}, 3.0) is None  # nothing says how long they take
+    assert seconds_left(planned, dict.fromkeys(planned, 1.0), {}, 9.0) is None  # nothing is left
+    assert (said(20), said(1500), said(9000)) == (
+        "about a minute left", "about 25 minutes left", "about 2.5 hours left"
+    )  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    console = LogHandler(OutputSettings(), None)
+    console.done, console.began = dict.fromkeys(planned, 1.0), console.began - 4
+    files.write_json(Path("planned.json"), {**planned, "train e": 4000.0})
+    monkeypatch.setattr("snakemake_logger_plugin_encore.PLANNED", Path("planned.json"))
+    record = logging.LogRecord("snakemake", logging.INFO, "", 0, "", (), None)
+    record.__dict__.update(event=LogEvent.PROGRESS, done=4, total=5)
+    assert console.lines(record) == ["       4 of 5 jobs done, about a minute left"]
+    os.utime("planned.json", (0, 0))  # of another run
+    assert console.lines(record) == ["       4 of 5 jobs done"]
 
 
 def test_a_reason_of_many_files_is_short():
