@@ -76,9 +76,9 @@ def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
         None if recipe is None else str(recipe),
         None if arm is None else str(arm),
         tuple(config.items()),
-        *(tuple(_listed(config[key])) if key in config else () for key in CHOSEN_KEYS),
-        file,
-        _part(config.get("part", "1/1")),
+        file=file,
+        part=_part(config.get("part", "1/1")),
+        **{key: tuple(_listed(config[key])) for key in CHOSEN_KEYS if key in config},
     )
     if made.auto and made.part[1] > 1:
         why = "looks at all of the grid; say how many seeds"
