@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[1]
 # From the ground up; those of one line are equals, of which two may not import each other.
 LAYERS = """
     recipes.errors recipes.own_code
+    recipes.sandbox
     recipes.worlds recipes.runtime
     recipes.objectives recipes.data recipes.models
     recipes.rewards recipes.labels recipes.sampling
@@ -25,7 +26,9 @@ LAYERS = """
     analysis.stage_ladder
     analysis.sections analysis.methods
     analysis.command_line
-    analysis.look analysis.analyse analysis.report analysis.publish
+    analysis.look analysis.analyse analysis.report
+    analysis.gallery
+    analysis.publish
     encore
 """
 HEIGHT = {name: height for height, line in enumerate(LAYERS.split("\n")) for name in line.split()}

@@ -6,7 +6,7 @@ from typing import Any
 from datasets import Dataset
 
 from recipes import worlds
-from recipes.data import hub
+from recipes.data import hub, hub_preferences
 from recipes.data.decontamination import SIZE, contaminated
 from recipes.data.forms import Form
 from recipes.data.token_ids import prompt_ids
@@ -76,7 +76,11 @@ def clean(problems: Any, evaluated: Mapping[str, Mapping[str, Any]]) -> tuple[An
 
 def asked(evaluated: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The questions of the evaluations' data sets, name -> task."""
-    return [question for task in evaluated.values() for question in hub.questions(task)]
+    found: list[str] = []
+    for task in evaluated.values():
+        of_pairs = "chosen" in task
+        found += [one for one, _ in hub_preferences.answered(task)] if of_pairs else hub.questions(task)
+    return found
 
 
 def left_out(bad: int, given: int, evaluated: Mapping[str, Any]) -> health.Check:

@@ -18,7 +18,7 @@ from recipes.spec.schema import pattern
 
 SCHEMA = 1
 # No recipe can have the name of a rule in the Snakefile or of a folder in results/.
-TARGETS = ("all", "everything", "benchmarks", "clean_checkpoints", "preflight", "plan")
+TARGETS = ("all", "everything", "benchmarks", "faults", "clean_checkpoints", "preflight", "plan")
 INNER = ("train", "evaluate", "look", "analyse", "report")  # rules of one job each
 RESERVED = (*TARGETS, *INNER, "published")
 REFERRING = (

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from recipes.errors import UserError, nearest
 from recipes.spec import protocols, sensitivity
 
 GROUPED = ("claims", "published")  # sections of the file whose rows may stand in groups of one list of scales
@@ -29,6 +30,14 @@ class Recipe:
         dropped = {arm for arm, own in self._own_arms(scale).items() if own is None}
         arms = self.spec["arms"].items()
         return [arm for arm, spec in arms if scale in spec.get("scales", [scale]) and arm not in dropped]
+
+    def require_scale(self, scale: str, where: str) -> None:
+        """Raise UserError, a line that begins with `where`, unless the recipe has the scale."""
+        scales = self.spec["scales"]
+        if scale not in scales:
+            why = self.spec.get("without", {}).get(scale)
+            hint = f": {why}" if why else nearest(scale, list(scales))
+            raise UserError(f'{where}: recipe {self.name} has no scale "{scale}"{hint}')
 
     def _layers(self, scale: str) -> list[dict[str, Any]]:
         """What the file says of a scale: of the one it is like, and then its own."""

@@ -1,5 +1,6 @@
-"""`--config recipe=… scale=… seeds=… arms=… claims=… track=…`: what is chosen for a run, checked."""
+"""`--config recipe=… scale=… seeds=… arms=… claims=… part=… track=…`: what is chosen for a run, checked."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -12,8 +13,8 @@ from recipes.runtime import tracking
 from recipes.spec.looks import AUTO, arms_of, claims_at
 from recipes.spec.recipe import CHOSEN, Recipe
 
-PARTS = ("arms", "claims")
-KEYS = ("scale", "seeds", "track", *PARTS)  # of --config, for every target
+CHOSEN_KEYS = ("arms", "claims")
+KEYS = ("scale", "seeds", "track", "part", *CHOSEN_KEYS)  # of --config, for every target
 OF_ONE = {  # and for these targets alone; a recipe that is a file may be named for every target
     "all": ("recipe",),
     "preflight": ("recipe", "arm"),
@@ -35,6 +36,7 @@ class Choice:
     arms: tuple[str, ...] = ()  # none: all
     claims: tuple[str, ...] = ()  # whose arms are run
     file: Path | None = None  # of a recipe that is not in recipes/
+    part: tuple[int, int] = (1, 1)  # which of how many parts of the grid; of several no page is made
 
     @property
     def report(self) -> str:
@@ -74,9 +76,13 @@ def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
         None if recipe is None else str(recipe),
         None if arm is None else str(arm),
         tuple(config.items()),
-        *(tuple(_listed(config[key])) if key in config else () for key in PARTS),
+        *(tuple(_listed(config[key])) if key in config else () for key in CHOSEN_KEYS),
         file,
+        _part(config.get("part", "1/1")),
     )
+    if made.auto and made.part[1] > 1:
+        why = "looks at all of the grid; say how many seeds"
+        raise UserError(f"--config part: {config['part']}, but seeds={AUTO} {why}")
     if made.auto and made.report == CHOSEN:
         raise UserError("--config seeds: auto judges every claim; it does not go with arms or claims")
     return made
@@ -99,6 +105,15 @@ def _seeds(value: Any) -> int | tuple[int, ...] | None:
     raise UserError(
         f"--config seeds: expected how many (8), which (0,2 or, of one, 2,) or {AUTO}, got {value}"
     )
+
+
+def _part(asked: Any) -> tuple[int, int]:
+    """Which of how many parts, of `2/4`."""
+    found = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", str(asked))
+    which, of = map(int, found.groups()) if found else (1, 0)
+    if which > of:
+        raise UserError(f"--config part: expected such as 2/4, the second of four, got {asked}")
+    return which, of
 
 
 def selection(recipe: Recipe, scale: str, report: str, chosen: Choice) -> tuple[list[str], list[int]]:

@@ -32,7 +32,10 @@ class Jobs:
         """The nodes requested or shown by a requested report, and all they need, upstream first."""
         nodes = []
         for one in requested:
-            nodes += [one] if isinstance(one, Node) else self.grid(one, self._holding(one))
+            if isinstance(one, Report) and self.choice.part[1] > 1:
+                nodes += self._part(one)
+            else:
+                nodes += [one] if isinstance(one, Node) else self.grid(one, self._holding(one))
         return self.graph.with_upstream(nodes)
 
     def later(self, requested: Iterable[Report | Node]) -> list[Node]:
@@ -46,7 +49,7 @@ class Jobs:
 
     def judgements(self, requested: Iterable[Report | Node]) -> dict[Path, str]:
         """The table of each requested report, and its looks -> the hash of what it is to be judged from."""
-        reports = [one for one in requested if isinstance(one, Report)]
+        reports = [one for one in requested if isinstance(one, Report) and self.choice.part[1] == 1]
         hashes = {one.table: self._judged(one, self._holding(one)) for one in reports}
         for one in filter(self.goes_by_looks, reports):
             hashes |= looks.judgements(self.graph, one.recipe, one.scale)
@@ -68,6 +71,21 @@ class Jobs:
         """Arms and seeds of a report of fixed seeds."""
         return selection(self.graph.recipes[report.recipe], report.scale, report.report, self.choice)
 
+    def _part(self, report: Report) -> list[Node]:
+        """The nodes of a report's grid that are this part's, and all they need.
+
+        A part has neighbouring seeds, each with all arms as far as it goes: what arms share, such as the
+        model they start from, few parts make twice. It is the same on each machine, and so is its lineage.
+        """
+        which, of = self.choice.part
+        recipe = self.graph.recipes[report.recipe]
+        arms, seeds = recipe.selection(report.scale, report.report, self.choice.seeds)
+        places = [(seed, arm) for seed in seeds for arm in arms]
+        own: dict[str, list[int]] = {}
+        for seed, arm in places[len(places) * (which - 1) // of : len(places) * which // of]:
+            own.setdefault(arm, []).append(seed)
+        return self.graph.ragged(report.recipe, report.scale, own)
+
     # of rules without a job of their own
 
     def page(self, recipe: str) -> Path:
@@ -78,11 +96,17 @@ class Jobs:
         report = CHOSEN if self.choice.report == CHOSEN else "quickstart"
         return Report(self.choice.recipe or quickstart, self.choice.scale, report).page
 
-    def targets(self) -> dict[str, list[Path]]:
-        """Rule -> the pages it asks for: each recipe, and `everything`."""
-        recipes = self.graph.recipes
-        everything = [self.page(recipe) for recipe in at_scale(recipes, self.choice.scale)]
-        return {recipe: [self.page(recipe)] for recipe in recipes} | {"everything": everything}
+    def targets(self) -> dict[str, Any]:
+        """Rule -> what it asks for: each recipe, and `everything`. Of a part of the grid: no page."""
+        recipes, scale = self.graph.recipes, self.choice.scale
+        asked = {recipe: [recipe] for recipe in recipes} | {"everything": at_scale(recipes, scale)}
+        if self.choice.part[1] > 1:
+            return {target: partial(self._made_of_part, names) for target, names in asked.items()}
+        return {target: [self.page(name) for name in names] for target, names in asked.items()}
+
+    def _made_of_part(self, recipes: Sequence[str], w: Any) -> list[str]:
+        reports = [Report(recipe, self.choice.scale, "report") for recipe in recipes]
+        return [node.sentinel for node in self.nodes(reports)]
 
     # of the rules train and evaluate
 
@@ -163,13 +187,13 @@ class Jobs:
     def threads(self, w: Any) -> int:
         return self.graph.config(self.node(w)).get("threads", 1)
 
-    def resources(self) -> dict[str, Callable[[Any], int | str | None]]:
-        """What a job is run on."""
+    def resources(self) -> dict[str, Callable[..., int | str | None]]:
+        """What a job is run on. One that is tried again gets more: it may have failed for memory or time."""
         return {
             "gpu": self.gpus,
             "vllm_gpu": self.serving,
-            "mem_mb": self.memory,
-            "runtime": self.minutes,
+            "mem_mb": lambda w, attempt=1: self.memory(w) * (attempt + 1) // 2,
+            "runtime": lambda w, attempt=1: min(self.minutes(w) * attempt, LONGEST),
             "shard": self.shard,
             "track": lambda w: self.choice.track,
             **_on_nodes(self.machines),

@@ -11,7 +11,7 @@ from recipes.errors import UserError
 from recipes.spec.checks import capacity
 from recipes.spec.graph import Graph
 from recipes.spec.load import load_sound
-from recipes.workflow import clean, stale, targets, warm
+from recipes.workflow import clean, made_by, stale, targets, warm
 from recipes.workflow.choice import choice, own_file
 from recipes.workflow.console import ShowUnchanged, say_planned
 from recipes.workflow.jobs import Jobs
@@ -53,6 +53,8 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
         clean.remember(jobs.choice.file)
     if arguments and requested and (runs_jobs or arguments.dryrun):
         say_planned(nodes, jobs.choice.file, wait=not runs_jobs)
+    for line in made_by.differences(Path(node.sentinel) for node in nodes if node.kind == "stage"):
+        print(line, file=sys.stderr)
     if arguments and runs_jobs and requested:
         warm.start()
     if arguments and runs_jobs:

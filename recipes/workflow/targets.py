@@ -46,6 +46,9 @@ def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: 
         if key not in (*KEYS, *allowed) and not (key == "recipe" and chosen.file):
             of = " or ".join(target for target, keys in OF_ONE.items() if key in keys)
             raise UserError(f"--config {key}: goes with target {of} alone; name the recipe as the target")
+    for target in targets:
+        if chosen.part[1] > 1 and target not in (*graph.recipes, "everything"):
+            raise UserError(f"--config part: goes with a recipe or everything, not with {target}")
     return [one for target in targets for one in target_of(graph, chosen, str(target), quickstart)]
 
 
@@ -54,7 +57,7 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     recipes = graph.recipes
     path = os.path.relpath(target) if "/" in target else target  # as Snakemake reads it
     parts = path.split("/")
-    if path in (*BENCHMARKS.values(), "benchmarks", "clean_checkpoints"):
+    if path in (*BENCHMARKS.values(), "benchmarks", "clean_checkpoints", "faults", "gallery"):
         return []
     if path in ("preflight", "plan"):
         first_node(graph, chosen, path)
@@ -81,7 +84,7 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
 
 def _report(recipe: Recipe, chosen: Choice, report: str) -> Report:
     """A recipe's report, if it has the scale and what is chosen of it. Raises UserError."""
-    _check_scale(recipe, chosen.scale, "--config scale")
+    recipe.require_scale(chosen.scale, "--config scale")
     selection(recipe, chosen.scale, report, chosen)
     return Report(recipe.name, chosen.scale, report)
 
@@ -95,7 +98,7 @@ def first_node(graph: Graph, chosen: Choice, target: str = "preflight") -> Node:
             f'--config recipe: unknown recipe "{chosen.recipe}"{nearest(chosen.recipe, [*graph.recipes])}'
         )
     recipe = graph.recipes[chosen.recipe]
-    _check_scale(recipe, chosen.scale, "--config scale")
+    recipe.require_scale(chosen.scale, "--config scale")
     arms = recipe.arms(chosen.scale)
     if chosen.arm not in (None, *arms):
         near = nearest(chosen.arm, arms)
@@ -125,7 +128,7 @@ def _file(graph: Graph, chosen: Choice, parts: list[str]) -> Report | Node:
     if name not in graph.recipes:
         raise UserError(f'{target}: unknown recipe "{name}"{nearest(name, list(graph.recipes))}')
     recipe = graph.recipes[name]
-    _check_scale(recipe, scale, target)
+    recipe.require_scale(scale, target)
     if (report := arm.removesuffix(".html")) in REPORTS:
         if (report == CHOSEN) != (chosen.report == CHOSEN):
             raise UserError(f"{target}: --config arms=…, claims=… or seeds=0,2 go with {CHOSEN}.html alone")
@@ -171,9 +174,3 @@ def _check_file(target: str, file: str, made: Mapping[str, str], checkpoint: str
     names = [path.rpartition("/")[2].format(checkpoint=checkpoint) for path in made.values()]
     if file not in names:
         raise UserError(f'{target}: no rule makes "{file}"{nearest(file, names)}')
-
-
-def _check_scale(recipe: Recipe, scale: str, where: str) -> None:
-    scales = list(recipe.spec["scales"])
-    if scale not in scales:
-        raise UserError(f'{where}: recipe {recipe.name} has no scale "{scale}"{nearest(scale, scales)}')

@@ -72,6 +72,12 @@ def test_ways_to_start_snakemake(monkeypatch):
             {"track": "tensorbord"},
             '--config track: unknown tracker "tensorbord"; did you mean "tensorboard"?',
         ),
+        ({"part": "5/4"}, "--config part: expected such as 2/4, the second of four, got 5/4"),
+        ({"part": "half"}, "--config part: expected such as 2/4, the second of four, got half"),
+        (
+            {"part": "1/2", "seeds": "auto"},
+            "--config part: 1/2, but seeds=auto looks at all of the grid; say how many seeds",
+        ),
         ({"track": True}, '--config track: unknown tracker "True"; valid: tensorboard, trackio, wandb'),
     ],
 )
@@ -128,6 +134,7 @@ def test_targets_are_checked(demo, target, message):
         ("results/benchmarks/grpo_speed.csv", []),
         ("results/benchmarks/grid_speed.csv", []),
         ("clean_checkpoints", []),
+        ("faults", []),
     ],
 )  # fmt: skip
 def test_what_a_target_asks_for(demo, target, asked):
@@ -145,6 +152,30 @@ def test_seeds_from_the_first_on_and_pinned_ones_are_targets(demo):
     assert seed_of("results/demo/cpu/base-recipe/seed0/evals/before.json") == 0  # of a pinned stage
     with pytest.raises(UserError, match="seeds are 5 to 6; ask for more"):
         seed_of("results/demo/cpu/hot/seed0/rl/metrics.json")
+
+
+@pytest.mark.parametrize("of", [1, 2, 3, 4, 7, 20])
+def test_parts_are_the_whole_grid_and_share_only_what_they_need(demo, of):
+    whole = Jobs(demo, targets.Choice("cpu", 3))
+    report = targets.target_of(demo, whole.choice, "demo", "demo")
+    parts = []
+    for which in range(1, of + 1):
+        jobs = Jobs(demo, choice(demo.recipes, {"seeds": 3, "part": f"{which}/{of}"}))
+        parts.append(jobs.nodes(report))
+        assert bool(jobs.judgements(report)) == (of == 1)
+    assert {node for part in parts for node in part} == {*whole.nodes(report)}
+    last = [node for part in parts for node in part if (node.name, node.kind) == ("after", "eval")]
+    assert len(last) == len({*last}) == 9  # of each arm and seed in one part alone
+
+
+def test_a_part_goes_with_a_recipe_alone(demo):
+    chosen = choice(demo.recipes, {"part": "1/2"})
+    for target in ("all", "results/demo/cpu/report.html"):
+        with pytest.raises(
+            UserError, match=f"--config part: goes with a recipe or everything, not with {target}"
+        ):
+            targets.requested(demo, chosen, SimpleNamespace(targets=[target]), "demo")
+    assert targets.requested(demo, chosen, SimpleNamespace(targets=["demo"]), "demo")
 
 
 def test_quickstart_without_its_recipe(demo):

@@ -17,7 +17,7 @@ from recipes.errors import UserError
 from recipes.runtime import files, sentinel
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import load_all
-from recipes.workflow import clean, stale, targets
+from recipes.workflow import clean, seen, stale, targets
 from recipes.workflow.jobs import Jobs
 from snakemake_logger_plugin_encore import (
     LogHandler,
@@ -76,7 +76,7 @@ def test_lint_finds_what_is_known(config, open_workflow, caplog):
 def test_editing_one_arm_marks_its_results_alone(demo, project, monkeypatch):
     """Without any notes of Snakemake's: by what lies beside the results."""
     monkeypatch.chdir(project.folder)
-    monkeypatch.setattr(stale, "damaged", lambda path, checked: None)
+    monkeypatch.setattr(sentinel, "stale", lambda path, of_file: None)
     monkeypatch.setattr(stale, "remeasure", lambda recipes, node: None)
     run = Jobs(demo, targets.Choice("cpu", None))
     asked = targets.target_of(demo, run.choice, "demo", "demo")
@@ -147,11 +147,17 @@ def test_memory_grows_with_the_gpus(monkeypatch):
     assert (run.gpus(evaluation), run.serving(evaluation), run.memory(evaluation)) == (8, 0, 516_000)
     asked["mem_mb"] = 9000
     assert run.memory(training) == 9000
+    memory, minutes = (run.resources()[name] for name in ("mem_mb", "runtime"))
+    assert [memory(training, attempt=n) for n in (1, 2, 3)] == [9000, 13_500, 18_000]
+    asked["runtime"] = 1000
+    assert [minutes(training, attempt=n) for n in (1, 2, 3)] == [1000, 2000, 2880]
 
 
 def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):
-    """Twice the same size and time: taken as checked. Another time: found, though the size is the same."""
+    """Twice the same size and times: taken as checked. Another content: found, though size and time are the
+    same again."""
     monkeypatch.chdir(project.folder)
+    monkeypatch.setattr(seen, "SETTLED", 0)
     node = Node("base", "cpu", "base-recipe", 0, "pretrain", "stage")
     metrics, weights = Path(node.sentinel), Path("checkpoints/w/final/weights")
     for path in (metrics, weights):
@@ -164,12 +170,13 @@ def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):
     )
     stale.record(metrics).write_text(demo.lineage(node))
     read: list[Path] = []
-    digest = sentinel.digest
-    monkeypatch.setattr(sentinel, "digest", lambda folder: read.append(folder) or digest(folder))
+    digest = files.digest
+    monkeypatch.setattr(files, "digest", lambda file: read.append(file) or digest(file))
     assert stale.mark(demo, [node], {}) == stale.mark(demo, [node], {}) == []
-    assert read == [model]
+    assert sorted(read) == [weights, metrics]
+    before = weights.stat().st_mtime_ns
     weights.write_text("evil")
-    os.utime(weights, ns=(1, 1))
+    os.utime(weights, ns=(before, before))
     for _ in range(2):
         assert len(stale.mark(demo, [node], {})) == 1
         assert stale.marker(metrics).exists()

@@ -65,6 +65,9 @@ def _check_lists(spec: Mapping) -> None:
         for name, value in spec["evals"].get(section, {}).items():
             if value is None:
                 raise UserError(f"evals.{section}.{name}: nothing is below it to be deleted; remove it")
+    for scale in spec.get("without", {}):
+        if scale in spec["scales"]:
+            raise UserError(f"without.{scale}: the recipe has this scale; remove one of the two")
 
 
 def _check_like(scales: Mapping, scale: str, content: Mapping) -> None:
