@@ -1,7 +1,6 @@
 """A stage with data, reward and verifier of one's own: it learns from them; where they fail, it says so."""
 
 import json
-import os
 
 import pytest
 import stage_runs
@@ -27,13 +26,16 @@ def run(tmp_path, checkpoint):
     rows = [{"q": f"{a}+{b}=", "a": str(a + b)} for a in range(3) for b in range(3)]
     (tmp_path / "my.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     task = {"file": "my.jsonl", "question": "q", "answer": "a", "verifier": "taste:right"}
-    os.environ["HF_DATASETS_CACHE"] = str(tmp_path / "cache")
+    made = json.loads(checkpoint.read_text())
+    told = {"kind": "pretrain", "config": {"template": stage_runs.TEMPLATE}, "inputs": {}, "upstream": {}}
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps(made | told))
 
     def started(reward: str) -> int:
         args = stage_runs.GRPO["args"] | {"max_steps": 4}
         config = stage_runs.GRPO | {"task": task, "rewards": {"accuracy": 1.0, reward: 1.0}, "args": args}
         config = {key: value for key, value in config.items() if key != "problems"}
-        return stage_runs.run("grpo", stage_runs.command("grpo", config, policy=str(checkpoint)), tmp_path)
+        return stage_runs.run("grpo", stage_runs.command("grpo", config, policy=str(policy)), tmp_path)
 
     return started
 
