@@ -13,7 +13,7 @@ def short(prompts, completions, question, answer, **columns):
     return [max(0.0, 1 - len(text) / 12) for text in completions]
 def breaks(completions, **columns):
     calls.append(1)
-    return [1.0 if len(calls) < 3 else float("inf") for _ in completions]
+    return [1.0 if len(calls) < 2 else float("inf") for _ in completions]
 def right(question, answer, completion):
     return f"<answer>{answer}</answer>" in completion
 """
@@ -51,6 +51,6 @@ def test_a_stage_learns_by_a_reward_and_a_verifier_of_ones_own(run, tmp_path):
 
 
 def test_a_reward_that_breaks_its_contract_ends_the_stage_in_a_line(run, tmp_path):
-    """After the checks before training, which it passes."""
+    """In the first rollout: the check before training, its first call, it passes."""
     assert run("taste:breaks") == 2
     assert "error: taste:breaks: expected a finite number, got inf for " in stage_runs.error_line(tmp_path)
