@@ -76,9 +76,10 @@ def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
         None if recipe is None else str(recipe),
         None if arm is None else str(arm),
         tuple(config.items()),
-        file=file,
-        part=_part(config.get("part", "1/1")),
-        **{key: tuple(_listed(config[key])) for key in CHOSEN_KEYS if key in config},
+        tuple(_listed(config.get("arms", ()))),
+        tuple(_listed(config.get("claims", ()))),
+        file,
+        _part(config.get("part", "1/1")),
     )
     if made.auto and made.part[1] > 1:
         why = "looks at all of the grid; say how many seeds"
