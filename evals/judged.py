@@ -12,6 +12,7 @@ from typing import Any
 
 from recipes.errors import UserError
 from recipes.labels.model_judges import Judge, ask, load_judge
+from recipes.models.language_model import locate
 from recipes.spec.eval_tasks import EvalTask
 
 Row = dict[str, Any]  # of evals.harness.sample
@@ -25,7 +26,9 @@ def load(tasks: Iterable[EvalTask]) -> dict[str, Judge]:
         if task.judge:
             key = json.dumps(task.judge["model"], sort_keys=True)
             if key not in found:
-                found[key] = load_judge(task.judge["model"], f"evals.tasks.{task.name}.judge")
+                found[key] = load_judge(
+                    locate(dict(task.judge["model"]), None), f"evals.tasks.{task.name}.judge"
+                )
             judges[task.name] = found[key]
     return judges
 

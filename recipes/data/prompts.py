@@ -13,18 +13,16 @@ from recipes.data.token_ids import prompt_ids
 from recipes.errors import UserError
 from recipes.runtime import health
 
-PROBLEMS = 4096  # distinct training problems of a world, unless the recipe sets their number
-
 
 def of_task(task: dict[str, Any], form: Form, problems: int | None, seed: int) -> Any:
     """A `datasets.Dataset` with the columns prompt, question, answer, difficulty (0 where unknown) and, where
     prompts begin the answer, prefill.
 
-    `problems`: how many distinct ones (default: PROBLEMS of a world, all rows of a data set). Raises
+    `problems`: how many distinct ones (default: worlds.PROBLEMS of a world, all rows of a data set). Raises
     UserError where there are fewer.
     """
     if "world" in task:
-        drawn = worlds.sample(worlds.make(task), problems or PROBLEMS, seed, "train")
+        drawn = worlds.sample(worlds.make(task), problems or worlds.PROBLEMS, seed, "train")
         rows = [(p.question, p.answer, p.difficulty) for p in drawn]
         begun = [p.begun for p in drawn]
     else:

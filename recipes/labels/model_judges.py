@@ -17,7 +17,7 @@ from recipes.data.samples import Sample
 from recipes.data.token_ids import prompt_ids, reply_ids
 from recipes.errors import UserError
 from recipes.labels.annotators import Labels, Scores
-from recipes.models.language_model import device, load_for_inference, load_tokenizer, locate
+from recipes.models.language_model import Source, device, load_for_inference, load_tokenizer, locate
 from recipes.models.logprobs import sequence_logps
 from recipes.models.packing import shortest_first
 from recipes.models.reward_model import aggregated
@@ -51,15 +51,17 @@ def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float)
     return Labels(_per_row(rows, values)), counted, parameters
 
 
-def language_model(rows: Sequence[Sample], dials: Mapping[str, Any]) -> tuple[Labels, int, int]:
+def language_model(
+    rows: Sequence[Sample], dials: Mapping[str, Any], policy: Path | None = None
+) -> tuple[Labels, int, int]:
     """How often a language model prefers a completion to the others of its prompt (Lee et al. 2023, §2.1).
 
-    It is asked `question`, with {prompt}, {first} and {second} filled in, and answers 1 or 2: P(first) is the
-    softmax of the log-probabilities of these two tokens. With `both_orders` (the default) P(first) is
-    averaged over both orders of a pair, which cancels a preference for one position. Raises UserError where
-    the tokenizer has no such tokens, or a question does not fit.
+    `policy`, or without one the dial `model`, is asked `question`, with {prompt}, {first} and {second} filled
+    in, and answers 1 or 2: P(first) is the softmax of the log-probabilities of these two tokens. With
+    `both_orders` (the default) P(first) is averaged over both orders of a pair, which cancels a preference
+    for one position. Raises UserError where the tokenizer has no such tokens, or a question does not fit.
     """
-    judge = load_judge(dials["model"], "labeller")
+    judge = load_judge(locate(dials.get("model"), policy), "labeller")
     pairs = [
         (number, i, j)
         for number, row in enumerate(rows)
@@ -97,13 +99,12 @@ class Judge:
         return preferred(self.model, self.tokenizer, ids, self.digits), sum(map(len, ids))
 
 
-def load_judge(named: Mapping[str, Any], key: str) -> Judge:
-    """The model `{hub, revision}` or `{path}` of `key`. Raises UserError where it has no tokens 1 and 2."""
-    source = locate(dict(named), None)
+def load_judge(source: Source, key: str) -> Judge:
+    """The model that `key` names. Raises UserError where it has no tokens 1 and 2."""
     tokenizer, model = load_tokenizer(source), load_for_inference(source)
     digits = [tokenizer(digit, add_special_tokens=False)["input_ids"] for digit in "12"]
     if any(len(ids) != 1 or ids[0] == tokenizer.unk_token_id for ids in digits):
-        raise UserError(f"{key}.model: {source.place} has no tokens for the answers 1 and 2")
+        raise UserError(f"{key}: the model asked, {source.place}, has no tokens for the answers 1 and 2")
     return Judge(model, tokenizer, (digits[0][0], digits[1][0]), source.digest, key)
 
 

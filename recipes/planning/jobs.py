@@ -251,7 +251,8 @@ def _labels(
     shown = given * (DOCUMENT if world else 2 * assumed.prompt)
     if config["by"] == "language_model":
         asked = replies * (replies - 1) / 2 * (2 if config.get("labeller", {}).get("both_orders") else 1)
-        policy: Model | None = named(config["labeller"]["model"])
+        own = config["labeller"].get("model")
+        policy: Model | None = named(own) if own else _policy_of(graph, inputs["policy"])
         read = shown * asked
     elif config["by"] in ("reward_model", "self"):
         source = inputs.get("reward_model") or inputs.get("policy")

@@ -15,7 +15,9 @@ SWEEPS = (
     "distill_rates",
     "dpo_rates",
     "dr_grpo_rates",
+    "iterative_rates",
     "r1_rates",
+    "tldr_rates",
 )  # of the dials of scale cpu
 EXPECTED = {name: {"cpu", "gpu", "gpu-offline"} for name in RECIPES if name not in SWEEPS}
 EXPECTED |= {
