@@ -5,6 +5,7 @@ from typing import Any
 
 from recipes import worlds
 from recipes.errors import UserError, nearest
+from recipes.spec.eval_tasks import PLACES
 from recipes.spec.graph import Graph, Node
 
 # by (who labels) -> the roles it needs
@@ -32,7 +33,6 @@ DIALS: dict[str, tuple[str, ...]] = {
 REWARDS = {"gold": "gold", "annotator": "gold", "judge": "judge"}
 OF_DATASETS = ("task", "template", "problems")  # keys of by: dataset alone
 AGAIN = ("reward_model", "self", "language_model")  # they can label preferences anew
-PLACES = ("{prompt}", "{first}", "{second}")  # to be filled in a language model's question
 
 
 def check(stage: Mapping[str, Any]) -> None:
