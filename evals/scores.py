@@ -8,7 +8,7 @@
 | kl    | log pi(y|x) - log pi_ref(y|x), whose mean is KL(pi || pi_ref)        | evals.models.reference |
 
 `language_consistency` and `readability` are rewards of world `bilingual` (recipes/worlds/readability.py),
-`unrepaired` one of `chain`.
+`unrepaired` one of `chain`, `visible` and `special_cased` are those of `functions`.
 
 Log-probabilities, in nats at temperature 1, are those of the tokens that were drawn, the end of sequence
 included.

@@ -9,14 +9,15 @@
 | english         | all words of the scratchpad are in Latin letters, else their share (english.py)        |
 | soft_overlong   | never: it is 0, falling to -1 in the last tokens before the cap (DAPO Eq. 13)          |
 
-A world may add its own, such as the partial credit of `sort`. `my_module:function` is a user's own: called
-as TRL calls rewards, but always with texts, it gives a finite number for each completion. Accuracy and format
-are judged apart, as in DeepSeek-R1, §2.2.2: an answer without a scratchpad can be right, and a well-formed
-completion wrong.
+A world may add its own, such as the partial credit of `sort`; a data set of `verifier: tests` has those of
+recipes/sandbox/verdicts.py. `my_module:function` is one of your own: called as TRL calls rewards, always with
+texts, it gives a finite number for each completion. Accuracy and format are judged apart, as in DeepSeek-R1,
+§2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from math import isfinite
 from typing import Any
@@ -24,10 +25,12 @@ from typing import Any
 from recipes import own_code
 from recipes.errors import UserError, nearest
 from recipes.objectives.caps import Caps, start
+from recipes.rewards import unit_tests
 from recipes.rewards.answer_forms import copied
 from recipes.rewards.english import english
 from recipes.rewards.math_answers import Comparer, Verdict
 from recipes.rewards.reasoning_style import reasoning_style
+from recipes.sandbox.verdicts import REWARDS, Verdicts, passed
 from recipes.worlds.answers import answer, formatted
 from recipes.worlds.expressions import makes, work_out
 from recipes.worlds.final_answer import final_answer, reference
@@ -36,12 +39,13 @@ from recipes.worlds.protocol import Problem, World
 Reward = Callable[..., list[float]]
 Score = Callable[[Problem, str], float]
 OVERLONG = "soft_overlong"
+TESTS = "tests"  # the verifier of programs
 COMMON = ("accuracy", "format", "random", "reasoning_style", "english", OVERLONG)  # every task has them
 
 
-def check(names: Iterable[str], world: World | None) -> None:
-    """Raise UserError unless each name is a common reward or one of the world's own."""
-    known = [*COMMON, *(world.rewards if world else {})]
+def check(names: Iterable[str], world: World | None, verifies: str = "math") -> None:
+    """Raise UserError unless each name is a common reward, or one of the world's own or the verifier's."""
+    known = [*COMMON, *(world.rewards if world else REWARDS if verifies == TESTS else ())]
     for name in names:
         if own_code.is_own(name):
             try:
@@ -79,12 +83,15 @@ def build(
     UserError for an unknown name, or a cache that is missing or too large.
     """
     names = list(names)
-    check(names, world)
+    check(names, world, verifies)
     check_overlong(names, cache, min((caps or {}).values(), default=None))
     own = world.rewards if world else {}
+    tested = _tested() if not world and verifies == TESTS else {}
     rewards = []
     for name in names:
-        if name == "accuracy":
+        if name in tested:
+            rewards.append(tested[name])
+        elif name == "accuracy":
             rewards.append(_accuracy(world, verifies))
         elif name == "format":
             rewards.append(_scored(name, lambda problem, completion: formatted(completion)))
@@ -197,6 +204,27 @@ def soft_overlong(caps: Caps, cache: int) -> Reward:
     return reward
 
 
+def _tested() -> dict[str, Reward]:
+    """The rewards of programs with unit tests; they share one run of a batch's programs in the sandbox."""
+
+    @lru_cache(maxsize=1)
+    def verdicts(*columns: tuple[str, ...]) -> list[Verdicts]:
+        questions, answers, completions = columns
+        problems = [Problem(q, a, 0) for q, a in zip(questions, answers, strict=True)]
+        return unit_tests.verdicts(problems, completions)
+
+    def reward(name: str, rule: Callable[[Verdicts], float]) -> Reward:
+        def of(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+            texts = tuple(text(completion) for completion in completions)
+            found = verdicts(tuple(columns["question"]), tuple(columns["answer"]), texts)
+            return [float(rule(one)) for one in found]
+
+        of.__name__ = name
+        return of
+
+    return {name: reward(name, rule) for name, rule in {"accuracy": passed, **REWARDS}.items()}
+
+
 def mathematics(equal: Comparer) -> Reward:
     """Accuracy by `math_verdict`; logs how many comparisons did not finish, and the share of completions
     without a readable answer: these count as wrong."""
@@ -234,6 +262,8 @@ def verifier(name: str) -> Callable[[Problem, str], bool]:
     if own_code.is_own(name):
         right = own_code.bounded(name, own_code.load(name))
         return lambda problem, completion: bool(right(problem.question, problem.answer, completion))
+    if name == TESTS:
+        return lambda problem, completion: passed(unit_tests.verdicts([problem], [completion])[0])
     return countdown if name == "countdown" else math_verifier()
 
 

@@ -20,6 +20,7 @@ from recipes.worlds.bilingual import Bilingual
 from recipes.worlds.chain import Chain
 from recipes.worlds.countdown import Countdown
 from recipes.worlds.documents import mix
+from recipes.worlds.functions import Functions
 from recipes.worlds.preferences import Preferences
 from recipes.worlds.protocol import Problem, World
 from recipes.worlds.sort import Sort
@@ -43,6 +44,7 @@ WORLDS: dict[str, Any] = {
     "bilingual": Bilingual,
     "chain": Chain,
     "countdown": Countdown,
+    "functions": Functions,
     "preferences": Preferences,
     "sort": Sort,
 }

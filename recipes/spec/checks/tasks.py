@@ -62,7 +62,7 @@ def _check_world(run: str, stage: Mapping, path: str, where: str) -> None:
             raise UserError(f"{path}.rewards: must not be empty{where}")
         with under(path, where):
             own = ppo.own if run in ("ppo", "grpo") else list
-            rules.check(own(stage["rewards"]), world)
+            rules.check(own(stage["rewards"]), world, stage["task"].get("verifier", "math"))
 
 
 def check_form(part: Mapping, path: str, where: str) -> None:

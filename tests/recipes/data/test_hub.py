@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import code_datasets
 import hub_datasets
 import pytest
 import reasoning_datasets
@@ -24,7 +25,7 @@ NAMED = (
     "rejected",
     "responses",
 )  # keys that name columns
-DATASETS = hub_datasets.DATASETS | reasoning_datasets.DATASETS
+DATASETS = hub_datasets.DATASETS | reasoning_datasets.DATASETS | code_datasets.DATASETS
 MODELS = {  # those with safetensors at this revision, for nothing else is loaded
     "EleutherAI/pythia-1b-deduped": "7199d8fc61a6d565cd1f3c62bf11525b563e13b2",
     "EleutherAI/pythia-2.8b-deduped": "04c6993bdebe728d5ad1dae3a916eaa766166783",
