@@ -35,14 +35,15 @@ def of_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
 
 def with_curves(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
     """The same with what the record kept of learning curves, of the judged seeds; it reads no artefacts."""
-    run, _ = of_record(folder, graph)
+    judged, _ = of_record(folder, graph)
     kept = pd.read_csv(folder / "numbers.csv", low_memory=False)
+    every = replace(judged, seeds=tuple(int(seed) for seed in sorted(kept.seed.unique())))
     if (folder / CURVES).exists():
         wide = pd.read_csv(folder / CURVES)
         curves = wide.melt([*KEY, "step"], var_name="metric").dropna(subset=["value"])
         kept = pd.concat([kept, curves], ignore_index=True)
-    judged = replace(run, record=folder)
-    return judged, recorded(judged, kept)
+    table = recorded(every, kept)  # what all seeds share stands under the first, which may not be judged
+    return replace(judged, record=folder), table[table.seed.isin(judged.seeds)]
 
 
 def thinned(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:

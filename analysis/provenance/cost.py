@@ -1,6 +1,7 @@
 """What a run cost: time, as planned and as taken, tokens and FLOPs of every stage."""
 
 import math
+from pathlib import Path
 
 import pandas as pd
 
@@ -47,6 +48,12 @@ def elapsed(trained: pd.DataFrame) -> float:
         total += max(0.0, end - max(start, until))
         until = max(until, end)
     return total
+
+
+def read(path: Path) -> pd.DataFrame:
+    """A cost() that was written to a file; records from before times were planned say nothing of them."""
+    frame = pd.read_csv(path).fillna({"arm": ""})  # the total has no arm
+    return frame if "planned_s" in frame else frame.assign(planned_s=0.0)
 
 
 def cost_shown(frame: pd.DataFrame) -> pd.DataFrame:

@@ -130,8 +130,8 @@ def _by_chance(run: Run, numbers: pd.DataFrame) -> str:
     others = _list(sorted({name for arm in arms for name in paid[arm] if name != CHANCE}))
     are, their = ("is", "its") if len(arms) == 1 else ("are", "their")
     return (
-        f"{_list(arms)} {are} paid by chance{f' and for {others}' if others else ''}, right or wrong: {their} "
-        f"advantages know nothing of the answer, so what changes is drift"
+        f"{_list(arms)} {are} paid by chance{f' and for {others}' if others else ''}, right or wrong: "
+        f"{their} advantages know nothing of the answer, so what changes is drift"
         f"{'; at the end: ' if found else ''}{'; '.join(found)}."
     )
 
@@ -166,10 +166,13 @@ def _broken(run: Run, health: pd.DataFrame, collapses: pd.DataFrame) -> str:
         reason = f" ({'; '.join(why)})" if why else ", and no health check says why"
         parts.append(f"{row['arm']} collapsed in {row['collapsed']} of {row['runs']} runs{reason}")
     others = failed[~failed.arm.isin(fallen.arm)]
+    warned = []
     for check, rows in others.groupby("check", sort=False):
         arms = rows.arm.drop_duplicates().tolist()
         where = "every arm" if len(arms) == len(run.arms) > 1 else _list(arms)
-        parts.append(f"{str(check).replace('_', ' ')} warns in {where}: {rows.message.iloc[0]}")
+        warned.append(f"{str(check).replace('_', ' ')} in {where} ({rows.message.iloc[0]})")
+    if warned:
+        parts.append(f"{'health' if parts else 'Health'} checks warn of {'; '.join(warned)}")
     if not len(health) and not len(collapses):
         return ""
     return f"{'; '.join(parts)}." if parts else "No run collapsed, and no health check warns."

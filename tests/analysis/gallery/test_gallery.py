@@ -12,9 +12,11 @@ from analysis import analyse, publish
 from analysis.gallery import __main__ as gallery
 from analysis.gallery import history, index, pages, scoreboard
 from analysis.numbers import recorded
-from analysis.numbers.table import curves
+from analysis.numbers.table import curves, measured
 from analysis.page.section import SHOWN
 from analysis.provenance import kept
+from recipes.spec.graph import Graph
+from recipes.spec.recipe import Recipe
 
 RECORDS = Path(__file__).parents[3] / "results/published"
 DRAWN = {"forest", "accuracy", "ladder"}
@@ -77,6 +79,17 @@ def test_curves_of_a_record_are_thin_and_those_of_the_run(run, table, record):
         )
         assert (mine["size"] <= recorded.POINTS).all()
         assert mine["mean"].tolist() == pytest.approx(theirs["mean"].tolist(), abs=0.01)
+
+
+def test_what_a_dial_seed_shares_with_the_judged_ones_is_theirs(run, record, tmp_path):
+    """The base model is measured once, under the first seed, on which a dial was chosen."""
+    dials = [{"what": "rate", "seeds": [0], "outcome": "1e-4"}]
+    chosen = Recipe(run.name, run.spec | {"dials": dials})
+    graph = Graph({**run.graph.recipes, run.name: chosen})
+    judged, numbers = recorded.with_curves(record, graph)
+    assert judged.seeds == (1, 2)
+    assert set(numbers.seed) == {1, 2}
+    assert len(measured(numbers, "base-recipe/before", "heldout/accuracy")) == 2
 
 
 def test_a_record_keeps_a_hundred_samples_of_all_arms_and_what_was_installed(record):
