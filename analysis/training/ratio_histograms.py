@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.numbers.means import MINUS
-from analysis.numbers.run import Run
+from analysis.numbers.run import Run, read_rows
 from analysis.page.style import panels, powers_of_ten
 from analysis.training.objectives import clip_range, stages
 
@@ -24,7 +24,7 @@ def read(run: Run, arm: str) -> pd.DataFrame:
     """
     nodes = {node for seed in run.seeds for node in stages(run, arm, seed)}
     files = [run.folder(node) / "ratios.csv" for node in sorted(nodes)]
-    parts = [pd.read_csv(path) for path in files if path.exists()]
+    parts = [read_rows(path, ["low", "high", "count"]) for path in files if path.exists()]
     if not parts:
         return pd.DataFrame(columns=["level", "low", "high", "count"])
     return pd.concat(parts).groupby(["level", "low", "high"])["count"].sum().reset_index()

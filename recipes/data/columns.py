@@ -5,6 +5,7 @@
 | `problem`                                | the column `problem`                                       |
 | `reward_model.ground_truth`              | the field `ground_truth` of the column `reward_model`      |
 | `Make {target} of {nums}.`               | the text, with these columns filled in                     |
+| `It must pass {test_list.0}`             | so, with the first of the list `test_list`                 |
 
 A conversation, a list of turns, stands for its first request where a text is asked for. Turns may be written
 `{role: user, content: …}` or, as ShareGPT has them, `{from: human, value: …}`.
@@ -15,19 +16,28 @@ from collections.abc import Mapping
 from typing import Any
 
 IN_TEXT = re.compile(r"\{([^{}]+)\}")
+PLACE = re.compile(r"\.[0-9]{1,3}$")
 ROLES = {"human": "user", "gpt": "assistant"}
 
 
 def names(key: str) -> list[str]:
     """The columns that a task's key names."""
-    return IN_TEXT.findall(key) or [key]
+    return [PLACE.sub("", column) for column in IN_TEXT.findall(key)] or [key]
 
 
 def text(row: Mapping[str, Any], key: str) -> str:
     """What `key` reads of a row as text; "" for what is missing. A column of just this name comes first."""
     if key not in row and IN_TEXT.search(key):
-        return IN_TEXT.sub(lambda match: _plain(row[match[1]]), key)
+        return IN_TEXT.sub(lambda match: _plain(_part(row, match[1])), key)
     return _plain(row[key])
+
+
+def _part(row: Mapping[str, Any], column: str) -> Any:
+    """A column, or an item of a list in it; None where the list is too short."""
+    if not (place := PLACE.search(column)):
+        return row[column]
+    items = row[column[: place.start()]]
+    return items[number] if (number := int(place[0][1:])) < len(items) else None
 
 
 def _plain(value: Any) -> str:

@@ -9,21 +9,28 @@
 | english         | all words of the scratchpad are in Latin letters, else their share (english.py)        |
 | soft_overlong   | never: it is 0, falling to -1 in the last tokens before the cap (DAPO Eq. 13)          |
 
-A world may add its own, such as the partial credit of `sort`. Accuracy and format are judged apart, as in
-DeepSeek-R1, §2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
+A world may add its own, such as the partial credit of `sort`; a data set of `verifier: tests` has those of
+recipes/sandbox/verdicts.py. `my_module:function` is a user's own: called as TRL calls rewards, but always with
+texts, it gives a finite number for each completion. Accuracy and format are judged apart, as in DeepSeek-R1,
+§2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from hashlib import blake2b
+from math import isfinite
 from typing import Any
 
+from recipes import own_code
 from recipes.errors import UserError, nearest
 from recipes.objectives.caps import Caps, start
+from recipes.rewards import unit_tests
 from recipes.rewards.answer_forms import copied
 from recipes.rewards.english import english
 from recipes.rewards.math_answers import Comparer, Verdict
 from recipes.rewards.reasoning_style import reasoning_style
+from recipes.sandbox.verdicts import REWARDS, Verdicts, passed
 from recipes.worlds.answers import answer, formatted
 from recipes.worlds.expressions import makes, work_out
 from recipes.worlds.final_answer import final_answer, reference
@@ -32,14 +39,20 @@ from recipes.worlds.protocol import Problem, World
 Reward = Callable[..., list[float]]
 Score = Callable[[Problem, str], float]
 OVERLONG = "soft_overlong"
+TESTS = "tests"  # the verifier of programs
 COMMON = ("accuracy", "format", "random", "reasoning_style", "english", OVERLONG)  # every task has them
 
 
-def check(names: Iterable[str], world: World | None) -> None:
-    """Raise UserError unless each name is a common reward or one of the world's own."""
-    known = [*COMMON, *(world.rewards if world else {})]
+def check(names: Iterable[str], world: World | None, verifies: str = "math") -> None:
+    """Raise UserError unless each name is a common reward, or one of the world's own or the verifier's."""
+    known = [*COMMON, *(world.rewards if world else REWARDS if verifies == TESTS else ())]
     for name in names:
-        if name not in known:
+        if own_code.is_own(name):
+            try:
+                own_code.check(name)
+            except UserError as error:
+                raise UserError(f"rewards.{error}") from None
+        elif name not in known:
             raise UserError(f"rewards.{name}: unknown reward{nearest(name, known)}")
 
 
@@ -70,12 +83,15 @@ def build(
     UserError for an unknown name, or a cache that is missing or too large.
     """
     names = list(names)
-    check(names, world)
+    check(names, world, verifies)
     check_overlong(names, cache, min((caps or {}).values(), default=None))
     own = world.rewards if world else {}
+    tested = _tested() if not world and verifies == TESTS else {}
     rewards = []
     for name in names:
-        if name == "accuracy":
+        if name in tested:
+            rewards.append(tested[name])
+        elif name == "accuracy":
             rewards.append(_accuracy(world, verifies))
         elif name == "format":
             rewards.append(_scored(name, lambda problem, completion: formatted(completion)))
@@ -87,6 +103,8 @@ def build(
             rewards.append(_scored(name, english))
         elif name == OVERLONG:
             rewards.append(soft_overlong(caps or {}, cache or 0))
+        elif own_code.is_own(name):
+            rewards.append(_own(name))
         else:
             rewards.append(_scored(name, own[name]))
     return [_with_beginning(reward) for reward in rewards]
@@ -103,6 +121,25 @@ def _with_beginning(reward: Reward) -> Reward:
 
     of_whole.__name__ = reward.__name__
     return of_whole
+
+
+def _own(name: str) -> Reward:
+    """The user's function `name`. Raises UserError where it is late, or gives no finite number for each."""
+    score = own_code.bounded(name, own_code.load(name))
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        texts = {"prompts": [text(one) for one in prompts], "completions": [text(one) for one in completions]}
+        values = score(**texts, completion_ids=completion_ids, **columns)
+        if not isinstance(values, Sequence) or len(values) != len(completions):
+            count = f"{len(values)} values" if isinstance(values, Sequence) else type(values).__name__
+            raise UserError(f"{name}: expected a list of {len(completions)} numbers, got {count}")
+        for value, given in zip(values, texts["completions"], strict=True):
+            if not isinstance(value, int | float) or not isfinite(value):
+                raise UserError(f"{name}: expected a finite number, got {value!r} for {given[:40]!r}")
+        return [float(value) for value in values]
+
+    reward.__name__ = name
+    return reward
 
 
 def _accuracy(world: World | None, verifies: str) -> Reward:
@@ -167,6 +204,27 @@ def soft_overlong(caps: Caps, cache: int) -> Reward:
     return reward
 
 
+def _tested() -> dict[str, Reward]:
+    """The rewards of programs with unit tests; they share one run of a batch's programs in the sandbox."""
+
+    @lru_cache(maxsize=1)
+    def verdicts(*columns: tuple[str, ...]) -> list[Verdicts]:
+        questions, answers, completions = columns
+        problems = [Problem(q, a, 0) for q, a in zip(questions, answers, strict=True)]
+        return unit_tests.verdicts(problems, completions)
+
+    def reward(name: str, rule: Callable[[Verdicts], float]) -> Reward:
+        def of(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+            texts = tuple(text(completion) for completion in completions)
+            found = verdicts(tuple(columns["question"]), tuple(columns["answer"]), texts)
+            return [float(rule(one)) for one in found]
+
+        of.__name__ = name
+        return of
+
+    return {name: reward(name, rule) for name, rule in {"accuracy": passed, **REWARDS}.items()}
+
+
 def mathematics(equal: Comparer) -> Reward:
     """Accuracy by `math_verdict`; logs how many comparisons did not finish, and the share of completions
     without a readable answer: these count as wrong."""
@@ -197,7 +255,15 @@ def math_verdict(compare: Comparer, problem: Problem, completion: str) -> Verdic
 
 
 def verifier(name: str) -> Callable[[Problem, str], bool]:
-    """The verifier of a data set by the name that its task gives, as schema.yaml lists them."""
+    """The verifier of a data set by the name that its task gives, as schema.yaml lists them.
+
+    A user's own is called with a question, its answer and a completion.
+    """
+    if own_code.is_own(name):
+        right = own_code.bounded(name, own_code.load(name))
+        return lambda problem, completion: bool(right(problem.question, problem.answer, completion))
+    if name == TESTS:
+        return lambda problem, completion: passed(unit_tests.verdicts([problem], [completion])[0])
     return countdown if name == "countdown" else math_verifier()
 
 

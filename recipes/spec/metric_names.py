@@ -5,10 +5,12 @@ import re
 # of an evaluation task
 METRICS = ("format_rate", "truncation_rate", "length")
 VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # where the task can tell right from wrong
-OF_WORLD = ("language_consistency", "readability", "unrepaired")  # rewards of a world that are metrics too
+# rewards of a world that are metrics too
+OF_WORLD = ("language_consistency", "readability", "unrepaired", "visible", "special_cased")
 BY_ANSWER = ("unrepaired",)  # of them, those that are metrics of right and of wrong responses as well
 SCORED = {  # by a task's `score`
     "gold": ("gold", "win_rate"),
+    "judge": ("win_rate", "order_flips"),  # order_flips: share of pairs whose winner depends on their order
     "proxy": ("proxy",),
     "kl": ("kl",),
     **{name: (name,) for name in OF_WORLD},

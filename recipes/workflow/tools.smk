@@ -34,6 +34,15 @@ rule benchmarks:
         commands.BENCHMARKS
 
 
+rule faults:
+    log:
+        "results/faults.log",
+    message:
+        "list the faults that tests inject, and kill stages of every kind"
+    shell:
+        commands.FAULTS
+
+
 rule plan:
     log:
         "results/plan.log",

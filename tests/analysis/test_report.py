@@ -121,7 +121,7 @@ def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
 
 
 def test_without_the_analysis_it_is_one_clear_line(run, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(command_line, "load_sound", lambda folder: (run.graph.recipes, {}))
+    monkeypatch.setattr(command_line, "load_sound", lambda folder, own: (run.graph.recipes, {}))
     argv = ["--recipe", "toy_zero", "--scale", "cpu", "--out", str(tmp_path / "report.html")]
     assert command_line.main("", report.write, argv) == 2
     assert "table.csv: missing; run analysis.analyse first" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import code_datasets
 import hub_datasets
 import reasoning_datasets
 import true_tokenizers
@@ -18,7 +19,7 @@ from data_set_files import Shape, write
 from recipes.spec.graph import Graph
 from recipes.spec.recipe import Recipe
 
-DATA = {**hub_datasets.DATASETS, **reasoning_datasets.DATASETS}
+DATA = {**hub_datasets.DATASETS, **reasoning_datasets.DATASETS, **code_datasets.DATASETS}
 ROWS = 24  # of each split
 SIZES = {
     "max_steps": 2,

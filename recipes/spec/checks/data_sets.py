@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from recipes import own_code
 from recipes.errors import UserError
 from recipes.spec.data_sets import evaluated, is_data_set
 from recipes.spec.schema import check, definition
 
 OF_HUB = ("hub", "revision", "subset", "split")
-OF_VERIFIER = {"math": ("answer",), "countdown": ("numbers", "target")}
+OF_VERIFIER = {"answer": ("math", "tests"), "numbers": ("countdown",), "target": ("countdown",)}
 FORMATS = (".jsonl", ".parquet")
 
 
@@ -28,10 +29,18 @@ def check_data_set(task: Mapping, kind: str, path: Sequence[str], where: str = "
             refuse("file", f"{file}: expected a file that ends in .jsonl or .parquet")
         if not file.is_file():
             refuse("file", f"there is no file {file} in {Path.cwd()}")
-    for verifier, keys in OF_VERIFIER.items():
-        for key in keys:
-            if key in task and task.get("verifier", verifier) != verifier:
-                refuse(key, f"of verifier {verifier}, not {task['verifier']}; remove it")
+    if own := own_code.is_own(task.get("verifier")):
+        try:
+            own_code.check(task["verifier"])
+        except UserError as error:
+            refuse("verifier", str(error))
+    for key, verifiers in OF_VERIFIER.items():
+        if (
+            key in task
+            and task.get("verifier", verifiers[0]) not in verifiers
+            and not (own and key == "answer")
+        ):
+            refuse(key, f"of verifier {' or '.join(verifiers)}, not {task['verifier']}; remove it")
 
 
 def check_decontaminate(stage: Mapping, evals: Mapping, path: str, where: str) -> None:

@@ -62,7 +62,7 @@ def _check_world(run: str, stage: Mapping, path: str, where: str) -> None:
             raise UserError(f"{path}.rewards: must not be empty{where}")
         with under(path, where):
             own = ppo.own if run in ("ppo", "grpo") else list
-            rules.check(own(stage["rewards"]), world)
+            rules.check(own(stage["rewards"]), world, stage["task"].get("verifier", "math"))
 
 
 def check_form(part: Mapping, path: str, where: str) -> None:
@@ -79,4 +79,5 @@ def under(path: str, where: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise UserError(f"{path}.{str(error).removeprefix('task.')}{where}") from None
+        lines = (f"{path}.{line.removeprefix('task.')}{where}" for line in error.lines)
+        raise UserError("\n".join(lines)) from None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import code_datasets
 import hub_datasets
 import pytest
 import reasoning_datasets
@@ -24,7 +25,7 @@ NAMED = (
     "rejected",
     "responses",
 )  # keys that name columns
-DATASETS = hub_datasets.DATASETS | reasoning_datasets.DATASETS
+DATASETS = hub_datasets.DATASETS | reasoning_datasets.DATASETS | code_datasets.DATASETS
 MODELS = {  # those with safetensors at this revision, for nothing else is loaded
     "EleutherAI/pythia-1b-deduped": "7199d8fc61a6d565cd1f3c62bf11525b563e13b2",
     "EleutherAI/pythia-2.8b-deduped": "04c6993bdebe728d5ad1dae3a916eaa766166783",
@@ -41,6 +42,7 @@ MODELS = {  # those with safetensors at this revision, for nothing else is loade
     "Qwen/Qwen2.5-3B-Instruct": "aa8e72537993ba99e69dfaafa59ed015b17504d1",
     "Qwen/Qwen2.5-1.5B": "8faed761d45a263340a0528343f099c05c9a4323",
     "Qwen/Qwen2.5-1.5B-Instruct": "989aa7980e4cf806f80c7fef2b1adb7bc71aa306",
+    "Qwen/Qwen2.5-7B-Instruct": "a09a35458c702b33eeacc393d103063234e8bc28",
     "Qwen/Qwen2.5-14B": "97e1e76335b7017d8f67c08a19d103c0504298c9",
     "Qwen/Qwen2.5-32B": "1818d35814b8319459f4bd55ed1ac8709630f003",
     "Qwen/Qwen2.5-32B-Instruct": "5ede1c97bbab6ce5cda5812749b4c0bdf79b18dd",

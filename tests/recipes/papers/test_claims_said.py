@@ -12,7 +12,7 @@ from recipes.spec.recipe import DIAL_SEEDS
 CLAIMED = [name for name, recipe in RECIPES.items() if recipe.spec.get("claims")]
 # Recipes with dials chosen on fewer than three seeds, or on seeds below 1000. Nothing may be added.
 HASTY = {"dapo", "deepseekmath", "dpo", "instructgpt", "iterative", "objectives"}
-HASTY |= {"policy_gradient", "r1_zero", "rlaif", "tldr"}
+HASTY |= {"policy_gradient", "r1_zero", "rlaif"}
 # The convention in schema.yaml, at `smallest_effect`: the first pattern that a metric has.
 CONVENTION = {
     r"^(updates|samples)_to/": None,  # a tenth of the budget, which is the recipe's
@@ -22,7 +22,7 @@ CONVENTION = {
     r"win_rate$": 0.05,
     r"^logratio/|/kl$": 0.5,
     r"(^|/)length(_\w+)?(/|$)": 1,
-    r"/rewards/|/(language_consistency|readability)$": 0.02,
+    r"/rewards/|/(language_consistency|readability|visible|special_cased)$": 0.02,
     r"value_loss$": 0.1,
     r"token_std$": 0.01,
     r"gold|proxy|/reward$": 0.1,
