@@ -157,7 +157,7 @@ def test_the_unspoilt_recipes_load(folder):
          "stages.pretrain.model.kv_heads: 3 does not divide heads = 4"),
         ("paper", "stages/grpo/task", {"hub": "a/b", "revision": "a" * 40, "split": "x", "question": "q",
                                        "answer": "a", "verifier": "code"},
-         'stages.grpo.task.verifier: expected math, countdown or my_module:function, got "code"'),
+         'stages.grpo.task.verifier: expected math, countdown, tests or my_module:function, got "code"'),
         ("paper", "quickstart", {"arms": ["only-cpu"]}, "quickstart.arms: none of them exists at scale"),
         # the whole
         ("paper", "scales/paper/stages/grpo/model/revision", "main",
