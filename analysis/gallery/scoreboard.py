@@ -72,9 +72,9 @@ def markdown(board: Sequence[Line]) -> str:
     rows = [head, ("---",) * len(head)]
     for one in board:
         if one.family == "primary":
-            says = one.says.replace("|", "\\|")
+            says, claimed = (text.replace("|", "\\|") for text in (one.says, one.claimed))
             link = f"[{one.paper}]({one.url})"
-            rows.append((link, says, one.claimed, one.ours, str(one.seeds), f"[{one.verdict}]({one.record})"))
+            rows.append((link, says, claimed, one.ours, str(one.seeds), f"[{one.verdict}]({one.record})"))
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     return (
         f"## Scoreboard\n\nThe primary claims; all {len(board)} are in [`index.html`](index.html).\n\n{table}"

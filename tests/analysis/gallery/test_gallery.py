@@ -1,5 +1,6 @@
 """The static site of the records: made from them alone, and the same bytes each time."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -131,6 +132,13 @@ def test_a_change_of_verdict_is_remembered_and_nothing_else():
 def test_a_paper_is_named_by_its_number():
     assert scoreboard.label(scoreboard.address("2503.14476")) == "arXiv 2503.14476"
     assert scoreboard.label("https://github.com/a/b/blob/x/y.py") == "github.com/a/b"
+
+
+def test_a_claim_of_no_difference_keeps_to_its_cell():
+    text = scoreboard.markdown(scoreboard.lines(RECORDS, GRAPH))
+    rows = [line for line in text.splitlines() if line.startswith("| [")]
+    assert any(r"\|d\| <" in row for row in rows)
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {7}
 
 
 def test_reports_of_a_scale_have_a_first_page(run, record, monkeypatch, tmp_path):
