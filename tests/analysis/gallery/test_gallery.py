@@ -192,6 +192,9 @@ def test_the_scoreboard_filters_and_sorts(browser, board, tmp_path):
     tab.goto(path.as_uri())
     rows = tab.locator("#claims tbody tr:visible")
     every = rows.count()
+    tab.set_viewport_size({"width": 390, "height": 800})
+    assert tab.evaluate("document.documentElement.scrollWidth") == 390
+    tab.set_viewport_size({"width": 1200, "height": 800})
     assert tab.locator("output").inner_text() == f"{every} of {every}"
     tab.select_option("[name=paper]", "arXiv 2503.14476")
     assert 0 < rows.count() < every
