@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from analysis.numbers.means import DASH, shown
 from analysis.verdicts import claims
@@ -98,7 +99,7 @@ def _method(recipe: Recipe, scale: str, claim: Mapping[str, object]) -> str:
     if arm not in recipe.arms(scale):
         return "frontier"
     stages = recipe.overlaid(scale, arm, "stages")
-    stage = next((stages[name] for name in reversed(list(stages)) if stages[name]), {})
+    stage: Mapping[str, Any] = next((stages[name] for name in reversed(list(stages)) if stages[name]), {})
     loss = stage.get("args", {}).get("loss_type")
     kind = stage.get("run", "evaluation")
     return f"{kind} ({loss})" if isinstance(loss, str) else kind

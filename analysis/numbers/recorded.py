@@ -65,10 +65,9 @@ def thinned(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
     rows = rows[rows.groupby(["source", "metric"]).seed.transform("first") == rows.seed]
     parts = []
     for (arm, node, metric), curve in rows.groupby(["arm", "node", "metric"], sort=False):
-        long = (
-            binned(curve, POINTS).rename_axis("step").melt(ignore_index=False, var_name="seed").reset_index()
-        )
-        parts.append(long.assign(arm=arm, node=node, metric=metric))
+        by_step = binned(curve, POINTS).rename_axis("step")
+        long = by_step.melt(ignore_index=False, var_name="seed").reset_index()
+        parts.append(long.assign(arm=str(arm), node=str(node), metric=str(metric)))
     if not parts:
         return pd.DataFrame()
     every = pd.concat(parts).dropna(subset=["value"])

@@ -42,9 +42,8 @@ def elapsed(trained: pd.DataFrame) -> float:
     begun = pd.to_datetime(trained.started, utc=True, errors="coerce")
     spans = pd.DataFrame({"begun": begun, "wall": pd.to_numeric(trained.wall_s, errors="coerce")}).dropna()
     total, until = 0.0, -math.inf
-    for row in spans.sort_values("begun").itertuples():
-        start = row.begun.timestamp()
-        end = start + row.wall
+    for start, wall in sorted((row["begun"].timestamp(), row["wall"]) for row in spans.to_dict("records")):
+        end = start + wall
         total += max(0.0, end - max(start, until))
         until = max(until, end)
     return total
