@@ -5,6 +5,8 @@ snakemake --cores r1_zero            every arm and seed of a recipe, and its rep
 snakemake --cores everything         every recipe that has the scale
 snakemake --cores preflight --config recipe=r1    two steps of each stage, before a run is paid for
 ... --config scale=paper seeds=5     another scale (default: cpu), another number of seeds
+... --config arms=a,b seeds=1,3      these arms and seeds alone, with a report of their own: chosen.html
+... --config recipe=path/mine.yaml   a recipe of your own, from anywhere; mine is then a target too
 ... --config seeds=auto              looks at 8, 16 and 32 seeds; what is decided stops
 """
 
@@ -24,7 +26,7 @@ wildcard_constraints:
 
 rule all:
     input:
-        JOBS.page(QUICKSTART, "quickstart"),
+        JOBS.first_page(QUICKSTART),
 
 
 for target, made in JOBS.targets().items():
@@ -115,7 +117,7 @@ rule report:
     log:
         f"{REPORT}.html.log",
     params:
-        seeds=JOBS.seeds,
+        **JOBS.of_page(),
     message:
         "write {output}"
     shell:

@@ -12,6 +12,7 @@ from recipes.spec import looks
 from recipes.spec.graph import Graph
 from recipes.spec.load import load_sound
 from recipes.spec.recipe import REPORTS, Recipe
+from recipes.workflow.choice import choice, own_file, selection
 
 
 def main(
@@ -37,19 +38,23 @@ def status(work: Callable[[], object]) -> int:
 def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:
     """The arguments; the description is the first line of `description`."""
     parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
-    parser.add_argument("--recipe", required=True)
+    parser.add_argument("--recipe", required=True, help="a name, or the file of one that is not in recipes/")
     parser.add_argument("--scale", required=True)
     parser.add_argument("--report", choices=REPORTS, default="report")
     parser.add_argument(
-        "--seeds", help="how many, or auto: as the looks on disk have them; default: as the recipe says"
+        "--seeds",
+        help="how many, or which (0,2), or auto: as the looks on disk have them; default: as the recipe says",
     )
+    parser.add_argument("--arms", help="of --report chosen: which, such as a,b; default: all")
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args(argv)
 
 
 def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
     """The run that a command line names. Raises UserError on a recipe or scale that does not exist."""
-    recipes, broken = load_sound(root / "recipes")
+    own = own_file(vars(args))
+    recipes, broken = load_sound(root / "recipes", own)
+    args.recipe = own.stem if own else args.recipe
     if args.recipe in broken:
         raise broken[args.recipe]
     if args.recipe not in recipes:
@@ -61,16 +66,14 @@ def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
         raise UserError(f'recipes/{args.recipe}.yaml: unknown scale "{args.scale}"{known}')
     if args.seeds == looks.AUTO and args.report == "report" and looks.claims_at(recipe, args.scale):
         return _by_looks(Graph(recipes), recipe, args.scale, root)
-    arms, seeds = recipe.selection(args.scale, args.report, _count(args.seeds))
+    asked = {key: getattr(args, key) for key in ("scale", "seeds", "arms") if getattr(args, key)}
+    if str(asked.get("seeds")).isdecimal():
+        asked["seeds"] = int(asked["seeds"])
+    try:
+        arms, seeds = selection(recipe, args.scale, args.report, choice({}, asked))
+    except UserError as error:
+        raise UserError(str(error).replace("--config ", "--")) from None
     return Run(Graph(recipes), args.recipe, args.scale, tuple(arms), tuple(seeds), root)
-
-
-def _count(seeds: str | None) -> int | None:
-    if seeds in (None, looks.AUTO):
-        return None
-    if not seeds.isdecimal() or int(seeds) < 1:
-        raise UserError(f"--seeds: expected a whole number of at least 1 or {looks.AUTO}, got {seeds}")
-    return int(seeds)
 
 
 def _by_looks(graph: Graph, recipe: Recipe, scale: str, root: Path) -> Run:

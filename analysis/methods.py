@@ -4,7 +4,7 @@ Which arm of which record shows a method is written in methods.yaml; every numbe
 in memory is what the planner counts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,17 +71,36 @@ def _shown(given: dict[str, Any]) -> Shown:
     return Shown(*(given[name] for name in names))
 
 
-def page(folder: Path, graph: Graph) -> str:
-    """The page, from the records in `folder`; a table whose record is not there is left out."""
-    parts = [HEAD]
+@dataclass(frozen=True)
+class Compared:
+    """Methods of one record, all from the same checkpoint; rows as COLUMNS has them."""
+
+    title: str
+    record: str
+    metric: str
+    rows: list[tuple[str, ...]]
+
+
+def compared(folder: Path, graph: Graph) -> list[Compared]:
+    """The tables, from the records in `folder`; one whose record is not there is left out."""
+    found = []
     for title, methods in _tables():
         record = folder / f"{methods[0].recipe}-{SCALE}"
         if record.exists():
-            lines = [COLUMNS, ("---",) * len(COLUMNS), *_rows(methods, record, graph)]
-            source = f"Record: [{record.name}]({record.name}), `{methods[0].metric}`."
-            parts.append(
-                f"## {title}\n\n{source}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
-            )
+            rows = list(_rows(methods, record, graph))
+            found.append(Compared(title, record.name, methods[0].metric, rows))
+    return found
+
+
+def page(tables: Sequence[Compared]) -> str:
+    """The tables as Markdown."""
+    parts = [HEAD]
+    for one in tables:
+        lines = [COLUMNS, ("---",) * len(COLUMNS), *one.rows]
+        source = f"Record: [{one.record}]({one.record}), `{one.metric}`."
+        parts.append(
+            f"## {one.title}\n\n{source}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        )
     return "\n".join(parts)
 
 

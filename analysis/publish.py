@@ -5,7 +5,9 @@
     python -m analysis.publish --rejudge
 
 Writes the report's tables as CSV, numbers.csv (the final numbers of every arm and seed) and runs.csv
-(commit, versions, hardware, time and tokens of every stage; the commit holds the recipe as it was). A
+(commit, versions, hardware, time and tokens of every stage; the commit holds the recipe as it was), what
+the page shows beside tables (shown.json: a hundred samples; curves.csv: learning curves, thinned), and the
+installed packages with their versions (packages.txt). A
 record in results/published also gets its row in the README there, and its part of methods.md; --index
 writes both without a new record. --rejudge judges every record anew, from its numbers.csv and the recipe
 as it is now: no run is repeated, and seeds that chose a dial are left out.
@@ -14,20 +16,25 @@ as it is now: no run is repeated, and seeds that chose a dial are left out.
 import json
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
 from analysis import command_line, methods
-from analysis.numbers.recorded import of_record
+from analysis.gallery import history, scoreboard
+from analysis.numbers.recorded import CURVES, of_record, thinned
 from analysis.numbers.run import Run
 from analysis.numbers.table import final
+from analysis.page.section import SHOWN
 from analysis.page.tables import Table
-from analysis.provenance.jobs import jobs
+from analysis.provenance import jobs, kept
 from analysis.sections import SECTIONS
+from analysis.training import learning_curves
 from analysis.verdicts import records
 from analysis.verdicts import section as verdicts
 from recipes.errors import UserError
+from recipes.runtime import provenance
 from recipes.spec.frontiers import FRONTIER
 from recipes.spec.graph import Graph
 from recipes.spec.load import load_all
@@ -43,7 +50,7 @@ def publish(run: Run, out: Path, report: str) -> None:
     folder = run.root / f"results/{run.name}/{run.scale}/{report}"
     if not (folder / "table.csv").exists():
         raise UserError(f"{folder}/table.csv: missing; run `snakemake --cores {run.name}` first")
-    runs = jobs(run)
+    runs = jobs.jobs(run)
     unnamed = runs[runs.commit.isna() | runs.dirty.astype(bool)]
     if len(unnamed):
         first = unnamed.iloc[0]
@@ -56,12 +63,18 @@ def publish(run: Run, out: Path, report: str) -> None:
             shutil.copyfile(folder / f"{name}.csv", out / f"{name}.csv")
         else:
             (out / f"{name}.csv").unlink(missing_ok=True)
-    numbers = worth_keeping(final(pd.read_csv(folder / "table.csv")))
+    table = pd.read_csv(folder / "table.csv", low_memory=False)
+    numbers = worth_keeping(final(table))
     numbers.drop(columns=["step", "source"]).to_csv(out / "numbers.csv", index=False)
-    for column in ("versions", "hardware"):
-        runs[column] = [json.dumps(value, sort_keys=True) for value in runs[column]]
-    runs.to_csv(out / "runs.csv", index=False)
+    jobs.write(runs, out / jobs.FILE)
+    curves = thinned(table, learning_curves.drawn())
+    if len(curves):
+        curves.to_csv(out / CURVES, index=False)
+    few = kept.thinned(json.loads((folder / SHOWN).read_text(encoding="utf-8")))
+    (out / SHOWN).write_text(json.dumps(few, indent=1) + "\n", encoding="utf-8")
+    (out / kept.PACKAGES).write_text(kept.packages(runs), encoding="utf-8")
     if out.parent.resolve() == (run.root / RECORDS).resolve():
+        _remember([out])
         _write_index(out.parent, run.graph)
 
 
@@ -84,8 +97,18 @@ def index(root: Path = Path(".")) -> None:
 
 
 def _write_index(folder: Path, graph: Graph) -> None:
-    (folder / "README.md").write_text(records.readme(folder, graph.recipes), encoding="utf-8")
-    (folder / "methods.md").write_text(methods.page(folder, graph), encoding="utf-8")
+    board = scoreboard.markdown(scoreboard.lines(folder, graph))
+    (folder / "README.md").write_text(records.readme(folder, graph.recipes, board), encoding="utf-8")
+    (folder / "methods.md").write_text(methods.page(methods.compared(folder, graph)), encoding="utf-8")
+
+
+def _remember(records: Iterable[Path]) -> None:
+    """Add what became of these records' claims to the history beside them."""
+    commit = provenance.commit()[0] or "unknown"
+    for record in records:
+        known, judged = history.read(record.parent), pd.read_csv(record / "claims.csv")
+        longer = history.extended(known, record.name, judged, provenance.now()[:10], commit)
+        longer.to_csv(record.parent / history.FILE, index=False)
 
 
 def rejudge(root: Path = Path(".")) -> None:
@@ -94,6 +117,7 @@ def rejudge(root: Path = Path(".")) -> None:
     for path in sorted((root / RECORDS).glob("*/numbers.csv")):
         for table in judged_anew(path, Graph(recipes)):
             table.numbers.to_csv(path.with_name(f"{table.name}.csv"), index=False)
+    _remember(sorted(path.parent for path in (root / RECORDS).glob("*/claims.csv")))
     index(root)
 
 

@@ -10,6 +10,8 @@ import base64
 import hashlib
 import json
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -45,11 +47,19 @@ TEMPLATES.filters |= {  # how templates write numbers and claims
 }
 
 
-def render(run: Run, folder: Path, report: str = "report") -> str:
-    """The page, from the folder that analyse wrote and the completions of the run."""
+@dataclass(frozen=True)
+class Recorded:
+    """Where a page comes from that is made from a record, and what the record lacks."""
+
+    name: str
+    lacks: tuple[str, ...]
+
+
+def render(run: Run, folder: Path, report: str = "report", recorded: Recorded | None = None) -> str:
+    """The page, from the folder that analyse wrote, or that a record has filled."""
     numbers = final(_table(folder / "table.csv"))
     pages = {section.NAME: section.page(run, numbers, folder) for section in SECTIONS}
-    script = _text("viewer.js")
+    scripts = [text("tables.js"), text("viewer.js")]
     return TEMPLATES.get_template("report.html").render(
         run=run,
         head=summary.head(run, numbers),
@@ -58,13 +68,20 @@ def render(run: Run, folder: Path, report: str = "report") -> str:
         figures=drawn_figures(folder / "figures"),
         looks=LOOKS,
         commands=configuration.commands(run, report),
-        style=Markup(_text("style.css")),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        recorded=recorded,
+        style=Markup(text("style.css")),
+        scripts=list(map(Markup, scripts)),
+        script_hashes=hashes(scripts),
     )
 
 
-def _text(name: str) -> str:
+def hashes(scripts: Sequence[str]) -> str:
+    """The sources of a page's policy that let these scripts run, and no other."""
+    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+    return " ".join(f"'sha256-{digest}'" for digest in digests)
+
+
+def text(name: str) -> str:
     """A file among the templates that is no template."""
     return (Path(page.__file__).parent / "templates" / name).read_text(encoding="utf-8").removesuffix("\n")
 

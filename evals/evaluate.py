@@ -84,7 +84,8 @@ def _names_hub(config: dict[str, Any], model: Path | dict[str, Any]) -> bool:
     """Whether the model or a task comes from the Hub, as lm-eval's own tasks do."""
     specs = [spec for spec in config.get("tasks", {}).values() if isinstance(spec, dict)]
     task = any("lm_eval" in spec or "hub" in (spec.get("task") or {}) for spec in specs)
-    return task or (isinstance(model, dict) and "hub" in model)
+    judge = any("hub" in (spec.get("judge") or {}).get("model", {}) for spec in specs)
+    return task or judge or (isinstance(model, dict) and "hub" in model)
 
 
 def load() -> None:

@@ -105,11 +105,12 @@ def _difficulties(rows: list[Row]) -> dict[int, Floats]:
 def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
     """Metric -> (items,) from the scores of evals/scores.py: their means, win_rate, kl, best-of-n.
 
-    A sample wins where its gold is above that of the world's own reply; a tie counts half.
+    A sample wins where its gold is above that of the world's own reply, or where a judge prefers it to the
+    data set's; a tie counts half.
     """
     scored = {
         name: np.round(np.array([row[name] for row in rows], dtype=float), DIGITS)  # (items, samples)
-        for name in ("gold", "proxy", "logratio", *OF_WORLD)
+        for name in ("gold", "judge", "order_flips", "proxy", "logratio", *OF_WORLD)
         if name in rows[0]
     }
     metrics = {}
@@ -117,6 +118,9 @@ def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
         rival = np.round(np.array([[row["reference_gold"]] for row in rows]), DIGITS)  # (items, 1)
         metrics["gold"] = scored["gold"].mean(axis=1)
         metrics["win_rate"] = ((scored["gold"] > rival) + 0.5 * (scored["gold"] == rival)).mean(axis=1)
+    if "judge" in scored:
+        metrics["win_rate"] = ((scored["judge"] > 0.5) + 0.5 * (scored["judge"] == 0.5)).mean(axis=1)
+        metrics["order_flips"] = scored["order_flips"].mean(axis=1)
     if "proxy" in scored:
         metrics["proxy"] = scored["proxy"].mean(axis=1)
         for name in ("gold", "proxy"):

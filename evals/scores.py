@@ -3,6 +3,7 @@
 | score | of a completion y to a prompt x                                      | needs                  |
 |-------|----------------------------------------------------------------------|------------------------|
 | gold  | the world's gold score; a win if above that of the world's own reply | the task's world       |
+| judge | how likely a language model prefers y to the data set's reply        | the task's judge       |
 | proxy | the reward model's score, as the mean over its members               | evals.models.proxy     |
 | kl    | log pi(y|x) - log pi_ref(y|x), whose mean is KL(pi || pi_ref)        | evals.models.reference |
 
@@ -14,15 +15,17 @@ included.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from transformers import PreTrainedModel
 
+from evals import judged
 from recipes import worlds
 from recipes.errors import UserError
+from recipes.labels.model_judges import Judge
 from recipes.models import language_model, reward_model
 from recipes.models.logprobs import sequence_logps
 from recipes.sampling.completion import Completion
@@ -40,6 +43,7 @@ class Judges:
     policy: Any = None  # which drew them
     reference: Any = None  # `policy` itself where both have the same weights
     proxy: reward_model.RewardModel | None = None
+    asked: Mapping[str, Judge] = field(default_factory=dict)  # task -> who compares two replies
 
 
 def load(
@@ -51,18 +55,21 @@ def load(
 ) -> tuple[Judges, dict[str, str]]:
     """The models that the scores of `tasks` need, and role -> digest of each but the policy.
 
+    That of a judge stands under `judge/TASK`.
+
     `inputs`: role -> metrics.json of a stage; `source` and `lm` are the evaluated model and its sampler, and
     `dtype` what it and the reference are computed in.
     Raises UserError for a role without an input, and for a model whose tokenizer is not the policy's.
     """
+    tasks = list(tasks)
     needed = set()
     for task in tasks:
         for score in task.score:
             if score in ROLES and ROLES[score] not in inputs:
                 raise UserError(f"evals.tasks.{task.name}.score: {score} needs evals.models.{ROLES[score]}")
             needed.add(score)
-    judges: dict[str, Any] = {}
-    digests = {}
+    judges: dict[str, Any] = {"asked": judged.load(tasks)}
+    digests = {f"judge/{name}": judge.digest for name, judge in judges["asked"].items()}
     if "proxy" in needed:
         digests["proxy"] = language_model.locate(None, inputs["proxy"]).digest
         proxy = reward_model.load(inputs["proxy"])
@@ -103,6 +110,8 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
     if "proxy" in task.score and judges.proxy is not None:
         rewards = judges.proxy.score_ids([[*one.context, *one.ids] for one in completions])
         _add(rows, task, "proxy", rewards.double().mean(dim=0).tolist())
+    if task.name in judges.asked:
+        judged.score(task, rows, judges.asked[task.name])
     if "kl" in task.score:
         _add(rows, task, "logratio", log_ratios(judges.policy, judges.reference, completions))
 

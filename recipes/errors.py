@@ -1,11 +1,49 @@
-"""The one error a user should ever see: a mistake in their input, told in one line."""
+"""The one error a user should ever see: a mistake in their input, told in one line; several at once."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
 class UserError(Exception):
-    """A mistake in a recipe, a command line or a checkpoint; its text is the whole message."""
+    """A mistake in a recipe, a command line or a checkpoint; its text is the whole message.
+
+    Several mistakes of one recipe, told at once, have a line each.
+    """
+
+    @property
+    def lines(self) -> list[str]:
+        return str(self).split("\n")
+
+
+class Mistakes:
+    """What several checks find: `with mistakes.gather(): …` for each, then `tell()` raises all at once."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    @contextmanager
+    def gather(self) -> Iterator[None]:
+        """Note a UserError of the block and go on behind it; one of several arms or scales once."""
+        try:
+            yield
+        except UserError as error:
+            for line in error.lines:
+                self.note(line)
+
+    def note(self, line: str) -> None:
+        if _anywhere(line) not in map(_anywhere, self.lines):
+            self.lines.append(line)
+
+    def tell(self) -> None:
+        if self.lines:
+            raise UserError("\n".join(self.lines))
+
+
+def _anywhere(line: str) -> str:
+    """A line without the scale and arm where the mistake was found."""
+    return re.sub(r" ?\(scale [^()]*\)", "", line)
 
 
 def first_line(error: BaseException) -> str:

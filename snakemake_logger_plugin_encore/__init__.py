@@ -4,6 +4,7 @@ Snakemake finds this package by its name; profiles/default asks for it.
 """
 
 import contextlib
+import json
 import logging
 import sys
 import time
@@ -13,6 +14,9 @@ from typing import Any
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from snakemake_logger_plugin_encore.left import said, seconds_left
+
+PLANNED = Path(".snakemake/encore.planned.json")  # job's message -> seconds; written while the first ones run
 TAIL = 25  # lines of a failed job's log
 
 
@@ -73,6 +77,9 @@ class LogHandler(LogHandlerBase):
 
     def __post_init__(self) -> None:
         self.jobs: dict[int, tuple[str, float]] = {}  # id -> message, start
+        self.done: dict[str, float] = {}  # message -> seconds
+        self.failed: dict[str, list[str]] = {}  # message -> logs
+        self.began = time.time()
         self.stream = sys.stdout if self.common_settings.stdout else sys.stderr
         self.dry = self.common_settings.dryrun
 
@@ -91,19 +98,39 @@ class LogHandler(LogHandlerBase):
             return [f"{'would ' if self.dry else 'start  '}{name}{reason}"] if about.get("rule_msg") else []
         if event == LogEvent.JOB_FINISHED:
             name, began = self.jobs.get(about["job_id"], ("", 0.0))
+            self.done[name] = time.monotonic() - began
             return [f"end    {name}   {clock(time.monotonic() - began)}"] if " " in name else []
         if event == LogEvent.PROGRESS:
-            return [f"       {about['done']} of {about['total']} jobs done"]
+            return [f"       {about['done']} of {about['total']} jobs done{self._left()}"]
         if event == LogEvent.JOB_ERROR:
             name = self.jobs.get(about["jobid"], (about["rule_name"], 0.0))[0]
+            self.failed[name] = [str(log) for log in about["log"]]
             return [f"FAILED {name}", *(line for log in about["log"] for line in tail(Path(log)))]
         if event == LogEvent.RUN_INFO:
             return [record.getMessage()]
+        if record.getMessage().startswith("Exiting because a job execution failed") and self.failed:
+            return [
+                "FAILED in all:",
+                *(f"       {name}: {', '.join(logs)}" for name, logs in self.failed.items()),
+            ]
         if record.levelno >= logging.WARNING:
             return _without_rule_errors(record.getMessage())
         if record.getMessage().startswith("Nothing to be done"):
             return [record.getMessage()]
         return []
+
+    def _left(self) -> str:
+        """`, about 20 minutes left`, where the run has been planned and a job is done."""
+        try:
+            fresh = PLANNED.stat().st_mtime >= self.began
+            planned = json.loads(PLANNED.read_text(encoding="utf-8")) if fresh else {}
+        except (OSError, ValueError):
+            return ""
+        now = time.monotonic()
+        ended = {*self.done, *self.failed}
+        running = {name: now - began for name, began in self.jobs.values() if name not in ended}
+        seconds = seconds_left(planned, self.done, running, time.time() - self.began)
+        return "" if seconds is None else f", {said(seconds)}"
 
     @property
     def writes_to_stream(self) -> bool:

@@ -1,4 +1,4 @@
-"""What may import what: analysis -> evals -> recipes, inside each of them downwards only, and torch late."""
+"""What may import what: encore, analysis, evals, recipes, each downwards only, and torch late."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # From the ground up; those of one line are equals, of which two may not import each other.
 LAYERS = """
-    recipes.errors
+    recipes.errors recipes.own_code
     recipes.sandbox
     recipes.worlds recipes.runtime
     recipes.objectives recipes.data recipes.models
@@ -26,7 +26,10 @@ LAYERS = """
     analysis.stage_ladder
     analysis.sections analysis.methods
     analysis.command_line
-    analysis.look analysis.analyse analysis.report analysis.publish
+    analysis.look analysis.analyse analysis.report
+    analysis.gallery
+    analysis.publish
+    encore
 """
 HEIGHT = {name: height for height, line in enumerate(LAYERS.split("\n")) for name in line.split()}
 # Read before the environment of torch is set, or so often that its seconds of import count.
@@ -42,7 +45,7 @@ LIGHT = (
 HEAVY = {"torch", "trl", "transformers", "datasets", "accelerate", "lm_eval", "vllm"}
 TREES = {
     path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-    for house in ("recipes", "evals", "analysis")
+    for house in ("recipes", "evals", "analysis", "encore")
     for path in sorted((ROOT / house).rglob("*.py"))
     if path.stat().st_size
 }

@@ -53,7 +53,8 @@ def test_the_file_tree_is_the_tree():
         assert path.exists(), line
         named.add(path)
         folders[depth + 1 :] = [path]
-    packages = {f.parent for top in ("recipes", "evals", "analysis") for f in (ROOT / top).rglob("*.py")}
+    tops = ("recipes", "evals", "analysis", "encore")
+    packages = {file.parent for top in tops for file in (ROOT / top).rglob("*.py")}
     assert packages <= named
 
 

@@ -1,4 +1,4 @@
-"""The final numbers of a published record, as the table of numbers.table has them.
+"""The numbers of a published record, as the table of numbers.table has them.
 
 A record keeps a number that arms or seeds share once, under the first of them (analysis.publish). Here each
 of them has it again, by what the recipe says they share. What is read off frontiers is no part of a record:
@@ -6,17 +6,21 @@ it follows from the rest, by the recipe as it is now.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
 from analysis.numbers.run import Run
-from analysis.numbers.table import COLUMNS, with_frontiers
+from analysis.numbers.table import COLUMNS, binned, with_frontiers
 from recipes.spec.graph import Graph, Node
 from recipes.spec.metric_names import task_of
 
 KEY = ["arm", "seed", "node"]
+POINTS = 25  # that a record keeps of a curve
+DIGITS = 4  # and significant digits of each
+CURVES = "curves.csv"  # arm, seed, node, step, and a column a metric
 
 
 def of_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
@@ -29,9 +33,45 @@ def of_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
     return judged, recorded(run, kept)
 
 
+def with_curves(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
+    """The same with what the record kept of learning curves, of the judged seeds; it reads no artefacts."""
+    run, _ = of_record(folder, graph)
+    kept = pd.read_csv(folder / "numbers.csv", low_memory=False)
+    if (folder / CURVES).exists():
+        wide = pd.read_csv(folder / CURVES)
+        curves = wide.melt([*KEY, "step"], var_name="metric").dropna(subset=["value"])
+        kept = pd.concat([kept, curves], ignore_index=True)
+    judged = replace(run, record=folder)
+    return judged, recorded(judged, kept)
+
+
+def thinned(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
+    """The curves of these metrics as CURVES has them: at most POINTS steps, neighbours averaged.
+
+    Like numbers.csv, with what arms or seeds share once, under the first.
+    """
+    rows = table[table.step.notna() & table.metric.isin(list(metrics))].dropna(subset=["value"])
+    rows = rows[rows.groupby(["source", "metric"]).arm.transform("first") == rows.arm]
+    rows = rows[rows.groupby(["source", "metric"]).seed.transform("first") == rows.seed]
+    parts = []
+    for (arm, node, metric), curve in rows.groupby(["arm", "node", "metric"], sort=False):
+        long = (
+            binned(curve, POINTS).rename_axis("step").melt(ignore_index=False, var_name="seed").reset_index()
+        )
+        parts.append(long.assign(arm=arm, node=node, metric=metric))
+    if not parts:
+        return pd.DataFrame()
+    every = pd.concat(parts).dropna(subset=["value"])
+    every["value"] = [float(f"{value:.{DIGITS}g}") for value in every.value]
+    every["step"] = every.step.round(2)
+    wide = every.pivot(index=[*KEY, "step"], columns="metric", values="value")
+    return wide.reset_index()
+
+
 def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:
     """The final numbers of the run's arms and seeds, from `kept`, the record's numbers.csv."""
-    by_place = dict(list(kept.groupby(KEY)))
+    every = kept if "step" in kept else kept.assign(step=math.nan)
+    by_place = dict(list(every.groupby(KEY)))
     first: dict[str, pd.DataFrame] = {}  # artefact -> its numbers, as the first place that has it
     parts = []
     for arm in run.arms:
@@ -40,9 +80,11 @@ def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:
                 place = (arm, seed, run.label(node))
                 if node.sentinel not in first and place in by_place:
                     own = _of(run, node, by_place[place])
-                    first[node.sentinel] = own.assign(source=node.sentinel, step=math.nan)
+                    first[node.sentinel] = own.assign(source=node.sentinel)
                 if node.sentinel in first:
-                    parts.append(first[node.sentinel].assign(arm=arm, seed=seed))
+                    parts.append(
+                        first[node.sentinel].assign(recipe=run.name, scale=run.scale, arm=arm, seed=seed)
+                    )
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
     return with_frontiers(run.spec, table[COLUMNS])
 

@@ -1,13 +1,15 @@
 """What a report is about, and the artefacts it is made from."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from recipes.errors import UserError
+import pandas as pd
+
+from recipes.errors import UserError, first_line
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
 
@@ -23,6 +25,7 @@ class Run:
     seeds: tuple[int, ...]
     root: Path = Path(".")
     by_looks: Mapping[str, int] | None = None  # with seeds=auto: arm -> how many of the seeds it has
+    record: Path | None = None  # the record that it is read from, in place of artefacts
 
     @property
     def recipe(self) -> Recipe:
@@ -71,11 +74,15 @@ class Run:
         recipe, _, name = label.rpartition("/")
         return Node(recipe or self.name, self.scale, arm, seed, name, "stage")
 
+    def artefact(self, path: str) -> Path:
+        """Where a file of a job lies; of a run that is read from a record, where none lies."""
+        return (self.record or self.root) / path
+
     def folder(self, node: Node) -> Path:
-        return self.root / node.folder
+        return self.artefact(node.folder)
 
     def sentinel(self, node: Node) -> Path:
-        return self.root / node.sentinel
+        return self.artefact(node.sentinel)
 
     def evaluation(self, arm: str, checkpoint: str, seed: int | None = None) -> Node:
         """The evaluation of an arm's checkpoint, which another arm may own; default: of the first seed."""
@@ -105,22 +112,46 @@ class Run:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a JSON file; None where there is no file; UserError where it is not JSON."""
+    """The object in a JSON file; None where there is no file; UserError where it is none."""
     try:
-        return json.loads(path.read_text(encoding="utf-8", errors="replace"))
+        found = json.loads(path.read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:
         return None
     except json.JSONDecodeError as error:
         raise UserError(f"{path}: not valid JSON ({error.msg}); delete it and run again") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{path}: expected a JSON object; delete it and run again")
+    return found
+
+
+def read_rows(path: Path, numbers: Sequence[str]) -> pd.DataFrame:
+    """The rows of a CSV file. Raises UserError where one of the columns `numbers` lacks a number in a row."""
+    try:
+        rows = pd.read_csv(path)
+        missing = rows[list(numbers)].astype(float).isna().any(axis=None)
+    except (ValueError, KeyError) as error:  # pandas' own errors of a file that is none are ValueErrors
+        raise UserError(
+            f"{path}: not as its stage wrote it ({first_line(error)}); run its stage again"
+        ) from None
+    if missing:
+        raise UserError(f"{path}: not as its stage wrote it (a row is cut short); run its stage again")
+    return rows
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a JSONL file; none where there is no file; reading stops at a row that was cut short."""
+    """The rows of a JSONL file; none where there is no file.
+
+    A last row without its end is left out: a stage may be writing it. UserError where another is no object.
+    """
     if not path.exists():
         return
     with path.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
+        for number, line in enumerate(lines, start=1):
             try:
-                yield json.loads(line)
-            except json.JSONDecodeError:
-                return
+                row = json.loads(line)
+            except ValueError:
+                row = None
+            if isinstance(row, dict):
+                yield row
+            elif line.endswith("\n"):
+                raise UserError(f"{path}: line {number}: expected a JSON object; delete it and run again")

@@ -26,7 +26,7 @@ import pandas as pd
 
 from analysis.numbers import areas, falls, frontiers, peaks, reach
 from analysis.numbers.named import named_in
-from analysis.numbers.run import Run, read_json
+from analysis.numbers.run import Run, read_json, read_rows
 from recipes.spec.graph import Node
 from recipes.spec.metric_names import AT_KL, COLLAPSED, OF_AREA, REACHED, by_template
 
@@ -84,7 +84,7 @@ def _numbers(run: Run, node: Node, named: list[dict[str, Any]]) -> pd.DataFrame:
         metrics = record.get("metrics", {})
         path = run.folder(node) / "curve.csv"
         if path.exists():
-            curve = pd.read_csv(path)
+            curve = read_rows(path, ["step", "value"])
             own = named if node.recipe == run.name else []
             metrics = metrics | reach.reached(curve, named_in(own, REACHED))
             metrics = metrics | areas.areas(curve, named_in(own, OF_AREA))

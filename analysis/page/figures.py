@@ -1,6 +1,6 @@
 """Figures of the page: what may be drawn, and what was."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from analysis.numbers.run import Run
-from analysis.page.style import STYLE, save
+from analysis.page.style import FORMATS, STYLE, save
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure on disk (name.svg, name.png) with the words that go with it."""
+    """A figure on disk (name.svg and its like) with the words that go with it."""
 
     section: str
     name: str
@@ -33,7 +33,9 @@ class Drawn:
     alt_text: str
 
 
-def draw_all(run: Run, section: str, plans: Iterable[Plan], folder: Path) -> list[Drawn]:
+def draw_all(
+    run: Run, section: str, plans: Iterable[Plan], folder: Path, formats: Sequence[str] = FORMATS
+) -> list[Drawn]:
     """Draw a section's figures into `folder`, in their order, without those that have no data."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
@@ -41,7 +43,7 @@ def draw_all(run: Run, section: str, plans: Iterable[Plan], folder: Path) -> lis
         for plan in plans:
             figure = plan.draw()
             if figure is not None:
-                save(figure, folder, plan.name)
+                save(figure, folder, plan.name, formats)
                 shows = plan.alt_text or f"Arms: {', '.join(run.arms)}"
                 alt_text = f"{plan.title}. {shows}. The numbers are in table.csv."
                 drawn.append(Drawn(section, plan.name, plan.title, plan.caption, alt_text))

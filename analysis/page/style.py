@@ -16,10 +16,12 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 WIDTH = 4.8  # inches
+FORMATS = ("svg", "pdf", "png")  # of a figure; the page shows the first, which is always there
 LINE = 0.19  # inches of a line of text
 # seaborn's "colorblind" and six more that differ from them, and from grey, under red- and green-blindness
 PALETTE = (
@@ -45,6 +47,7 @@ STYLE: dict[Any, Any] = {
     "ytick.color": "#444444",
     "legend.frameon": False,
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,  # TrueType, which publishers ask for
     "svg.hashsalt": "encore",
 }
 
@@ -60,13 +63,21 @@ def dashes(arms: Sequence[str]) -> dict[str, Any]:
     return {arm: styles[place // (len(PALETTE) // 2) % len(styles)] for place, arm in enumerate(arms)}
 
 
-def panels(names: Sequence[str], height: float = 1.75) -> tuple[Figure, dict[str, Axes]]:
-    """One small panel a name, two abreast, on common axes."""
+def panels(
+    names: Sequence[str], height: float = 1.75, handles: Sequence[Artist] = ()
+) -> tuple[Figure, dict[str, Axes]]:
+    """One small panel a name, two abreast, on common axes, below a legend of `handles` in one line."""
     columns = min(2, len(names))
     rows = math.ceil(len(names) / columns)
-    tall = height * rows + 0.55 if rows > 1 or columns > 1 else 2.9
+    legend = LINE + 0.05 if handles else 0.0
+    tall = (height * rows + 0.55 if rows > 1 or columns > 1 else 2.9) + legend
     figure = Figure(figsize=(WIDTH, tall))
-    room = margins(tall, left=0.62, right=0.12, bottom=0.56, top=0.26)
+    room = margins(tall, left=0.62, right=0.12, bottom=0.56, top=0.26 + legend)
+    if handles:
+        figure.legend(
+            handles=handles, loc="upper left", ncols=len(handles), fontsize=9, handlelength=2.2, borderpad=0,
+            bbox_to_anchor=(0.62 / WIDTH, 1 - 0.03 / tall), borderaxespad=0, columnspacing=1.6,
+        )  # fmt: skip
     gaps = {"wspace": 0.08, "hspace": 0.27}  # of a panel
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False, gridspec_kw=room | gaps)
     axes = axes.ravel()
@@ -114,13 +125,20 @@ def margins(tall: float, left: float, right: float, bottom: float, top: float) -
     return {"left": left / WIDTH, "right": 1 - right / WIDTH, "bottom": bottom / tall, "top": 1 - top / tall}
 
 
-def save(figure: Figure, folder: Path, name: str) -> None:
-    """<name>.svg and <name>.png; no date and a fixed salt, so that the same numbers give the same bytes."""
+def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> None:
+    """<name>.svg, .pdf and .png; no date and a fixed salt, so that the same numbers give the same bytes.
+
+    The PDF is for a paper: at a column's width, 3.3 inches, its text has 7 points.
+    """
     with mpl.rc_context(STYLE):
         text = io.StringIO()  # by the canvases: figure.savefig would draw everything twice
         FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None, "Creator": None})
         # a hundredth of a point is enough for a path, and halves the file; labels stay as they are
         short = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), text.getvalue())
         (folder / f"{name}.svg").write_text(short, encoding="utf-8")
-        figure.dpi = 160
-        FigureCanvasAgg(figure).print_png(folder / f"{name}.png", metadata={"Software": None})
+        if "pdf" in formats:
+            nothing = dict.fromkeys(("CreationDate", "Creator", "Producer"))
+            FigureCanvasPdf(figure).print_pdf(folder / f"{name}.pdf", metadata=nothing)
+        if "png" in formats:
+            figure.dpi = 160
+            FigureCanvasAgg(figure).print_png(folder / f"{name}.png", metadata={"Software": None})

@@ -56,10 +56,10 @@ def write(folder: Path, table: Table, where: str) -> None:
 
 
 def read_text(path: Path) -> pd.DataFrame:
-    """A written table whose cells are all text; empty where it has no columns."""
+    """A written table whose cells are all text; empty where it has no columns or was not written."""
     try:
         return pd.read_csv(path, dtype=str, keep_default_na=False)
-    except pd.errors.EmptyDataError:
+    except (FileNotFoundError, pd.errors.EmptyDataError):
         return pd.DataFrame()
 
 

@@ -82,8 +82,18 @@ def _shown(arm: str, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def before_after(run: Run, task: str) -> list[dict[str, Any]]:
-    """The first sample of one held-out problem a difficulty, before and after, of the first arm and seed."""
-    return _beside(run, task, [(name, run.arms[0], name) for name in run.ends])
+    """The first sample of one held-out problem a difficulty, before training and after it by every arm.
+
+    Of the first seed; a policy that arms share is shown once.
+    """
+    if not run.ends:
+        return []
+    policies = {run.graph.owner(run.evaluation(run.arms[0], run.ends[0])): (run.ends[0], run.arms[0])}
+    for arm in run.arms:
+        for name in run.checkpoints(arm)[-1:]:
+            policies.setdefault(run.graph.owner(run.evaluation(arm, name)), (f"{arm}, {name}", arm))
+    ends = [(name, arm, name.rpartition(", ")[2]) for name, arm in policies.values()]
+    return _beside(run, task, ends)
 
 
 def side_by_side(run: Run, task: str, among: Sequence[Contender]) -> list[dict[str, Any]]:

@@ -11,6 +11,8 @@ from analysis.provenance.jobs import jobs
 
 def planned(run: Run, trained: pd.DataFrame) -> list[float]:
     """Seconds that the planner gives each stage that was trained, on the GPU that it ran on; 0: none."""
+    if not len(trained):
+        return []
     from recipes.planning import plan  # imported here: torch takes seconds, and pages are written without
 
     rows = zip(trained.arm, trained.seed, trained.stage, trained.hardware, strict=True)
@@ -34,13 +36,26 @@ def cost(run: Run) -> pd.DataFrame:
     return frame[["stage", "arm", "runs", "wall_s", "planned_s", "tokens", "tokens_per_s", "flops"]]
 
 
+def elapsed(trained: pd.DataFrame) -> float:
+    """Seconds in which at least one of the stages ran: jobs side by side count once, pauses not at all."""
+    begun = pd.to_datetime(trained.started, utc=True, errors="coerce")
+    spans = pd.DataFrame({"begun": begun, "wall": pd.to_numeric(trained.wall_s, errors="coerce")}).dropna()
+    total, until = 0.0, -math.inf
+    for row in spans.sort_values("begun").itertuples():
+        start = row.begun.timestamp()
+        end = start + row.wall
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
 def cost_shown(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "stage": frame.stage,
             "arm": frame.arm,
             "runs": frame.runs,
-            "wall-clock": frame.wall_s.map(duration),
+            "time, added up": frame.wall_s.map(duration),
             "planned": frame.planned_s.map(lambda s: duration(s) if s else DASH),
             "of plan": [
                 f"{s / p:.2f}" if p else DASH for s, p in zip(frame.wall_s, frame.planned_s, strict=True)

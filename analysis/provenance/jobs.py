@@ -1,11 +1,32 @@
 """The jobs that trained: when, where, from which code, and what each took."""
 
+import json
+from pathlib import Path
+
 import pandas as pd
 
 from analysis.numbers.run import Run, read_json
 
 COLUMNS = ["arm", "seed", "stage", "commit", "dirty", "versions", "hardware", "started", "wall_s"]
 COLUMNS += ["resumed", "tokens", "tokens_per_s", "flops", "flops_formula", "steps"]
+
+
+FILE = "runs.csv"  # of an analysis and of a record
+NESTED = ("versions", "hardware")
+
+
+def write(frame: pd.DataFrame, path: Path) -> None:
+    """As CSV, with what is nested as JSON."""
+    texts = {name: [json.dumps(value, sort_keys=True) for value in frame[name]] for name in NESTED}
+    frame.assign(**texts).to_csv(path, index=False)
+
+
+def read(path: Path) -> pd.DataFrame:
+    """A file that write() wrote; no rows where there is none."""
+    if not path.exists():
+        return pd.DataFrame(columns=COLUMNS)
+    frame = pd.read_csv(path)
+    return frame.assign(**{name: [json.loads(text) for text in frame[name]] for name in NESTED})
 
 
 def jobs(run: Run) -> pd.DataFrame:

@@ -9,25 +9,34 @@ from markupsafe import Markup
 
 from analysis.numbers import tasks
 from analysis.numbers.run import Run
+from analysis.numbers.table import final
 from analysis.page.markup import commented_yaml, script_json
-from analysis.page.section import Contents, Made
-from analysis.page.tables import Table, cells
+from analysis.page.section import Contents, Made, shown
+from analysis.page.tables import Table, cells, read_text
 from analysis.preferences.contenders import contenders, judged_task
 from analysis.provenance import completions, configuration, health, verifiers
-from analysis.provenance.cost import cost, cost_shown
-from analysis.provenance.jobs import jobs
+from analysis.provenance.cost import cost, cost_shown, elapsed
+from analysis.provenance.jobs import FILE, read
 
 NAME = "provenance"
 TABLES = ("health", "cost")
 
 
 def contents(run: Run, table: pd.DataFrame, made: Made) -> Contents:
-    spent = cost(run)
+    numbers, spent = final(table), cost(run)
+    task = judged_task(run, numbers)
+    among = contenders(run, numbers, task) if task else []
+    pairs = (
+        completions.side_by_side(run, task, among)
+        if among
+        else completions.before_after(run, tasks.headline(run))
+    )
     return Contents(
         [
             Table("health", "Health checks", health.worst(health.checks(run))),
             Table("cost", "Cost", spent, cost_shown(spent)),
-        ]
+        ],
+        shown={"rollouts": completions.rollouts(run), "policies": len(among), "pairs": pairs},
     )
 
 
@@ -46,23 +55,21 @@ class Page:
     facts: dict[str, list[str]]
     cost: dict[str, Any]
     total: Any  # the last row of cost()
+    elapsed: float  # seconds; the total's are a sum over stages
     runs: dict[str, Any]
     citation: str
 
 
 def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
-    task = judged_task(run, numbers)
-    among = contenders(run, numbers, task) if task else []
-    checks, trained = health.worst(health.checks(run)), jobs(run)
+    kept = shown(folder, NAME)
+    checks, trained = read_text(folder / "health.csv"), read(folder / FILE)
     spent = pd.read_csv(folder / "cost.csv").fillna({"arm": ""})  # the total has no arm
     audit = verifiers.audit(run)
     return Page(
-        rollouts=script_json(completions.rollouts(run)),
-        policies=len(among),
+        rollouts=script_json(kept.get("rollouts", [])),
+        policies=kept.get("policies", 0),
         sides=completions.SIDES,
-        pairs=completions.side_by_side(run, task, among)
-        if among
-        else completions.before_after(run, tasks.headline(run)),
+        pairs=kept.get("pairs", []),
         failed=cells(checks[checks.state != "ok"]),
         passed=cells(checks[checks.state == "ok"]),
         audit=cells(audit),
@@ -72,6 +79,7 @@ def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
         facts=configuration.facts(trained),
         cost=cells(cost_shown(spent)),
         total=spent.iloc[-1],
+        elapsed=elapsed(trained),
         runs=cells(configuration.runs(trained)),
         citation=configuration.citation(run.root / "CITATION.cff"),
     )

@@ -7,12 +7,14 @@ from itertools import pairwise
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from analysis.numbers.means import Mean, average
 from analysis.numbers.run import Run
 from analysis.page.style import panels
 
 BEFORE = "#6b6b6b"
+ANY = "#333333"  # in the legend, in place of the arms' own colours
 Curve = dict[float, Mean]  # x -> mean and interval
 
 
@@ -91,12 +93,19 @@ def _draw(
     arms = _arms(run, by_place)
     if not arms:
         return None
-    figure, axes = panels(arms)
+    styles = [("--", BEFORE), ("-", ANY)][-len(run.ends) :]
+    figure, axes = panels(
+        arms,
+        handles=[
+            Line2D([], [], color=colour, ls=line, lw=1.6, marker="o", ms=3.2, label=name)
+            for name, (line, colour) in zip(run.ends, styles, strict=True)
+        ],
+    )
     for arm in arms:
         axis = axes[arm]
         axis.set_title(arm)
-        styles = [(BEFORE, "--"), (palette[arm], "-")][-len(run.ends) :]
-        for name, (colour, line) in zip(run.ends, styles, strict=True):
+        own = [(BEFORE, "--"), (palette[arm], "-")][-len(run.ends) :]
+        for name, (colour, line) in zip(run.ends, own, strict=True):
             curve = by_place.get((arm, name), {})
             if not curve:
                 continue
@@ -104,10 +113,7 @@ def _draw(
             low = [m.value if math.isnan(m.low) else m.low for m in means]
             high = [m.value if math.isnan(m.high) else m.high for m in means]
             axis.fill_between(x, low, high, color=colour, alpha=0.22, lw=0)
-            axis.plot(
-                x, [m.value for m in means], color=colour, ls=line, lw=1.6, marker="o", ms=3.2, label=name
-            )
-    axes[arms[0]].legend(fontsize=9, loc="best", handlelength=1.8)
+            axis.plot(x, [m.value for m in means], color=colour, ls=line, lw=1.6, marker="o", ms=3.2)
     figure.supxlabel(label, fontsize=10.5)
     return figure
 

@@ -15,12 +15,12 @@ from analysis.page import interval_rows
 from analysis.page.figures import Plan
 from analysis.page.section import Contents, Made
 from analysis.page.style import colours
-from analysis.page.tables import Table, cells
+from analysis.page.tables import Table, cells, read_text
 from analysis.preferences import section as preferences
 from analysis.results import arms, before_after, effects, protocols, templates, uncertainty
 
 NAME = "results"
-TABLES = ("arms", "templates")
+TABLES = ("arms", "templates", "uncertainty")
 
 
 def contents(run: Run, table: pd.DataFrame, made: Made) -> Contents:
@@ -33,6 +33,9 @@ def contents(run: Run, table: pd.DataFrame, made: Made) -> Contents:
     if len(by_template):
         shown = templates.templates_shown(by_template)
         tables.append(Table("templates", "Base models by template", by_template, shown))
+    parts = uncertainty.parts(run, numbers, frame)
+    if len(parts):
+        tables.append(Table("uncertainty", "Parts of the variance of accuracy", parts))
     return Contents(tables, list(_figures(run, numbers)))
 
 
@@ -101,6 +104,7 @@ def _figures(run: Run, numbers: pd.DataFrame) -> Iterator[Plan]:
 class Page:
     arms: dict[str, Any]
     parts: dict[str, Any]  # of the variance of accuracy
+    intervals: str  # what they are called, by the number of seeds
     fixed: str  # what stays the same from seed to seed
     templates: dict[str, Any]  # of base models with several
     protocols: list[dict[str, str]]  # that tasks follow by name
@@ -109,12 +113,13 @@ class Page:
 def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
     frame = arms.arms(run, numbers)
     elsewhere = preferences.tasks_with_tables(run, numbers, folder)
-    by_template = templates.templates(run, numbers)
+    by_template = templates.read(folder / "templates.csv")
     here = frame[~frame.task.isin(elsewhere)] if elsewhere else frame
     return Page(
         arms=cells(arms.arms_shown(run, here, templates.best(by_template))),
         templates=cells(templates.templates_shown(by_template)),
-        parts=cells(uncertainty.parts(run, numbers, frame)),
+        parts=cells(read_text(folder / "uncertainty.csv")),
+        intervals=uncertainty.intervals(len(run.seeds)),
         fixed=uncertainty.fixed(run),
         protocols=protocols.followed(run),
     )

@@ -1,5 +1,6 @@
 """Base models by each of their candidate templates: which is the best, and what the others give."""
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -40,6 +41,11 @@ def templates(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def read(path: Path) -> pd.DataFrame:
+    """The rows of templates() that were written to a file; none where there is no file."""
+    return pd.read_csv(path) if path.exists() else pd.DataFrame()
+
+
 def templates_shown(frame: pd.DataFrame) -> pd.DataFrame:
     """The same for a reader."""
     return pd.DataFrame(
@@ -65,4 +71,4 @@ def best(frame: pd.DataFrame) -> dict[tuple[str, str, str], str]:
 
 def _chosen(run: Run, source: str, task: str) -> str:
     """The template that an evaluation has found to be the best."""
-    return ((read_json(run.root / source) or {}).get("tasks", {}).get(task) or {}).get("template", OWN)
+    return ((read_json(run.artefact(source)) or {}).get("tasks", {}).get(task) or {}).get("template", OWN)

@@ -47,10 +47,28 @@ def coverage(n: int) -> str:
     """How often the interval of n seeds is right, in a sentence or two."""
     if n < 2:
         return "With one seed there is no interval over seeds."
-    how = "The interval is a bootstrap over seeds, widened for few of them (Hesterberg 2015)."
+    covered = f"with {n} seeds it covers the truth in about {covers(n):.0%} of cases"
     if n <= RANGE:
-        how = f"With {n} seeds the interval is the range of the differences."
-    return f"{how} It is called 95%; with {n} seeds it covers the truth in about {covers(n):.0%} of cases."
+        return f"With {n} seeds the interval is the range of the differences: {covered}, not in 95%."
+    how = "The interval is a bootstrap over seeds, widened for few of them (Hesterberg 2015)."
+    return f"{how} It is called 95%; {covered}."
+
+
+def called(n: int) -> str:
+    """What an interval of n seeds may be called: `95% interval`, `range of 2 seeds (holds about 50%)`."""
+    return "95% interval" if n > RANGE or n < 2 else f"range of {n} seeds (right in about {covers(n):.0%})"
+
+
+def intervals(n: int) -> str:
+    """What the intervals of a page are, in the beginning of a sentence."""
+    if n < 2:
+        return "Intervals are 95%, over problems"
+    if n > RANGE:
+        return "Intervals are 95%: over seeds"
+    return (
+        f"Intervals over seeds are the range of {n} seeds, which holds the truth in about {covers(n):.0%} of "
+        "cases, not in 95%"
+    )
 
 
 def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:

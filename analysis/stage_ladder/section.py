@@ -15,6 +15,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import final
 from analysis.page.figures import Plan
 from analysis.page.section import Contents, Made
+from analysis.page.section import shown as shown_before
 from analysis.page.tables import Table, cells
 from analysis.provenance.jobs import jobs
 from analysis.stage_ladder import funnel, over_training
@@ -40,7 +41,8 @@ def contents(run: Run, table: pd.DataFrame, made: Made) -> Contents:
         Table("stage_cost", "Cost of each step", spent, stage_cost_shown(spent)),
     ]
     there = [one for one in tables if len(one.numbers)]
-    return Contents(there, list(_figures(run, table, numbers, ladder, sifted)))
+    prompts = one_prompt(run, ladder)
+    return Contents(there, list(_figures(run, table, numbers, ladder, sifted)), {"prompts": prompts})
 
 
 def _figures(
@@ -86,7 +88,7 @@ def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
     found = _read(folder, "stage_measures", texts)
     sifted, spent = _read(folder, "stage_funnel"), _read(folder, "stage_cost")
     ladder = steps(run)
-    prompts = one_prompt(run, ladder) if found is not None else {}
+    prompts = shown_before(folder, NAME).get("prompts", {})
     shown = [] if found is None else by_task(found.fillna(dict.fromkeys(texts, "")))
     return Page(
         steps=ladder,

@@ -3,6 +3,8 @@
 Every test is a paired t test: it takes one difference per seed, along the last axis, and supposes that they
 are nearly normal. A test without that supposition could decide nothing early: with n seeds the smallest
 p-value of a sign-flip test is 2^-n, 0.004 at eight seeds, and after any correction that is too large.
+The distributions are scipy's; its tests take no stack of samples as the simulation of the rule has, and call
+equal differences not a number. statsmodels has TOST and Holm, but not with a spent alpha.
 """
 
 import numpy as np

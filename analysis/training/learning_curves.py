@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from analysis.numbers.run import Run
 from analysis.numbers.settings import argument
@@ -13,6 +17,9 @@ from analysis.page.style import panels, powers_of_ten
 from analysis.training.loss_settings import reference_every
 from analysis.training.objectives import stages
 
+LONGEST = "max_completion_length"
+CAP_LINE: dict[str, Any] = {"color": "#333333", "lw": 1.0, "ls": ":"}
+CAP: dict[str, Any] = {**CAP_LINE, "where": "post"}
 HAVE_BETA = ("grpo", "dpo")  # kinds of stage whose loss has a reference model, weighed by beta
 
 
@@ -38,7 +45,8 @@ TRAINING = (
     Series(
         "length",
         "Response length in tokens",
-        "Correct (solid) and incorrect (dashed) apart: growth of the incorrect alone is length bias.",
+        "Correct (solid) and incorrect (dashed) apart: growth of the incorrect alone is length bias. "
+        "Dotted: the cap on a reply, where it is near.",
         (("length/correct", "correct", "-"), ("length/incorrect", "incorrect", "--")),
     ),
     Series(
@@ -114,8 +122,41 @@ PREFERENCES = (
 )
 
 
-def draw(table: pd.DataFrame, series: Series, palette: Mapping[str, str]) -> Figure | None:
-    """Learning curves, one panel an arm: a thin line a seed (where one metric is drawn), mean and range."""
+def drawn() -> set[str]:
+    """The metrics that the figures of training are drawn from."""
+    names = {name for series in (*TRAINING, *PREFERENCES) for name, _, _ in series.metrics}
+    return names | {series.older for series in TRAINING if series.older} | {"samples"}
+
+
+def caps(run: Run) -> dict[str, dict[float, float]]:
+    """Arm -> step -> the cap on a reply's tokens from there on, of arms that sample in one stage alone."""
+    found = {}
+    for arm in run.arms:
+        configs = [run.graph.config(node) for node in stages(run, arm, run.seeds[0])]
+        capped = [config for config in configs if "caps" in config or LONGEST in config.get("args", {})]
+        if len(capped) == 1:
+            steps = capped[0].get("caps") or {0: capped[0]["args"][LONGEST]}
+            found[arm] = {float(step): float(cap) for step, cap in sorted(steps.items())}
+    return found
+
+
+def _mark(axis: Axes, steps: Mapping[float, float]) -> None:
+    """A dotted line at the cap, and where it is raised; none where it is far above all replies."""
+    last, highest = axis.dataLim.x1, axis.dataLim.y1
+    if min(steps.values()) <= 2 * highest:
+        axis.step([*steps, max(last, *steps)], [*steps.values(), [*steps.values()][-1]], **CAP)
+
+
+def draw(
+    table: pd.DataFrame,
+    series: Series,
+    palette: Mapping[str, str],
+    limits: Mapping[str, Mapping[float, float]] = MappingProxyType({}),
+) -> Figure | None:
+    """Learning curves, one panel an arm: a thin line a seed (where one metric is drawn), mean and range.
+
+    limits: caps(), for a figure of lengths.
+    """
     names = [name for name, _, _ in series.metrics]
     wanted = curves(table, names).dropna(subset=["value"])
     if series.older and not len(wanted):
@@ -123,7 +164,11 @@ def draw(table: pd.DataFrame, series: Series, palette: Mapping[str, str]) -> Fig
     arms = [arm for arm in palette if arm in set(wanted.arm)]
     if not arms:
         return None
-    figure, axes = panels(arms)
+    labels = [(label, line) for _, label, line in series.metrics if label]
+    handles = [Line2D([], [], color="#333333", ls=line, lw=1.8, label=label) for label, line in labels]
+    if limits:
+        handles.append(Line2D([], [], **CAP_LINE, label="cap"))
+    figure, axes = panels(arms, handles=handles)
     groups = dict(tuple(wanted.groupby(["arm", "metric"])))
     reference = binned(groups.get((arms[0], names[0])))
     for arm in arms:
@@ -131,7 +176,7 @@ def draw(table: pd.DataFrame, series: Series, palette: Mapping[str, str]) -> Fig
         axis.set_title(arm)
         if arm != arms[0] and len(reference):
             axis.plot(reference.index, reference.mean(axis=1), color="#b0b0b0", lw=1)
-        for metric, label, line in series.metrics:
+        for metric, _, line in series.metrics:
             seeds = binned(groups.get((arm, metric)))
             if not len(seeds):
                 continue
@@ -140,9 +185,10 @@ def draw(table: pd.DataFrame, series: Series, palette: Mapping[str, str]) -> Fig
                 axis.fill_between(seeds.index, low, high, color=colour, alpha=0.15, lw=0)
             if len(series.metrics) == 1:  # the lines of two metrics' seeds would look alike
                 axis.plot(seeds.index, seeds, color=colour, lw=0.5, alpha=0.45, ls=line)
-            axis.plot(seeds.index, seeds.mean(axis=1), color=colour, lw=1.8, ls=line, label=label or None)
-        if any(label for _, label, _ in series.metrics) and arm == arms[0]:
-            axis.legend(fontsize=9, loc="best", handlelength=1.6)
+            axis.plot(seeds.index, seeds.mean(axis=1), color=colour, lw=1.8, ls=line)
+    for arm, steps in limits.items():
+        if arm in arms:
+            _mark(axes[arm], steps)
     if series.log and (wanted.value > 0).any():
         powers_of_ten(axes[arms[0]], wanted.value[wanted.value > 0])
     figure.supxlabel("step", fontsize=10.5)

@@ -7,9 +7,10 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from analysis.numbers.means import MINUS
-from analysis.numbers.run import Run
+from analysis.numbers.run import Run, read_rows
 from analysis.page.style import panels, powers_of_ten
 from analysis.training.objectives import clip_range, stages
 
@@ -23,7 +24,7 @@ def read(run: Run, arm: str) -> pd.DataFrame:
     """
     nodes = {node for seed in run.seeds for node in stages(run, arm, seed)}
     files = [run.folder(node) / "ratios.csv" for node in sorted(nodes)]
-    parts = [pd.read_csv(path) for path in files if path.exists()]
+    parts = [read_rows(path, ["low", "high", "count"]) for path in files if path.exists()]
     if not parts:
         return pd.DataFrame(columns=["level", "low", "high", "count"])
     return pd.concat(parts).groupby(["level", "low", "high"])["count"].sum().reset_index()
@@ -34,7 +35,10 @@ def draw(run: Run, palette: Mapping[str, str]) -> Figure | None:
     by_arm = {arm: counts for arm in run.arms if len(counts := read(run, arm)) and counts["count"].sum()}
     if not by_arm:
         return None
-    figure, axes = panels(list(by_arm))
+    handles = [
+        Line2D([], [], color="#333333", ls=line, lw=1.4, label=level) for level, line in LEVELS.items()
+    ]
+    figure, axes = panels(list(by_arm), handles=handles)
     reach, shares = [1e-6], []
     for arm, counts in by_arm.items():
         axes[arm].set_title(arm)
@@ -44,7 +48,7 @@ def draw(run: Run, palette: Mapping[str, str]) -> Figure | None:
                 continue
             share = part["count"] / part["count"].sum()
             edges = [*part.low, part.high.iloc[-1]]
-            axes[arm].stairs(share, edges, color=palette[arm], ls=line, lw=1.4, label=level)
+            axes[arm].stairs(share, edges, color=palette[arm], ls=line, lw=1.4)
             shares += share[share > 0].tolist()
             seen = part[part["count"] > 0]
             reach += [*seen.low.abs(), *seen.high.abs()]
@@ -52,7 +56,6 @@ def draw(run: Run, palette: Mapping[str, str]) -> Figure | None:
             axes[arm].axvline(math.log(bound), color="#333333", lw=1, ls=":")
             reach.append(abs(math.log(bound)))
     first = axes[next(iter(by_arm))]
-    first.legend(fontsize=9, loc="best", handlelength=1.8)
     least = min((abs(x) for x in _edges(by_arm) if x), default=1e-6)
     first.set_xscale("symlog", linthresh=least, linscale=0.5)
     most = math.ceil(math.log10(max(reach)) + 0.05)

@@ -35,7 +35,8 @@ def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
         caption = series.caption
         if series.name == "kl":
             caption += learning_curves.distance(run) + learning_curves.reference(run)
-        draw = partial(learning_curves.draw, training, series, palette)
+        limits = learning_curves.caps(run) if series.name == "length" else {}
+        draw = partial(learning_curves.draw, training, series, palette, limits)
         yield Plan(series.name, series.title, caption, draw)
     for series in learning_curves.PREFERENCES:
         logged = learning_curves.of_rl(table, series.metrics[0][0])

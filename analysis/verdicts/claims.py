@@ -24,12 +24,15 @@ VERDICTS = (
     "supported so far",
     "inconclusive",
     "direction only",
+    "weaker than claimed",
+    "weaker so far",
     "no difference",
     "opposed so far",
     "contradicted",
     "not tested",
 )
-OPEN = ("supported so far", "inconclusive", "opposed so far")  # more seeds may decide them
+OPEN = ("supported so far", "inconclusive", "weaker so far", "opposed so far")  # more seeds may decide them
+WEAKER = ("weaker than claimed", "weaker so far")
 FAILED = ("contradicted", "opposed so far")
 
 
@@ -40,6 +43,7 @@ class Verdict:
     id: str
     says: str
     source: str
+    paper: str  # whose claim it is, where that is not the recipe's paper; else empty
     family: str  # primary | secondary
     metric: str
     of: str
@@ -57,6 +61,7 @@ class Verdict:
     p_opposite: float
     p_direction: float
     p_no_difference: float
+    p_reverse: float
     verdict: str
     looks: int  # planned looks that were taken
     decided_at: int | None  # seeds of the look that decided; None: open or not tested
@@ -91,11 +96,13 @@ class Verdict:
         """The corrected p-value behind the verdict: of the claim, of its opposite, or of no difference."""
         if self.verdict == "no difference":
             return self.p_no_difference
-        return self.p_opposite if self.verdict in (*FAILED, "direction only") else self.p_claim
+        if self.verdict in FAILED and not math.isnan(self.p_reverse):
+            return self.p_reverse
+        return self.p_opposite if self.verdict in (*FAILED, *WEAKER, "direction only") else self.p_claim
 
 
 WHOLE = ("decided_at", "needed")  # columns of whole numbers that may be empty
-P_VALUES = ("p", "p_claim", "p_opposite", "p_direction", "p_no_difference")
+P_VALUES = ("p", "p_claim", "p_opposite", "p_direction", "p_no_difference", "p_reverse")
 NUMBERS = ("smallest_effect", "mean", "low", "high", "detectable", *P_VALUES, *WHOLE)  # may be empty
 
 
@@ -143,3 +150,9 @@ def tally(verdicts: Iterable[Verdict]) -> dict[str, int]:
     """How many claims got each verdict, in the order of VERDICTS; verdicts that no claim got are left out."""
     given = [v.verdict for v in verdicts]
     return {name: given.count(name) for name in VERDICTS if name in given}
+
+
+def by_paper(verdicts: Iterable[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
+    """The claims of the recipe's own paper, and those of other papers that the same run can judge."""
+    given = list(verdicts)
+    return [v for v in given if not v.paper], [v for v in given if v.paper]

@@ -70,7 +70,7 @@ def _tests(claim: Claim, paired: Pairs, seeds: Sequence[int], fewest: int = FEWE
         return _none()
     p = p_values(d, claim["direction"], float(claim["margin"]), smallest_effect(claim))
     own, opposite = open_to_doubt(paired, claim["direction"])
-    doubts = np.array([own, opposite, own, own or opposite])
+    doubts = np.array([own, opposite, own, own or opposite, opposite])
     return np.where(doubts & ~np.isnan(p), 1.0, p)
 
 
@@ -80,7 +80,7 @@ def smallest_effect(claim: Claim) -> float:
 
 
 def open_to_doubt(paired: Pairs, direction: str) -> tuple[bool, bool]:
-    """Whether differences known from one side only could overturn `reproduced`, and `contradicted`."""
+    """Whether differences known from one side only could overturn the claim, and its opposite."""
     if direction == "equal":
         positive = sum(paired.differences) >= 0
         return paired.at_least or paired.at_most, paired.at_most if positive else paired.at_least

@@ -14,6 +14,8 @@ VERDICT_COLOURS = {
     "supported so far": "#00704a",
     "inconclusive": "#6b6b6b",
     "direction only": "#8a6100",
+    "weaker than claimed": "#8a6100",
+    "weaker so far": "#8a6100",
     "no difference": "#2f5d8a",
     "opposed so far": "#b3400b",
     "contradicted": "#b3400b",

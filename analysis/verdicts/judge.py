@@ -1,15 +1,17 @@
 """From differences to verdicts.
 
-    reproduced      the claim is shown, direction and size
-    direction only  its direction is shown, and so is that its size is below what is claimed or what matters
-    no difference   that |d| is below the smallest effect that matters is shown
-    contradicted    that the claim is false is shown
-    inconclusive    none of these
+    reproduced           the claim is shown, direction and size
+    direction only       its direction is shown, and so is that its size is below what matters
+    weaker than claimed  that its size is below what is claimed is shown; the other direction is not
+    no difference        that |d| is below the smallest effect that matters is shown
+    contradicted         the other direction is shown; of a claim of no difference, that there is one
+    inconclusive         none of these
 
 Shown means: by the tests of verdicts.rule, at a planned look (recipes.spec.looks), after the correction for
 the family. As long as another look is to come, an open claim that its 95% bootstrap interval is wholly for or
-against is `supported so far` or `opposed so far`. A run with another number of seeds is judged by the planned
-looks that it has passed; the seeds beyond are exploratory: they can take a decision back and add none.
+against is `supported so far`, `weaker so far` or `opposed so far`. A run with another number of seeds is
+judged by the planned looks that it has passed; the seeds beyond are exploratory: they can take a decision
+back and add none.
 
 What was not run is `not tested`, with the reason, never an error; and so is a claim whose precondition is
 absent (verdicts.gates). Where some runs of one arm alone have collapsed (verdicts.collapse) a mean says
@@ -37,7 +39,11 @@ from analysis.verdicts.rule import adjusted, shown
 from recipes.errors import UserError
 from recipes.spec.looks import LOOKS
 
-SO_FAR = {"reproduced": "supported so far", "contradicted": "opposed so far"}
+SO_FAR = {
+    "reproduced": "supported so far",
+    "weaker than claimed": "weaker so far",
+    "contradicted": "opposed so far",
+}
 
 
 def judge_run(run: Run, numbers: pd.DataFrame) -> list[list[Verdict]]:
@@ -126,6 +132,7 @@ def _verdict(one: Evidence, p: np.ndarray, k: int, seeds: Sequence[int], collaps
         id=claim["id"],
         says=claim["says"],
         source=claim["source"],
+        paper=claim.get("paper", ""),
         family="primary" if one.primary else "secondary",
         metric=claim["metric"],
         of=claim["of"],
@@ -142,6 +149,7 @@ def _verdict(one: Evidence, p: np.ndarray, k: int, seeds: Sequence[int], collaps
         p_opposite=float(p[1]),
         p_direction=float(p[2]),
         p_no_difference=float(p[3]),
+        p_reverse=float(p[4]),
         verdict=verdict,
         looks=taken,
         decided_at=None,
@@ -156,32 +164,36 @@ def _verdict(one: Evidence, p: np.ndarray, k: int, seeds: Sequence[int], collaps
 
 
 def decide(low: float, high: float, direction: str, margin: float) -> str:
-    """reproduced, contradicted or inconclusive: whether all, none or some of [low, high] is as claimed."""
+    """What all of [low, high] amounts to: as claimed, weaker, the opposite; else inconclusive."""
+    if direction == "lower":
+        return decide(-high, -low, "higher", margin)
     if direction == "equal":
         inside, outside = -margin < low and high < margin, low >= margin or high <= -margin
-    elif direction == "higher":
-        inside, outside = low > margin, high <= margin
     else:
-        inside, outside = high < -margin, low >= -margin
-    return "reproduced" if inside else "contradicted" if outside else "inconclusive"
+        inside, outside = low > margin, high <= 0
+    if inside or outside:
+        return "reproduced" if inside else "contradicted"
+    return "weaker than claimed" if direction == "higher" and high <= margin else "inconclusive"
 
 
 def _conclude(
     one: Evidence, p: np.ndarray, by_interval: str, asked: int, alone: str
 ) -> tuple[str, list[str]]:
     """The verdict, and notes that say why it is not another."""
-    claimed, refuted, direction, none = (bool(x) for x in shown(p, one.now))
+    claimed, refuted, direction, none, reverse = (bool(x) for x in shown(p, one.now))
     if alone:
         return "inconclusive", [alone]
     if claimed and not none:
         return "reproduced", []
-    if direction and (none or refuted):
-        below = "the smallest effect that matters" if claimed or not refuted else "the margin"
-        return "direction only", [f"the direction holds; the size is below {below}"]
+    if direction and none and not refuted:
+        return "direction only", ["the direction holds; the size is below the smallest effect that matters"]
+    if direction and refuted:
+        return "weaker than claimed", ["the direction holds"]
     if none:
         return "no difference", []
-    if claimed or refuted:
-        return "reproduced" if claimed else "contradicted", []
+    if refuted:
+        opposite = reverse or one.claim["direction"] == "equal" or not float(one.claim["margin"])
+        return ("contradicted", []) if opposite else ("weaker than claimed", ["the direction is open"])
     notes = ["the direction holds; the size is open"] if direction and float(one.claim["margin"]) else []
     doubts = open_to_doubt(one.paired, one.claim["direction"])
     if by_interval in SO_FAR and doubts[by_interval != "reproduced"]:
@@ -192,7 +204,7 @@ def _conclude(
     if asked < LOOKS[-1]:
         return SO_FAR.get(by_interval, "inconclusive"), notes
     if by_interval in SO_FAR:
-        value = p[0 if by_interval == "reproduced" else 1]
+        value = p[{"reproduced": 0, "weaker than claimed": 1}.get(by_interval, 1 if np.isnan(p[4]) else 4)]
         notes.append(f"{by_interval} by its interval alone; corrected for looks and claims p = {value:.2g}")
     return "inconclusive", notes
 

@@ -12,7 +12,6 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.preferences import contenders
 
-OTHER_SCALE = "different scale: not comparable in level"
 # metric of an entry with `of` and `against` -> table of preferences.TABLES, and columns: value, low, high
 PAIRED = {
     "win_rate": ("win_rates", "win_rate", "low", "high"),
@@ -23,7 +22,7 @@ PLAIN = {"win_rate": "win rate", "length_controlled": "length-controlled win rat
 
 
 def beside(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The paper's numbers beside ours in the same unit, and whether their levels can be compared.
+    """The paper's numbers beside ours in the same unit, and which of ours that is.
 
     An entry with `scales` is shown at those alone: elsewhere our metric is another. `paired` has the tables
     of win rates by name (preferences.TABLES).
@@ -42,12 +41,25 @@ def beside(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) 
                 "what": entry["what"],
                 "published": f"{entry['value']:g} {entry.get('unit', '')}".strip(),
                 "ours": value if mean.n else DASH,
-                "comparison": "same scale" if run.scale == "paper" else OTHER_SCALE,
                 "source": entry["source"],
                 "our metric": what,
             }
         )
     return pd.DataFrame(rows)
+
+
+def apart(beside: pd.DataFrame) -> pd.DataFrame:
+    """The same with the paper's numbers and ours in rows of their own: columns whose, what, value, source.
+
+    Levels of another model on other problems are not to be read off side by side.
+    """
+    columns = ["whose", "what", "value", "source"]
+    if not len(beside):
+        return pd.DataFrame(columns=columns)
+    theirs = beside.assign(whose="paper", value=beside.published)
+    there = beside[beside.ours != DASH].drop_duplicates("our metric")
+    ours = there.assign(whose="here", what=there["our metric"], value=there.ours, source="this run")
+    return pd.concat([theirs, ours], ignore_index=True)[columns]
 
 
 def _ours(run: Run, numbers: pd.DataFrame, entry: dict[str, Any]) -> tuple[Mean, str]:

@@ -7,12 +7,14 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.verdicts import claims, summary
-from recipes.spec.looks import LOOKS
+from recipes.spec.looks import LOOKS, claims_at
 from recipes.spec.recipe import Recipe
 
 HEAD = """# Published records
 
 What came of each recipe that was run for the record. Written by `python -m analysis.publish`, never by hand.
+As a site that opens without a server: [`index.html`](index.html), every claim to sort and filter, and a page
+for each record, made from the record by `snakemake --cores gallery`.
 
 Claims are judged at 8, 16 and 32 seeds. The primary claims, the smallest effects that matter and the gates of
 these records were written down after their runs, by what each paper puts first and one convention for all
@@ -27,6 +29,7 @@ numbers of every arm and seed; and `runs.csv`, the commit, versions, hardware, t
 That commit holds the recipe as it was run.
 
 """
+FOREST = "forest.png"
 COLUMNS = ("recipe", "paper", "what it shows", "verdicts", "judged at", "record")
 TAIL = """
 Beside the records: [which method when](methods.md), what each needs, costs and gains; `conformance.csv`,
@@ -38,21 +41,35 @@ plain TRL.
 """
 
 
-def readme(folder: Path, recipes: Mapping[str, Recipe]) -> str:
-    """The README of `folder`, with a row for each record in it."""
+FIGURES = {  # of these records, as the gallery drew them: what they show
+    "r1_zero-cpu": "R1-Zero: claims, paired by seed",
+    "dr_grpo-cpu": "Dr. GRPO: claims, paired by seed",
+    "dpo-cpu": "DPO: claims, paired by seed",
+    "r1-cpu": "R1: claims, paired by seed",
+}
+
+
+def readme(folder: Path, recipes: Mapping[str, Recipe], scoreboard: str = "") -> str:
+    """The README of `folder`: a row for each record in it, four figures, and the scoreboard of claims."""
     rows = [COLUMNS, ("---",) * len(COLUMNS)]
     rows += [_row(path.parent, recipes) for path in sorted(folder.glob("*/claims.csv"))]
-    return HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows) + TAIL
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    drawn = [
+        f"![{FIGURES[name]}]({name}/forest.png)" for name in FIGURES if (folder / name / FOREST).exists()
+    ]
+    return "\n".join(part for part in (HEAD + table + TAIL, "\n".join(drawn), scoreboard) if part)
 
 
 def _row(record: Path, recipes: Mapping[str, Recipe]) -> tuple[str, ...]:
     name = record.name.rpartition("-")[0]
     spec, verdicts = recipes[name].spec, claims.read(record / "claims.csv")
+    asked = {claim["id"] for claim in claims_at(recipes[name], record.name.rpartition("-")[2])}
+    here = [one for one in verdicts if one.id in asked]
     return (
         f"[`{name}`](../../recipes/{name}.yaml)",
         f"[{_cell(spec['title'])}]({spec['url']})",
         _cell(first_sentence(spec.get("expected", ""))),
-        summary.counts(verdicts),
+        summary.told(here),
         judged_at(verdicts) or f"{seeds(pd.read_csv(record / 'runs.csv'))} seeds",
         f"[{record.name}]({record.name})",
     )

@@ -1,11 +1,12 @@
 """The rule by which differences become decisions, on arrays, so that analysis.verdicts.simulation can try it.
 
-Of each claim four statements are tested, each by a one-sided paired t test (statistics.hypotheses):
+Of each claim five statements are tested, each by a one-sided paired t test (statistics.hypotheses):
 
     claim          the claim as it stands, direction and size
     opposite       that it is false
     direction      its direction alone: d > 0 of `higher`, d < 0 of `lower`
     no difference  |d| is below the smallest effect that matters
+    reverse        the other direction: d < 0 of `higher`, d > 0 of `lower`
 
 Each is tested at the planned looks (statistics.sequential). The primary claims of a recipe are corrected by
 Holm, so that the chance that any of them is wrongly called reproduced is at most 5%, whatever the others are;
@@ -20,21 +21,22 @@ from analysis.statistics.hypotheses import ALPHA, above, below, benjamini_hochbe
 from analysis.statistics.intervals import TAIL
 from analysis.statistics.sequential import sequential
 
-STATEMENTS = ("claim", "opposite", "direction", "no difference")
+STATEMENTS = ("claim", "opposite", "direction", "no difference", "reverse")
 
 
 def p_values(differences: ArrayLike, direction: str, margin: float, smallest_effect: float) -> np.ndarray:
     """p-values (..., statements) of one claim, from its differences (..., seeds).
 
-    A claim of no difference (`equal`) has neither direction nor a further statement of no difference: nan.
+    A claim of no difference (`equal`) has no directions and no further statement of no difference: nan.
     """
     x = np.asarray(differences, dtype=float)
     own, opposite = p_claim(x, direction, margin), p_opposite(x, direction, margin)
     if direction == "equal":
-        rest = [np.full(x.shape[:-1], np.nan)] * 2
+        rest = [np.full(x.shape[:-1], np.nan)] * 3
     else:
-        towards = above(x, 0.0) if direction == "higher" else below(x, 0.0)
-        rest = [towards, p_claim(x, "equal", smallest_effect)]
+        up, down = above(x, 0.0), below(x, 0.0)
+        towards, back = (up, down) if direction == "higher" else (down, up)
+        rest = [towards, p_claim(x, "equal", smallest_effect), back]
     return np.stack([own, opposite, *rest], axis=-1)
 
 

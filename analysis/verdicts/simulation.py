@@ -5,8 +5,8 @@
 Families of claims `higher` are drawn: each compares an arm of its own with one base arm that all share, over
 32 seeds, and is judged at the planned looks by verdicts.rule. A claim stops at the look that decides it. All
 effects are in standard deviations of a seed's difference. The margin is 0.2: at that true effect `reproduced`
-and `contradicted` are both wrong, and as often as they ever are; at the smallest effect that matters `no
-difference` is.
+and `weaker than claimed` are both wrong, and as often as they ever are; `contradicted` is so at 0, and `no
+difference` at the smallest effect that matters.
 """
 
 import argparse
@@ -97,15 +97,16 @@ def judge(
         said = np.stack([shown(adjusted(p, primary), q) for p, q in zip(at_looks, now, strict=True)])
         said &= still_open & ~withheld[..., i]
         made |= said
-        claim, opposite, _, none = said
+        claim, opposite, _, none, _ = said
         decided = claim | opposite | none
         seeds[still_open & decided] = look
         still_open &= ~decided
-    claim, opposite, direction, none = made
+    claim, opposite, direction, none, reverse = made
     verdicts = {
         "reproduced": claim & ~none,
+        "weaker than claimed": opposite & (direction | (~none & ~reverse)),
         "no difference": none & ~direction,
-        "contradicted": opposite & ~none & ~direction,
+        "contradicted": opposite & reverse & ~none & ~direction,
     }
     return verdicts, seeds
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis.numbers import tasks
+from analysis.numbers import in_words, tasks
 from analysis.numbers.means import DASH, Mean, average, number, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.verdicts import claims
-from recipes.spec.looks import LOOKS
+from recipes.spec.looks import LOOKS, claims_at
 
 ARROW = " \N{RIGHTWARDS ARROW} "
 
@@ -40,8 +40,20 @@ def counts(verdicts: Sequence[claims.Verdict]) -> str:
     return ", ".join(f"{n} {verdict}" for verdict, n in claims.tally(verdicts).items()) or "none stated"
 
 
+def stated(run: Run, verdicts: Sequence[claims.Verdict]) -> list[claims.Verdict]:
+    """The claims that are made of the run's scale; those of other scales cannot be tested here."""
+    here = {claim["id"] for claim in claims_at(run.recipe, run.scale)}
+    return [v for v in verdicts if v.id in here]
+
+
+def told(verdicts: Sequence[claims.Verdict]) -> str:
+    """`2 reproduced, 1 inconclusive; of other papers: 1 reproduced`."""
+    own, others = claims.by_paper(verdicts)
+    return "; of other papers: ".join([counts(own), *([counts(others)] if others else [])])
+
+
 def plural(n: int, word: str) -> str:
-    return f"{n} {word}{'s' * (n != 1)}"
+    return f"{n} {word}{'' if n == 1 else 's'}"
 
 
 def title(run: Run) -> str:
@@ -60,6 +72,8 @@ class Head:
     """What stands above the sections of the page: what became of the first arm."""
 
     title: str
+    model: str  # what was trained, on what, in words
+    problems: str
     task: str
     measure: str  # what arms are compared by
     accuracy: Change
@@ -74,18 +88,19 @@ def head(run: Run, numbers: pd.DataFrame) -> Head:
     names = ("accuracy", "length", "gold", "win_rate")
     accuracy, length, gold, wins = (change(run, numbers, f"{task}/{name}") for name in names)
     passes = change(run, numbers, tasks.largest(numbers, task, "pass") or "")
-    return Head(title(run), task, tasks.measure(numbers, task), accuracy, length, gold, wins, passes)
+    words = in_words.model(run, numbers), in_words.task(run)
+    return Head(title(run), *words, task, tasks.measure(numbers, task), accuracy, length, gold, wins, passes)
 
 
 def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> list[str]:
     """Exactly five lines: what was run, accuracy or gold, length, verdicts of each kind, the foremost."""
-    task, arm = tasks.headline(run), run.arms[0]
+    task, arm, here = tasks.headline(run), run.arms[0], stated(run, verdicts)
     size = (
         f"{run.scale} scale, {plural(len(run.seeds), 'seed')}, {plural(len(run.arms), 'arm')}{stopped(run)}"
     )
     accuracy = change(run, table, f"{task}/accuracy").text()
     length = change(run, table, f"{task}/length").text()
-    few = f" (a decision takes {LOOKS[0]} seeds)" if verdicts and len(run.seeds) < LOOKS[0] else ""
+    few = f" (a decision takes {LOOKS[0]} seeds)" if here and len(run.seeds) < LOOKS[0] else ""
     where = f"on {task}, {arm}, {ARROW.join(run.ends)}" if task else "(no model is evaluated)"
     quality = f"Accuracy {where}: {accuracy}"
     if tasks.measure(table, task) == "gold":
@@ -95,8 +110,8 @@ def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> 
         f"{title(run)}: {size}",
         quality,
         f"Response length in tokens: {length}",
-        f"Published claims: {counts(verdicts)}{few}",
-        foremost(verdicts),
+        f"Published claims: {told(here)}{few}",
+        foremost(here),
     ]
 
 

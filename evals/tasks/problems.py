@@ -8,7 +8,7 @@ from typing import Any
 
 from datasets import Dataset
 
-from recipes.data import hub
+from recipes.data import hub, hub_preferences
 from recipes.data.forms import Form
 from recipes.errors import UserError
 from recipes.rewards.rules import verifier
@@ -18,13 +18,17 @@ ITEMS_SEED = 0  # a benchmark is a fixed set: the same items for every arm, seed
 
 
 def dataset(spec: dict[str, Any], items: int, form: Form, **_: Any) -> dict[str, Dataset]:
-    """The first `items` held-out problems of a recipe's `task`, `spec`. Raises UserError if it has fewer."""
+    """The first `items` held-out problems of a recipe's `task`, `spec`. Raises UserError if it has fewer.
+
+    Of a data set of preferences, what was asked, with the best reply as the answer.
+    """
     problems: list[tuple[str, str, int | None, str]]
     if "world" in spec:
         drawn = sample(make(spec), items, ITEMS_SEED, "test")
         problems = [(p.question, p.answer, p.difficulty, p.begun) for p in drawn]
     else:
-        problems = [(question, answer, None, "") for question, answer, _ in hub.problems(spec, items)]
+        found = hub_preferences.answered(spec, items) if "chosen" in spec else hub.problems(spec, items)
+        problems = [(question, answer, None, "") for question, answer, *_ in found]
         if len(problems) < items:
             available = len(problems)
             raise UserError(f"items: {items} asked, but {hub.name(spec)} has {available}")

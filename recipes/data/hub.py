@@ -96,10 +96,13 @@ def _of_hub(task: Mapping[str, Any]) -> Any:
 def _of_file(task: Mapping[str, Any]) -> Any:
     path = Path(task["file"])
     try:
-        if task.get("sha256") not in (None, digest(path)):
+        content = digest(path)
+        if task.get("sha256") not in (None, content):
             raise UserError(f"task.file: {path} has changed since this job was planned; start it again")
         if not path.stat().st_size:
             raise UserError(f"task.file: {path} is empty")
-        return load_dataset(FORMATS[path.suffix], data_files=str(path), split="train")
+        # the name is part of where `datasets` keeps what it has read: it goes by path and time of change
+        # alone, and would give the rows of another file that had both
+        return load_dataset(FORMATS[path.suffix], content, data_files=str(path), split="train")
     except (OSError, ValueError, DatasetGenerationError) as error:
         raise UserError(f"task.file: cannot read {path}: {first_line(error.__cause__ or error)}") from error

@@ -53,6 +53,13 @@ def of_task(
     return rows
 
 
+def answered(task: Mapping[str, Any], most: int | None = None) -> list[tuple[str, str]]:
+    """(prompt, best reply) of the first `most` rows of the data set that `task` names, or of all."""
+    given = hub.load(dict(task), [key for key in ("prompt", "chosen", "rejected") if key in task])
+    ranked = of_task(task, problems=min(most or len(given), len(given)))
+    return [(row["question"], row["responses"][row["ranking"][0]]) for row in ranked]
+
+
 def _compared(
     task: Mapping[str, Any], given: Mapping[str, Any], number: int
 ) -> tuple[str, list, list[float]]:

@@ -6,25 +6,23 @@ from typing import Any
 from datasets import Dataset
 
 from recipes import worlds
-from recipes.data import hub
+from recipes.data import hub, hub_preferences
 from recipes.data.decontamination import SIZE, contaminated
 from recipes.data.forms import Form
 from recipes.data.token_ids import prompt_ids
 from recipes.errors import UserError
 from recipes.runtime import health
 
-PROBLEMS = 4096  # distinct training problems of a world, unless the recipe sets their number
-
 
 def of_task(task: dict[str, Any], form: Form, problems: int | None, seed: int) -> Any:
     """A `datasets.Dataset` with the columns prompt, question, answer, difficulty (0 where unknown) and, where
     prompts begin the answer, prefill.
 
-    `problems`: how many distinct ones (default: PROBLEMS of a world, all rows of a data set). Raises
+    `problems`: how many distinct ones (default: worlds.PROBLEMS of a world, all rows of a data set). Raises
     UserError where there are fewer.
     """
     if "world" in task:
-        drawn = worlds.sample(worlds.make(task), problems or PROBLEMS, seed, "train")
+        drawn = worlds.sample(worlds.make(task), problems or worlds.PROBLEMS, seed, "train")
         rows = [(p.question, p.answer, p.difficulty) for p in drawn]
         begun = [p.begun for p in drawn]
     else:
@@ -78,7 +76,11 @@ def clean(problems: Any, evaluated: Mapping[str, Mapping[str, Any]]) -> tuple[An
 
 def asked(evaluated: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The questions of the evaluations' data sets, name -> task."""
-    return [question for task in evaluated.values() for question in hub.questions(task)]
+    found: list[str] = []
+    for task in evaluated.values():
+        of_pairs = "chosen" in task
+        found += [one for one, _ in hub_preferences.answered(task)] if of_pairs else hub.questions(task)
+    return found
 
 
 def left_out(bad: int, given: int, evaluated: Mapping[str, Any]) -> health.Check:

@@ -1,10 +1,12 @@
 """Models as labellers: a reward model, a policy's implicit reward, or a language model that is asked.
 
-Each returns its labels, the tokens it has read and the parameters that read them.
+Each returns its labels, the tokens it has read and the parameters that read them. `Judge` is the language
+model by itself, as evaluations ask it.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from recipes.data.samples import Sample
 from recipes.data.token_ids import prompt_ids, reply_ids
 from recipes.errors import UserError
 from recipes.labels.annotators import Labels, Scores
-from recipes.models.language_model import device, load_for_inference, load_tokenizer, locate
+from recipes.models.language_model import Source, device, load_for_inference, load_tokenizer, locate
 from recipes.models.logprobs import sequence_logps
 from recipes.models.packing import shortest_first
 from recipes.models.reward_model import aggregated
@@ -49,19 +51,17 @@ def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float)
     return Labels(_per_row(rows, values)), counted, parameters
 
 
-def language_model(rows: Sequence[Sample], dials: Mapping[str, Any]) -> tuple[Labels, int, int]:
+def language_model(
+    rows: Sequence[Sample], dials: Mapping[str, Any], policy: Path | None = None
+) -> tuple[Labels, int, int]:
     """How often a language model prefers a completion to the others of its prompt (Lee et al. 2023, §2.1).
 
-    It is asked `question`, with {prompt}, {first} and {second} filled in, and answers 1 or 2: P(first) is the
-    softmax of the log-probabilities of these two tokens. With `both_orders` (the default) P(first) is
-    averaged over both orders of a pair, which cancels a preference for one position. Raises UserError where
-    the tokenizer has no such tokens, or a question does not fit.
+    `policy`, or without one the dial `model`, is asked `question`, with {prompt}, {first} and {second} filled
+    in, and answers 1 or 2: P(first) is the softmax of the log-probabilities of these two tokens. With
+    `both_orders` (the default) P(first) is averaged over both orders of a pair, which cancels a preference
+    for one position. Raises UserError where the tokenizer has no such tokens, or a question does not fit.
     """
-    source = locate(dials["model"], None)
-    tokenizer, model = load_tokenizer(source), load_for_inference(source)
-    digits = [tokenizer(digit, add_special_tokens=False)["input_ids"] for digit in "12"]
-    if any(len(ids) != 1 or ids[0] == tokenizer.unk_token_id for ids in digits):
-        raise UserError(f"labeller.model: {source.place} has no tokens for the answers 1 and 2")
+    judge = load_judge(locate(dials.get("model"), policy), "labeller")
     pairs = [
         (number, i, j)
         for number, row in enumerate(rows)
@@ -69,16 +69,43 @@ def language_model(rows: Sequence[Sample], dials: Mapping[str, Any]) -> tuple[La
         if i < j or dials.get("both_orders", True)
     ]
     asked = [ask(dials["question"], rows[n]["prompt"], rows[n]["completions"], i, j) for n, i, j in pairs]
-    ids = prompt_ids(asked, tokenizer)
-    longest, limit = max(map(len, ids)), getattr(model.config, "max_position_embeddings", None)
-    if limit is not None and longest > limit:
-        raise UserError(f"labeller.question: the longest has {longest} tokens, the model {limit} positions")
-    first = preferred(model, tokenizer, ids, [digit[0] for digit in digits])
+    first, read = judge.answers(asked)
     scores = [[0.0] * len(row["completions"]) for row in rows]
     for (number, i, j), p in zip(pairs, first, strict=True):
         scores[number][i] += p
         scores[number][j] += 1 - p
-    return Labels(scores), sum(map(len, ids)), model.num_parameters()
+    return Labels(scores), read, judge.model.num_parameters()
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A language model that is asked which of two texts is better, and answers 1 or 2."""
+
+    model: Any
+    tokenizer: Any
+    digits: tuple[int, int]  # the tokens of its answers
+    digest: str
+    key: str  # of the configuration that names it, for messages
+
+    def answers(self, questions: Sequence[str]) -> tuple[list[float], int]:
+        """P(1) for each question, and the tokens that were read. Raises UserError where one does not fit."""
+        ids = prompt_ids(questions, self.tokenizer)
+        longest = max(map(len, ids), default=0)
+        limit = getattr(self.model.config, "max_position_embeddings", None)
+        if limit is not None and longest > limit:
+            raise UserError(
+                f"{self.key}.question: the longest has {longest} tokens, the model {limit} positions"
+            )
+        return preferred(self.model, self.tokenizer, ids, self.digits), sum(map(len, ids))
+
+
+def load_judge(source: Source, key: str) -> Judge:
+    """The model that `key` names. Raises UserError where it has no tokens 1 and 2."""
+    tokenizer, model = load_tokenizer(source), load_for_inference(source)
+    digits = [tokenizer(digit, add_special_tokens=False)["input_ids"] for digit in "12"]
+    if any(len(ids) != 1 or ids[0] == tokenizer.unk_token_id for ids in digits):
+        raise UserError(f"{key}: the model asked, {source.place}, has no tokens for the answers 1 and 2")
+    return Judge(model, tokenizer, (digits[0][0], digits[1][0]), source.digest, key)
 
 
 def preferred(

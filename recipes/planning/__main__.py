@@ -39,7 +39,10 @@ def _given(words: list[str]) -> dict[str, Any]:
 
 def main(words: list[str]) -> int:
     try:
-        made = plan.make(Graph(load_all()), _given(words))
+        given = _given(words)
+        own = Path(str(given.get("recipe", "")))
+        recipes = load_all(own=own if own.suffix == ".yaml" else None)
+        made = plan.make(Graph(recipes), given | {"recipe": own.stem})
         out = OUT / made.recipe / made.scale / "plan.json"
         out.parent.mkdir(parents=True, exist_ok=True)
         files.write(out, table.as_json(made))

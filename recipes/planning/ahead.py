@@ -1,9 +1,9 @@
 """What is left of a run, in one line on stderr, while its first job already runs.
 
-    python -m recipes.planning.ahead < nodes.json
+    python -m recipes.planning.ahead [mine.yaml] < nodes.json
 
 On stdin: the nodes to be made, as a JSON list of [recipe, scale, arm, seed, name, kind]; what was asked
-for stands last.
+for stands last. mine.yaml: a recipe that is not in recipes/.
 """
 
 import json
@@ -11,16 +11,20 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from recipes.errors import UserError
 from recipes.planning import plan
 from recipes.planning.hardware import Assumptions
 from recipes.planning.plan import Plan
+from recipes.runtime import files
 from recipes.runtime.guard import end_with
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import load_sound
+from snakemake_logger_plugin_encore import PLANNED
 
 DAY = 24.0  # hours
+DOES = {"stage": "train", "eval": "evaluate"}
 
 
 def planned(graph: Graph, nodes: Sequence[Node]) -> Plan:
@@ -47,6 +51,15 @@ def line(made: Plan) -> str:
     return said
 
 
+def _seconds(made: Plan) -> dict[str, float]:
+    """Message of each job, as the workflow has it -> the seconds that it is planned to take."""
+    return {
+        f"{DOES[node.kind]} {node.recipe}/{node.scale}/{node.arm}/seed{node.seed}/{node.name}": hours * 3600
+        for row in made.rows
+        for node, hours in zip(row.nodes, [row.estimate.hours] * len(row.nodes), strict=True)
+    }
+
+
 def _time(hours: float) -> str:
     if hours < 2:
         return f"{max(round(hours * 60), 1)} minutes"
@@ -58,9 +71,13 @@ def main() -> int:
         end_with(os.getppid())
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
     os.nice(10)  # the run's first job goes first
+    own = Path(sys.argv[1]) if sys.argv[1:] else None
     nodes = [Node(*fields) for fields in json.load(sys.stdin)]
     try:
-        print(line(planned(Graph(load_sound()[0]), nodes)), file=sys.stderr)
+        made = planned(Graph(load_sound(own=own)[0]), nodes)
+        PLANNED.parent.mkdir(exist_ok=True)
+        files.write_json(PLANNED, _seconds(made))
+        print(line(made), file=sys.stderr)
     except UserError as error:  # the job that it concerns says so too
         print(f"not planned: {error}", file=sys.stderr)
     return 0

@@ -45,11 +45,12 @@ def of_job(job: Job, gpu: GPU, assumed: Assumptions) -> Estimate:
     generation, training = job.generation, job.training
     generated = generation.completions * generation.mean if generation else 0.0
     trained = training.steps * training.batch * training.mean if training else 0.0
-    flops = _operations(job, policy)
+    compared = sum(2 * of_model(judge).active * tokens for judge, tokens in job.judges)
+    flops = _operations(job, policy) + compared
     if not job.gpus:
         return Estimate(job, Memory(), generated, trained, flops, flops / CPU / HOUR, 0.0, (), ())
     held = memory.of_trainer(job, gpu)
-    seconds = _training(job, policy, gpu, assumed)
+    seconds = _training(job, policy, gpu, assumed) + compared / (gpu.flops * assumed.prefill)
     speed = 0.0
     if generation:
         on = job.server if generation.engine == "server" else job.gpus

@@ -63,6 +63,7 @@ class Job:
     reference: Model | None = None
     critic: Model | None = None
     rewards: tuple[Model, ...] = ()  # reward models and their members
+    judges: tuple[tuple[Model, float], ...] = ()  # models that compare replies, and the tokens they are shown
     saved: int = 0  # bytes of a number of the weights that are kept
     stretched: bool = False  # the stage sets how many positions the model has, or needs few
     unknown: tuple[str, ...] = ()  # what had to be assumed for want of a source

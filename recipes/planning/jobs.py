@@ -251,7 +251,8 @@ def _labels(
     shown = given * (DOCUMENT if world else 2 * assumed.prompt)
     if config["by"] == "language_model":
         asked = replies * (replies - 1) / 2 * (2 if config.get("labeller", {}).get("both_orders") else 1)
-        policy: Model | None = named(config["labeller"]["model"])
+        own = config["labeller"].get("model")
+        policy: Model | None = named(own) if own else _policy_of(graph, inputs["policy"])
         read = shown * asked
     elif config["by"] in ("reward_model", "self"):
         source = inputs.get("reward_model") or inputs.get("policy")
@@ -267,7 +268,7 @@ def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
     config, inputs = graph.config(node), graph.inputs(node)
     leaf, source = graph.model_of(node), inputs.get("model")
     policy = _policy_of(graph, source) if source else named(leaf) if leaf else None
-    every, unknown = [], []
+    every, unknown, judges = [], [], []
     for name, task in config["tasks"].items():
         if "items" not in task or "max_gen_toks" not in task:
             unknown.append(f"task {name}, not counted")
@@ -275,6 +276,9 @@ def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
         samples = task.get("samples", 1) if task.get("temperature", 0) else 1
         each = {**config, **task, "domains": {}}
         every.append(drawn(each, task["items"] * samples, task["max_gen_toks"], assumed))
+        if "judge" in task:  # two replies, in both orders
+            shown = every[-1].completions * 2 * (every[-1].prompt + 2 * every[-1].mean)
+            judges.append((named(task["judge"]["model"]), shown))
     gpus = graph.machine(node).gpus
     if not every:
         return Job(node.name, "eval", 0, unknown=tuple(unknown))
@@ -292,5 +296,6 @@ def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
         generation=whole,
         reference=_policy_of(graph, inputs["reference"]) if "reference" in inputs else None,
         rewards=_members(graph, inputs.get("proxy")),
+        judges=tuple(judges),
         unknown=tuple(unknown),
     )

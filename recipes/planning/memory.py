@@ -25,7 +25,7 @@ class Memory:
     activations: float = 0.0
     reference: float = 0.0
     critic: float = 0.0  # weights, gradients and optimizer; its activations are taken after the policy's
-    reward: float = 0.0
+    reward: float = 0.0  # of reward models, and of judges
     cache: float = 0.0  # keys and values, of generation without vLLM
     engine: float = 0.0  # vLLM's share: its weights and cache
     asleep: float = 0.0  # of that, what it gives back while the trainer works
@@ -73,6 +73,7 @@ def of_trainer(job: Job, gpu: GPU) -> Memory:
 def _of_sampler(job: Job, policy: Architecture, gpu: GPU) -> Memory:
     generation = job.generation
     rewards = sum(4 * of_model(one).parameters for one in job.rewards)
+    rewards += sum(2 * of_model(one).parameters for one in {judge for judge, _ in job.judges})  # as published
     reference = 4 * of_model(job.reference).parameters if job.reference else 0.0
     if generation is None:
         return Memory(weights=2 * policy.parameters, reward=rewards, reference=reference)

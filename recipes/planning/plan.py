@@ -91,9 +91,7 @@ def make(graph: Graph, given: Mapping[str, Any]) -> Plan:
     if name not in graph.recipes:
         raise UserError(f'recipe: no recipe "{name}"{nearest(name, list(graph.recipes))}')
     recipe = graph.recipes[name]
-    if scale not in recipe.spec["scales"]:
-        scales = list(recipe.spec["scales"])
-        raise UserError(f'scale: recipe {name} has no scale "{scale}"{nearest(scale, scales)}')
+    recipe.require_scale(scale, "scale")
     seeds = given.get("seeds")
     if seeds is not None and (isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1):
         raise UserError(f"seeds: expected a whole number of at least 1, got {seeds}")

@@ -24,7 +24,8 @@ from recipes.runtime.environment import few_collections, names_hub, quiet_enviro
 from recipes.runtime.lock import only_one
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import load_sound
-from recipes.workflow.targets import Choice, first_node
+from recipes.workflow.choice import Choice, own_file
+from recipes.workflow.targets import first_node
 
 FOLDER = Path("checkpoints/.preflight")  # on the disk that the run will fill
 
@@ -80,7 +81,9 @@ def main(arguments: list[str] | None = None) -> int:
     few_collections()
     try:
         options = parse(arguments)
-        recipes, broken = load_sound()
+        own = own_file(vars(options))
+        recipes, broken = load_sound(own=own)
+        options.recipe = own.stem if own else options.recipe
         if options.recipe in broken:
             raise broken[options.recipe]
         graph = Graph(recipes)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recipes.data import hub, prompts
+from recipes import worlds
+from recipes.data import hub
 from recipes.errors import UserError, first_line
 from recipes.preflight import longest, probes, runs, shortened, stand_ins
 from recipes.preflight.findings import Cost, Finding, of_health
@@ -236,7 +237,7 @@ def problems(config: Mapping[str, Any]) -> int:
         return 0
     if "problems" in config:
         return int(config["problems"])
-    return prompts.PROBLEMS if "world" in config["task"] else len(hub.problems(config["task"]))
+    return worlds.PROBLEMS if "world" in config["task"] else len(hub.problems(config["task"]))
 
 
 def _shape(model: str) -> str:

@@ -2,8 +2,9 @@
 
 An answer written by a model can make a computer algebra system work forever (`9^{9^{9^9}}`), in C code that
 no signal handler interrupts. So the algebra runs in a child process whose time and memory are limited. The
-limit is of the child's own CPU time, not of the clock: a busy machine changes no verdict. Both answers are
-read as LaTeX only: math-verify's reader of plain expressions evaluates Python.
+limit is of the child's own CPU time, not of the clock, by which pebble's pools would stop it: a busy machine
+changes no verdict. Both answers are read as LaTeX only: math-verify's reader of plain expressions evaluates
+Python.
 """
 
 import atexit

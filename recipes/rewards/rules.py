@@ -10,16 +10,19 @@
 | soft_overlong   | never: it is 0, falling to -1 in the last tokens before the cap (DAPO Eq. 13)          |
 
 A world may add its own, such as the partial credit of `sort`; a data set of `verifier: tests` has those of
-recipes/sandbox/verdicts.py. Accuracy and format are judged apart, as in
+recipes/sandbox/verdicts.py. `my_module:function` is a user's own: called as TRL calls rewards, but always
+with texts, it gives a finite number for each completion. Accuracy and format are judged apart, as in
 DeepSeek-R1, §2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from math import isfinite
 from typing import Any
 
+from recipes import own_code
 from recipes.errors import UserError, nearest
 from recipes.objectives.caps import Caps, start
 from recipes.rewards import unit_tests
@@ -44,7 +47,12 @@ def check(names: Iterable[str], world: World | None, verifies: str = "math") -> 
     """Raise UserError unless each name is a common reward, or one of the world's own or the verifier's."""
     known = [*COMMON, *(world.rewards if world else REWARDS if verifies == TESTS else ())]
     for name in names:
-        if name not in known:
+        if own_code.is_own(name):
+            try:
+                own_code.check(name)
+            except UserError as error:
+                raise UserError(f"rewards.{error}") from None
+        elif name not in known:
             raise UserError(f"rewards.{name}: unknown reward{nearest(name, known)}")
 
 
@@ -95,6 +103,8 @@ def build(
             rewards.append(_scored(name, english))
         elif name == OVERLONG:
             rewards.append(soft_overlong(caps or {}, cache or 0))
+        elif own_code.is_own(name):
+            rewards.append(_own(name))
         else:
             rewards.append(_scored(name, own[name]))
     return [_with_beginning(reward) for reward in rewards]
@@ -111,6 +121,25 @@ def _with_beginning(reward: Reward) -> Reward:
 
     of_whole.__name__ = reward.__name__
     return of_whole
+
+
+def _own(name: str) -> Reward:
+    """The user's function `name`. Raises UserError where it is late, or gives no finite number for each."""
+    score = own_code.bounded(name, own_code.load(name))
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        texts = {"prompts": [text(one) for one in prompts], "completions": [text(one) for one in completions]}
+        values = score(**texts, completion_ids=completion_ids, **columns)
+        if not isinstance(values, Sequence) or len(values) != len(completions):
+            count = f"{len(values)} values" if isinstance(values, Sequence) else type(values).__name__
+            raise UserError(f"{name}: expected a list of {len(completions)} numbers, got {count}")
+        for value, given in zip(values, texts["completions"], strict=True):
+            if not isinstance(value, int | float) or not isfinite(value):
+                raise UserError(f"{name}: expected a finite number, got {value!r} for {given[:40]!r}")
+        return [float(value) for value in values]
+
+    reward.__name__ = name
+    return reward
 
 
 def _accuracy(world: World | None, verifies: str) -> Reward:
@@ -226,7 +255,13 @@ def math_verdict(compare: Comparer, problem: Problem, completion: str) -> Verdic
 
 
 def verifier(name: str) -> Callable[[Problem, str], bool]:
-    """The verifier of a data set by the name that its task gives, as schema.yaml lists them."""
+    """The verifier of a data set by the name that its task gives, as schema.yaml lists them.
+
+    A user's own is called with a question, its answer and a completion.
+    """
+    if own_code.is_own(name):
+        right = own_code.bounded(name, own_code.load(name))
+        return lambda problem, completion: bool(right(problem.question, problem.answer, completion))
     if name == TESTS:
         return lambda problem, completion: passed(unit_tests.verdicts([problem], [completion])[0])
     return countdown if name == "countdown" else math_verifier()

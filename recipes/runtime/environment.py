@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError
+from recipes.runtime import gpus
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of glibc's mallopt, in malloc.h
 
@@ -38,20 +39,24 @@ def names_hub(config: Any) -> bool:
 
 
 def stop_in_one_line(say: Callable[[str], None], saved: Callable[[], str]) -> None:
-    """Have Ctrl-C end the process at once with a line, not with a traceback of whatever was being imported.
+    """Have Ctrl-C or SIGTERM end the process at once with a line, not with a traceback of some import.
 
     `saved` tells what is kept. Nothing is lost by the sudden end: files are written whole or not at all, and
-    the kernel drops the locks. Exit status: 130, as of a shell.
+    the kernel drops the locks. Exit status: 130 or 143, as of a shell. A process of several that train is
+    ended by SIGTERM without a word: who sends it, when another one fails, tells of that one.
     """
+    told_to_end = (signal.SIGINT,) if gpus.spread() else (signal.SIGINT, signal.SIGTERM)
 
-    def stop(*_: Any) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one line, however often the key is pressed
+    def stop(number: int, _: Any) -> None:
+        for one in told_to_end:
+            signal.signal(one, signal.SIG_IGN)  # one line, however often the key is pressed
         line = f"stopped; {saved()}"
         say(line)
         print(line, file=sys.stderr, flush=True)
-        os._exit(128 + signal.SIGINT)
+        os._exit(128 + number)
 
-    signal.signal(signal.SIGINT, stop)
+    for one in told_to_end:
+        signal.signal(one, stop)
 
 
 def few_collections() -> None:

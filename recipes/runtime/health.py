@@ -227,7 +227,7 @@ def _of_domain(domain: str, curve: list[curves.Row], scalars: Mapping[str, float
         share = scalars[f"last_fifth/{key}/{domain}"]
         text = f"{share:.1%} of domain {domain}'s {text} (limit {limit:.0%}) {when}"
         checks.append(check(f"{name}/{domain}", share <= limit, share, limit, text))
-    means = re.compile(rf"last_fifth/(rewards/(\w+)/{domain})/mean")
+    means = re.compile(rf"last_fifth/(rewards/([\w.:]+)/{domain})/mean")
     found = [match for match in map(means.fullmatch, sorted(scalars)) if match]
     for label, key in (("reward", f"reward/{domain}"), *((m[2], f"{m[1]}/mean") for m in found)):
         first, last = curves.first_fifth(curve, key), scalars[f"last_fifth/{key}"]

@@ -1,4 +1,7 @@
-"""One process at a time in a checkpoint folder, or in the folder of the workflow."""
+"""One process at a time in a checkpoint folder, or in the folder of the workflow.
+
+Not filelock, though it would lock as well: it does not say which process holds the lock.
+"""
 
 import fcntl
 import os

@@ -53,7 +53,10 @@ def now() -> str:
 
 
 def commit() -> tuple[str | None, bool | None]:
-    """The commit of this code, and whether the tree differs from it; None, None outside a git checkout."""
+    """The commit of this code, and whether the tree differs from it; None, None outside a git checkout.
+
+    Not by GitPython, which would call git for the second too and has to be imported by every job.
+    """
     root = Path(__file__).resolve().parents[2]
 
     def git(*words: str) -> str | None:

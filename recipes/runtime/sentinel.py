@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,14 @@ from recipes.errors import UserError
 from recipes.runtime import files
 
 
-def digest(folder: Path) -> str:
-    """`sha256:<hex>` over the names and contents of all files in `folder`, such as a saved model."""
+def digest(folder: Path, of_file: Callable[[Path], str] = files.digest) -> str:
+    """`sha256:<hex>` over the names and contents of all files in `folder`, such as a saved model.
+
+    `of_file`: the digest of one of them, for who need not read each again.
+    """
     total = hashlib.sha256()
     for path in sorted(p for p in Path(folder).rglob("*") if p.is_file()):
-        total.update(f"{path.relative_to(folder).as_posix()}\0{files.digest(path)}\n".encode())
+        total.update(f"{path.relative_to(folder).as_posix()}\0{of_file(path)}\n".encode())
     return f"sha256:{total.hexdigest()}"
 
 
@@ -24,11 +28,24 @@ def sizes(folder: Path) -> dict[str, int]:
 
 
 def read(metrics_json: Path) -> dict[str, Any]:
-    """The sentinel's content. Raises ValueError where the file is none: cut short, or without a digest."""
+    """The sentinel's content. Raises ValueError where the file is none: cut short, or of other types."""
     data = json.loads(Path(metrics_json).read_text(encoding="utf-8"))
-    if not isinstance(data, dict) or "digest" not in data or "model" not in data:
+    if not _is_sentinel(data):
         raise ValueError(f"{metrics_json}: not a stage's metrics.json")
     return data
+
+
+def _is_sentinel(data: Any) -> bool:
+    """Whether `data` names its product, and the results it was made from, as `of_folder` and a stage do."""
+    if not isinstance(data, dict) or not all(isinstance(data.get(key), str) for key in ("model", "digest")):
+        return False
+    within = [data.get(key, {}) for key in ("steps", "upstream", "inputs")]
+    if not all(isinstance(one, dict) for one in within):
+        return False
+    steps, *named = within
+    return all(map(_is_sentinel, steps.values())) and all(
+        isinstance(text, str) for one in named for text in one.values()
+    )
 
 
 def of_folder(folder: Path) -> dict[str, Any]:
@@ -77,29 +94,30 @@ def product(metrics_json: Path, step: int | None = None) -> tuple[Path, str]:
     return folder, now
 
 
-def stale(metrics_json: Path) -> str | None:
+def stale(metrics_json: Path, of_file: Callable[[Path], str] = files.digest) -> str | None:
     """Why `metrics_json` no longer stands for a good checkpoint; None where it does.
 
     It is stale where its product is missing or has changed, or where an input of its stage has since become
-    another one. A missing input is no reason: results may outlive what they were made from.
+    another one. A missing input is no reason: results may outlive what they were made from. `of_file`: as
+    `digest` has it.
     """
     try:
         data = read(metrics_json)
     except FileNotFoundError:
         return "it does not exist"
-    except ValueError:
+    except (OSError, ValueError):
         return "it is not readable"
     for one in (data, *data.get("steps", {}).values()):
         model = Path(one["model"])
         if not model.is_dir():
             return f"its model {model} is missing"
-        if sizes(model) != one.get("files") or digest(model) != one["digest"]:
+        if sizes(model) != one.get("files") or digest(model, of_file) != one["digest"]:
             return f"its model {model} has changed (digest mismatch)"
     for role, parent in data.get("upstream", {}).items():
         try:
             now = read(Path(parent))["digest"]
         except (OSError, ValueError):
             continue
-        if now != data["inputs"].get(role):
+        if now != data.get("inputs", {}).get(role):
             return f"its input {role} ({parent}) has changed"
     return None

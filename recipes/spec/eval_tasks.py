@@ -33,6 +33,7 @@ class EvalTask:
     max_gen_toks: int
     k: tuple[int, ...]
     score: tuple[str, ...]  # beside the verifier: evals/scores.py
+    judge: dict[str, Any] | None = None  # of score judge: evals/judged.py
 
     def generation(self) -> dict[str, Any]:
         """lm-eval's `generation_kwargs`; top-k, which transformers' defaults may add, is switched off."""
@@ -44,6 +45,7 @@ class EvalTask:
 SAMPLING = ("samples", "temperature", "top_p", "max_gen_toks", "k")
 OF_LM_EVAL = ("filter", "metric", "fewshot")
 OWN = "own"  # the task's own template, among the candidates for a base model
+PLACES = ("{prompt}", "{first}", "{second}")  # to be filled in a judge's question
 ROLES = {"proxy": "proxy", "kl": "reference"}  # score -> the role of evals.models that it is measured by
 
 
@@ -103,6 +105,7 @@ def _task(name: str, spec: dict[str, Any]) -> EvalTask:
         max_gen_toks=spec.get("max_gen_toks", 0),
         k=tuple(spec.get("k", ())),
         score=tuple(spec.get("score", ())),
+        judge=spec.get("judge"),
     )
 
 
@@ -121,6 +124,25 @@ def _check_templates(where: str, spec: Mapping[str, Any]) -> None:
             raise UserError(f"{where}.{name}: expected {{question}} exactly once, got {template!r}")
 
 
+def _check_judge(where: str, spec: Mapping[str, Any]) -> None:
+    """Raise UserError unless score judge and key judge are both there, with a reply to compare with."""
+    asked, judge = "judge" in spec.get("score", ()), spec.get("judge")
+    own = where.removesuffix(".score")
+    if asked != bool(judge):
+        missing, there = ("judge", "score: [judge]") if asked else ("score", "judge")
+        raise UserError(f"{own}.{missing}: missing or without judge; it goes with {there}")
+    if not judge:
+        return
+    for place in PLACES:
+        if judge["question"].count(place) != 1:
+            raise UserError(f"{own}.judge.question: expected {place} exactly once")
+    if not is_data_set(spec["task"]) or not {"answer", "chosen"} & spec["task"].keys():
+        raise UserError(
+            f"{own}.task: a judge compares replies with those of a data set; name their column: answer, or "
+            f"chosen and rejected"
+        )
+
+
 def _check_sampling(where: str, spec: dict[str, Any]) -> None:
     """Raise UserError unless there are samples enough for each k, and none is drawn twice."""
     samples = spec["samples"]
@@ -137,8 +159,9 @@ def _check_scores(where: str, spec: dict[str, Any]) -> None:
     scores = spec.get("score", [])
     if scores and "lm_eval" in spec:
         raise UserError(f"{where}: lm-eval's {spec['lm_eval']} has its own scoring; leave it out")
+    _check_judge(where, spec)
     for score in scores:
-        if score in ROLES:
+        if score in ROLES or score == "judge":
             continue
         world = worlds.of_task(spec["task"])
         if world is None or score not in world.rewards:

@@ -13,7 +13,7 @@ from typing import Any
 from recipes.errors import UserError
 from recipes.spec import protocols, sensitivity
 from recipes.spec.batch import training_nodes
-from recipes.spec.data_sets import evaluated, pinned
+from recipes.spec.data_sets import evaluated, of_model, pinned
 from recipes.spec.eval_tasks import ROLES
 from recipes.spec.recipe import Recipe
 
@@ -131,7 +131,7 @@ class Graph:
                 "kind": node.kind,
                 "seed": self._seed(node),
                 "config": self.config(node),
-                "model": self.model_of(node),
+                "model": of_model(self.model_of(node)),
                 "inputs": {role: self.lineage(source) for role, source in self._sources(node).items()},
             }
             if step := self.measured(node)[1]:

@@ -2,14 +2,15 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from recipes.errors import UserError, first_line
-from recipes.spec.checks.layers import check_layers, check_shape
+from recipes.errors import Mistakes, UserError, first_line
+from recipes.spec.checks.layers import check_layers, check_names, check_shape
 from recipes.spec.checks.resolved import check_resolved
 from recipes.spec.graph import Graph
 from recipes.spec.recipe import GROUPED, Recipe, alike, ungrouped
@@ -17,15 +18,24 @@ from recipes.spec.schema import pattern
 
 SCHEMA = 1
 # No recipe can have the name of a rule in the Snakefile or of a folder in results/.
-TARGETS = ("all", "everything", "benchmarks", "clean_checkpoints", "preflight", "plan")
+TARGETS = ("all", "everything", "benchmarks", "faults", "clean_checkpoints", "preflight", "plan")
 INNER = ("train", "evaluate", "look", "analyse", "report")  # rules of one job each
 RESERVED = (*TARGETS, *INNER, "published")
+REFERRING = (
+    "claims",
+    "gates",
+    "frontiers",
+    "stage_ladder",
+    "published",
+)  # sections that name what evals have
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class StrictLoader(Loader):  # type: ignore[misc, valid-type]
     """Refuses what YAML permits and no reader expects: a key twice or not text, an infinite number.
 
+    Not ruamel.yaml: it refuses a key twice, not the rest, and reads in Python, where all recipes are read at
+    each start.
     A whole number as a key, such as a step, is text as it is written.
     """
 
@@ -60,43 +70,98 @@ def load(path: str | Path) -> Recipe:
     """One recipe, checked as far as one can be without the others. Raises UserError, one line."""
     path = Path(path)
     spec = _read(path)
+    mistakes = Mistakes()
+    for check in (check_shape, check_names, lambda whole: check_layers(alike(whole))):
+        with mistakes.gather(), _as_far_as_possible(mistakes):
+            check(spec)
+    if mistakes.lines:
+        raise _of_file(path, mistakes.lines)
+    return _recipe(path.stem, spec)
+
+
+def _recipe(name: str, spec: dict[str, Any]) -> Recipe:
+    spec = alike(spec)
+    return Recipe(name, spec | {key: ungrouped(spec, key) for key in GROUPED if key in spec})
+
+
+@contextmanager
+def _as_far_as_possible(mistakes: Mistakes) -> Iterator[None]:
+    """A check of what has mistakes already may fall over them, and then says no more."""
     try:
-        check_shape(spec)
-        spec = alike(spec)
-        check_layers(spec)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
-    return Recipe(path.stem, spec | {key: ungrouped(spec, key) for key in GROUPED if key in spec})
+        yield
+    except UserError:
+        raise
+    except Exception:
+        if not mistakes.lines:
+            raise
 
 
-def load_all(folder: str | Path = "recipes") -> dict[str, Recipe]:
-    """Every recipe of a folder by name. Raises UserError for the first mistake in any of them."""
-    recipes, broken = load_sound(folder)
+def _of_file(path: Path, lines: Iterable[str]) -> UserError:
+    return UserError("\n".join(f"{path}: {line}" for line in lines))
+
+
+def load_all(folder: str | Path = "recipes", own: Path | None = None) -> dict[str, Recipe]:
+    """Every recipe of a folder by name. Raises UserError for the mistakes of the first that has any."""
+    recipes, broken = load_sound(folder, own)
     if broken:
         raise next(iter(broken.values()))
     return recipes
 
 
-def load_sound(folder: str | Path = "recipes") -> tuple[dict[str, Recipe], dict[str, UserError]]:
+def load_sound(
+    folder: str | Path = "recipes", own: Path | None = None
+) -> tuple[dict[str, Recipe], dict[str, UserError]]:
     """A folder's recipes without a mistake, checked at every scale and arm; and the mistakes of the others.
 
-    A recipe that builds on one with a mistake has a mistake too. Raises UserError where there is no recipe.
+    `own`: a recipe's file elsewhere, which is one of them. A recipe that builds on one with a mistake has a
+    mistake too. Raises UserError where there is no recipe, or two have one name.
     """
     paths = {p.stem: p for p in sorted(Path(folder).glob("*.y*ml"))}
     if not paths:
         raise UserError(f"no recipe in {Path(folder).resolve()}; work in the folder of Encore's Snakefile")
+    if own:
+        there = paths.setdefault(own.stem, own)
+        if own.exists() and not there.samefile(own):
+            raise UserError(f"{own}: {there} has the same name; rename yours")
     recipes: dict[str, Recipe] = {}
     broken: dict[str, UserError] = {}
+    misshapen: list[str] = []
     for name, path in paths.items():
         try:
             _check_name(path)
+            misshapen.append(name)
             recipes[name] = load(path)
+            misshapen.remove(name)
         except UserError as error:
             broken[name] = error
     while mistakes := _mistakes(recipes, broken, paths):
         broken |= mistakes
         recipes = {name: recipe for name, recipe in recipes.items() if name not in broken}
+    for name in misshapen:
+        broken[name] = _with_more(recipes, paths[name], broken[name])
     return recipes, broken
+
+
+def _with_more(recipes: Mapping[str, Recipe], path: Path, error: UserError) -> UserError:
+    """The mistakes of a file, and those that its layers come to, of parts that have none by themselves."""
+    told = {_part(line.removeprefix(f"{path}: ")) for line in error.lines}
+    try:
+        recipe = _recipe(path.stem, _read(path))
+        check_resolved(Graph({**recipes, path.stem: recipe}), recipe)
+    except UserError as further:
+        if told & {"evals", "arms", "scales", *REFERRING}:
+            told |= {"evals", *REFERRING}
+        more = [line for line in further.lines if _part(line) not in told]
+        return UserError("\n".join([*error.lines, *_of_file(path, more).lines])) if more else error
+    except Exception:  # it falls over what has been told
+        return error
+    return error
+
+
+def _part(line: str) -> str:
+    """The part of a recipe that a line is about: a stage, or a section."""
+    stage = re.search(r"\bstages\.\w+", line.partition(": ")[0])
+    return stage[0] if stage else re.split(r"[.\[:]", line)[0]
 
 
 def _check_name(path: Path) -> None:
@@ -118,8 +183,10 @@ def _mistakes(
             check_resolved(graph, recipe)
         except UserError as error:
             below = next((other for other in broken if f'unknown recipe "{other}"' in str(error)), None)
-            reason = f"it builds on recipe {below}, which has a mistake: {broken[below]}" if below else error
-            mistakes[name] = UserError(f"{paths[name]}: {reason}")
+            lines = error.lines
+            if below:
+                lines = [f"it builds on recipe {below}, which has a mistake: {broken[below].lines[0]}"]
+            mistakes[name] = _of_file(paths[name], lines)
     return mistakes
 
 

@@ -10,6 +10,7 @@ OF_WORLD = ("language_consistency", "readability", "unrepaired", "visible", "spe
 BY_ANSWER = ("unrepaired",)  # of them, those that are metrics of right and of wrong responses as well
 SCORED = {  # by a task's `score`
     "gold": ("gold", "win_rate"),
+    "judge": ("win_rate", "order_flips"),  # order_flips: share of pairs whose winner depends on their order
     "proxy": ("proxy",),
     "kl": ("kl",),
     **{name: (name,) for name in OF_WORLD},

@@ -1,13 +1,19 @@
 """A recipe as data: what a paper ran, at each scale and in each arm."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from recipes.errors import UserError, nearest
 from recipes.spec import protocols, sensitivity
 
 GROUPED = ("claims", "published")  # sections of the file whose rows may stand in groups of one list of scales
-REPORTS = ("report", "quickstart")  # of all arms and seeds; of the recipe's quickstart alone
+CHOSEN = "chosen"
+REPORTS = (
+    "report",
+    "quickstart",
+    CHOSEN,
+)  # of all arms and seeds; of the recipe's quickstart; of chosen ones
 DIAL_SEEDS = 1000  # from this seed on dials are chosen; judged seeds are below
 
 
@@ -24,6 +30,14 @@ class Recipe:
         dropped = {arm for arm, own in self._own_arms(scale).items() if own is None}
         arms = self.spec["arms"].items()
         return [arm for arm, spec in arms if scale in spec.get("scales", [scale]) and arm not in dropped]
+
+    def require_scale(self, scale: str, where: str) -> None:
+        """Raise UserError, a line that begins with `where`, unless the recipe has the scale."""
+        scales = self.spec["scales"]
+        if scale not in scales:
+            why = self.spec.get("without", {}).get(scale)
+            hint = f": {why}" if why else nearest(scale, list(scales))
+            raise UserError(f'{where}: recipe {self.name} has no scale "{scale}"{hint}')
 
     def _layers(self, scale: str) -> list[dict[str, Any]]:
         """What the file says of a scale: of the one it is like, and then its own."""
@@ -94,12 +108,15 @@ class Recipe:
         """The seeds on which the recipe's dials were chosen, as its `dials` say: none of them is judged."""
         return {seed for dial in self.spec.get("dials", []) for seed in dial["seeds"]}
 
-    def selection(self, scale: str, report: str, seeds: int | None) -> tuple[list[str], list[int]]:
+    def selection(
+        self, scale: str, report: str, seeds: int | Sequence[int] | None, chosen: Sequence[str] = ()
+    ) -> tuple[list[str], list[int]]:
         """Arms and seeds of a report: all of them, or for `quickstart` those the recipe names, no more seeds.
 
-        `seeds`: how many; None: as many as the recipe says. They count from the recipe's `first_seed`.
+        `seeds`: how many; None: as many as the recipe says. They count from the recipe's `first_seed`. Or
+        which they are. `chosen`: the arms in place of all.
         """
-        arms, first = self.arms(scale), self.first_seed
+        arms, first = [arm for arm in self.arms(scale) if not chosen or arm in chosen], self.first_seed
         count = self.spec.get("seeds", 3)
         for layer in self._layers(scale):
             count = layer.get("seeds", count)
@@ -107,6 +124,8 @@ class Recipe:
             quick = self.spec.get("quickstart", {})
             arms = [arm for arm in quick.get("arms", arms[:1]) if arm in arms]
             count = min(quick.get("seeds", count), count)
+        if isinstance(seeds, Sequence):
+            return arms, list(seeds)
         return arms, list(range(first, first + (seeds or count)))
 
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from recipes.errors import UserError, nearest
+from recipes.errors import Mistakes, UserError, nearest
 
 # JSON Schema takes 16.0 for an integer; Python does not.
 Validator = extend(
@@ -55,10 +55,19 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def check(value: Any, rules: dict, path: Iterable[str] = (), where: str = "") -> None:
-    """Raise the first violation of a JSON schema as a line that begins with `path` and ends with `where`."""
-    errors = Validator({"$defs": schema()["$defs"], **rules}).iter_errors(value)
-    if error := next(errors, None):
-        raise UserError((_line(error, list(path)) + where).replace("\n", "\\n"))
+    """Raise all violations of a JSON schema, each as a line that begins with `path` and ends with `where`."""
+    mistakes, places = Mistakes(), set()
+    for error in Validator({"$defs": schema()["$defs"], **rules}).iter_errors(value):
+        place = (*error.absolute_path,) if error.validator != "required" else error.message
+        if place in places:
+            continue  # what has not even the right type is told of that alone
+        places.add(place)
+        for line in _lines(error, list(path)):
+            key = line.removesuffix(": missing").rpartition(": ")[2]
+            if line.endswith(": missing") and any(f'did you mean "{key}"' in one for one in mistakes.lines):
+                continue  # it is there by another name
+            mistakes.note((line + where).replace("\n", "\\n"))
+    mistakes.tell()
 
 
 def check_reserved(args: Mapping[str, Any], path: str) -> None:
@@ -74,20 +83,31 @@ def check_reserved(args: Mapping[str, Any], path: str) -> None:
             )
 
 
+def _lines(error: ValidationError, path: list[str]) -> list[str]:
+    """A violation's lines: one for each key that is unknown or missing, else one."""
+    place = [*path, *error.absolute_path]
+    value: Any = error.instance
+    if error.validator == "additionalProperties":
+        valid = list(error.schema.get("properties", {}))  # type: ignore[union-attr]
+        return [_unknown(_path([*place, key]), key, valid) for key in value if key not in valid]
+    if error.validator == "required":
+        at = _path(place)
+        lacking: Any = error.validator_value
+        return [f"{at}: {key}: missing" if at else f"{key}: missing" for key in lacking if key not in value]
+    return [_line(error, path)]
+
+
+def _unknown(place: str, key: str, valid: list[str]) -> str:
+    hint = nearest(key, valid) if valid else ""
+    return f"{place}: unknown key{hint if len(hint) < 400 else ''}"  # a config has 150 fields
+
+
 def _line(error: ValidationError, path: list[str]) -> str:
     at = _path([*path, *error.absolute_path])
     prefix = f"{at}: " if at else ""
     value: Any = error.instance
     expected: Any = error.validator_value
     rules: Any = error.schema
-    known = list(rules.get("properties", {}))
-    if error.validator == "additionalProperties":
-        unknown = next(key for key in value if key not in known)
-        hint = nearest(unknown, known) if known else ""
-        place = _path([*path, *error.absolute_path, unknown])
-        return f"{place}: unknown key{hint if len(hint) < 400 else ''}"  # a config has 150 fields
-    if error.validator == "required":
-        return f"{prefix}{next(key for key in expected if key not in value)}: missing"
     if error.validator == "pattern":
         return f'{prefix}expected {rules["description"]}, got "{value}"'
     if error.validator == "type":

@@ -8,7 +8,7 @@
     gold, annotator, judge  of the samples' world (recipes/labels/annotators.py)
     verifier                right or wrong
     reward_model            a model (recipes/labels/model_judges.py)
-    language_model          likewise, asked which of two replies is better
+    language_model          `labeller.model`, or an input policy, asked which of two replies is better
     self                    the implicit reward beta log(policy/reference) (Rafailov et al. 2023, Eq. 5)
     dataset                 the rankings of a Hub dataset
 
@@ -116,7 +116,7 @@ def score(
         return model_judges.reward_model(rows, inputs["reward_model"], dials.get("ensemble", "mean"))
     if by == "self":
         return model_judges.implicit(rows, inputs["policy"], inputs["reference"], dials.get("beta", 1.0))
-    return model_judges.language_model(rows, dials)
+    return model_judges.language_model(rows, dials, inputs.get("policy"))
 
 
 def as_preferences(rows: Sequence[Sample], scores: annotators.Scores, validation: float) -> list[Preference]:

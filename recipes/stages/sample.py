@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from recipes import worlds
 from recipes.data import forms, prompts, samples
 from recipes.runtime import health
 from recipes.runtime.progress import Progress
@@ -32,7 +33,7 @@ def run(
     args: DrawingConfig = plain(DrawingConfig, config["args"])
     source, tokenizer = locate_policy(config, inputs)
     skip, most = config.get("skip", 0), config.get("problems")
-    asked = skip + (most or prompts.PROBLEMS) if skip else most
+    asked = skip + (most or worlds.PROBLEMS) if skip else most
     form = forms.of(config, tokenizer)
     given = prompts.of_task(config["task"], form, asked, seed)
     given = given.select(range(skip, len(given)))

@@ -1,6 +1,8 @@
 """Run a trainer to its last step, from where an earlier process stopped."""
 
 import shutil
+import signal
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -68,6 +70,40 @@ class KeepModel(TrainerCallback):
         if state.global_step % self.every == 0 and state.global_step < state.max_steps:
             folder = sentinel.kept_at(Path(args.output_dir), state.global_step)
             self.save(self.trainer.model, folder=folder)
+
+
+class SaveWhenTold(TrainerCallback):
+    """At SIGTERM, as from a scheduler that takes the machine away, saves after the step being made and ends.
+
+    Exit status: 143, as of a shell. Of one process alone: several would have to agree on the step.
+    """
+
+    def __init__(self, progress: Progress):
+        self.progress = progress
+        self.told = False
+        self.before: Any = signal.SIG_DFL
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        self.before = signal.signal(signal.SIGTERM, self.tell)
+
+    def tell(self, *_: object) -> None:
+        self.told = True
+
+    def on_step_end(self, args, state, control, **kwargs):
+        control.should_save |= self.told
+
+    def on_save(self, args, state, control, **kwargs):
+        if self.told:
+            line = (
+                f"stopped; all up to step {state.global_step} is saved in {args.output_dir}; "
+                "the same command goes on from there"
+            )
+            self.progress.say(line)
+            print(line, file=sys.stderr, flush=True)
+            sys.exit(128 + signal.SIGTERM)
+
+    def on_train_end(self, args, state, control, **kwargs):
+        signal.signal(signal.SIGTERM, self.before)
 
 
 class WatchHealth(TrainerCallback):
@@ -149,6 +185,8 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
     if keep:
         trainer.add_callback(KeepModel(trainer, keep))
     trainer.add_callback(WatchHealth(progress))
+    if trainer.args.world_size == 1:
+        trainer.add_callback(SaveWhenTold(progress))
     trainer.add_callback(times := StepTimes())
     newest = last_checkpoint(folder)
     if newest:

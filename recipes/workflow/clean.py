@@ -9,6 +9,8 @@ from recipes.errors import UserError
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import load_all
 
+NOTE = "recipe.path"  # in the folder of a recipe's checkpoints: where its file lies
+
 
 def unused(graph: Graph, folder: Path) -> list[Path]:
     """The folders recipe/scale/arm/seedN/stage/lineage whose stage has another lineage now, or is no more."""
@@ -27,12 +29,27 @@ def _used(graph: Graph, path: Path) -> bool:
     return graph.lineage(node).startswith(lineage)
 
 
+def remember(own: Path) -> None:
+    """Note where a recipe lies that is not in recipes/, so that its checkpoints count as used."""
+    note = Path("checkpoints") / own.stem / NOTE
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(f"{own.resolve()}\n", encoding="utf-8")
+
+
+def _remembered(folder: Path) -> list[Path]:
+    paths = [Path(note.read_text(encoding="utf-8").strip()) for note in folder.glob(f"*/{NOTE}")]
+    return [path for path in paths if path.is_file()]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default="checkpoints")
     folder = parser.parse_args().folder
     try:
-        paths = unused(Graph(load_all()), folder)
+        recipes = load_all()
+        for own in _remembered(folder):
+            recipes |= load_all(own=own)
+        paths = unused(Graph(recipes), folder)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

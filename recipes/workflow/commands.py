@@ -3,8 +3,14 @@
 import shlex
 
 from recipes.spec.graph import RUN
-from recipes.workflow import ask
+from recipes.workflow import ask, sums
 from recipes.workflow.outputs import REPORT
+
+
+def _quoted(path: str) -> str:
+    """A path in a command with Snakemake's places to fill in."""
+    return shlex.quote(path).replace("{", "{{").replace("}", "}}")
+
 
 # recipe/scale/arm/seedN/name, of a job that trains and of one that evaluates
 NAME = RUN.removeprefix("results/").replace("{", "{wildcards.")
@@ -12,7 +18,10 @@ TRAINED = f"{NAME}/{{wildcards.stage}}"
 EVALUATED = f"{NAME}/{{wildcards.checkpoint}}"
 
 # `python -m`, begun sooner where the workflow has a process that has imported all; see recipes.workflow.warm
-PYTHON_M = f"python -I -S {shlex.quote(ask.__file__).replace('{', '{{').replace('}', '}}')}"
+PYTHON = "python -I -S"
+PYTHON_M = f"{PYTHON} {_quoted(ask.__file__)}"
+# the last of a job: the digests of what it has made, and what it was made from
+NOTE = f"&& {PYTHON} {_quoted(sums.__file__)}"
 TRAIN = (
     "OMP_NUM_THREADS={params.threads} MKL_NUM_THREADS={params.threads}"
     f" {PYTHON_M} recipes.stages"
@@ -21,7 +30,7 @@ TRAIN = (
     " --threads {params.threads} --gpus {resources.gpu} --vllm-gpus {resources.vllm_gpu}"
     " --nodes {resources.nodes} --shard {resources.shard} --track {resources.track}"
     " --out {output.metrics} 2> {log}"
-    " && echo {params.lineage} > {params.record}"
+    f" {NOTE} {{output.metrics}} {{params.lineage}}"
 )
 EVALUATE = (
     "OMP_NUM_THREADS=1 MKL_NUM_THREADS=1"
@@ -29,25 +38,27 @@ EVALUATE = (
     " --config {params.config:q} --model {params.model:q} {params.judges}"
     f" --name {EVALUATED} --gpus {{resources.gpu}}"
     " --out {output.scores} --samples {output.samples} 2> {log}"
-    " && echo {params.lineage} > {params.record}"
+    f" {NOTE} {{output.scores}} {{params.lineage}}"
 )
 
-REPORT_OPTIONS = (
-    "--recipe {wildcards.recipe} --scale {wildcards.scale} --seeds {params.seeds} --report {wildcards.report}"
-)
+REPORT_OPTIONS = "{params.of} --scale {wildcards.scale} --seeds {params.seeds} --report {wildcards.report}"
 ANALYSE = (
     f"python -m analysis.analyse {REPORT_OPTIONS} --out {REPORT.replace('{', '{wildcards.')} 2> {{log}}"
-    " && echo {params.judged} > {params.record}"
+    f" {NOTE} {{output.table}} {{params.judged}}"
 )
 LOOK = (
-    "python -m analysis.look --recipe {wildcards.recipe} --scale {wildcards.scale} --seeds {wildcards.look}"
-    " --out {output} 2> {log} && echo {params.judged} > {params.record}"
+    "python -m analysis.look {params.of} --scale {wildcards.scale} --seeds {wildcards.look}"
+    f" --out {{output}} 2> {{log}} {NOTE} {{output}} {{params.judged}}"
 )
 BENCHMARKS = (
     "(python tests/benchmarks/grpo_speed.py --out {output.stage}"
     " && python tests/benchmarks/grid_speed.py --cores {threads} --out {output.grid}) 2> {log}"
 )
+FAULTS = "(python tests/faults/table.py && python tests/faults/kills.py 200) 2> {log}"
 # status 1 says that a job does not fit, which the table says as well
 PLAN = "python -m recipes.planning {params.asked} 2> {log} || test $? = 1"
 PREFLIGHT = "python -m recipes.preflight {params.options} 2> {log}"
-WRITE_REPORT = f"python -m analysis.report {REPORT_OPTIONS} --out {{output}} 2> {{log}}"
+WRITE_REPORT = f"python -m analysis.report {REPORT_OPTIONS} --out {{output}} 2> {{log}} {NOTE} {{output}}"
+GALLERY = (
+    "(python -m analysis.gallery --records && python -m analysis.gallery --scale {params.scale}) 2> {log}"
+)

@@ -1,5 +1,6 @@
 """What the workflow writes to the console when it begins and when it ends."""
 
+import atexit
 import json
 import logging
 import subprocess
@@ -13,14 +14,20 @@ from typing import Any
 from recipes.spec.graph import Node
 
 
-def say_planned(nodes: Iterable[Node]) -> None:
-    """Have a process beside the jobs say what those to come will take: torch's import is slow."""
+def say_planned(nodes: Iterable[Node], own: Path | None = None, wait: bool = False) -> None:
+    """Have a process beside the jobs say what those to come will take: torch's import is slow.
+
+    `own`: the file of a recipe that is not in recipes/. `wait`: at the end, as a dry run ends before it.
+    """
     left = [astuple(node) for node in nodes if not Path(node.sentinel).exists()]
     if left:
         with TemporaryFile("w+") as file:  # a pipe would be full before the planner reads
             json.dump(left, file)
             file.seek(0)
-            subprocess.Popen([sys.executable, "-m", "recipes.planning.ahead"], stdin=file)
+            command = [sys.executable, "-m", "recipes.planning.ahead", *([str(own)] if own else [])]
+            beside = subprocess.Popen(command, stdin=file)
+        if wait:
+            atexit.register(beside.wait)
 
 
 def show_made(jobs: Iterable[Any]) -> None:
@@ -38,7 +45,7 @@ def _show(pages: Iterable[Path]) -> None:
 
 
 def show_failure() -> None:
-    print("A job failed: its log is shown above. The same command goes on from here.", file=sys.stderr)
+    print("The same command goes on from here.", file=sys.stderr)
 
 
 class ShowUnchanged(logging.Filter):

@@ -10,9 +10,11 @@ from typing import Any
 
 from recipes.spec.graph import Graph, Node
 from recipes.spec.looks import AUTO, LOOKS, Look, claims_at, path
+from recipes.spec.recipe import CHOSEN
 from recipes.workflow import looks, stale
+from recipes.workflow.choice import Choice, selection
 from recipes.workflow.outputs import Report
-from recipes.workflow.targets import Choice, at_scale, first_node
+from recipes.workflow.targets import at_scale, first_node
 
 MINUTES = 120
 LONGEST = 2880  # minutes that a job asks for at most: few partitions grant more than two days
@@ -30,7 +32,10 @@ class Jobs:
         """The nodes requested or shown by a requested report, and all they need, upstream first."""
         nodes = []
         for one in requested:
-            nodes += [one] if isinstance(one, Node) else self.grid(one, self._holding(one))
+            if isinstance(one, Report) and self.choice.part[1] > 1:
+                nodes += self._part(one)
+            else:
+                nodes += [one] if isinstance(one, Node) else self.grid(one, self._holding(one))
         return self.graph.with_upstream(nodes)
 
     def later(self, requested: Iterable[Report | Node]) -> list[Node]:
@@ -44,7 +49,7 @@ class Jobs:
 
     def judgements(self, requested: Iterable[Report | Node]) -> dict[Path, str]:
         """The table of each requested report, and its looks -> the hash of what it is to be judged from."""
-        reports = [one for one in requested if isinstance(one, Report)]
+        reports = [one for one in requested if isinstance(one, Report) and self.choice.part[1] == 1]
         hashes = {one.table: self._judged(one, self._holding(one)) for one in reports}
         for one in filter(self.goes_by_looks, reports):
             hashes |= looks.judgements(self.graph, one.recipe, one.scale)
@@ -60,19 +65,48 @@ class Jobs:
         recipe, scale = report.recipe, report.scale
         if self.goes_by_looks(report):
             return looks.nodes(self.graph, recipe, scale, taken)
-        arms, seeds = self.graph.recipes[recipe].selection(scale, report.report, self.choice.seeds)
-        return self.graph.grid(recipe, scale, arms, seeds)
+        return self.graph.grid(recipe, scale, *self.selection(report))
+
+    def selection(self, report: Report) -> tuple[list[str], list[int]]:
+        """Arms and seeds of a report of fixed seeds."""
+        return selection(self.graph.recipes[report.recipe], report.scale, report.report, self.choice)
+
+    def _part(self, report: Report) -> list[Node]:
+        """The nodes of a report's grid that are this part's, and all they need.
+
+        A part has neighbouring seeds, each with all arms as far as it goes: what arms share, such as the
+        model they start from, few parts make twice. It is the same on each machine, and so is its lineage.
+        """
+        which, of = self.choice.part
+        recipe = self.graph.recipes[report.recipe]
+        arms, seeds = recipe.selection(report.scale, report.report, self.choice.seeds)
+        places = [(seed, arm) for seed in seeds for arm in arms]
+        own: dict[str, list[int]] = {}
+        for seed, arm in places[len(places) * (which - 1) // of : len(places) * which // of]:
+            own.setdefault(arm, []).append(seed)
+        return self.graph.ragged(report.recipe, report.scale, own)
 
     # of rules without a job of their own
 
-    def page(self, recipe: str, report: str = "report") -> Path:
-        return Report(recipe, self.choice.scale, report).page
+    def page(self, recipe: str) -> Path:
+        return Report(recipe, self.choice.scale, self.choice.report).page
 
-    def targets(self) -> dict[str, list[Path]]:
-        """Rule -> the pages it asks for: each recipe, and `everything`."""
-        recipes = self.graph.recipes
-        everything = [self.page(recipe) for recipe in at_scale(recipes, self.choice.scale)]
-        return {recipe: [self.page(recipe)] for recipe in recipes} | {"everything": everything}
+    def first_page(self, quickstart: str) -> Path:
+        """What is made where no target is named: a quickstart, or what is chosen of the recipe."""
+        report = CHOSEN if self.choice.report == CHOSEN else "quickstart"
+        return Report(self.choice.recipe or quickstart, self.choice.scale, report).page
+
+    def targets(self) -> dict[str, Any]:
+        """Rule -> what it asks for: each recipe, and `everything`. Of a part of the grid: no page."""
+        recipes, scale = self.graph.recipes, self.choice.scale
+        asked = {recipe: [recipe] for recipe in recipes} | {"everything": at_scale(recipes, scale)}
+        if self.choice.part[1] > 1:
+            return {target: partial(self._made_of_part, names) for target, names in asked.items()}
+        return {target: [self.page(name) for name in names] for target, names in asked.items()}
+
+    def _made_of_part(self, recipes: Sequence[str], w: Any) -> list[str]:
+        reports = [Report(recipe, self.choice.scale, "report") for recipe in recipes]
+        return [node.sentinel for node in self.nodes(reports)]
 
     # of the rules train and evaluate
 
@@ -153,13 +187,13 @@ class Jobs:
     def threads(self, w: Any) -> int:
         return self.graph.config(self.node(w)).get("threads", 1)
 
-    def resources(self) -> dict[str, Callable[[Any], int | str | None]]:
-        """What a job is run on."""
+    def resources(self) -> dict[str, Callable[..., int | str | None]]:
+        """What a job is run on. One that is tried again gets more: it may have failed for memory or time."""
         return {
             "gpu": self.gpus,
             "vllm_gpu": self.serving,
-            "mem_mb": self.memory,
-            "runtime": self.minutes,
+            "mem_mb": lambda w, attempt=1: self.memory(w) * (attempt + 1) // 2,
+            "runtime": lambda w, attempt=1: min(self.minutes(w) * attempt, LONGEST),
             "shard": self.shard,
             "track": lambda w: self.choice.track,
             **_on_nodes(self.machines),
@@ -200,6 +234,7 @@ class Jobs:
     def preflight(self, w: Any) -> str:
         """The options of the command that tries the run."""
         chosen = {name: getattr(self.choice, name) for name in ("recipe", "scale", "arm", "seeds")}
+        chosen["recipe"] = self.choice.named(self.choice.recipe or "")
         return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in chosen.items() if value)
 
     def resources_of_preflight(self) -> dict[str, Callable[[Any], int | str | None]]:
@@ -229,7 +264,11 @@ class Jobs:
 
     def of_look(self) -> dict[str, Callable[[Any], str]]:
         """The parameters of the command that looks."""
-        return {"judged": self._look_judged, "record": lambda w: str(stale.record(_look(w)))}
+        return {
+            "of": self.named,
+            "judged": self._look_judged,
+            "record": lambda w: str(stale.record(_look(w))),
+        }
 
     def _look_judged(self, w: Any) -> str:
         return looks.judged(self.graph, w.recipe, w.scale, self._before(w))
@@ -251,12 +290,25 @@ class Jobs:
 
     def of_analysis(self) -> dict[str, Callable[[Any], Any]]:
         """The parameters of the command that analyses."""
-        return {"judged": self.judged, "record": self.judged_record, "seeds": self.seeds}
+        return {"judged": self.judged, "record": self.judged_record, **self.of_page()}
+
+    def of_page(self) -> dict[str, Callable[[Any], Any]]:
+        """The parameters of the command that writes a page: which recipe, arms and seeds it is of."""
+        return {"of": self.named, "seeds": self.seeds}
+
+    def named(self, w: Any) -> str:
+        """Options that name the recipe and, of a report of chosen arms, these."""
+        recipe = f"--recipe {shlex.quote(self.choice.named(w.recipe))}"
+        if "report" not in w.keys() or w.report != CHOSEN:  # noqa: SIM118
+            return recipe
+        return f"{recipe} --arms {','.join(self.selection(Report(w.recipe, w.scale, w.report))[0])}"
 
     def seeds(self, w: Any) -> int | str:
-        if self.goes_by_looks(Report(w.recipe, w.scale, w.report)):
+        report = Report(w.recipe, w.scale, w.report)
+        if self.goes_by_looks(report):
             return AUTO
-        return len(self.graph.recipes[w.recipe].selection(w.scale, w.report, self.choice.seeds)[1])
+        seeds = self.selection(report)[1]
+        return ",".join([*map(str, seeds), ""]) if isinstance(self.choice.seeds, tuple) else len(seeds)
 
     def judged(self, w: Any) -> str:
         report = Report(w.recipe, w.scale, w.report)

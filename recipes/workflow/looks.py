@@ -7,7 +7,7 @@ from typing import Any
 
 from recipes.spec.graph import Graph, Node
 from recipes.spec.looks import LOOKS, Look, following, path, read, seeds_of
-from recipes.workflow import stale
+from recipes.workflow import stale, sums
 
 
 def nodes(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> list[Node]:
@@ -28,7 +28,8 @@ def holding(graph: Graph, recipe: str, scale: str) -> list[Look]:
     taken: list[Look] = []
     while look := following(taken):
         file = path(recipe, scale, look)
-        found = None if stale.unlike(file, judged(graph, recipe, scale, taken)) else read(file)
+        unlike = stale.unlike(file, judged(graph, recipe, scale, taken)) or sums.changed(file)
+        found = None if unlike else read(file)
         if found is None:
             break
         taken.append(found)

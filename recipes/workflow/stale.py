@@ -4,26 +4,27 @@ Snakemake repeats whatever follows a job that it repeats. But a stage repeated w
 same weights, so `waits_for` leaves the edge from such a stage to a node that is up to date out of the graph.
 Should the weights differ after all, as they may on a GPU, the recorded digests show it at the next start.
 
-Beside each result its rule notes what it was made from (`record`): Snakemake's own notes in .snakemake may be
-lost, or left behind on another machine.
+Beside each result its rule notes what it was made from (`record`) and the digests of its files (`sums`):
+Snakemake's own notes in .snakemake may be lost, or left behind on another machine.
 """
 
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from time import time_ns
 from typing import Any, NoReturn, TextIO
 
 from recipes.errors import UserError
-from recipes.runtime import files, sentinel
+from recipes.runtime import sentinel
 from recipes.runtime.lock import only_one
 from recipes.spec.graph import Graph, Node
+from recipes.workflow import orphans, seen, sums
 from recipes.workflow.outputs import EVAL_FILES, STAGE_FILES
+from recipes.workflow.sums import record
 
-CHECKED = Path(".snakemake/encore.checked.json")  # of the results found good: sizes and times of their files
 LOCK = Path(".snakemake/encore.lock")
 
 
@@ -36,11 +37,6 @@ def markers(result: str | Path) -> list[str]:
     """The marker as inputs of the rule: none where the result holds."""
     path = marker(result)
     return [str(path)] if path.exists() else []
-
-
-def record(result: str | Path) -> Path:
-    """Where the rule notes what it has made the result from: a node's lineage, or the hash of a report's."""
-    return Path(result).with_suffix(".lineage")
 
 
 def judged(graph: Graph, recipe: str, nodes: Iterable[Node], *rest: Any) -> str:
@@ -69,7 +65,7 @@ def unlike(result: Path, made_from: str) -> str | None:
     path = record(result)
     if not path.exists():
         return "there is no record of what it was made from"
-    same = path.read_text(encoding="utf-8").strip() == made_from
+    same = path.read_text(encoding="utf-8", errors="replace").strip() == made_from
     return None if same else "it was made from other settings"
 
 
@@ -92,12 +88,18 @@ def prepare(
     Where another process holds the lock: UserError if jobs will run; a dry-run or a summary changes nothing.
     """
     try:
-        lock = only_one(LOCK, _busy)
+        lock = only_one(LOCK, busy)
     except UserError:
         if running:
             raise
         return None
-    for line in mark(graph, nodes, reports, later):
+    if running:
+        orphans.end(Path.cwd())
+    try:
+        lines = mark(graph, nodes, reports, later)
+    except OSError as error:
+        raise UserError(f"{error.filename}: {error.strerror}; mend that and run the same command") from None
+    for line in lines:
         print(line, file=sys.stderr)
     if running:
         return lock
@@ -114,20 +116,21 @@ def mark(
     are gone, as after an analysis that failed, is made again too: Snakemake alone takes a newer page to be up
     to date. `later`: nodes that jobs may yet ask for; nothing is said of them.
     """
-    checked = _read_checked()
+    known = seen.read()
     reasons: dict[Path, str | None] = {}
     for node in (*nodes, *later):
         path = Path(node.sentinel)
-        reasons[path] = outdated(graph, node)
-        if path.exists() and reasons[path] is None:
-            reasons[path] = damaged(path, checked) if node.kind == "stage" else remeasure(graph, node)
+        reasons[path] = _displaced(path, _made(node)) or _reason(graph, node, known.digest)
         if path.exists() and reasons[path] is None:
             _settle(graph, node)
-    files.write_json(CHECKED, checked)
     for path, judged in reports.items():
-        reasons[path] = unlike(path, judged) if path.exists() else None
         page = path.parent.with_suffix(".html")
-        reasons[page] = "its tables are gone" if page.exists() and not path.exists() else None
+        reasons[path] = _displaced(path) or (_unlike(path, judged, known.digest) if path.exists() else None)
+        reasons[page] = _displaced(page) or (_of_page(page, path, known.digest) if page.exists() else None)
+    for path, reason in reasons.items():
+        if path.exists() and reason is None and not sums.path(path).exists():
+            sums.note(path, known.digest)  # made before there were lists, or its list was deleted
+    known.save()
     for path, reason in reasons.items():
         if reason is None:
             marker(path).unlink(missing_ok=True)
@@ -139,52 +142,57 @@ def mark(
     return [f"{path}: {reason}; redoing it" for path, reason in told.items()]
 
 
+def _reason(graph: Graph, node: Node, of_file: Callable[[Path], str]) -> str | None:
+    """Why a node's result does not hold; None where it does, or where there is none."""
+    path = Path(node.sentinel)
+    if not path.exists():
+        return None
+    reason = _unlike(path, graph.lineage(node), of_file)
+    return reason or (sentinel.stale(path, of_file) if node.kind == "stage" else remeasure(graph, node))
+
+
+def _unlike(result: Path, made_from: str, of_file: Callable[[Path], str]) -> str | None:
+    """Why a result is not known to be what was made from this."""
+    return unlike(result, made_from) or sums.changed(result, of_file)
+
+
+def _of_page(page: Path, table: Path, of_file: Callable[[Path], str]) -> str | None:
+    """Why a page does not hold."""
+    return sums.changed(page, of_file) if table.exists() else "its tables are gone"
+
+
+def _displaced(result: Path, made: Iterable[Path] = ()) -> str | None:
+    """That a folder stood in the place of one of a result's files; it is moved aside."""
+    try:
+        listed = sums.listed(result) or {}
+    except ValueError:
+        listed = {}
+    places = [result, *made, *listed, record(result), sums.path(result), marker(result)]
+    folders = [path for path in dict.fromkeys(places) if path.is_dir()]
+    for folder in folders:
+        folder.rename(folder.with_name(f"{folder.name}.{time_ns()}.aside"))
+    names = ", ".join(str(folder.relative_to(result.parent)) for folder in folders)
+    return f"a folder stood in the place of {names}, now beside it (.aside)" if folders else None
+
+
+def _made(node: Node) -> list[Path]:
+    """The files that the node's rule makes."""
+    patterns = STAGE_FILES if node.kind == "stage" else EVAL_FILES
+    wildcards = vars(node) | {"stage": node.name, "checkpoint": node.name}
+    return [Path(one.format(**wildcards)) for one in patterns.values()]
+
+
 def _settle(graph: Graph, node: Node) -> None:
     """Make the files of a node that holds no older than what it was made from.
 
     Snakemake goes by these times, and a copy of a folder has them in any order.
     """
-    patterns = STAGE_FILES if node.kind == "stage" else EVAL_FILES
-    wildcards = vars(node) | {"stage": node.name, "checkpoint": node.name}
-    made = [file for file in (Path(one.format(**wildcards)) for one in patterns.values()) if file.exists()]
+    made = [file for file in _made(node) if file.exists()]
     sources = [Path(source.sentinel) for source in graph.inputs(node).values()]
     newest = max((file.stat().st_mtime_ns for file in sources if file.exists()), default=0)
     for file in made:
         if file.stat().st_mtime_ns < newest:
             os.utime(file)
-
-
-def damaged(path: Path, checked: dict[str, dict]) -> str | None:
-    """`sentinel.stale`, not called where its files have the sizes and times with which it last said None."""
-    stats = _stats(path)
-    if stats and checked.get(str(path)) == stats:
-        return None
-    reason = sentinel.stale(path)
-    checked.pop(str(path), None)
-    if reason is None:
-        checked[str(path)] = stats
-    return reason
-
-
-def _stats(path: Path) -> dict[str, list[int]]:
-    """File -> [bytes, ns] of a stage's metrics.json, of its models and of the upstream metrics.json."""
-    try:
-        data = sentinel.read(path)
-    except (OSError, ValueError):
-        return {}
-    paths = [path, *map(Path, data.get("upstream", {}).values())]
-    for model in (data, *data.get("steps", {}).values()):
-        paths += Path(model["model"]).rglob("*")
-    stats = {str(file): file.stat() for file in paths if file.is_file()}
-    return {file: [stat.st_size, stat.st_mtime_ns] for file, stat in stats.items()}
-
-
-def _read_checked() -> dict[str, dict]:
-    try:
-        checked = json.loads(CHECKED.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return checked if isinstance(checked, dict) else {}
 
 
 def remeasure(graph: Graph, node: Node) -> str | None:
@@ -208,5 +216,5 @@ def remeasure(graph: Graph, node: Node) -> str | None:
     return None
 
 
-def _busy(holder: str) -> NoReturn:
+def busy(holder: str) -> NoReturn:
     raise UserError(f"another snakemake (process {holder}) runs in this folder; wait for it")

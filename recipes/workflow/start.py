@@ -2,14 +2,17 @@
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TextIO
 
 from snakemake.logging import logger
 
 from recipes.errors import UserError
+from recipes.spec.checks import capacity
 from recipes.spec.graph import Graph
 from recipes.spec.load import load_sound
-from recipes.workflow import stale, targets, warm
+from recipes.workflow import clean, made_by, stale, targets, warm
+from recipes.workflow.choice import choice, own_file
 from recipes.workflow.console import ShowUnchanged, say_planned
 from recipes.workflow.jobs import Jobs
 from recipes.workflow.outputs import Report
@@ -24,26 +27,36 @@ def start(
     the process with one line and exit status 2.
     """
     try:
-        recipes, broken = load_sound()
-        jobs = Jobs(Graph(recipes), targets.choice(recipes, config), checkpoints)
+        own = own_file(config)
+        recipes, broken = load_sound(own=own)
+        if own and own.stem in broken:
+            raise broken[own.stem]
+        jobs = Jobs(Graph(recipes), choice(recipes, config), checkpoints)
         return jobs, _prepare(jobs, broken, quickstart) if is_main_process else None
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        for line in error.lines:
+            print(f"error: {line}", file=sys.stderr)
         sys.exit(2)
 
 
 def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> TextIO | None:
     arguments = targets.arguments()
-    targets.check_sound(broken, arguments, quickstart)
+    targets.check_sound(broken, arguments, jobs.choice.recipe or quickstart)
     for mistake in broken.values():
-        print(f"warning: {mistake}; this recipe is left out", file=sys.stderr)
+        print(f"warning: {mistake.lines[0]}; this recipe is left out", file=sys.stderr)
     requested = targets.requested(jobs.graph, jobs.choice, arguments, quickstart)
     runs_jobs = targets.runs_jobs(arguments)
     nodes, judgements = jobs.nodes(requested), jobs.judgements(requested)
+    capacity.check(jobs.graph, [node for node in nodes if not Path(node.sentinel).exists()])
     lock = stale.prepare(jobs.graph, nodes, judgements, runs_jobs, jobs.later(requested))
+    if runs_jobs and jobs.choice.file:
+        clean.remember(jobs.choice.file)
+    if arguments and requested and (runs_jobs or arguments.dryrun):
+        say_planned(nodes, jobs.choice.file, wait=not runs_jobs)
+    for line in made_by.differences(Path(node.sentinel) for node in nodes if node.kind == "stage"):
+        print(line, file=sys.stderr)
     if arguments and runs_jobs and requested:
         warm.start()
-        say_planned(nodes)
     if arguments and runs_jobs:
         logger.addFilter(ShowUnchanged([one.page for one in requested if isinstance(one, Report)]))
     return lock

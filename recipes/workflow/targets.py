@@ -5,63 +5,20 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any
+from dataclasses import replace
 
 from recipes.errors import UserError, nearest
-from recipes.planning.hardware import Assumptions
-from recipes.runtime import tracking
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import INNER, TARGETS
-from recipes.spec.looks import AUTO, LOOKS
-from recipes.spec.recipe import REPORTS, Recipe
+from recipes.spec.looks import LOOKS
+from recipes.spec.recipe import CHOSEN, REPORTS, Recipe
+from recipes.workflow.choice import KEYS, OF_ONE, Choice, selection
 from recipes.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES, Report
 from snakemake_logger_plugin_encore import is_snakemake
 
 # Modes of Snakemake that only look: they neither run jobs nor need the folder to themselves.
 LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
 LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
-KEYS = ("scale", "seeds", "track")  # of --config, for every target
-OF_ONE = {  # and for these targets alone
-    "preflight": ("recipe", "arm"),
-    "plan": ("recipe", "gpus", *Assumptions.__dataclass_fields__),
-}
-
-
-@dataclass(frozen=True)
-class Choice:
-    """`--config scale=… seeds=… track=…`, and what goes with one target alone."""
-
-    scale: str
-    seeds: int | None  # None: as many as the recipe says
-    auto: bool = False  # from look to look, where the recipe claims anything
-    track: str = tracking.NONE  # what follows each training
-    recipe: str | None = None
-    arm: str | None = None  # None: the recipe's first
-    asked: tuple[tuple[str, Any], ...] = ()  # all of --config
-
-
-def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
-    """The run's choices. Raises UserError for any other key, unknown scale or tracker, no number of seeds."""
-    keys = sorted({*KEYS, *chain.from_iterable(OF_ONE.values())})
-    for key in config:
-        if key not in keys:
-            raise UserError(f"--config {key}: unknown key{nearest(key, keys)}")
-    asked = tuple(config.items())
-    scale, seeds = str(config.get("scale", "cpu")), config.get("seeds")
-    track = str(config.get("track", tracking.NONE))
-    if track != tracking.NONE:
-        tracking.require(track)
-    recipe, arm = (str(config[key]) if key in config else None for key in ("recipe", "arm"))
-    scales = sorted({scale for recipe in recipes.values() for scale in recipe.spec["scales"]})
-    if recipes and scale not in scales:
-        raise UserError(f'--config scale: unknown scale "{scale}"{nearest(scale, scales)}')
-    if seeds == AUTO:
-        return Choice(scale, None, True, track, recipe, arm, asked)
-    if seeds is not None and (isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1):
-        raise UserError(f"--config seeds: expected a whole number of at least 1 or {AUTO}, got {seeds}")
-    return Choice(scale, seeds, False, track, recipe, arm, asked)
 
 
 def arguments() -> Namespace | None:
@@ -86,9 +43,12 @@ def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: 
     targets = (args.targets or ["all"]) if args else ["everything"]
     allowed = OF_ONE.get(targets[0], ()) if len(targets) == 1 else ()
     for key, _ in chosen.asked:
-        if key not in (*KEYS, *allowed):
+        if key not in (*KEYS, *allowed) and not (key == "recipe" and chosen.file):
             of = " or ".join(target for target, keys in OF_ONE.items() if key in keys)
             raise UserError(f"--config {key}: goes with target {of} alone; name the recipe as the target")
+    for target in targets:
+        if chosen.part[1] > 1 and target not in (*graph.recipes, "everything"):
+            raise UserError(f"--config part: goes with a recipe or everything, not with {target}")
     return [one for target in targets for one in target_of(graph, chosen, str(target), quickstart)]
 
 
@@ -97,7 +57,7 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     recipes = graph.recipes
     path = os.path.relpath(target) if "/" in target else target  # as Snakemake reads it
     parts = path.split("/")
-    if path in (*BENCHMARKS.values(), "benchmarks", "clean_checkpoints"):
+    if path in (*BENCHMARKS.values(), "benchmarks", "clean_checkpoints", "faults", "gallery"):
         return []
     if path in ("preflight", "plan"):
         first_node(graph, chosen, path)
@@ -105,18 +65,28 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     if parts[0] == "results" and len(parts) > 3:
         return [_file(graph, chosen, parts)]
     if target == "all":
-        if quickstart not in recipes:
-            raise UserError(f"recipes/{quickstart}.yaml: missing; the quickstart runs it")
-        _check_scale(recipes[quickstart], chosen.scale, "--config scale")
-        return [Report(quickstart, chosen.scale, "quickstart")]
+        if chosen.recipe and chosen.recipe not in recipes:
+            near = nearest(chosen.recipe, [*recipes])
+            raise UserError(f'--config recipe: unknown recipe "{chosen.recipe}"{near}')
+        first = chosen.recipe or quickstart
+        if first not in recipes:
+            raise UserError(f"recipes/{first}.yaml: missing; the quickstart runs it")
+        report = CHOSEN if chosen.report == CHOSEN else "quickstart"
+        return [_report(recipes[first], chosen, report)]
     if target == "everything":
-        return [Report(name, chosen.scale, "report") for name in at_scale(recipes, chosen.scale)]
+        return [_report(recipes[name], chosen, chosen.report) for name in at_scale(recipes, chosen.scale)]
     if target in recipes:
-        _check_scale(recipes[target], chosen.scale, "--config scale")
-        return [Report(target, chosen.scale, "report")]
+        return [_report(recipes[target], chosen, chosen.report)]
     if target in INNER:
         raise UserError(f"{target}: the rule of one job; ask for a recipe ({', '.join(recipes)}) or a file")
     raise UserError(f'no target or recipe "{target}"{nearest(target, [*recipes, *TARGETS])}')
+
+
+def _report(recipe: Recipe, chosen: Choice, report: str) -> Report:
+    """A recipe's report, if it has the scale and what is chosen of it. Raises UserError."""
+    recipe.require_scale(chosen.scale, "--config scale")
+    selection(recipe, chosen.scale, report, chosen)
+    return Report(recipe.name, chosen.scale, report)
 
 
 def first_node(graph: Graph, chosen: Choice, target: str = "preflight") -> Node:
@@ -128,7 +98,7 @@ def first_node(graph: Graph, chosen: Choice, target: str = "preflight") -> Node:
             f'--config recipe: unknown recipe "{chosen.recipe}"{nearest(chosen.recipe, [*graph.recipes])}'
         )
     recipe = graph.recipes[chosen.recipe]
-    _check_scale(recipe, chosen.scale, "--config scale")
+    recipe.require_scale(chosen.scale, "--config scale")
     arms = recipe.arms(chosen.scale)
     if chosen.arm not in (None, *arms):
         near = nearest(chosen.arm, arms)
@@ -158,11 +128,13 @@ def _file(graph: Graph, chosen: Choice, parts: list[str]) -> Report | Node:
     if name not in graph.recipes:
         raise UserError(f'{target}: unknown recipe "{name}"{nearest(name, list(graph.recipes))}')
     recipe = graph.recipes[name]
-    _check_scale(recipe, scale, target)
+    recipe.require_scale(scale, target)
     if (report := arm.removesuffix(".html")) in REPORTS:
+        if (report == CHOSEN) != (chosen.report == CHOSEN):
+            raise UserError(f"{target}: --config arms=…, claims=… or seeds=0,2 go with {CHOSEN}.html alone")
         if arm == report:
             _check_file(target, "/".join(parts[4:]), REPORT_FILES)
-        return Report(name, scale, report)
+        return _report(recipe, replace(chosen, scale=scale), report)
     arms = recipe.arms(scale)
     if arm not in arms:
         near = nearest(arm, [*arms, *REPORTS])
@@ -202,9 +174,3 @@ def _check_file(target: str, file: str, made: Mapping[str, str], checkpoint: str
     names = [path.rpartition("/")[2].format(checkpoint=checkpoint) for path in made.values()]
     if file not in names:
         raise UserError(f'{target}: no rule makes "{file}"{nearest(file, names)}')
-
-
-def _check_scale(recipe: Recipe, scale: str, where: str) -> None:
-    scales = list(recipe.spec["scales"])
-    if scale not in scales:
-        raise UserError(f'{where}: recipe {recipe.name} has no scale "{scale}"{nearest(scale, scales)}')

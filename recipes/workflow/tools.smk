@@ -11,6 +11,17 @@ rule clean_checkpoints:
         "python -m recipes.workflow.clean 2> {log}"
 
 
+rule gallery:
+    log:
+        "results/gallery.log",
+    params:
+        scale=JOBS.choice.scale,
+    message:
+        "pages of all records, and a first page of the reports at the scale"
+    shell:
+        commands.GALLERY
+
+
 rule benchmarks:
     output:
         **BENCHMARKS,
@@ -21,6 +32,15 @@ rule benchmarks:
         "time the grpo stage, and a grid of objectives, against plain TRL"
     shell:
         commands.BENCHMARKS
+
+
+rule faults:
+    log:
+        "results/faults.log",
+    message:
+        "list the faults that tests inject, and kill stages of every kind"
+    shell:
+        commands.FAULTS
 
 
 rule plan:

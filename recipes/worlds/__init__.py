@@ -11,9 +11,10 @@ and every world, so nothing drawn from "train" can leak into "test".
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
+from recipes import own_code
 from recipes.errors import UserError, nearest
 from recipes.worlds.bilingual import Bilingual
 from recipes.worlds.chain import Chain
@@ -47,26 +48,41 @@ WORLDS: dict[str, Any] = {
     "preferences": Preferences,
     "sort": Sort,
 }
+NO_DIALS = ("world", "code")  # keys of a task beside the dials; code: the digest of a world of one's own
+PROBLEMS = 4096  # distinct training problems of a world, unless the recipe sets their number
 TEST_SHARE = 8  # one question in this many
 
 
 def make(task: Mapping[str, Any]) -> World:
-    """The world that a recipe's `task: {world: name, **dials}` describes. Raises UserError for a bad dial."""
+    """The world that a recipe's `task: {world: name, **dials}` describes. Raises UserError for a bad dial.
+
+    `name`: of WORLDS, or `my_module:Class` of one's own.
+    """
     name = task.get("world")
-    if not isinstance(name, str) or name not in WORLDS:
+    world = _own(name) if own_code.is_own(name) else WORLDS.get(str(name))
+    if world is None:
         raise UserError(f'world: no world "{name}"{nearest(name, [*WORLDS])}')
-    dials = {field.name: field for field in fields(WORLDS[name])}
-    for dial, value in task.items():
-        if dial == "world":
-            continue
+    dials = {field.name: field for field in fields(world)}
+    given = {dial: value for dial, value in task.items() if dial not in NO_DIALS}
+    for dial, value in given.items():
         if dial not in dials:
             raise UserError(f'{dial}: world "{name}" has no dial "{dial}"{nearest(dial, [*dials])}')
         default = dials[dial].default
         if not _like(value, default):
             raise UserError(f"{dial}: expected {_describe(default)}, got {value!r}")
-    return WORLDS[name](
-        **{k: tuple(v) if isinstance(v, list) else v for k, v in task.items() if k != "world"}
-    )
+    return world(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
+
+
+def _own(name: Any) -> Any:
+    """The class of a world of one's own. Raises UserError unless it has what protocol.World has."""
+    world = own_code.load(name)
+    if not is_dataclass(world):
+        raise UserError(f"world: {name}: expected a dataclass, whose fields are the dials")
+    methods = [one for one in vars(World) if not one.startswith("_")]
+    lacking = [one for one in [*World.__annotations__, *methods] if not hasattr(world, one)]
+    if lacking:
+        raise UserError(f"world: {name} lacks {', '.join(lacking)}; see recipes/worlds/protocol.py")
+    return world
 
 
 def of_task(task: Mapping[str, Any]) -> World | None:

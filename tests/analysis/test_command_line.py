@@ -10,11 +10,11 @@ from analysis import analyse, command_line
     [
         (["--recipe", "toy_zer", "--scale", "cpu"], 'unknown recipe "toy_zer"; did you mean "toy_zero"?'),
         (["--recipe", "toy_zero", "--scale", "cpus"], 'unknown scale "cpus"; did you mean "cpu"?'),
-        (["--recipe", "toy_zero", "--scale", "cpu", "--seeds", "0"], "--seeds: expected a whole number"),
+        (["--recipe", "toy_zero", "--scale", "cpu", "--seeds", "0"], "--seeds: expected how many"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(argv, message, run, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(command_line, "load_sound", lambda folder: (run.graph.recipes, {}))
+    monkeypatch.setattr(command_line, "load_sound", lambda folder, own: (run.graph.recipes, {}))
     assert command_line.main("", lambda *args: None, [*argv, "--out", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert message in error
@@ -22,7 +22,7 @@ def test_a_mistake_is_one_line_and_exit_2(argv, message, run, monkeypatch, capsy
 
 
 def test_analysis_without_results_leaves_the_tables_as_they_are(run, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(command_line, "load_sound", lambda folder: (run.graph.recipes, {}))
+    monkeypatch.setattr(command_line, "load_sound", lambda folder, own: (run.graph.recipes, {}))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "table.csv").write_text("good")
     argv = ["--recipe", run.name, "--scale", run.scale, "--out", str(tmp_path)]

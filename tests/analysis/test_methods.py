@@ -16,7 +16,7 @@ RECORDS = ROOT / "results/published"
 
 @pytest.fixture(scope="module")
 def page():
-    return methods.page(RECORDS, Graph(RECIPES))
+    return methods.page(methods.compared(RECORDS, Graph(RECIPES)))
 
 
 def cells(page, arm, record):

@@ -50,7 +50,7 @@ def test_what_a_model_wrote_never_becomes_markup(page):
     text = page.read_text()
     assert HOSTILE not in text
     assert "<img src=x" not in text
-    assert text.count("</script>") == 2  # the rows, the viewer
+    assert text.count("</script>") == 3  # the rows, the tables, the viewer
     assert "\\u003c/script\\u003e\\u003cimg" in text
 
 
@@ -60,12 +60,15 @@ def test_it_says_what_a_reader_asks_for(page):
         "0.190 [0.179, 0.200]",
         "19.0 % [17.9, 20.0]",
         "for this base model and these problems",
-        "with 3 seeds it covers the truth in about 75% of cases",
+        "with 3 seeds it covers the truth in about 75% of cases, not in 95%",
+        "of 3 seeds, which holds the truth in about 75% of cases, not in 95%",
+        "<b>A model of unknown size</b> on <b>sums</b>, cpu scale, 3 seeds, 3 arms.",
+        "elapsed while any of",
         "KL divergence to the reference policy",
         "Where the uncertainty of accuracy comes from",
         "3 supported so far",
         "arm random was not run",
-        "different scale: not comparable in level",
+        "they stand apart: compare directions, never levels",
         "0123456789abcdef0123456789abcdef01234567",
         "torch 2.13.0",
         "most groups teach nothing",
@@ -118,7 +121,7 @@ def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
 
 
 def test_without_the_analysis_it_is_one_clear_line(run, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(command_line, "load_sound", lambda folder: (run.graph.recipes, {}))
+    monkeypatch.setattr(command_line, "load_sound", lambda folder, own: (run.graph.recipes, {}))
     argv = ["--recipe", "toy_zero", "--scale", "cpu", "--out", str(tmp_path / "report.html")]
     assert command_line.main("", report.write, argv) == 2
     assert "table.csv: missing; run analysis.analyse first" in capsys.readouterr().err
@@ -204,6 +207,30 @@ def test_text_stands_out_from_its_ground_in_light_and_dark(visit):
         tab.emulate_media(color_scheme=scheme)
         worst = tab.evaluate(CONTRAST)
         assert worst["ratio"] >= 4.5, f"{scheme}: {worst}"
+
+
+def test_axe_has_no_serious_finding(visit):
+    """Deque's axe-core, vendored by axe-playwright-python; in light and dark, on a desk and a phone."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    for width, scheme in ((1200, "light"), (1200, "dark"), (390, "light")):
+        tab = visit(width)
+        tab.emulate_media(color_scheme=scheme)
+        found = axe.run(tab).response["violations"]
+        bad = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert not bad, [(one["id"], [node["target"] for node in one["nodes"]][:5]) for one in bad]
+
+
+def test_a_table_sorts_by_a_click_or_a_key(visit):
+    tab = visit(1200)
+    header = tab.locator("#results th button").nth(1)
+    cells = tab.locator("#results table").first.locator("tbody tr td:nth-child(2)")
+    header.click()
+    up = [float(text.split()[0]) for text in cells.all_inner_texts()]
+    assert up == sorted(up)
+    assert tab.locator("#results th[aria-sort=ascending]").count() == 1
+    header.press("Enter")
+    down = [float(text.split()[0]) for text in cells.all_inner_texts()]
+    assert down == up[::-1]
 
 
 CONTRAST = """() => {

@@ -172,6 +172,9 @@ def test_a_folder_may_be_evaluated_too(command, heldout, checkpoint):
     assert out.read_bytes() == same.read_bytes()
 
 
+@pytest.mark.fault(
+    "the disk is full", "writing an evaluation", "one line; no result is left that a later run trusts"
+)
 def test_a_full_disk_leaves_no_result(command, heldout, monkeypatch, capsys):
     status, out, _ = command({"heldout": heldout})
     assert status == 0

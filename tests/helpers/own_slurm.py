@@ -52,12 +52,29 @@ NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=16 RealM
 PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 """
 
+# what a user of this cluster writes into profiles/slurm
+FILLED = {
+    "<account>": "none",
+    "<cpu-partition>": "main",
+    "<gpu-partition>": "main",
+    "# slurm-no-account": "slurm-no-account",
+    "# slurm-status-command": "slurm-status-command",
+}
+
 
 def lacks() -> list[str]:
     """The programs of Slurm that this machine has not got, and the right to make a device."""
     path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
     missing = [name for name in (*COMMANDS, *DAEMONS) if not shutil.which(name, path=path)]
     return missing + ["root"] * (os.getuid() != 0)
+
+
+def filled(profile: str) -> str:
+    """The text of profiles/slurm with the blanks filled in."""
+    for old, new in FILLED.items():
+        assert old in profile
+        profile = profile.replace(old, new)
+    return profile
 
 
 @contextlib.contextmanager

@@ -139,7 +139,7 @@ STAGES = [
     *rows("dpo", "base-recipe", "reward_model", "2403.17031", args_learning_rate=3e-6, batch=64),
     *rows("dpo", "ppo", "ppo", "2403.17031", **PPO_OF_NPLUS),
     ("dpo", "ppo", "ppo", "batch", 1024, "2305.18290 App. C.1; 2403.17031: one minibatch"),
-    ("overoptimization", "ensemble-mean", "reward_model", "members", 5, "2310.02743: ensembles of five"),
+    ("overoptimization", "ensemble-worst", "reward_model", "members", 5, "2310.02743: ensembles of five"),
     ("dpo", "ppo", "ppo", "args.kl_target", 6.0, "2305.18290 §6.1: 3, 6, 9, 12"),
     *rows("rlaif", "base-recipe", "ppo", "2309.00267 App. F", args_vf_coef=1.0, args_cliprange_value=0.0),
     *rows(

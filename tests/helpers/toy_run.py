@@ -63,8 +63,8 @@ def draw_only(names: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Let analyse draw these figures alone."""
     draw_all = figures.draw_all
 
-    def draw(run, section, plans, folder):
-        return draw_all(run, section, (plan for plan in plans if plan.name in names), folder)
+    def draw(run, section, plans, folder, *formats):
+        return draw_all(run, section, (plan for plan in plans if plan.name in names), folder, *formats)
 
     monkeypatch.setattr(figures, "draw_all", draw)
 

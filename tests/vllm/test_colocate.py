@@ -36,7 +36,9 @@ def test_it_draws_from_the_newest_weights_and_resumes_to_the_bit(policy, tmp_pat
     assert len(gaps) == 4  # rollouts, of two steps each
     assert max(gaps) < 1e-4
     assert max(contract.values(whole, "sampler_gap")) < 1e-4
-    assert contract.values(whole, "ratio/at_start") == [0.0] * 4  # how far from 1
+    at_start = contract.values(whole, "ratio/at_start")  # how far from 1: in float32 on a CPU, rounding
+    assert len(at_start) == 4
+    assert max(at_start) < 1e-5
     # asleep before the first one, and after each
     assert len(re.findall("vLLM sleeps, level 2", contract.said(whole))) == 5
     first, final = (

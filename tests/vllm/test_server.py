@@ -73,6 +73,6 @@ def test_it_trains_through_a_server_that_does_not_outlive_it(policy, tmp_path):
     gaps = contract.values(tmp_path, "sampling/sampling_logp_difference/max")
     assert len(gaps) == 4
     assert max(gaps) < 1e-4  # so it was always the newest weights that were sampled from
-    # seen once in six runs on a busy machine: 3e-6, of float32 sums, in place of 0
+    # in float32 on a CPU the old ones are those of the whole rollout's batch, which rounds otherwise (`fine`)
     assert max(contract.values(tmp_path, "ratio/at_start")) < 1e-5
     assert "error" not in (tmp_path / "out.txt").read_text()

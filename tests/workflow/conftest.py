@@ -105,7 +105,7 @@ def open_workflow(tmp_path, monkeypatch):
 
     The recipes and their graph are given to it, for reading them takes a second.
     """
-    monkeypatch.setattr("recipes.workflow.start.load_sound", lambda: (RECIPES, {}))
+    monkeypatch.setattr("recipes.workflow.start.load_sound", lambda own=None: (RECIPES, {}))
     monkeypatch.setattr("recipes.workflow.start.Graph", lambda recipes: GRAPH)
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
     shutil.copy(ROOT / "Snakefile", tmp_path)

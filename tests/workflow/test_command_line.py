@@ -10,6 +10,7 @@ from recipes.runtime import extras
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
 from recipes.workflow import commands, targets
+from recipes.workflow.choice import choice
 from recipes.workflow.jobs import Jobs
 from snakemake_logger_plugin_encore import (
     is_snakemake,
@@ -64,19 +65,25 @@ def test_ways_to_start_snakemake(monkeypatch):
         ({"scale": "cqu"}, '--config scale: unknown scale "cqu"; did you mean "cpu"?'),
         (
             {"seeds": "automatic"},
-            "--config seeds: expected a whole number of at least 1 or auto, got automatic",
+            "--config seeds: expected how many (8), which (0,2 or, of one, 2,) or auto, got automatic",
         ),
-        ({"seeds": 0}, "--config seeds: expected a whole number of at least 1 or auto, got 0"),
+        ({"seeds": 0}, "--config seeds: expected how many (8), which (0,2 or, of one, 2,) or auto, got 0"),
         (
             {"track": "tensorbord"},
             '--config track: unknown tracker "tensorbord"; did you mean "tensorboard"?',
+        ),
+        ({"part": "5/4"}, "--config part: expected such as 2/4, the second of four, got 5/4"),
+        ({"part": "half"}, "--config part: expected such as 2/4, the second of four, got half"),
+        (
+            {"part": "1/2", "seeds": "auto"},
+            "--config part: 1/2, but seeds=auto looks at all of the grid; say how many seeds",
         ),
         ({"track": True}, '--config track: unknown tracker "True"; valid: tensorboard, trackio, wandb'),
     ],
 )
 def test_choices_are_checked(demo, config, message):
     with pytest.raises(UserError) as error:
-        targets.choice(demo.recipes, config)
+        choice(demo.recipes, config)
     assert str(error.value) == message
 
 
@@ -127,6 +134,7 @@ def test_targets_are_checked(demo, target, message):
         ("results/benchmarks/grpo_speed.csv", []),
         ("results/benchmarks/grid_speed.csv", []),
         ("clean_checkpoints", []),
+        ("faults", []),
     ],
 )  # fmt: skip
 def test_what_a_target_asks_for(demo, target, asked):
@@ -146,6 +154,30 @@ def test_seeds_from_the_first_on_and_pinned_ones_are_targets(demo):
         seed_of("results/demo/cpu/hot/seed0/rl/metrics.json")
 
 
+@pytest.mark.parametrize("of", [1, 2, 3, 4, 7, 20])
+def test_parts_are_the_whole_grid_and_share_only_what_they_need(demo, of):
+    whole = Jobs(demo, targets.Choice("cpu", 3))
+    report = targets.target_of(demo, whole.choice, "demo", "demo")
+    parts = []
+    for which in range(1, of + 1):
+        jobs = Jobs(demo, targets.choice(demo.recipes, {"seeds": 3, "part": f"{which}/{of}"}))
+        parts.append(jobs.nodes(report))
+        assert bool(jobs.judgements(report)) == (of == 1)
+    assert {node for part in parts for node in part} == {*whole.nodes(report)}
+    last = [node for part in parts for node in part if (node.name, node.kind) == ("after", "eval")]
+    assert len(last) == len({*last}) == 9  # of each arm and seed in one part alone
+
+
+def test_a_part_goes_with_a_recipe_alone(demo):
+    chosen = targets.choice(demo.recipes, {"part": "1/2"})
+    for target in ("all", "results/demo/cpu/report.html"):
+        with pytest.raises(
+            UserError, match=f"--config part: goes with a recipe or everything, not with {target}"
+        ):
+            targets.requested(demo, chosen, SimpleNamespace(targets=[target]), "demo")
+    assert targets.requested(demo, chosen, SimpleNamespace(targets=["demo"]), "demo")
+
+
 def test_quickstart_without_its_recipe(demo):
     with pytest.raises(UserError, match=r"recipes/r1_zero\.yaml: missing; the quickstart runs it"):
         targets.target_of(demo, targets.Choice("cpu", None), "all", "r1_zero")
@@ -154,14 +186,14 @@ def test_quickstart_without_its_recipe(demo):
 def test_a_tracker_is_no_part_of_a_job_and_is_told_to_its_command(demo, monkeypatch):
     """Of a job's params, by which Snakemake decides what to redo, it is none."""
     monkeypatch.setattr(extras, "find_spec", lambda name: SimpleNamespace(origin="here"))
-    chosen = targets.choice(demo.recipes, {"track": "wandb", "seeds": 2})
+    chosen = choice(demo.recipes, {"track": "wandb", "seeds": 2})
     assert (chosen.track, chosen.seeds) == ("wandb", 2)
-    assert targets.choice(demo.recipes, {"track": "wandb", "seeds": "auto"}).track == "wandb"
+    assert choice(demo.recipes, {"track": "wandb", "seeds": "auto"}).track == "wandb"
     names = {"recipe": "demo", "scale": "cpu", "arm": "base-recipe", "seed": "0", "stage": "rl"}
     job = SimpleNamespace(**names, keys=names.keys)
     told = {}
     for track in ({}, {"track": "wandb"}):
-        jobs = Jobs(demo, targets.choice(demo.recipes, track))
+        jobs = Jobs(demo, choice(demo.recipes, track))
         told[jobs.resources()["track"](job)] = {name: of(job) for name, of in jobs.of_training().items()}
     assert told.keys() == {"none", "wandb"}
     assert told["none"] == told["wandb"]

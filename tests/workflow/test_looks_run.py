@@ -88,6 +88,11 @@ def test_looks_are_judged_by_their_seeds(project):
     assert project.run("demo", "--config", "seeds=auto") == []
 
 
+@pytest.mark.fault(
+    "kill -9 of Snakemake and all its jobs",
+    "between and in the looks of seeds=auto",
+    "the same command goes on",
+)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("begun", "left"),

@@ -99,6 +99,11 @@ def outputs(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.fault(
+    "kill -9 of Snakemake and all its jobs",
+    "in the middle of each of the nine stages of r1",
+    "the same command goes on; same bits",
+)
 @pytest.mark.slow
 def test_killed_in_each_stage_and_rerun(tmp_path: Path):
     whole, killed = (project(tmp_path / name) for name in ("whole", "killed"))

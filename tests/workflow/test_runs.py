@@ -14,6 +14,9 @@ import pytest
 BASE = "base/cpu/base-recipe/seed0/pretrain"
 
 
+@pytest.mark.fault(
+    ".snakemake is lost", "between two runs", "what a recipe's change asks for is made again, nothing else"
+)
 @pytest.mark.slow
 def test_editing_one_arm_redoes_its_stages_alone(project):
     """Also where Snakemake's own notes are lost; nothing but the line on what is requested."""
@@ -80,6 +83,11 @@ def test_without_snakemakes_notes_an_edited_claim_is_judged_again(project):
     assert summary.stat().st_mtime_ns == after
 
 
+@pytest.mark.fault(
+    "modification times are in any order: a copy, a clock that jumped",
+    "results/, with and without .snakemake",
+    "nothing is made again",
+)
 @pytest.mark.slow
 @pytest.mark.parametrize("notes", [True, False], ids=["with .snakemake", "without"])
 def test_a_copy_with_its_times_in_any_order_is_up_to_date(project, notes):
@@ -141,6 +149,9 @@ def test_jobs_of_a_run_are_forked_from_one_process_that_starts_with_the_first(pr
     assert len(loads.read_text().splitlines()) == 1
 
 
+@pytest.mark.fault(
+    "weights are lost or damaged", "checkpoints/", "told in one line; that stage is made again, no other"
+)
 @pytest.mark.slow
 def test_lost_or_damaged_weights_redo_their_stage_alone(project):
     project.run()
@@ -167,6 +178,11 @@ def test_changed_checkpoint_is_evaluated_again(project):
     assert project.run() == ["demo/cpu/base-recipe/seed0/after"]
 
 
+@pytest.mark.fault(
+    "kill -9 of Snakemake and all its jobs",
+    "in training",
+    "no lock is left; the same command goes on from the checkpoint",
+)
 @pytest.mark.slow
 def test_killed_run_goes_on_with_the_same_command(project):
     environment = os.environ | {
@@ -188,6 +204,7 @@ def test_killed_run_goes_on_with_the_same_command(project):
     assert "from 0" not in begun  # resumed
 
 
+@pytest.mark.fault("a stage fails", "one arm of several", "the end of its log is shown; the other arms go on")
 @pytest.mark.slow
 def test_failed_stage_shows_its_log_and_leaves_the_other_arms_alone(project):
     project.edit("demo", "{dial: 5}", "{dial: 13}")
@@ -243,6 +260,7 @@ def test_mistake_in_a_recipe_is_one_line(project):
     )
 
 
+@pytest.mark.fault("a recipe is half written", "recipes/", "a warning; the others run")
 @pytest.mark.slow
 def test_a_half_written_recipe_stops_no_other(project):
     (project.folder / "recipes/draft.yaml").write_text("title: [")
@@ -254,6 +272,11 @@ def test_a_half_written_recipe_stops_no_other(project):
     assert "error: recipes/draft.yaml: line 2" in done.stderr
 
 
+@pytest.mark.fault(
+    "the analysis fails",
+    "after all stages",
+    "made again by the same command; no page of before is shown as its own",
+)
 @pytest.mark.slow
 def test_a_failed_analysis_is_made_again_by_the_same_command(project):
     """The page of before is no result of the recipe as it is now."""

@@ -19,14 +19,6 @@ import pytest
 import yaml
 from node_runs import ROOT
 
-# what a user of this cluster writes into profiles/slurm
-FILLED = {
-    "<account>": "none",
-    "<cpu-partition>": "main",
-    "<gpu-partition>": "main",
-    "# slurm-no-account": "slurm-no-account",
-    "# slurm-status-command": "slurm-status-command",
-}
 # the first time, before the second checkpoint
 ONCE = """
     def trap(step):
@@ -106,10 +98,7 @@ def project(tmp_path):
     for recipe in (tmp_path / "recipes").glob("*.yaml"):
         recipe.unlink()
     (tmp_path / "recipes/two_nodes.yaml").write_text(yaml.safe_dump(RECIPE, sort_keys=False))
-    profile = (ROOT / "profiles/slurm/config.yaml").read_text()
-    for old, new in FILLED.items():
-        assert old in profile
-        profile = profile.replace(old, new)
+    profile = own_slurm.filled((ROOT / "profiles/slurm/config.yaml").read_text())
     (tmp_path / "profiles/slurm").mkdir(parents=True)
     (tmp_path / "profiles/slurm/config.yaml").write_text(profile)
     text = (ROOT / "Snakefile").read_text()
@@ -117,6 +106,11 @@ def project(tmp_path):
     return tmp_path
 
 
+@pytest.mark.fault(
+    "kill -9 of a process",
+    "a stage on two nodes of Slurm",
+    "one line names node and log; tried again from the checkpoint",
+)
 def test_snakemake_runs_a_stage_on_two_nodes_and_again_after_a_kill(slurm, project):
     own = environment(slurm, project, ONCE)
     own["PYTHONPATH"] = f"{project / 'site'}:{project}"
@@ -171,6 +165,9 @@ def test_each_node_has_all_its_gpus_and_processors(nodes, says, slurm, tmp_path)
     assert sorted(out.splitlines()) == says, (tmp_path / node_runs.LOG).read_text()
 
 
+@pytest.mark.fault(
+    "kill -9 of a launcher", "a stage on two nodes of Slurm", "one line names the node; no process is left"
+)
 def test_a_launcher_that_is_killed_is_told_and_leaves_nothing(slurm, tmp_path):
     out = waited(slurm, submitted(slurm, tmp_path, node_runs.LAUNCHER_KILLED), tmp_path)
     line = node_runs.error_line(out)
@@ -178,6 +175,9 @@ def test_a_launcher_that_is_killed_is_told_and_leaves_nothing(slurm, tmp_path):
     assert line.endswith(says), (tmp_path / node_runs.LOG).read_text()
 
 
+@pytest.mark.fault(
+    "a node is set DOWN", "a stage on two nodes of Slurm", "Slurm's own line; no result is written"
+)
 def test_a_node_that_is_gone_ends_the_job(slurm, tmp_path):
     job = submitted(slurm, tmp_path, "trap = lambda step: open('trains', 'w').close()")
     while not (tmp_path / "trains").exists():

@@ -17,12 +17,13 @@ from recipes.errors import UserError
 from recipes.runtime import files, sentinel
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import load_all
-from recipes.workflow import clean, stale, targets
+from recipes.workflow import clean, seen, stale, targets
 from recipes.workflow.jobs import Jobs
 from snakemake_logger_plugin_encore import (
     LogHandler,
     shortened,
 )
+from snakemake_logger_plugin_encore.left import said, seconds_left
 
 
 @pytest.mark.slow
@@ -75,7 +76,7 @@ def test_lint_finds_what_is_known(config, open_workflow, caplog):
 def test_editing_one_arm_marks_its_results_alone(demo, project, monkeypatch):
     """Without any notes of Snakemake's: by what lies beside the results."""
     monkeypatch.chdir(project.folder)
-    monkeypatch.setattr(stale, "damaged", lambda path, checked: None)
+    monkeypatch.setattr(sentinel, "stale", lambda path, of_file: None)
     monkeypatch.setattr(stale, "remeasure", lambda recipes, node: None)
     run = Jobs(demo, targets.Choice("cpu", None))
     asked = targets.target_of(demo, run.choice, "demo", "demo")
@@ -146,11 +147,17 @@ def test_memory_grows_with_the_gpus(monkeypatch):
     assert (run.gpus(evaluation), run.serving(evaluation), run.memory(evaluation)) == (8, 0, 516_000)
     asked["mem_mb"] = 9000
     assert run.memory(training) == 9000
+    memory, minutes = (run.resources()[name] for name in ("mem_mb", "runtime"))
+    assert [memory(training, attempt=n) for n in (1, 2, 3)] == [9000, 13_500, 18_000]
+    asked["runtime"] = 1000
+    assert [minutes(training, attempt=n) for n in (1, 2, 3)] == [1000, 2000, 2880]
 
 
 def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):
-    """Twice the same size and time: taken as checked. Another time: found, though the size is the same."""
+    """Twice the same size and times: taken as checked. Another content: found, though size and time are the
+    same again."""
     monkeypatch.chdir(project.folder)
+    monkeypatch.setattr(seen, "SETTLED", 0)
     node = Node("base", "cpu", "base-recipe", 0, "pretrain", "stage")
     metrics, weights = Path(node.sentinel), Path("checkpoints/w/final/weights")
     for path in (metrics, weights):
@@ -163,12 +170,13 @@ def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):
     )
     stale.record(metrics).write_text(demo.lineage(node))
     read: list[Path] = []
-    digest = sentinel.digest
-    monkeypatch.setattr(sentinel, "digest", lambda folder: read.append(folder) or digest(folder))
+    digest = files.digest
+    monkeypatch.setattr(files, "digest", lambda file: read.append(file) or digest(file))
     assert stale.mark(demo, [node], {}) == stale.mark(demo, [node], {}) == []
-    assert read == [model]
+    assert sorted(read) == [weights, metrics]
+    before = weights.stat().st_mtime_ns
     weights.write_text("evil")
-    os.utime(weights, ns=(1, 1))
+    os.utime(weights, ns=(before, before))
     for _ in range(2):
         assert len(stale.mark(demo, [node], {})) == 1
         assert stale.marker(metrics).exists()
@@ -221,6 +229,33 @@ def test_console_tells_start_end_and_the_log_of_a_failure(tmp_path):
     assert (len(failed), failed[-1]) == (27, "         line 99")
     assert lines(logging.ERROR) == ["text"]
     assert lines() == []
+    record = logging.LogRecord(
+        "snakemake", logging.ERROR, "", 0, "Exiting because a job execution failed.", (), None
+    )
+    assert console.lines(record) == ["FAILED in all:", f"       train x: {log}"]
+
+
+def test_console_says_how_long_the_run_will_yet_take(tmp_path, monkeypatch):
+    """Jobs took twice their plan, two at a time: of the 100 planned seconds that are left 100 more pass."""
+    planned = {"train a": 50.0, "train b": 50.0, "evaluate c": 60.0, "evaluate d": 40.0}
+    took = {"train a": 100.0, "train b": 100.0}
+    assert seconds_left(planned, took, {}, 100.0) == pytest.approx(100.0)
+    assert seconds_left(planned, took, {"evaluate c": 60.0}, 130.0) == pytest.approx(140.0 / 2)
+    assert seconds_left(planned, {}, {"train a": 3.0}, 3.0) is None  # nothing says how long they take
+    assert seconds_left(planned, dict.fromkeys(planned, 1.0), {}, 9.0) is None  # nothing is left
+    assert (said(20), said(1500), said(9000)) == (
+        "about a minute left", "about 25 minutes left", "about 2.5 hours left"
+    )  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    console = LogHandler(OutputSettings(), None)
+    console.done, console.began = dict.fromkeys(planned, 1.0), console.began - 4
+    files.write_json(Path("planned.json"), {**planned, "train e": 4000.0})
+    monkeypatch.setattr("snakemake_logger_plugin_encore.PLANNED", Path("planned.json"))
+    record = logging.LogRecord("snakemake", logging.INFO, "", 0, "", (), None)
+    record.__dict__.update(event=LogEvent.PROGRESS, done=4, total=5)
+    assert console.lines(record) == ["       4 of 5 jobs done, about a minute left"]
+    os.utime("planned.json", (0, 0))  # of another run
+    assert console.lines(record) == ["       4 of 5 jobs done"]
 
 
 def test_a_reason_of_many_files_is_short():

@@ -106,6 +106,9 @@ def test_stdin_and_both_commands(workflow):
     assert "No module named nothing" in done.stderr
 
 
+@pytest.mark.fault(
+    "kill -9 of a job's own process", "a job forked from the warm process", "the job ends with it"
+)
 def test_a_job_ends_with_its_client(workflow):
     server = workflow.server()
     client = workflow.begin("work", *NO_GPU)
@@ -129,6 +132,7 @@ def test_a_client_that_waits_for_the_imports_is_interrupted_without_a_word(folde
         assert workflow.server()
 
 
+@pytest.mark.fault("SIGINT", "a job, or its whole process group", "one line; no traceback, no orphan")
 @pytest.mark.parametrize("to_group", [True, False])
 def test_an_interrupted_job_stops_once_and_in_its_own_way(workflow, to_group):
     server = workflow.server()
@@ -141,6 +145,7 @@ def test_an_interrupted_job_stops_once_and_in_its_own_way(workflow, to_group):
     assert workflow.server() == server
 
 
+@pytest.mark.fault("kill -9 of the warm process", "while its jobs work", "they go on as plain processes")
 def test_a_job_whose_server_is_killed_goes_on_as_a_plain_process(workflow):
     server = workflow.server()
     client = workflow.begin("work", *NO_GPU)
@@ -154,6 +159,11 @@ def test_a_job_whose_server_is_killed_goes_on_as_a_plain_process(workflow):
     assert workflow.server() is None  # and no word of it
 
 
+@pytest.mark.fault(
+    "kill -9 or SIGTERM of the workflow alone",
+    "while it serves jobs",
+    "the warm process and its jobs end with it",
+)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, None])
 def test_the_server_ends_with_the_workflow(workflow, how):
     server = workflow.server()

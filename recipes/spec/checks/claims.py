@@ -9,7 +9,7 @@ of the frontier's own must be a checkpoint whose task scores kl and what is aske
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from recipes.errors import UserError, known
+from recipes.errors import Mistakes, UserError, known
 from recipes.spec.data_sets import is_data_set
 from recipes.spec.frontiers import name_of
 from recipes.spec.graph import Graph, Node
@@ -29,14 +29,22 @@ from recipes.spec.recipe import Recipe
 
 def check(recipe: Recipe) -> None:
     """Every claim at each of its scales, and every published number that names a place."""
+    mistakes = Mistakes()
     for claim in recipe.spec.get("claims", []):
-        other = "against_metric" if "against_metric" in claim else "metric"
-        for scale in claim.get("scales", recipe.spec["scales"]):
-            for key, metric in (("of", "metric"), ("against", other)):
-                if key in claim:
-                    check_place(recipe, scale, f"claims.{claim['id']}", claim, key, metric)
+        with mistakes.gather():
+            _check_claim(recipe, claim)
     for index, row in enumerate(recipe.spec.get("published", [])):
-        _check_published(recipe, f"published[{index}]", row)
+        with mistakes.gather():
+            _check_published(recipe, f"published[{index}]", row)
+    mistakes.tell()
+
+
+def _check_claim(recipe: Recipe, claim: Mapping) -> None:
+    other = "against_metric" if "against_metric" in claim else "metric"
+    for scale in claim.get("scales", recipe.spec["scales"]):
+        for key, metric in (("of", "metric"), ("against", other)):
+            if key in claim:
+                check_place(recipe, scale, f"claims.{claim['id']}", claim, key, metric)
 
 
 def check_place(

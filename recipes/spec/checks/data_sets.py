@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from recipes import own_code
 from recipes.errors import UserError
 from recipes.spec.data_sets import evaluated, is_data_set
 from recipes.spec.schema import check, definition
@@ -28,8 +29,14 @@ def check_data_set(task: Mapping, kind: str, path: Sequence[str], where: str = "
             refuse("file", f"{file}: expected a file that ends in .jsonl or .parquet")
         if not file.is_file():
             refuse("file", f"there is no file {file} in {Path.cwd()}")
+    if own_code.is_own(task.get("verifier")):
+        try:
+            own_code.check(task["verifier"])
+        except UserError as error:
+            refuse("verifier", str(error))
     for key, verifiers in OF_VERIFIER.items():
-        if key in task and task.get("verifier", verifiers[0]) not in verifiers:
+        own = key == "answer" and own_code.is_own(task.get("verifier"))
+        if key in task and not own and task.get("verifier", verifiers[0]) not in verifiers:
             refuse(key, f"of verifier {' or '.join(verifiers)}, not {task['verifier']}; remove it")
 
 

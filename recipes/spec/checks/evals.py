@@ -10,6 +10,7 @@ from recipes.spec.checks.tasks import check_form, check_task, under
 from recipes.spec.eval_tasks import ROLES, tasks
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
+from recipes.spec.schema import check, definition
 from recipes.spec.sensitivity import KEY
 
 
@@ -95,6 +96,9 @@ def _check_task(path: str, task: Mapping, evals: Mapping, where: str) -> None:
     if "lm_eval" in task:
         with under(path, where):
             lm_eval_tasks.find(task["lm_eval"])
+    if model := task.get("judge", {}).get("model"):
+        source = "model-path" if "path" in model else "model-hub"
+        check(model, definition(source), [*path.split("."), "judge", "model"], where)
     for score in task.get("score", []):
         role = ROLES.get(score)
         if role and role not in evals.get("models", {}):
@@ -102,6 +106,9 @@ def _check_task(path: str, task: Mapping, evals: Mapping, where: str) -> None:
 
 
 def _hub_task(task: Mapping) -> str:
-    """The definition of a Hub dataset for this task: with answers to verify, unless it has other scores."""
+    """The definition of a Hub dataset for this task: with answers to verify, unless it has other scores, or
+    with pairs, of whose replies the better one is what a judge compares with."""
+    if "chosen" in task["task"]:
+        return "task-hub-preferences"
     unverified = task.get("score") and "verifier" not in task["task"]
     return "task-hub-prompts" if unverified else "task-hub"

@@ -5,6 +5,7 @@ from typing import Any
 
 from recipes import worlds
 from recipes.errors import UserError, nearest
+from recipes.spec.eval_tasks import PLACES
 from recipes.spec.graph import Graph, Node
 
 # by (who labels) -> the roles it needs
@@ -18,6 +19,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "language_model": ("data",),
     "dataset": (),
 }
+# by -> a role that it may need, in place of the dial `model`
+MAY_NEED: dict[str, tuple[str, ...]] = {"language_model": ("policy",)}
 # by -> its dials, under `labeller`
 DIALS: dict[str, tuple[str, ...]] = {
     "annotator": ("agreement", "accuracy", "temperature"),
@@ -30,7 +33,6 @@ DIALS: dict[str, tuple[str, ...]] = {
 REWARDS = {"gold": "gold", "annotator": "gold", "judge": "judge"}
 OF_DATASETS = ("task", "template", "problems")  # keys of by: dataset alone
 AGAIN = ("reward_model", "self", "language_model")  # they can label preferences anew
-PLACES = ("{prompt}", "{first}", "{second}")  # to be filled in a language model's question
 
 
 def check(stage: Mapping[str, Any]) -> None:
@@ -40,7 +42,7 @@ def check(stage: Mapping[str, Any]) -> None:
         if role not in needs:
             raise UserError(f"needs.{role}: missing; by: {by} needs {' and '.join(NEEDS[by])}")
     for role in needs:
-        if role not in NEEDS[by]:
+        if role not in (*NEEDS[by], *MAY_NEED.get(by, ())):
             raise UserError(f"needs.{role}: by: {by} does not use it; remove it")
     own = DIALS.get(by, ())
     for dial in dials:
@@ -55,9 +57,12 @@ def check(stage: Mapping[str, Any]) -> None:
     if by == "judge" and {"accuracy", "temperature", "bias"} <= dials.keys():
         raise UserError("labeller.accuracy: it follows from temperature and bias; remove one of the three")
     if by == "language_model":
-        for dial in ("model", "question"):
-            if dial not in dials:
-                raise UserError(f"labeller.{dial}: missing; by: language_model needs it")
+        if "model" not in dials and "policy" not in needs:
+            raise UserError("labeller.model: missing; by: language_model needs it, or needs.policy")
+        if "model" in dials and "policy" in needs:
+            raise UserError("labeller.model: needs.policy is asked too; remove one of them")
+        if "question" not in dials:
+            raise UserError("labeller.question: missing; by: language_model needs it")
         for place in PLACES:
             if dials["question"].count(place) != 1:
                 raise UserError(f"labeller.question: expected {place} exactly once")

@@ -7,7 +7,7 @@ layers come to once they are laid on each other.
 from collections.abc import Mapping
 from functools import cache
 
-from recipes.errors import UserError, known
+from recipes.errors import Mistakes, UserError, known
 from recipes.spec.checks import dials
 from recipes.spec.frontiers import FRONTIER
 from recipes.spec.recipe import GROUPED, REPORTS, alike, ungrouped
@@ -19,8 +19,27 @@ PRIMARY = 3  # claims that a recipe may put first at a scale
 
 
 def check_shape(spec: Mapping) -> None:
-    """The keys and types of everything but the stages, and the names it gives and uses."""
+    """The keys and types of everything but the stages."""
     check(spec, schema())
+
+
+def check_names(spec: Mapping) -> None:
+    """The names that everything but the stages gives and uses, and its claims and dials."""
+    mistakes = Mistakes()
+    for check_one in (_check_names, _check_lists):
+        with mistakes.gather():
+            check_one(spec)
+    for section in GROUPED:
+        with mistakes.gather():
+            _check_groups(spec, section)
+    with mistakes.gather():
+        _check_claims(ungrouped(alike(spec), "claims"), list(spec["scales"]))
+    with mistakes.gather():
+        dials.check(spec)
+    mistakes.tell()
+
+
+def _check_names(spec: Mapping) -> None:
     arms, scales = list(spec["arms"]), list(spec["scales"])
     for scale, content in spec["scales"].items():
         _check_like(spec["scales"], scale, content)
@@ -33,6 +52,10 @@ def check_shape(spec: Mapping) -> None:
         known(f"arms.{arm}.scales", spec["arms"][arm].get("scales", []), scales, "scale")
     if arms[0] != "base-recipe":
         raise UserError(f'arms.{arms[0]}: the first arm must be "base-recipe", the paper\'s own')
+
+
+def _check_lists(spec: Mapping) -> None:
+    arms = list(spec["arms"])
     known("quickstart.arms", spec.get("quickstart", {}).get("arms", []), arms, "arm")
     known("ladder", spec.get("ladder", []), arms, "arm")
     lacking = spec.get("leave_one_out", {"full": arms[0], "without": []})
@@ -42,10 +65,9 @@ def check_shape(spec: Mapping) -> None:
         for name, value in spec["evals"].get(section, {}).items():
             if value is None:
                 raise UserError(f"evals.{section}.{name}: nothing is below it to be deleted; remove it")
-    for section in GROUPED:
-        _check_groups(spec, section)
-    _check_claims(ungrouped(alike(spec), "claims"), scales)
-    dials.check(spec)
+    for scale in spec.get("without", {}):
+        if scale in spec["scales"]:
+            raise UserError(f"without.{scale}: the recipe has this scale; remove one of the two")
 
 
 def _check_like(scales: Mapping, scale: str, content: Mapping) -> None:
@@ -103,20 +125,24 @@ def _check_smallest_effect(claim: Mapping, path: str) -> None:
 
 def check_layers(spec: Mapping) -> None:
     """Each layer's keys of each stage, by the stage's kind and its config dataclass."""
-    kinds = stage_rules()["kinds"]
+    kinds, mistakes = list(stage_rules()["kinds"]), Mistakes()
     for name, stage in spec["stages"].items():
-        known(f"stages.{name}.run", [stage["run"]], list(kinds), "stage kind")
-        _check_layer(stage, stage["run"], ["stages", name])
+        with mistakes.gather():
+            known(f"stages.{name}.run", [stage["run"]], kinds, "stage kind")
+            _check_layer(stage, stage["run"], ["stages", name])
     for place, layer in _overlays(spec).items():
-        overlays = layer.get("stages", {})
-        known(f"{place}.stages", overlays, list(spec["stages"]), "stage", as_key=True)
-        for name, overlay in overlays.items():
-            if overlay and overlay.get("run", "") is None:
-                raise UserError(f"{place}.stages.{name}.run: expected text, got nothing")
-            pruned = _without_nulls(overlay or {})
-            run = pruned.get("run", spec["stages"][name]["run"])
-            known(f"{place}.stages.{name}.run", [run], list(kinds), "stage kind")
-            _check_layer(pruned, run, [place, "stages", name])
+        for name, overlay in layer.get("stages", {}).items():
+            with mistakes.gather():
+                known(f"{place}.stages", [name], list(spec["stages"]), "stage", as_key=True)
+                if overlay and overlay.get("run", "") is None:
+                    raise UserError(f"{place}.stages.{name}.run: expected text, got nothing")
+                pruned = _without_nulls(overlay or {})
+                run = pruned.get("run", spec["stages"][name]["run"])
+                if run != spec["stages"][name]["run"]:
+                    known(f"{place}.stages.{name}.run", [run], kinds, "stage kind")
+                if run in kinds:
+                    _check_layer(pruned, run, [place, "stages", name])
+    mistakes.tell()
 
 
 def _overlays(spec: Mapping) -> dict[str, Mapping]:
@@ -137,15 +163,25 @@ def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
     roles = {role: {"type": "string"} for role in kind["needs"]}
     needs = {"type": "object", "additionalProperties": False, "properties": roles}
     properties = stage_rules()["every-kind"] | {"needs": needs} | kind["properties"]
-    check(layer, {"type": "object", "additionalProperties": False, "properties": properties}, path)
-    check_reserved(layer.get("args", {}), ".".join([*path, "args"]))
+    mistakes = Mistakes()
+    with mistakes.gather():
+        check(layer, {"type": "object", "additionalProperties": False, "properties": properties}, path)
+    arguments = layer.get("args", {})
+    if not isinstance(arguments, Mapping):
+        return mistakes.tell()
+    with mistakes.gather():
+        check_reserved(arguments, ".".join([*path, "args"]))
     choices = {"lr_scheduler_type": enumeration(SCHEDULES), **kind.get("choices", {})}
-    arguments = {
+    fields_of = {
         name: {"type": sorted(field.types), **({"enum": choices[name]} if name in choices else {})}
         | stage_rules()["limits"].get(name, {})
         for name, field in config_fields(run).items()
     }
-    check(layer.get("args", {}), {"additionalProperties": False, "properties": arguments}, [*path, "args"])
+    rules = stage_rules()
+    taken = {name: {} for name in (*rules["reserved"], *rules["sharding"])}  # told above
+    with mistakes.gather():
+        check(arguments, {"additionalProperties": False, "properties": fields_of | taken}, [*path, "args"])
+    mistakes.tell()
 
 
 @cache

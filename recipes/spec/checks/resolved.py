@@ -7,7 +7,7 @@ shape of the file and each layer (stage, scale, arm) by itself.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from recipes.errors import UserError
+from recipes.errors import Mistakes, UserError
 from recipes.models import shape
 from recipes.spec.checks import (
     batch,
@@ -52,46 +52,71 @@ def check_resolved(graph: Graph, recipe: Recipe) -> None:
     """The stages and evaluations of every arm at every scale, then what claims and published numbers
     compare, the gates that claims need, the frontiers that both use, the steps of the ladder of stages, and
     the sweeps that dials come from."""
+    mistakes = Mistakes()
     for scale in recipe.spec["scales"]:
         for arm in recipe.arms(scale):
-            _check_arm(graph, recipe, scale, arm)
+            _check_arm(graph, recipe, scale, arm, mistakes)
         if not recipe.selection(scale, "quickstart", None)[0]:
-            raise UserError(f"quickstart.arms: none of them exists at scale {scale}")
-    claims.check(recipe)
-    gates.check(recipe)
-    frontiers.check(recipe)
-    stage_ladder.check(graph, recipe)
-    dials.check_sweeps(graph, recipe)
+            mistakes.note(f"quickstart.arms: none of them exists at scale {scale}")
+    if not any(line.startswith("evals") for line in mistakes.lines):  # which all that follows names
+        with mistakes.gather():
+            for check_section in (
+                claims.check,
+                gates.check,
+                frontiers.check,
+            ):  # each builds on the one before
+                check_section(recipe)
+        with mistakes.gather():
+            stage_ladder.check(graph, recipe)
+    with mistakes.gather():
+        dials.check_sweeps(graph, recipe)
+    mistakes.tell()
 
 
-def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str) -> None:
+def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mistakes) -> None:
     where = f" (scale {scale}, arm {arm})"
     stages = recipe.overlaid(scale, arm, "stages")
     for name, stage in stages.items():
         if "run" not in stage:  # deleted by a layer, and in part written again by one above
-            raise UserError(f"stages.{name}.run: missing{where}")
+            return mistakes.note(f"stages.{name}.run: missing{where}")
     nodes = [Node(recipe.name, scale, arm, 0, name, "stage") for name in stages]
+    found = Mistakes()
     for node in nodes:
         path = f"stages.{node.name}"
-        check_needs(graph, node, where)
-        _check_stage(stages[node.name], path, where)
-        with under(path, where):
+        with found.gather():
+            check_needs(graph, node, where)
+        with found.gather():
+            _check_stage(stages[node.name], path, where)
+        if found.lines:
+            continue  # what follows reads what these have found to be there
+        with found.gather(), under(path, where):
             label.check_samples(graph, node)
             check_evaluate_every(node.name, stages[node.name], recipe.overlaid(scale, arm, "evals"))
-        check_decontaminate(stages[node.name], recipe.overlaid(scale, arm, "evals"), path, where)
-    check_evals(graph, recipe, scale, arm, where)
-    for node in nodes:
-        check_cycle(graph, node, [])
+        with found.gather():
+            check_decontaminate(stages[node.name], recipe.overlaid(scale, arm, "evals"), path, where)
+    if not found.lines:
+        with found.gather():
+            check_evals(graph, recipe, scale, arm, where)
+    if not found.lines:
+        for node in nodes:
+            with found.gather():
+                check_cycle(graph, node, [])
+    for line in found.lines:
+        mistakes.note(line)
 
 
 def _check_stage(stage: Mapping, path: str, where: str) -> None:
     """What a stage must have once all layers are laid on each other."""
-    kind = stage_rules()["kinds"][stage["run"]]
+    kind, mistakes = stage_rules()["kinds"][stage["run"]], Mistakes()
     _check_required(stage, kind, path, where)
-    check_tasks(stage, kind, path, where)
-    if "model" in kind["properties"]:
-        _check_model(stage, kind, path, where)
-    _check_written_out(stage, kind, path, where)
+    with mistakes.gather():
+        check_tasks(stage, kind, path, where)
+    with mistakes.gather():
+        if "model" in kind["properties"]:
+            _check_model(stage, kind, path, where)
+    with mistakes.gather():
+        _check_written_out(stage, kind, path, where)
+    mistakes.tell()
     with under(path, where):
         batch.check(stage)
         lora.check(stage)

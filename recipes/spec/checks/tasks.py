@@ -79,4 +79,5 @@ def under(path: str, where: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise UserError(f"{path}.{str(error).removeprefix('task.')}{where}") from None
+        lines = (f"{path}.{line.removeprefix('task.')}{where}" for line in error.lines)
+        raise UserError("\n".join(lines)) from None

@@ -3,7 +3,7 @@
 import pytest
 from papers import GRAPH
 
-from analysis.numbers.run import Run, read_json, read_lines
+from analysis.numbers.run import Run, read_json, read_lines, read_rows
 from recipes.errors import UserError
 
 
@@ -22,11 +22,40 @@ def test_of_two_stages_of_one_name_an_arm_has_its_own():
         assert len(labels) == len(set(labels))
 
 
+@pytest.mark.fault("JSON or JSONL is garbage", "the analysis, by hand", "one line names file and line")
 def test_a_broken_artefact_is_one_clear_line(tmp_path):
     path = tmp_path / "after.json"
     path.write_text("{")
     with pytest.raises(UserError, match="not valid JSON"):
         read_json(path)
+    path.write_text("[1]")
+    with pytest.raises(UserError, match="expected a JSON object"):
+        read_json(path)
     rows = tmp_path / "rows.jsonl"
     rows.write_bytes(b'{"a": 1}\n{"a": "\xff"}\n{"a": ')
     assert [row["a"] for row in read_lines(rows)] == [1, "\ufffd"]
+    for wrong in (b"garbage", b"3", b"\x00\xff"):
+        rows.write_bytes(b'{"a": 1}\n' + wrong + b'\n{"a": 2}\n')
+        with pytest.raises(UserError, match=r"rows\.jsonl: line 2: expected a JSON object"):
+            list(read_lines(rows))
+
+
+@pytest.mark.fault("a curve is garbage or cut short", "the analysis, by hand", "one line names the file")
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"\x00\xff\xfe garbage",
+        b"step,metric\n1,loss\n",
+        b"step,metric,value\n1,loss,0.5\n2,lo",
+        b"step,metric,value\n1,loss,0.5\n2,loss,abc\n",
+        b"step,metric,value\n1,loss,0.5,7,8\n2,loss\n",
+    ],
+)
+def test_a_curve_that_is_none_is_one_clear_line(tmp_path, text):
+    path = tmp_path / "curve.csv"
+    path.write_bytes(text)
+    with pytest.raises(UserError, match="not as its stage wrote it"):
+        read_rows(path, ["step", "value"])
+    path.write_text("step,metric,value\n")
+    assert len(read_rows(path, ["step", "value"])) == 0

@@ -58,7 +58,8 @@ def test_one_prompt_is_shown_once_an_outcome(run, monkeypatch):
 def test_before_and_after_answer_the_same_problem(run):
     pairs = completions.before_after(run, "heldout")
     assert [pair["difficulty"] for pair in pairs] == [3, 4, 5, 6, 7, 8]
-    assert [side["checkpoint"] for side in pairs[0]["sides"]] == ["before", "after"]
+    sides = [side["checkpoint"] for side in pairs[0]["sides"]]
+    assert sides == ["before", *(f"{arm}, after" for arm in run.arms)]
 
 
 @pytest.mark.parametrize(

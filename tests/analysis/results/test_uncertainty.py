@@ -33,7 +33,7 @@ def test_a_base_model_that_all_seeds_share_is_named(run):
     [
         (1, "no interval"),
         (2, "with 2 seeds it covers"),
-        (3, "range of the differences. It is called 95%; with 3 seeds it covers the truth in about 75%"),
+        (3, "range of the differences: with 3 seeds it covers the truth in about 75% of cases, not in 95%."),
         (5, "(Hesterberg 2015). It is called 95%; with 5 seeds it covers the truth in about 92%"),
         (20, "in about 95%"),
     ],

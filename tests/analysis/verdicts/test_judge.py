@@ -38,10 +38,10 @@ def test_decide_asks_every_value_of_the_interval(a, b, direction, margin):
     if direction == "equal" and truths == {False}:  # the grid may step over a narrow |d| < margin
         assert decision in ("contradicted", "inconclusive")
         assert decision == "contradicted" or (low < margin and high > -margin)
-    elif all(abs(abs(d) - margin) > 1e-6 for d in (low, high)):
-        assert decision == {(True,): "reproduced", (False,): "contradicted"}.get(
-            tuple(truths), "inconclusive"
-        )
+    elif all(abs(abs(d) - edge) > 1e-6 for d in (low, high) for edge in (0, margin)):
+        away = {"higher": high < 0, "lower": low > 0, "equal": True}[direction]
+        refuted = "contradicted" if away else "weaker than claimed"
+        assert decision == {(True,): "reproduced", (False,): refuted}.get(tuple(truths), "inconclusive")
 
 
 @given(number, number, margin)
@@ -55,7 +55,8 @@ def test_swapping_the_arms_swaps_higher_and_lower(a, b, margin):
 def test_the_boundary_itself_does_not_satisfy_a_claim(x, direction, margin):
     edge = {"higher": margin, "lower": -margin, "equal": margin}[direction]
     assert not claims.satisfies(edge, direction, margin)
-    assert decide(edge, edge, direction, margin) == "contradicted"
+    refuted = "weaker than claimed" if margin and direction != "equal" else "contradicted"
+    assert decide(edge, edge, direction, margin) == refuted
 
 
 @given(st.lists(st.tuples(number, number), min_size=1, max_size=7), direction, margin)
@@ -63,7 +64,7 @@ def test_the_boundary_itself_does_not_satisfy_a_claim(x, direction, margin):
 def test_fewer_seeds_than_the_first_look_decide_nothing(pairs, direction, margin):
     after, before = zip(*pairs, strict=True)
     verdict = judge(after, before, direction=direction, margin=margin)
-    assert verdict.verdict in ("supported so far", "opposed so far", "inconclusive")
+    assert verdict.verdict in claims.OPEN
     assert verdict.stands_at == f"{len(pairs)} of 8 seeds"
     assert (verdict.looks, verdict.decided_at) == (0, None)
 
@@ -80,12 +81,39 @@ def test_a_clear_difference_is_reproduced_at_the_first_look():
 def test_direction_and_size_are_judged_apart():
     """Surely above 0, surely below the margin of 0.2."""
     verdict = judge(CLEAR, margin=0.2)
-    assert verdict.verdict == "direction only"
-    assert verdict.note == "the direction holds; the size is below the margin"
+    assert verdict.verdict == "weaker than claimed"
+    assert verdict.note == "the direction holds"
     assert verdict.p_direction < 0.05
     assert verdict.p_decisive == verdict.p_opposite < 0.05
     noisy = judge(spread(0.1, 0.04, 8), margin=0.1)
     assert noisy.note == "the direction holds; the size is open"
+
+
+def test_weaker_than_claimed_is_no_contradiction():
+    """Surely below the margin of 0.2; whether above 0 is open, and whether it matters (from 0.02) too."""
+    verdict = judge(spread(0.01, 0.05, 8), margin=0.2, smallest_effect=0.02)
+    assert (verdict.verdict, verdict.decided_at) == ("weaker than claimed", 8)
+    assert verdict.note.startswith("the direction is open")
+    assert verdict.p_decisive == verdict.p_opposite < 0.05 < verdict.p_reverse
+    few = judge(spread(0.01, 0.05, 6), margin=0.2, smallest_effect=0.02)
+    assert few.verdict == "weaker so far"
+    reverse = judge([-d for d in CLEAR], margin=0.2, smallest_effect=0.02)
+    assert reverse.verdict == "contradicted"
+    assert reverse.p_decisive == reverse.p_reverse < 0.05
+    lower = judge([-d for d in CLEAR], margin=0.2, smallest_effect=0.02, direction="lower")
+    assert lower.verdict == "weaker than claimed"
+
+
+def test_without_a_margin_the_claim_is_its_direction_and_what_refutes_it_contradicts():
+    """However the other claims of the family correct the one test or the other."""
+    other = spread(0.5, 0.1, 8)
+    rows = [table([-d for d in CLEAR], [0.0] * 8), table(other, [0.0] * 8).assign(metric="heldout/other")]
+    stated = [
+        CLAIM | {"margin": 0.0, "smallest_effect": 0.02},
+        CLAIM | {"id": "other", "metric": "heldout/other", "margin": 0.9, "smallest_effect": 0.02},
+    ]
+    first, second = judge_looks(stated, pd.concat(rows), "cpu", range(8))[-1]
+    assert (first.verdict, second.verdict) == ("contradicted", "weaker than claimed")
 
 
 def test_a_direction_that_is_too_small_to_matter_is_no_more_than_that():
@@ -107,7 +135,7 @@ def test_no_difference_is_a_verdict_of_its_own():
 def test_the_opposite_direction_is_a_contradiction():
     verdict = judge([-5 * d for d in CLEAR], margin=0.0, smallest_effect=0.1)
     assert verdict.verdict == "contradicted"
-    assert verdict.p_decisive == verdict.p_opposite < 0.05
+    assert verdict.p_decisive == verdict.p_reverse < 0.05
 
 
 def test_what_is_decided_stays_decided_and_says_at_which_look():

@@ -1,15 +1,33 @@
 """Published numbers beside ours."""
 
+from dataclasses import replace
+
 from toy_run import changed
 
 from analysis.numbers import means
 from analysis.numbers.table import final
 from analysis.verdicts import published
+from analysis.verdicts import section as verdicts
 
 
-def test_published_numbers_say_that_the_scale_differs(run, table):
-    beside = published.beside(run, table, {})
-    assert set(beside.comparison) == {published.OTHER_SCALE}
+def test_the_papers_level_and_ours_share_no_row_but_at_the_papers_scale(run, table):
+    entry = {"value": 15.6, "unit": "%", "source": "Table 2"}
+    at = {"metric": "heldout/accuracy", "at": "base-recipe/before"}
+    entries = [
+        {"what": "measured", **entry, **at},
+        {"what": "the same of ours", **entry, **at},
+        {"what": "nothing here", **entry},
+    ]
+    both = published.beside(changed(run, published=entries), table, {})
+    rows = published.apart(both).to_dict("records")
+    assert [row["value"] for row in rows] == ["15.6 %"] * 3 + ["19.0 % [17.9, 20.0]"]
+    assert [row["whose"] for row in rows] == ["paper"] * 3 + ["here"]
+    assert rows[3]["what"] == "heldout/accuracy at base-recipe/before"
+    made = verdicts.contents(changed(run, published=entries), table, {}).tables[-1].numbers
+    assert made.to_dict("records") == rows
+    paper = replace(changed(run, published=entries), scale="paper", arms=run.arms[:1])
+    assert verdicts.published_numbers(paper, table, {}).ours[0] == "19.0 % [17.9, 20.0]"
+    assert not len(published.apart(both[:0]))
 
 
 def test_published_numbers_and_ours_have_one_unit(run, table):

@@ -1,6 +1,7 @@
 """Data sets that users bring: of the Hub in the forms there are, and files of their own, by a task's keys."""
 
 import json
+import os
 
 import datasets
 import hub_datasets
@@ -178,6 +179,14 @@ def test_a_file_that_is_no_json_is_one_line(tmp_path, text):
     with pytest.raises(UserError, match=r"task\.file: cannot read .*mine\.jsonl: ") as error:
         hub.problems({"file": str(path), "question": "q"})
     assert "\n" not in str(error.value)
+
+
+def test_another_file_with_the_same_name_and_time_is_read_anew(tmp_path):
+    """`datasets` keeps what it has read by path and time of change, which a copied file brings with it."""
+    for answer in ("2", "3"):
+        task = of_file([{"q": "1+1", "a": answer}], tmp_path, question="q", answer="a")
+        os.utime(task["file"], ns=(10**18, 10**18))
+        assert hub.problems(task) == [("1+1", answer, 0)]
 
 
 def test_a_file_that_has_changed_since_it_was_planned_is_refused(tmp_path):

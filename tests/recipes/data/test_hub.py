@@ -42,6 +42,7 @@ MODELS = {  # those with safetensors at this revision, for nothing else is loade
     "Qwen/Qwen2.5-3B-Instruct": "aa8e72537993ba99e69dfaafa59ed015b17504d1",
     "Qwen/Qwen2.5-1.5B": "8faed761d45a263340a0528343f099c05c9a4323",
     "Qwen/Qwen2.5-1.5B-Instruct": "989aa7980e4cf806f80c7fef2b1adb7bc71aa306",
+    "Qwen/Qwen2.5-7B-Instruct": "a09a35458c702b33eeacc393d103063234e8bc28",
     "Qwen/Qwen2.5-14B": "97e1e76335b7017d8f67c08a19d103c0504298c9",
     "Qwen/Qwen2.5-32B": "1818d35814b8319459f4bd55ed1ac8709630f003",
     "Qwen/Qwen2.5-32B-Instruct": "5ede1c97bbab6ce5cda5812749b4c0bdf79b18dd",

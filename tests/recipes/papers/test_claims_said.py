@@ -12,7 +12,7 @@ from recipes.spec.recipe import DIAL_SEEDS
 CLAIMED = [name for name, recipe in RECIPES.items() if recipe.spec.get("claims")]
 # Recipes with dials chosen on fewer than three seeds, or on seeds below 1000. Nothing may be added.
 HASTY = {"dapo", "deepseekmath", "dpo", "instructgpt", "iterative", "objectives"}
-HASTY |= {"policy_gradient", "r1_zero", "rlaif", "tldr"}
+HASTY |= {"policy_gradient", "r1_zero", "rlaif"}
 # The convention in schema.yaml, at `smallest_effect`: the first pattern that a metric has.
 CONVENTION = {
     r"^(updates|samples)_to/": None,  # a tenth of the budget, which is the recipe's

@@ -190,14 +190,14 @@ def test_a_batch_that_does_not_divide_is_refused_where_it_stands():
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_line(words, line, capsys, monkeypatch):
-    monkeypatch.setattr("recipes.planning.__main__.load_all", lambda: RECIPES)
+    monkeypatch.setattr("recipes.planning.__main__.load_all", lambda own=None: RECIPES)
     assert main(words) == 2
     assert capsys.readouterr().err == f"error: {line}\n"
 
 
 def test_the_command_prints_the_table_and_writes_json(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("recipes.planning.__main__.OUT", tmp_path)
-    monkeypatch.setattr("recipes.planning.__main__.load_all", lambda: RECIPES)
+    monkeypatch.setattr("recipes.planning.__main__.load_all", lambda own=None: RECIPES)
     assert main(["recipe=r1_zero", "scale=paper"]) == 1
     assert "DOES NOT FIT" in capsys.readouterr().out
     assert json.loads((tmp_path / "r1_zero" / "paper" / "plan.json").read_text())["fits"] is False

@@ -110,12 +110,12 @@ class Folder:
             at = at[key]
         del at[last]
 
-    def mistake(self) -> str:
-        """The one line by which the recipes are refused."""
+    def mistake(self, lines: int = 1) -> str:
+        """The one line, or the first of several, by which the recipes are refused."""
         with pytest.raises(UserError) as error:
             self.load()
-        assert "\n" not in str(error.value)
-        return str(error.value)
+        assert len(error.value.lines) == lines
+        return error.value.lines[0]
 
     def load(self) -> dict[str, Recipe]:
         for name, spec in self.specs.items():

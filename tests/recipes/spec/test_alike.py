@@ -117,3 +117,8 @@ def test_one_that_is_like_it_does_without_the_arm_too_or_has_it_back(like):
     assert like.load()["paper"].arms("gpu") == ["base-recipe", "only-cpu"]
     like.set("paper", "scales/gpu/arms", {"hot": {"stages": {}}})
     assert like.load()["paper"].arms("gpu") == ["base-recipe", "hot", "only-cpu"]
+
+
+def test_a_scale_that_is_there_needs_no_reason_why_it_is_not(folder):
+    folder.set("paper", "without", {"cpu": "it needs a GPU"})
+    assert "without.cpu: the recipe has this scale; remove one of the two" in folder.mistake()

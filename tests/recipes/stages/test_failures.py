@@ -71,6 +71,11 @@ def unscored():
     rules.build = build
 
 
+@pytest.mark.fault(
+    "NaN or infinity",
+    "loss, gradient, reward",
+    "stops at once; one line names the step, the number and the last good checkpoint",
+)
 @pytest.mark.parametrize(
     ("kind", "trap", "config", "says"),
     [
@@ -112,6 +117,11 @@ def disk_full_at_step_6():
     ExactResume._save_checkpoint = save
 
 
+@pytest.mark.fault(
+    "the disk is full",
+    "saving a checkpoint",
+    "one line; the checkpoint before it stays, and the stage goes on from it to the same bits",
+)
 @pytest.mark.parametrize("kind", ["grpo", "pretrain"])
 def test_full_disk_while_saving(kind, folder: Path, trained: Path):
     shutil.rmtree(folder / f"results/{kind}", ignore_errors=True)
@@ -153,6 +163,7 @@ def test_a_mistake_is_one_line_before_training(config, says, folder: Path):
     assert not list((folder / "checkpoints/grpo").glob("checkpoint-*"))
 
 
+@pytest.mark.fault("weights were changed", "the input of a stage", "refused in one line")
 def test_changed_weights_are_refused(folder: Path):
     weights = folder / "checkpoints/pretrain/final/model.safetensors"
     data = bytearray(weights.read_bytes())
@@ -182,6 +193,7 @@ def until_another_waits():
     ExactResume.training_step = step
 
 
+@pytest.mark.fault("two processes are started", "one stage", "the second waits, and finds nothing to do")
 def test_two_processes_in_one_folder(folder: Path, trained: Path):
     arguments = stage_runs.command("grpo", GRPO, **POLICY)
     first = stage_runs.start("grpo", arguments, folder, until_another_waits)
@@ -232,6 +244,7 @@ def test_what_a_finished_stage_says(trained: Path):
     )
 
 
+@pytest.mark.fault("SIGINT", "in training", "one line says what is saved")
 def test_ctrl_c_is_one_line_that_says_what_is_saved(base, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(base, folder)

@@ -102,6 +102,7 @@ def test_samples_have_the_same_bits(drawn: Path, tmp_path: Path):
             },
             {},
         ),
+        ({"by": "language_model", "labeller": {"question": QUESTION}}, {"policy": POLICY}),
     ],
 )
 def test_preferences_of_a_labeller(drawn: Path, tmp_path: Path, config, inputs):

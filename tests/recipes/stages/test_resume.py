@@ -1,7 +1,9 @@
 """A stage that is killed with SIGKILL and run again gives the same bits as one that was never killed."""
 
+import os
 import random
 import shutil
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -84,6 +86,9 @@ KILLS = [
 ]
 
 
+@pytest.mark.fault(
+    "kill -9", "while saving, before and after metrics.json, while removing the training state", "same bits"
+)
 @pytest.mark.parametrize(
     ("kind", "trap"),
     [("grpo", mid_rollout), *(pytest.param(*kill, marks=pytest.mark.slow) for kill in KILLS)],
@@ -97,6 +102,44 @@ def test_killed_and_rerun(kind: str, trap: Any, base: Path, trained: Path, tmp_p
     unbroken = trained if kind == "grpo" else base
     assert stage_runs.outputs(folder, kind) == stage_runs.outputs(unbroken, kind)
     assert not list((folder / f"checkpoints/{kind}").glob("checkpoint-*"))
+
+
+def told_to_end() -> None:
+    """SIGTERM in the middle of the 11th micro-step, as from Slurm."""
+    from recipes.trainers.resume import ExactResume
+
+    plain, seen = ExactResume.training_step, []
+
+    def step(self, *args, **kwargs):
+        seen.append(1)
+        if len(seen) == 11:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return plain(self, *args, **kwargs)
+
+    ExactResume.training_step = step
+
+
+@pytest.mark.fault(
+    "SIGTERM, as of a scheduler that takes the machine",
+    "in training",
+    "saves after the step, ends in one line; same bits",
+)
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "step"), [("grpo", 11), ("pretrain", 3)])
+def test_told_to_end_it_saves_and_goes_on_with_the_same_bits(
+    kind: str, step: int, base: Path, trained: Path, tmp_path: Path
+):
+    """At a step after which nothing else would have been saved."""
+    folder = fresh(kind, base, tmp_path / "told")
+    (folder / "out.txt").unlink(missing_ok=True)
+    assert stage_runs.run(kind, arguments_of(kind), folder, told_to_end) == 128 + signal.SIGTERM
+    says = f"stopped; all up to step {step} is saved in checkpoints/{kind}; the same command goes on"
+    assert says in (folder / "out.txt").read_text().splitlines()[-1]
+    assert says in (folder / "err.txt").read_text().splitlines()[-1]
+    assert stage_runs.run(kind, arguments_of(kind), folder) == 0, (folder / "err.txt").read_text()
+    assert f"resuming from step {step} " in (folder / "out.txt").read_text()
+    unbroken = trained if kind == "grpo" else base
+    assert stage_runs.outputs(folder, kind) == stage_runs.outputs(unbroken, kind)
 
 
 @pytest.mark.slow

@@ -69,6 +69,9 @@ def test_two_nodes_give_the_weights_of_one_process(whole, tmp_path):
     assert (whole / "results/pretrain/train.node1.log").exists()
 
 
+@pytest.mark.fault(
+    "kill -9 of one of several processes", "a stage on two nodes", "goes on from the checkpoint; same bits"
+)
 @pytest.mark.slow
 def test_a_process_is_killed_and_the_stage_goes_on(whole, tmp_path):
     """Each process from its own part of the checkpoint, to the same bytes."""

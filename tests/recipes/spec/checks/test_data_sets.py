@@ -36,6 +36,35 @@ def test_a_file_is_pinned_by_its_content(own):
     assert other != lineage
 
 
+def test_a_model_in_a_folder_is_pinned_by_its_content(folder, tmp_path):
+    weights = tmp_path / "model/model.safetensors"
+    weights.parent.mkdir()
+    weights.write_bytes(b"one")
+    folder.remove("paper", "stages/grpo/needs")
+    folder.set("paper", "stages/grpo/model", {"path": str(weights.parent)})
+    folder.set("paper", "scales", {"cpu": {"about": "small"}})
+    lineage = config(folder)[1]
+    assert config(folder)[1] == lineage
+    weights.write_bytes(b"two")
+    assert config(folder)[1] != lineage
+
+
+def test_own_code_is_pinned_by_its_content(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "mine.py"
+    file.write_text("def short(prompts, completions, **columns):\n    return [1.0 for _ in completions]\n")
+    folder.set("paper", "stages/grpo/rewards", {"accuracy": 1.0, "mine:short": 0.5})
+    before, lineage = config(folder)
+    assert list(before["code"]) == ["mine:short"]
+    file.write_text(file.read_text().replace("1.0", "2.0"))
+    after, other = config(folder)
+    assert after["code"] != before["code"]
+    assert other != lineage
+    folder.set("paper", "stages/grpo/rewards", {"mine:shrot": 0.5})
+    says = 'stages.grpo.rewards.mine:shrot: nothing is called "shrot" in mine.py; did you mean "short"?'
+    assert says in folder.mistake()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -59,7 +88,7 @@ def test_a_file_is_pinned_by_its_content(own):
 def test_mistakes_of_a_file(own, change, message):
     folder, _ = own
     folder.specs["paper"]["stages"]["grpo"]["task"] |= change
-    assert message in folder.mistake()
+    assert message in folder.mistake(2 if message.endswith("numbers: missing") else 1)
 
 
 @pytest.mark.parametrize("key", [*HUB, *KEYS])
@@ -74,7 +103,7 @@ def test_a_hub_dataset_lacks_nothing(folder, key):
 
 def test_countdown_has_two_columns_in_place_of_an_answer(folder):
     folder.set("paper", TASK, HUB | {"question": "Make {t} of {n}", "verifier": "countdown"})
-    assert "stages.grpo.task: numbers: missing" in folder.mistake()
+    assert "stages.grpo.task: numbers: missing" in folder.mistake(2)  # and the target
     folder.specs["paper"]["stages"]["grpo"]["task"] |= {"numbers": "n", "target": "t"}
     folder.load()
 

@@ -67,6 +67,7 @@ def checked(specs):
     """The recipes, `paper` checked but for the keys of its stages: no file is written or read."""
     recipes = recipes_of(specs)
     layers.check_shape(recipes["paper"].spec)
+    layers.check_names(recipes["paper"].spec)
     resolved.check_resolved(Graph(recipes), recipes["paper"])
     return recipes
 

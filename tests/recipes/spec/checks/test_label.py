@@ -54,6 +54,7 @@ def chain(folder):
         {"by": "dataset", "labeller": None, "needs": {"data": None}, "task": PAIRS},
         {"by": "self", "labeller": {"beta": 0.1}, "needs": {"policy": "sft", "reference": "tiny/pretrain"}},
         {"by": "language_model", "labeller": ASKED | {"agreement": None}},
+        {"by": "language_model", "labeller": {"question": ASKED["question"]}, "needs": {"policy": "sft"}},
     ],
 )
 def test_labellers_that_go_with_their_dials(chain, label):
@@ -100,6 +101,14 @@ def merged(base: dict, over: dict) -> dict:
             "labeller.accuracy: it follows from temperature and bias",
         ),
         ({"by": "language_model", "labeller": {"model": {"path": "x"}}}, "labeller.question: missing"),
+        (
+            {"by": "language_model", "labeller": {"question": ASKED["question"]}},
+            "labeller.model: missing; by: language_model needs it, or needs.policy",
+        ),
+        (
+            {"by": "language_model", "labeller": ASKED, "needs": {"policy": "sft"}},
+            "labeller.model: needs.policy is asked too; remove one of them",
+        ),
         (
             {"by": "language_model", "labeller": ASKED | {"question": "{prompt}{first}"}},
             "labeller.question: expected {second} exactly once",

@@ -1,0 +1,67 @@
+"""The gallery: a first page for the reports of a scale, and one static site of all published records.
+
+    python -m analysis.gallery --scale cpu
+    python -m analysis.gallery --records [NAME ...]
+
+The first writes results/<scale>/index.html. The second writes results/published/index.html and a page for
+each record (or for those that are named), from the records alone: the same records give the same bytes. The
+site opens from the file system, and can be served as it is.
+"""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from analysis import command_line
+from analysis.gallery import index, pages
+from analysis.verdicts.records import FIGURES, FOREST
+from recipes.errors import UserError, nearest
+from recipes.spec.graph import Graph
+from recipes.spec.load import load_all
+
+RESULTS = Path("results")
+RECORDS = RESULTS / "published"
+
+
+def of_records(names: Sequence[str], folder: Path = RECORDS) -> None:
+    """Write the first page, and the pages of these records (default: of all)."""
+    graph = Graph(load_all(Path("recipes")))
+    known = sorted(path.parent.name for path in folder.glob("*/claims.csv"))
+    for name in names:
+        if name not in known:
+            raise UserError(f'--records: no record "{name}" in {folder}{nearest(name, known)}')
+    for name in names or known:
+        with TemporaryDirectory() as scratch:
+            formats = ("svg", "png") if name in FIGURES else ("svg",)
+            text = pages.page(folder / name, graph, Path(scratch), formats)
+            (folder / name / "index.html").write_text(text, encoding="utf-8")
+            drawn = Path(scratch) / "figures" / FOREST
+            if drawn.exists():
+                shutil.copyfile(drawn, folder / name / FOREST)
+        print(f"{folder / name / 'index.html'}", flush=True)
+    (folder / "index.html").write_text(index.render(index.of_records(folder, graph)), encoding="utf-8")
+
+
+def of_scale(scale: str, folder: Path = RESULTS) -> None:
+    """Write the first page of the reports of a scale."""
+    contents = index.of_scale(folder, scale, Graph(load_all(Path("recipes"))))
+    (folder / scale).mkdir(parents=True, exist_ok=True)
+    (folder / scale / "index.html").write_text(index.render(contents), encoding="utf-8")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--scale")
+    which.add_argument("--records", nargs="*")
+    args = parser.parse_args(argv)
+    if args.scale:
+        return command_line.status(lambda: of_scale(args.scale))
+    return command_line.status(lambda: of_records(args.records))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

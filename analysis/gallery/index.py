@@ -1,0 +1,107 @@
+"""The first page of a gallery: its recipes, and of records the scoreboard, the methods and the history."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from analysis import methods, report
+from analysis.gallery import history, scoreboard
+from analysis.page.tables import cells
+from analysis.verdicts import claims, records, summary
+from recipes.spec.graph import Graph
+from recipes.spec.looks import claims_at
+from recipes.spec.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A recipe's page in the list."""
+
+    recipe: str
+    href: str
+    title: str
+    shows: str
+    verdicts: str
+    judged: str
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a first page shows."""
+
+    title: str
+    lead: str
+    pages: Sequence[Listed]
+    board: Sequence[scoreboard.Line] = ()
+    methods: Sequence[Mapping[str, Any]] = ()
+    changes: Mapping[str, Any] = field(default_factory=lambda: cells(pd.DataFrame()))
+
+
+def of_records(folder: Path, graph: Graph) -> Contents:
+    """Of the records in `folder`."""
+    paths = sorted(path.parent for path in folder.glob("*/claims.csv"))
+    pages = [_listed(path, graph.recipes, f"{path.name}/index.html") for path in paths]
+    tables = [
+        {"title": one.title, "record": one.record, "metric": one.metric, "cells": _plain(one)}
+        for one in methods.compared(folder, graph)
+    ]
+    return Contents(
+        "Published records",
+        "Papers of reinforcement learning for language models, re-performed: each claim beside what came "
+        "out. Models of a tenth of a million to a million parameters on procedural tasks, unless a page says "
+        "otherwise.",
+        pages,
+        scoreboard.lines(folder, graph),
+        tables,
+        cells(history.changes(history.read(folder))),
+    )
+
+
+def of_scale(folder: Path, scale: str, graph: Graph) -> Contents:
+    """Of the reports that runs at one scale have left: `folder` is results/."""
+    found = []
+    for name, recipe in graph.recipes.items():
+        report_of = folder / name / scale / "report"
+        if report_of.with_suffix(".html").exists() and (report_of / "claims.csv").exists():
+            found.append(_live(report_of, recipe, scale, f"../{name}/{scale}/report.html"))
+    return Contents(f"Reports at scale {scale}", "What this machine has run, a page a recipe.", found)
+
+
+def render(contents: Contents) -> str:
+    script = report.text("tables.js")
+    return report.TEMPLATES.get_template("gallery.html").render(
+        title=contents.title,
+        lead=contents.lead,
+        pages=contents.pages,
+        board=contents.board,
+        tally=claims.tally(contents.board),
+        methods=contents.methods,
+        changes=contents.changes,
+        style=Markup(report.text("style.css")),
+        scripts=[Markup(script)],
+        script_hashes=report.hashes([script]),
+    )
+
+
+def _plain(one: methods.Compared) -> dict[str, Any]:
+    """The rows without the marks of Markdown."""
+    rows = [tuple(cell.strip("`") for cell in row) for row in one.rows]
+    return cells(pd.DataFrame(rows, columns=list(methods.COLUMNS)))
+
+
+def _listed(record: Path, recipes: Mapping[str, Recipe], href: str) -> Listed:
+    name, _, scale = record.name.rpartition("-")
+    return _live(record, recipes[name], scale, href)
+
+
+def _live(folder: Path, recipe: Recipe, scale: str, href: str) -> Listed:
+    """Of a folder that has claims.csv."""
+    asked = {claim["id"] for claim in claims_at(recipe, scale)}
+    verdicts = [one for one in claims.read(folder / "claims.csv") if one.id in asked]
+    shows = records.first_sentence(recipe.spec.get("expected", "")) if scale == "cpu" else ""
+    told, judged = summary.told(verdicts), records.judged_at(verdicts)
+    return Listed(recipe.name, href, " ".join(recipe.spec["title"].split()), shows, told, judged)

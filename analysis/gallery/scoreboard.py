@@ -1,0 +1,104 @@
+"""All claims of all records, a row each, for the scoreboard and its filters."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.numbers.means import DASH, shown
+from analysis.verdicts import claims
+from analysis.verdicts.claims_table import holds_when
+from recipes.spec.graph import Graph
+from recipes.spec.looks import claims_at
+from recipes.spec.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Line:
+    """One judged claim. `paper`: whose claim it is; `method`: the kind of stage its first arm ends with."""
+
+    recipe: str
+    record: str
+    paper: str
+    url: str
+    id: str
+    says: str
+    source: str
+    family: str
+    claimed: str
+    metric: str
+    ours: str
+    seeds: int
+    verdict: str
+    method: str
+    note: str
+
+
+def lines(folder: Path, graph: Graph) -> list[Line]:
+    """Every claim that the records in `folder` can judge, in the records' order."""
+    records = sorted(path.parent for path in folder.glob("*/claims.csv"))
+    return [line for record in records for line in _of_record(record, graph)]
+
+
+def _of_record(record: Path, graph: Graph) -> Iterator[Line]:
+    name, _, scale = record.name.rpartition("-")
+    recipe = graph.recipes[name]
+    stated = {claim["id"]: claim for claim in claims_at(recipe, scale)}
+    for v in claims.read(record / "claims.csv"):
+        if v.id in stated:
+            url = address(v.paper) if v.paper else recipe.spec["url"]
+            yield Line(
+                recipe=name,
+                record=record.name,
+                paper=label(url),
+                url=url,
+                id=v.id,
+                says=v.says,
+                source=v.source,
+                family=v.family,
+                claimed=holds_when(v),
+                metric=v.metric,
+                ours=shown(v.estimate, v.metric) if v.n else DASH,
+                seeds=v.n,
+                verdict=v.verdict,
+                method=_method(recipe, scale, stated[v.id]),
+                note=v.note,
+            )
+
+
+def markdown(board: Sequence[Line]) -> str:
+    """The primary claims as a Markdown section, for a forge that shows no page."""
+    head = ("paper", "primary claim", "claimed", "ours", "seeds", "verdict")
+    rows = [head, ("---",) * len(head)]
+    for one in board:
+        if one.family == "primary":
+            says = one.says.replace("|", "\\|")
+            link = f"[{one.paper}]({one.url})"
+            rows.append((link, says, one.claimed, one.ours, str(one.seeds), f"[{one.verdict}]({one.record})"))
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return (
+        f"## Scoreboard\n\nThe primary claims; all {len(board)} are in [`index.html`](index.html).\n\n{table}"
+    )
+
+
+def address(paper: str) -> str:
+    """The address of a claim's `paper`: an arXiv number or an address already."""
+    return paper if paper.startswith("https://") else f"https://arxiv.org/abs/{paper}"
+
+
+def label(url: str) -> str:
+    """`arXiv 2503.14476`, or the address without its scheme, up to the repository."""
+    found = re.search(r"arxiv\.org/abs/(\d{4}\.\d{4,5})", url)
+    return f"arXiv {found[1]}" if found else "/".join(url.removeprefix("https://").split("/")[:3])
+
+
+def _method(recipe: Recipe, scale: str, claim: Mapping[str, object]) -> str:
+    """`grpo (dapo)`: the kind, and the loss where it has several, of the last stage of the claim's arm."""
+    arm = str(claim["of"]).partition("/")[0]
+    if arm not in recipe.arms(scale):
+        return "frontier"
+    stages = recipe.overlaid(scale, arm, "stages")
+    stage = next((stages[name] for name in reversed(list(stages)) if stages[name]), {})
+    loss = stage.get("args", {}).get("loss_type")
+    kind = stage.get("run", "evaluation")
+    return f"{kind} ({loss})" if isinstance(loss, str) else kind

@@ -1,0 +1,62 @@
+"""What was trained on what, in words: the first thing that a reader has to know of a number."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from analysis.numbers import tasks
+from analysis.numbers.run import Run
+
+UNKNOWN = "A model of unknown size"
+# world -> what its problems are, and the dial that says how large they are
+WORLDS = {
+    "chain": ("sums", "terms"),
+    "bilingual": ("sums in two languages", "terms"),
+    "countdown": ("countdown puzzles", "numbers"),
+    "sort": ("sorting", "numbers"),
+    "preferences": ("requests to add numbers, answered in free words", "terms"),
+}
+
+
+def model(run: Run, numbers: pd.DataFrame) -> str:
+    """`0.13M-parameter model made here`, `Qwen/Qwen2.5-32B`: what the first arm trains."""
+    seed = run.seeds[0]
+    stages = run.stages(run.arms[0], seed)
+    for stage in reversed(stages):
+        if taken := run.graph.model_of(stage):
+            return str(taken.get("hub") or taken["path"])
+    if not stages:
+        return UNKNOWN
+    last = run.label(stages[-1])
+    rows = (numbers.arm == run.arms[0]) & (numbers.node == last) & (numbers.metric == "parameters")
+    sizes = numbers.value[rows]
+    return f"{_size(float(sizes.iloc[0]))}-parameter model made here" if len(sizes) else UNKNOWN
+
+
+def _size(parameters: float) -> str:
+    """`0.13M`, `34M`, `1.5B`."""
+    unit, letter = (1e9, "B") if parameters >= 1e9 else (1e6, "M")
+    return f"{parameters / unit:.2g}{letter}"
+
+
+def task(run: Run) -> str:
+    """`sums of 3 to 8 terms`, `HuggingFaceH4/MATH-500`: what the headline's task asks; empty without one."""
+    name = tasks.headline(run)
+    if not name:
+        return ""
+    spec = tasks.tasks(run, run.arms[0], run.ends[-1])[name]
+    return problems(spec.get("task") or {}) or str(spec.get("lm_eval") or name)
+
+
+def problems(asked: Mapping[str, Any]) -> str:
+    """What a `task` asks; empty where it says nothing."""
+    if "world" not in asked:
+        return str(asked.get("hub") or asked.get("file") or "")
+    name = asked["world"]
+    what, dial = WORLDS.get(name, (f"world {name}", ""))
+    sizes = asked.get(dial)
+    if not sizes:
+        return what
+    fewest, most = sizes[0], sizes[-1]
+    return f"{what} of {fewest if fewest == most else f'{fewest} to {most}'} {dial}"

@@ -1,0 +1,50 @@
+"use strict";
+// Tables sort by any column, and those with filters show the rows that fit. Without JavaScript all rows stand.
+(() => {
+  const key = (row, column) => row.cells[column].textContent.trim().replaceAll("\u2212", "-").replaceAll(",", "");
+  const compare = (a, b) => {
+    const numbers = [parseFloat(a), parseFloat(b)];
+    if (numbers.every(Number.isFinite)) return numbers[0] - numbers[1];
+    if (Number.isFinite(numbers[0]) !== Number.isFinite(numbers[1])) return Number.isFinite(numbers[0]) ? -1 : 1;
+    return a.localeCompare(b, "en", { numeric: true });
+  };
+  const sort = (table, column, header) => {
+    const down = header.getAttribute("aria-sort") === "ascending";
+    for (const other of header.parentElement.cells) other.removeAttribute("aria-sort");
+    header.setAttribute("aria-sort", down ? "descending" : "ascending");
+    const body = table.tBodies[0];
+    const rows = [...body.rows].sort((a, b) => compare(key(a, column), key(b, column)) * (down ? -1 : 1));
+    body.append(...rows);
+  };
+  for (const table of document.querySelectorAll("table")) {
+    if (!table.tHead || table.tBodies[0].rows.length < 3) continue;
+    [...table.tHead.rows[0].cells].forEach((header, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "sort";
+      button.append(...header.childNodes);
+      header.append(button);
+      button.addEventListener("click", () => sort(table, column, header));
+    });
+  }
+  for (const form of document.querySelectorAll("form[data-table]")) {
+    const rows = [...document.getElementById(form.dataset.table).tBodies[0].rows];
+    const show = () => {
+      const words = form.elements.words.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const picked = [...form.querySelectorAll("select")].filter((select) => select.value);
+      let count = 0;
+      for (const row of rows) {
+        const fits =
+          picked.every((select) => row.dataset[select.name] === select.value) &&
+          words.every((word) => row.textContent.toLowerCase().includes(word));
+        row.hidden = !fits;
+        count += fits;
+      }
+      form.elements.count.value = `${count} of ${rows.length}`;
+    };
+    form.addEventListener("input", show);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.hidden = false;
+    show();
+  }
+})();

@@ -1,0 +1,183 @@
+"""What came out, in a few sentences that are made from the numbers.
+
+They stand under the page's title. Differences are paired by seed; one arm is said to end above another only
+where the interval of the difference excludes zero.
+"""
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from analysis.numbers import tasks
+from analysis.numbers.means import Mean, average, number, shown
+from analysis.numbers.run import Run
+from analysis.numbers.table import measured
+from analysis.page.interval_rows import paired
+from analysis.statistics.intervals import interval
+from recipes.spec.graph import Node
+
+CHANCE, RIGHT = "random", "accuracy"  # the reward that hears nothing of the answer, and that of right ones
+# of training on such a reward: metric of the stage -> what it is
+DRIFT = {
+    "last_fifth/accuracy": "share of right samples",
+    "last_fifth/entropy": "entropy in nats a token",
+    "last_fifth/kl": "KL to the reference in nats a token",
+    "mean/clip_fraction": "share of clipped tokens",
+}
+
+
+def sentences(run: Run, numbers: pd.DataFrame, health: pd.DataFrame, collapses: pd.DataFrame) -> list[str]:
+    """What the other arms did, what the base does untrained, what chance rewards, what broke.
+
+    numbers: final ones; health: provenance.health.worst(); collapses: verdicts.collapse.rates().
+    """
+    task = tasks.headline(run)
+    said = [_others(run, numbers, task), _untrained(run, numbers, task)] if task else []
+    said += [_by_chance(run, numbers), _broken(run, health, collapses)]
+    return [text for text in said if text]
+
+
+def _others(run: Run, numbers: pd.DataFrame, task: str) -> str:
+    """Which arms end above the first, which below, and which cannot be told from it."""
+    metric, first = f"{task}/{tasks.measure(numbers, task)}", run.arms[0]
+    sides: dict[str, list[tuple[float, str]]] = {"above": [], "below": [], "open": []}
+    for arm in run.arms[1:]:
+        level = average(measured(numbers, f"{arm}/{run.ends[-1]}", metric)).value
+        if not math.isnan(level):
+            side = _side(paired(numbers, f"{arm}/{run.ends[-1]}", f"{first}/{run.ends[-1]}", metric))
+            sides[side].append((level, f"{arm} ({number(level, metric)})"))
+    if not any(sides.values()):
+        return ""
+    parts = [
+        f"{_list([name for _, name in sorted(sides[side], reverse=True)])} {_ends(len(sides[side]), how)}"
+        for side, how in (("above", "above it"), ("below", "below it"), ("open", ""))
+        if sides[side]
+    ]
+    return f"Against {first}, by {_seeds(len(run.seeds))}: {'; '.join(parts)}."
+
+
+def _side(differences: Sequence[float]) -> str:
+    if len(differences) < 2:
+        return "open"
+    low, high = interval(differences)
+    return "above" if low > 0 else "below" if high < 0 else "open"
+
+
+def _ends(n: int, how: str) -> str:
+    return f"end{'s' * (n == 1)} {how}" if how else "cannot be told from it"
+
+
+def _untrained(run: Run, numbers: pd.DataFrame, task: str) -> str:
+    """What the base answers without training, asked in its best way and by voting, beside the policy."""
+    if len(run.ends) < 2 or not run.graph.is_base(run.evaluation(run.arms[0], run.ends[0])):
+        return ""
+    before, after = (f"{run.arms[0]}/{end}" for end in run.ends)
+    single, how = _best(run, numbers, before, task, "accuracy")
+    trained, _ = _best(run, numbers, after, task, "accuracy")
+    if not single.n or not trained.n:
+        return ""
+    text = f"Untrained, the base answers {shown(single)} right{_asked(how, task)}"
+    if votes := tasks.largest(numbers, task, "maj"):
+        name = votes.rpartition("/")[2]
+        voted, how = _best(run, numbers, before, task, name)
+        own, _ = _best(run, numbers, after, task, name)
+        if voted.n and own.n:
+            k = name.partition("@")[2]
+            text += (
+                f", and {shown(voted)} when {k} samples vote{_asked(how, task)}: {_beside(voted, trained)} a "
+                f"single sample of {run.arms[0]} ({number(trained.value)}) and {_beside(voted, own)} {k} of "
+                f"its own that vote ({number(own.value)})"
+            )
+    return f"{text}."
+
+
+def _best(run: Run, numbers: pd.DataFrame, at: str, task: str, name: str) -> tuple[Mean, str]:
+    """The best of a metric over the tasks that ask the same problems, and which of them that is."""
+    arm, _, checkpoint = at.partition("/")
+    asked = tasks.tasks(run, arm, checkpoint)
+    same = [other for other, spec in asked.items() if spec.get("task") == asked[task].get("task")]
+    found = [(average(measured(numbers, at, f"{other}/{name}")), other) for other in same]
+    there = [one for one in found if one[0].n]
+    return max(there, key=lambda one: one[0].value, default=(average(measured(numbers, at, "")), task))
+
+
+def _asked(how: str, task: str) -> str:
+    return "" if how == task else f" (asked as in {how})"
+
+
+def _beside(one: Mean, other: Mean) -> str:
+    """`more than`, `less than`, or `about as much as` where the intervals overlap or there are none."""
+    if one.low > other.high:
+        return "more than"
+    return "less than" if one.high < other.low else "about as much as"
+
+
+def _by_chance(run: Run, numbers: pd.DataFrame) -> str:
+    """Of the arms whose reward hears nothing of the answer: how far they drifted, beside the first arm."""
+    base, paid = _place(run, run.arms[0]), {arm: _paid(run, arm) for arm in run.arms}
+    arms = [arm for arm in run.arms if CHANCE in paid[arm] and RIGHT not in paid[arm]]
+    if not arms or base is None:
+        return ""
+    found = []
+    for metric, what in DRIFT.items():
+        ends = [_mean(numbers, _place(run, arm), metric) for arm in arms]
+        if any(end.n for end in ends):
+            own = _list([number(end.value, metric) for end in ends])
+            found.append(
+                f"{what} {own} ({run.arms[0]}: {number(_mean(numbers, base, metric).value, metric)})"
+            )
+    others = _list(sorted({name for arm in arms for name in paid[arm] if name != CHANCE}))
+    are, their = ("is", "its") if len(arms) == 1 else ("are", "their")
+    return (
+        f"{_list(arms)} {are} paid by chance{f' and for {others}' if others else ''}, right or wrong: {their} "
+        f"advantages know nothing of the answer, so what changes is drift"
+        f"{'; at the end: ' if found else ''}{'; '.join(found)}."
+    )
+
+
+def _paid(run: Run, arm: str) -> list[str]:
+    """The rewards that weigh anything in an arm's last stage that has rewards."""
+    rewards = [run.graph.config(stage)["rewards"] for stage in _staged(run, arm)[-1:]]
+    return [name for of_stage in rewards for name, weight in of_stage.items() if weight]
+
+
+def _place(run: Run, arm: str) -> str | None:
+    """`arm/stage` of the last stage of an arm that has rewards; None without one."""
+    stages = _staged(run, arm)
+    return f"{arm}/{run.label(stages[-1])}" if stages else None
+
+
+def _staged(run: Run, arm: str) -> list[Node]:
+    return [one for one in run.stages(arm, run.seeds[0]) if "rewards" in run.graph.config(one)]
+
+
+def _mean(numbers: pd.DataFrame, at: str | None, metric: str) -> Mean:
+    return average(measured(numbers, at or "", metric))
+
+
+def _broken(run: Run, health: pd.DataFrame, collapses: pd.DataFrame) -> str:
+    """Which arms collapsed, and what the health checks say of them and of the others."""
+    failed = health[health.state != "ok"]
+    fallen = collapses[collapses.collapsed > 0]
+    parts = []
+    for row in fallen.to_dict("records"):
+        why = failed[failed.arm == row["arm"]].message.drop_duplicates().tolist()
+        reason = f" ({'; '.join(why)})" if why else ", and no health check says why"
+        parts.append(f"{row['arm']} collapsed in {row['collapsed']} of {row['runs']} runs{reason}")
+    others = failed[~failed.arm.isin(fallen.arm)]
+    for check, rows in others.groupby("check", sort=False):
+        arms = rows.arm.drop_duplicates().tolist()
+        where = "every arm" if len(arms) == len(run.arms) > 1 else _list(arms)
+        parts.append(f"{str(check).replace('_', ' ')} warns in {where}: {rows.message.iloc[0]}")
+    if not len(health) and not len(collapses):
+        return ""
+    return f"{'; '.join(parts)}." if parts else "No run collapsed, and no health check warns."
+
+
+def _list(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def _seeds(n: int) -> str:
+    return f"{n} seed{'s' * (n != 1)}"

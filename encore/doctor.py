@@ -1,0 +1,84 @@
+"""`encore doctor`: what this machine can do, found without loading torch where that is possible."""
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+from packaging.requirements import Requirement
+
+EXTRAS = {
+    "vllm": "vllm",
+    "bitsandbytes": "qlora",
+    "deepspeed": "zero3",
+    "snakemake_executor_plugin_slurm": "slurm",
+}
+SMALL = 20e9  # bytes that a run at scale cpu and its checkpoints never fill
+
+
+class Finding(NamedTuple):
+    good: bool | None  # None: it is simply so
+    what: str
+
+    def __str__(self) -> str:
+        return f"{ {True: 'ok  ', False: 'WARN', None: '-   '}[self.good] } {self.what}"
+
+
+def findings() -> Iterator[Finding]:
+    """One finding a line, cheapest first."""
+    yield Finding(True, f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.platform()}")
+    yield from _packages()
+    for package, extra in EXTRAS.items():
+        have = _version(package.replace("_", "-"))
+        yield Finding(
+            None, f"{package} {have}" if have else f"{package}: not installed; pip install -e '.[{extra}]'"
+        )
+    yield _gpus()
+    sbatch = shutil.which("sbatch")
+    yield Finding(None, f"Slurm: {sbatch}" if sbatch else "Slurm: no sbatch here; jobs run on this machine")
+    memory = psutil.virtual_memory()
+    yield Finding(
+        memory.available > 4e9, f"memory: {memory.available / 1e9:.0f} of {memory.total / 1e9:.0f} GB free"
+    )
+    free = shutil.disk_usage(Path()).free
+    yield Finding(free > SMALL, f"disk: {free / 1e9:.0f} GB free in {Path().resolve()}")
+    here = Path("Snakefile").exists() and Path("recipes/spec").is_dir()
+    yield Finding(
+        here,
+        "this is the folder of Encore's Snakefile" if here else "no Snakefile here: cd to Encore's folder",
+    )
+
+
+def _packages() -> Iterator[Finding]:
+    """The pinned packages that are not installed, or in another version."""
+    pinned = [Requirement(text) for text in requires("encore-rl") or [] if "extra ==" not in text]
+    odd = []
+    for one in pinned:
+        have = _version(one.name)
+        if have is None or not one.specifier.contains(have, prereleases=True):
+            odd.append(f"{one.name} {have or 'is missing'} ({one.specifier})")
+    if odd:
+        yield Finding(False, f"not as pinned: {', '.join(odd)}; pip install -e .")
+    else:
+        yield Finding(True, f"all {len(pinned)} pinned packages are installed, torch {_version('torch')}")
+
+
+def _gpus() -> Finding:
+    command = ["nvidia-smi", "--query-gpu=name,memory.total,memory.used", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return Finding(None, "GPUs: none that nvidia-smi knows; scale cpu needs none")
+    return Finding(True, f"GPUs: {'; '.join(done.stdout.strip().splitlines())}")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,62 @@
+"""Win rates by a language model: each reply against the data set's own reply, shown in both orders.
+
+The judge is asked `question` with {prompt}, {first} and {second} filled in, and P(first) is the softmax of
+its answers 1 and 2 (recipes/labels/model_judges.py). The mean over both orders cancels a liking for one
+position, which for judges of this size is large (Zheng et al. 2023, arXiv 2306.05685, §3.4); how often the
+two orders disagree is measured too, for such verdicts say little.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from recipes.errors import UserError
+from recipes.labels.model_judges import Judge, ask, load_judge
+from recipes.models.language_model import locate
+from recipes.spec.eval_tasks import EvalTask
+
+Row = dict[str, Any]  # of evals.harness.sample
+
+
+def load(tasks: Iterable[EvalTask]) -> dict[str, Judge]:
+    """Task name -> its judge; one that several tasks name is loaded once."""
+    found: dict[str, Judge] = {}
+    judges: dict[str, Judge] = {}
+    for task in tasks:
+        if task.judge:
+            key = json.dumps(task.judge["model"], sort_keys=True)
+            if key not in found:
+                found[key] = load_judge(
+                    locate(dict(task.judge["model"]), None), f"evals.tasks.{task.name}.judge"
+                )
+            judges[task.name] = found[key]
+    return judges
+
+
+def score(task: EvalTask, rows: list[Row], judge: Judge) -> None:
+    """Add to each row, a value a sample: "judge", P(the sample is better), and "order_flips".
+
+    The latter is whether the two orders have different winners. Raises UserError where the data set has no
+    reply to compare with.
+    """
+    assert task.judge is not None
+    pairs = [
+        (row["question"], _reply(task, row), str(text).strip()) for row in rows for text in row["completions"]
+    ]
+    asked = [
+        ask(task.judge["question"], prompt, texts, *order)
+        for prompt, *texts in pairs
+        for order in ((0, 1), (1, 0))  # the data set's reply first, then the sample
+    ]
+    first, _ = judge.answers(asked)
+    wins = list(zip([1 - p for p in first[::2]], first[1::2], strict=True))  # of the sample, in each order
+    for row in rows:
+        own, wins = wins[: len(row["completions"])], wins[len(row["completions"]) :]
+        row["judge"] = [(one + other) / 2 for one, other in own]
+        row["order_flips"] = [(one > 0.5) != (other > 0.5) for one, other in own]
+
+
+def _reply(task: EvalTask, row: Mapping[str, Any]) -> str:
+    if text := row["answer"].strip():
+        return text
+    raise UserError(f"evals.tasks.{task.name}.judge: item {row['item']} has no reply to be compared with")

@@ -1,0 +1,186 @@
+"""The static site of the records: made from them alone, and the same bytes each time."""
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from papers import GRAPH
+from toy_run import draw_only
+
+from analysis import analyse, publish
+from analysis.gallery import __main__ as gallery
+from analysis.gallery import history, index, pages, scoreboard
+from analysis.numbers import recorded
+from analysis.numbers.table import curves
+from analysis.page.section import SHOWN
+from analysis.provenance import kept
+
+RECORDS = Path(__file__).parents[3] / "results/published"
+DRAWN = {"forest", "accuracy", "ladder"}
+
+
+@pytest.fixture(scope="module")
+def record(run, tmp_path_factory) -> Path:
+    """The record of the toy run."""
+    out = tmp_path_factory.mktemp("published") / "toy_zero-cpu"
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(DRAWN, patch)
+        analyse.analyse(run, run.root / "results/toy_zero/cpu/report")
+    publish.publish(run, out, "report")
+    return out
+
+
+@pytest.fixture
+def site(run, monkeypatch):
+    """Where the toy recipes lie, and few figures: pages are made there."""
+    monkeypatch.chdir(run.root)
+    draw_only(DRAWN, monkeypatch)
+
+
+def test_a_page_is_made_from_the_record_alone_and_is_the_same_each_time(run, record, site, tmp_path):
+    made = [pages.page(record, run.graph, tmp_path / name) for name in ("one", "two")]
+    assert made[0] == made[1]
+    text = made[0]
+    report_of = (run.root / "results/toy_zero/cpu/report/claims.csv").read_text()
+    assert (tmp_path / "one/claims.csv").read_text() == report_of
+    assert (tmp_path / "one/figures/accuracy.svg").exists()  # of curves that the record keeps
+    for wanted in (
+        "Made from the record toy_zero-cpu",
+        "most groups teach nothing",
+        "0123456789abcdef0123456789abcdef01234567",
+        "elapsed while any of",
+        'href="../index.html"',
+    ):
+        assert wanted in text, wanted
+    assert "it has not kept" not in text
+    assert "No samples on disk." not in text
+
+
+def test_the_page_of_an_older_record_says_what_it_lacks(run, record, site, tmp_path):
+    old = tmp_path / "toy_zero-cpu"
+    shutil.copytree(record, old)
+    for name in pages.LACKS:
+        (old / name).unlink()
+    text = pages.page(old, run.graph, tmp_path / "scratch")
+    assert f"it has not kept {', '.join(pages.LACKS.values())}." in text
+    assert "No learning curves are kept." in text
+
+
+def test_curves_of_a_record_are_thin_and_those_of_the_run(run, table, record):
+    again, numbers = recorded.with_curves(record, run.graph)
+    assert again.seeds == run.seeds
+    for arm in ("base-recipe", "longer-cap"):
+        mine, theirs = (
+            curves(one[one.arm == arm], ["accuracy"]).groupby("seed").value.agg(["mean", "size"])
+            for one in (numbers, table)
+        )
+        assert (mine["size"] <= recorded.POINTS).all()
+        assert mine["mean"].tolist() == pytest.approx(theirs["mean"].tolist(), abs=0.01)
+
+
+def test_a_record_keeps_a_hundred_samples_of_all_arms_and_what_was_installed(record):
+    text = (record / kept.PACKAGES).read_text()
+    assert "torch==" in text
+    assert text.startswith("# torch was 2.13.0 in a run\n") or "# torch" not in text
+    rows = [{"arm": arm, "step": step} for arm in "abc" for step in range(90)]
+    few = kept.thinned({"provenance": {"rollouts": rows, "pairs": [1]}, "other": {}})
+    chosen = few["provenance"]["rollouts"]
+    assert len(chosen) == 99
+    for arm in "abc":
+        steps = [row["step"] for row in chosen if row["arm"] == arm]
+        assert (steps[0], steps[-1], len(steps)) == (0, 89, 33)
+    assert few["provenance"]["pairs"] == [1]
+    assert (record / SHOWN).exists()
+
+
+def test_an_upgrade_since_the_run_is_named():
+    runs = pd.DataFrame({"versions": [{"torch": "0.1", "python": "3.11"}]})
+    assert kept.packages(runs).splitlines()[0] == "# torch was 0.1 in a run"
+
+
+def test_a_change_of_verdict_is_remembered_and_nothing_else():
+    claims = pd.DataFrame({"id": ["a", "b"], "n": [8, 0], "verdict": ["inconclusive", "not tested"]})
+    empty = history.read(Path("nowhere"))
+    first = history.extended(empty, "x-cpu", claims, "2026-01-01", "c" * 40)
+    assert first.claim.tolist() == ["a"]
+    assert history.extended(first, "x-cpu", claims, "2026-01-02", "d" * 40) is first
+    later = history.extended(
+        first, "x-cpu", claims.assign(n=16, verdict="reproduced"), "2026-01-03", "e" * 40
+    )
+    (row,) = history.changes(later).to_dict("records")
+    assert row["verdicts"].split(" \N{RIGHTWARDS ARROW} ") == [
+        "inconclusive (8 seeds, 2026-01-01, ccccccc)",
+        "reproduced (16 seeds, 2026-01-03, eeeeeee)",
+    ]
+
+
+def test_a_paper_is_named_by_its_number():
+    assert scoreboard.label(scoreboard.address("2503.14476")) == "arXiv 2503.14476"
+    assert scoreboard.label("https://github.com/a/b/blob/x/y.py") == "github.com/a/b"
+
+
+def test_reports_of_a_scale_have_a_first_page(run, record, monkeypatch, tmp_path):
+    folder = tmp_path / "toy_zero/cpu/report"
+    folder.mkdir(parents=True)
+    shutil.copyfile(record / "claims.csv", folder / "claims.csv")
+    folder.with_suffix(".html").write_text("")
+    text = index.render(index.of_scale(tmp_path, "cpu", run.graph))
+    assert '<a href="../toy_zero/cpu/report.html">toy_zero</a>' in text
+    assert "No report here yet." in index.render(index.of_scale(tmp_path, "gpu", run.graph))
+
+
+def test_an_unknown_record_is_one_line(monkeypatch, capsys):
+    monkeypatch.chdir(RECORDS.parents[1])
+    monkeypatch.setattr(gallery, "load_all", lambda folder: GRAPH.recipes)
+    assert gallery.main(["--records", "r1-cpuu"]) == 2
+    assert 'no record "r1-cpuu" in results/published; did you mean "r1-cpu"?' in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def board():
+    return index.render(index.of_records(RECORDS, GRAPH))
+
+
+@pytest.mark.slow
+def test_the_committed_first_page_is_what_the_records_say(board):
+    """If not: snakemake --cores gallery"""
+    assert (RECORDS / "index.html").read_text(encoding="utf-8") == board
+
+
+@pytest.mark.slow
+def test_a_committed_page_is_what_its_record_says(monkeypatch, tmp_path):
+    """If not: snakemake --cores gallery"""
+    monkeypatch.chdir(RECORDS.parents[1])
+    made = pages.page(RECORDS / "learning_rates-cpu", GRAPH, tmp_path)
+    assert made == (RECORDS / "learning_rates-cpu/index.html").read_text(encoding="utf-8")
+
+
+def test_the_site_is_small_enough_for_git():
+    files = [path for path in RECORDS.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 30e6
+    assert {path.parent.name for path in RECORDS.glob("*/claims.csv")} == {
+        path.parent.name for path in RECORDS.glob("*/index.html")
+    }
+
+
+def test_the_scoreboard_filters_and_sorts(browser, board, tmp_path):
+    path = tmp_path / "index.html"
+    path.write_text(board, encoding="utf-8")
+    tab = browser.new_page(viewport={"width": 1200, "height": 800})
+    tab.goto(path.as_uri())
+    rows = tab.locator("#claims tbody tr:visible")
+    every = rows.count()
+    assert tab.locator("output").inner_text() == f"{every} of {every}"
+    tab.select_option("[name=paper]", "arXiv 2503.14476")
+    assert 0 < rows.count() < every
+    tab.select_option("[name=verdict]", "reproduced")
+    assert set(rows.locator(".badge").all_inner_texts()) == {"reproduced"}
+    tab.fill("[name=words]", "zzz")
+    assert tab.locator("output").inner_text() == f"0 of {every}"
+    tab.fill("[name=words]", "")
+    tab.select_option("[name=verdict]", "")
+    tab.click("#claims th:nth-child(5) button")
+    seeds = [int(text) for text in rows.locator("td:nth-child(5)").all_inner_texts()]
+    assert seeds == sorted(seeds)
+    tab.close()

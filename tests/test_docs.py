@@ -1,0 +1,133 @@
+"""The manual keeps its word: it builds, and each of its commands runs; those of Snakemake as dry runs."""
+
+import importlib.util
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINKED = ("Snakefile", "profiles", "analysis", "encore", "evals", "recipes", "snakemake_logger_plugin_encore")
+
+
+def commands(page: Path) -> list[str]:
+    """The commands of a page, a line each."""
+    blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [line for kind, text in blocks if kind == "sh" for line in text.splitlines() if line]
+
+
+def files(page: Path) -> dict[str, str]:
+    """The modules that a page shows whole: they begin with a comment that names the file."""
+    blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+    return {text.split()[1]: text for kind, text in blocks if kind == "py"}
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    words = shlex.split(command)
+    python = shlex.quote(sys.executable)
+    if words[0] == "snakemake":
+        command = f"{python} -m {command}" + ("" if {"-n", "--dry-run"} & {*words} else " --dry-run")
+    elif words[0] == "encore":
+        command = f"{python} -m {command}"
+    elif words[0] == "python":
+        command = python + command.removeprefix("python")
+    else:
+        assert words[0] == "printf", f"{command}: no kind of command that is run here"
+    env = os.environ | {"PYTHONPATH": str(folder)}
+    return subprocess.run(
+        command, shell=True, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+@pytest.fixture
+def folder(tmp_path, checkpoint):
+    """The checkout's folder, but with results of its own: a stage of R1-Zero, by a model of a layer."""
+    for name in LINKED:
+        (tmp_path / name).symlink_to(ROOT / name)
+    made = json.loads(checkpoint.read_text())
+    stage = tmp_path / "results/r1_zero/cpu/base-recipe/seed1/grpo"
+    stage.mkdir(parents=True)
+    asked = {"kind": "grpo", "config": {"rewards": {"accuracy": 1.0}}, "seed": 1, "inputs": {}}
+    (stage / "metrics.json").write_text(json.dumps(made | asked))
+    (stage / "provenance.json").write_text(json.dumps({"commit": "abc", "steps": 3, "tokens": 9}))
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem)
+def test_every_command_runs(page, folder):
+    for name, text in files(page).items():
+        (folder / name).write_text(text, encoding="utf-8")
+    for command in commands(page):
+        done = run(command, folder)
+        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+
+
+def test_modules_that_are_shown_do_what_is_said_of_them(tmp_path, monkeypatch):
+    from recipes import worlds
+    from recipes.rewards import rules
+
+    monkeypatch.chdir(tmp_path)
+    for page in PAGES:
+        for name, text in files(page).items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
+    world = worlds.make({"world": "parity:Parity", "largest": 99})
+    problems = worlds.sample(world, 8, 0, "test")
+    stated = "<think></think><answer>{}</answer>"
+    assert all(world.verify(one, stated.format(one.answer)) for one in problems)
+    assert not any(world.verify(one, stated.format("neither")) for one in problems)
+    documents = worlds.corpus(world, {"direct": 1.0}, 50, 0, "<user>{question}<assistant>")
+    tokenizer = worlds.tokenizer([world])
+    assert not any(tokenizer.unk_token_id in tokenizer("".join(one))["input_ids"] for one in documents)
+    (short,) = rules.build(["taste:short"], None)
+    columns = {"question": ["1"] * 2, "answer": ["1"] * 2}
+    assert short(prompts=["1"] * 2, completions=["", "a" * 100], **columns) == [1.0, 0.5]
+    verify = rules.verifier("taste:right")
+    assert verify(problems[0], stated.format(problems[0].answer))
+
+
+def test_commands_are_marked_as_such():
+    """No command hides in a block that is not run: what is no `sh` begins with none."""
+    for page in PAGES:
+        for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+            words = {line.split()[0] for line in text.splitlines() if line.strip()}
+            assert kind == "sh" or not words & {"snakemake", "encore", "pip"}, page
+
+
+def test_the_numbers_of_collapses_are_those_of_the_record():
+    text = " ".join((ROOT / "docs/collapse.md").read_text(encoding="utf-8").split())
+    record = ROOT / "results/published/r1_zero-cpu"
+    rows = [line.split(",") for line in (record / "collapses.csv").read_text().splitlines()]
+    collapsed = {row[0]: (row[1], row[2]) for row in rows}
+    assert collapsed["base-recipe"] == ("5", "0")
+    assert collapsed["format-only"] == collapsed["random"] == ("5", "5")
+    health = (record / "health.csv").read_text()
+    for arm, said, check in (
+        ("format-only", "from 0.208 to 0.117 nats a token", "entropy"),
+        ("random", "from 0.224 to 0.306", "entropy"),
+        ("format-only", "76", "zero_variance"),
+        ("random", "18.6", "truncation"),
+    ):
+        row = next(line for line in health.splitlines() if f"{check},grpo,{arm}," in line)
+        assert said in row
+        assert said.replace("18.6", "19%") in text
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="mkdocs is of the extra docs")
+def test_the_manual_builds(tmp_path):
+    for name in ("docs", "mkdocs.yml"):
+        place = tmp_path / name
+        shutil.copytree(ROOT / name, place) if (ROOT / name).is_dir() else shutil.copy(ROOT / name, place)
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "build/docs/own.html").exists()

@@ -1,0 +1,144 @@
+"""`--config recipe=… arms=… claims=… seeds=…`: parts of a recipe, and recipes that are not in recipes/."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from recipes.errors import UserError
+from recipes.spec.checks import capacity
+from recipes.spec.graph import Graph
+from recipes.spec.load import load_sound
+from recipes.spec.recipe import Recipe
+from recipes.workflow import clean, targets
+from recipes.workflow.choice import choice, own_file
+from recipes.workflow.jobs import Jobs
+from recipes.workflow.outputs import Report
+
+EVERY = ["base-recipe", "hot", "other-base"]
+
+
+def asked(graph, target, **config):
+    run = Jobs(graph, choice(graph.recipes, config))
+    return run, targets.target_of(graph, run.choice, target, "demo")
+
+
+def made(graph, target, **config):
+    """Arms and seeds of what is asked for."""
+    run, reports = asked(graph, target, **config)
+    return [(one.report, *run.selection(one)) for one in reports]
+
+
+def test_chosen_parts_have_a_report_of_their_own(demo):
+    assert made(demo, "demo") == [("report", EVERY, [0, 1])]
+    assert made(demo, "demo", arms="hot") == [("chosen", ["hot"], [0, 1])]
+    assert made(demo, "all", arms="hot", seeds="3,0") == [("chosen", ["hot"], [0, 3])]
+    assert made(demo, "demo", seeds="1,") == [("chosen", EVERY, [1])]
+    assert made(demo, "demo", seeds=5) == [("report", EVERY, [0, 1, 2, 3, 4])]
+    run, (report,) = asked(demo, "demo", arms="hot")
+    nodes = {node.arm for node in run.nodes([report]) if node.recipe == "demo" and node.name == "rl"}
+    assert nodes == {"hot"}
+    assert run.page("demo") == run.first_page("demo") == Report("demo", "cpu", "chosen").page
+
+
+def test_the_arms_of_a_claim(demo):
+    claim = {"id": "hotter", "metric": "heldout/accuracy", "of": "hot/after", "says": "", "source": "",
+             "against": "base-recipe/after", "direction": "higher", "margin": 0.1}  # fmt: skip
+    spec = demo.recipes["demo"].spec
+    arms = spec["arms"] | {"third": {"about": "no claim is about it"}}
+    graph = Graph({**demo.recipes, "demo": Recipe("demo", spec | {"arms": arms, "claims": [claim]})})
+    assert made(graph, "demo", claims="hotter") == [("chosen", ["base-recipe", "hot"], [0, 1])]
+    with pytest.raises(UserError, match='unknown claim "hoter"; did you mean "hotter"'):
+        made(graph, "demo", claims="hoter")
+
+
+@pytest.mark.parametrize(
+    ("target", "config", "message"),
+    [
+        ("demo", {"arms": "hott"}, 'arms: demo at scale cpu: unknown arm "hott"; did you mean "hot"?'),
+        ("demo", {"seeds": "0,x"}, "expected how many (8), which (0,2 or, of one, 2,) or auto, got 0,x"),
+        ("demo", {"seeds": "auto", "arms": "hot"}, "auto judges every claim; it does not go with arms"),
+        ("results/demo/cpu/report.html", {"arms": "hot"}, "go with chosen.html alone"),
+        ("results/demo/cpu/chosen.html", {}, "go with chosen.html alone"),
+        ("all", {"recipe": "dmo"}, 'recipe: unknown recipe "dmo"; did you mean "demo"?'),
+    ],
+)
+def test_mistakes_in_what_is_chosen(demo, target, config, message):
+    with pytest.raises(UserError) as error:
+        asked(demo, target, **config)
+    assert message in str(error.value)
+
+
+def test_seeds_on_which_dials_were_chosen_are_not_judged(demo):
+    dials = [{"what": "the rate", "seeds": [1000, 1001], "outcome": "1e-4"}]
+    recipe = Recipe("demo", demo.recipes["demo"].spec | {"dials": dials})
+    with pytest.raises(
+        UserError, match="were chosen on seed 1000, so nothing is judged on it; take others, from 0"
+    ):
+        made(Graph({**demo.recipes, "demo": recipe}), "demo", seeds="0,1000")
+
+
+def test_the_quickstart_of_another_recipe(demo):
+    assert asked(demo, "all", recipe="base")[1] == [Report("base", "cpu", "quickstart")]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "file"),
+    [("demo", None), ("mine.yaml", "mine.yaml"), ("../mine.yaml", "../mine.yaml"), ("a/mine", "a/mine")],
+)
+def test_a_recipe_is_a_name_or_a_file(recipe, file):
+    assert own_file({"recipe": recipe}) == (Path(file) if file else None)
+    assert own_file({}) is None
+
+
+def test_a_recipe_from_elsewhere(demo, project, tmp_path, monkeypatch):
+    """It may build on those in recipes/; analysis is told of its file; its checkpoints count as used."""
+    monkeypatch.chdir(project.folder)
+    own = tmp_path / "elsewhere/mine.yaml"
+    own.parent.mkdir()
+    own.write_text((project.folder / "recipes/demo.yaml").read_text())
+    recipes, broken = load_sound(own=own)
+    assert ({*recipes}, broken) == ({*demo.recipes, "mine"}, {})
+    run, reports = asked(Graph(recipes), "mine", recipe=str(own))
+    assert reports == [Report("mine", "cpu", "report")]
+    assert (
+        run.named(SimpleNamespace(recipe="mine", scale="cpu", report="report", keys=dict))
+        == f"--recipe {own}"
+    )
+
+    node = next(node for node in run.nodes(reports) if node.recipe == "mine" and node.kind == "stage")
+    kept = Path("checkpoints") / run.checkpoint(node)
+    kept.mkdir(parents=True)
+    clean.remember(own)
+    monkeypatch.setattr("sys.argv", ["clean"])
+    assert clean.main() == 0
+    assert kept.exists()
+    own.unlink()
+    assert clean.main() == 0
+    assert not kept.exists()
+
+    (own.parent / "demo.yaml").write_text("")
+    with pytest.raises(UserError, match=r"demo\.yaml: recipes/demo\.yaml has the same name; rename yours"):
+        load_sound(own=own.parent / "demo.yaml")
+
+
+def test_a_world_with_too_few_questions_is_found_before_anything_runs(demo):
+    """All at once: of a stage, and of an evaluation of the other arm."""
+    spec = json.loads(json.dumps(demo.recipes["demo"].spec))
+    few = {"world": "chain", "terms": [2, 2]}
+    stage = {"run": "grpo", "task": few, "needs": spec["stages"]["rl"].get("needs", {})}
+    task = {"task": few, "items": 64}
+    spec["stages"]["rl"] = stage
+    spec["evals"]["tasks"] = {"heldout": task}
+    graph = Graph({**demo.recipes, "demo": Recipe("demo", spec)})
+    nodes = graph.grid("demo", "cpu", ["base-recipe", "hot"], [0, 1])
+    with pytest.raises(UserError) as error:
+        capacity.check(graph, nodes)
+    stages = [line for line in error.value.lines if "stages.rl.task: 4096 distinct train questions" in line]
+    evals = [
+        line for line in error.value.lines if "evals.tasks.heldout.task: 64 distinct test questions" in line
+    ]
+    assert (len(stages), len(evals), len(error.value.lines)) == (1, 1, 2)
+    spec["stages"]["rl"]["problems"] = spec["evals"]["tasks"]["heldout"]["items"] = 8
+    capacity.check(Graph({**demo.recipes, "demo": Recipe("demo", spec)}), nodes)
