@@ -130,8 +130,8 @@ def _by_chance(run: Run, numbers: pd.DataFrame) -> str:
     others = _list(sorted({name for arm in arms for name in paid[arm] if name != CHANCE}))
     are, their = ("is", "its") if len(arms) == 1 else ("are", "their")
     return (
-        f"{_list(arms)} {are} paid by chance{f' and for {others}' if others else ''}, right or wrong: {their} "
-        f"advantages know nothing of the answer, so what changes is drift"
+        f"{_list(arms)} {are} paid by chance{f' and for {others}' if others else ''}, right or wrong: "
+        f"{their} advantages know nothing of the answer, so what changes is drift"
         f"{'; at the end: ' if found else ''}{'; '.join(found)}."
     )
 

@@ -10,9 +10,9 @@
 | soft_overlong   | never: it is 0, falling to -1 in the last tokens before the cap (DAPO Eq. 13)          |
 
 A world may add its own, such as the partial credit of `sort`; a data set of `verifier: tests` has those of
-recipes/sandbox/verdicts.py. `my_module:function` is a user's own: called as TRL calls rewards, but always
-with texts, it gives a finite number for each completion. Accuracy and format are judged apart, as in
-DeepSeek-R1, §2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
+recipes/sandbox/verdicts.py. `my_module:function` is one of your own: called as TRL calls rewards, always with
+texts, it gives a finite number for each completion. Accuracy and format are judged apart, as in DeepSeek-R1,
+§2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
 """
 
 from collections import Counter

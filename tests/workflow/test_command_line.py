@@ -160,7 +160,7 @@ def test_parts_are_the_whole_grid_and_share_only_what_they_need(demo, of):
     report = targets.target_of(demo, whole.choice, "demo", "demo")
     parts = []
     for which in range(1, of + 1):
-        jobs = Jobs(demo, targets.choice(demo.recipes, {"seeds": 3, "part": f"{which}/{of}"}))
+        jobs = Jobs(demo, choice(demo.recipes, {"seeds": 3, "part": f"{which}/{of}"}))
         parts.append(jobs.nodes(report))
         assert bool(jobs.judgements(report)) == (of == 1)
     assert {node for part in parts for node in part} == {*whole.nodes(report)}
@@ -169,7 +169,7 @@ def test_parts_are_the_whole_grid_and_share_only_what_they_need(demo, of):
 
 
 def test_a_part_goes_with_a_recipe_alone(demo):
-    chosen = targets.choice(demo.recipes, {"part": "1/2"})
+    chosen = choice(demo.recipes, {"part": "1/2"})
     for target in ("all", "results/demo/cpu/report.html"):
         with pytest.raises(
             UserError, match=f"--config part: goes with a recipe or everything, not with {target}"

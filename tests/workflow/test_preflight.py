@@ -17,6 +17,7 @@ from stage_runs import PRETRAIN
 from recipes.errors import UserError
 from recipes.preflight.survey import Survey
 from recipes.workflow import targets
+from recipes.workflow.choice import choice
 from recipes.workflow.jobs import Jobs
 
 RECIPE = {
@@ -84,14 +85,14 @@ def test_a_run_that_may_start_and_one_that_may_not(tmp_path):
     ],
 )
 def test_mistakes_are_told_before_any_job(config, target, message):
-    chosen = targets.choice(GRAPH.recipes, config)
+    chosen = choice(GRAPH.recipes, config)
     with pytest.raises(UserError) as error:
         targets.requested(GRAPH, chosen, Namespace(targets=[target]), "r1_zero")
     assert message in str(error.value)
 
 
 def test_it_asks_for_what_the_largest_job_of_the_arm_does():
-    chosen = targets.choice(GRAPH.recipes, {"recipe": "r1_zero", "scale": "paper", "seeds": 2})
+    chosen = choice(GRAPH.recipes, {"recipe": "r1_zero", "scale": "paper", "seeds": 2})
     jobs = Jobs(GRAPH, chosen)
     assert jobs.preflight(None) == "--recipe r1_zero --scale paper --seeds 2"
     asked = {name: of(None) for name, of in jobs.resources_of_preflight().items()}
@@ -99,7 +100,7 @@ def test_it_asks_for_what_the_largest_job_of_the_arm_does():
     assert asked["mem_mb"] > 8 * 60_000  # of each of 65 nodes
     assert (asked["nodes"], asked["mpi"], asked["tasks"]) == (65, "srun", 65)
 
-    jobs = Jobs(GRAPH, targets.choice(GRAPH.recipes, {"recipe": "dapo", "scale": "paper"}))
+    jobs = Jobs(GRAPH, choice(GRAPH.recipes, {"recipe": "dapo", "scale": "paper"}))
     asked = {name: of(None) for name, of in jobs.resources_of_preflight().items()}
     assert (asked["gpu"], asked["nodes"], asked["mpi"], asked["tasks"]) == (128, 16, "srun", 16)
     first = targets.first_node(GRAPH, jobs.choice)
@@ -108,6 +109,6 @@ def test_it_asks_for_what_the_largest_job_of_the_arm_does():
 
 
 def test_a_plan_is_asked_for_with_all_of_its_keys():
-    chosen = targets.choice(GRAPH.recipes, {"recipe": "dapo", "scale": "paper", "gpus": "8xH100", "mfu": 0.4})
+    chosen = choice(GRAPH.recipes, {"recipe": "dapo", "scale": "paper", "gpus": "8xH100", "mfu": 0.4})
     assert not targets.requested(GRAPH, chosen, Namespace(targets=["plan"]), "r1_zero")
     assert Jobs(GRAPH, chosen).plan(None) == "recipe=dapo scale=paper gpus=8xH100 mfu=0.4"

@@ -192,7 +192,8 @@ def test_killed_run_goes_on_with_the_same_command(project):
     run = subprocess.Popen(project.command(), cwd=project.folder, env=environment, start_new_session=True,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
     state = project.folder / "checkpoints"
-    _wait(lambda: [p for p in state.rglob("state.json") if p.read_text() == "1"])
+    _wait(lambda: [p for p in state.rglob("state.json") if p.read_text() == "1"], 60)
+    os.killpg(run.pid, signal.SIGSTOP)  # so that it is still in that stage when it is killed
     second = project.snakemake("--config", "seeds=1")
     assert second.returncode == 2
     assert _error(second) == f"error: another snakemake (process {run.pid}) runs in this folder; wait for it"

@@ -29,14 +29,17 @@ def check_data_set(task: Mapping, kind: str, path: Sequence[str], where: str = "
             refuse("file", f"{file}: expected a file that ends in .jsonl or .parquet")
         if not file.is_file():
             refuse("file", f"there is no file {file} in {Path.cwd()}")
-    if own_code.is_own(task.get("verifier")):
+    if own := own_code.is_own(task.get("verifier")):
         try:
             own_code.check(task["verifier"])
         except UserError as error:
             refuse("verifier", str(error))
     for key, verifiers in OF_VERIFIER.items():
-        own = key == "answer" and own_code.is_own(task.get("verifier"))
-        if key in task and not own and task.get("verifier", verifiers[0]) not in verifiers:
+        if (
+            key in task
+            and task.get("verifier", verifiers[0]) not in verifiers
+            and not (own and key == "answer")
+        ):
             refuse(key, f"of verifier {' or '.join(verifiers)}, not {task['verifier']}; remove it")
 
 

@@ -8,6 +8,7 @@ from papers import GRAPH, RECIPES
 from recipes.errors import UserError
 from recipes.planning import plan
 from recipes.workflow import targets
+from recipes.workflow.choice import choice
 
 SCALES = ("cpu", "gpu", "gpu-offline", "paper")
 LACKING = [
@@ -27,7 +28,7 @@ def test_what_a_recipe_lacks_it_gives_a_reason_for():
 @pytest.mark.parametrize("target", ["plan", "preflight"])
 def test_who_asks_for_it_reads_the_reason(target):
     why = RECIPES["policy_gradient"].spec["without"]["gpu"]
-    chosen = targets.choice(RECIPES, {"recipe": "policy_gradient", "scale": "gpu"})
+    chosen = choice(RECIPES, {"recipe": "policy_gradient", "scale": "gpu"})
     with pytest.raises(UserError) as error:
         targets.requested(GRAPH, chosen, Namespace(targets=[target]), "r1_zero")
     assert str(error.value) == f'--config scale: recipe policy_gradient has no scale "gpu": {why}'

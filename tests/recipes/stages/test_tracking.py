@@ -56,8 +56,9 @@ def events(folder: Path) -> list[tuple[int, float]]:
 
 
 def lines(folder: Path) -> list[str]:
-    """What a stage has printed, without its numbers."""
-    return [re.sub(r"[\d.:k]+", "#", line) for line in (folder / "out.txt").read_text().splitlines()]
+    """What a stage has printed, without its numbers, and without the steps, of which a slow machine shows more."""
+    said = (folder / "out.txt").read_text().splitlines()
+    return [re.sub(r"[\d.:]+", "#", line) for line in said if "] step " not in line]
 
 
 def calls(path: Path, call: str) -> list[dict[str, Any]]:
@@ -120,7 +121,7 @@ def test_trackio_and_the_console_stays_as_it_is(base: Path, tmp_path: Path):
     assert begun == {"call": "init", **about}
     assert logged(calls(notes, "log")) == losses(tmp_path)
     assert len(calls(notes, "finish")) == 1
-    assert {*lines(tmp_path)} <= {*lines(base)} | {"[r/cpu/a/seed# pretrain] step #/# loss # # tok/s #/#"}
+    assert lines(tmp_path) == lines(base)
     assert "* Trackio says something" in (tmp_path / "err.txt").read_text()
 
 
