@@ -4,7 +4,7 @@
 #   docker run -v $PWD/results:/encore/results -v $PWD/checkpoints:/encore/checkpoints encore
 FROM python:3.11-slim
 ARG TORCH=cpu
-RUN apt-get update && apt-get install -y --no-install-recommends git && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends bubblewrap git && rm -rf /var/lib/apt/lists/*
 WORKDIR /encore
 # torch first, in a layer of its own: it is large and changes seldom. PyPI's Linux build is the one for CUDA.
 RUN if [ "$TORCH" = cpu ]; \

@@ -82,13 +82,12 @@ def _filter(instructions):
     program = Filter(len(instructions) // 8, ctypes.cast(held, ctypes.c_void_p))
     prctl = ctypes.CDLL(None, use_errno=True).prctl
 
-    def put():
+    def put(_held=held):  # alive as long as its address is in use
         if prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or prctl(
             PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0
         ):
             raise OSError(ctypes.get_errno(), "seccomp")
 
-    put.held = held  # alive as long as its address is in use
     return put
 
 
