@@ -89,6 +89,7 @@ def evaluate(
     items: Annotated[int | None, typer.Option(help="The first so many of each.")] = None,
     question: Annotated[str, typer.Option(help="Column of your file.")] = "question",
     answer: Annotated[str, typer.Option(help="Column of your file.")] = "answer",
+    tokens: Annotated[int, typer.Option(help="Most tokens of an answer to your file.")] = 512,
     out: Annotated[Path, typer.Option(help="Folder of the results and of all completions.")] = Path(
         "results/evals"
     ),
@@ -97,7 +98,7 @@ def evaluate(
     """Measure a model on tasks; every completion is kept."""
     from encore.measure import Asked, measure  # late
 
-    raise typer.Exit(measure(model, tasks, Asked(items, question, answer), out, gpus))
+    raise typer.Exit(measure(model, tasks, Asked(items, question, answer, tokens), out, gpus))
 
 
 @app.command()

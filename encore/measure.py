@@ -12,15 +12,16 @@ from recipes.spec.eval_tasks import tasks as check_tasks
 from recipes.spec.load import load_sound
 from recipes.spec.recipe import Recipe
 
-SAMPLING = {"samples": 1, "temperature": 0.0, "top_p": 1.0, "max_gen_toks": 512, "k": [1]}
+SAMPLING = {"samples": 1, "temperature": 0.0, "top_p": 1.0, "k": [1]}
 
 
 class Asked(NamedTuple):
-    """What is asked of the tasks: the first so many items, and the columns of a user's file."""
+    """What is asked: the first so many items; of a user's file, its columns and how long answers may be."""
 
     items: int | None = None
     question: str = "question"
     answer: str = "answer"
+    tokens: int = 512
 
 
 def measure(model: str, names: list[str], asked: Asked, out: Path, gpus: int) -> int:
@@ -63,7 +64,13 @@ def _of_file(file: Path, asked: Asked) -> dict[str, Any]:
     if rows is None and asked.items is None:
         raise UserError(f"{file}: --items is missing; how many rows?")
     task = {"file": str(file), "question": asked.question, "answer": asked.answer, "verifier": "math"}
-    return {"task": task, "template": "{question}", "items": asked.items or rows, **SAMPLING}
+    return {
+        "task": task,
+        "template": "{question}",
+        "items": asked.items or rows,
+        **SAMPLING,
+        "max_gen_toks": asked.tokens,
+    }
 
 
 def _of_recipe(name: str, task: str) -> dict[str, Any]:

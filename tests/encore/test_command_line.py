@@ -163,7 +163,9 @@ def test_a_model_is_measured_for_real_and_answers(here, checkpoint):
     Path("my.jsonl").write_text('{"question": "1+1=", "answer": "2"}\n')
     words = [sys.executable, "-m", "encore"]
     env = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run([*words, "eval", str(checkpoint), "my.jsonl"], env=env, check=False)
+    done = subprocess.run(
+        [*words, "eval", str(checkpoint), "my.jsonl", "--tokens", "64"], env=env, check=False
+    )
     assert done.returncode == 0, next(Path("results/evals").rglob("eval.log")).read_text()
     (results,) = Path("results/evals").rglob("results.json")
     assert json.loads(results.read_text())["tasks"]["my"]["items"] == 1
