@@ -123,7 +123,7 @@ def test_a_pool_whose_parent_is_killed_ends():
 
 @pytest.mark.slow
 def test_fifty_programs_a_second_on_two_cores(monkeypatch):
-    """By the processor's time, as others may have the machine too; bubblewrap's is spent once, at the start."""
+    """By the processor's time, as others may have the machine too; bubblewrap is started once."""
     monkeypatch.setenv(*INSISTS)
     jobs = [Job(f"def f(x):\n return x * {i}", tuple(f"f({x})" for x in range(8))) for i in range(200)]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
