@@ -48,8 +48,9 @@ KEY = ["arm", "seed", "node", "metric"]
 def publish(run: Run, out: Path, report: str) -> None:
     """Write the record of a run, taken from its `report` (or `quickstart`), into `out`."""
     folder = run.root / f"results/{run.name}/{run.scale}/{report}"
-    if not (folder / "table.csv").exists():
-        raise UserError(f"{folder}/table.csv: missing; run `snakemake --cores {run.name}` first")
+    for name in ("table.csv", SHOWN):
+        if not (folder / name).exists():
+            raise UserError(f"{folder / name}: missing; run `snakemake --cores {run.name}` first")
     runs = jobs.jobs(run)
     unnamed = runs[runs.commit.isna() | runs.dirty.astype(bool)]
     if len(unnamed):

@@ -38,8 +38,8 @@ def lay_out(metrics_json: Path, name: str) -> Path:
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(file.resolve())
     found = _evaluations(metrics_json, made["digest"])
-    files.write_json(folder / "results.json", as_lm_eval(found, name))
-    files.write(folder / "README.md", card(metrics_json, made, found, name))
+    files.write_json(folder / "results.json", _as_lm_eval(found, name))
+    files.write(folder / "README.md", _card(metrics_json, made, found, name))
     return folder
 
 
@@ -54,7 +54,7 @@ def upload(folder: Path, name: str, public: bool) -> str:
     )
 
 
-def as_lm_eval(found: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
+def _as_lm_eval(found: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
     """Evaluations in the form of lm-eval's results.json; standard errors are read off the 95% intervals."""
     results: dict[str, dict[str, Any]] = {}
     for task, one in found.items():
@@ -66,7 +66,7 @@ def as_lm_eval(found: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
     return {"model_name": name, "results": results, "n-samples": items, "higher_is_better": {}}
 
 
-def card(metrics_json: Path, made: dict[str, Any], found: dict[str, dict[str, Any]], name: str) -> str:
+def _card(metrics_json: Path, made: dict[str, Any], found: dict[str, dict[str, Any]], name: str) -> str:
     """README.md: where the model comes from, how it was trained, what it was measured to do, its limits."""
     stage = metrics_json.parent
     where = json.loads((stage / "provenance.json").read_text(encoding="utf-8"))

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from analysis.verdicts.claims import VERDICTS
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -100,6 +102,11 @@ def test_commands_are_marked_as_such():
         for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")):
             words = {line.split()[0] for line in text.splitlines() if line.strip()}
             assert kind == "sh" or not words & {"snakemake", "encore", "pip"}, page
+
+
+def test_every_verdict_is_explained():
+    table = (ROOT / "docs/verdicts.md").read_text(encoding="utf-8")
+    assert [verdict for verdict in VERDICTS if not re.search(rf"^\|.*{verdict}", table, re.MULTILINE)] == []
 
 
 def test_the_numbers_of_collapses_are_those_of_the_record():

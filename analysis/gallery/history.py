@@ -25,9 +25,9 @@ def extended(
     last = history[history.record == record].drop_duplicates("claim", keep="last").set_index("claim")
     known = {claim: (int(row.seeds), row.verdict) for claim, row in last.iterrows()}
     new = [
-        [record, row.id, date, commit, int(row.n), row.verdict]
-        for row in claims.itertuples()
-        if known.get(row.id, (0, "not tested")) != (int(row.n), row.verdict)
+        [record, row["id"], date, commit, int(row["n"]), row["verdict"]]
+        for row in claims.to_dict("records")
+        if known.get(row["id"], (0, "not tested")) != (int(row["n"]), row["verdict"])
     ]
     return pd.concat([history, pd.DataFrame(new, columns=COLUMNS)], ignore_index=True) if new else history
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from analysis.numbers.means import DASH, shown
 from analysis.verdicts import claims
@@ -72,9 +73,9 @@ def markdown(board: Sequence[Line]) -> str:
     rows = [head, ("---",) * len(head)]
     for one in board:
         if one.family == "primary":
-            says = one.says.replace("|", "\\|")
+            says, claimed = (text.replace("|", "\\|") for text in (one.says, one.claimed))
             link = f"[{one.paper}]({one.url})"
-            rows.append((link, says, one.claimed, one.ours, str(one.seeds), f"[{one.verdict}]({one.record})"))
+            rows.append((link, says, claimed, one.ours, str(one.seeds), f"[{one.verdict}]({one.record})"))
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     return (
         f"## Scoreboard\n\nThe primary claims; all {len(board)} are in [`index.html`](index.html).\n\n{table}"
@@ -98,7 +99,7 @@ def _method(recipe: Recipe, scale: str, claim: Mapping[str, object]) -> str:
     if arm not in recipe.arms(scale):
         return "frontier"
     stages = recipe.overlaid(scale, arm, "stages")
-    stage = next((stages[name] for name in reversed(list(stages)) if stages[name]), {})
+    stage: Mapping[str, Any] = next((stages[name] for name in reversed(list(stages)) if stages[name]), {})
     loss = stage.get("args", {}).get("loss_type")
     kind = stage.get("run", "evaluation")
     return f"{kind} ({loss})" if isinstance(loss, str) else kind

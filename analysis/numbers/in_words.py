@@ -15,7 +15,7 @@ WORLDS = {
     "bilingual": ("sums in two languages", "terms"),
     "countdown": ("countdown puzzles", "numbers"),
     "sort": ("sorting", "numbers"),
-    "preferences": ("requests to add numbers, answered in free words", "terms"),
+    "preferences": ("requests for sums", "terms"),
 }
 
 

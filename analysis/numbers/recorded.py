@@ -25,24 +25,34 @@ CURVES = "curves.csv"  # arm, seed, node, step, and a column a metric
 
 def of_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
     """The run of a record, of the seeds that are judged, and its final numbers, those of other seeds too."""
+    run, kept = _read(folder, graph)
+    return _judged(run), recorded(run, kept)
+
+
+def _read(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
+    """The run of all seeds of a record, and its numbers.csv."""
     name, _, scale = folder.name.rpartition("-")
-    recipe, kept = graph.recipes[name], pd.read_csv(folder / "numbers.csv", low_memory=False)
+    kept = pd.read_csv(folder / "numbers.csv", low_memory=False)
     seeds = tuple(int(seed) for seed in sorted(kept.seed.unique()))
-    run = Run(graph, name, scale, tuple(recipe.arms(scale)), seeds)
-    judged = replace(run, seeds=tuple(seed for seed in seeds if seed not in recipe.dial_seeds))
-    return judged, recorded(run, kept)
+    return Run(graph, name, scale, tuple(graph.recipes[name].arms(scale)), seeds), kept
+
+
+def _judged(run: Run) -> Run:
+    return replace(run, seeds=tuple(seed for seed in run.seeds if seed not in run.recipe.dial_seeds))
 
 
 def with_curves(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
     """The same with what the record kept of learning curves, of the judged seeds; it reads no artefacts."""
-    run, _ = of_record(folder, graph)
-    kept = pd.read_csv(folder / "numbers.csv", low_memory=False)
+    run, kept = _read(folder, graph)
     if (folder / CURVES).exists():
         wide = pd.read_csv(folder / CURVES)
         curves = wide.melt([*KEY, "step"], var_name="metric").dropna(subset=["value"])
         kept = pd.concat([kept, curves], ignore_index=True)
-    judged = replace(run, record=folder)
-    return judged, recorded(judged, kept)
+    judged, table = (
+        _judged(run),
+        recorded(run, kept),
+    )  # what seeds share may stand under one that is not judged
+    return replace(judged, record=folder), table[table.seed.isin(judged.seeds)]
 
 
 def thinned(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
@@ -55,10 +65,9 @@ def thinned(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
     rows = rows[rows.groupby(["source", "metric"]).seed.transform("first") == rows.seed]
     parts = []
     for (arm, node, metric), curve in rows.groupby(["arm", "node", "metric"], sort=False):
-        long = (
-            binned(curve, POINTS).rename_axis("step").melt(ignore_index=False, var_name="seed").reset_index()
-        )
-        parts.append(long.assign(arm=arm, node=node, metric=metric))
+        by_step = binned(curve, POINTS).rename_axis("step")
+        long = by_step.melt(ignore_index=False, var_name="seed").reset_index()
+        parts.append(long.assign(arm=str(arm), node=str(node), metric=str(metric)))
     if not parts:
         return pd.DataFrame()
     every = pd.concat(parts).dropna(subset=["value"])
@@ -69,7 +78,7 @@ def thinned(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
 
 
 def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:
-    """The final numbers of the run's arms and seeds, from `kept`, the record's numbers.csv."""
+    """The numbers of the run's arms and seeds, from `kept`, the record's numbers.csv with any curves."""
     every = kept if "step" in kept else kept.assign(step=math.nan)
     by_place = dict(list(every.groupby(KEY)))
     first: dict[str, pd.DataFrame] = {}  # artefact -> its numbers, as the first place that has it

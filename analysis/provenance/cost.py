@@ -1,6 +1,7 @@
 """What a run cost: time, as planned and as taken, tokens and FLOPs of every stage."""
 
 import math
+from pathlib import Path
 
 import pandas as pd
 
@@ -41,12 +42,17 @@ def elapsed(trained: pd.DataFrame) -> float:
     begun = pd.to_datetime(trained.started, utc=True, errors="coerce")
     spans = pd.DataFrame({"begun": begun, "wall": pd.to_numeric(trained.wall_s, errors="coerce")}).dropna()
     total, until = 0.0, -math.inf
-    for row in spans.sort_values("begun").itertuples():
-        start = row.begun.timestamp()
-        end = start + row.wall
+    for start, wall in sorted((row["begun"].timestamp(), row["wall"]) for row in spans.to_dict("records")):
+        end = start + wall
         total += max(0.0, end - max(start, until))
         until = max(until, end)
     return total
+
+
+def read(path: Path) -> pd.DataFrame:
+    """A cost() that was written to a file; records from before times were planned say nothing of them."""
+    frame = pd.read_csv(path).fillna({"arm": ""})  # the total has no arm
+    return frame if "planned_s" in frame else frame.assign(planned_s=0.0)
 
 
 def cost_shown(frame: pd.DataFrame) -> pd.DataFrame:

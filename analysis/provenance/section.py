@@ -16,6 +16,7 @@ from analysis.page.tables import Table, cells, read_text
 from analysis.preferences.contenders import contenders, judged_task
 from analysis.provenance import completions, configuration, health, verifiers
 from analysis.provenance.cost import cost, cost_shown, elapsed
+from analysis.provenance.cost import read as read_cost
 from analysis.provenance.jobs import FILE, read
 
 NAME = "provenance"
@@ -63,7 +64,7 @@ class Page:
 def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
     kept = shown(folder, NAME)
     checks, trained = read_text(folder / "health.csv"), read(folder / FILE)
-    spent = pd.read_csv(folder / "cost.csv").fillna({"arm": ""})  # the total has no arm
+    spent = read_cost(folder / "cost.csv")
     audit = verifiers.audit(run)
     return Page(
         rollouts=script_json(kept.get("rollouts", [])),

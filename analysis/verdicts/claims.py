@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Protocol
 
 import pandas as pd
 
@@ -146,7 +147,14 @@ def read(path: Path) -> list[Verdict]:
     return verdicts
 
 
-def tally(verdicts: Iterable[Verdict]) -> dict[str, int]:
+class Judged(Protocol):
+    """What has a verdict."""
+
+    @property
+    def verdict(self) -> str: ...
+
+
+def tally(verdicts: Iterable[Judged]) -> dict[str, int]:
     """How many claims got each verdict, in the order of VERDICTS; verdicts that no claim got are left out."""
     given = [v.verdict for v in verdicts]
     return {name: given.count(name) for name in VERDICTS if name in given}

@@ -24,9 +24,11 @@ run, by `python -m analysis.publish --rejudge`.
 A record's folder, `<recipe>-<scale>`, holds the tables of its report as CSV, among them `claims.csv` (every
 verdict, with the difference of each seed), `looks.csv` (what was known at each look), `gates.csv` (the
 preconditions of claims), `collapses.csv` (runs that ended far below where they began), `published.csv` (the
-paper's numbers beside ours) and `objectives.csv` (the loss that each arm minimised); `numbers.csv`, the final
-numbers of every arm and seed; and `runs.csv`, the commit, versions, hardware, time and tokens of every stage.
-That commit holds the recipe as it was run.
+paper's numbers, and ours) and `objectives.csv` (the loss that each arm minimised); `numbers.csv`, the final
+numbers of every arm and seed; `runs.csv`, the commit, versions, hardware, time and tokens of every stage
+(that commit holds the recipe as it was run); and, of newer records, what a page needs beside: `curves.csv`,
+learning curves thinned, `shown.json`, a hundred samples, and `packages.txt`, all that was installed.
+`history.csv` has every verdict that was ever given.
 
 """
 FOREST = "forest.png"
@@ -57,7 +59,9 @@ def readme(folder: Path, recipes: Mapping[str, Recipe], scoreboard: str = "") ->
     drawn = [
         f"![{FIGURES[name]}]({name}/forest.png)" for name in FIGURES if (folder / name / FOREST).exists()
     ]
-    return "\n".join(part for part in (HEAD + table + TAIL, "\n".join(drawn), scoreboard) if part)
+    return "\n".join(
+        part for part in (HEAD + table + TAIL, "".join(f"{line}\n" for line in drawn), scoreboard) if part
+    )
 
 
 def _row(record: Path, recipes: Mapping[str, Recipe]) -> tuple[str, ...]:

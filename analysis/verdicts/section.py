@@ -24,7 +24,8 @@ TABLES = ("claims", "looks", "gates", "collapses", "dials", "published")
 def contents(run: Run, table: pd.DataFrame, made: Made) -> Contents:
     numbers = final(table)
     history = judge_run(run, numbers)
-    verdicts, looks, rates = history[-1], claims_table.looks(history), collapse.rates(run, numbers)
+    verdicts, looks = history[-1], claims_table.looks(history)
+    rates = collapse.rates(run, numbers[numbers.seed.isin(run.seeds)])
     metrics = {verdict.id: verdict.metric for verdict in verdicts}
     return Contents(
         tables=[

@@ -166,10 +166,13 @@ def _broken(run: Run, health: pd.DataFrame, collapses: pd.DataFrame) -> str:
         reason = f" ({'; '.join(why)})" if why else ", and no health check says why"
         parts.append(f"{row['arm']} collapsed in {row['collapsed']} of {row['runs']} runs{reason}")
     others = failed[~failed.arm.isin(fallen.arm)]
+    warned = []
     for check, rows in others.groupby("check", sort=False):
         arms = rows.arm.drop_duplicates().tolist()
         where = "every arm" if len(arms) == len(run.arms) > 1 else _list(arms)
-        parts.append(f"{str(check).replace('_', ' ')} warns in {where}: {rows.message.iloc[0]}")
+        warned.append(f"{str(check).replace('_', ' ')} in {where} ({rows.message.iloc[0]})")
+    if warned:
+        parts.append(f"{'health' if parts else 'Health'} checks warn of {'; '.join(warned)}")
     if not len(health) and not len(collapses):
         return ""
     return f"{'; '.join(parts)}." if parts else "No run collapsed, and no health check warns."

@@ -8,6 +8,7 @@ for stands last. mine.yaml: a recipe that is not in recipes/.
 
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -35,8 +36,11 @@ def planned(graph: Graph, nodes: Sequence[Node]) -> Plan:
     return Plan(last.recipe, last.scale, gpu, None, assumed, tuple(rows), len({node.seed for node in nodes}))
 
 
-def line(made: Plan) -> str:
-    """`planned: 31 jobs, 35 minutes one after another, 0.02 GB on disk`, and what does not fit."""
+def line(made: Plan, free: float) -> str:
+    """`planned: 31 jobs, 35 minutes one after another, 0.02 GB on disk`, and what does not fit.
+
+    `free`: bytes that the disk has left.
+    """
     count = sum(len(row.nodes) for row in made.rows)
     jobs = f"{count} job{'s' if count > 1 else ''}"
     work = f"{_time(made.hours)} one after another"
@@ -45,6 +49,8 @@ def line(made: Plan) -> str:
     gigabytes = made.disk / 1e9
     disk = f"{gigabytes:,.0f}" if gigabytes > 10 else f"{gigabytes:.2g}"
     said = f"planned: {jobs}, {work}, {disk} GB on disk"
+    if made.disk > free:
+        said += f"; NOT ENOUGH ROOM: {free / 1e9:,.2g} GB are free here"
     if not made.fits:
         asked = f"recipe={made.recipe} scale={made.scale}"
         said += f"; NOT ALL OF IT FITS: snakemake --cores 1 plan --config {asked}"
@@ -77,7 +83,7 @@ def main() -> int:
         made = planned(Graph(load_sound(own=own)[0]), nodes)
         PLANNED.parent.mkdir(exist_ok=True)
         files.write_json(PLANNED, _seconds(made))
-        print(line(made), file=sys.stderr)
+        print(line(made, shutil.disk_usage(".").free), file=sys.stderr)
     except UserError as error:  # the job that it concerns says so too
         print(f"not planned: {error}", file=sys.stderr)
     return 0

@@ -3,6 +3,9 @@
 Per trained number 4 bytes of weight, 4 of gradient and 8 of Adam's moments (mixed precision keeps the weights
 in float32 and computes in bfloat16); FSDP spreads these three over all GPUs and gathers a layer at a time
 (ZeRO, arXiv 1910.02054, §3). The logits are never whole: TRL 1.16 computes log-probabilities tile by tile.
+
+What is held, and not what a process has of the system: on a CPU a stage asks glibc to keep what it frees
+(`keep_memory`), which made two processes of 94M parameters look 206 MB larger than planned.
 """
 
 from dataclasses import dataclass, fields

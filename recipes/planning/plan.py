@@ -70,6 +70,7 @@ class Plan:
     def _downloads(self) -> float:
         jobs = [row.estimate.job for row in self.rows]
         models = {one for job in jobs for one in (job.policy, job.reference, job.critic, *job.rewards) if one}
+        models |= {judge for job in jobs for judge, _ in job.judges}
         return sum(2.0 * of_model(one).parameters for one in models if "hub" in json.loads(one))
 
     @property

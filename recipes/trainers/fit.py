@@ -21,9 +21,11 @@ from recipes.runtime.provenance import Fit
 from recipes.trainers import tracking
 from recipes.trainers.resume import (
     PARTIAL,
+    STATE,
     ExactResume,
     check_processes,
     checkpoints,
+    cut_short,
     discard,
     last_checkpoint,
     state_file,
@@ -106,6 +108,23 @@ class SaveWhenTold(TrainerCallback):
         signal.signal(signal.SIGTERM, self.before)
 
 
+class WatchDisk(TrainerCallback):
+    """Warns, once, when the disk has no room for a further checkpoint: it is written beside the last."""
+
+    def __init__(self, progress: Progress):
+        self.progress = progress
+        self.warned = False
+
+    def on_save(self, args, state, control, **kwargs):
+        folder = Path(args.output_dir)
+        needed, free = _size_mib(last_checkpoint(folder)), shutil.disk_usage(folder).free / 2**20
+        if not self.warned and state.global_step < state.max_steps and free < needed:
+            self.warned = True
+            self.progress.say(
+                f"warning: {folder}: {free:,.0f} MiB free, and the next checkpoint needs {needed:,.0f}"
+            )
+
+
 class WatchHealth(TrainerCallback):
     """Warns as soon as a check of the training curve fails, once for each check; stops at an error.
 
@@ -177,6 +196,9 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
     learn_in_float32(trainer.model)
     folder = Path(trainer.args.output_dir)
     if gpus.first():
+        for path in folder.glob("checkpoint-*"):
+            if (path / STATE).is_file() and (damaged := cut_short(path)):
+                progress.say(f"warning: {path}: {damaged} is cut short or missing; going on from before it")
         _remove_incomplete(folder)
     trainer.accelerator.wait_for_everyone()
     trainer.remove_callback(PrinterCallback)
@@ -185,6 +207,8 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
     if keep:
         trainer.add_callback(KeepModel(trainer, keep))
     trainer.add_callback(WatchHealth(progress))
+    if gpus.first():
+        trainer.add_callback(WatchDisk(progress))
     if trainer.args.world_size == 1:
         trainer.add_callback(SaveWhenTold(progress))
     trainer.add_callback(times := StepTimes())

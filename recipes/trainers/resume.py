@@ -5,6 +5,7 @@ checkpoints that exist completely or not at all, (b) the loss summed since the l
 that depends on the epoch only, and (d) what a subclass holds in memory (`held_state`).
 """
 
+import json
 import os
 import shutil
 import time
@@ -21,8 +22,10 @@ from recipes.models import zero3
 from recipes.models.sharded import whole
 from recipes.runtime import gpus
 from recipes.runtime.files import saving
+from recipes.runtime.sentinel import sizes
 
 STATE = "resume.pt"  # of the first process; a checkpoint is complete once it is there
+SIZES = "sizes.json"  # of all its other files: digests of so many gigabytes would hold up training
 PARTIAL = "saving"  # a checkpoint is written here and then renamed, so that a kill leaves no half of one
 SHARDS = "pytorch_model_fsdp_0"  # accelerate's folder of sharded weights in a checkpoint
 PARTITIONS = "global_step*"  # DeepSpeed's
@@ -30,11 +33,28 @@ EPOCH_STRIDE = 1_000_003  # between the seeds of the data orders of two epochs
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """The complete checkpoints of `folder`, oldest first."""
+    """The complete checkpoints of `folder` of which no file is cut short, oldest first."""
     numbered = [p for p in folder.glob("checkpoint-*") if p.name[len("checkpoint-") :].isdigit()]
     return sorted(
-        (p for p in numbered if (p / STATE).is_file()), key=lambda p: int(p.name[len("checkpoint-") :])
+        (p for p in numbered if (p / STATE).is_file() and not cut_short(p)),
+        key=lambda p: int(p.name[len("checkpoint-") :]),
     )
+
+
+def cut_short(checkpoint: Path) -> str | None:
+    """Which file of a complete checkpoint is missing or not as long as it was; None of one without SIZES."""
+    try:
+        then = json.loads((checkpoint / SIZES).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return SIZES
+    now = _sizes(checkpoint)
+    return next((name for name, size in then.items() if now.get(name) != size), None)
+
+
+def _sizes(checkpoint: Path) -> dict[str, int]:
+    return {name: size for name, size in sizes(checkpoint).items() if name != SIZES}
 
 
 def discard(checkpoint: Path) -> None:
@@ -170,6 +190,7 @@ class ExactResume(Trainer):
         self.accelerator.wait_for_everyone()
         if self.args.should_save:
             torch.save(self.held_state(), partial / STATE)
+            (partial / SIZES).write_text(json.dumps(_sizes(partial)), encoding="utf-8")
             for path in [*partial.rglob("*"), partial]:
                 _sync(path)
             partial.replace(folder / name)

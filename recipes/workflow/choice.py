@@ -76,7 +76,8 @@ def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
         None if recipe is None else str(recipe),
         None if arm is None else str(arm),
         tuple(config.items()),
-        *(tuple(_listed(config[key])) if key in config else () for key in CHOSEN_KEYS),
+        tuple(_listed(config.get("arms", ()))),
+        tuple(_listed(config.get("claims", ()))),
         file,
         _part(config.get("part", "1/1")),
     )

@@ -18,6 +18,17 @@ def unused(graph: Graph, folder: Path) -> list[Path]:
     return [path for path in folders if not _used(graph, path)]
 
 
+def told(graph: Graph, folder: Path) -> str | None:
+    """One line on what `clean_checkpoints` would remove, but for what belongs to a recipe that lies elsewhere
+    and is not in `graph`; None where that is nothing."""
+    elsewhere = {path.parent.name for path in folder.glob(f"*/{NOTE}")} - graph.recipes.keys()
+    paths = [path for path in unused(graph, folder) if path.relative_to(folder).parts[0] not in elsewhere]
+    files = (file for path in paths for file in path.rglob("*"))
+    size = sum(file.stat().st_size for file in files if file.is_file()) / 1e9
+    found = f"{len(paths)} folder{'s' if paths[1:] else ''} in {folder}, {size:.2g} GB"
+    return f"no recipe leads to {found}; snakemake --cores clean_checkpoints removes them" if paths else None
+
+
 def _used(graph: Graph, path: Path) -> bool:
     name, scale, arm, seed, stage, lineage = path.parts[-6:]
     recipe = graph.recipes.get(name)

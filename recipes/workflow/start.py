@@ -55,6 +55,8 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
         say_planned(nodes, jobs.choice.file, wait=not runs_jobs)
     for line in made_by.differences(Path(node.sentinel) for node in nodes if node.kind == "stage"):
         print(line, file=sys.stderr)
+    if not broken and (unused := clean.told(jobs.graph, Path("checkpoints"))):
+        print(unused, file=sys.stderr)
     if arguments and runs_jobs and requested:
         warm.start()
     if arguments and runs_jobs:

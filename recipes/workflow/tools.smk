@@ -14,6 +14,7 @@ rule clean_checkpoints:
 rule gallery:
     log:
         "results/gallery.log",
+    localrule: True
     params:
         scale=JOBS.choice.scale,
     message:

@@ -30,7 +30,7 @@ def test_a_second_run_gives_the_same_bytes(quick, quick_out, tmp_path, monkeypat
     first, second = digests(quick_out), digests(tmp_path)
     changed = {name for name in second if second[name] != first[name]}
     assert changed == {"figures/index.json"}
-    assert len(second) == len(first) - 2 * (FIGURES - len(few))
+    assert len(second) == len(first) - 3 * (FIGURES - len(few))
 
 
 def test_everything_promised_is_written(quick_out):
@@ -46,6 +46,7 @@ def test_everything_promised_is_written(quick_out):
         "health",
         "cost",
         "objectives",
+        "uncertainty",
     }
     every = {name for section in SECTIONS for name in section.TABLES}
     asked_for = {*preferences.TABLES, *stage_ladder.TABLES, *sensitivity.TABLES, "templates"}
@@ -59,7 +60,7 @@ def test_everything_promised_is_written(quick_out):
     drawn = {figure["name"] for figure in json.loads((quick_out / "figures/index.json").read_text())}
     assert drawn == wanted
     assert len(drawn) == FIGURES
-    assert {f"figures/{name}.{kind}" for name in drawn for kind in ("svg", "png")} <= names
+    assert {f"figures/{name}.{kind}" for name in drawn for kind in ("svg", "png", "pdf")} <= names
 
 
 def test_summary_is_five_lines_with_the_key_numbers(quick_out):
@@ -68,7 +69,7 @@ def test_summary_is_five_lines_with_the_key_numbers(quick_out):
     assert lines[0].endswith("cpu scale, 2 seeds, 1 arm")
     assert "0.190 [0.179, 0.200] \N{RIGHTWARDS ARROW} 0.7" in lines[1]
     assert lines[2].startswith("Response length in tokens: 21.0")
-    assert "3 not tested (a decision takes 8 seeds)" in lines[3]
+    assert "2 not tested (a decision takes 8 seeds)" in lines[3]
     assert lines[4].startswith("rl-lifts-accuracy supported so far (d = 0.6")
 
 
@@ -88,6 +89,6 @@ def test_svg_is_well_formed_and_keeps_its_labels(quick_out):
 def test_a_run_without_artefacts_still_reports(run, tmp_path):
     empty = Run(run.graph, run.name, run.scale, run.arms, run.seeds, tmp_path)
     lines = analyse.analyse(empty, tmp_path / "out")
-    assert lines[3] == "Published claims: 6 not tested (a decision takes 8 seeds)"
+    assert lines[3] == "Published claims: 5 not tested (a decision takes 8 seeds)"
     assert lines[4] == "No claim could be tested."
     assert json.loads((tmp_path / "out/figures/index.json").read_text()) == []

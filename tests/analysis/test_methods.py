@@ -61,5 +61,5 @@ def test_models_in_memory(page):
 
 def test_without_a_record_its_table_is_left_out(tmp_path):
     shutil.copytree(RECORDS / "objectives-cpu", tmp_path / "objectives-cpu")
-    page = methods.page(tmp_path, Graph(RECIPES))
+    page = methods.page(methods.compared(tmp_path, Graph(RECIPES)))
     assert page.count("\n## ") == 1

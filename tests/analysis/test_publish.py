@@ -10,6 +10,7 @@ from papers import GRAPH, RECIPES
 
 from analysis import publish
 from analysis.numbers import table
+from analysis.page.section import SHOWN
 from analysis.verdicts import claims, records
 from analysis.verdicts.judge import judge_run
 from recipes.errors import UserError
@@ -26,6 +27,8 @@ def report(run):
     table.collect(run).to_csv(folder / "table.csv", index=False)
     for name in publish.TABLES:
         (folder / f"{name}.csv").write_text(f"{name}\n")
+    (folder / "claims.csv").write_text("id,n,verdict\n")
+    (folder / SHOWN).write_text("{}")
     return folder
 
 

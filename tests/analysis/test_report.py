@@ -96,7 +96,7 @@ def test_a_run_without_artefacts_has_a_page(run, tmp_path):
     empty = Run(run.graph, run.name, run.scale, run.arms, run.seeds, root)
     analyse.analyse(empty, tmp_path / "report")
     text = report.render(empty, tmp_path / "report")
-    assert "6 not tested" in text
+    assert "Of 5 claims of the paper: <b>5 not tested</b>." in text
     assert "No samples on disk." in text
 
 

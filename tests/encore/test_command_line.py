@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from recipes.errors import UserError
 from recipes.spec.load import load_sound
 
 ROOT = Path(__file__).parents[2]
+NAMES = ("r1_zero", "tiny_lm")
 
 
 def encore(*words: str):
@@ -26,9 +28,10 @@ def encore(*words: str):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder like that of the checkout, with nothing in results/."""
-    for name in ("recipes", "evals"):
-        (tmp_path / name).symlink_to(ROOT / name)
+    """A folder like that of the checkout, with two recipes and nothing in results/."""
+    (tmp_path / "recipes").mkdir()
+    for name in NAMES:
+        shutil.copy(ROOT / f"recipes/{name}.yaml", tmp_path / "recipes")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -109,9 +112,7 @@ def test_run_is_snakemake(monkeypatch, typed, ran):
 
 def test_the_list_has_every_recipe_with_its_state(here, demo_result):
     output = encore("list").output
-    assert {line.split()[0] for line in output.splitlines()[2:] if line[0] != " "} == {
-        path.stem for path in (ROOT / "recipes").glob("*.yaml")
-    }
+    assert {line.split()[0] for line in output.splitlines()[2:] if line[0] != " "} == {*NAMES}
     row = next(line for line in output.splitlines() if line.startswith("tiny_lm "))
     assert "1 of " in row
 
@@ -205,13 +206,13 @@ def test_a_model_is_laid_out_for_the_hub_and_stays_here(here, checkpoint):
 
 
 def test_a_report_that_is_not_made(here):
-    with pytest.raises(UserError, match=r"report\.html: not made yet; encore run r1 --scale cpu"):
-        encore("report", "r1")
-    page = here / "results/r1/cpu/report.html"
+    with pytest.raises(UserError, match=r"report\.html: not made yet; encore run r1_zero --scale cpu"):
+        encore("report", "r1_zero")
+    page = here / "results/r1_zero/cpu/report.html"
     page.with_suffix("").mkdir(parents=True)
     page.write_text("")
     (page.with_suffix("") / "summary.txt").write_text("3 of 4 claims\n")
-    assert encore("report", "r1").output == "3 of 4 claims\nresults/r1/cpu/report.html\n"
+    assert encore("report", "r1_zero").output == "3 of 4 claims\nresults/r1_zero/cpu/report.html\n"
 
 
 def test_the_doctor_says_what_is_odd(monkeypatch, here):

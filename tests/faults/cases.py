@@ -151,14 +151,14 @@ OTHERS = {EVALUATION: _evaluate, REPORT: _report}
 
 
 def all_right() -> None:
-    """Every completion is counted as right: a tiny policy cannot add."""
+    """Every completion with a number is counted as right: a tiny policy cannot add."""
     from recipes.rewards import rules
 
     build = rules.build
 
     def built(names, world, seed, **options):
         def accuracy(completions, answer, **columns):
-            return [1.0] * len(completions)
+            return [float(any(map(str.isdigit, text))) for text in completions]
 
         return [*(dict(zip(names, build(names, world, seed, **options), strict=True))
                   | {"accuracy": accuracy}).values()]  # fmt: skip

@@ -134,6 +134,7 @@ def test_targets_are_checked(demo, target, message):
         ("results/benchmarks/grpo_speed.csv", []),
         ("results/benchmarks/grid_speed.csv", []),
         ("clean_checkpoints", []),
+        ("gallery", []),
         ("faults", []),
     ],
 )  # fmt: skip

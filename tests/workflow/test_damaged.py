@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -180,6 +181,20 @@ def test_results_without_a_list_are_taken_as_they_are_and_get_one(finished):
     assert [path.read_text() for path in lists] == before
     cut(Path(STAGE.sentinel).with_name("curve.csv"))
     assert len(finished()) == 1
+
+
+@pytest.mark.fault("the disk is full", "noting the digests of a result",
+                   "one line; the result counts as not made")  # fmt: skip
+def test_a_list_that_cannot_be_written_whole_is_not_there(finished):
+    result = Path(STAGE.sentinel)
+    before = sums.path(result).read_text()
+    full = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); "
+    full += f"sys.argv[:] = ['sums', {str(result)!r}, 'lineage']; "
+    full += f"runpy.run_path({sums.__file__!r}, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", full], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == f"error: {result}: File too large\n"
+    assert sums.path(result).read_text() == before
 
 
 def test_a_list_is_one_that_sha256sum_reads(finished):

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import sys
 from argparse import Namespace
 from contextlib import nullcontext
@@ -197,6 +198,15 @@ def test_unused_checkpoints(demo, tmp_path):
     for path in (used, *old):
         path.mkdir(parents=True)
     assert clean.unused(demo, tmp_path) == sorted(old)
+    (old[0] / "weights").write_bytes(b"0" * 12_000_000)
+    (used / "weights").write_bytes(b"0" * 12_000_000)
+    line = f"no recipe leads to 3 folders in {tmp_path}, 0.012 GB"
+    assert clean.told(demo, tmp_path) == f"{line}; snakemake --cores clean_checkpoints removes them"
+    (tmp_path / "gone" / clean.NOTE).write_text("/home/someone/gone.yaml\n")
+    assert "2 folders" in str(clean.told(demo, tmp_path))
+    for path in old:
+        shutil.rmtree(path)
+    assert clean.told(demo, tmp_path) is None
 
 
 def test_clean_takes_the_folder_checkpoints_by_itself(demo, tmp_path, monkeypatch, capsys):

@@ -45,6 +45,7 @@
         (outcome.value === "" || String(row.correct) === outcome.value),
     );
     cards.replaceChildren(...shown.map(card));
+    for (const text of cards.querySelectorAll("pre")) if (text.scrollHeight > text.clientHeight) text.tabIndex = 0;
     count.value = `${shown.length} shown`;
   };
 

@@ -23,7 +23,7 @@ DRAWING = (
 class Asked(NamedTuple):
     place: str  # of the recipe
     task: Mapping[str, Any]  # with a world
-    count: int
+    questions: int
     split: str
 
 
@@ -42,7 +42,7 @@ def check(graph: Graph, nodes: Iterable[Node]) -> None:
 
 def _draw(asked: Asked, node: Node) -> None:
     try:
-        worlds.sample(worlds.make(asked.task), asked.count, node.seed, asked.split)
+        worlds.sample(worlds.make(asked.task), asked.questions, node.seed, asked.split)
     except UserError as error:
         where = f" (scale {node.scale}, arm {node.arm})"
         raise UserError(f"recipes/{node.recipe}.yaml: {asked.place}.{error}{where}") from None

@@ -178,7 +178,7 @@ def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
         for name, field in config_fields(run).items()
     }
     rules = stage_rules()
-    taken = {name: {} for name in (*rules["reserved"], *rules["sharding"])}  # told above
+    taken: dict[str, dict] = {name: {} for name in (*rules["reserved"], *rules["sharding"])}  # told above
     with mistakes.gather():
         check(arguments, {"additionalProperties": False, "properties": fields_of | taken}, [*path, "args"])
     mistakes.tell()

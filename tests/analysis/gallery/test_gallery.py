@@ -1,5 +1,6 @@
 """The static site of the records: made from them alone, and the same bytes each time."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from analysis import analyse, publish
 from analysis.gallery import __main__ as gallery
 from analysis.gallery import history, index, pages, scoreboard
 from analysis.numbers import recorded
-from analysis.numbers.table import curves
+from analysis.numbers.table import curves, measured
 from analysis.page.section import SHOWN
 from analysis.provenance import kept
+from recipes.spec.graph import Graph
+from recipes.spec.recipe import Recipe
 
 RECORDS = Path(__file__).parents[3] / "results/published"
 DRAWN = {"forest", "accuracy", "ladder"}
@@ -79,6 +82,17 @@ def test_curves_of_a_record_are_thin_and_those_of_the_run(run, table, record):
         assert mine["mean"].tolist() == pytest.approx(theirs["mean"].tolist(), abs=0.01)
 
 
+def test_what_a_dial_seed_shares_with_the_judged_ones_is_theirs(run, record, tmp_path):
+    """The base model is measured once, under the first seed, on which a dial was chosen."""
+    dials = [{"what": "rate", "seeds": [0], "outcome": "1e-4"}]
+    chosen = Recipe(run.name, run.spec | {"dials": dials})
+    graph = Graph({**run.graph.recipes, run.name: chosen})
+    judged, numbers = recorded.with_curves(record, graph)
+    assert judged.seeds == (1, 2)
+    assert set(numbers.seed) == {1, 2}
+    assert len(measured(numbers, "base-recipe/before", "heldout/accuracy")) == 2
+
+
 def test_a_record_keeps_a_hundred_samples_of_all_arms_and_what_was_installed(record):
     text = (record / kept.PACKAGES).read_text()
     assert "torch==" in text
@@ -118,6 +132,13 @@ def test_a_change_of_verdict_is_remembered_and_nothing_else():
 def test_a_paper_is_named_by_its_number():
     assert scoreboard.label(scoreboard.address("2503.14476")) == "arXiv 2503.14476"
     assert scoreboard.label("https://github.com/a/b/blob/x/y.py") == "github.com/a/b"
+
+
+def test_a_claim_of_no_difference_keeps_to_its_cell():
+    text = scoreboard.markdown(scoreboard.lines(RECORDS, GRAPH))
+    rows = [line for line in text.splitlines() if line.startswith("| [")]
+    assert any(r"\|d\| <" in row for row in rows)
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {7}
 
 
 def test_reports_of_a_scale_have_a_first_page(run, record, monkeypatch, tmp_path):
@@ -171,6 +192,9 @@ def test_the_scoreboard_filters_and_sorts(browser, board, tmp_path):
     tab.goto(path.as_uri())
     rows = tab.locator("#claims tbody tr:visible")
     every = rows.count()
+    tab.set_viewport_size({"width": 390, "height": 800})
+    assert tab.evaluate("document.documentElement.scrollWidth") == 390
+    tab.set_viewport_size({"width": 1200, "height": 800})
     assert tab.locator("output").inner_text() == f"{every} of {every}"
     tab.select_option("[name=paper]", "arXiv 2503.14476")
     assert 0 < rows.count() < every

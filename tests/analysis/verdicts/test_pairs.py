@@ -75,7 +75,7 @@ def test_the_least_lead_does_not_contradict_a_larger_one():
     assert verdict.high < 0
     assert verdict.low > -50
     assert verdict.verdict == "inconclusive"
-    assert "not contradicted: the differences known from one side could overturn it" in verdict.note
+    assert "not weaker than claimed: the differences known from one side could overturn it" in verdict.note
 
 
 def test_where_nobody_arrived_nothing_is_known():

@@ -7,7 +7,9 @@ import pytest
 from judged_claims import judge
 from papers import RECIPES
 
+from analysis.gallery import scoreboard
 from analysis.verdicts import records
+from recipes.spec.graph import Graph
 
 ROOT = Path(__file__).parents[3]
 
@@ -15,7 +17,9 @@ ROOT = Path(__file__).parents[3]
 def test_the_committed_readme_is_what_the_records_say():
     """If not: python -m analysis.publish --index"""
     folder = ROOT / "results/published"
-    text = records.readme(folder, RECIPES)
+    board = scoreboard.markdown(scoreboard.lines(folder, Graph(RECIPES)))
+    text = records.readme(folder, RECIPES, board)
+    assert "## Scoreboard" in text
     assert (folder / "README.md").read_text(encoding="utf-8") == text
     for record in (path.parent.name for path in folder.glob("*/runs.csv")):
         assert f"| [{record}]({record}) |" in text

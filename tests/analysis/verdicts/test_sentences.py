@@ -66,7 +66,8 @@ def test_what_broke_is_said_with_the_check_that_knows_why(run, numbers):
     )
     last = sentences(run, numbers, checks, rates)[-1]
     assert last == (
-        "random collapsed in 2 of 3 runs (entropy fell to 0.001); truncation warns in no-format: 47% are cut."
+        "random collapsed in 2 of 3 runs (entropy fell to 0.001); "
+        "health checks warn of truncation in no-format (47% are cut)."
     )
     assert sentences(run, numbers, checks[2:], rates[1:])[-1] == (
         "No run collapsed, and no health check warns."

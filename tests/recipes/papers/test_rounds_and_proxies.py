@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from papers import GRAPH, RECIPES
 
+from recipes.planning import plan
 from recipes.spec.graph import Node
 
 ROUNDS = (1, 2, 3)
@@ -113,6 +114,10 @@ def test_the_policy_of_each_round_is_its_own_judge(scale):
         node = Node("iterative", scale, "base-recipe", 0, f"label_{i}", "stage")
         assert GRAPH.config(node)["by"] == "language_model"
         assert GRAPH.needs(node)["policy"].name == policy
+        reads, trained = (
+            plan.of_node(GRAPH, of, plan.Assumptions()).policy for of in (node, GRAPH.inputs(node)["policy"])
+        )
+        assert reads == trained is not None
 
 
 def test_dpo_and_fine_tuning_had_as_many_trials():

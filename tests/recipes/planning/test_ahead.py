@@ -23,11 +23,14 @@ def nodes(recipe, scale):
 def test_all_of_a_recipe_is_what_the_planner_says_of_it():
     made = plan.make(GRAPH, {"recipe": "dapo", "scale": "paper"})
     assert ahead.planned(GRAPH, nodes("dapo", "paper")).rows == made.rows
-    assert f"{made.gpu_hours:,.0f} hours of one H800" in ahead.line(made)
+    assert f"{made.gpu_hours:,.0f} hours of one H800" in ahead.line(made, 1e18)
 
 
 def test_what_does_not_fit_is_said():
-    line = ahead.line(ahead.planned(GRAPH, nodes("r1", "paper")))
+    made = ahead.planned(GRAPH, nodes("r1", "paper"))
+    line = ahead.line(made, 1e18)
+    assert "NOT ENOUGH ROOM" not in line
+    assert "NOT ENOUGH ROOM: 3 GB are free here" in ahead.line(made, 3e9)
     assert line.endswith("NOT ALL OF IT FITS: snakemake --cores 1 plan --config recipe=r1 scale=paper")
 
 

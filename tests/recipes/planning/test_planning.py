@@ -91,6 +91,24 @@ def test_an_engine_too_small_for_its_weights_is_refused():
     assert "tensor_parallel_size: 4" in remedies.smallest(job, GPUS["H100"])[0]
 
 
+def test_a_judge_takes_room_operations_and_a_download():
+    given = {"recipe": "tldr", "scale": "gpu"}
+    job = of_node(GRAPH, Node("tldr", "gpu", "base-recipe", 0, "after", "eval"), Assumptions())
+    [(judge, tokens)] = job.judges
+    assert tokens > 2 * 1024 * job.generation.prompt  # each post is read in both orders
+    size, alone = of_model(judge), replace(job, judges=())
+    both, one = (of_job(each, GPUS["A100"], Assumptions()) for each in (job, alone))
+    assert both.memory.reward - one.memory.reward == 2 * size.parameters
+    assert both.flops - one.flops == pytest.approx(2 * size.active * tokens)
+    assert both.hours > one.hours
+    made = plan.make(GRAPH, given)
+    others = [
+        replace(row, estimate=replace(row.estimate, job=replace(row.estimate.job, judges=())))
+        for row in made.rows
+    ]
+    assert made.disk - replace(made, rows=tuple(others)).disk == pytest.approx(2 * size.parameters)
+
+
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.7, 0.95])
 def test_lengths_have_the_mean_that_is_assumed(share):
     theta = rollout.scale_of(share * 1000, 1000)

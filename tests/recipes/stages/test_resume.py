@@ -104,6 +104,39 @@ def test_killed_and_rerun(kind: str, trap: Any, base: Path, trained: Path, tmp_p
     assert not list((folder / f"checkpoints/{kind}").glob("checkpoint-*"))
 
 
+@pytest.mark.fault("a training checkpoint is cut short", "the newest one, when a killed stage goes on",
+                   "a warning that names the file; goes on from before it; same bits")  # fmt: skip
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.pt", "resume.pt", "sizes.json"])
+def test_a_checkpoint_that_is_cut_short_is_left_out(name: str, base: Path, trained: Path, tmp_path: Path):
+    folder = fresh("grpo", base, tmp_path / "cut")
+    assert stage_runs.run("grpo", arguments_of("grpo"), folder, mid_rollout) == -9
+    (newest,) = (folder / "checkpoints/grpo").glob("checkpoint-*")
+    data = (newest / name).read_bytes()
+    (newest / name).write_bytes(data[: len(data) // 2])
+    assert stage_runs.run("grpo", arguments_of("grpo"), folder) == 0, (folder / "err.txt").read_text()
+    says = f"warning: {newest.relative_to(folder)}: {name} is cut short or missing; going on from before it"
+    assert says in (folder / "out.txt").read_text()
+    assert stage_runs.outputs(folder, "grpo") == stage_runs.outputs(trained, "grpo")
+
+
+def full_soon() -> None:
+    from recipes.trainers import fit
+
+    plain = fit.shutil.disk_usage
+    fit.shutil.disk_usage = lambda folder: plain(folder)._replace(free=1000)
+
+
+@pytest.mark.fault("the disk is nearly full", "in training", "a warning, once, before it fails")
+@pytest.mark.slow
+def test_room_for_the_next_checkpoint_is_watched(base: Path, tmp_path: Path):
+    folder = fresh("grpo", base, tmp_path / "full")
+    assert stage_runs.run("grpo", arguments_of("grpo"), folder, full_soon) == 0
+    lines = [line for line in (folder / "out.txt").read_text().splitlines() if "MiB free" in line]
+    assert len(lines) == 1
+    assert "warning: checkpoints/grpo: 0 MiB free, and the next checkpoint needs" in lines[0]
+
+
 def told_to_end() -> None:
     """SIGTERM in the middle of the 11th micro-step, as from Slurm."""
     from recipes.trainers.resume import ExactResume

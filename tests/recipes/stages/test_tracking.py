@@ -56,7 +56,7 @@ def events(folder: Path) -> list[tuple[int, float]]:
 
 
 def lines(folder: Path) -> list[str]:
-    """What a stage has printed, without its numbers, and without the steps, of which a slow machine shows more."""
+    """What a stage has printed without its numbers, nor its steps, of which a slow machine shows more."""
     said = (folder / "out.txt").read_text().splitlines()
     return [re.sub(r"[\d.:]+", "#", line) for line in said if "] step " not in line]
 
