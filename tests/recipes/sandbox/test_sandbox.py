@@ -1,5 +1,6 @@
 import math
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -121,13 +122,17 @@ def test_a_pool_whose_parent_is_killed_ends():
 
 
 @pytest.mark.slow
-@needs_bubblewrap
-def test_fifty_programs_a_second(pool):
-    jobs = [Job(f"def f(x):\n return x * {i}", tuple(f"f({x})" for x in range(8))) for i in range(500)]
-    start = time.monotonic()
-    results = pool.run(jobs)
-    assert 500 / (time.monotonic() - start) >= 50
+def test_fifty_programs_a_second_on_two_cores(monkeypatch):
+    """By the processor's time, as others may have the machine too; bubblewrap is started once."""
+    monkeypatch.setenv(*INSISTS)
+    jobs = [Job(f"def f(x):\n return x * {i}", tuple(f"f({x})" for x in range(8))) for i in range(200)]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with Pool(2) as bare:
+        results = bare.run(jobs)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert all(result.values == tuple(i * x for x in range(8)) for i, result in enumerate(results))
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert spent / len(jobs) <= 2 / 50
 
 
 def test_without_bubblewrap_it_refuses_and_says_what_to_do():

@@ -2,9 +2,11 @@
 
 import random
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
+from recipes.errors import UserError
 from recipes.worlds import Problem, make, sample
 from recipes.worlds.functions import DO, done, given, put, unseen
 
@@ -109,3 +111,11 @@ def test_a_slip_of_a_derivation_is_carried_on():
         assert completion.partition("<answer>return ")[2].startswith(
             completion.removeprefix("<think>").partition("</think>")[0].rpartition(";")[2]
         )
+
+
+def test_functions_that_do_not_exist_say_so():
+    """The least of x and 2, twice over, has three values, never four."""
+    world = make({"world": "functions", "operations": [2, 2], "shown": 4})
+    fixed = SimpleNamespace(choice=lambda _: "min", randint=lambda *_: 2)
+    with pytest.raises(UserError, match=r"\[2, 2\] operations \(almost\) never have 4 different outputs"):
+        world.problem(fixed)
