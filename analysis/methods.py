@@ -13,7 +13,7 @@ import pandas as pd
 import yaml
 
 from analysis.numbers.means import DASH, number, with_interval
-from analysis.numbers.recorded import of_record
+from analysis.numbers.recorded import of_earlier_world, of_record
 from analysis.numbers.run import Run
 from analysis.statistics.intervals import interval
 from recipes.planning.hardware import Assumptions
@@ -82,11 +82,11 @@ class Compared:
 
 
 def compared(folder: Path, graph: Graph) -> list[Compared]:
-    """The tables, from the records in `folder`; one whose record is not there is left out."""
+    """The tables, from the records in `folder`; one without a record of its recipe's world is left out."""
     found = []
     for title, methods in _tables():
         record = folder / f"{methods[0].recipe}-{SCALE}"
-        if record.exists():
+        if record.exists() and not of_earlier_world(record, graph):
             rows = list(_rows(methods, record, graph))
             found.append(Compared(title, record.name, methods[0].metric, rows))
     return found

@@ -10,7 +10,8 @@ the page shows beside tables (shown.json: a hundred samples; curves.csv: learnin
 installed packages with their versions (packages.txt). A
 record in results/published also gets its row in the README there, and its part of methods.md; --index
 writes both without a new record. --rejudge judges every record anew, from its numbers.csv and the recipe
-as it is now: no run is repeated, and seeds that chose a dial are left out.
+as it is now: no run is repeated, and seeds that chose a dial are left out. A record of an earlier world, whose
+recipe judges other seeds by now, keeps its verdicts.
 """
 
 import json
@@ -23,7 +24,7 @@ import pandas as pd
 
 from analysis import command_line, methods
 from analysis.gallery import history, scoreboard
-from analysis.numbers.recorded import CURVES, of_record, thinned
+from analysis.numbers.recorded import CURVES, of_earlier_world, of_record, thinned
 from analysis.numbers.run import Run
 from analysis.numbers.table import final
 from analysis.page.section import SHOWN
@@ -99,7 +100,7 @@ def index(root: Path = Path(".")) -> None:
 
 def _write_index(folder: Path, graph: Graph) -> None:
     board = scoreboard.markdown(scoreboard.lines(folder, graph))
-    (folder / "README.md").write_text(records.readme(folder, graph.recipes, board), encoding="utf-8")
+    (folder / "README.md").write_text(records.readme(folder, graph, board), encoding="utf-8")
     (folder / "methods.md").write_text(methods.page(methods.compared(folder, graph)), encoding="utf-8")
 
 
@@ -114,9 +115,11 @@ def _remember(records: Iterable[Path]) -> None:
 
 def rejudge(root: Path = Path(".")) -> None:
     """Judge every record anew, from its numbers, and write their README."""
-    recipes = load_all(root / "recipes")
+    graph = Graph(load_all(root / "recipes"))
     for path in sorted((root / RECORDS).glob("*/numbers.csv")):
-        for table in judged_anew(path, Graph(recipes)):
+        if of_earlier_world(path.parent, graph):
+            continue  # its verdicts stay what they were
+        for table in judged_anew(path, graph):
             table.numbers.to_csv(path.with_name(f"{table.name}.csv"), index=False)
     _remember(sorted(path.parent for path in (root / RECORDS).glob("*/claims.csv")))
     index(root)

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 from analysis import command_line
 from analysis.gallery import index, pages
+from analysis.numbers.recorded import of_earlier_world
 from analysis.verdicts.records import FIGURES, FOREST
 from recipes.errors import UserError, nearest
 from recipes.spec.graph import Graph
@@ -34,6 +35,8 @@ def of_records(names: Sequence[str], folder: Path = RECORDS) -> None:
         if name not in known:
             raise UserError(f'--records: no record "{name}" in {folder}{nearest(name, known)}')
     for name in names or known:
+        if of_earlier_world(folder / name, graph):
+            continue  # its page is of the recipe that it was run by
         with TemporaryDirectory() as scratch:
             formats = ("svg", "png") if name in FIGURES else ("svg",)
             text = pages.page(folder / name, graph, Path(scratch), formats)

@@ -20,7 +20,15 @@ from recipes.spec.metric_names import task_of
 KEY = ["arm", "seed", "node"]
 POINTS = 25  # that a record keeps of a curve
 DIGITS = 4  # and significant digits of each
+FRESH = 100  # where the seeds begin of a recipe that asks anew in another world
 CURVES = "curves.csv"  # arm, seed, node, step, and a column a metric
+
+
+def of_earlier_world(folder: Path, graph: Graph) -> bool:
+    """Whether the recipe judges fresh seeds by now, from FRESH on, of which the record has none."""
+    first = graph.recipes[folder.name.rpartition("-")[0]].first_seed
+    seeds = pd.read_csv(folder / "numbers.csv", usecols=["seed"]).seed
+    return first >= FRESH and bool((seeds < first).all())
 
 
 def of_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:

@@ -1,14 +1,15 @@
 """The README of the published records: a row each, from the recipes and the records on disk alone."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from analysis.numbers.recorded import of_earlier_world
 from analysis.verdicts import claims, summary
+from recipes.spec.graph import Graph
 from recipes.spec.looks import LOOKS, claims_at
-from recipes.spec.recipe import Recipe
 
 HEAD = """# Published records
 
@@ -31,6 +32,7 @@ learning curves thinned, `shown.json`, a hundred samples, and `packages.txt`, al
 `history.csv` has every verdict that was ever given.
 
 """
+EARLIER = "Of an earlier world: the recipe asks anew, on fresh seeds, and has no record of that yet."
 FOREST = "forest.png"
 COLUMNS = ("recipe", "paper", "what it shows", "verdicts", "judged at", "record")
 TAIL = """
@@ -51,10 +53,10 @@ FIGURES = {  # of these records, as the gallery drew them: what they show
 }
 
 
-def readme(folder: Path, recipes: Mapping[str, Recipe], scoreboard: str = "") -> str:
+def readme(folder: Path, graph: Graph, scoreboard: str = "") -> str:
     """The README of `folder`: a row for each record in it, four figures, and the scoreboard of claims."""
     rows = [COLUMNS, ("---",) * len(COLUMNS)]
-    rows += [_row(path.parent, recipes) for path in sorted(folder.glob("*/claims.csv"))]
+    rows += [_row(path.parent, graph) for path in sorted(folder.glob("*/claims.csv"))]
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     drawn = [
         f"![{FIGURES[name]}]({name}/forest.png)" for name in FIGURES if (folder / name / FOREST).exists()
@@ -64,15 +66,18 @@ def readme(folder: Path, recipes: Mapping[str, Recipe], scoreboard: str = "") ->
     )
 
 
-def _row(record: Path, recipes: Mapping[str, Recipe]) -> tuple[str, ...]:
+def _row(record: Path, graph: Graph) -> tuple[str, ...]:
     name = record.name.rpartition("-")[0]
-    spec, verdicts = recipes[name].spec, claims.read(record / "claims.csv")
-    asked = {claim["id"] for claim in claims_at(recipes[name], record.name.rpartition("-")[2])}
+    recipe, verdicts = graph.recipes[name], claims.read(record / "claims.csv")
+    spec, shows = recipe.spec, first_sentence(recipe.spec.get("expected", ""))
+    asked = {claim["id"] for claim in claims_at(recipe, record.name.rpartition("-")[2])}
+    if of_earlier_world(record, graph):
+        shows, asked = EARLIER, {one.id for one in verdicts}
     here = [one for one in verdicts if one.id in asked]
     return (
         f"[`{name}`](../../recipes/{name}.yaml)",
         f"[{_cell(spec['title'])}]({spec['url']})",
-        _cell(first_sentence(spec.get("expected", ""))),
+        _cell(shows),
         summary.told(here),
         judged_at(verdicts) or f"{seeds(pd.read_csv(record / 'runs.csv'))} seeds",
         f"[{record.name}]({record.name})",

@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / place) for place in ("tests/helpers", "tests/recipes/
 
 import kill_points  # noqa: E402
 import stage_runs  # noqa: E402
-from cases import CASES, Case, fresh, prepared  # noqa: E402
+from fault_cases import CASES, Case, fresh, prepared  # noqa: E402
 
 TABLE = ROOT / "results/published/kills.csv"
 COLUMNS = ("kind", "phase", "kills", "other_bits")

@@ -7,7 +7,7 @@ import kill_points
 import kills
 import pytest
 import table
-from cases import CASES
+from fault_cases import CASES
 
 AGAIN = "write it again: snakemake --cores faults"
 

@@ -92,3 +92,7 @@ def _comment(recipe: str, arm: str, section: str, keys: Sequence[str]) -> str:
         else:
             return lines[node.start_mark.line].partition("#")[2].strip()
     return ""
+
+
+WITH_GPU = [name for name, recipe in RECIPES.items() if "gpu" in recipe.spec["scales"]]
+OFFLINE = ("r1_zero", "tldr", "deepseekmath", "policy_gradient")  # have every kind of stage between them

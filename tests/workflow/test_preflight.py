@@ -77,7 +77,11 @@ def test_a_run_that_may_start_and_one_that_may_not(tmp_path):
         ({"recipe": "r1_zeroo"}, "preflight", 'unknown recipe "r1_zeroo"; did you mean "r1_zero"?'),
         ({"recipe": "tiny_lm", "scale": "paper"}, "preflight", 'recipe tiny_lm has no scale "paper"'),
         ({"recipe": "r1_zero", "arm": "base"}, "preflight", 'unknown arm "base" at scale cpu'),
-        ({"recipe": "r1_zero"}, "r1_zero", "--config recipe: goes with target preflight or plan alone"),
+        (
+            {"recipe": "r1_zero"},
+            "r1_zero",
+            "--config recipe: goes with target all or preflight or plan alone",
+        ),
         ({}, "plan", "plan: --config recipe=… is missing"),
         ({"gpus": "8xH100"}, "r1_zero", "--config gpus: goes with target plan alone"),
         ({"arm": "base", "recipe": "r1_zero"}, "plan", "--config arm: goes with target preflight alone"),

@@ -9,6 +9,7 @@ import pytest
 from papers import GRAPH, RECIPES
 from snakemake.settings.types import DAGSettings
 
+from recipes.runtime import sentinel
 from recipes.spec.graph import RUN, Graph, Node
 from recipes.spec.recipe import Recipe, merge
 from recipes.workflow import stale
@@ -23,7 +24,7 @@ Plan = Callable[..., set[str]]
 def plan(open_workflow, tmp_path, monkeypatch) -> Plan:
     """(target, graph) -> sentinels of the stages and evaluations that a dry run of one seed would make."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(stale, "damaged", lambda path, checked: None)  # there are no weights to look at
+    monkeypatch.setattr(sentinel, "stale", lambda path, of_file: None)  # there are no weights to look at
     monkeypatch.setattr(stale, "remeasure", lambda graph, node: None)
     monkeypatch.setattr("recipes.workflow.targets.runs_jobs", lambda arguments: False)  # so no lock is kept
 

@@ -18,7 +18,7 @@ def test_the_committed_readme_is_what_the_records_say():
     """If not: python -m analysis.publish --index"""
     folder = ROOT / "results/published"
     board = scoreboard.markdown(scoreboard.lines(folder, Graph(RECIPES)))
-    text = records.readme(folder, RECIPES, board)
+    text = records.readme(folder, Graph(RECIPES), board)
     assert "## Scoreboard" in text
     assert (folder / "README.md").read_text(encoding="utf-8") == text
     for record in (path.parent.name for path in folder.glob("*/runs.csv")):

@@ -8,8 +8,8 @@ preflight has, of every recipe at `gpu`, and at `gpu-offline` of those that have
 import pytest
 import stand_in_recipes
 from forked_jobs import forked
-from papers import RECIPES
-from test_gpu_stand_ins import OFFLINE, WITH_GPU, half_are_right
+from papers import OFFLINE, RECIPES, WITH_GPU
+from stand_in_recipes import half_are_right
 
 from recipes.preflight.__main__ import preflight
 from recipes.spec.graph import Node

@@ -6,21 +6,13 @@ from pathlib import Path
 import pytest
 import stand_in_recipes
 from forked_jobs import forked
-from papers import RECIPES
+from papers import OFFLINE, RECIPES, WITH_GPU
+from stand_in_recipes import half_are_right
 
 from recipes.preflight import runs, stand_ins
 from recipes.spec.graph import Graph, Node
 
-WITH_GPU = [name for name, recipe in RECIPES.items() if "gpu" in recipe.spec["scales"]]
-OFFLINE = ("r1_zero", "tldr", "deepseekmath", "policy_gradient")  # of every kind of stage
 MACHINE = ["--gpus", "0", "--vllm-gpus", "0", "--nodes", "1", "--shard", "none"]
-
-
-def half_are_right() -> None:
-    """As a tiny random model gets nothing right, and dynamic sampling then stops."""
-    from recipes.trainers import dynamic_sampling
-
-    dynamic_sampling.correct = lambda row: len(row["completion"]) % 2 == 1
 
 
 def stage(graph: Graph, node: Node, inputs: dict[str, Path], place: tuple[str, Path]) -> Path:
