@@ -10,8 +10,8 @@ the page shows beside tables (shown.json: a hundred samples; curves.csv: learnin
 installed packages with their versions (packages.txt). A
 record in results/published also gets its row in the README there, and its part of methods.md; --index
 writes both without a new record. --rejudge judges every record anew, from its numbers.csv and the recipe
-as it is now: no run is repeated, and seeds that chose a dial are left out. A record of an earlier world, whose
-recipe judges other seeds by now, keeps its verdicts.
+as it is now: no run is repeated, and seeds that chose a dial are left out. A record of an earlier world
+(its recipe judges other seeds by now) keeps its verdicts.
 """
 
 import json

@@ -1,5 +1,6 @@
 """The README of the published records."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -8,6 +9,7 @@ from judged_claims import judge
 from papers import RECIPES
 
 from analysis.gallery import scoreboard
+from analysis.numbers.recorded import of_earlier_world
 from analysis.verdicts import records
 from recipes.spec.graph import Graph
 
@@ -52,3 +54,14 @@ def test_a_record_says_to_which_look_it_has_come():
     assert records.judged_at([judge(clear[:8])]) == "look 1 (8 seeds)"
     assert records.judged_at([judge(clear)]) == "look 2 (16 seeds)"
     assert records.judged_at([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("first", "seeds", "earlier"), [(100, (1, 2), True), (100, (1, 100), False), (8, (1, 2), False)]
+)
+def test_a_record_is_of_an_earlier_world_where_the_recipe_judges_fresh_seeds(tmp_path, first, seeds, earlier):
+    recipe = replace(RECIPES["dapo"], spec=RECIPES["dapo"].spec | {"first_seed": first})
+    record = tmp_path / "dapo-cpu"
+    record.mkdir()
+    pd.DataFrame({"seed": seeds}).to_csv(record / "numbers.csv")
+    assert of_earlier_world(record, Graph({"dapo": recipe})) is earlier
