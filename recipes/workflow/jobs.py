@@ -11,15 +11,10 @@ from typing import Any
 from recipes.spec.graph import Graph, Node
 from recipes.spec.looks import AUTO, LOOKS, Look, claims_at, path
 from recipes.spec.recipe import CHOSEN
-from recipes.workflow import looks, stale
+from recipes.workflow import looks, resources, stale
 from recipes.workflow.choice import Choice, selection
 from recipes.workflow.outputs import Report
 from recipes.workflow.targets import at_scale, first_node
-
-MINUTES = 120
-LONGEST = 2880  # minutes that a job asks for at most: few partitions grant more than two days
-MEMORY = 4000  # MB
-MEMORY_OF_A_GPU = 64_000  # MB
 
 
 @dataclass(frozen=True)
@@ -188,40 +183,9 @@ class Jobs:
         return self.graph.config(self.node(w)).get("threads", 1)
 
     def resources(self) -> dict[str, Callable[..., int | str | None]]:
-        """What a job is run on. One that is tried again gets more: it may have failed for memory or time."""
-        return {
-            "gpu": self.gpus,
-            "vllm_gpu": self.serving,
-            "mem_mb": lambda w, attempt=1: self.memory(w) * (attempt + 1) // 2,
-            "runtime": lambda w, attempt=1: min(self.minutes(w) * attempt, LONGEST),
-            "shard": self.shard,
-            "track": lambda w: self.choice.track,
-            **_on_nodes(self.machines),
-        }
-
-    def gpus(self, w: Any) -> int:
-        """GPUs in all: those that train or evaluate, and those of a vLLM server."""
-        return self.graph.machine(self.node(w)).gpus
-
-    def serving(self, w: Any) -> int:
-        return self.graph.machine(self.node(w)).serving
-
-    def machines(self, w: Any) -> int:
-        """Nodes of a Slurm job that the GPUs are on, that of a vLLM server among them."""
-        return self.graph.machine(self.node(w)).nodes
-
-    def shard(self, w: Any) -> str:
-        return self.graph.machine(self.node(w)).shard
-
-    def memory(self, w: Any) -> int:
-        """MB of a node's memory. Weights pass through it in float32 before they are on a GPU."""
-        resources = self.graph.resources(self.node(w))
-        gpus = self.gpus(w) // self.machines(w)
-        return resources.get("mem_mb", MEMORY + gpus * MEMORY_OF_A_GPU)
-
-    def minutes(self, w: Any) -> int:
-        """What the recipe says, but LONGEST at most: a stage goes on from its checkpoint in the next job."""
-        return min(self.graph.resources(self.node(w)).get("runtime", MINUTES), LONGEST)
+        """What a job of training or evaluation is run on."""
+        tracked = {"track": lambda w: self.choice.track}
+        return resources.of_job(self.graph, self.node) | tracked
 
     # of the rule plan
 
@@ -238,16 +202,13 @@ class Jobs:
         return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in chosen.items() if value)
 
     def resources_of_preflight(self) -> dict[str, Callable[[Any], int | str | None]]:
-        """The most GPUs, memory and nodes that a job of the run asks for."""
-        return {
-            "gpu": partial(self._most, self.gpus),
-            "mem_mb": partial(self._most, self.memory),
-            **_on_nodes(partial(self._most, self.machines)),
-        }
+        """What the command that tries the run is run on: the most that one of its jobs asks for."""
 
-    def _most(self, asked: Callable[[Node], int], w: Any) -> int:
-        first = first_node(self.graph, self.choice)
-        return max(map(asked, self.graph.grid(first.recipe, first.scale, [first.arm], [first.seed])))
+        def nodes() -> list[Node]:
+            first = first_node(self.graph, self.choice)
+            return self.graph.grid(first.recipe, first.scale, [first.arm], [first.seed])
+
+        return resources.of_all(self.graph, nodes)
 
     # of the rule look
 
@@ -335,24 +296,6 @@ class Jobs:
 
 def _look(w: Any) -> Path:
     return path(w.recipe, w.scale, int(w.look))
-
-
-def _on_nodes(machines: Callable[[Any], int]) -> dict[str, Callable[[Any], int | str | None]]:
-    """How many nodes a job is on, and what Snakemake's executor of Slurm jobs is to be told of several.
-
-    With `mpi` it starts a job without an srun of its own; it would ask for `tasks` on each GPU. None: not
-    asked for.
-    """
-
-    def of_several(value: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        return lambda w: value(w) if machines(w) > 1 else None
-
-    return {
-        "nodes": machines,
-        "mpi": of_several(lambda w: "srun"),
-        "tasks": of_several(machines),
-        "tasks_per_gpu": of_several(lambda w: 0),
-    }
 
 
 def _files(nodes: Iterable[Node], taken: Iterable[Look], w: Any) -> list[str]:

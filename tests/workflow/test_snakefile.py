@@ -18,7 +18,7 @@ from recipes.errors import UserError
 from recipes.runtime import files, sentinel
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import load_all
-from recipes.workflow import clean, seen, stale, targets
+from recipes.workflow import clean, resources, seen, stale, targets
 from recipes.workflow.jobs import Jobs
 from snakemake_logger_plugin_encore import (
     LogHandler,
@@ -137,18 +137,18 @@ def test_memory_grows_with_the_gpus(monkeypatch):
     asked, stage = {}, {}
     monkeypatch.setattr(Graph, "resources", lambda self, node: asked)
     monkeypatch.setattr(Graph, "stage", lambda self, node: stage)
-    run = Jobs(Graph({}), targets.Choice("cpu", None))
-    monkeypatch.setattr(Jobs, "node", lambda self, w: w)
+    gpus, serving, memory, minutes = (
+        resources.of_job(Graph({}), lambda node: node)[name]
+        for name in ("gpu", "vllm_gpu", "mem_mb", "runtime")
+    )
     training, evaluation = (Node("r", "cpu", "a", 0, "grpo", kind) for kind in ("stage", "eval"))
-    assert run.memory(training) == 4000
+    assert memory(training) == 4000
     asked["gpu"] = 8
-    assert run.memory(training) == run.memory(evaluation) == 516_000
+    assert memory(training) == memory(evaluation) == 516_000
     stage["vllm_gpus"] = 2
-    assert (run.gpus(training), run.serving(training), run.memory(training)) == (10, 2, 644_000)
-    assert (run.gpus(evaluation), run.serving(evaluation), run.memory(evaluation)) == (8, 0, 516_000)
+    assert (gpus(training), serving(training), memory(training)) == (10, 2, 644_000)
+    assert (gpus(evaluation), serving(evaluation), memory(evaluation)) == (8, 0, 516_000)
     asked["mem_mb"] = 9000
-    assert run.memory(training) == 9000
-    memory, minutes = (run.resources()[name] for name in ("mem_mb", "runtime"))
     assert [memory(training, attempt=n) for n in (1, 2, 3)] == [9000, 13_500, 18_000]
     asked["runtime"] = 1000
     assert [minutes(training, attempt=n) for n in (1, 2, 3)] == [1000, 2000, 2880]
