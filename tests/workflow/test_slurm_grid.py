@@ -78,6 +78,14 @@ def work_begins(project, already: int) -> bool:
     return noted.exists() and len(noted.read_text().splitlines()) > already
 
 
+def saved(project) -> bool:
+    """Whether a stage that is not done has come to its second step."""
+    return any(
+        state.read_text() == "1" and not (state.parent / "final").exists()
+        for state in (project.folder / "checkpoints").rglob("state.json")
+    )
+
+
 @pytest.mark.fault(
     "scancel, a node DOWN, slurmctld restarted, the head killed",
     "a grid of arms and seeds on two nodes of Slurm",
@@ -106,7 +114,8 @@ def test_the_grid_ends_as_on_one_machine_through_every_fault(slurm, project, tmp
     node = next(iter(running(slurm).values()))
     told(slurm, "update", f"NodeName={node}", "State=DOWN", "Reason=test")
     until(lambda: node not in running(slurm).values(), first, log)
-    told(slurm, "update", f"NodeName={node}", "State=RESUME")
+    resume = ["scontrol", "update", f"NodeName={node}", "State=RESUME"]  # refused while its jobs are ending
+    until(lambda: not subprocess.run(resume, env=slurm, capture_output=True).returncode, first, log)
 
     told(slurm, "shutdown", "slurmctld")  # Slurm itself is restarted
     time.sleep(3)
@@ -114,7 +123,7 @@ def test_the_grid_ends_as_on_one_machine_through_every_fault(slurm, project, tmp
     with (project.folder / "slurmctld.txt").open("w") as said:
         restarted = subprocess.Popen(["slurmctld", "-D", "-f", config], env=slurm, stdout=said, stderr=said)
     try:
-        until(lambda: running(slurm), first, log)
+        until(lambda: running(slurm) and saved(project), first, log)
         os.killpg(first.pid, signal.SIGKILL)  # the login node goes down
         first.wait()
         left = running(slurm)
