@@ -33,15 +33,26 @@ def slurm(tmp_path_factory) -> Iterator[dict[str, str]]:
         yield environment
 
 
-def head(project, slurm: dict[str, str]) -> subprocess.Popen:
-    """The process that submits the jobs of both seeds of every arm, in a process group of its own."""
+@pytest.fixture
+def head(project, slurm) -> Iterator[Callable[[], subprocess.Popen]]:
+    """Starts the process that submits the jobs of both seeds of every arm, in a process group of its own."""
     path = f"{slurm['PATH'].partition(':')[0]}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "SLURM_CONF": slurm["SLURM_CONF"], "TOY_SLEEP": "2"}
     command = [str(Path(sys.executable).with_name("snakemake")), "demo"]
     command += ["--workflow-profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "2"]
-    with (project.folder / "head.txt").open("a") as log:
-        given = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-        return subprocess.Popen(command, cwd=project.folder, env=environment, process_group=0, **given)
+    started: list[subprocess.Popen] = []
+
+    def start() -> subprocess.Popen:
+        with (project.folder / "head.txt").open("a") as log:
+            given = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "env": environment}
+            started.append(subprocess.Popen(command, cwd=project.folder, process_group=0, **given))
+        return started[-1]
+
+    yield start
+    for one in started:  # of a test that failed
+        if one.poll() is None:
+            os.killpg(one.pid, signal.SIGKILL)
+            one.wait()
 
 
 def running(slurm: dict[str, str]) -> dict[str, str]:
@@ -91,7 +102,7 @@ def saved(project) -> bool:
     "a grid of arms and seeds on two nodes of Slurm",
     "the same command ends it; digests of a local run",
 )
-def test_the_grid_ends_as_on_one_machine_through_every_fault(slurm, project, tmp_path_factory):
+def test_the_grid_ends_as_on_one_machine_through_every_fault(slurm, project, head, tmp_path_factory):
     local = type(project)(tmp_path_factory.mktemp("local") / "run")
     shutil.copytree(project.folder, local.folder)
     assert local.run("demo")
@@ -103,7 +114,7 @@ def test_the_grid_ends_as_on_one_machine_through_every_fault(slurm, project, tmp
         nodes.update(running(slurm).values())
         return len(running(slurm)) >= 2 and work_begins(project, 0)
 
-    first = head(project, slurm)
+    first = head()
     until(both_at_work, first, log)
 
     job = next(iter(running(slurm)))  # a user's mistake
@@ -128,7 +139,7 @@ def test_the_grid_ends_as_on_one_machine_through_every_fault(slurm, project, tmp
         first.wait()
         left = running(slurm)
         assert left
-        second = head(project, slurm)
+        second = head()
         until(lambda: "of an earlier run still in Slurm" in log.read_text(), second, log)
 
         def seen() -> bool:
