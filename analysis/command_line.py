@@ -10,9 +10,9 @@ from recipes.errors import UserError, nearest
 from recipes.runtime.environment import stop_in_one_line
 from recipes.spec import looks
 from recipes.spec.graph import Graph
-from recipes.spec.load import load_sound
+from recipes.spec.load import load_sound, own_file
 from recipes.spec.recipe import REPORTS, Recipe
-from recipes.workflow.choice import choice, own_file, selection
+from recipes.workflow.choice import choice, selection
 
 
 def main(

@@ -63,7 +63,10 @@ def run(
     ] = False,
 ) -> None:
     """Run a recipe, or go on with it, by snakemake; what is there and holds is kept."""
-    name = Path(recipe).stem if recipe.endswith(".yaml") else recipe
+    from recipes.spec.load import own_file  # late
+
+    own = own_file({"recipe": recipe})
+    name = own.stem if own else recipe
     chosen = {"scale": scale, "arms": arms, "claims": claims, "seeds": seeds}
     if quickstart or name != recipe:
         chosen["recipe"] = recipe

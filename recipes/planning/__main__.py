@@ -19,7 +19,7 @@ from recipes.errors import UserError
 from recipes.planning import plan, table
 from recipes.runtime import files
 from recipes.spec.graph import Graph
-from recipes.spec.load import load_all
+from recipes.spec.load import load_all, own_file
 
 OUT = Path("results")
 
@@ -40,9 +40,9 @@ def _given(words: list[str]) -> dict[str, Any]:
 def main(words: list[str]) -> int:
     try:
         given = _given(words)
-        own = Path(str(given.get("recipe", "")))
-        recipes = load_all(own=own if own.suffix == ".yaml" else None)
-        made = plan.make(Graph(recipes), given | {"recipe": own.stem})
+        own = own_file(given)
+        named = {"recipe": own.stem} if own else {}
+        made = plan.make(Graph(load_all(own=own)), given | named)
         out = OUT / made.recipe / made.scale / "plan.json"
         out.parent.mkdir(parents=True, exist_ok=True)
         files.write(out, table.as_json(made))

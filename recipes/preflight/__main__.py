@@ -23,8 +23,8 @@ from recipes.runtime import files, provenance
 from recipes.runtime.environment import few_collections, names_hub, quiet_environment
 from recipes.runtime.lock import only_one
 from recipes.spec.graph import Graph, Node
-from recipes.spec.load import load_sound
-from recipes.workflow.choice import Choice, own_file
+from recipes.spec.load import load_sound, own_file
+from recipes.workflow.choice import Choice
 from recipes.workflow.targets import first_node
 
 FOLDER = Path("checkpoints/.preflight")  # on the disk that the run will fill

@@ -18,16 +18,11 @@ from recipes.spec.schema import pattern
 
 SCHEMA = 1
 # No recipe can have the name of a rule in the Snakefile or of a folder in results/.
-TARGETS = ("all", "everything", "benchmarks", "faults", "clean_checkpoints", "preflight", "plan")
+TARGETS = ("all", "everything", "benchmarks", "faults", "gallery", "clean_checkpoints", "preflight", "plan")
 INNER = ("train", "evaluate", "look", "analyse", "report")  # rules of one job each
 RESERVED = (*TARGETS, *INNER, "published")
-REFERRING = (
-    "claims",
-    "gates",
-    "frontiers",
-    "stage_ladder",
-    "published",
-)  # sections that name what evals have
+# sections that name what evals have
+REFERRING = ("claims", "gates", "frontiers", "stage_ladder", "published")
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -98,6 +93,12 @@ def _as_far_as_possible(mistakes: Mistakes) -> Iterator[None]:
 
 def _of_file(path: Path, lines: Iterable[str]) -> UserError:
     return UserError("\n".join(f"{path}: {line}" for line in lines))
+
+
+def own_file(config: Mapping[str, Any]) -> Path | None:
+    """The file that `--config recipe=path/to/mine.yaml` names; None where a recipe is named, or none is."""
+    path = Path(str(config.get("recipe", "")))
+    return path if path.suffix in (".yaml", ".yml") or len(path.parts) > 1 else None
 
 
 def load_all(folder: str | Path = "recipes", own: Path | None = None) -> dict[str, Recipe]:

@@ -10,6 +10,7 @@ from typing import Any
 from recipes.errors import UserError, known, nearest
 from recipes.planning.hardware import Assumptions
 from recipes.runtime import tracking
+from recipes.spec.load import own_file
 from recipes.spec.looks import AUTO, arms_of, claims_at
 from recipes.spec.recipe import CHOSEN, Recipe
 
@@ -46,12 +47,6 @@ class Choice:
     def named(self, recipe: str) -> str:
         """How a process of ours is told of a recipe: by its name, or its file where it has one of its own."""
         return str(self.file) if self.file and self.file.stem == recipe else recipe
-
-
-def own_file(config: Mapping[str, Any]) -> Path | None:
-    """The file that `--config recipe=path/to/mine.yaml` names; None where a recipe is named, or none is."""
-    path = Path(str(config.get("recipe", "")))
-    return path if path.suffix in (".yaml", ".yml") or len(path.parts) > 1 else None
 
 
 def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:

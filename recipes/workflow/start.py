@@ -10,9 +10,9 @@ from snakemake.logging import logger
 from recipes.errors import UserError
 from recipes.spec.checks import capacity
 from recipes.spec.graph import Graph
-from recipes.spec.load import load_sound
+from recipes.spec.load import load_sound, own_file
 from recipes.workflow import clean, made_by, stale, targets, warm
-from recipes.workflow.choice import choice, own_file
+from recipes.workflow.choice import choice
 from recipes.workflow.console import ShowUnchanged, say_planned
 from recipes.workflow.jobs import Jobs
 from recipes.workflow.outputs import Report
