@@ -103,6 +103,20 @@ class Graph:
             }
         }
 
+    def knows(self, node: Node) -> bool:
+        """Whether a recipe here has the node's scale, its arm, and the stage or evaluation."""
+        recipe = self.recipes.get(node.recipe)
+        if (
+            recipe is None
+            or node.scale not in recipe.spec["scales"]
+            or node.arm not in recipe.arms(node.scale)
+        ):
+            return False
+        if node.kind == "stage":
+            return node.name in recipe.stages(node.scale, node.arm)
+        evaluated = recipe.evaluations(node.scale, node.arm) + recipe.sensitivity(node.scale, node.arm)
+        return node.name in evaluated
+
     def resources(self, node: Node) -> dict[str, Any]:
         """What a node is run on, by schema.yaml; the default of an evaluation is its stage's."""
         if node.kind == "stage":

@@ -49,11 +49,7 @@ def _found(other: Path) -> Iterator[tuple[Path, Node]]:
 
 def _unfit(graph: Graph, node: Node, result: Path, other: Path) -> str | None:
     """Why a result is not to be taken."""
-    recipe = graph.recipes.get(node.recipe)
-    if recipe is None or node.scale not in recipe.spec["scales"] or node.arm not in recipe.arms(node.scale):
-        return "no recipe here has its place"
-    names = recipe.stages if node.kind == "stage" else recipe.evaluations
-    if node.name not in names(node.scale, node.arm) + recipe.sensitivity(node.scale, node.arm):
+    if not graph.knows(node):
         return "no recipe here has its place"
     return (
         stale.unlike(result, graph.lineage(node)) or sums.changed(result) or _without_weights(result, other)

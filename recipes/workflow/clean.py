@@ -31,13 +31,8 @@ def told(graph: Graph, folder: Path) -> str | None:
 
 def _used(graph: Graph, path: Path) -> bool:
     name, scale, arm, seed, stage, lineage = path.parts[-6:]
-    recipe = graph.recipes.get(name)
-    if recipe is None or scale not in recipe.spec["scales"] or arm not in recipe.arms(scale):
-        return False
-    if stage not in recipe.stages(scale, arm):
-        return False
     node = Node(name, scale, arm, int(seed.removeprefix("seed")), stage, "stage")
-    return graph.lineage(node).startswith(lineage)
+    return graph.knows(node) and graph.lineage(node).startswith(lineage)
 
 
 def remember(own: Path) -> None:
