@@ -56,10 +56,8 @@ def with_curves(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
         wide = pd.read_csv(folder / CURVES)
         curves = wide.melt([*KEY, "step"], var_name="metric").dropna(subset=["value"])
         kept = pd.concat([kept, curves], ignore_index=True)
-    judged, table = (
-        _judged(run),
-        recorded(run, kept),
-    )  # what seeds share may stand under one that is not judged
+    judged = _judged(run)
+    table = recorded(run, kept)  # of all seeds: what they share may stand under one that is not judged
     return replace(judged, record=folder), table[table.seed.isin(judged.seeds)]
 
 

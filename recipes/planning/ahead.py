@@ -60,9 +60,11 @@ def line(made: Plan, free: float) -> str:
 def _seconds(made: Plan) -> dict[str, float]:
     """Message of each job, as the workflow has it -> the seconds that it is planned to take."""
     return {
-        f"{DOES[node.kind]} {node.recipe}/{node.scale}/{node.arm}/seed{node.seed}/{node.name}": hours * 3600
+        f"{DOES[node.kind]} {node.recipe}/{node.scale}/{node.arm}/seed{node.seed}/{node.name}": (
+            row.estimate.hours * 3600
+        )
         for row in made.rows
-        for node, hours in zip(row.nodes, [row.estimate.hours] * len(row.nodes), strict=True)
+        for node in row.nodes
     }
 
 

@@ -147,9 +147,8 @@ class Pool:
         busy: dict[int, Sandbox] = {}
         waiting = [index for index, job in enumerate(jobs) if len(job.program) <= LONGEST_PROGRAM]
         waiting.reverse()
-        again: set[int] = (
-            set()
-        )  # its sandbox may have been killed by another's hand; a second time is its own
+        # its sandbox may have been killed by another's hand; a second time is its own
+        again: set[int] = set()
         with selectors.DefaultSelector() as ready:
             try:
                 while waiting or busy:

@@ -144,9 +144,8 @@ def _passed(problem: Problem, body: str) -> Verdicts:
 
 
 def _verdicts(problem: Problem, completion: str) -> Verdicts:
-    return _passed(
-        Problem(problem.question, "", 0), answer(completion) or ""
-    )  # "": no answer, or an empty one
+    body = answer(completion) or ""  # "": no answer, or an empty one
+    return _passed(Problem(problem.question, "", 0), body)
 
 
 def _reward(rule: Callable[[Verdicts], float]) -> Callable[[Problem, str], float]:

@@ -11,13 +11,8 @@ from recipes import worlds
 from recipes.errors import Mistakes, UserError
 from recipes.spec.graph import Graph, Node
 
-DRAWING = (
-    "grpo",
-    "policy_gradient",
-    "ppo",
-    "rejection_sampling",
-    "sample",
-)  # kinds that ask distinct questions
+# kinds that ask distinct questions
+DRAWING = ("grpo", "policy_gradient", "ppo", "rejection_sampling", "sample")
 
 
 class Asked(NamedTuple):

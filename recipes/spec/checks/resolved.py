@@ -60,12 +60,9 @@ def check_resolved(graph: Graph, recipe: Recipe) -> None:
             mistakes.note(f"quickstart.arms: none of them exists at scale {scale}")
     if not any(line.startswith("evals") for line in mistakes.lines):  # which all that follows names
         with mistakes.gather():
-            for check_section in (
-                claims.check,
-                gates.check,
-                frontiers.check,
-            ):  # each builds on the one before
-                check_section(recipe)
+            claims.check(recipe)  # each builds on the one before
+            gates.check(recipe)
+            frontiers.check(recipe)
         with mistakes.gather():
             stage_ladder.check(graph, recipe)
     with mistakes.gather():
