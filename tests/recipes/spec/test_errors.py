@@ -3,7 +3,6 @@
 import pytest
 
 from recipes.errors import UserError
-from recipes.spec.load import load, load_all, load_sound
 
 TASK = "evals/tasks/heldout"
 OVERLAY = "arms/hot/stages/grpo"
@@ -248,32 +247,6 @@ def test_cycle_across_recipes(folder):
         folder.load()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a: [1", "line 2, column 1: not YAML: "),
-        ("a:\n\tb: 1", "line 2, column 1: not YAML: found character"),
-        ("title: x\ntitle: y", "line 2: title: written twice (first in line 1)"),
-        ("arms:\n  no: {}", "line 2: no: YAML reads this key as False, not text; quote it"),
-        ("arms:\n  010: {}", "line 2: 010: YAML reads this key as 8, not text; quote it"),
-        ("", "a recipe is a mapping of keys; this file is empty"),
-        ("- a", "a recipe is a mapping of keys; this file is not"),
-        ("schema: 99", "schema: written for recipe schema 99; this Encore reads 1; update it"),
-        ("schema: 1", "title: missing"),
-        ("a:\n  margin: .nan", "line 2: expected a finite number, got .nan"),
-        ("margin: -.inf", "line 1: expected a finite number, got -.inf"),
-        (b"\xff", "not UTF-8 text (byte 0)"),
-    ],
-)
-def test_file_that_is_no_recipe(tmp_path, text, message):
-    path = tmp_path / "x.yaml"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(UserError) as error:
-        load(path)
-    assert str(error.value).startswith(f"{path}: {message}")
-    assert len(error.value.lines) == (1 if message != "title: missing" else 6)
-
-
 def test_empty_evals_of_a_recipe_with_tasks_at_a_scale(folder):
     folder.set("paper", "scales/cpu/evals", folder.specs["paper"]["evals"] | {"checkpoints": {}})
     folder.set("paper", "evals", {})
@@ -288,48 +261,3 @@ def test_a_worlds_own_rewards_can_be_named(folder):
     folder.set("paper", "stages/grpo/rewards", {"positon": 1.0})
     with pytest.raises(UserError, match=r'rewards\.positon: unknown reward; did you mean "position"'):
         folder.load()
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("x.yml", "a recipe's file ends in .yaml; rename it"),
-        ("Dr-GRPO.yaml", 'a recipe has a name of lower-case letters, digits and "_"; rename it'),
-        ("everything.yaml", "a reserved name; call the recipe something else"),
-        ("report.yaml", "a reserved name; call the recipe something else"),
-    ],
-)
-def test_names_of_recipe_files(folder, name, message):
-    (folder.path / name).write_text("")
-    with pytest.raises(UserError) as error:
-        folder.load()
-    assert str(error.value) == f"{folder.path / name}: {message}"
-
-
-def test_folder_without_recipes(tmp_path):
-    with pytest.raises(UserError, match="work in the folder of Encore's Snakefile"):
-        load_all(tmp_path)
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(UserError, match="No such file"):
-        load(tmp_path / "none.yaml")
-
-
-def test_the_recipes_of_the_repository_are_valid():
-    load_all()
-
-
-def test_a_half_written_recipe_breaks_none_but_those_that_build_on_it(folder):
-    folder.load()
-    (folder.path / "draft.yaml").write_text("title: [")
-    recipes, broken = load_sound(folder.path)
-    assert set(recipes) == {"paper", "tiny"}
-    assert "draft.yaml: line 2" in str(broken["draft"])
-    with pytest.raises(UserError, match=r"draft\.yaml"):
-        load_all(folder.path)
-
-    (folder.path / "tiny.yaml").write_text("title: [")
-    recipes, broken = load_sound(folder.path)
-    assert not recipes
-    assert "it builds on recipe tiny, which has a mistake: " in str(broken["paper"])
