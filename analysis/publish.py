@@ -24,7 +24,7 @@ import pandas as pd
 
 from analysis import command_line, methods
 from analysis.gallery import history, scoreboard
-from analysis.numbers.recorded import CURVES, of_earlier_world, of_record, thinned
+from analysis.numbers.recorded import CURVES, current, folders, of_record, thinned
 from analysis.numbers.run import Run
 from analysis.numbers.table import final
 from analysis.page.section import SHOWN
@@ -116,12 +116,10 @@ def _remember(records: Iterable[Path]) -> None:
 def rejudge(root: Path = Path(".")) -> None:
     """Judge every record anew, from its numbers, and write their README."""
     graph = Graph(load_all(root / "recipes"))
-    for path in sorted((root / RECORDS).glob("*/numbers.csv")):
-        if of_earlier_world(path.parent, graph):
-            continue  # its verdicts stay what they were
-        for table in judged_anew(path, graph):
-            table.numbers.to_csv(path.with_name(f"{table.name}.csv"), index=False)
-    _remember(sorted(path.parent for path in (root / RECORDS).glob("*/claims.csv")))
+    for record in current(root / RECORDS, graph):  # the verdicts of others stay what they were
+        for table in judged_anew(record / "numbers.csv", graph):
+            table.numbers.to_csv(record / f"{table.name}.csv", index=False)
+    _remember(folders(root / RECORDS))
     index(root)
 
 

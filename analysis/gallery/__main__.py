@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from analysis import command_line
 from analysis.gallery import index, pages
-from analysis.numbers.recorded import of_earlier_world
+from analysis.numbers.recorded import folders, of_earlier_world
 from analysis.verdicts.records import FIGURES, FOREST
 from recipes.errors import UserError, nearest
 from recipes.spec.graph import Graph
@@ -30,7 +30,7 @@ RECORDS = RESULTS / "published"
 def of_records(names: Sequence[str], folder: Path = RECORDS) -> None:
     """Write the first page, and the pages of these records (default: of all)."""
     graph = Graph(load_all(Path("recipes")))
-    known = sorted(path.parent.name for path in folder.glob("*/claims.csv"))
+    known = [record.name for record in folders(folder)]
     for name in names:
         if name not in known:
             raise UserError(f'--records: no record "{name}" in {folder}{nearest(name, known)}')

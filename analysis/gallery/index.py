@@ -10,10 +10,10 @@ from markupsafe import Markup
 
 from analysis import methods, report
 from analysis.gallery import history, scoreboard
+from analysis.numbers.recorded import folders
 from analysis.page.tables import cells
 from analysis.verdicts import claims, records, summary
 from recipes.spec.graph import Graph
-from recipes.spec.looks import claims_at
 from recipes.spec.recipe import Recipe
 
 
@@ -43,8 +43,7 @@ class Contents:
 
 def of_records(folder: Path, graph: Graph) -> Contents:
     """Of the records in `folder`."""
-    paths = sorted(path.parent for path in folder.glob("*/claims.csv"))
-    pages = [_listed(path, graph.recipes, f"{path.name}/index.html") for path in paths]
+    pages = [_listed(record, graph) for record in folders(folder)]
     tables = [
         {"title": one.title, "record": one.record, "metric": one.metric, "cells": _plain(one)}
         for one in methods.compared(folder, graph)
@@ -93,15 +92,18 @@ def _plain(one: methods.Compared) -> dict[str, Any]:
     return cells(pd.DataFrame(rows, columns=list(methods.COLUMNS)))
 
 
-def _listed(record: Path, recipes: Mapping[str, Recipe], href: str) -> Listed:
-    name, _, scale = record.name.rpartition("-")
-    return _live(record, recipes[name], scale, href)
+def _listed(record: Path, graph: Graph) -> Listed:
+    """Of a record."""
+    recipe = graph.recipes[record.name.rpartition("-")[0]]
+    return _line(recipe, f"{record.name}/index.html", *records.told(record, graph))
 
 
 def _live(folder: Path, recipe: Recipe, scale: str, href: str) -> Listed:
-    """Of a folder that has claims.csv."""
-    asked = {claim["id"] for claim in claims_at(recipe, scale)}
-    verdicts = [one for one in claims.read(folder / "claims.csv") if one.id in asked]
+    """Of a report's folder, which has claims.csv."""
+    verdicts = summary.stated(recipe, scale, claims.read(folder / "claims.csv"))
     shows = records.first_sentence(recipe.spec.get("expected", "")) if scale == "cpu" else ""
-    told, judged = summary.told(verdicts), records.judged_at(verdicts)
-    return Listed(recipe.name, href, " ".join(recipe.spec["title"].split()), shows, told, judged)
+    return _line(recipe, href, shows, summary.told(verdicts), records.judged_at(verdicts))
+
+
+def _line(recipe: Recipe, href: str, *said: str) -> Listed:
+    return Listed(recipe.name, href, " ".join(recipe.spec["title"].split()), *said)

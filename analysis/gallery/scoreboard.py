@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.numbers.means import DASH, shown
-from analysis.numbers.recorded import of_earlier_world
+from analysis.numbers.recorded import current
 from analysis.verdicts import claims
 from analysis.verdicts.claims_table import holds_when
 from recipes.spec.graph import Graph
@@ -38,9 +38,7 @@ class Line:
 
 def lines(folder: Path, graph: Graph) -> list[Line]:
     """Every claim that the records in `folder` judge, in the records' order; none of an earlier world."""
-    records = sorted(path.parent for path in folder.glob("*/claims.csv"))
-    records = [record for record in records if not of_earlier_world(record, graph)]
-    return [line for record in records for line in _of_record(record, graph)]
+    return [line for record in current(folder, graph) for line in _of_record(record, graph)]
 
 
 def _of_record(record: Path, graph: Graph) -> Iterator[Line]:

@@ -24,11 +24,21 @@ FRESH = 100  # where the seeds begin of a recipe that asks anew in another world
 CURVES = "curves.csv"  # arm, seed, node, step, and a column a metric
 
 
+def folders(published: Path) -> list[Path]:
+    """The records in a folder of records."""
+    return sorted(path.parent for path in published.glob("*/claims.csv"))
+
+
 def of_earlier_world(folder: Path, graph: Graph) -> bool:
     """Whether the recipe judges fresh seeds by now, from FRESH on, of which the record has none."""
     first = graph.recipes[folder.name.rpartition("-")[0]].first_seed
     seeds = pd.read_csv(folder / "numbers.csv", usecols=["seed"]).seed
     return first >= FRESH and bool((seeds < first).all())
+
+
+def current(published: Path, graph: Graph) -> list[Path]:
+    """The records in a folder of records that are not of an earlier world."""
+    return [folder for folder in folders(published) if not of_earlier_world(folder, graph)]
 
 
 def of_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.numbers.recorded import of_earlier_world
+from analysis.numbers.recorded import folders, of_earlier_world
 from analysis.verdicts import claims, summary
 from recipes.spec.graph import Graph
-from recipes.spec.looks import LOOKS, claims_at
+from recipes.spec.looks import LOOKS
 
 HEAD = """# Published records
 
@@ -56,7 +56,7 @@ FIGURES = {  # of these records, as the gallery drew them: what they show
 def readme(folder: Path, graph: Graph, scoreboard: str = "") -> str:
     """The README of `folder`: a row for each record in it, four figures, and the scoreboard of claims."""
     rows = [COLUMNS, ("---",) * len(COLUMNS)]
-    rows += [_row(path.parent, graph) for path in sorted(folder.glob("*/claims.csv"))]
+    rows += [_row(record, graph) for record in folders(folder)]
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     drawn = [
         f"![{FIGURES[name]}]({name}/forest.png)" for name in FIGURES if (folder / name / FOREST).exists()
@@ -68,20 +68,25 @@ def readme(folder: Path, graph: Graph, scoreboard: str = "") -> str:
 
 def _row(record: Path, graph: Graph) -> tuple[str, ...]:
     name = record.name.rpartition("-")[0]
-    recipe, verdicts = graph.recipes[name], claims.read(record / "claims.csv")
-    spec, shows = recipe.spec, first_sentence(recipe.spec.get("expected", ""))
-    asked = {claim["id"] for claim in claims_at(recipe, record.name.rpartition("-")[2])}
-    if of_earlier_world(record, graph):
-        shows, asked = EARLIER, {one.id for one in verdicts}
-    here = [one for one in verdicts if one.id in asked]
+    spec, (shows, verdicts, judged) = graph.recipes[name].spec, told(record, graph)
     return (
         f"[`{name}`](../../recipes/{name}.yaml)",
         f"[{_cell(spec['title'])}]({spec['url']})",
         _cell(shows),
-        summary.told(here),
-        judged_at(verdicts) or f"{seeds(pd.read_csv(record / 'runs.csv'))} seeds",
+        verdicts,
+        judged or f"{seeds(pd.read_csv(record / 'runs.csv'))} seeds",
         f"[{record.name}]({record.name})",
     )
+
+
+def told(record: Path, graph: Graph) -> tuple[str, str, str]:
+    """What a record shows, how many verdicts of each kind on the claims of its scale, and judged_at()."""
+    name, _, scale = record.name.rpartition("-")
+    recipe, verdicts = graph.recipes[name], claims.read(record / "claims.csv")
+    if of_earlier_world(record, graph):
+        return EARLIER, summary.told(verdicts), judged_at(verdicts)
+    shows = first_sentence(recipe.spec.get("expected", ""))
+    return shows, summary.told(summary.stated(recipe, scale, verdicts)), judged_at(verdicts)
 
 
 def judged_at(verdicts: Sequence[claims.Verdict]) -> str:

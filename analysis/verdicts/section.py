@@ -76,7 +76,7 @@ class Page:
 
 def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
     every = claims.read(folder / "claims.csv")
-    here = summary.stated(run, every)
+    here = summary.stated(run.recipe, run.scale, every)
     own, others = claims.by_paper(here)
     metrics = {verdict.id: verdict.metric for verdict in every}
     fallen, checks = pd.read_csv(folder / "collapses.csv"), pd.read_csv(folder / "health.csv")

@@ -12,6 +12,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.verdicts import claims
 from recipes.spec.looks import LOOKS, claims_at
+from recipes.spec.recipe import Recipe
 
 ARROW = " \N{RIGHTWARDS ARROW} "
 
@@ -40,9 +41,9 @@ def counts(verdicts: Sequence[claims.Verdict]) -> str:
     return ", ".join(f"{n} {verdict}" for verdict, n in claims.tally(verdicts).items()) or "none stated"
 
 
-def stated(run: Run, verdicts: Sequence[claims.Verdict]) -> list[claims.Verdict]:
-    """The claims that are made of the run's scale; those of other scales cannot be tested here."""
-    here = {claim["id"] for claim in claims_at(run.recipe, run.scale)}
+def stated(recipe: Recipe, scale: str, verdicts: Sequence[claims.Verdict]) -> list[claims.Verdict]:
+    """The claims that the recipe makes of a scale; those of other scales cannot be tested there."""
+    here = {claim["id"] for claim in claims_at(recipe, scale)}
     return [v for v in verdicts if v.id in here]
 
 
@@ -94,7 +95,7 @@ def head(run: Run, numbers: pd.DataFrame) -> Head:
 
 def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> list[str]:
     """Exactly five lines: what was run, accuracy or gold, length, verdicts of each kind, the foremost."""
-    task, arm, here = tasks.headline(run), run.arms[0], stated(run, verdicts)
+    task, arm, here = tasks.headline(run), run.arms[0], stated(run.recipe, run.scale, verdicts)
     size = (
         f"{run.scale} scale, {plural(len(run.seeds), 'seed')}, {plural(len(run.arms), 'arm')}{stopped(run)}"
     )

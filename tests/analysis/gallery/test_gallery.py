@@ -16,6 +16,7 @@ from analysis.numbers import recorded
 from analysis.numbers.table import curves, measured
 from analysis.page.section import SHOWN
 from analysis.provenance import kept
+from analysis.verdicts.records import EARLIER
 from recipes.spec.graph import Graph
 from recipes.spec.recipe import Recipe
 
@@ -170,6 +171,15 @@ def test_the_committed_first_page_is_what_the_records_say(board):
 
 
 @pytest.mark.slow
+def test_a_record_of_an_earlier_world_is_listed_as_such():
+    """Not with what its recipe expects by now."""
+    listed = {page.href: page.shows for page in index.of_records(RECORDS, GRAPH).pages}
+    earlier = {
+        f"{one.name}/index.html": recorded.of_earlier_world(one, GRAPH) for one in recorded.folders(RECORDS)
+    }
+    assert {href: shows == EARLIER for href, shows in listed.items()} == earlier
+
+
 def test_a_committed_page_is_what_its_record_says(monkeypatch, tmp_path):
     """If not: snakemake --cores gallery"""
     monkeypatch.chdir(RECORDS.parents[1])
