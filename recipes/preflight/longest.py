@@ -24,7 +24,7 @@ ROWS = 4096  # more than any rollout or batch takes
 HELD_OUT = 8
 OF_PROMPTS = ("domains", "problems", "longest_prompt", "decontaminate", "replay", "caps")
 # and what reads rewards by rule; sampler lean would end a completion where the policy does
-OF_ROLLOUTS = ("advantage", "dynamic_sampling", "soft_overlong_cache", "sampler")
+OF_ROLLOUTS = ("advantage", "dynamic_sampling", "soft_overlong_cache", "sampler", "tool", "learn_results")
 OF_DEMONSTRATIONS = ("task", "template", "chat", "corpus", "also", "problems", "decontaminate")
 
 
