@@ -7,6 +7,8 @@ nothing is tokenised anew.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from recipes.errors import UserError
@@ -30,6 +32,12 @@ class Talk:
     def said(self) -> list[int]:
         """The policy's own tokens."""
         return [token for token, own in zip(self.ids, self.own, strict=True) if own]
+
+    def turns(self, tokenizer: Any) -> list[str]:
+        """The texts of its turns: what the policy said, what the tool, and so on."""
+        parts = groupby(zip(self.ids, self.own, strict=True), key=itemgetter(1))
+        tokens = [[token for token, _ in part] for _, part in parts]
+        return tokenizer.batch_decode(tokens, skip_special_tokens=False)
 
 
 def closing(tool: Tool, tokenizer: Any) -> int:

@@ -15,6 +15,7 @@ from recipes.errors import UserError
 
 ALL = 256 * 2**20  # bytes
 OF_CALLS = ("calls", "malformed")  # of a row whose policy has a tool: calls answered, and those with an error
+TURNS = "turns"  # and its text in parts: what the policy said, what the tool, and so on
 
 
 class CompletionsLog:

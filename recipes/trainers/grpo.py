@@ -20,11 +20,13 @@ from recipes.objectives.averages import completion_means
 from recipes.objectives.caps import Caps, start
 from recipes.rewards.domains import check_routed, split
 from recipes.runtime import gpus
-from recipes.trainers.completions import OF_CALLS, CompletionsLog, by_calls, by_correctness, by_domain
+from recipes.trainers.completions import OF_CALLS, TURNS, CompletionsLog, by_calls, by_correctness, by_domain
 from recipes.trainers.grpo_objective import Objective
 from recipes.trainers.resume import EPOCH_STRIDE
 from recipes.trainers.tiles import narrow_tiles
 from recipes.trainers.turns import own_part
+
+KEPT = ("answer", "difficulty", "domain", *OF_CALLS, TURNS)  # columns that completions.jsonl has
 
 
 class PromptSampler(RepeatSampler):
@@ -138,7 +140,11 @@ class GRPO(Objective):
                 "step": self.state.global_step + 1,
                 "prompt": prompt,
                 "completion": completion,
-                **{key: row[key] for key in ("answer", "difficulty", "domain", *OF_CALLS) if key in row},
+                **{
+                    key: row[key]
+                    for key in ("answer", "difficulty", "domain", *OF_CALLS, TURNS)
+                    if key in row
+                },
                 "tokens": len(ids),
                 "eos": ids[-1] in self.eos_token_ids,
                 "reward": reward,

@@ -38,6 +38,7 @@ def rollouts(tool: Tool, learn_results: bool) -> Callable[[list[str], Any], dict
             "logprobs": [talk.logps for talk in talks] if known else None,
             "env_mask": [talk.own for talk in talks],
             OWN: [talk.said() for talk in talks],
+            "turns": [talk.turns(trainer.processing_class) for talk in talks],
             "calls": [talk.calls for talk in talks],
             "malformed": [talk.malformed for talk in talks],
         }
