@@ -69,6 +69,17 @@ def test_killed_and_rerun(sampler: str, trap: Any, caller: Path, unbroken: dict[
     assert stage_runs.outputs(folder, "grpo") == stage_runs.outputs(unbroken[sampler], "grpo")
 
 
+def test_ratios_start_at_1_whatever_samples(unbroken: dict[str, Path]):
+    """So the log-probabilities of a rollout's turns are those of the policy, over the whole of it."""
+    for folder in unbroken.values():
+        lines = (folder / "results/grpo/curve.csv").read_text().splitlines()
+        starts = [
+            float(value) for _, name, value in (line.split(",") for line in lines) if name == "ratio/at_start"
+        ]
+        assert starts
+        assert max(starts) < 1e-4
+
+
 def test_the_policy_has_called_and_its_own_tokens_alone_count(unbroken: dict[str, Path]):
     for folder in unbroken.values():
         lines = (folder / "results/grpo/completions.jsonl").read_text().splitlines()
