@@ -77,9 +77,8 @@ def of_config(config: Mapping[str, Any] | None) -> Tool | None:
     """The tool of a stage's or an evaluation task's key `tool`; None without one."""
     if not config:
         return None
-    return Tool(
-        **{name: tuple(value) if isinstance(value, list) else value for name, value in config.items()}
-    )
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in config.items()}
+    return Tool(**given)
 
 
 def _program(call: str) -> tuple[str, tuple[str, ...]]:

@@ -72,9 +72,8 @@ def converse(
     going = [*range(len(talks))]
     for turn in range(tool.calls + 1):
         contexts = [[*prompts[i], *talks[i].ids] for i in going]
-        drawn, logps = draw(
-            contexts, cap - min(spent[i] for i in going), [close] if turn < tool.calls else []
-        )
+        left = cap - min(spent[i] for i in going)
+        drawn, logps = draw(contexts, left, [close] if turn < tool.calls else [])
         asking = []
         for place, i in enumerate(going):
             # a row that has less left than another is drawn too far: its beginning has the same law

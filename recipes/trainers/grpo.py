@@ -140,11 +140,7 @@ class GRPO(Objective):
                 "step": self.state.global_step + 1,
                 "prompt": prompt,
                 "completion": completion,
-                **{
-                    key: row[key]
-                    for key in ("answer", "difficulty", "domain", *OF_CALLS, TURNS)
-                    if key in row
-                },
+                **{key: row[key] for key in KEPT if key in row},
                 "tokens": len(ids),
                 "eos": ids[-1] in self.eos_token_ids,
                 "reward": reward,

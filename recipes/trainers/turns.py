@@ -24,7 +24,7 @@ def rollouts(tool: Tool, learn_results: bool) -> Callable[[list[str], Any], dict
 
         def draw(contexts: list[list[int]], cap: int, also: list[int]) -> Any:
             with _until(trainer, cap, also):
-                # one context, one completion: of a second turn no two are alike
+                # one completion a context, of which no two need be alike
                 return trainer._generate_single_turn(contexts, None, {}, 1)
 
         talks = converse(ids, trainer.max_completion_length, draw, tool, trainer.processing_class)

@@ -1,6 +1,9 @@
 """An evaluation of a policy that may call a tool: of several turns, and of its own tokens alone."""
 
+import importlib
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -79,6 +82,43 @@ def test_calls_are_answered_and_do_not_count(backend: str, babbler: Path):
     assert not all(truncated for row in rows for truncated in row["truncated"])
     again = harness.sample(task(), lm, seed=0)
     assert [row["completions"] for row in again] == [row["completions"] for row in rows]
+
+
+@pytest.fixture
+def vllm_sampler(monkeypatch: pytest.MonkeyPatch):
+    """The sampler over stand-ins of vLLM and of lm-eval's model of it, which need not be installed."""
+    stand_in = SimpleNamespace(SamplingParams=lambda **asked: SimpleNamespace(**asked))
+    monkeypatch.setitem(sys.modules, "vllm", stand_in)
+    monkeypatch.setitem(sys.modules, "lm_eval.models.vllm_causallms", SimpleNamespace(VLLM=object))
+    monkeypatch.setitem(sys.modules, "recipes.sampling.vllm", None)
+    del sys.modules["recipes.sampling.vllm"]  # put back as it was when the test ends
+    return importlib.import_module("recipes.sampling.vllm").VLLMSampler
+
+
+def test_vllm_is_stopped_at_a_call_and_at_its_own_ends(vllm_sampler):
+    close, eos = WORDS.convert_tokens_to_ids("</tool>"), WORDS.eos_token_id
+    asked, says = [], iter(["<tool>3*4</tool>", "<answer>12</answer><eos>"])
+
+    def generate(requests, generate, sampling_params):
+        asked.append((requests, sampling_params.max_tokens, sampling_params.stop_token_ids))
+        ids = WORDS(next(says))["input_ids"]
+        said = SimpleNamespace(token_ids=ids, finish_reason="stop", stop_reason=ids[-1])
+        return [SimpleNamespace(outputs=[said]) for _ in requests]
+
+    sampler = vllm_sampler.__new__(vllm_sampler)
+    sampler.tokenizer, sampler.ends, sampler.max_length = WORDS, [7], 64
+    sampler.report, sampler._model_generate = lambda done, total: None, generate
+    sampler.modify_gen_kwargs = lambda options, eos: ({}, [], 24)
+    sampler.tool = of_config(TOOL)
+    request = SimpleNamespace(args=("<user>3*4=<assistant>", {}))
+    (completion,) = sampler.generate_until([request])
+    prompt = WORDS("<user>3*4=<assistant>")["input_ids"]
+    called = WORDS("<tool>3*4</tool><result>12</result>")["input_ids"]
+    assert asked == [([prompt], 24, [7, close]), ([[*prompt, *called]], 19, [7, close])]
+    assert completion == "<tool>3*4</tool><result>12</result><answer>12</answer>"
+    assert (completion.said, completion.tokens) == ("<tool>3*4</tool><answer>12</answer>", 10)
+    assert not completion.truncated
+    assert completion.ids[-1] == eos
 
 
 def test_what_a_tool_says_is_no_answer():
