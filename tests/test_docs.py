@@ -49,18 +49,19 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture
-def folder(tmp_path, checkpoint):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, checkpoint):
     """The checkout's folder, but with results of its own: a stage of R1-Zero, by a model of a layer."""
+    folder = tmp_path_factory.mktemp("docs")
     for name in LINKED:
-        (tmp_path / name).symlink_to(ROOT / name)
+        (folder / name).symlink_to(ROOT / name)
     made = json.loads(checkpoint.read_text())
-    stage = tmp_path / "results/r1_zero/cpu/base-recipe/seed1/grpo"
+    stage = folder / "results/r1_zero/cpu/base-recipe/seed1/grpo"
     stage.mkdir(parents=True)
     asked = {"kind": "grpo", "config": {"rewards": {"accuracy": 1.0}}, "seed": 1, "inputs": {}}
     (stage / "metrics.json").write_text(json.dumps(made | asked))
     (stage / "provenance.json").write_text(json.dumps({"commit": "abc", "steps": 3, "tokens": 9}))
-    return tmp_path
+    return folder
 
 
 @pytest.mark.slow

@@ -16,6 +16,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
+
 from recipes.runtime.ports import free_ports
 
 COMMANDS = ("srun", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
@@ -117,6 +119,15 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
             except subprocess.TimeoutExpired:  # a slurmd whose node is down may wait for what ran there
                 daemon.kill()
                 daemon.wait()
+        _end_jobs(folder)
+
+
+def _end_jobs(folder: Path) -> None:
+    """Kill what a job has left: a slurmd that has ended kills none that does not mind its SIGTERM."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if str(folder / "bin") in process.environ().get("PATH", "") and process.pid != os.getpid():
+                process.kill()
 
 
 def _wait(environment: dict[str, str], folder: Path) -> None:
