@@ -16,6 +16,7 @@ import torch
 from evals import benchmarks
 from evals.benchmarks import Benchmark
 from recipes.errors import UserError
+from recipes.sampling import tools
 from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import EvalTask
 from recipes.spec.lm_eval_tasks import OWN
@@ -23,6 +24,7 @@ from recipes.worlds import of_task
 from recipes.worlds.answers import answer, begun, formatted
 from recipes.worlds.final_answer import last_box
 
+OF_CALLS = ("turns", "calls", "malformed")  # of a row whose task has a tool, and of its completions
 NO_ANSWER = ("[invalid]", "[none]")  # what lm-eval's filters return when they find nothing
 
 Row = dict[str, Any]  # one item, see `sample`
@@ -33,10 +35,11 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
 
     Each item has a row with "task", "item", "question", "answer", "difficulty" (None where a task has none),
     "prefill" where its prompt has begun the completions, and lists with an entry a sample: "completions"
-    (`Completion`s), "correct" (None where nothing verifies the task), "tokens", "truncated", "formatted" and
-    "votes" (its answer in the vote of maj@k, or None). A task of lm-eval has "scores" too, each the list of
-    its parts by the task's metric (one part but for ifeval's instructions), right where all are 1. Where
-    likelihoods are scored, an item has one score and no sample.
+    (`Completion`s), "correct" (None where nothing verifies the task), "tokens", "truncated", "formatted",
+    "votes" (its answer in the vote of maj@k, or None) and, where the policy has a tool, "turns", "calls" and
+    "malformed". A task of lm-eval has "scores" too, each the list of its parts by the task's metric (one part
+    but for ifeval's instructions), right where all are 1. Where likelihoods are scored, an item has one score
+    and no sample.
     Raises UserError for an unknown task, too few items, and a chat without a template.
     """
     form, by_chat = benchmarks.form_of(task, lm), task.lm_eval is not None and bool(task.chat)
@@ -47,6 +50,7 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
             f"evals.tasks.{task.name}.items: {task.items} asked, {task.lm_eval} has {len(loaded.eval_docs)}"
         )
     lm.end_with(form.ends)
+    lm.tool = tools.of_config(task.tool)
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
@@ -76,7 +80,7 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
             _add(benchmark, instances[0], row)
     if reader := _answer_reader(task):
         for row in rows:
-            row["votes"] = [reader(row.get("prefill", "") + completion) for completion in row["completions"]]
+            row["votes"] = [reader(row.get("prefill", "") + one.said) for one in row["completions"]]
     return rows
 
 
@@ -104,6 +108,7 @@ def _row(task: EvalTask, item: int, instance: Any) -> Row:
         "difficulty": doc["difficulty"] if ours else None,
         **{key: [] for key in ("completions", "correct", "tokens", "truncated", "formatted", "votes")},
         **({} if ours else {"scores": []}),
+        **({key: [] for key in OF_CALLS} if task.tool else {}),
         **({"prefill": doc["prefill"]} if ours and doc["prefill"] else {}),
     }
 
@@ -131,10 +136,14 @@ def _add(benchmark: Benchmark, instance: Any, row: Row) -> None:
     row["completions"].append(completion)
     row["tokens"].append(completion.tokens)
     row["truncated"].append(completion.truncated)
+    for key in OF_CALLS:
+        if key in row:
+            row[key].append(getattr(completion, key))
     opened = instance.doc.get("prefill") or begun(instance.args[0])  # a prompt may begin the answer
-    row["formatted"].append(formatted(opened + completion))
+    row["formatted"].append(formatted(opened + completion.said))
     is_answer = benchmark.task.get_config("filter_list") is not None
-    row["votes"].append(vote(instance.filtered_resps[benchmark.filter], is_answer))
+    filtered = completion.said if completion.turns else instance.filtered_resps[benchmark.filter]
+    row["votes"].append(vote(filtered, is_answer))
 
 
 def vote(filtered: Any, is_answer: bool) -> str | None:

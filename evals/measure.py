@@ -64,6 +64,6 @@ def _headline(values: Mapping[str, Mapping[str, float]]) -> str:
     """`accuracy 0.612 (0.580 to 0.645), gold …`: the main metrics of a task, each with its interval."""
     return ", ".join(
         f"{name} {values[name]['value']:.3f} ({values[name]['low']:.3f} to {values[name]['high']:.3f})"
-        for name in ("accuracy", "score", "gold", "win_rate", "proxy", "kl", *OF_WORLD)
+        for name in ("accuracy", "score", "gold", "win_rate", "proxy", "kl", "calls", *OF_WORLD)
         if name in values
     )

@@ -50,7 +50,8 @@ def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, float]
     """Score one completion of a problem; NaN where nothing verifies the task."""
     problem = Problem(doc["question"], doc["answer"], doc["difficulty"])
     verify = _verifier(doc["spec"])
-    return {"accuracy": float(verify(problem, doc["prefill"] + results[0])) if verify else nan}
+    said = getattr(results[0], "said", results[0])  # what a tool has said answers nothing
+    return {"accuracy": float(verify(problem, doc["prefill"] + said)) if verify else nan}
 
 
 @cache

@@ -20,10 +20,13 @@ from recipes.objectives.averages import completion_means
 from recipes.objectives.caps import Caps, start
 from recipes.rewards.domains import check_routed, split
 from recipes.runtime import gpus
-from recipes.trainers.completions import CompletionsLog, by_correctness, by_domain
+from recipes.trainers.completions import OF_CALLS, TURNS, CompletionsLog, by_calls, by_correctness, by_domain
 from recipes.trainers.grpo_objective import Objective
 from recipes.trainers.resume import EPOCH_STRIDE
 from recipes.trainers.tiles import narrow_tiles
+from recipes.trainers.turns import own_part
+
+KEPT = ("answer", "difficulty", "domain", *OF_CALLS, TURNS)  # columns that completions.jsonl has
 
 
 class PromptSampler(RepeatSampler):
@@ -125,7 +128,8 @@ class GRPO(Objective):
 
     def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
         check_routed(self.reward_func_names, inputs)
-        rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        said, completion_ids_list = own_part(inputs, completions, completion_ids_list, self.processing_class)
+        rewards = super()._calculate_rewards(inputs, prompts, said, completion_ids_list)
         self.require_scored(rewards)
         # rows of this process; `rewards` has those of all processes: (batch, functions)
         own = rewards[self.own_rows(len(prompts))]
@@ -136,7 +140,7 @@ class GRPO(Objective):
                 "step": self.state.global_step + 1,
                 "prompt": prompt,
                 "completion": completion,
-                **{key: row[key] for key in ("answer", "difficulty", "domain") if key in row},
+                **{key: row[key] for key in KEPT if key in row},
                 "tokens": len(ids),
                 "eos": ids[-1] in self.eos_token_ids,
                 "reward": reward,
@@ -162,6 +166,7 @@ class GRPO(Objective):
                 row["advantage"] = advantage
             rows = gather_object(self._rollout_rows)
             measured = by_correctness(rows, self.num_generations) | by_domain(rows, self.num_generations)
+            measured |= by_calls(rows)
             for name, value in measured.items():
                 self._metrics["train"][name].append(value)
             if self.caps:  # the newest, where TRL would average
