@@ -111,7 +111,7 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
     if task.name in judges.asked:
         judged.score(task, rows, judges.asked[task.name])
     if "perplexity" in task.score:
-        _add(rows, task, "perplexity", perplexities(judges.reference, completions))
+        _add(rows, task, "perplexity", _perplexities(judges.reference, completions))
     if "kl" in task.score:
         _add(rows, task, "logratio", log_ratios(judges.policy, judges.reference, completions))
 
@@ -146,7 +146,7 @@ def log_ratios(policy: Any, reference: Any, completions: list[Completion]) -> li
     return ratios[places].tolist()
 
 
-def perplexities(reference: Any, completions: list[Completion]) -> list[float]:
+def _perplexities(reference: Any, completions: list[Completion]) -> list[float]:
     """exp(-log pi_ref(y|x) / |y|) of each completion, with its end of sequence; 1 of an empty one.
 
     As arXiv 2504.13837 §4.2 measures how well a base model knows the answers of a trained one.

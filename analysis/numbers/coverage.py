@@ -12,8 +12,8 @@ were both asked; as final numbers of that other one. A problem is solved where o
 - `TASK/ahead`, `TASK/behind`: the shares of problems on which it is right more often than `before`, and less
   often. The curves of one problem never cross, as both rise with the number of right samples alone: a
   crossover is of a mean over problems, and comes from those on which it is behind.
-- `TASK/familiar`, where the task scores perplexity: the share of its right samples that are no more perplexing
-  to the reference than 95% of the right samples of `before` are.
+- `TASK/familiar`, where the task scores perplexity: the share of its right samples that are no more
+  perplexing to the reference than 95% of the right samples of `before` are.
 
 Intervals are percentile bootstraps over problems, which both checkpoints were asked alike.
 """
@@ -159,7 +159,7 @@ def _crossing(pair: Pair, ks: Sequence[int], resampled: Floats) -> dict[str, Num
 
 
 def passing(ks: Sequence[int], before: Sequence[float], after: Sequence[float]) -> float | None:
-    """Where `before` passes `after`; None unless `after` is ahead at the smallest k, `before` at the largest."""
+    """Where `before` passes `after`, if it does: `after` is ahead at the smallest k, it at the largest."""
     if not (after[0] > before[0] and before[-1] > after[-1]):
         return None
     return crossing(ks, before, after)
