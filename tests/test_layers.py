@@ -21,7 +21,7 @@ LAYERS = """
     analysis.statistics
     analysis.numbers
     analysis.page
-    analysis.results analysis.preferences analysis.training analysis.sensitivity
+    analysis.results analysis.coverage analysis.preferences analysis.training analysis.sensitivity
     analysis.verdicts analysis.provenance
     analysis.stage_ladder
     analysis.sections analysis.methods
