@@ -17,13 +17,13 @@ def by_layers(module: Any) -> Iterator[None]:
     `module`: where TRL defines that trainer, and from where it takes `prepare_fsdp`.
     """
     plain = module.prepare_fsdp
-    module.prepare_fsdp = spread_reference
+    module.prepare_fsdp = _spread_reference
     try:
         yield
     finally:
         module.prepare_fsdp = plain
 
 
-def spread_reference(model: Any, accelerator: Any) -> Any:
+def _spread_reference(model: Any, accelerator: Any) -> Any:
     """A model that is only read, spread in the precision that `accelerator` has the policy compute in."""
     return spread(model, accelerator.state.fsdp_plugin.mixed_precision_policy).eval()

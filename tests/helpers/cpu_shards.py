@@ -59,7 +59,8 @@ def require_by_layers(model: Any) -> None:
     if isinstance(model, FSDPModule):
         named = [(type(one).__name__.removeprefix("FSDP"), one) for one in model.modules()]
         layers = [one for name, one in named if name in model._no_split_modules]
-        assert layers and all(isinstance(one, FSDPModule) for one in layers), type(model)
+        assert layers, type(model)
+        assert all(isinstance(one, FSDPModule) for one in layers), type(model)
 
 
 def shares(model: Any) -> dict[str, list[int]]:
