@@ -19,8 +19,8 @@ from snakemake_logger_plugin_encore.left import said, seconds_left
 PLANNED = Path(".snakemake/encore.planned.json")  # job's message -> seconds; written while the first ones run
 TAIL = 25  # lines of a failed job's log
 ENDING = {  # what Snakemake says when it is told to end -> in our words
-    "Will exit after finishing currently running jobs": "told to end: no other job starts; those that run are "
-    "waited for (Ctrl-C ends them now, and what they have saved is kept)",
+    "Will exit after finishing currently running jobs": "told to end: no other job starts; those that run "
+    "are waited for (Ctrl-C ends them now, and what they have saved is kept)",
     "Terminating processes on user request": "interrupted: the jobs that run are ended",
 }
 

@@ -65,6 +65,8 @@ class Parity:
 class Half:
     name = "half"
 """
+# the one process that this one has started
+SAY_CHILD = "print(open(f'/proc/self/task/{os.getpid()}/children').read(), flush=True)"
 
 
 @pytest.fixture(autouse=True)
@@ -129,21 +131,22 @@ def test_what_cannot_be_interrupted_ends_the_process_in_a_line(folder, body):
     """And what the process has started ends with it."""
     (folder / "stuck.py").write_text(f"import time\ndef it(*given):\n    {body}\n")
     program = (
-        "from recipes import own_code; f = own_code.bounded('stuck:it', own_code.load('stuck:it'), 0.2);"
-        " print(own_code._watch(own_code.os.getpid()).pid, flush=True); f(1)"
+        "import os; from recipes import own_code; f = own_code.load('stuck:it');"
+        f" {SAY_CHILD}; own_code.bounded('stuck:it', f, 0.2)(1)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
     assert done.returncode == -signal.SIGVTALRM
     assert done.stderr == (
-        "\nerror: stuck:it: not done after 0.2 seconds of one call, nor to be interrupted; it must be faster\n"
+        "\nerror: stuck:it: not done after 0.2 seconds of one call, nor to be interrupted;"
+        " it must be faster\n"
     )
     wait_for_end(int(done.stdout))
 
 
 def test_the_watch_ends_with_the_process(folder):
     program = (
-        "import os, signal; from recipes import own_code; own_code.bounded('a:b', abs, 0.2)(1);"
-        " print(own_code._watch(os.getpid()).pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+        "import os, signal; from recipes.own_code import bounded; bounded('a:b', abs, 0.2)(1);"
+        f" {SAY_CHILD}; os.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
     assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")

@@ -79,7 +79,7 @@ def limited(seconds: float) -> None:
 @pytest.mark.fault(
     "a reward or verifier of one's own hangs",
     "a rollout of grpo",
-    "one line with its name and the limit of a call, also where nothing can interrupt it; goes on from before",
+    "one line with its name and the limit of a call, also where nothing interrupts it; goes on from before",
 )
 @pytest.mark.parametrize(
     ("how", "status", "says"),
