@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from analysis.coverage import section as coverage
 from analysis.numbers.run import Run
 from analysis.page.section import Contents, Section
 from analysis.preferences import section as preferences
@@ -18,6 +19,7 @@ from analysis.verdicts import section as verdicts
 SECTIONS: Sequence[Section] = (
     verdicts,
     results,
+    coverage,
     sensitivity,
     stage_ladder,
     preferences,

@@ -123,7 +123,7 @@ def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
     """
     scored = {
         name: np.round(np.array([row[name] for row in rows], dtype=float), DIGITS)  # (items, samples)
-        for name in ("gold", "judge", "order_flips", "proxy", "logratio", *OF_WORLD)
+        for name in ("gold", "judge", "order_flips", "proxy", "logratio", "perplexity", *OF_WORLD)
         if name in rows[0]
     }
     metrics = {}
@@ -141,7 +141,7 @@ def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
                 metrics |= {f"{name}/bon@{n}": best_of_n(scored[name], scored["proxy"], n) for n in k}
     if "logratio" in scored:
         metrics["kl"] = scored["logratio"].mean(axis=1)
-    return metrics | {name: scored[name].mean(axis=1) for name in OF_WORLD if name in scored}
+    return metrics | {n: scored[n].mean(axis=1) for n in ("perplexity", *OF_WORLD) if n in scored}
 
 
 def _number(value: float) -> float | None:

@@ -59,7 +59,6 @@ def _majority(correct: Bools, answers: Sequence[str | None], k: int) -> float:
         if answer is not None:
             votes.setdefault(answer, []).append(bool(right))
     n, p, sizes = len(answers), k / len(answers), [len(rights) for rights in votes.values()]
-    u, du = _quadrature(len(sizes) // 2 + 1)  # exact up to degree len(sizes) + 1
     law = _by_products if n <= MANY else _by_transform
     total = 0.0
     for index, rights in enumerate(votes.values()):
@@ -68,6 +67,8 @@ def _majority(correct: Bools, answers: Sequence[str | None], k: int) -> float:
             if chances[j] <= (NEGLIGIBLE if n > MANY else 0.0):
                 continue
             rivals = [size for other, size in enumerate(sizes) if other != index and size >= j]
+            ties = len(rivals) if n > MANY else len(sizes)  # at most; few answers of many are given often
+            u, du = _quadrature(ties // 2 + 1)  # exact up to degree ties + 1
             free = n - len(rights) - sum(rivals)  # samples whose answer cannot reach j, or that have none
             total += float(chances[j] * (du @ law(free, rivals, j, k - j, n, p, u)))
     return float(total / _draws(n, n, p)[k])

@@ -1,11 +1,12 @@
 """Scores of completions beside right and wrong: a task's `score`.
 
-| score | of a completion y to a prompt x                                      | needs                  |
-|-------|----------------------------------------------------------------------|------------------------|
-| gold  | the world's gold score; a win if above that of the world's own reply | the task's world       |
-| judge | how likely a language model prefers y to the data set's reply        | the task's judge       |
-| proxy | the reward model's score, as the mean over its members               | evals.models.proxy     |
-| kl    | log pi(y|x) - log pi_ref(y|x), whose mean is KL(pi || pi_ref)        | evals.models.reference |
+| score      | of a completion y to a prompt x                                      | needs                  |
+|------------|----------------------------------------------------------------------|------------------------|
+| gold       | the world's gold score; a win if above that of the world's own reply | the task's world       |
+| judge      | how likely a language model prefers y to the data set's reply        | the task's judge       |
+| proxy      | the reward model's score, as the mean over its members               | evals.models.proxy     |
+| kl         | log pi(y|x) - log pi_ref(y|x), whose mean is KL(pi || pi_ref)        | evals.models.reference |
+| perplexity | exp(-log pi_ref(y|x) / |y|): how far y is from what pi_ref writes    | evals.models.reference |
 
 `language_consistency` and `readability` are rewards of world `bilingual` (recipes/worlds/readability.py),
 `unrepaired` one of `chain`, `visible` and `special_cased` are those of `functions`.
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from transformers import PreTrainedModel
 
 from evals import judged
@@ -75,23 +77,19 @@ def load(
         proxy = reward_model.load(inputs["proxy"])
         proxy.same_tokenizer(lm.tokenizer)
         judges["proxy"] = proxy.to(language_model.device())
-    if "kl" in needed:
+    if needed & {"kl", "perplexity"}:
         reference = language_model.locate(None, inputs["reference"])
         digests["reference"] = reference.digest
         names = f"the reference {reference.place}", f"the policy {source.place}"
         language_model.same_tokenizer(language_model.load_tokenizer(reference), lm.tokenizer, names)
-        # vLLM gives no log-probabilities of given tokens, so the policy is then loaded once more
-        policy = (
-            lm.model
-            if isinstance(lm.model, PreTrainedModel)
-            else language_model.load_for_inference(source, dtype)
-        )
-        judges["policy"] = policy
-        judges["reference"] = (
-            policy
-            if reference.digest == source.digest
-            else language_model.load_for_inference(reference, dtype)
-        )
+        # vLLM gives no log-probabilities of given tokens, so what it has loaded is loaded once more
+        sampled_by = lm.model if isinstance(lm.model, PreTrainedModel) else None
+        same = reference.digest == source.digest
+        known = sampled_by if same else None
+        judges["reference"] = known or language_model.load_for_inference(reference, dtype)
+        if "kl" in needed:
+            policy = judges["reference"] if same else sampled_by
+            judges["policy"] = policy or language_model.load_for_inference(source, dtype)
     return Judges(**judges), digests
 
 
@@ -112,6 +110,8 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
         _add(rows, task, "proxy", rewards.double().mean(dim=0).tolist())
     if task.name in judges.asked:
         judged.score(task, rows, judges.asked[task.name])
+    if "perplexity" in task.score:
+        _add(rows, task, "perplexity", _perplexities(judges.reference, completions))
     if "kl" in task.score:
         _add(rows, task, "logratio", log_ratios(judges.policy, judges.reference, completions))
 
@@ -141,11 +141,27 @@ def log_ratios(policy: Any, reference: Any, completions: list[Completion]) -> li
     """log pi(y|x) - log pi_ref(y|x) of each completion; equal ones are computed once."""
     if reference is policy:
         return [0.0] * len(completions)
-    number: dict[tuple, int] = {}
-    places = [number.setdefault((tuple(c.context), tuple(c.ids)), len(number)) for c in completions]
-    contexts, drawn = [context for context, _ in number], [ids for _, ids in number]
+    places, contexts, drawn = _distinct(completions)
     ratios = sequence_logps(policy, contexts, drawn) - sequence_logps(reference, contexts, drawn)
     return ratios[places].tolist()
+
+
+def _perplexities(reference: Any, completions: list[Completion]) -> list[float]:
+    """exp(-log pi_ref(y|x) / |y|) of each completion, with its end of sequence; 1 of an empty one.
+
+    As arXiv 2504.13837 §4.2 measures how well a base model knows the answers of a trained one.
+    """
+    places, contexts, drawn = _distinct(completions)
+    sums = sequence_logps(reference, contexts, drawn)
+    tokens = sums.new_tensor([max(len(ids), 1) for ids in drawn])
+    return torch.exp(-sums / tokens)[places].tolist()
+
+
+def _distinct(completions: list[Completion]) -> tuple[list[int], list[list[int]], list[list[int]]]:
+    """The place of each completion among the distinct ones, and the contexts and tokens of those."""
+    number: dict[tuple, int] = {}
+    places = [number.setdefault((tuple(c.context), tuple(c.ids)), len(number)) for c in completions]
+    return places, [[*context] for context, _ in number], [[*ids] for _, ids in number]
 
 
 def _add(rows: list[Row], task: EvalTask, name: str, values: list[float]) -> None:

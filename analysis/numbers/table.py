@@ -9,6 +9,7 @@ One row is one number: [recipe, scale, arm, seed, node, step, metric, value, low
 - `updates_to/…` and `samples_to/…` are read from the curve, at the levels that claims, gates and published
   numbers name (numbers.reach); so are `peak/gold` and its like (numbers.peaks), `auc/…` (numbers.areas) and
   `collapsed/…` (numbers.falls).
+- `<task>/gained`, `/lost`, `/crossover` and their like: numbers.coverage, of a recipe with `coverage`.
 - arm `frontier`, node <name>: what is read off a frontier at a KL (numbers.frontiers).
 - `<task>@<template>/…`: a base model by one of its candidate templates; `<task>/…` is by its best.
 - `<task>/variance/items` and `/sampling` are the two parts of the variance of that checkpoint's accuracy.
@@ -24,7 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.numbers import areas, falls, frontiers, peaks, reach
+from analysis.numbers import areas, coverage, falls, frontiers, peaks, reach
 from analysis.numbers.named import named_in
 from analysis.numbers.run import Run, read_json, read_rows
 from recipes.spec.graph import Node
@@ -53,9 +54,12 @@ def collect(run: Run) -> pd.DataFrame:
     spec = run.spec
     named = [*spec.get("claims", []), *spec.get("gates", {}).values(), *spec.get("published", [])]
     cache: dict[Node, pd.DataFrame] = {}
+    read: dict[Node, list[coverage.Row]] = {}
     parts = []
     for arm in run.arms:
         for seed in run.seeds:
+            if len(covered := coverage.rows(run, arm, seed, read)):
+                parts.append(covered.assign(recipe=run.name, scale=run.scale, arm=arm, seed=seed))
             for node in run.nodes(arm, seed):
                 if node not in cache:
                     cache[node] = _numbers(run, node, named)

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis.numbers.coverage import crossing
 from analysis.numbers.means import Mean, average
 from analysis.numbers.run import Run
 from analysis.page.style import panels
@@ -70,21 +70,6 @@ def crossing_of(by_place: Mapping[tuple[str, str], Curve], arm: str, ends: Seque
     above = any(a.low > b.high for b, a in zip(before, after, strict=True))
     below = any(a.high < b.low for b, a in zip(before, after, strict=True))
     return crossing(ks, [b.value for b in before], [a.value for a in after]) if above and below else None
-
-
-def crossing(ks: Sequence[float], before: Sequence[float], after: Sequence[float]) -> float | None:
-    """The first k at which one curve passes the other, else None.
-
-    Between measured k the curves are straight on a log axis. Curves that only touch do not cross; those that
-    coincide for a while and then part on the other side cross where they meet.
-    """
-    gaps = [a - b for b, a in zip(before, after, strict=True)]
-    apart = [i for i, gap in enumerate(gaps) if gap]
-    for i, j in pairwise(apart):
-        if gaps[i] * gaps[j] < 0:
-            left, right = math.log(ks[i]), math.log(ks[i + 1])
-            return math.exp(left + (right - left) * gaps[i] / (gaps[i] - gaps[i + 1]))
-    return None
 
 
 def _draw(

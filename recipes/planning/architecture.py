@@ -117,6 +117,7 @@ def _place(model: Mapping[str, Any]) -> Path | None:
     if "hub" not in model:
         return None
     hub = model["hub"]
+    # imported here: a model in a folder, or from nothing, needs none of it
     from huggingface_hub import try_to_load_from_cache
 
     cached = try_to_load_from_cache(hub, "config.json", revision=model.get("revision"))

@@ -47,7 +47,11 @@ SAMPLING = ("samples", "temperature", "top_p", "max_gen_toks", "k")
 OF_LM_EVAL = ("filter", "metric", "fewshot")
 OWN = "own"  # the task's own template, among the candidates for a base model
 PLACES = ("{prompt}", "{first}", "{second}")  # to be filled in a judge's question
-ROLES = {"proxy": "proxy", "kl": "reference"}  # score -> the role of evals.models that it is measured by
+ROLES = {
+    "proxy": "proxy",
+    "kl": "reference",
+    "perplexity": "reference",
+}  # score -> the role of evals.models that it is measured by
 
 
 def parse(config: dict[str, Any]) -> list[EvalTask]:

@@ -22,7 +22,7 @@ TARGETS = ("all", "everything", "benchmarks", "faults", "gallery", "clean_checkp
 INNER = ("train", "evaluate", "look", "analyse", "report")  # rules of one job each
 RESERVED = (*TARGETS, *INNER, "published")
 # sections that name what evals have
-REFERRING = ("claims", "gates", "frontiers", "stage_ladder", "published")
+REFERRING = ("claims", "gates", "frontiers", "coverage", "stage_ladder", "published")
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

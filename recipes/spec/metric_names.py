@@ -8,7 +8,7 @@ OF_TOOL = ("calls", "called", "malformed")  # where the policy has a tool
 VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # where the task can tell right from wrong
 # rewards of a world that are metrics too
 OF_WORLD = ("language_consistency", "readability", "unrepaired", "visible", "special_cased")
-BY_ANSWER = ("unrepaired",)  # of them, those that are metrics of right and of wrong responses as well
+BY_ANSWER = ("unrepaired", "perplexity")  # scores that are metrics of right and of wrong responses as well
 SCORED = {  # by a task's `score`
     "gold": ("gold", "win_rate"),
     "judge": ("win_rate", "order_flips"),  # order_flips: share of pairs whose winner depends on their order
@@ -19,6 +19,9 @@ SCORED = {  # by a task's `score`
 }
 OF_LM_EVAL = "score"  # of a task of lm-eval: the mean of its own metric, such as f1; right is what scores 1
 BY_DIFFICULTY = ("accuracy", "length")
+# of a checkpoint and the one that `coverage` sets it against, made by analysis/numbers/coverage.py
+COVERED = ("both", "gained", "lost", "neither", "gained_by_chance", "crossover", "crossed", "ahead", "behind")
+FAMILIAR = "familiar"  # where the task scores perplexity as well
 
 # of two policies, made by analysis/verdicts/published.py
 PAIRED = ("win_rate", "length_controlled")

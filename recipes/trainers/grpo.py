@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from accelerate.utils import gather_object
+from trl.trainer import grpo_trainer
 from trl.trainer.utils import RepeatSampler
 
 from recipes.data.token_ids import prompt_ids
@@ -22,6 +23,7 @@ from recipes.rewards.domains import check_routed, split
 from recipes.runtime import gpus
 from recipes.trainers.completions import OF_CALLS, TURNS, CompletionsLog, by_calls, by_correctness, by_domain
 from recipes.trainers.grpo_objective import Objective
+from recipes.trainers.reference import by_layers
 from recipes.trainers.resume import EPOCH_STRIDE
 from recipes.trainers.tiles import narrow_tiles
 from recipes.trainers.turns import own_part
@@ -51,6 +53,10 @@ class GRPO(Objective):
     ref_model: Any
     rollouts: CompletionsLog | None = None
     caps: Caps | None = None  # where the cap of completions rises in mid-run
+
+    def __init__(self, *args, **kwargs):
+        with by_layers(grpo_trainer):
+            super().__init__(*args, **kwargs)
 
     def _get_train_sampler(self, dataset=None):
         plain: Any = super()._get_train_sampler(dataset)

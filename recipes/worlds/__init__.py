@@ -172,4 +172,4 @@ def _like(value: Any, default: Any) -> bool:
 def _describe(default: Any) -> str:
     if isinstance(default, tuple):
         return f"{len(default)} integers in a list" if default else "a list of numbers"
-    return {int: "an integer", float: "a number"}.get(type(default), "a string")
+    return {bool: "true or false", int: "an integer", float: "a number"}.get(type(default), "a string")

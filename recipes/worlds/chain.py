@@ -41,6 +41,7 @@ from recipes.worlds.steps import ends, matches, take
 Adder = Callable[[tuple[int, ...]], int]  # operands -> their sum, or a slip near it
 
 NUMBER = re.compile(r"[+-]?[0-9]+")
+SUMMANDS = 3  # of a step, at most, where the working counts: what the kinds of document add at once
 STEP = re.compile(r"(-?[0-9]{1,12}(?:[+-][0-9]{1,12})+)=(-?[0-9]{1,12})")
 
 
@@ -195,17 +196,51 @@ def unrepaired(problem: Problem, completion: str) -> float:
     return float(bool(wrong))
 
 
+def _followed(problem: Problem, completion: str) -> tuple[list[bool], list[int]]:
+    """`Chain.steps` of the scratchpad, and the numbers that are left after them."""
+    left = [*operands_of(problem.question)]  # never grows: a step consumes at least what it adds
+    before: dict[tuple[int, ...], list[int]] = {}  # operands -> what was left when they were first added
+    verdicts = []
+    for match in matches(STEP, re.split(",|wait", scratchpad(completion).replace(".", ""))):
+        if match is None:
+            verdicts.append(False)
+            continue
+        operands, result = operands_of(match[1]), int(match[2])
+        rest, missing = take(left, operands)
+        if missing and operands in before:
+            rest, missing = take(before[operands], operands)
+        if not missing:
+            before.setdefault(operands, [*rest, *operands])
+        if missing < len(operands):
+            left = [*rest, result]
+        verdicts.append(not missing and sum(operands) == result)
+    return verdicts, left
+
+
+def _leads(problem: Problem, completion: str) -> bool:
+    """Whether steps of at most SUMMANDS numbers lead from the terms to the answer, with no slip on the way.
+
+    A slip that is repaired is none. A sum of all terms in one step would be a guess.
+    """
+    added = (operands_of(step[1]) for step in STEP.finditer(scratchpad(completion)))
+    if any(len(operands) > SUMMANDS for operands in added) or unrepaired(problem, completion):
+        return False
+    return _followed(problem, completion)[1] == [int(problem.answer)]
+
+
 @dataclass(frozen=True)
 class Chain:
     """Dials: `terms` [fewest, most]; the most `digits` of an operand; `operators` "+" or "+-"; `weights`, how
     often each number of terms is drawn, fewest first (uniform by default); `slipped`, the share of problems
-    that come with a wrong first step."""
+    that come with a wrong first step; `worked`, whether an answer counts only where right steps lead to it,
+    so that no guess is right."""
 
     terms: tuple[int, int] = (3, 8)
     digits: int = 1
     operators: str = "+"
     weights: tuple[float, ...] = ()
     slipped: float = 0.0
+    worked: bool = False
 
     name: ClassVar[str] = "chain"
     vocabulary: ClassVar[tuple[str, ...]] = (*"0123456789+-=,.", "wait", *TAGS)
@@ -260,8 +295,11 @@ class Chain:
         return problem
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Whether the answer is the number as one writes it: `015`, `+15` and other scripts are wrong."""
-        return answer(completion) == problem.answer
+        """Whether the answer is the number as one writes it: `015`, `+15` and other scripts are wrong.
+
+        With the dial `worked` its steps must lead to it too.
+        """
+        return answer(completion) == problem.answer and (not self.worked or _leads(problem, completion))
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
         """A step is right if its sum is and its operands are terms or results not used yet, in any order.
@@ -269,23 +307,7 @@ class Chain:
         A wrong result counts as a result, so an error that is carried forward is one wrong step. A step
         written again restores what was left when it was first written, so that `wait` can repair it.
         """
-        left = [*operands_of(problem.question)]  # never grows: a step consumes at least what it adds
-        before: dict[tuple[int, ...], list[int]] = {}  # operands -> what was left when they were first added
-        verdicts = []
-        for match in matches(STEP, re.split(",|wait", scratchpad(completion).replace(".", ""))):
-            if match is None:
-                verdicts.append(False)
-                continue
-            operands, result = operands_of(match[1]), int(match[2])
-            rest, missing = take(left, operands)
-            if missing and operands in before:
-                rest, missing = take(before[operands], operands)
-            if not missing:
-                before.setdefault(operands, [*rest, *operands])
-            if missing < len(operands):
-                left = [*rest, result]
-            verdicts.append(not missing and sum(operands) == result)
-        return verdicts
+        return _followed(problem, completion)[0]
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:
         return ends(completion, ",|wait")

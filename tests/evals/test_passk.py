@@ -1,7 +1,9 @@
 """The estimators against enumeration of every subset, known values, and simulated coverage."""
 
 from collections import Counter
+from fractions import Fraction
 from itertools import combinations, permutations
+from math import comb
 from unittest.mock import patch
 
 import numpy as np
@@ -102,6 +104,14 @@ def test_large_n_stays_finite_and_exact():
     assert pass_at_k(correct, 1024)[0] == 1.0
     assert majority_at_k(correct, answers, 1)[0] == pytest.approx(0.5)
     assert majority_at_k(correct, answers, 64)[0] == pytest.approx(0.5)
+
+
+@given(st.integers(1, 10_000), st.data())
+def test_pass_at_k_is_exact_up_to_ten_thousand_samples(n, data):
+    """Against whole numbers, for which nothing is too large: 1 - C(n-c, k) / C(n, k)."""
+    c, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
+    exact = float(1 - Fraction(comb(n - c, k), comb(n, k)))
+    assert pass_at_k((np.arange(n) < c)[None], k)[0] == pytest.approx(exact, abs=1e-11)
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=1, max_size=5))

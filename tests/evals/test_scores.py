@@ -107,6 +107,22 @@ def logp(model, prompt, ids):
     return sum(logps[len(prompt) + t - 1, token].item() for t, token in enumerate(ids))
 
 
+def test_perplexity_is_of_the_reference_token_by_token(command, stages, task):
+    status, result, rows = command(
+        task | {"score": ["perplexity"]}, stages["policy"], reference=stages["reference"]
+    )
+    assert status == 0
+    reference = language_model.load(language_model.locate(None, stages["reference"]))
+    for row in rows:
+        for i, perplexity in enumerate(row["perplexity"]):
+            prompt, ids = tokens(row, i)
+            assert perplexity == pytest.approx(math.exp(-logp(reference, prompt, ids) / len(ids)), rel=1e-4)
+    drawn = [value for row in rows for value in row["perplexity"]]
+    assert len(set(drawn)) > 1
+    metrics = result["tasks"]["heldout"]["metrics"]
+    assert metrics["perplexity"]["value"] == pytest.approx(sum(drawn) / len(drawn))
+
+
 def test_every_score_is_that_of_a_completion_alone(command, stages, task, capsys):
     status, result, rows = command(
         task, stages["policy"], reference=stages["reference"], proxy=stages["proxy"]

@@ -15,6 +15,8 @@ from recipes.spec.frontiers import name_of
 from recipes.spec.graph import Graph, Node
 from recipes.spec.metric_names import (
     BY_DIFFICULTY,
+    COVERED,
+    FAMILIAR,
     FORMS,
     METRICS,
     OF_LM_EVAL,
@@ -29,8 +31,15 @@ from recipes.spec.recipe import Recipe
 
 
 def check(recipe: Recipe) -> None:
-    """Every claim at each of its scales, and every published number that names a place."""
+    """Every claim at each of its scales, every published number that names a place, and `coverage`."""
     mistakes = Mistakes()
+    if (base := recipe.spec.get("coverage")) is not None:
+        every = [
+            recipe.checkpoints(scale, arm) for scale in recipe.spec["scales"] for arm in recipe.arms(scale)
+        ]
+        known(
+            "coverage", [base], list(dict.fromkeys(name for names in every for name in names)), "checkpoint"
+        )
     for claim in recipe.spec.get("claims", []):
         with mistakes.gather():
             _check_claim(recipe, claim)
@@ -68,7 +77,9 @@ def check_place(
         )
     if node in checkpoints:
         tasks = _tasks(recipe, scale, arm, node)
-        _check_evaluated(f"{path}.{metric_key}", metric, tasks, f"{place} (scale {scale})")
+        base = recipe.spec.get("coverage")
+        compared = node != base and base in checkpoints
+        _check_evaluated(f"{path}.{metric_key}", metric, tasks, f"{place} (scale {scale})", compared)
     else:
         forms = f"{', '.join(FORMS[:-1])} or {FORMS[-1]}"
         raise UserError(
@@ -125,7 +136,10 @@ def _verified(task: Mapping) -> bool:
     return not is_data_set(problems) or "verifier" in problems
 
 
-def _check_evaluated(path: str, metric: str, tasks: Mapping[str, Mapping], where: str) -> None:
+def _check_evaluated(
+    path: str, metric: str, tasks: Mapping[str, Mapping], where: str, compared: bool
+) -> None:
+    """That one of the tasks has the metric; `compared`: with the checkpoint that `coverage` names."""
     task, _, name = metric.partition("/")
     known(path, [task], list(tasks), f"task at {where}")
     scores, verified = tasks[task].get("score", []), _verified(tasks[task])
@@ -136,6 +150,8 @@ def _check_evaluated(path: str, metric: str, tasks: Mapping[str, Mapping], where
         *(metric for score in scores for metric in SCORED[score]),
         *([OF_LM_EVAL] if of_lm_eval else ()),
     ]
+    if compared and verified and drawn:
+        metrics += [*COVERED, *([FAMILIAR] if "perplexity" in scores else ())]
     best = [f"{score}/bon" for score in ("gold", "proxy") if {score, "proxy"} <= set(scores)]
     families = [*best, *(("pass", "maj") if verified else ())]
     metrics += [f"{family}@{k}" for family in families for k in tasks[task].get("k", [])]

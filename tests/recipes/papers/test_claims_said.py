@@ -16,7 +16,9 @@ HASTY |= {"policy_gradient", "r1_zero", "rlaif"}
 # The convention in schema.yaml, at `smallest_effect`: the first pattern that a metric has.
 CONVENTION = {
     r"^(updates|samples)_to/": None,  # a tenth of the budget, which is the recipe's
-    r"^collapsed/": 0.2,
+    r"^collapsed/|/crossed$": 0.2,
+    r"/(gained|lost|ahead|behind|familiar)$": 0.02,
+    r"perplexity": 0.05,
     r"log10_": 0.1,
     r"entropy$": 0.05,
     r"win_rate$": 0.05,

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -39,6 +40,43 @@ def test_a_right_document_is_right_step_by_step(world, seed, kind):
     completion = world.document(problem, kind, rng)
     assert world.verify(problem, completion)
     assert all(world.steps(problem, completion))
+
+
+@given(worlds, st.integers(0, 10**6), st.sampled_from(RIGHT))
+def test_where_the_working_counts_a_right_document_is_right(world, seed, kind):
+    rng = random.Random(seed)
+    problem = world.problem(rng)
+    assert replace(world, worked=True).verify(problem, world.document(problem, kind, rng))
+
+
+@given(worlds, st.integers(0, 10**6))
+def test_where_the_working_counts_a_right_guess_is_wrong(world, seed):
+    problem = world.problem(random.Random(seed))
+    guess = f"<answer>{problem.answer}</answer>"
+    assert world.verify(problem, guess)
+    assert not replace(world, worked=True).verify(problem, guess)
+
+
+@pytest.mark.parametrize(
+    ("working", "right"),
+    [
+        ("1+2=3,3+3=6,6+4=10", True),
+        ("1+2=3,3+4=7,3+7=10", True),  # in any order
+        ("1+2+3=6,6+4=10", True),  # three at once
+        ("1+2=4wait1+2=3,3+3=6,6+4=10", True),  # a slip that is repaired
+        ("1+2+3+4=10", False),  # all at once: a guess
+        ("1+2=3", False),  # stops early, then guesses
+        ("1+2=4,4+3=6,6+4=10", False),  # two slips that cancel
+        ("1+2=3,3+3=6,6+4=11", False),
+        ("1+2=3,3+9=12", False),  # a number that is not there
+        ("", False),
+    ],
+)
+def test_the_working_must_lead_to_the_answer(working, right):
+    problem = Problem("1+2+3+4=", "10", 4)
+    completion = f"<think>{working}</think><answer>10</answer>"
+    assert Chain((4, 4), worked=True).verify(problem, completion) is right
+    assert Chain((4, 4)).verify(problem, completion)
 
 
 @given(worlds, st.integers(0, 10**6))

@@ -1,0 +1,96 @@
+"""The two figures of the section, a panel a task: curves of pass@k, and the problems that are solved."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from analysis.coverage.compared import Place, curve
+from analysis.coverage.rows import SOLVED
+from analysis.numbers.means import Mean
+from analysis.page.style import LINE, WIDTH, dashes, margins, stacked
+
+BASE = "#333333"
+FILLS = {"both": "#b5b5b5", "lost": "#d55e00", "gained": "#0173b2", "neither": "#f0f0f0"}
+WORDS = {"both": "both", "lost": "base alone", "gained": "it alone", "neither": "neither"}
+TALL = 0.27  # inches of a bar
+Compared = Mapping[str, Sequence[Place]]  # task -> places
+
+
+def curves(numbers: pd.DataFrame, by_task: Compared, palette: Mapping[str, str]) -> Figure | None:
+    """pass@k against k with 95% bands: the base dashed, the others in the colours of their arms."""
+    arms = list(dict.fromkeys(place.arm for places in by_task.values() for place in places))
+    if not arms:
+        return None
+    styles = dashes(list(palette))
+    handles = [Line2D([], [], color=BASE, ls="--", lw=1.8, label="base")]
+    handles += [Line2D([], [], color=palette[arm], ls=styles[arm], lw=1.6, label=arm) for arm in arms]
+    figure, axes = stacked(len(by_task), 2.3, handles, titles=True)
+    for axis, (task, places) in zip(axes, by_task.items(), strict=True):
+        drawn = {place.base_at: ("--", BASE) for place in places[:1]}
+        drawn |= {place.at: (styles[place.arm], palette[place.arm]) for place in places}
+        for at, (line, colour) in drawn.items():
+            means = curve(numbers, at, task)
+            x, values = list(means), [mean.value for mean in means.values()]
+            axis.fill_between(x, *_band(means), color=colour, alpha=0.16, lw=0)
+            axis.plot(x, values, color=colour, ls=line, lw=1.6)
+        axis.set_title(task)
+        axis.set_xscale("log", base=2)
+        axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%d"))
+        axis.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+    axes[-1].set_xlabel("k samples")
+    return figure
+
+
+def _band(means: Mapping[int, Mean]) -> tuple[list[float], list[float]]:
+    """The lower and the upper edge of a curve's band; the curve itself where a mean has no interval."""
+    low = [mean.value if math.isnan(mean.low) else mean.low for mean in means.values()]
+    return low, [mean.value if math.isnan(mean.high) else mean.high for mean in means.values()]
+
+
+def solved_sets(frame: pd.DataFrame) -> Figure | None:
+    """A bar a checkpoint, from the table of rows.solved(): which problems it and the base solve."""
+    if not len(frame):
+        return None
+    groups = list(frame.groupby("task", sort=False))
+    bars = sum(group.checkpoint.nunique() for _, group in groups)
+    tall = TALL * (bars + 1.8 * len(groups)) + 0.75
+    figure = Figure(figsize=(WIDTH, tall))
+    axis = figure.subplots(gridspec_kw=margins(tall, left=1.55, right=0.2, bottom=0.7, top=0.05))
+    y, names = 0.0, {}
+    for task, group in groups:
+        axis.text(0, y, str(task), fontsize=9.5, weight="bold", va="center")
+        for at, rows in group.groupby("checkpoint", sort=False):
+            y += 1
+            value, left = rows.set_index("measure").value, 0.0
+            for name in SOLVED:
+                axis.barh(y, value[name], left=left, color=FILLS[name], height=0.74, ec="#999999", lw=0.4)
+                left += value[name]
+            names[y] = str(at).removesuffix("/after")
+        y += 1.8
+    axis.set(xlim=(0, 1), ylim=(y - 0.9, -0.7), yticks=list(names), yticklabels=list(names.values()))
+    axis.xaxis.set_major_formatter("{x:.0%}")
+    axis.tick_params(labelsize=9, axis="both", length=0)
+    axis.grid(visible=False, axis="y")
+    figure.legend(
+        handles=[Patch(facecolor=FILLS[name], edgecolor="#999999", label=WORDS[name]) for name in SOLVED],
+        loc="lower left", bbox_to_anchor=(0.02, 0.0), ncols=len(SOLVED), fontsize=9, handlelength=1.2,
+        columnspacing=1.2,
+    )  # fmt: skip
+    axis.set_xlabel("of the problems, solved by", fontsize=9.5, labelpad=LINE)
+    return figure
+
+
+def in_words(frame: pd.DataFrame) -> str:
+    """What the bars show."""
+    if not len(frame):
+        return ""
+    wide = frame.pivot_table(index=["task", "checkpoint"], columns="measure", values="value", sort=False)
+    return "; ".join(
+        f"{task}, {at}: " + ", ".join(f"{WORDS[name]} {row[name]:.0%}" for name in SOLVED)
+        for (task, at), row in zip(wide.index, wide.to_dict("records"), strict=True)
+    )

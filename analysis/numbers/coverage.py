@@ -1,0 +1,180 @@
+"""What a checkpoint solves that the one before it does not, and the reverse, problem by problem.
+
+For a recipe with `coverage: before`, of each task that an arm's checkpoint `before` and another one of it
+were both asked; as final numbers of that other one. A problem is solved where one of its n samples is right.
+
+- `TASK/both`, `TASK/gained`, `TASK/lost`, `TASK/neither`: the shares of problems that both solve, it alone,
+  `before` alone, neither; they add up to 1. `TASK/gained_by_chance` is what `before` gains on itself: the
+  mean share of problems that half of its samples solve and the other half does not.
+- `TASK/crossover` is the k at which `before` passes it in pass@k, between measured k on a log axis; nan
+  where it is not ahead at the smallest k, or `before` not at the largest. `TASK/crossed` is the share of
+  resamples of the problems in which they cross so.
+- `TASK/ahead`, `TASK/behind`: the shares of problems on which it is right more often than `before`, and less
+  often. The curves of one problem never cross, as both rise with the number of right samples alone: a
+  crossover is of a mean over problems, and comes from those on which it is behind.
+- `TASK/familiar`, where the task scores perplexity: the share of its right samples that are no more
+  perplexing to the reference than 95% of the right samples of `before` are.
+
+Intervals are percentile bootstraps over problems, which both checkpoints were asked alike.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.numbers.run import Run
+from evals.passk import Bools, Floats, interval, pass_at_k, resamples
+from recipes.spec.graph import Node
+from recipes.spec.metric_names import COVERED, FAMILIAR
+
+Row = Mapping[str, Any]  # an item of an evaluation's samples
+READ = ("task", "item", "question", "correct", "perplexity")  # of it
+USUAL = 0.95  # share of the right samples of `before` that what is called familiar must not exceed
+Number = dict[str, float]  # value, low, high
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The samples of one task at both checkpoints: (problems, samples) each, of the same problems."""
+
+    before: Bools
+    after: Bools
+    perplexity_before: Floats | None = None
+    perplexity_after: Floats | None = None
+
+
+def rows(run: Run, arm: str, seed: int, read: dict[Node, list[Row]]) -> pd.DataFrame:
+    """The rows of table.collect for one arm and seed, columns node to source; `read`: samples read before."""
+    evaluations = {node.name: node for node in run.nodes(arm, seed) if node.kind == "eval"}
+    base = evaluations.get(run.spec.get("coverage", ""))
+    others = [evaluations[name] for name in run.checkpoints(arm) if evaluations.get(name) not in (None, base)]
+    parts = []
+    for node in others if base else ():
+        ks = {task: spec.get("k", ()) for task, spec in run.graph.config(node)["tasks"].items()}
+        metrics = compared(_samples(run, base, read), _samples(run, node, read), ks)
+        numbers = [{"metric": name} | number for name, number in metrics.items()]
+        parts.append(pd.DataFrame(numbers).assign(node=run.label(node), source=node.sentinel, step=math.nan))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _samples(run: Run, node: Node, read: dict[Node, list[Row]]) -> list[Row]:
+    """What is compared of an evaluation's samples, without the texts, which are long."""
+    if node not in read:
+        read[node] = [{key: row[key] for key in READ if key in row} for row in run.samples(node)]
+    return read[node]
+
+
+def compared(
+    before: Sequence[Row], after: Sequence[Row], ks: Mapping[str, Sequence[int]]
+) -> dict[str, Number]:
+    """Metric -> number, from the rows of all tasks of both evaluations; `ks`: task -> its k.
+
+    Without a task that nothing verifies, that one of them was not asked, or asked other problems.
+    """
+    metrics: dict[str, Number] = {}
+    for task, k in ks.items():
+        pair = _pair([row for row in before if row["task"] == task], [r for r in after if r["task"] == task])
+        if pair is not None and k:
+            metrics |= {f"{task}/{name}": number for name, number in coverage(pair, k)}
+    return metrics
+
+
+def _pair(before: Sequence[Row], after: Sequence[Row]) -> Pair | None:
+    """What can be compared; None where nothing can."""
+    theirs, ours = (
+        {row["item"]: row for row in rows if row["correct"][0] is not None} for rows in (before, after)
+    )
+    items = [item for item in ours if item in theirs and ours[item]["question"] == theirs[item]["question"]]
+    if not items:
+        return None
+    scored = "perplexity" in ours[items[0]] and "perplexity" in theirs[items[0]]
+    correct = [np.array([rows[item]["correct"] for item in items], dtype=bool) for rows in (theirs, ours)]
+    perplexity = [
+        np.array([rows[item]["perplexity"] for item in items], dtype=float) if scored else None
+        for rows in (theirs, ours)
+    ]
+    return Pair(*correct, *perplexity)
+
+
+def coverage(pair: Pair, ks: Sequence[int]) -> Iterator[tuple[str, Number]]:
+    """Each metric of one task with its number; `ks` beyond the samples of one of the two are left out."""
+    n = min(pair.before.shape[1], pair.after.shape[1])
+    resampled, ones = resamples(len(pair.before)), np.ones(len(pair.before))
+
+    def share(values: Floats) -> Number:
+        return dict(zip(("value", "low", "high"), interval(values, ones, resampled), strict=True))
+
+    base, own = (pass_at_k(side, n) for side in (pair.before, pair.after))
+    rates = (pair.before.mean(axis=1), pair.after.mean(axis=1))
+    crossing = _crossing(pair, sorted(k for k in {*ks} if k <= n) or [n], resampled)
+    values = {
+        "both": share(base * own),
+        "gained": share((1 - base) * own),
+        "lost": share(base * (1 - own)),
+        "neither": share((1 - base) * (1 - own)),
+        "gained_by_chance": share(_by_chance(pair.before)),
+        **crossing,
+        "ahead": share((rates[1] > rates[0]).astype(float)),
+        "behind": share((rates[1] < rates[0]).astype(float)),
+    }
+    yield from ((name, values[name]) for name in COVERED)
+    if pair.perplexity_before is not None and pair.perplexity_after is not None and pair.before.any():
+        usual = np.quantile(pair.perplexity_before[pair.before], USUAL)
+        right = pair.after.sum(axis=1).astype(float)
+        within = ((pair.perplexity_after <= usual) & pair.after).sum(axis=1).astype(float)
+        yield FAMILIAR, dict(zip(("value", "low", "high"), interval(within, right, resampled), strict=True))
+
+
+def _by_chance(correct: Bools) -> Floats:
+    """(problems,) chance that a random half of the samples solves a problem and the other half does not."""
+    n = correct.shape[1] // 2 * 2
+    if not n:
+        return np.zeros(len(correct))
+    half = pass_at_k(correct[:, :n], n // 2)
+    return correct[:, :n].any(axis=1) - half  # solved by both halves or either, less solved by the first
+
+
+def _crossing(pair: Pair, ks: Sequence[int], resampled: Floats) -> dict[str, Number]:
+    """The k at which `before` passes the other, and how often it does over resamples of the problems."""
+    curves = [np.stack([pass_at_k(side, k) for k in ks], axis=1) for side in (pair.before, pair.after)]
+    items = len(pair.before)
+    before, after = (resampled @ side / items for side in curves)  # (resamples, ks)
+    found = [passing(ks, b, a) for b, a in zip(before, after, strict=True)]
+    crossed = [k for k in found if k is not None]
+    at = passing(ks, curves[0].mean(axis=0), curves[1].mean(axis=0))
+    spread = np.quantile(crossed, [0.025, 0.975]) if crossed and at is not None else (math.nan, math.nan)
+    return {
+        "crossover": {
+            "value": math.nan if at is None else at,
+            "low": float(spread[0]),
+            "high": float(spread[1]),
+        },
+        "crossed": {"value": len(crossed) / len(found), "low": math.nan, "high": math.nan},
+    }
+
+
+def passing(ks: Sequence[int], before: Sequence[float], after: Sequence[float]) -> float | None:
+    """Where `before` passes `after`, if it does: `after` is ahead at the smallest k, it at the largest."""
+    if not (after[0] > before[0] and before[-1] > after[-1]):
+        return None
+    return crossing(ks, before, after)
+
+
+def crossing(ks: Sequence[float], before: Sequence[float], after: Sequence[float]) -> float | None:
+    """The first k at which one curve passes the other, else None.
+
+    Between measured k the curves are straight on a log axis. Curves that only touch do not cross; those that
+    coincide for a while and then part on the other side cross where they meet.
+    """
+    gaps = [a - b for b, a in zip(before, after, strict=True)]
+    apart = [i for i, gap in enumerate(gaps) if gap]
+    for i, j in pairwise(apart):
+        if gaps[i] * gaps[j] < 0:
+            left, right = math.log(ks[i]), math.log(ks[i + 1])
+            return math.exp(left + (right - left) * gaps[i] / (gaps[i] - gaps[i + 1]))
+    return None
