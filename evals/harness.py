@@ -5,7 +5,8 @@ the rest. Instead its filters and its `process_results` are applied to each samp
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 
 from evals import benchmarks
 from evals.benchmarks import Benchmark
+from recipes import own_code
 from recipes.errors import UserError
 from recipes.sampling import tools
 from recipes.sampling.completion import Completion
@@ -39,7 +41,8 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
     "votes" (its answer in the vote of maj@k, or None) and, where the policy has a tool, "turns", "calls" and
     "malformed". A task of lm-eval has "scores" too, each the list of its parts by the task's metric (one part
     but for ifeval's instructions), right where all are 1. Where likelihoods are scored, an item has one score
-    and no sample.
+    and no sample. A sample over which one's own verifier fails counts as wrong; its item then has "unjudged",
+    number of the sample -> what the verifier said.
     Raises UserError for an unknown task, too few items, and a chat without a template.
     """
     form, by_chat = benchmarks.form_of(task, lm), task.lm_eval is not None and bool(task.chat)
@@ -55,15 +58,16 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
     np.random.seed(seed)
     torch.manual_seed(seed)
     # `evaluate`, not `simple_evaluate`: the latter adds a description of the machine that takes seconds
-    lm_eval.evaluate(
-        lm,
-        {"tasks": {task.name: loaded}},
-        limit=task.items,
-        bootstrap_iters=0,
-        log_samples=False,
-        apply_chat_template=by_chat,
-        fewshot_as_multiturn=by_chat,
-    )
+    with _unscored(loaded):
+        lm_eval.evaluate(
+            lm,
+            {"tasks": {task.name: loaded}},
+            limit=task.items,
+            bootstrap_iters=0,
+            log_samples=False,
+            apply_chat_template=by_chat,
+            fewshot_as_multiturn=by_chat,
+        )
     items = _by_item(loaded.instances)
     rows = [_row(task, number, instances[0]) for number, instances in enumerate(items)]
     if not task.samples:
@@ -82,6 +86,17 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
         for row in rows:
             row["votes"] = [reader(row.get("prefill", "") + one.said) for one in row["completions"]]
     return rows
+
+
+@contextmanager
+def _unscored(loaded: Any) -> Iterator[None]:
+    """While it lasts, a task scores nothing: lm-eval's score of each first sample would be thrown away."""
+    score = loaded.process_results
+    loaded.process_results = lambda doc, results: {}
+    try:
+        yield
+    finally:
+        loaded.process_results = score
 
 
 def _by_item(instances: Sequence[Any]) -> list[list[Any]]:
@@ -117,7 +132,11 @@ def _score(benchmark: Benchmark, instances: Sequence[Any], row: Row) -> None:
     """Add the score of one item's responses: one, or where likelihoods are scored one a choice."""
     loaded, doc = benchmark.task, instances[0].doc
     filtered = [instance.filtered_resps[benchmark.filter] for instance in instances]
-    score = loaded.process_results(doc, filtered).get(benchmark.metric)
+    try:
+        score = loaded.process_results(doc, filtered).get(benchmark.metric)
+    except own_code.Failed as error:
+        row.setdefault("unjudged", {})[len(row["correct"])] = str(error)
+        score = 0.0
     parts = score if isinstance(score, list) and score else [score]
     if not all(isinstance(part, int | float | np.number | np.bool_) for part in parts):
         raise UserError(

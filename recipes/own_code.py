@@ -29,6 +29,10 @@ NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 LIMIT = 60.0  # seconds that a call may take
 
 
+class Failed(UserError):
+    """Own code that has raised something over what it was given."""
+
+
 def is_own(name: object) -> bool:
     """Whether a name of a recipe is one of own code."""
     return isinstance(name, str) and ":" in name
@@ -66,8 +70,9 @@ def load(name: str) -> Any:
 def bounded(name: str, function: Callable[..., Any], limit: float = LIMIT) -> Callable[..., Any]:
     """`function` with what goes wrong in it, and more than `limit` seconds of the clock, as a UserError line.
 
-    The limit holds in the main thread, where stages call rewards and verifiers. Python code and regular
-    expressions are interrupted; what cannot be ends the process, with the line in its log (`own_watch`).
+    What it raises itself becomes a Failed. The limit holds in the main thread, where stages call rewards and
+    verifiers. Python code and regular expressions are interrupted; what cannot be ends the process, with the
+    line in its log (`own_watch`).
     """
 
     def call(*given: Any, **columns: Any) -> Any:
@@ -83,7 +88,7 @@ def bounded(name: str, function: Callable[..., Any], limit: float = LIMIT) -> Ca
         except Exception as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(place.filename).name}, line {place.lineno}"
-            raise UserError(f"{name}: {type(error).__name__}: {first_line(error)} ({where})") from error
+            raise Failed(f"{name}: {type(error).__name__}: {first_line(error)} ({where})") from error
 
     return call
 

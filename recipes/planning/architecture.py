@@ -60,7 +60,7 @@ def of_model(model: Model) -> Architecture:
     """What `model` has. Raises UserError where its configuration is neither here nor in the Hub's cache."""
 
     def count() -> dict[str, Any]:
-        from recipes.planning import counting
+        from recipes.planning import counting  # imported here: it needs torch
 
         return asdict(
             counting.architecture(given, place, given.get("hub") or given.get("path") or "from nothing")
@@ -80,7 +80,7 @@ def saved_a_token(model: Model, half: bool) -> float:
     """
 
     def count() -> float:
-        from recipes.planning import counting
+        from recipes.planning import counting  # imported here: it needs torch
 
         return counting.saved_a_token(given, place, half)
 

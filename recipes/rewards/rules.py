@@ -257,8 +257,8 @@ def math_verdict(compare: Comparer, problem: Problem, completion: str) -> Verdic
 def verifier(name: str) -> Callable[[Problem, str], bool]:
     """The verifier of a data set by the name that its task gives, as schema.yaml lists them.
 
-    A user's own is called with a question, its answer and a completion. What fails in it ends the job: a
-    mistake of the verifier's, counted as a wrong answer, would be taken for the model's.
+    A user's own is called with a question, its answer and a completion. What it raises is an own_code.Failed,
+    with the completion: a training ends by it, an evaluation counts the answer as wrong and says so.
     """
     if own_code.is_own(name):
         return _own_verifier(name)
@@ -275,7 +275,7 @@ def _own_verifier(name: str) -> Callable[[Problem, str], bool]:
         try:
             return right(problem.question, problem.answer, completion)
         except UserError as error:
-            raise UserError(f"{error}; it was given the completion {completion[:80]!r}") from error
+            raise type(error)(f"{error}; it was given the completion {completion[:80]!r}") from error
 
     return verify
 

@@ -191,28 +191,6 @@ def test_a_full_disk_leaves_no_result(command, heldout, monkeypatch, capsys):
     assert "No space left on device; make room and run the same command again" in error
 
 
-@pytest.mark.fault(
-    "a verifier of one's own fails on one answer",
-    "an evaluation",
-    "ends in one line with its place and the completion: counted as wrong it would be taken for the model's",
-)
-def test_a_verifier_that_fails_on_one_answer_ends_it(command, heldout, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "taste.py").write_text(
-        "calls = []\n"
-        "def right(question, answer, completion):\n"
-        "    calls.append(completion)\n"
-        "    return float('x' if len(calls) == 7 else len(completion)) > 3\n"
-    )
-    rows = [{"q": f"{a}+{b}=", "a": str(a + b)} for a in range(9) for b in range(9)]
-    (tmp_path / "my.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    task = {"file": "my.jsonl", "question": "q", "answer": "a", "verifier": "taste:right"}
-    status, out, samples = command({"own": {**heldout, "task": task}})
-    line = "error: taste:right: ValueError: could not convert string to float: 'x' (taste.py, line 4)"
-    check_failure(status, out, capsys, f"{line}; it was given the completion ")
-    assert not samples.exists()
-
-
 def test_progress_before_the_first_completion(capsys):
     now = iter([0.0, 6.0])
     report = progress.reporter(Progress("r/cpu/base/seed0/eval:after"), "heldout", clock=lambda: next(now))
