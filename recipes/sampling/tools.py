@@ -77,7 +77,9 @@ def of_config(config: Mapping[str, Any] | None) -> Tool | None:
     """The tool of a stage's or an evaluation task's key `tool`; None without one."""
     if not config:
         return None
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in config.items()}
+    given: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in config.items()
+    }
     return Tool(**given)
 
 
