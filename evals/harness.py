@@ -5,7 +5,8 @@ the rest. Instead its filters and its `process_results` are applied to each samp
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import torch
 
 from evals import benchmarks
 from evals.benchmarks import Benchmark
+from recipes import own_code
 from recipes.errors import UserError
+from recipes.sampling import tools
 from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import EvalTask
 from recipes.spec.lm_eval_tasks import OWN
@@ -23,6 +26,7 @@ from recipes.worlds import of_task
 from recipes.worlds.answers import answer, begun, formatted
 from recipes.worlds.final_answer import last_box
 
+OF_CALLS = ("turns", "calls", "malformed")  # of a row whose task has a tool, and of its completions
 NO_ANSWER = ("[invalid]", "[none]")  # what lm-eval's filters return when they find nothing
 
 Row = dict[str, Any]  # one item, see `sample`
@@ -33,10 +37,12 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
 
     Each item has a row with "task", "item", "question", "answer", "difficulty" (None where a task has none),
     "prefill" where its prompt has begun the completions, and lists with an entry a sample: "completions"
-    (`Completion`s), "correct" (None where nothing verifies the task), "tokens", "truncated", "formatted" and
-    "votes" (its answer in the vote of maj@k, or None). A task of lm-eval has "scores" too, each the list of
-    its parts by the task's metric (one part but for ifeval's instructions), right where all are 1. Where
-    likelihoods are scored, an item has one score and no sample.
+    (`Completion`s), "correct" (None where nothing verifies the task), "tokens", "truncated", "formatted",
+    "votes" (its answer in the vote of maj@k, or None) and, where the policy has a tool, "turns", "calls" and
+    "malformed". A task of lm-eval has "scores" too, each the list of its parts by the task's metric (one part
+    but for ifeval's instructions), right where all are 1. Where likelihoods are scored, an item has one score
+    and no sample. A sample over which one's own verifier fails counts as wrong; its item then has "unjudged",
+    number of the sample -> what the verifier said.
     Raises UserError for an unknown task, too few items, and a chat without a template.
     """
     form, by_chat = benchmarks.form_of(task, lm), task.lm_eval is not None and bool(task.chat)
@@ -47,19 +53,21 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
             f"evals.tasks.{task.name}.items: {task.items} asked, {task.lm_eval} has {len(loaded.eval_docs)}"
         )
     lm.end_with(form.ends)
+    lm.tool = tools.of_config(task.tool)
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
     # `evaluate`, not `simple_evaluate`: the latter adds a description of the machine that takes seconds
-    lm_eval.evaluate(
-        lm,
-        {"tasks": {task.name: loaded}},
-        limit=task.items,
-        bootstrap_iters=0,
-        log_samples=False,
-        apply_chat_template=by_chat,
-        fewshot_as_multiturn=by_chat,
-    )
+    with _unscored(loaded):
+        lm_eval.evaluate(
+            lm,
+            {"tasks": {task.name: loaded}},
+            limit=task.items,
+            bootstrap_iters=0,
+            log_samples=False,
+            apply_chat_template=by_chat,
+            fewshot_as_multiturn=by_chat,
+        )
     items = _by_item(loaded.instances)
     rows = [_row(task, number, instances[0]) for number, instances in enumerate(items)]
     if not task.samples:
@@ -76,8 +84,19 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
             _add(benchmark, instances[0], row)
     if reader := _answer_reader(task):
         for row in rows:
-            row["votes"] = [reader(row.get("prefill", "") + completion) for completion in row["completions"]]
+            row["votes"] = [reader(row.get("prefill", "") + one.said) for one in row["completions"]]
     return rows
+
+
+@contextmanager
+def _unscored(loaded: Any) -> Iterator[None]:
+    """While it lasts, a task scores nothing: lm-eval's score of each first sample would be thrown away."""
+    score = loaded.process_results
+    loaded.process_results = lambda doc, results: {}
+    try:
+        yield
+    finally:
+        loaded.process_results = score
 
 
 def _by_item(instances: Sequence[Any]) -> list[list[Any]]:
@@ -104,6 +123,7 @@ def _row(task: EvalTask, item: int, instance: Any) -> Row:
         "difficulty": doc["difficulty"] if ours else None,
         **{key: [] for key in ("completions", "correct", "tokens", "truncated", "formatted", "votes")},
         **({} if ours else {"scores": []}),
+        **({key: [] for key in OF_CALLS} if task.tool else {}),
         **({"prefill": doc["prefill"]} if ours and doc["prefill"] else {}),
     }
 
@@ -112,7 +132,11 @@ def _score(benchmark: Benchmark, instances: Sequence[Any], row: Row) -> None:
     """Add the score of one item's responses: one, or where likelihoods are scored one a choice."""
     loaded, doc = benchmark.task, instances[0].doc
     filtered = [instance.filtered_resps[benchmark.filter] for instance in instances]
-    score = loaded.process_results(doc, filtered).get(benchmark.metric)
+    try:
+        score = loaded.process_results(doc, filtered).get(benchmark.metric)
+    except own_code.Failed as error:
+        row.setdefault("unjudged", {})[len(row["correct"])] = str(error)
+        score = 0.0
     parts = score if isinstance(score, list) and score else [score]
     if not all(isinstance(part, int | float | np.number | np.bool_) for part in parts):
         raise UserError(
@@ -131,10 +155,14 @@ def _add(benchmark: Benchmark, instance: Any, row: Row) -> None:
     row["completions"].append(completion)
     row["tokens"].append(completion.tokens)
     row["truncated"].append(completion.truncated)
+    for key in OF_CALLS:
+        if key in row:
+            row[key].append(getattr(completion, key))
     opened = instance.doc.get("prefill") or begun(instance.args[0])  # a prompt may begin the answer
-    row["formatted"].append(formatted(opened + completion))
+    row["formatted"].append(formatted(opened + completion.said))
     is_answer = benchmark.task.get_config("filter_list") is not None
-    row["votes"].append(vote(instance.filtered_resps[benchmark.filter], is_answer))
+    filtered = completion.said if completion.turns else instance.filtered_resps[benchmark.filter]
+    row["votes"].append(vote(filtered, is_answer))
 
 
 def vote(filtered: Any, is_answer: bool) -> str | None:

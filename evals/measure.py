@@ -10,8 +10,9 @@ import torch
 from evals import harness, scores, templates
 from evals.harness import Row
 from recipes.models import language_model
-from recipes.runtime import files
+from recipes.runtime import files, health
 from recipes.runtime.files import saving
+from recipes.runtime.health import Check
 from recipes.runtime.progress import Progress, reporter
 from recipes.sampling import engine
 from recipes.spec.eval_tasks import EvalTask
@@ -34,12 +35,13 @@ def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Pr
     judges, digests = scores.load(
         tasks, options.inputs, source, lm, options.config.get("dtype", engine.DTYPE)
     )
-    rows, results = [], {}
+    rows, results, checks = [], {}, []
     for task in tasks:
 
         def draw(asked: EvalTask) -> list[Row]:
             lm.report = reporter(progress, asked.name)
             drawn = harness.sample(asked, lm, seed)
+            checks.extend(_checks(asked, drawn, progress))
             scores.score(asked, drawn, judges)
             return drawn
 
@@ -53,6 +55,7 @@ def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Pr
         "seed": seed,
         "tasks": results,
         **({"inputs": digests} if digests else {}),
+        **({"health": checks} if checks else {}),
     }
     with saving("the evaluation", options.out.parent):
         options.out.unlink(missing_ok=True)  # results must never lie beside samples of another evaluation
@@ -60,10 +63,21 @@ def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Pr
         files.write_json(options.out, result)
 
 
+def _checks(task: EvalTask, rows: Sequence[Row], progress: Progress) -> list[Check]:
+    """What to warn of. Raises UserError where a verifier has failed over every completion."""
+    failures = [said for row in rows for said in row.get("unjudged", {}).values()]
+    if not failures:
+        return []
+    checks = [health.unjudged(task.name, failures, len(rows) * task.samples)]
+    for one in health.stop_at_errors(checks):
+        progress.say(f"warning: {one['message']}")
+    return checks
+
+
 def _headline(values: Mapping[str, Mapping[str, float]]) -> str:
     """`accuracy 0.612 (0.580 to 0.645), gold …`: the main metrics of a task, each with its interval."""
     return ", ".join(
         f"{name} {values[name]['value']:.3f} ({values[name]['low']:.3f} to {values[name]['high']:.3f})"
-        for name in ("accuracy", "score", "gold", "win_rate", "proxy", "kl", *OF_WORLD)
+        for name in ("accuracy", "score", "gold", "win_rate", "proxy", "kl", "calls", *OF_WORLD)
         if name in values
     )

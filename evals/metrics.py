@@ -45,9 +45,22 @@ def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Float
         "truncation_rate": (truncated.mean(axis=1), ones),
         "length": (tokens.mean(axis=1), ones),
     }
+    if "calls" in rows[0]:
+        metrics |= _of_tool(rows)
     for difficulty, has_it in _difficulties(rows).items():
         metrics[f"length/difficulty={difficulty}"] = (tokens.mean(axis=1) * has_it, has_it)
     return metrics | {name: (values, ones) for name, values in scores(rows, k).items()}
+
+
+def _of_tool(rows: list[Row]) -> dict[str, tuple[Floats, Floats]]:
+    """Calls of a sample, the share of samples that call, and of calls the share that is malformed."""
+    calls, malformed = (np.array([row[name] for row in rows], dtype=float) for name in ("calls", "malformed"))
+    ones = np.ones(len(rows))
+    return {
+        "calls": (calls.mean(axis=1), ones),
+        "called": ((calls > 0).mean(axis=1), ones),
+        "malformed": (malformed.sum(axis=1), calls.sum(axis=1)),
+    }
 
 
 def _verified(rows: list[Row]) -> bool:

@@ -129,7 +129,7 @@ def _add_reward(rows: list[Row], spec: Mapping[str, Any], name: str) -> None:
     """Add the reward `name` of `spec`, a world with its dials."""
     reward = worlds.make(spec).rewards[name]
     for row in rows:
-        wholes = [row.get("prefill", "") + str(completion) for completion in row["completions"]]
+        wholes = [row.get("prefill", "") + completion.said for completion in row["completions"]]
         row[name] = [reward(_problem(row), whole) for whole in wholes]
 
 

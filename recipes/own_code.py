@@ -7,23 +7,30 @@ read, but of a world also the dials.
 
 import ast
 import importlib.util
+import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from recipes import own_watch
 from recipes.errors import UserError, first_line, nearest
 
 NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 LIMIT = 60.0  # seconds that a call may take
+
+
+class Failed(UserError):
+    """Own code that has raised something over what it was given."""
 
 
 def is_own(name: object) -> bool:
@@ -63,13 +70,14 @@ def load(name: str) -> Any:
 def bounded(name: str, function: Callable[..., Any], limit: float = LIMIT) -> Callable[..., Any]:
     """`function` with what goes wrong in it, and more than `limit` seconds of the clock, as a UserError line.
 
-    The limit holds in the main thread, where stages call rewards and verifiers; Python code and regular
-    expressions are interrupted.
+    What it raises itself becomes a Failed. The limit holds in the main thread, where stages call rewards and
+    verifiers. Python code and regular expressions are interrupted; what cannot be ends the process, with the
+    line in its log (`own_watch`).
     """
 
     def call(*given: Any, **columns: Any) -> Any:
         try:
-            with _alarm(limit):
+            with _watched(name, limit), _alarm(limit):
                 return function(*given, **columns)
         except _Late:
             raise UserError(
@@ -80,9 +88,32 @@ def bounded(name: str, function: Callable[..., Any], limit: float = LIMIT) -> Ca
         except Exception as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(place.filename).name}, line {place.lineno}"
-            raise UserError(f"{name}: {type(error).__name__}: {first_line(error)} ({where})") from error
+            raise Failed(f"{name}: {type(error).__name__}: {first_line(error)} ({where})") from error
 
     return call
+
+
+@contextmanager
+def _watched(name: str, limit: float) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    tell = _watch(os.getpid()).stdin
+    assert tell is not None
+    with suppress(BrokenPipeError):  # ended from outside, and no reason to end a training
+        tell.write(own_watch.begun(name, limit))
+    try:
+        yield
+    finally:
+        with suppress(BrokenPipeError):
+            tell.write(own_watch.DONE)
+
+
+@cache
+def _watch(process: int) -> subprocess.Popen[bytes]:
+    """The one that watches this process; a fork starts its own."""
+    command = [sys.executable, "-I", "-S", own_watch.__file__, str(process)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, bufsize=0)
 
 
 class _Late(BaseException):
@@ -95,7 +126,10 @@ def _alarm(limit: float) -> Iterator[None]:
         yield
         return
 
+    rung = []
+
     def ring(number: int, frame: FrameType | None) -> None:
+        rung.append(number)
         raise _Late
 
     before = signal.signal(signal.SIGALRM, ring)
@@ -105,6 +139,8 @@ def _alarm(limit: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+    if rung:  # and own code has caught it, as a bare `except:` does
+        raise _Late
 
 
 def _file(name: str) -> Path:

@@ -18,6 +18,11 @@ from snakemake_logger_plugin_encore.left import said, seconds_left
 
 PLANNED = Path(".snakemake/encore.planned.json")  # job's message -> seconds; written while the first ones run
 TAIL = 25  # lines of a failed job's log
+ENDING = {  # what Snakemake says when it is told to end -> in our words
+    "Will exit after finishing currently running jobs": "told to end: no other job starts; those that run "
+    "are waited for (Ctrl-C ends them now, and what they have saved is kept)",
+    "Terminating processes on user request": "interrupted: the jobs that run are ended",
+}
 
 
 def with_cores(arguments: list[str]) -> list[str]:
@@ -79,6 +84,7 @@ class LogHandler(LogHandlerBase):
         self.jobs: dict[int, tuple[str, float]] = {}  # id -> message, start
         self.done: dict[str, float] = {}  # message -> seconds
         self.failed: dict[str, list[str]] = {}  # message -> logs
+        self.ending: set[str] = set()  # keys of ENDING that were told
         self.began = time.time()
         self.stream = sys.stdout if self.common_settings.stdout else sys.stderr
         self.dry = self.common_settings.dryrun
@@ -117,7 +123,9 @@ class LogHandler(LogHandlerBase):
             return _without_rule_errors(record.getMessage())
         if record.getMessage().startswith("Nothing to be done"):
             return [record.getMessage()]
-        return []
+        ending = {said for said in ENDING if record.getMessage().startswith(said)} - self.ending
+        self.ending |= ending  # it is said again as each job ends
+        return [ENDING[said] for said in ending]
 
     def _left(self) -> str:
         """`, about 20 minutes left`, where the run has been planned and a job is done."""

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # From the ground up; those of one line are equals, of which two may not import each other.
 LAYERS = """
-    recipes.errors recipes.own_code
+    recipes.errors recipes.own_watch recipes.own_code
     recipes.sandbox
     recipes.worlds recipes.runtime
     recipes.objectives recipes.data recipes.models

@@ -5,7 +5,7 @@
 
 The first writes results/<scale>/index.html. The second writes results/published/index.html and a page for
 each record (or for those that are named), from the records alone: the same records give the same bytes. The
-site opens from the file system, and can be served as it is.
+site opens from the file system, and can be served as it is. What the manual shows of them is drawn too.
 """
 
 import argparse
@@ -25,6 +25,8 @@ from recipes.spec.load import load_all
 
 RESULTS = Path("results")
 RECORDS = RESULTS / "published"
+PICTURES = {"iterative-cpu": "frontier"}  # of records, which the manual shows
+MANUAL = Path("docs/pictures")
 
 
 def of_records(names: Sequence[str], folder: Path = RECORDS) -> None:
@@ -38,12 +40,14 @@ def of_records(names: Sequence[str], folder: Path = RECORDS) -> None:
         if of_earlier_world(folder / name, graph):
             continue  # its page is of the recipe that it was run by
         with TemporaryDirectory() as scratch:
-            formats = ("svg", "png") if name in FIGURES else ("svg",)
+            formats = ("svg", "png") if name in (*FIGURES, *PICTURES) else ("svg",)
             text = pages.page(folder / name, graph, Path(scratch), formats)
             (folder / name / "index.html").write_text(text, encoding="utf-8")
-            drawn = Path(scratch) / "figures" / FOREST
-            if drawn.exists():
-                shutil.copyfile(drawn, folder / name / FOREST)
+            figures = Path(scratch) / "figures"
+            if name in FIGURES and (figures / FOREST).exists():
+                shutil.copyfile(figures / FOREST, folder / name / FOREST)
+            if name in PICTURES and folder == RECORDS:
+                shutil.copyfile(figures / f"{PICTURES[name]}.png", MANUAL / f"{name}-{PICTURES[name]}.png")
         print(f"{folder / name / 'index.html'}", flush=True)
     (folder / "index.html").write_text(index.render(index.of_records(folder, graph)), encoding="utf-8")
 

@@ -18,6 +18,7 @@ STEPS = 5  # training steps shown of one arm
 EACH = 3  # correct, and as many incorrect, completions shown of one step
 ITEMS = 6  # held-out problems shown before and after
 SIDES = 6  # policies shown side by side
+ARROW = "\u2190"
 SCORES = ("gold", "proxy", *OF_WORLD)  # shown with a completion
 
 # Control characters as their visible pictures, so that none acts on the reader's page or terminal.
@@ -72,13 +73,20 @@ def _shown(arm: str, row: dict[str, Any]) -> dict[str, Any]:
         "arm": arm,
         "step": row["step"],
         "prompt": safe(row["prompt"]),
-        "completion": safe(row["completion"]),
+        "completion": safe(_laid_out(row["completion"], row.get("turns"))),
         "answer": safe(row.get("answer", "")),
         "reward": finite(row["reward"]),
         "rewards": {safe(name): finite(value) for name, value in (row.get("rewards") or {}).items()},
         "tokens": row.get("tokens"),
         "correct": correct(row),
     }
+
+
+def _laid_out(text: str, turns: Sequence[str] | None) -> str:
+    """A completion; where a tool has answered, what it said stands on lines of its own behind an arrow."""
+    if not turns or len(turns) == 1:
+        return text
+    return "\n".join(f"{ARROW} {turn}" if number % 2 else turn for number, turn in enumerate(turns))
 
 
 def before_after(run: Run, task: str) -> list[dict[str, Any]]:
@@ -123,7 +131,7 @@ def pair(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, Any]
         "sides": [
             {
                 "checkpoint": name,
-                "completion": safe(row["completions"][0]),
+                "completion": safe(_laid_out(row["completions"][0], row.get("turns", [()])[0])),
                 "correct": row["correct"][0],
                 "scores": _scores(row),
             }

@@ -11,6 +11,7 @@ from analysis.numbers.means import DASH, LENGTHS, average, number, with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.numbers.tasks import PREFERENCES, WITH_INTERVALS, largest, measure, row_name, tasks
+from recipes.spec.metric_names import OF_TOOL
 
 
 def _best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
@@ -63,7 +64,8 @@ def _columns(table: pd.DataFrame, task: str) -> dict[str, str]:
         metric = largest(table, task, name)
         if metric:
             columns[metric.rpartition("/")[2]] = metric
-    leaves = ("format_rate", "truncation_rate", *LENGTHS)
+    of_tool = [leaf for leaf in OF_TOOL if f"{task}/{leaf}" in there]
+    leaves = (*of_tool, "format_rate", "truncation_rate", *LENGTHS)
     return columns | {leaf: f"{task}/{leaf}" for leaf in leaves}
 
 

@@ -87,6 +87,17 @@ TRAINING = (
         "Groups whose rewards are all alike teach nothing: here the batch shrinks without saying so.",
         (("frac_reward_zero_std", "", "-"),),
     ),
+    Series(
+        "calls",
+        "Calls of a tool",
+        "When the policy learns to call: calls an answer (solid), share of answers that call (dashed), and "
+        "share of calls that are malformed (dotted).",
+        (
+            ("tool/calls", "calls an answer", "-"),
+            ("tool/used", "answers that call", "--"),
+            ("tool/malformed", "malformed calls", ":"),
+        ),
+    ),
 )
 PREFERENCES = (
     Series(

@@ -212,6 +212,9 @@ def _also(config: Config) -> Iterator[str]:
         yield ", ".join([f"completions of at most {first[1]:,} tokens", *raised])
     if config.get("dynamic_sampling"):
         yield f"dynamic sampling, at most {config['dynamic_sampling']['max_rounds']} rounds"
+    if tool := config.get("tool"):
+        where = "in the loss" if config.get("learn_results") else "masked"
+        yield f"{tool['name']}, at most {tool['calls']} calls, results {where}"
     if get("mask_truncated_completions"):
         yield "cut completions masked"
     punished = any(own.get("soft_overlong") for own in weights(config).values())

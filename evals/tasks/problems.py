@@ -32,6 +32,8 @@ def dataset(spec: dict[str, Any], items: int, form: Form, **_: Any) -> dict[str,
         if len(problems) < items:
             available = len(problems)
             raise UserError(f"items: {items} asked, but {hub.name(spec)} has {available}")
+    checked = json.dumps(spec, sort_keys=True)
+    _verifier(checked)  # one that cannot be loaded is told before anything is sampled
     rows = [
         {
             "question": question,
@@ -39,7 +41,7 @@ def dataset(spec: dict[str, Any], items: int, form: Form, **_: Any) -> dict[str,
             "difficulty": difficulty,
             "prompt": form.put(question, begun),
             "prefill": form.prefill + begun,
-            "spec": json.dumps(spec, sort_keys=True),
+            "spec": checked,
         }
         for question, answer, difficulty, begun in problems
     ]
@@ -50,7 +52,8 @@ def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, float]
     """Score one completion of a problem; NaN where nothing verifies the task."""
     problem = Problem(doc["question"], doc["answer"], doc["difficulty"])
     verify = _verifier(doc["spec"])
-    return {"accuracy": float(verify(problem, doc["prefill"] + results[0])) if verify else nan}
+    said = getattr(results[0], "said", results[0])  # what a tool has said answers nothing
+    return {"accuracy": float(verify(problem, doc["prefill"] + said)) if verify else nan}
 
 
 @cache

@@ -1,29 +1,26 @@
-"""The shape of a model from its configuration: counted on torch's `meta` device, where tensors have no data.
+"""What decides the memory and the operations of a model, from its configuration alone.
 
 The configuration comes from a folder, from the cache of the Hub, or, where that has none, from `configs/`:
-copies of published config.json files, less the keys that shape nothing.
+copies of published config.json files, less the keys that shape nothing. What `counting` has found is kept
+beside Snakemake's own notes, for torch and transformers take seconds to import.
 """
 
-import copy
+import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
-from transformers import AutoConfig, AutoModelForCausalLM, Qwen3Config, Qwen3MoeConfig
-
-from recipes.errors import UserError, first_line, nearest
-from recipes.models.experts import idle, routed
-from recipes.models.shape import is_sparse, shape
+from recipes.errors import UserError, nearest
+from recipes.runtime import files
 
 CONFIGS = Path(__file__).with_name("configs")
+KNOWN = Path(".snakemake/encore.models.json")  # digest of a configuration, what was asked -> what was found
 Model = str  # a recipe's key `model`, as JSON
-VOCABULARY = 64  # tokens of a world's alphabet, about
 
 
 @dataclass(frozen=True)
@@ -61,8 +58,17 @@ def named(model: Mapping[str, Any]) -> Model:
 @cache
 def of_model(model: Model) -> Architecture:
     """What `model` has. Raises UserError where its configuration is neither here nor in the Hub's cache."""
+
+    def count() -> dict[str, Any]:
+        from recipes.planning import counting  # imported here: it needs torch
+
+        return asdict(
+            counting.architecture(given, place, given.get("hub") or given.get("path") or "from nothing")
+        )
+
     given = json.loads(model)
-    return _count(_configuration(given), given.get("hub") or given.get("path") or "from nothing")
+    place = _place(given)
+    return Architecture(**_known(f"{_digest(given, place)} has", count))
 
 
 @cache
@@ -70,135 +76,56 @@ def saved_a_token(model: Model, half: bool) -> float:
     """Bytes that one layer keeps of one token for its backward pass, without checkpointing.
 
     `half`: with weights in float32 and computation in bfloat16, as `bf16: true` has it. Attention is not
-    materialised. Found out by running one layer and two on tensors without data; where a token visits some of
-    the experts alone, whose number of tokens only data would tell, by adding up what a layer has.
+    materialised.
     """
-    config = copy.deepcopy(_configuration(json.loads(model)).get_text_config())
-    if routed(config)[0] > 1:
-        own = _count(config, "")
-        copies = 2 * own.hidden * own.visited  # of a token, to its experts and back
-        numbers = 10 * own.hidden + 4 * own.attention + 4 * own.inner + copies
-        return numbers * (2 if half else 4)
-    short, long = 128, 256
 
-    def kept(layers: int, tokens: int) -> int:
-        config.num_hidden_layers = layers
-        if getattr(config, "layer_types", None):
-            config.layer_types = config.layer_types[:1] * layers
-        return _kept_for_backward(config, tokens, half)
+    def count() -> float:
+        from recipes.planning import counting  # imported here: it needs torch
 
-    one, two = (kept(layers, long) - kept(layers, short) for layers in (1, 2))
-    return (two - one) / (long - short)
+        return counting.saved_a_token(given, place, half)
+
+    given = json.loads(model)
+    place = _place(given)
+    return _known(f"{_digest(given, place)} saves{' half' if half else ''}", count)
 
 
-def _kept_for_backward(config: Any, tokens: int, half: bool) -> int:
-    """Bytes that the backbone saves for its backward pass over one row, but weights and masks."""
-    saved: dict[int, Any] = {}  # keeps the storages, so that no address is given twice
-    with FakeTensorMode():
-        config._attn_implementation = "sdpa"
-        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).train().base_model
-
-        def keep(tensor: torch.Tensor) -> torch.Tensor:
-            storage = tensor.untyped_storage()
-            if tensor.shape[-2:] != (tokens, tokens):
-                saved.setdefault(storage._cdata, storage)
-            return tensor
-
-        with (
-            torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
-            torch.autocast("cpu", torch.bfloat16, enabled=half),
-        ):
-            model(input_ids=torch.zeros(1, tokens, dtype=torch.long), use_cache=False)
-    return sum(storage.nbytes() for storage in saved.values())
+def _known(key: str, count: Callable[[], Any]) -> Any:
+    known: dict[str, Any] = {}
+    with suppress(OSError, ValueError):  # it is counted again
+        known = json.loads(KNOWN.read_text(encoding="utf-8"))
+    if key not in known:
+        known[key] = count()
+        if KNOWN.parent.is_dir():
+            files.write_json(KNOWN, known)
+    return known[key]
 
 
-def _configuration(model: Mapping[str, Any]) -> Any:
-    if "hub" in model:
-        try:
-            return AutoConfig.from_pretrained(
-                model["hub"], revision=model.get("revision"), local_files_only=True
-            )
-        except (OSError, ValueError):
-            return _kept(model["hub"])
+def _digest(model: Mapping[str, Any], place: Path | None) -> str:
+    """Of all that what is counted depends on."""
+    shape = place.read_bytes() if place else named(model).encode()
+    counted_by = " ".join(f"{name} {version(name)}" for name in ("torch", "transformers"))
+    return hashlib.sha256(counted_by.encode() + shape).hexdigest()
+
+
+def _place(model: Mapping[str, Any]) -> Path | None:
+    """The model's config.json; None of a model from nothing. Raises UserError where there is none."""
     if "path" in model:
-        return _read(Path(model["path"]), f"model.path: {model['path']}")
-    config = Qwen3MoeConfig if is_sparse(model) else Qwen3Config
-    return config(vocab_size=VOCABULARY, **shape(dict(model)))
+        file = Path(model["path"]) / "config.json"
+        if not file.is_file():
+            raise UserError(f"model.path: {model['path']}: it has no config.json")
+        return file
+    if "hub" not in model:
+        return None
+    hub = model["hub"]
+    # imported here: a model in a folder, or from nothing, needs none of it
+    from huggingface_hub import try_to_load_from_cache
 
-
-def _kept(hub: str) -> Any:
-    """The configuration kept in this package. Raises UserError where there is none."""
-    file = CONFIGS / f"{hub.replace('/', '--')}.json"
-    if not file.exists():
-        names = [path.stem.replace("--", "/") for path in CONFIGS.glob("*.json")]
-        raise UserError(
-            f"model.hub: {hub}: its config.json is neither in the Hub's cache nor among those kept here; "
-            f"`hf download {hub} config.json`, or copy it to {file}{nearest(hub, names)}"
-        )
-    return _read(file, f"model.hub: {hub}")
-
-
-def _read(place: Path, what: str) -> Any:
-    try:
-        return AutoConfig.from_pretrained(place, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{what}: cannot read its config.json: {first_line(error)}") from error
-
-
-def _count(config: Any, name: str) -> Architecture:
-    text = config.get_text_config()
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(text)
-    parameters = sum(weight.numel() for weight in model.parameters())
-    embedding = model.get_input_embeddings().weight
-    head = model.get_output_embeddings().weight
-    experts, visited = routed(text)
-    tied = head is embedding
-    linear = [m for n, m in model.named_modules() if isinstance(m, nn.Linear) and m.weight is not head]
-    hidden, heads = text.hidden_size, text.num_attention_heads
-    return Architecture(
-        name=name,
-        parameters=parameters,
-        active=round(parameters - idle(model) - (0 if tied else embedding.numel())),
-        embedding=embedding.numel(),
-        head=head.numel(),
-        tied=tied,
-        largest_layer=max(sum(w.numel() for w in layer.parameters()) for layer in _layers(model)),
-        linear=sum(m.in_features + m.out_features for m in linear),
-        layers=text.num_hidden_layers,
-        hidden=hidden,
-        attention=heads * _head_size(text),
-        cached=_cached(text),
-        inner=_inner(text, visited),
-        vocabulary=text.vocab_size,
-        positions=getattr(text, "max_position_embeddings", None),
-        experts=experts,
-        visited=visited,
+    cached = try_to_load_from_cache(hub, "config.json", revision=model.get("revision"))
+    kept = CONFIGS / f"{hub.replace('/', '--')}.json"
+    if isinstance(cached, str) or kept.exists():
+        return Path(cached) if isinstance(cached, str) else kept
+    names = [path.stem.replace("--", "/") for path in CONFIGS.glob("*.json")]
+    raise UserError(
+        f"model.hub: {hub}: its config.json is neither in the Hub's cache nor among those kept here; "
+        f"`hf download {hub} config.json`, or copy it to {kept}{nearest(hub, names)}"
     )
-
-
-def _layers(model: Any) -> Any:
-    """The blocks of a model: the longest list of modules in it."""
-    return max((m for m in model.modules() if isinstance(m, nn.ModuleList)), key=len)
-
-
-def _head_size(text: Any) -> int:
-    latent = getattr(text, "qk_nope_head_dim", None)
-    if latent:
-        return latent + text.qk_rope_head_dim
-    return getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-
-
-def _cached(text: Any) -> int:
-    """Of latent attention a server keeps the latent alone, shared by all heads."""
-    if getattr(text, "kv_lora_rank", None):
-        return text.kv_lora_rank + text.qk_rope_head_dim
-    heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
-    return 2 * heads * _head_size(text)
-
-
-def _inner(text: Any, visited: int) -> int:
-    own = getattr(text, "moe_intermediate_size", None)
-    if own:
-        return own * (visited + (getattr(text, "n_shared_experts", None) or 0))
-    return getattr(text, "intermediate_size", None) or getattr(text, "n_inner", None) or 4 * text.hidden_size

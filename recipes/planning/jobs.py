@@ -194,7 +194,9 @@ def _rollouts(
     sampled = steps * size / uses * (assumed.rounds if "dynamic_sampling" in config else 1)
     every = drawn(config, sampled, round(cap), assumed)
     at_once = rollout * (assumed.rounds if "dynamic_sampling" in config else 1)
-    changed: dict[str, Any] = {"rollout": float(min(at_once, sampled)), "longest": max(caps.values())}
+    tool = config.get("tool", {"calls": 0, "longest": 0})
+    longest = max(caps.values()) + tool["calls"] * tool["longest"]  # its results come on top
+    changed: dict[str, Any] = {"rollout": float(min(at_once, sampled)), "longest": longest}
     if args.get("use_vllm") and args.get("vllm_mode", "server") == "colocate":
         changed |= {"engine": "colocate", "share": args.get("vllm_gpu_memory_utilization", COLOCATED)}
         changed |= {"width": args.get("vllm_tensor_parallel_size", 1)}

@@ -16,6 +16,8 @@ from recipes.objectives.caps import of_stage
 from recipes.preflight import stand_ins
 from recipes.preflight.shortened import default
 from recipes.runtime import files, health
+from recipes.sampling import tools
+from recipes.sampling.turns import room
 from recipes.spec.checks.domains import REWARD_MODEL
 from recipes.stages.policy import locate_policy
 from recipes.stages.sft import documents
@@ -24,7 +26,7 @@ ROWS = 4096  # more than any rollout or batch takes
 HELD_OUT = 8
 OF_PROMPTS = ("domains", "problems", "longest_prompt", "decontaminate", "replay", "caps")
 # and what reads rewards by rule; sampler lean would end a completion where the policy does
-OF_ROLLOUTS = ("advantage", "dynamic_sampling", "soft_overlong_cache", "sampler")
+OF_ROLLOUTS = ("advantage", "dynamic_sampling", "soft_overlong_cache", "sampler", "tool", "learn_results")
 OF_DEMONSTRATIONS = ("task", "template", "chat", "corpus", "also", "problems", "decontaminate")
 
 
@@ -64,6 +66,7 @@ def _rollouts(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, 
 
     args, caps = dict(config["args"]), of_stage(config)
     cap = max(caps.values()) if caps else default(config, "max_completion_length")
+    cap += room(tools.of_config(config.get("tool")), tokenizer)
     least = "min_tokens" if args.get("use_vllm") else "min_new_tokens"
     args["generation_kwargs"] = {**(args.get("generation_kwargs") or {}), least: cap}
     args["max_completion_length"] = cap

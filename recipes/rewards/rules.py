@@ -257,14 +257,27 @@ def math_verdict(compare: Comparer, problem: Problem, completion: str) -> Verdic
 def verifier(name: str) -> Callable[[Problem, str], bool]:
     """The verifier of a data set by the name that its task gives, as schema.yaml lists them.
 
-    A user's own is called with a question, its answer and a completion.
+    A user's own is called with a question, its answer and a completion. What it raises is an own_code.Failed,
+    with the completion: a training ends by it, an evaluation counts the answer as wrong and says so.
     """
     if own_code.is_own(name):
-        right = own_code.bounded(name, own_code.load(name))
-        return lambda problem, completion: bool(right(problem.question, problem.answer, completion))
+        return _own_verifier(name)
     if name == TESTS:
         return lambda problem, completion: passed(unit_tests.verdicts([problem], [completion])[0])
     return countdown if name == "countdown" else math_verifier()
+
+
+def _own_verifier(name: str) -> Callable[[Problem, str], bool]:
+    function = own_code.load(name)
+    right = own_code.bounded(name, lambda *given: bool(function(*given)))
+
+    def verify(problem: Problem, completion: str) -> bool:
+        try:
+            return right(problem.question, problem.answer, completion)
+        except UserError as error:
+            raise type(error)(f"{error}; it was given the completion {completion[:80]!r}") from error
+
+    return verify
 
 
 def countdown(problem: Problem, completion: str) -> bool:

@@ -66,6 +66,16 @@ def stop_at_errors(checks: Sequence[Check]) -> list[Check]:
     return list(checks)
 
 
+# -- an evaluation -------------------------------------------------------------------------------------------
+
+
+def unjudged(task: str, failures: Sequence[str], completions: int) -> Check:
+    """What one's own verifier said of completions that it failed over, of so many: they count as wrong."""
+    message = f"{task}: {len(failures)} of {completions} completions count as wrong: {failures[0]}"
+    severity: Severity = "error" if len(failures) == completions else "warning"
+    return check("verifier_fails", False, len(failures) / completions, 0.0, message, severity)
+
+
 # -- the data ------------------------------------------------------------------------------------------------
 
 

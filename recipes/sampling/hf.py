@@ -20,14 +20,18 @@ from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerB
 from recipes.data.token_ids import end_ids, prompt_ids
 from recipes.errors import UserError
 from recipes.runtime.progress import Report
-from recipes.sampling.completion import Completion, completed
+from recipes.sampling.completion import Completion, answered, completed
 from recipes.sampling.memory import MOST, free_bytes, rows_at_once
+from recipes.sampling.tools import Tool
+from recipes.sampling.turns import converse, room
 
 FIRST_ROUND = 32  # tokens; each further round doubles the completion
 
 
 class HuggingFaceSampler(HFLM):
     """Draws completions with `transformers`; one lm-eval task per call of `generate_until`."""
+
+    tool: Tool | None = None  # that the model may call
 
     def __init__(
         self,
@@ -59,6 +63,8 @@ class HuggingFaceSampler(HFLM):
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         options: dict[str, Any] = dict(normalize_gen_kwargs(requests[0].args[1]))
         stops, limit = options.pop("until"), options.pop("max_gen_toks")
+        if self.tool:
+            return self.answered_by(self.tool, requests, options, limit)
         prompts = self.prompts(requests, limit)
         drawn: list[list[int]] = [[] for _ in prompts]
         done: list[str] = [""] * len(prompts)
@@ -82,6 +88,35 @@ class HuggingFaceSampler(HFLM):
                 self.report(len(prompts) - len(pending) + len(ended), len(prompts))
             pending = [i for i in pending if i not in ended]
         return done
+
+    def answered_by(
+        self, tool: Tool, requests: list[Instance], options: dict[str, Any], limit: int
+    ) -> list[str]:
+        """Completions of at most `limit` tokens of the model's own, between which the tool answers."""
+        prompts = self.prompts(requests, limit + room(tool, self.tokenizer))
+
+        def draw(contexts: list[list[int]], cap: int, also: list[int]) -> tuple[list[list[int]], None]:
+            drawn: list[list[int]] = []
+            size = self.at_once(max(map(len, contexts)) + cap)
+            for start in range(0, len(contexts), size):
+                drawn += self.turn(contexts[start : start + size], cap, {*also}, options)
+            return drawn, None
+
+        talks = converse(prompts, limit, draw, tool, self.tokenizer)
+        self.report(len(prompts), len(prompts))
+        pairs = zip(talks, prompts, strict=True)
+        return [answered(talk, self.ends, prompt, self.tokenizer) for talk, prompt in pairs]
+
+    def turn(
+        self, contexts: list[list[int]], cap: int, also: set[int], options: dict[str, Any]
+    ) -> list[list[int]]:
+        """What the model says next, up to its end or one of `also`, at most `cap` tokens."""
+        ends = self.ends | also
+        self.model.generation_config.eos_token_id = sorted(ends)
+        rows = self._continue(contexts, cap, [], options)
+        self.model.generation_config.eos_token_id = sorted(self.ends)
+        places = [next((i + 1 for i, token in enumerate(row) if token in ends), len(row)) for row in rows]
+        return [row[:place] for row, place in zip(rows, places, strict=True)]
 
     def prompts(self, requests: list[Instance], limit: int) -> list[list[int]]:
         """The token ids of each request's prompt. Raises UserError if one with `limit` more does not fit."""

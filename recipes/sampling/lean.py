@@ -20,6 +20,8 @@ class LeanSampler(HuggingFaceSampler):
             raise UserError(
                 "evals.backend: lean knows neither top_p below 1 nor stop strings; use backend: hf"
             )
+        if self.tool:
+            return self.answered_by(self.tool, requests, options, limit)
         prompts = self.prompts(requests, limit)
         done: list[str] = []
         size = self.at_once(max(map(len, prompts)) + limit)
@@ -29,3 +31,8 @@ class LeanSampler(HuggingFaceSampler):
             done += [self._completion(ids, [], prompt) for ids, prompt in zip(drawn, batch, strict=True)]
             self.report(len(done), len(prompts))
         return done
+
+    def turn(
+        self, contexts: list[list[int]], cap: int, also: set[int], options: dict[str, Any]
+    ) -> list[list[int]]:
+        return sample(self.model, contexts, cap, options["temperature"], sorted(self.ends | also))[0]

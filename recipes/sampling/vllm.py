@@ -13,11 +13,15 @@ from vllm import SamplingParams
 from recipes.data.token_ids import prompt_ids
 from recipes.errors import UserError, whole
 from recipes.runtime.progress import Report
-from recipes.sampling.completion import completed
+from recipes.sampling.completion import answered, completed
+from recipes.sampling.tools import Tool
+from recipes.sampling.turns import converse, room
 
 
 class VLLMSampler(VLLM):
     """Draws completions with vLLM; one lm-eval task per call of `generate_until`, all of it in one batch."""
+
+    tool: Tool | None = None  # that the model may call
 
     def __init__(self, tokenizer: Any, report: Report, **arguments: Any) -> None:
         try:
@@ -41,18 +45,32 @@ class VLLMSampler(VLLM):
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         options, stops, limit = self.modify_gen_kwargs(requests[0].args[1], eos=self.tokenizer.eos_token)
         prompts = prompt_ids([request.args[0] for request in requests], self.tokenizer)
-        if (longest := max(map(len, prompts))) + limit > self.max_length:
+        results = room(self.tool, self.tokenizer)
+        if (longest := max(map(len, prompts))) + limit + results > self.max_length:
             raise UserError(
-                f"max_gen_toks: {limit} and the longest prompt, {longest} tokens, exceed the model's "
-                f"{self.max_length} positions"
+                f"max_gen_toks: {limit + results} and the longest prompt, {longest} tokens, exceed the "
+                f"model's {self.max_length} positions"
             )
-        outputs = self._model_generate(
-            requests=prompts,
-            generate=True,
-            sampling_params=SamplingParams(max_tokens=limit, stop=stops, stop_token_ids=self.ends, **options),
-        )
-        self.report(len(outputs), len(outputs))
-        first = [output.outputs[0] for output in outputs]
+
+        def draw(contexts: list[list[int]], cap: int, also: list[int]) -> list[Any]:
+            asked = SamplingParams(max_tokens=cap, stop=stops, stop_token_ids=[*self.ends, *also], **options)
+            outputs = self._model_generate(requests=contexts, generate=True, sampling_params=asked)
+            return [output.outputs[0] for output in outputs]
+
+        ends: set[int] = set()  # tokens that have ended a completion: vLLM knows those of the checkpoint
+
+        def turn(contexts: list[list[int]], cap: int, also: list[int]) -> tuple[list[list[int]], None]:
+            drawn = draw(contexts, cap, also)
+            ends.update({each.token_ids[-1] for each in drawn if _ended(each)} - {*also})
+            return [list(each.token_ids) for each in drawn], None
+
+        if self.tool:
+            talks = converse(prompts, limit, turn, self.tool, self.tokenizer)
+            self.report(len(talks), len(talks))
+            pairs = zip(talks, prompts, strict=True)
+            return [answered(talk, ends, prompt, self.tokenizer) for talk, prompt in pairs]
+        first = draw(prompts, limit, [])
+        self.report(len(first), len(first))
         return [
             # not vLLM's text, which begins and breaks as that of prompt and completion together
             completed(list(each.token_ids), _ended(each), stops, prompt, self.tokenizer)

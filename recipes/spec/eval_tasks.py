@@ -34,6 +34,7 @@ class EvalTask:
     k: tuple[int, ...]
     score: tuple[str, ...]  # beside the verifier: evals/scores.py
     judge: dict[str, Any] | None = None  # of score judge: evals/judged.py
+    tool: dict[str, Any] | None = None  # that the policy may call: recipes/sampling/tools.py
 
     def generation(self) -> dict[str, Any]:
         """lm-eval's `generation_kwargs`; top-k, which transformers' defaults may add, is switched off."""
@@ -79,6 +80,8 @@ def _task(name: str, spec: dict[str, Any]) -> EvalTask:
             raise UserError(
                 f"{where}.chat: lm-eval's {spec['lm_eval']} has its own prompt; expected true or false"
             )
+        if "tool" in spec:
+            raise UserError(f"{where}.tool: lm-eval's {spec['lm_eval']} asks for one reply; leave it out")
     if "task" in spec and (foreign := [key for key in OF_LM_EVAL if key in spec]):
         raise UserError(
             f"{where}.{foreign[0]}: a key of lm-eval's own tasks, which `lm_eval` names; leave it out"
@@ -110,6 +113,7 @@ def _task(name: str, spec: dict[str, Any]) -> EvalTask:
         k=tuple(spec.get("k", ())),
         score=tuple(spec.get("score", ())),
         judge=spec.get("judge"),
+        tool=spec.get("tool"),
     )
 
 
@@ -171,6 +175,8 @@ def _check_scores(where: str, spec: dict[str, Any]) -> None:
         if world is None or score not in world.rewards:
             there = f"world {world.name}" if world else "a Hub dataset"
             raise UserError(f"{where}: {there} has no {score} score; leave {score} out")
+    if scored := [score for score in scores if score in ROLES and "tool" in spec]:
+        raise UserError(f"{where}: {scored[0]} would count what the tool says as the policy's; leave it out")
     if "kl" in scores and (spec["temperature"], spec["top_p"]) != (1.0, 1.0):
         raise UserError(
             f"{where}: kl is of the policy's own samples; expected temperature 1 and top_p 1, "

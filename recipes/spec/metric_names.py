@@ -4,6 +4,7 @@ import re
 
 # of an evaluation task
 METRICS = ("format_rate", "truncation_rate", "length")
+OF_TOOL = ("calls", "called", "malformed")  # where the policy has a tool
 VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # where the task can tell right from wrong
 # rewards of a world that are metrics too
 OF_WORLD = ("language_consistency", "readability", "unrepaired", "visible", "special_cased")

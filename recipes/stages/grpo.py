@@ -22,6 +22,8 @@ from recipes.objectives.caps import Caps, of_stage
 from recipes.rewards import step_rewards
 from recipes.runtime import curves, health
 from recipes.runtime.progress import Progress
+from recipes.sampling import tools
+from recipes.sampling.turns import room
 from recipes.spec.checks.caps import check_boundaries
 from recipes.spec.checks.grpo import check
 from recipes.stages import colocated, grpo_tasks, rollouts, serving
@@ -32,6 +34,7 @@ from recipes.trainers.dynamic_sampling import DynamicSampling
 from recipes.trainers.fit import clean, fit
 from recipes.trainers.grpo import GRPO
 from recipes.trainers.grpo_objective import Extension
+from recipes.trainers.turns import rollouts as of_turns
 
 AT_FIRST = ("groups/wrong_in_mixed",)  # later the policy has learned from them
 FORMULA = (
@@ -76,7 +79,10 @@ def _train(
     tasks = grpo_tasks.of_stage(config, inputs, policy, args, caps)
     functions, args.reward_weights = grpo_tasks.rewarded(tasks)
     dataset = grpo_tasks.dataset(tasks, config, args)
-    checks = grpo_tasks.checks(tasks, dataset, inputs, policy, args, max(caps.values()))
+    tool = tools.of_config(config.get("tool"))
+    learned = config.get("learn_results", False)
+    longest = max(caps.values()) + room(tool, policy.tokenizer)
+    checks = grpo_tasks.checks(tasks, dataset, inputs, policy, args, longest)
 
     answering()
     log = rollouts.opened(workdir)
@@ -88,6 +94,7 @@ def _train(
         train_dataset=dataset,
         processing_class=policy.tokenizer,
         peft_config=lora.adapters(config.get("lora"), policy.model, args.seed),
+        rollout_func=of_turns(tool, learned) if tool else None,
     )
     trainer.rollouts = log
     trainer.lean = config.get("sampler") == "lean"
@@ -98,6 +105,7 @@ def _train(
         config.get("importance_ratio"),
         config.get("old_logp_noise", 0.0),
         step_rewards.reader(world, policy.tokenizer) if world else None,
+        learned,
     )
     if isinstance(trainer, DynamicSampling) and dynamic:
         trainer.max_rounds = dynamic["max_rounds"]

@@ -14,6 +14,8 @@ from typing import Any
 from recipes.errors import UserError
 
 ALL = 256 * 2**20  # bytes
+OF_CALLS = ("calls", "malformed")  # of a row whose policy has a tool: calls answered, and those with an error
+TURNS = "turns"  # and its text in parts: what the policy said, what the tool, and so on
 
 
 class CompletionsLog:
@@ -80,6 +82,21 @@ def by_correctness(rows: list[dict[str, Any]], group_size: int) -> dict[str, flo
         "groups/all_correct": sum(g == group_size for g in groups) / len(groups),
         "groups/all_wrong": sum(g == 0 for g in groups) / len(groups),
         "groups/wrong_in_mixed": 1 - sum(mixed) / (len(mixed) * group_size) if mixed else math.nan,
+    }
+
+
+def by_calls(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Calls a completion, the share of completions that call, and of calls that are malformed.
+
+    Empty where there is no tool. The share of no calls at all is NaN, which the log leaves out.
+    """
+    if "calls" not in rows[0]:
+        return {}
+    calls, malformed = (sum(row[key] for row in rows) for key in OF_CALLS)
+    return {
+        "tool/calls": calls / len(rows),
+        "tool/used": sum(row["calls"] > 0 for row in rows) / len(rows),
+        "tool/malformed": malformed / calls if calls else math.nan,
     }
 
 

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from trl import DPOTrainer
+from trl.trainer import dpo_trainer
 
 from recipes.data import preferences
 from recipes.data.token_ids import prompt_ids, reply_ids
 from recipes.models.sharded import load_own_weights, own_weights
 from recipes.trainers.counted import Counted
 from recipes.trainers.language_model import sorted_windows
+from recipes.trainers.reference import by_layers
 from recipes.trainers.tiles import narrow_tiles
 
 TokenPair = dict[str, list[int]]  # prompt_ids, chosen_ids, rejected_ids
@@ -49,6 +51,10 @@ class DPO(Counted, DPOTrainer):
 
     args: Any
     ref_model: Any
+
+    def __init__(self, *args, **kwargs):
+        with by_layers(dpo_trainer):
+            super().__init__(*args, **kwargs)
 
     def _prepare_dataset(self, dataset, processing_class, args, dataset_name):
         """`dataset` unchanged: TRL would tokenise prompt and completion as one, and end what was cut."""

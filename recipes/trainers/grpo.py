@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from accelerate.utils import gather_object
+from trl.trainer import grpo_trainer
 from trl.trainer.utils import RepeatSampler
 
 from recipes.data.token_ids import prompt_ids
@@ -20,10 +21,14 @@ from recipes.objectives.averages import completion_means
 from recipes.objectives.caps import Caps, start
 from recipes.rewards.domains import check_routed, split
 from recipes.runtime import gpus
-from recipes.trainers.completions import CompletionsLog, by_correctness, by_domain
+from recipes.trainers.completions import OF_CALLS, TURNS, CompletionsLog, by_calls, by_correctness, by_domain
 from recipes.trainers.grpo_objective import Objective
+from recipes.trainers.reference import by_layers
 from recipes.trainers.resume import EPOCH_STRIDE
 from recipes.trainers.tiles import narrow_tiles
+from recipes.trainers.turns import own_part
+
+KEPT = ("answer", "difficulty", "domain", *OF_CALLS, TURNS)  # columns that completions.jsonl has
 
 
 class PromptSampler(RepeatSampler):
@@ -48,6 +53,10 @@ class GRPO(Objective):
     ref_model: Any
     rollouts: CompletionsLog | None = None
     caps: Caps | None = None  # where the cap of completions rises in mid-run
+
+    def __init__(self, *args, **kwargs):
+        with by_layers(grpo_trainer):
+            super().__init__(*args, **kwargs)
 
     def _get_train_sampler(self, dataset=None):
         plain: Any = super()._get_train_sampler(dataset)
@@ -125,7 +134,8 @@ class GRPO(Objective):
 
     def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
         check_routed(self.reward_func_names, inputs)
-        rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        said, completion_ids_list = own_part(inputs, completions, completion_ids_list, self.processing_class)
+        rewards = super()._calculate_rewards(inputs, prompts, said, completion_ids_list)
         self.require_scored(rewards)
         # rows of this process; `rewards` has those of all processes: (batch, functions)
         own = rewards[self.own_rows(len(prompts))]
@@ -136,7 +146,7 @@ class GRPO(Objective):
                 "step": self.state.global_step + 1,
                 "prompt": prompt,
                 "completion": completion,
-                **{key: row[key] for key in ("answer", "difficulty", "domain") if key in row},
+                **{key: row[key] for key in KEPT if key in row},
                 "tokens": len(ids),
                 "eos": ids[-1] in self.eos_token_ids,
                 "reward": reward,
@@ -162,6 +172,7 @@ class GRPO(Objective):
                 row["advantage"] = advantage
             rows = gather_object(self._rollout_rows)
             measured = by_correctness(rows, self.num_generations) | by_domain(rows, self.num_generations)
+            measured |= by_calls(rows)
             for name, value in measured.items():
                 self._metrics["train"][name].append(value)
             if self.caps:  # the newest, where TRL would average

@@ -8,6 +8,7 @@ s = exp(1/|o| \sum_t log w_t), and sg[.] for stop-gradient:
 | advantage        | A is one of `objectives.advantages`, (batch,), or `process`, (batch, time)         |
 | importance_ratio | w_t is \pi/sg[\pi] with `none`, sg[s] \pi/sg[\pi] with `sequence_token` (GSPO Eq. 14) |
 | old_logp_noise   | Gaussian noise is added to log \pi_old, as of a sampler that differs from the policy |
+| learn_results    | what a tool said is in the loss too, as if the policy had written it               |
 
 Corrected: DAPO Eq. 8 and CISPO divide by the number of completion tokens in an optimizer step. Where a
 rollout has several steps, TRL divides by an equal share of the tokens of the rollout instead.
@@ -46,6 +47,7 @@ class Extension:
     importance_ratio: str | None = None
     old_logp_noise: float = 0.0  # standard deviation, nats
     read_steps: Reader | None = None  # for advantage `process`
+    learn_results: bool = False
 
 
 class Objective(ExactResume, OldLogProbs):
@@ -99,6 +101,9 @@ class Objective(ExactResume, OldLogProbs):
         batch = super()._generate_and_score_completions(inputs)
         if not self.model.training:
             return batch
+        if self.extension.learn_results:
+            del batch["tool_mask"]
+            batch["num_items_in_batch"] = self.accelerator.gather(loss_mask(batch).sum()).sum()
         self.set_truncated(batch)
         self.set_advantages(batch)
         if self.extension.importance_ratio == "none" and OLD in batch:

@@ -3,7 +3,7 @@
 import shlex
 
 from recipes.spec.graph import RUN
-from recipes.workflow import ask, sums
+from recipes.workflow import ask, ended, sums
 from recipes.workflow.outputs import REPORT
 
 
@@ -20,25 +20,27 @@ EVALUATED = f"{NAME}/{{wildcards.checkpoint}}"
 # `python -m`, begun sooner where the workflow has a process that has imported all; see recipes.workflow.warm
 PYTHON = "python -I -S"
 PYTHON_M = f"{PYTHON} {_quoted(ask.__file__)}"
+# of a job that was killed the shell would tell with the whole command; what ended it is told in its log
+TOLD = f"2> /dev/null || {PYTHON} {_quoted(ended.__file__)} $? {{log}}"
 # the last of a job: the digests of what it has made, and what it was made from
 NOTE = f"&& {PYTHON} {_quoted(sums.__file__)}"
 TRAIN = (
-    "OMP_NUM_THREADS={params.threads} MKL_NUM_THREADS={params.threads}"
+    "{{ OMP_NUM_THREADS={params.threads} MKL_NUM_THREADS={params.threads}"
     f" {PYTHON_M} recipes.stages"
     " {params.kind} --config {params.config:q} --seed {wildcards.seed}"
     f" {{params.inputs}} --name {TRAINED} --checkpoints checkpoints/{{params.checkpoints}}"
     " --threads {params.threads} --gpus {resources.gpu} --vllm-gpus {resources.vllm_gpu}"
     " --nodes {resources.nodes} --shard {resources.shard} --track {resources.track}"
-    " --out {output.metrics} 2> {log}"
-    f" {NOTE} {{output.metrics}} {{params.lineage}}"
+    " --out {output.metrics} 2> {log}; }}"
+    f" {TOLD} {NOTE} {{output.metrics}} {{params.lineage}}"
 )
 EVALUATE = (
-    "OMP_NUM_THREADS=1 MKL_NUM_THREADS=1"
+    "{{ OMP_NUM_THREADS=1 MKL_NUM_THREADS=1"
     f" {PYTHON_M} evals.evaluate"
     " --config {params.config:q} --model {params.model:q} {params.judges}"
     f" --name {EVALUATED} --gpus {{resources.gpu}}"
-    " --out {output.scores} --samples {output.samples} 2> {log}"
-    f" {NOTE} {{output.scores}} {{params.lineage}}"
+    " --out {output.scores} --samples {output.samples} 2> {log}; }}"
+    f" {TOLD} {NOTE} {{output.scores}} {{params.lineage}}"
 )
 
 REPORT_OPTIONS = "{params.of} --scale {wildcards.scale} --seeds {params.seeds} --report {wildcards.report}"

@@ -22,6 +22,7 @@ from recipes.worlds.countdown import Countdown
 from recipes.worlds.documents import mix
 from recipes.worlds.functions import Functions
 from recipes.worlds.preferences import Preferences
+from recipes.worlds.products import Products
 from recipes.worlds.protocol import Problem, World
 from recipes.worlds.sort import Sort
 from recipes.worlds.text import prompt, text_hash, tokenizer
@@ -46,6 +47,7 @@ WORLDS: dict[str, Any] = {
     "countdown": Countdown,
     "functions": Functions,
     "preferences": Preferences,
+    "products": Products,
     "sort": Sort,
 }
 NO_DIALS = ("world", "code")  # keys of a task beside the dials; code: the digest of a world of one's own

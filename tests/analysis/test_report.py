@@ -233,6 +233,27 @@ def test_a_table_sorts_by_a_click_or_a_key(visit):
     assert down == up[::-1]
 
 
+def test_a_long_table_shows_the_rows_that_have_the_words(browser):
+    rows = "".join(f"<tr><th>arm {n}</th><td>{n % 3}</td></tr>" for n in range(20))
+    short = rows.partition("<tr><th>arm 5")[0]
+    head = "<thead><tr><th>Arm</th><th>Level</th></tr></thead>"
+    region = f'<div class="wide" aria-label="All arms"><table>{head}<tbody>{rows}</tbody></table></div>'
+    script = Path(report.__file__).with_name("page").joinpath("templates/tables.js").read_text()
+    tab = browser.new_page()
+    tab.set_content(f"<main>{region}{region.replace(rows, short)}</main>")
+    tab.add_script_tag(content=script)
+    form = tab.get_by_role("form", name="Filter: All arms")
+    assert form.count() == 1  # the short table has none
+    shown = tab.locator(".wide").first.locator("tbody tr").filter(visible=True)
+    form.get_by_label("Words").fill("7 ARM 2")
+    assert shown.all_inner_texts() == ["arm 17\t2"]
+    assert form.locator("output").inner_text() == "1 of 20"
+    tab.locator("th button").first.click()
+    form.get_by_label("Words").fill("")
+    assert shown.count() == 20
+    tab.close()
+
+
 CONTRAST = """() => {
   const rgba = (text) => text.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)

@@ -122,6 +122,7 @@ class Held:
         flat = [torch.as_tensor(a) for group in case.advantages(scored[-1], scored[:-1]) for a in group]
         self.advantage = dict(zip(self.rows, flat, strict=True))
         self.group = {row: at // GROUP for at, row in enumerate(self.rows)}
+        self.own = dict(zip(self.rows, map(torch.tensor, rollout.own), strict=False))
         self.old = reader.fixed(rollout.parameters, self.rows)
         reference = seen.trainer.ref_model
         self.reference = reader.fixed(dict(reference.named_parameters()), self.rows) if reference else {}
@@ -131,7 +132,10 @@ class Held:
         logp = reader.logp([*row[0]], [*row[1]])
         old = self.old[row] if noise is None else self.old[row] + noise[: len(logp)]
         masked = self.masks and row[1][-1] != self.eos
-        return Sample(logp, old, self.reference.get(row), self.advantage[row], masked, self.group[row])
+        reference = self.reference.get(row)
+        if row in self.own:  # nothing else of the completion is in the equation
+            logp, old, reference = (None if x is None else x[self.own[row]] for x in (logp, old, reference))
+        return Sample(logp, old, reference, self.advantage[row], masked, self.group[row])
 
 
 def keys(rollout: Rollout) -> list[tuple]:

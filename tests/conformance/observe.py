@@ -67,6 +67,7 @@ class Rollout:
     texts: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     rewards: list[list[float]] = field(default_factory=list)  # a number for each function of `Watch.weights`
+    own: list[list[bool]] = field(default_factory=list)  # which tokens are the policy's; empty: all
 
 
 @dataclass
@@ -111,21 +112,31 @@ def arguments(layout: str, **args: Any) -> dict[str, Any]:
     }
 
 
-def watch(folder: Path, config: dict[str, Any]) -> Watch:
-    """Run the stage on `config` (its `args`, and any of its own keys) and keep what it did."""
+def watch(folder: Path, config: dict[str, Any], script: Callable[[Watch], None] | None = None) -> Watch:
+    """Run the stage on `config` (its `args`, and any of its own keys) and keep what it did.
+
+    `script` replaces the scripted sampling of the `recorder` by another.
+    """
     from recipes.stages import grpo
 
     config = {
         "task": TASK,
         "template": TEMPLATE,
         "problems": 16,
-        "model": {"path": str(model(folder))},
+        "model": {"path": str(model(folder, config.get("task", TASK)))},
         "rewards": {"accuracy": 1.0, "format": 0.5},
         **config,
     }
     config["args"] = {**config["args"], "model_init_kwargs": {"dtype": "float64"}}
     weights = {"accuracy": 0.0, **config["rewards"]}
-    seen = trained(grpo.run, config, {}, folder, lambda trainer: recorder(trainer, weights))
+
+    def record(trainer: Any) -> Watch:
+        recorded = recorder(trainer, weights)
+        if script:
+            script(recorded)
+        return recorded
+
+    seen = trained(grpo.run, config, {}, folder, record)
     seen.logged.extend(row["loss"] for row in seen.trainer.state.log_history if "loss" in row)
     return seen
 
@@ -167,7 +178,7 @@ def quick() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def model(folder: Path) -> Path:
+def model(folder: Path, task: dict[str, Any] | None = None) -> Path:
     """A tiny model with the world's tokenizer, saved in float64."""
     place = folder / "model"
     if place.exists():
@@ -177,7 +188,7 @@ def model(folder: Path) -> Path:
     from recipes import worlds
     from recipes.worlds.text import tokenizer
 
-    words = tokenizer([worlds.make(TASK)])
+    words = tokenizer([worlds.make(task or TASK)])
     torch.manual_seed(0)
     size = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "head_dim": 8}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1}

@@ -100,6 +100,15 @@ def test_measures_of_a_world_are_means_with_intervals():
     assert found["readability"] == pytest.approx({"value": 0.5, "low": 0.375, "high": 0.625})
 
 
+def test_calls_of_a_tool():
+    called = [{"calls": [2, 0, 1, 0], "malformed": [1, 0, 0, 0]}, {"calls": [0] * 4, "malformed": [0] * 4}]
+    metrics = summary([row | more for row, more in zip(ROWS, called, strict=True)], (1,))["metrics"]
+    values = [metrics[name]["value"] for name in ("calls", "called", "malformed")]
+    assert values == pytest.approx([3 / 8, 2 / 8, 1 / 3])
+    never = summary([row | called[1] for row in ROWS], (1,))["metrics"]
+    assert never["malformed"]["value"] is None
+
+
 def test_what_shows_in_right_and_in_wrong_samples():
     shown = [{"unrepaired": [0.0, 1.0, 1.0, 1.0]}, {"unrepaired": [1.0, 1.0, 0.0, 1.0]}]
     metrics = summary([row | more for row, more in zip(ROWS, shown, strict=True)], (1,))["metrics"]

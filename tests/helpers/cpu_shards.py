@@ -38,6 +38,8 @@ def note_shares() -> None:
         note = Path(f"shards_{os.environ['RANK']}.json")
         if not note.exists():
             beside = {name: getattr(self, name, None) for name in ("ref_model", "critic")}
+            for one in beside.values():
+                require_by_layers(one)
             models = {"model": model, **beside, **{f"scorer{i}": one for i, one in enumerate(scorers)}}
             note.write_text(json.dumps({k: shares(one) for k, one in models.items() if one is not None}))
         return loss
@@ -48,6 +50,17 @@ def note_shares() -> None:
 
     ExactResume.training_step = step
     RewardModel.score_ids = score_ids
+
+
+def require_by_layers(model: Any) -> None:
+    """Stop if FSDP gathers a whole model at a time and not one layer, by their names of transformers."""
+    from torch.distributed.fsdp import FSDPModule
+
+    if isinstance(model, FSDPModule):
+        named = [(type(one).__name__.removeprefix("FSDP"), one) for one in model.modules()]
+        layers = [one for name, one in named if name in model._no_split_modules]
+        assert layers, type(model)
+        assert all(isinstance(one, FSDPModule) for one in layers), type(model)
 
 
 def shares(model: Any) -> dict[str, list[int]]:

@@ -2,6 +2,8 @@
 
 It needs slurmctld, slurmd, srun, sbatch, squeue, scancel and scontrol (Debian: slurm-wlm), but neither munge
 nor a file in /etc. Each node has two GPUs by name: Slurm takes any device for one, and only counts them.
+A job of partition `urgent` takes the place of one of `main`, which goes back to the queue if its submission
+said that it may.
 Snakemake's executor takes SLURM_CONF from its jobs, so PATH has commands that set it.
 """
 
@@ -15,6 +17,8 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+import psutil
 
 from recipes.runtime.ports import free_ports
 
@@ -49,7 +53,11 @@ AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=16 RealMemory=8000 Gres=gpu:2
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=16 RealMemory=8000 Gres=gpu:2
-PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+JobRequeue=0
+PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP PriorityTier=1
+PartitionName=urgent Nodes=n1,n2 MaxTime=INFINITE State=UP PriorityTier=2
 """
 
 # what a user of this cluster writes into profiles/slurm
@@ -117,10 +125,19 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
             except subprocess.TimeoutExpired:  # a slurmd whose node is down may wait for what ran there
                 daemon.kill()
                 daemon.wait()
+        _end_jobs(folder)
+
+
+def _end_jobs(folder: Path) -> None:
+    """Kill what a job has left: a slurmd that has ended kills none that does not mind its SIGTERM."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if str(folder / "bin") in process.environ().get("PATH", "") and process.pid != os.getpid():
+                process.kill()
 
 
 def _wait(environment: dict[str, str], folder: Path) -> None:
-    ready = ["sinfo", "--noheader", "--states=idle", "--format=%D"]
+    ready = ["sinfo", "--noheader", "--partition=main", "--states=idle", "--format=%D"]
     if not _until(lambda: _asked(environment, *ready).strip() == "2", 60):
         logs = [path.read_text()[-2000:] for path in sorted(folder.glob("*.log"))]
         raise RuntimeError("Slurm has not started:\n" + "\n".join(logs))

@@ -93,6 +93,7 @@ def qwen2(chat_template: str = CHATML) -> Any:
         pad_token="<|endoftext|>",
         extra_special_tokens=["<|im_start|>"],
     )
+    words.add_tokens(["<tool_call>", "</tool_call>"])  # Qwen2.5's, no special ones
     words.chat_template = chat_template
     return words
 

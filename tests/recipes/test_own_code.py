@@ -1,6 +1,11 @@
 """Code of one's own: found by its name, held to the contract, told in one line where it breaks it."""
 
 import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +24,11 @@ def no_number(prompts, completions, **columns):
     return [float("nan")] * len(completions)
 def fails(prompts, completions, question, **columns):
     return [1.0 / len(question[0].strip("0123456789+")) for _ in completions]
+def swallows(*given):
+    try:
+        time.sleep(30)
+    except:
+        return [1.0]
 def sleeps(*given, **columns):
     try:
         time.sleep(30)
@@ -55,6 +65,8 @@ class Parity:
 class Half:
     name = "half"
 """
+# the one process that this one has started
+SAY_CHILD = "print(open(f'/proc/self/task/{os.getpid()}/children').read(), flush=True)"
 
 
 @pytest.fixture(autouse=True)
@@ -93,12 +105,59 @@ def test_what_breaks_the_contract_is_one_line(name, says):
     assert re.fullmatch(re.escape(says).replace(r"\.\*", ".*"), str(error.value))
 
 
-@pytest.mark.parametrize("given", [(), ("a" * 60,)])
-def test_a_call_has_an_end(given):
-    """A sleep, and a regular expression that would work for years."""
-    function = own_code.load("mine:catastrophic" if given else "mine:sleeps")
+@pytest.mark.parametrize(
+    ("name", "given"), [("mine:sleeps", ()), ("mine:catastrophic", ("a" * 60,)), ("mine:swallows", ())]
+)
+def test_a_call_has_an_end(name, given):
+    """A sleep, a regular expression that would work for years, and an answer that came too late."""
+    function = own_code.load(name)
     with pytest.raises(UserError, match=r"not done after 0\.2 seconds"):
         own_code.bounded("mine:it", function, 0.2)(*given)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return sum(range(10**15))",  # days within one step of Python
+        """
+    while True:
+        try:
+            time.sleep(1)
+        except:
+            pass""",
+    ],
+)
+def test_what_cannot_be_interrupted_ends_the_process_in_a_line(folder, body):
+    """And what the process has started ends with it."""
+    (folder / "stuck.py").write_text(f"import time\ndef it(*given):\n    {body}\n")
+    program = (
+        "import os; from recipes import own_code; f = own_code.load('stuck:it');"
+        f" {SAY_CHILD}; own_code.bounded('stuck:it', f, 0.2)(1)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    assert done.returncode == -signal.SIGVTALRM
+    assert done.stderr == (
+        "\nerror: stuck:it: not done after 0.2 seconds of one call, nor to be interrupted;"
+        " it must be faster\n"
+    )
+    wait_for_end(int(done.stdout))
+
+
+def test_the_watch_ends_with_the_process(folder):
+    program = (
+        "import os, signal; from recipes.own_code import bounded; bounded('a:b', abs, 0.2)(1);"
+        f" {SAY_CHILD}; os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")
+    wait_for_end(int(done.stdout))
+
+
+def wait_for_end(process: int) -> None:
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{process}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_the_contract_is_checked_before_training(folder):

@@ -1,6 +1,7 @@
 "use strict";
-// Tables sort by any column, and those with filters show the rows that fit. Without JavaScript all rows stand.
+// Tables sort by any column, and the long ones show the rows that fit a filter. Without JavaScript all rows stand.
 (() => {
+  const LONG = 12; // rows from which a table gets a filter
   const key = (row, column) => row.cells[column].textContent.trim().replaceAll("\u2212", "-").replaceAll(",", "");
   const compare = (a, b) => {
     const numbers = [parseFloat(a), parseFloat(b)];
@@ -27,8 +28,8 @@
       button.addEventListener("click", () => sort(table, column, header));
     });
   }
-  for (const form of document.querySelectorAll("form[data-table]")) {
-    const rows = [...document.getElementById(form.dataset.table).tBodies[0].rows];
+  const filter = (form, table) => {
+    const rows = [...table.tBodies[0].rows];
     const show = () => {
       const words = form.elements.words.value.toLowerCase().split(/\s+/).filter(Boolean);
       const picked = [...form.querySelectorAll("select")].filter((select) => select.value);
@@ -46,5 +47,18 @@
     form.addEventListener("submit", (event) => event.preventDefault());
     form.hidden = false;
     show();
+  };
+  for (const form of document.querySelectorAll("form[data-table]")) {
+    filter(form, document.getElementById(form.dataset.table));
+  }
+  for (const table of document.querySelectorAll(".wide > table")) {
+    if (table.tBodies[0].rows.length < LONG) continue;
+    const form = document.createElement("form");
+    form.setAttribute("aria-label", `Filter: ${table.parentElement.getAttribute("aria-label")}`);
+    form.innerHTML =
+      '<label>Words <input type="search" name="words" autocomplete="off"></label>' +
+      '<output name="count" aria-live="polite"></output>';
+    table.parentElement.before(form);
+    filter(form, table);
   }
 })();

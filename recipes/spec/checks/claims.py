@@ -20,6 +20,7 @@ from recipes.spec.metric_names import (
     FORMS,
     METRICS,
     OF_LM_EVAL,
+    OF_TOOL,
     ON_FRONTIER,
     PAIRED,
     SCORED,
@@ -144,6 +145,7 @@ def _check_evaluated(
     scores, verified = tasks[task].get("score", []), _verified(tasks[task])
     drawn, of_lm_eval = "k" in tasks[task], "lm_eval" in tasks[task]
     metrics = [*METRICS, *(VERIFIED if verified else ())] if drawn else ["accuracy"]
+    metrics += OF_TOOL if "tool" in tasks[task] else ()
     metrics += [
         *(metric for score in scores for metric in SCORED[score]),
         *([OF_LM_EVAL] if of_lm_eval else ()),

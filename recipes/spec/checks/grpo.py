@@ -66,6 +66,7 @@ def check(stage: Mapping[str, Any]) -> None:
         check_window(args.get("loss_type", "dapo"), lengths[1], lengths[0], units(stage))
     if stage.get("sampler") == "lean":
         check_lean(stage)
+    _check_tool(stage)
     if args.get("sync_ref_model") and not args.get("beta"):
         raise UserError("args.sync_ref_model: with beta 0 there is no reference to replace; remove it")
     if "dynamic_sampling" in stage and is_data_set(task) and "verifier" not in task:
@@ -77,6 +78,22 @@ def check(stage: Mapping[str, Any]) -> None:
             raise UserError("args.shuffle_dataset: replay has an order of its own; remove it")
         if args.get("max_steps", -1) <= 0:
             raise UserError("args.max_steps: missing; replay plans all iterations beforehand")
+
+
+def _check_tool(stage: Mapping[str, Any]) -> None:
+    """Raise UserError where a stage's tool goes with none of its other keys."""
+    if "tool" not in stage:
+        if stage.get("learn_results"):
+            raise UserError(
+                "learn_results: without effect, for no tool gives results; name one, or remove it"
+            )
+        return
+    if stage.get("advantage") == "process":
+        raise UserError("tool: advantage process reads steps off a policy's own text; remove one of them")
+    if stage.get("resources", {}).get("gpu", 1) > 1:
+        raise UserError(
+            "tool: its turns end at other times on each GPU, which wait for one another; take one"
+        )
 
 
 def check_lean(stage: Mapping[str, Any]) -> None:

@@ -63,6 +63,7 @@ def check_resolved(graph: Graph, recipe: Recipe) -> None:
             claims.check(recipe)  # each builds on the one before
             gates.check(recipe)
             frontiers.check(recipe)
+    if not mistakes.lines:  # it follows what each step is built on
         with mistakes.gather():
             stage_ladder.check(graph, recipe)
     with mistakes.gather():

@@ -55,6 +55,24 @@ def test_one_prompt_is_shown_once_an_outcome(run, monkeypatch):
     assert sorted(row["completion"] for row in shown) == ["0", "2", "3"]
 
 
+def test_what_a_tool_has_said_stands_on_lines_of_its_own(run, monkeypatch):
+    turns = ["<tool>3*4</tool>", "<result>12</result>", "<answer>12</answer>"]
+    row = {"step": 1, "prompt": "3*4=", "completion": "".join(turns), "reward": 1.0, "turns": turns}
+    monkeypatch.setattr(completions, "read_lines", lambda path: [row, {**row, "turns": ["alone"]}])
+    laid, *_ = [shown["completion"] for shown in completions.rollouts(run)]
+    assert laid == "<tool>3*4</tool>\n\u2190 <result>12</result>\n<answer>12</answer>"
+    sample = {
+        "question": "3*4=",
+        "answer": "12",
+        "completions": ["".join(turns)],
+        "correct": [True],
+        "tokens": [9],
+    }
+    ((called, alone),) = [completions.pair(["a", "b"], [{**sample, "turns": [turns]}, sample])["sides"]]
+    assert called["completion"] == laid
+    assert alone["completion"] == "".join(turns)
+
+
 def test_before_and_after_answer_the_same_problem(run):
     pairs = completions.before_after(run, "heldout")
     assert [pair["difficulty"] for pair in pairs] == [3, 4, 5, 6, 7, 8]

@@ -1,6 +1,8 @@
 """The table of health checks."""
 
+import json
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -13,6 +15,16 @@ def test_failed_checks_come_first(run):
     checks = health.worst(health.checks(run))
     assert list(checks.iloc[0][["state", "arm", "passed"]]) == ["warning", "no-cot-base", "0/3"]
     assert set(checks.state[1:]) == {"ok"}
+
+
+def test_the_checks_of_an_evaluation_are_shown_too(run, tmp_path):
+    evaluation = next(node for node in run.all_nodes() if node.kind == "eval")
+    said = {"check": "verifier_fails", "ok": False, "value": 0.5, "limit": 0.0, "severity": "warning"}
+    path = tmp_path / evaluation.sentinel
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"health": [said | {"message": "one of two"}]}))
+    [row] = health.worst(health.checks(replace(run, root=tmp_path))).to_dict("records")
+    assert (row["state"], row["stage"], row["message"]) == ("warning", run.label(evaluation), "one of two")
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,13 @@ def test_what_our_trainers_add_is_told(run):
     assert "10% replay" in row.also
 
 
+def test_a_tool_is_told_and_whether_its_results_are_learned(run):
+    tool = {"tool": {"name": "calculator", "calls": 3, "longest": 5}}
+    for keys, told in ((tool, "masked"), ({**tool, "learn_results": True}, "in the loss")):
+        row = objectives.optimised(of(run, {"base-recipe": {}}, **keys)).iloc[0]
+        assert f"calculator, at most 3 calls, results {told}" in row.also
+
+
 def test_domains_and_rising_caps_are_told(run):
     own = {"task": {"world": "chain"}, "template": "{question}", "rewards": {"soft_overlong": 1.0}}
     keys = {

@@ -1,6 +1,8 @@
 """What a model has, from its configuration alone: its size, and what its layers keep."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -8,7 +10,8 @@ from papers import GRAPH, RECIPES
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from recipes.errors import UserError
-from recipes.planning.architecture import CONFIGS, named, of_model, saved_a_token
+from recipes.planning import counting
+from recipes.planning.architecture import CONFIGS, KNOWN, named, of_model, saved_a_token
 
 SIZES = {  # billions, of the model cards
     "deepseek-ai/DeepSeek-V3-Base": 671,
@@ -112,3 +115,30 @@ def test_what_a_layer_keeps_is_what_torch_saves(kind, half, tmp_path):
 
     measured = (kept(192) - kept(96)) / 96 / config.num_hidden_layers
     assert saved_a_token(model, half) == pytest.approx(measured, rel=0.15)
+
+
+def test_what_is_known_is_not_counted_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".snakemake").mkdir()
+    model, config = small(tmp_path, "llama")
+
+    def found():
+        of_model.cache_clear()
+        saved_a_token.cache_clear()
+        return of_model(model), saved_a_token(model, True), saved_a_token(model, False)
+
+    first = found()
+    with monkeypatch.context() as blind:
+        blind.setattr(counting, "_configuration", None)
+        assert found() == first
+    config.num_hidden_layers += 1
+    config.save_pretrained(tmp_path)
+    assert found()[0].parameters > first[0].parameters
+    KNOWN.write_text("cut o")
+    assert found()[1:] == first[1:]
+
+
+def test_a_plan_loads_no_torch_where_all_is_known():
+    """It is made at each start, and its import takes longer than all else there."""
+    asked = "import sys; from recipes.planning import ahead; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0

@@ -234,6 +234,12 @@ def test_a_stage_learns_from_texts_as_long_as_those_of_who_made_its_data():
     assert not lacks(job, of_model(job.policy), memory.of_trainer(job, GPUS["A100"]), GPUS["A100"])
 
 
+def test_what_a_tool_may_say_lies_beside_the_completion():
+    job = of_node(GRAPH, Node("tools", "gpu", "base-recipe", 0, "grpo", "stage"), Assumptions())
+    alone = of_node(GRAPH, Node("tools", "gpu", "no-tool", 0, "grpo", "stage"), Assumptions())
+    assert job.training.longest - alone.training.longest == 3 * 256
+
+
 def test_a_model_that_an_earlier_stage_has_stretched_stays_so():
     node = Node("distill", "gpu", "distilled-then-rl", 0, "rl", "stage")
     job = of_node(GRAPH, node, Assumptions())

@@ -56,6 +56,15 @@ def test_of_vllm_it_asks_in_its_own_words_and_keeps_what_else_was_asked(model, t
     assert found.config["args"]["generation_kwargs"] == {"stop_token_ids": [7], "min_tokens": 12}
 
 
+def test_what_a_tool_may_say_comes_on_top(model, tmp_path):
+    tool = {"name": "calculator", "calls": 2, "longest": 3, "result": ["=", "="]}
+    config = {"run": "grpo", "model": model, **GRPO, "tool": tool, "learn_results": True}
+    found = of(config, {}, tmp_path)
+    check({**found.config, "needs": {}})
+    assert found.config["args"]["max_completion_length"] == 12 + 2 * (1 + 3 + 1)
+    assert not {"tool", "learn_results"} & {*found.config}
+
+
 def test_of_several_domains_and_caps_the_longest(model, tmp_path):
     args = {key: value for key, value in GRPO["args"].items() if key != "max_completion_length"}
     part = {"task": TASK, "template": TEMPLATE, "problems": 9, "share": 0.5, "rewards": {"accuracy": 1.0}}

@@ -7,6 +7,7 @@ import pytest
 from recipes.errors import UserError
 from recipes.spec.checks.grpo import check
 
+TOOL = {"name": "calculator", "calls": 2, "longest": 8}
 SEQUENCE = {"importance_sampling_level": "sequence"}
 
 
@@ -25,6 +26,7 @@ def stage(args: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
         stage(advantage="raw", rewards={"accuracy": 1.0, "format": 1.0}),
         stage(importance_ratio="none", old_logp_noise=0.0),
         stage(SEQUENCE, old_logp_noise=0.1),
+        stage(tool=TOOL, learn_results=True, resources={"gpu": 1}),
         stage({"steps_per_generation": 6, "gradient_accumulation_steps": 4}),
         stage({"loss_type": "dapo", "steps_per_generation": 8, "gradient_accumulation_steps": 4}),
         stage({"loss_type": "cispo", "epsilon_high": 5.0}),
@@ -44,6 +46,9 @@ def test_sound(sound):
             r"rewards.format: .* weight 0",
         ),
         (stage(advantage="positive", rewards={"format": 0.5}), "positive reads accuracy alone"),
+        (stage(learn_results=True), "learn_results: without effect"),
+        (stage(tool=TOOL, advantage="process"), "tool: advantage process reads steps"),
+        (stage(tool=TOOL, resources={"gpu": 2}), "tool: its turns end at other times"),
         (stage(advantage="process", task={"hub": "a/b"}), "advantage: process needs a step verifier"),
         (stage(SEQUENCE, advantage="process"), "importance_sampling_level sequence weighs whole sequences"),
         (stage({"loss_type": "luspo"}, advantage="process"), "loss_type luspo weighs whole sequences"),

@@ -3,6 +3,7 @@
 import pytest
 
 from recipes.spec.graph import Graph, Node
+from recipes.spec.load import load_sound
 
 BASE = {"name": "base", "at": "base-recipe/before"}
 LAST = {"name": "Zero", "at": "base-recipe/after"}
@@ -56,3 +57,12 @@ def test_no_lineage_depends_on_it(folder):
     before = Graph(folder.load()).lineage(node)
     folder.set("paper", "stage_ladder", [BASE, LAST])
     assert Graph(folder.load()).lineage(node) == before
+
+
+def test_a_step_on_a_recipe_with_a_mistake_is_that_mistake(folder):
+    folder.set("paper", "stage_ladder", [BASE, LAST])
+    folder.load()
+    (folder.path / "tiny.yaml").write_text("title: [")
+    recipes, broken = load_sound(folder.path)
+    assert not recipes
+    assert broken["paper"].lines[0].startswith(f"{folder.path / 'paper.yaml'}: it builds on recipe tiny")

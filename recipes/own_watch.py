@@ -1,0 +1,56 @@
+"""Ends a process whose own code cannot be interrupted: `python -I -S …/own_watch.py PID`, started by PID.
+
+Python looks for signals between two of its steps, so none interrupts `sum(range(10**15))`, nor a library's
+loop without end; and a loop around a bare `except:` goes on. This process is told of each call before and
+after it. After `patience` it says so, and ends the other one by a signal that the kernel obeys.
+"""
+
+import os
+import select
+import signal
+import sys
+import time
+
+LOOK = 5.0  # seconds between two looks at whether the process is still there
+END = signal.SIGVTALRM  # nothing else sends it
+
+
+def patience(limit: float) -> float:
+    """Seconds for a call that may take `limit`: the process itself is to have the first word."""
+    return 1.1 * limit + 1.0
+
+
+def begun(name: str, limit: float) -> bytes:
+    """What to write to this process's stdin before a call of `name`; after it, `DONE`."""
+    return f"{limit:g} {name}\n".encode()
+
+
+DONE = b"\n"
+
+
+def main(process: int) -> int:
+    """Watch until `process` is gone, or is ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, to the process as well
+    told, name, limit, deadline = b"", "", 0.0, float("inf")
+    while os.getppid() == process:
+        if time.monotonic() > deadline:
+            line = f"error: {name}: not done after {limit:g} seconds of one call, nor to be interrupted"
+            # a progress bar may have left its line open
+            print(f"\n{line}; it must be faster", file=sys.stderr, flush=True)
+            os.kill(process, END)
+            return 0
+        wait = min(LOOK, max(0.0, deadline - time.monotonic()))
+        if select.select([0], [], [], wait)[0]:
+            read = os.read(0, 1 << 16)
+            if not read:
+                break
+            *lines, told = (told + read).split(b"\n")
+            if lines:  # only the newest matters
+                said, _, name = lines[-1].decode().partition(" ")
+                limit = float(said or "inf")
+                deadline = time.monotonic() + patience(limit)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))
