@@ -60,6 +60,7 @@ def of_model(model: Model) -> Architecture:
     """What `model` has. Raises UserError where its configuration is neither here nor in the Hub's cache."""
 
     def count() -> dict[str, Any]:
+        # imported here: it takes torch, and what was counted before is kept
         from recipes.planning import counting
 
         return asdict(
@@ -80,6 +81,7 @@ def saved_a_token(model: Model, half: bool) -> float:
     """
 
     def count() -> float:
+        # imported here, as above
         from recipes.planning import counting
 
         return counting.saved_a_token(given, place, half)
