@@ -2,7 +2,7 @@
 
 Python looks for signals between two of its steps, so none interrupts `sum(range(10**15))`, nor a library's
 loop without end; and a loop around a bare `except:` goes on. This process is told of each call before and
-after it. After `patience` it says so, and ends the other one by a signal that the kernel obeys.
+after it. After a while it says so, and ends the other one by a signal that the kernel obeys.
 """
 
 import os
@@ -15,7 +15,7 @@ LOOK = 5.0  # seconds between two looks at whether the process is still there
 END = signal.SIGVTALRM  # nothing else sends it
 
 
-def patience(limit: float) -> float:
+def _patience(limit: float) -> float:
     """Seconds for a call that may take `limit`: the process itself is to have the first word."""
     return 1.1 * limit + 1.0
 
@@ -33,14 +33,8 @@ def main(process: int) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, to the process as well
     told, name, limit, deadline = b"", "", 0.0, float("inf")
     while os.getppid() == process:
-        if time.monotonic() > deadline:
-            line = f"error: {name}: not done after {limit:g} seconds of one call, nor to be interrupted"
-            # a progress bar may have left its line open
-            print(f"\n{line}; it must be faster", file=sys.stderr, flush=True)
-            os.kill(process, END)
-            return 0
         wait = min(LOOK, max(0.0, deadline - time.monotonic()))
-        if select.select([0], [], [], wait)[0]:
+        if select.select([0], [], [], wait)[0]:  # looked at first: both may have been stopped for long
             read = os.read(0, 1 << 16)
             if not read:
                 break
@@ -48,7 +42,13 @@ def main(process: int) -> int:
             if lines:  # only the newest matters
                 said, _, name = lines[-1].decode().partition(" ")
                 limit = float(said or "inf")
-                deadline = time.monotonic() + patience(limit)
+                deadline = time.monotonic() + _patience(limit)
+        elif time.monotonic() > deadline:
+            line = f"error: {name}: not done after {limit:g} seconds of one call, nor to be interrupted"
+            # a progress bar may have left its line open
+            print(f"\n{line}; it must be faster", file=sys.stderr, flush=True)
+            os.kill(process, END)
+            break
     return 0
 
 

@@ -22,13 +22,14 @@ from trl.trainer.utils import add_fused_lm_head, shuffle_sequence_dict, split_te
 from recipes.models.critic import Critic, learnt, set_learnt, token_values
 from recipes.models.language_model import disable_dropout
 from recipes.models.packing import piece_rows
-from recipes.models.sharded import spread, whole
+from recipes.models.sharded import whole
 from recipes.objectives import gae, losses
 from recipes.objectives.advantages import total
 from recipes.objectives.kl import adapted_coefficient, kl
 from recipes.trainers.grpo import GRPO
 from recipes.trainers.grpo_objective import OLD, loss_mask
 from recipes.trainers.ptx import Ptx
+from recipes.trainers.reference import as_policy
 
 # metrics that mean nothing where a prompt has one completion, and where nothing verifies the answers
 OF_GROUPS = ("frac_reward_zero_std", "groups/all_correct", "groups/all_wrong", "groups/wrong_in_mixed")
@@ -62,7 +63,7 @@ class PPO(GRPO):
         """A model beside the policy, on this process's device, or spread as the policy will be."""
         if not self.is_fsdp_enabled:
             return self.accelerator.prepare_model(model, evaluation_mode=evaluation_mode)
-        return spread(model, self.accelerator.state.fsdp_plugin.mixed_precision_policy)
+        return as_policy(model, self.accelerator)
 
     def create_optimizer(self, model=None):
         if self.optimizer is not None:

@@ -12,18 +12,18 @@ from recipes.models.sharded import spread
 
 @contextmanager
 def by_layers(module: Any) -> Iterator[None]:
-    """While it lasts, a trainer of TRL's that is made spreads its reference by `sharded.spread`.
+    """While it lasts, a trainer of TRL's that is made spreads its reference `as_policy`.
 
     `module`: where TRL defines that trainer, and from where it takes `prepare_fsdp`.
     """
     plain = module.prepare_fsdp
-    module.prepare_fsdp = _spread_reference
+    module.prepare_fsdp = lambda model, accelerator: as_policy(model, accelerator).eval()
     try:
         yield
     finally:
         module.prepare_fsdp = plain
 
 
-def _spread_reference(model: Any, accelerator: Any) -> Any:
-    """A model that is only read, spread in the precision that `accelerator` has the policy compute in."""
-    return spread(model, accelerator.state.fsdp_plugin.mixed_precision_policy).eval()
+def as_policy(model: Any, accelerator: Any) -> Any:
+    """`model`, spread over all processes, in the precision that `accelerator` has the policy compute in."""
+    return spread(model, accelerator.state.fsdp_plugin.mixed_precision_policy)
