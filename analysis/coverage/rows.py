@@ -101,7 +101,8 @@ def solved_shown(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (task, at), group in frame.groupby(["task", "checkpoint"], sort=False):
         by_name = group.set_index("measure")
-        means = {name: Mean(*by_name.loc[name, ["value", "low", "high"]], 1, "") for name in names}
+        values, lows, highs = by_name.value, by_name.low, by_name.high
+        means = {name: Mean(values[name], lows[name], highs[name], 1, "") for name in names}
         rows.append(
             {"task": task, "checkpoint": at} | {title: shown(means[name]) for name, title in names.items()}
         )

@@ -52,14 +52,17 @@ def rows(run: Run, arm: str, seed: int, read: dict[Node, list[Row]]) -> pd.DataF
     """The rows of table.collect for one arm and seed, columns node to source; `read`: samples read before."""
     evaluations = {node.name: node for node in run.nodes(arm, seed) if node.kind == "eval"}
     base = evaluations.get(run.spec.get("coverage", ""))
-    others = [evaluations[name] for name in run.checkpoints(arm) if evaluations.get(name) not in (None, base)]
+    others = [evaluations[name] for name in run.checkpoints(arm) if name in evaluations]
+    others = [node for node in others if node != base]
+    if base is None or not others:
+        return pd.DataFrame()
     parts = []
-    for node in others if base else ():
+    for node in others:
         ks = {task: spec.get("k", ()) for task, spec in run.graph.config(node)["tasks"].items()}
         metrics = compared(_samples(run, base, read), _samples(run, node, read), ks)
         numbers = [{"metric": name} | number for name, number in metrics.items()]
         parts.append(pd.DataFrame(numbers).assign(node=run.label(node), source=node.sentinel, step=math.nan))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return pd.concat(parts, ignore_index=True)
 
 
 def _samples(run: Run, node: Node, read: dict[Node, list[Row]]) -> list[Row]:
