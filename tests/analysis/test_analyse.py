@@ -8,6 +8,7 @@ import pytest
 from toy_run import draw_only
 
 from analysis import analyse
+from analysis.coverage import section as coverage
 from analysis.numbers.run import Run
 from analysis.preferences import section as preferences
 from analysis.sections import SECTIONS
@@ -49,7 +50,13 @@ def test_everything_promised_is_written(quick_out):
         "uncertainty",
     }
     every = {name for section in SECTIONS for name in section.TABLES}
-    asked_for = {*preferences.TABLES, *stage_ladder.TABLES, *sensitivity.TABLES, "templates"}
+    asked_for = {
+        *coverage.TABLES,
+        *preferences.TABLES,
+        *stage_ladder.TABLES,
+        *sensitivity.TABLES,
+        "templates",
+    }
     assert always == every - asked_for
     assert not names & {f"{name}.csv" for name in {*stage_ladder.TABLES, *sensitivity.TABLES, "templates"}}
     for table in always:

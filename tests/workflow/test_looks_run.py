@@ -71,6 +71,7 @@ def test_looks_are_judged_by_their_seeds(project):
         name: (project.folder / "analysis" / name).read_text() for name in ("analyse.py", "report.py")
     }
     shutil.copytree(ROOT / "analysis", project.folder / "analysis", dirs_exist_ok=True)
+    shutil.copy(ROOT / "evals/passk.py", project.folder / "evals")
     for name, text in stand_ins.items():  # which would draw figures for a minute
         (project.folder / "analysis" / name).write_text(text)
     (project.folder / "jobs.txt").write_text("")

@@ -205,13 +205,13 @@ def test_the_scoreboard_filters_and_sorts(browser, board, tmp_path):
     tab.set_viewport_size({"width": 390, "height": 800})
     assert tab.evaluate("document.documentElement.scrollWidth") == 390
     tab.set_viewport_size({"width": 1200, "height": 800})
-    assert tab.locator("output").inner_text() == f"{every} of {every}"
+    assert tab.locator("#scoreboard output").inner_text() == f"{every} of {every}"
     tab.select_option("[name=paper]", "arXiv 2503.14476")
     assert 0 < rows.count() < every
     tab.select_option("[name=verdict]", "reproduced")
     assert set(rows.locator(".badge").all_inner_texts()) == {"reproduced"}
     tab.fill("[name=words]", "zzz")
-    assert tab.locator("output").inner_text() == f"0 of {every}"
+    assert tab.locator("#scoreboard output").inner_text() == f"0 of {every}"
     tab.fill("[name=words]", "")
     tab.select_option("[name=verdict]", "")
     tab.click("#claims th:nth-child(5) button")

@@ -35,6 +35,10 @@ WRITTEN_OUT = [  # in every task; those of scale paper as before there were prot
     ("r1_zero", "gpu", "base-recipe", "gsm8k", ZOO, 1),
     *((recipe, "gpu", "base-recipe", "math500-greedy", OAT, 1) for recipe in ("dapo", "dr_grpo", "gspo")),
     ("objectives", "gpu", "base-recipe", "heldout-greedy", OAT, 1),
+    *(
+        ("limits_of_rlvr", "gpu", "base-recipe", task, R1 | {"max_gen_toks": 3000}, n)
+        for task, n in (("math500", 128), ("aime24", 1024))
+    ),
     ("dapo", "paper", "base-recipe", "aime24", {"temperature": 1.0, "top_p": 0.7, "max_gen_toks": 20480}, 32),
 ]
 
