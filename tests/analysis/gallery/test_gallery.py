@@ -210,9 +210,9 @@ def test_the_scoreboard_filters_and_sorts(browser, board, tmp_path):
     assert 0 < rows.count() < every
     tab.select_option("[name=verdict]", "reproduced")
     assert set(rows.locator(".badge").all_inner_texts()) == {"reproduced"}
-    tab.fill("[name=words]", "zzz")
+    tab.fill("#scoreboard [name=words]", "zzz")
     assert tab.locator("#scoreboard output").inner_text() == f"0 of {every}"
-    tab.fill("[name=words]", "")
+    tab.fill("#scoreboard [name=words]", "")
     tab.select_option("[name=verdict]", "")
     tab.click("#claims th:nth-child(5) button")
     seeds = [int(text) for text in rows.locator("td:nth-child(5)").all_inner_texts()]
