@@ -59,16 +59,13 @@ def named(model: Mapping[str, Any]) -> Model:
 def of_model(model: Model) -> Architecture:
     """What `model` has. Raises UserError where its configuration is neither here nor in the Hub's cache."""
 
-    def count() -> dict[str, Any]:
+    def count(given: Mapping[str, Any], place: Path | None) -> dict[str, Any]:
         from recipes.planning import counting  # imported here: it needs torch
 
-        return asdict(
-            counting.architecture(given, place, given.get("hub") or given.get("path") or "from nothing")
-        )
+        name = given.get("hub") or given.get("path") or "from nothing"
+        return asdict(counting.architecture(given, place, name))
 
-    given = json.loads(model)
-    place = _place(given)
-    return Architecture(**_known(f"{_digest(given, place)} has", count))
+    return Architecture(**_known(model, "has", count))
 
 
 @cache
@@ -79,22 +76,24 @@ def saved_a_token(model: Model, half: bool) -> float:
     materialised.
     """
 
-    def count() -> float:
+    def count(given: Mapping[str, Any], place: Path | None) -> float:
         from recipes.planning import counting  # imported here: it needs torch
 
         return counting.saved_a_token(given, place, half)
 
+    return _known(model, "saves half" if half else "saves", count)
+
+
+def _known(model: Model, what: str, count: Callable[[Mapping[str, Any], Path | None], Any]) -> Any:
+    """What was counted of a model, by this process or an earlier one; else what `count` finds."""
     given = json.loads(model)
     place = _place(given)
-    return _known(f"{_digest(given, place)} saves{' half' if half else ''}", count)
-
-
-def _known(key: str, count: Callable[[], Any]) -> Any:
+    key = f"{_digest(given, place)} {what}"
     known: dict[str, Any] = {}
     with suppress(OSError, ValueError):  # it is counted again
         known = json.loads(KNOWN.read_text(encoding="utf-8"))
     if key not in known:
-        known[key] = count()
+        known[key] = count(given, place)
         if KNOWN.parent.is_dir():
             files.write_json(KNOWN, known)
     return known[key]
