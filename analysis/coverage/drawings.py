@@ -16,7 +16,6 @@ from analysis.page.style import LINE, WIDTH, dashes, margins, stacked
 
 BASE = "#333333"
 FILLS = {"both": "#b5b5b5", "lost": "#d55e00", "gained": "#0173b2", "neither": "#f0f0f0"}
-WORDS = {"both": "both", "lost": "base alone", "gained": "it alone", "neither": "neither"}
 TALL = 0.27  # inches of a bar
 Compared = Mapping[str, Sequence[Place]]  # task -> places
 
@@ -77,7 +76,7 @@ def solved_sets(frame: pd.DataFrame) -> Figure | None:
     axis.tick_params(labelsize=9, axis="both", length=0)
     axis.grid(visible=False, axis="y")
     figure.legend(
-        handles=[Patch(facecolor=FILLS[name], edgecolor="#999999", label=WORDS[name]) for name in SOLVED],
+        handles=[Patch(facecolor=FILLS[name], edgecolor="#999999", label=SOLVED[name]) for name in SOLVED],
         loc="lower left", bbox_to_anchor=(0.02, 0.0), ncols=len(SOLVED), fontsize=9, handlelength=1.2,
         columnspacing=1.2,
     )  # fmt: skip
@@ -91,6 +90,6 @@ def in_words(frame: pd.DataFrame) -> str:
         return ""
     wide = frame.pivot_table(index=["task", "checkpoint"], columns="measure", values="value", sort=False)
     return "; ".join(
-        f"{task}, {at}: " + ", ".join(f"{WORDS[name]} {row[name]:.0%}" for name in SOLVED)
+        f"{task}, {at}: " + ", ".join(f"{SOLVED[name]} {row[name]:.0%}" for name in SOLVED)
         for (task, at), row in zip(wide.index, wide.to_dict("records"), strict=True)
     )

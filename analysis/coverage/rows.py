@@ -10,7 +10,8 @@ from analysis.numbers.means import DASH, Mean, average, number, shown
 from analysis.numbers.table import measured
 from recipes.spec.metric_names import FAMILIAR
 
-SOLVED = ("both", "lost", "gained", "neither")  # shares of problems that add up to 1
+# shares of problems that add up to 1, and who solves them
+SOLVED = {"both": "both", "lost": "base alone", "gained": "it alone", "neither": "neither"}
 PERPLEXITY = "perplexity_correct"
 
 
@@ -89,10 +90,7 @@ def solved(numbers: pd.DataFrame, by_task: Mapping[str, Sequence[Place]]) -> pd.
 def solved_shown(frame: pd.DataFrame) -> pd.DataFrame:
     """A row a task and checkpoint; without the columns that none has."""
     names = {
-        "both": "both",
-        "lost": "base alone",
-        "gained": "it alone",
-        "neither": "neither",
+        **SOLVED,
         "gained_by_chance": "by chance",
         FAMILIAR: "familiar",
         PERPLEXITY: "perplexity",

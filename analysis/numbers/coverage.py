@@ -109,8 +109,8 @@ def coverage(pair: Pair, ks: Sequence[int]) -> Iterator[tuple[str, Number]]:
     n = min(pair.before.shape[1], pair.after.shape[1])
     resampled, ones = resamples(len(pair.before)), np.ones(len(pair.before))
 
-    def share(values: Floats) -> Number:
-        return dict(zip(("value", "low", "high"), interval(values, ones, resampled), strict=True))
+    def share(values: Floats, of: Floats = ones) -> Number:
+        return dict(zip(("value", "low", "high"), interval(values, of, resampled), strict=True))
 
     base, own = (pass_at_k(side, n) for side in (pair.before, pair.after))
     rates = (pair.before.mean(axis=1), pair.after.mean(axis=1))
@@ -130,7 +130,7 @@ def coverage(pair: Pair, ks: Sequence[int]) -> Iterator[tuple[str, Number]]:
         usual = np.quantile(pair.perplexity_before[pair.before], USUAL)
         right = pair.after.sum(axis=1).astype(float)
         within = ((pair.perplexity_after <= usual) & pair.after).sum(axis=1).astype(float)
-        yield FAMILIAR, dict(zip(("value", "low", "high"), interval(within, right, resampled), strict=True))
+        yield FAMILIAR, share(within, right)
 
 
 def _by_chance(correct: Bools) -> Floats:
