@@ -49,3 +49,23 @@ def test_a_log_that_cannot_be_written_is_told(tmp_path, capsys):
     assert capsys.readouterr().err == f"error: {log}: No such file or directory\n"
     assert ended.main(["137", str(log)]) == 137
     assert "SIGKILL" in capsys.readouterr().err
+
+
+@pytest.mark.fault(
+    "kill -9 of a job's own process, as of the kernel that is out of memory",
+    "a stage of a run",
+    "one line tells that it was killed, the likely cause and the log; the same command goes on",
+)
+@pytest.mark.slow
+def test_a_stage_that_the_kernel_kills_is_told_in_its_log(project):
+    project.edit("demo", "{dial: 5}", "{dial: 14}")
+    done = project.snakemake("results/demo/cpu/hot/seed0/rl/metrics.json")
+    assert done.returncode == 1
+    shown = [line.strip() for line in done.stderr.splitlines()]
+    place = shown.index("results/demo/cpu/hot/seed0/rl/train.log, its end:")
+    (told,) = [line for line in shown[place:] if line.startswith("error: ")]
+    assert told.startswith(
+        "error: ended by SIGKILL: killed from outside: most likely by the kernel for want of"
+    )
+    assert "--config" not in done.stderr  # as a shell would tell what was killed
+    assert not (project.folder / "results/demo/cpu/hot/seed0/rl/metrics.json").exists()

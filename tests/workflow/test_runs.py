@@ -217,26 +217,6 @@ def test_failed_stage_shows_its_log_and_leaves_the_other_arms_alone(project):
     assert project.run("demo") == [f"demo/cpu/hot/seed{s}/{n}" for s in (0, 1) for n in ("after", "rl")]
 
 
-@pytest.mark.fault(
-    "kill -9 of a job's own process, as of the kernel that is out of memory",
-    "a stage of a run",
-    "one line tells that it was killed, the likely cause and the log; the same command goes on",
-)
-@pytest.mark.slow
-def test_a_stage_that_the_kernel_kills_is_told_in_its_log(project):
-    project.edit("demo", "{dial: 5}", "{dial: 14}")
-    done = project.snakemake("results/demo/cpu/hot/seed0/rl/metrics.json")
-    assert done.returncode == 1
-    shown = [line.strip() for line in done.stderr.splitlines()]
-    place = shown.index("results/demo/cpu/hot/seed0/rl/train.log, its end:")
-    (told,) = [line for line in shown[place:] if line.startswith("error: ")]
-    assert told.startswith(
-        "error: ended by SIGKILL: killed from outside: most likely by the kernel for want of"
-    )
-    assert "--config" not in done.stderr  # as a shell would tell what was killed
-    assert not (project.folder / "results/demo/cpu/hot/seed0/rl/metrics.json").exists()
-
-
 @pytest.mark.slow
 def test_mistake_on_the_command_line_is_one_line(project):
     done = project.snakemake("dmo")
