@@ -26,7 +26,7 @@ def planned(run: Run, trained: pd.DataFrame) -> list[float]:
 def cost(run: Run) -> pd.DataFrame:
     """What each stage of each arm cost, summed over seeds, and the total. What is shared counts once."""
     trained = jobs(run)
-    numeric = ["wall_s", "planned_s", "tokens", "flops"]
+    numeric = ["wall_s", "cpu_s", "planned_s", "tokens", "flops"]
     amounts = trained.assign(planned_s=planned(run, trained))[["arm", "stage", *numeric]]
     amounts[numeric] = amounts[numeric].apply(pd.to_numeric, errors="coerce")
     groups = amounts.groupby(["stage", "arm"], sort=False)
@@ -34,7 +34,7 @@ def cost(run: Run) -> pd.DataFrame:
     total = {"stage": "all", "arm": "", "runs": len(amounts)} | amounts[numeric].sum().to_dict()
     frame = pd.concat([frame, pd.DataFrame([total])], ignore_index=True)
     frame["tokens_per_s"] = frame.tokens / frame.wall_s.where(frame.wall_s > 0)
-    return frame[["stage", "arm", "runs", "wall_s", "planned_s", "tokens", "tokens_per_s", "flops"]]
+    return frame[["stage", "arm", "runs", "wall_s", "cpu_s", "planned_s", "tokens", "tokens_per_s", "flops"]]
 
 
 def elapsed(trained: pd.DataFrame) -> float:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.numbers.run import Run, read_json
 
-COLUMNS = ["arm", "seed", "stage", "commit", "dirty", "versions", "hardware", "started", "wall_s"]
+COLUMNS = ["arm", "seed", "stage", "commit", "dirty", "versions", "hardware", "started", "wall_s", "cpu_s"]
 COLUMNS += ["resumed", "tokens", "tokens_per_s", "flops", "flops_formula", "steps"]
 
 

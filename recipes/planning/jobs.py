@@ -8,7 +8,7 @@ from recipes.planning.architecture import Model, named
 from recipes.planning.data_sets import made, rows
 from recipes.planning.hardware import Assumptions
 from recipes.planning.job import Generation, Job, Training
-from recipes.planning.texts import DOCUMENT, DTYPES, SERVED, drawn, of_world
+from recipes.planning.texts import DTYPES, SERVED, drawn, of_documents
 from recipes.spec import batch
 from recipes.spec.graph import Graph, Node
 
@@ -50,7 +50,9 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
     if kind == "label":
         return _labels(graph, node, config, common, assumed)
     args = config["args"]
-    every = drawn(config, given * args["num_generations"], args["max_completion_length"], assumed)
+    every = drawn(
+        graph, node, config, given * args["num_generations"], args["max_completion_length"], assumed
+    )
     return Job(**common | {"gpus": min(common["gpus"], every.width)}, policy=policy, generation=every)
 
 
@@ -79,7 +81,7 @@ def _training(
 ) -> Job:
     args, kind = config.get("args", {}), config["run"]
     inputs, processes = graph.inputs(node), max(common["gpus"], 1)
-    world = of_world(_origin(graph, node))
+    documents = of_documents(graph, node)
     size, per_device = _batch(config, processes)
     of_rollouts = kind in ("grpo", "ppo", "policy_gradient")
     generation: Generation | None = None
@@ -96,7 +98,8 @@ def _training(
             examples = _examples(graph, node, assumed)
             steps = max(round(args.get("num_train_epochs", 3) * examples / size), 1)
         longest = args.get("max_length") or _positions(config)
-        mean = min(DOCUMENT, longest) if world else longest * assumed.document
+        of_all = documents.prompt + documents.completion if documents else longest * assumed.document
+        mean = min(of_all, longest)
     half = common["gpus"] > 0 and bool(args.get("bf16", kind != "pretrain") or args.get("fp16"))
     options = args.get("model_init_kwargs") or {}
     weight = DTYPES.get(str(options.get("dtype", "float32")).removeprefix("torch."), 4)
@@ -136,14 +139,8 @@ def _training(
         critic=critic,
         rewards=rewards if of_rollouts else (),
         saved=DTYPES.get(config.get("saved_dtype", ""), weight) * (config.get("members", 1)),
-        stretched=world or _stretched(graph, node),  # a world's texts are short
+        stretched=bool(documents) or _stretched(graph, node),  # a world's texts are short
     )
-
-
-def _origin(graph: Graph, node: Node) -> Mapping[str, Any]:
-    """The config that says where a stage's texts are from: its own, or that of who made its data."""
-    config, data = graph.config(node), graph.inputs(node).get("data")
-    return _origin(graph, data) if data and "task" not in config else config
 
 
 def _stretched(graph: Graph, node: Node) -> bool:
@@ -192,7 +189,7 @@ def _rollouts(
     ends = [*list(caps)[1:], steps]
     cap = sum(cap * (end - begin) for (begin, cap), end in zip(caps.items(), ends, strict=True)) / steps
     sampled = steps * size / uses * (assumed.rounds if "dynamic_sampling" in config else 1)
-    every = drawn(config, sampled, round(cap), assumed)
+    every = drawn(graph, node, config, sampled, round(cap), assumed)
     at_once = rollout * (assumed.rounds if "dynamic_sampling" in config else 1)
     tool = config.get("tool", {"calls": 0, "longest": 0})
     longest = max(caps.values()) + tool["calls"] * tool["longest"]  # its results come on top
@@ -249,8 +246,8 @@ def _labels(
 ) -> Job:
     """Who ranks: a model that reads, or somebody who costs nothing here."""
     inputs, (given, replies) = graph.inputs(node), made(graph, node, assumed)
-    world = of_world(_origin(graph, node))
-    shown = given * (DOCUMENT if world else 2 * assumed.prompt)
+    documents = of_documents(graph, node)
+    shown = given * (documents.prompt + documents.completion if documents else 2 * assumed.prompt)
     if config["by"] == "language_model":
         asked = replies * (replies - 1) / 2 * (2 if config.get("labeller", {}).get("both_orders") else 1)
         own = config["labeller"].get("model")
@@ -277,7 +274,7 @@ def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
             continue
         samples = task.get("samples", 1) if task.get("temperature", 0) else 1
         each = {**config, **task, "domains": {}}
-        every.append(drawn(each, task["items"] * samples, task["max_gen_toks"], assumed))
+        every.append(drawn(graph, node, each, task["items"] * samples, task["max_gen_toks"], assumed))
         if "judge" in task:  # two replies, in both orders
             shown = every[-1].completions * 2 * (every[-1].prompt + 2 * every[-1].mean)
             judges.append((named(task["judge"]["model"]), shown))

@@ -1,46 +1,63 @@
 """How long prompts and completions are, of worlds and of data sets, and the engine that draws them."""
 
 from collections.abc import Mapping
+from statistics import fmean
 from typing import Any
 
+from recipes.planning import world_texts
 from recipes.planning.hardware import Assumptions
 from recipes.planning.job import Generation
+from recipes.planning.world_texts import Lengths
+from recipes.spec.graph import Graph, Node
 
-# of a world, as in the records of scale cpu: tokens of a prompt; mean length of an answer, of its cap, and of
-# a reply in free form, whose cap is wider; tokens of a prompt with its answer
-PROMPT, LENGTH, REPLY, DOCUMENT = 15, 0.65, 0.35, 40
-FREE = ("preferences",)  # worlds of replies in free form
 LONGEST = 512  # tokens of a prompt, where no stage says how long the longest may be
 SERVED = 0.9  # and of a GPU that an engine has for itself
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
 
 
-def drawn(config: Mapping[str, Any], completions: float, cap: int, assumed: Assumptions) -> Generation:
+def drawn(
+    graph: Graph, node: Node, config: Mapping[str, Any], completions: float, cap: int, assumed: Assumptions
+) -> Generation:
     """Completions drawn all at once, by the engine of an evaluation or of a stage that keeps them."""
-    world, engine = of_world(config), config.get("backend_args", {})
+    lengths, engine = _answers(graph, node, config, cap), config.get("backend_args", {})
     backend = "vllm" if config.get("backend") == "vllm" else "hf"
-    domains = [*config.get("domains", {}).values()]
-    longest = [one["longest_prompt"] for one in (config, *domains) if "longest_prompt" in one]
+    longest = [one["longest_prompt"] for one in (config, *_domains(config)) if "longest_prompt" in one]
+    prompt = min(assumed.prompt, *longest, assumed.prompt)
     return Generation(
         completions=completions,
         rollout=completions,
         cap=cap,
-        mean=cap * (_length(config) if world else assumed.length),
-        prompt=PROMPT if world else min(assumed.prompt, *longest, assumed.prompt),
+        mean=lengths.completion if lengths else cap * assumed.length,
+        prompt=lengths.prompt if lengths else prompt,
         engine=backend,
         width=engine.get("tensor_parallel_size", 1),
         share=engine.get("gpu_memory_utilization", SERVED),
         bytes_a_weight=DTYPES.get(config.get("dtype", "float32"), 4),
-        longest_prompt=64 if world else max(longest, default=LONGEST),
+        longest_prompt=64 if lengths else max(longest, default=LONGEST),
     )
 
 
-def of_world(config: Mapping[str, Any]) -> bool:
-    """Whether the texts are those of a world, whose alphabet is its characters."""
-    tasks = [config.get("task"), *(one.get("task") for one in config.get("domains", {}).values())]
-    return any("world" in task for task in tasks if task) or not any(tasks)
+def of_documents(graph: Graph, node: Node) -> Lengths | None:
+    """Of what a stage learns from or compares; None where a model brought its own alphabet along."""
+    config, data = graph.config(node), graph.inputs(node).get("data")
+    if data and "task" not in config:
+        return of_documents(graph, data)
+    if "corpus" in config:
+        return world_texts.of_corpus(config)
+    return _answers(graph, node, config, config.get("args", {}).get("max_completion_length", LONGEST))
 
 
-def _length(config: Mapping[str, Any]) -> float:
-    """Mean length of the texts of a world, of their cap."""
-    return REPLY if (config.get("task") or {}).get("world") in FREE else LENGTH
+def _answers(graph: Graph, node: Node, config: Mapping[str, Any], cap: int) -> Lengths | None:
+    """Of a policy's answers to a task or to domains, in the mean; None unless all are of worlds."""
+    asked = [one for one in (config, *_domains(config)) if "task" in one]
+    found = [
+        world_texts.of_samples(graph, node, one, cap) if "world" in one["task"] else None for one in asked
+    ]
+    known = [one for one in found if one]
+    if not found or len(known) < len(found):
+        return None
+    return Lengths(fmean(one.prompt for one in known), fmean(one.completion for one in known))
+
+
+def _domains(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [*config.get("domains", {}).values()]

@@ -5,7 +5,7 @@ The tokenizer has one token for each character, tag or fixed phrase.
 
 from collections.abc import Iterable
 from hashlib import blake2b
-from re import escape
+from re import escape, findall
 from typing import Any
 
 from recipes.errors import UserError
@@ -38,6 +38,17 @@ def text_hash(text: str, person: bytes = b"") -> int:
     return int.from_bytes(digest, "big")
 
 
+def length(world: World, text: str) -> int:
+    """How many tokens a text of the world has."""
+    return len(findall(_pattern({*TURNS, *world.vocabulary}), text))
+
+
+def _pattern(tokens: Iterable[str]) -> str:
+    """What matches one token, the longest that fits, or else one character."""
+    longest_first = sorted((t for t in tokens if len(t) > 1), key=lambda t: (-len(t), t))
+    return "|".join([*map(escape, longest_first), r"[\s\S]"])
+
+
 def tokenizer(worlds: Iterable[World], model_max_length: int = 1024) -> Any:
     """A PreTrainedTokenizerFast for all text of these worlds; anything else becomes `<unk>`.
 
@@ -50,10 +61,8 @@ def tokenizer(worlds: Iterable[World], model_max_length: int = 1024) -> Any:
 
     tokens = sorted({token for world in worlds for token in world.vocabulary})
     vocabulary = [*SPECIAL, *TURNS, *tokens]
-    longest_first = sorted((t for t in (*TURNS, *tokens) if len(t) > 1), key=lambda t: (-len(t), t))
-    pattern = "|".join([*map(escape, longest_first), r"[\s\S]"])
     backend = Tokenizer(models.WordLevel({t: i for i, t in enumerate(vocabulary)}, unk_token="<unk>"))
-    backend.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), behavior="isolated")
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(_pattern((*TURNS, *tokens))), behavior="isolated")
     backend.decoder = decoders.Fuse()
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,

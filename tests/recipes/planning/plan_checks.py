@@ -3,7 +3,7 @@
     python tests/recipes/planning/plan_checks.py
 
 The runs of others are in published_runs.yaml, with GPU-hours; ours are the records of scale cpu, with the
-operations and the hours on two shared cores that they took.
+operations and the hours that they took: of a processor or, in older records, of the clock.
 """
 
 import csv
@@ -28,7 +28,8 @@ COLUMNS = ("run", "on", "unit", "published", "planned", "ratio", "within", "give
 FACTOR = 1.5  # within which a plan of GPU-hours is to be
 SHARE = 0.3  # and of a recipe at scale cpu
 BUSY = "cores shared with other jobs: the same stage took 112 s in one record and 410 s in another"
-COUNTED = "lengths of texts are taken as shares of their caps"
+GIVEN_UP = "its policies give up their working (24 to 19 tokens); a plan expects more of it"
+SHORTER = {"code": GIVEN_UP}  # by length/correct in curves.csv
 
 
 def planned(run: dict[str, Any]) -> list[Estimate]:
@@ -72,14 +73,20 @@ def of_records() -> list[dict[str, Any]]:
             of, _, stage = cost["stage"].rpartition("/")
             job = of_node(graph, Node(of or recipe, "cpu", cost["arm"], 0, stage, "stage"), Assumptions())
             found, runs = of_job(job, GPUS["H100"], Assumptions()), int(cost["runs"])
-            measured = [measured[0] + float(cost["flops"]), measured[1] + float(cost["wall_s"]) / 3600]
+            measured = [measured[0] + float(cost["flops"]), measured[1] + _seconds(cost) / 3600]
             counted = [counted[0] + found.flops * runs, counted[1] + found.hours * runs]
         for place, unit in enumerate(("operations", "hours")):
             source = f"results/published/{recipe}-cpu/cost.csv"
             row = _row(recipe, "2 cores", unit, measured[place], counted[place], "", source, SHARE)
-            row["why"] = "" if row["within"] == "yes" else BUSY if unit == "hours" else COUNTED
+            row["why"] = (
+                "" if row["within"] == "yes" else BUSY if unit == "hours" else SHORTER.get(recipe, "")
+            )
             rows.append(row)
     return rows
+
+
+def _seconds(cost: dict[str, str]) -> float:
+    return float(cost.get("cpu_s") or 0) or float(cost["wall_s"])
 
 
 def _row(

@@ -29,6 +29,5 @@ def test_most_published_runs_are_within_the_factor_and_every_miss_is_explained(m
 def test_records_of_scale_cpu_take_about_the_operations_that_were_planned(made):
     rows = [row for row in csv.DictReader(io.StringIO(made)) if row["unit"] == "operations"]
     assert len(rows) >= 14
-    assert sum(row["within"] == "yes" for row in rows) >= 10
-    # dr_grpo's cap is far above what its texts need, and the planner takes lengths as shares of caps
-    assert all(0.5 < float(row["ratio"]) < 2.5 for row in rows)
+    assert sum(row["within"] == "yes" for row in rows) >= len(rows) - 1
+    assert all(0.7 < float(row["ratio"]) < 1.5 for row in rows)

@@ -230,7 +230,7 @@ def test_a_stage_learns_from_texts_as_long_as_those_of_who_made_its_data():
         assert of_node(GRAPH, node, Assumptions()).training.mean == 512 * Assumptions().document
     of_world = Node("dpo", "gpu-offline", "base-recipe", 0, "dpo", "stage")
     job = of_node(GRAPH, of_world, Assumptions())
-    assert job.training.mean == 40
+    assert 20 < job.training.mean < 45
     assert not lacks(job, of_model(job.policy), memory.of_trainer(job, GPUS["A100"]), GPUS["A100"])
 
 
