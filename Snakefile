@@ -2,7 +2,7 @@
 
 snakemake --cores                    the quickstart: recipe r1_zero, its main arm
 snakemake --cores r1_zero            every arm and seed of a recipe, and its report
-snakemake --cores everything         every recipe that has the scale
+snakemake --cores everything         every recipe that claims something, at one scale
 snakemake --cores preflight --config recipe=r1    two steps of each stage, before a run is paid for
 ... --config scale=paper seeds=5     another scale (default: cpu), another number of seeds
 ... --config arms=a,b seeds=1,3      these arms and seeds alone, with a report of their own: chosen.html

@@ -118,8 +118,12 @@ def check_sound(broken: Mapping[str, UserError], args: Namespace | None, quickst
 
 
 def at_scale(recipes: Mapping[str, Recipe], scale: str) -> list[str]:
-    """The recipes that have the scale."""
-    return [name for name, recipe in recipes.items() if scale in recipe.spec["scales"]]
+    """The recipes that claim something and have the scale: no base model, no sweep of dials."""
+    return [
+        name
+        for name, recipe in recipes.items()
+        if scale in recipe.spec["scales"] and recipe.spec.get("claims")
+    ]
 
 
 def _file(graph: Graph, chosen: Choice, parts: list[str]) -> Report | Node:

@@ -125,7 +125,7 @@ def test_targets_are_checked(demo, target, message):
     [
         ("all", [("demo", "cpu", "quickstart")]),
         ("demo", [("demo", "cpu", "report")]),
-        ("everything", [("base", "cpu", "report"), ("demo", "cpu", "report")]),
+        ("everything", [("demo", "cpu", "report")]),
         ("./results/demo/cpu/quickstart.html", [("demo", "cpu", "quickstart")]),
         ("results//demo/cpu/report/table.csv", [("demo", "cpu", "report")]),
         ("results/demo/cpu/hot/seed1/rl/metrics.json", [Node("demo", "cpu", "hot", 1, "rl", "stage")]),
