@@ -20,13 +20,13 @@ from recipes import own_code
 from recipes.errors import UserError
 from recipes.sampling import tools
 from recipes.sampling.completion import Completion
+from recipes.sampling.turns import CALLS, TURNS
 from recipes.spec.eval_tasks import EvalTask
 from recipes.spec.lm_eval_tasks import OWN
 from recipes.worlds import of_task
 from recipes.worlds.answers import answer, begun, formatted
 from recipes.worlds.final_answer import last_box
 
-OF_CALLS = ("turns", "calls", "malformed")  # of a row whose task has a tool, and of its completions
 NO_ANSWER = ("[invalid]", "[none]")  # what lm-eval's filters return when they find nothing
 
 Row = dict[str, Any]  # one item, see `sample`
@@ -123,7 +123,7 @@ def _row(task: EvalTask, item: int, instance: Any) -> Row:
         "difficulty": doc["difficulty"] if ours else None,
         **{key: [] for key in ("completions", "correct", "tokens", "truncated", "formatted", "votes")},
         **({} if ours else {"scores": []}),
-        **({key: [] for key in OF_CALLS} if task.tool else {}),
+        **({key: [] for key in (TURNS, *CALLS)} if task.tool else {}),
         **({"prefill": doc["prefill"]} if ours and doc["prefill"] else {}),
     }
 
@@ -155,7 +155,7 @@ def _add(benchmark: Benchmark, instance: Any, row: Row) -> None:
     row["completions"].append(completion)
     row["tokens"].append(completion.tokens)
     row["truncated"].append(completion.truncated)
-    for key in OF_CALLS:
+    for key in (TURNS, *CALLS):
         if key in row:
             row[key].append(getattr(completion, key))
     opened = instance.doc.get("prefill") or begun(instance.args[0])  # a prompt may begin the answer

@@ -18,6 +18,10 @@ from recipes.sampling.tools import Tool
 # -> the tokens drawn for each context, the ending one included, and their log-probabilities, if known
 Draw = Callable[[list[list[int]], int, list[int]], tuple[list[list[int]], list[list[float]] | None]]
 
+# what a kept row says of its completions, where the policy has a tool
+TURNS = "turns"  # the text in parts
+CALLS = ("calls", "malformed")
+
 
 @dataclass
 class Talk:

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from recipes.errors import UserError
+from recipes.sampling.turns import CALLS
 
 ALL = 256 * 2**20  # bytes
-OF_CALLS = ("calls", "malformed")  # of a row whose policy has a tool: calls answered, and those with an error
-TURNS = "turns"  # and its text in parts: what the policy said, what the tool, and so on
 
 
 class CompletionsLog:
@@ -92,7 +91,7 @@ def by_calls(rows: list[dict[str, Any]]) -> dict[str, float]:
     """
     if "calls" not in rows[0]:
         return {}
-    calls, malformed = (sum(row[key] for row in rows) for key in OF_CALLS)
+    calls, malformed = (sum(row[key] for row in rows) for key in CALLS)
     return {
         "tool/calls": calls / len(rows),
         "tool/used": sum(row["calls"] > 0 for row in rows) / len(rows),

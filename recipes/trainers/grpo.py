@@ -21,14 +21,15 @@ from recipes.objectives.averages import completion_means
 from recipes.objectives.caps import Caps, start
 from recipes.rewards.domains import check_routed, split
 from recipes.runtime import gpus
-from recipes.trainers.completions import OF_CALLS, TURNS, CompletionsLog, by_calls, by_correctness, by_domain
+from recipes.sampling.turns import CALLS, TURNS
+from recipes.trainers.completions import CompletionsLog, by_calls, by_correctness, by_domain
 from recipes.trainers.grpo_objective import Objective
 from recipes.trainers.reference import by_layers
 from recipes.trainers.resume import EPOCH_STRIDE
 from recipes.trainers.tiles import narrow_tiles
 from recipes.trainers.turns import own_part
 
-KEPT = ("answer", "difficulty", "domain", *OF_CALLS, TURNS)  # columns that completions.jsonl has
+KEPT = ("answer", "difficulty", "domain", *CALLS, TURNS)  # columns that completions.jsonl has
 
 
 class PromptSampler(RepeatSampler):
