@@ -154,7 +154,10 @@ def push(
     public: Annotated[bool, typer.Option("--public", help="Default: private.")] = False,
 ) -> None:
     """Lay a model out for the Hub: weights, card, results in lm-eval's form. Uploads with --really alone."""
-    from encore.push import lay_out, upload  # late
+    from recipes.runtime.environment import quiet_environment  # late
+
+    quiet_environment(names_hub=True)  # before the Hub's client is imported
+    from encore.push import lay_out, upload
 
     folder = lay_out(model, name)
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
