@@ -41,8 +41,9 @@ def write(name: str, wanted: Wanted) -> Path:
     if isinstance(model, Path):
         raise UserError(f"--model {wanted.model}: expected the folder of a model, or org/name@commit")
     words = Environment(
-        loader=PackageLoader("encore", ""), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+        loader=PackageLoader("encore", ""), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
     text = words.get_template("recipe.yaml.jinja").render(
         asdict(wanted) | {"name": file.stem, "model": model}
     )

@@ -72,7 +72,7 @@ def upload(folder: Path, name: str, public: bool) -> str:
 
 
 def _why(error: BaseException) -> str:
-    """What went wrong, and what to do where that is known: an upload's error only says which file it was of."""
+    """What went wrong, and what to do about it: the error of an upload only says which file it was of."""
     cause = error.__cause__ or error
     status = getattr(getattr(cause, "response", None), "status_code", None)
     return _REFUSED.get(status) or f"{type(cause).__name__}: {whole(cause)}"

@@ -145,7 +145,7 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMA
 
 
 class _ColumnPdf(PdfFile):
-    """A PDF whose page is COLUMN wide, with all that is drawn on it, text and lines too, made as much smaller.
+    """A PDF whose page is COLUMN wide, and all that is drawn on it, text and lines too, as much smaller.
 
     LaTeX's \\includegraphics then needs no width, and what is 7 points high stays so.
     """

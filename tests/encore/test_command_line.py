@@ -12,8 +12,10 @@ import yaml
 from typer.testing import CliRunner
 
 from encore import command_line, doctor, measure, models, new
+from recipes.data import corpora
 from recipes.errors import UserError
 from recipes.spec.load import load_sound
+from recipes.worlds import make, tokenizer
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("r1_zero", "tiny_lm")
@@ -62,6 +64,18 @@ def test_a_new_recipe_is_sound_and_its_numbers_fit_together(here, world):
     assert len(mine.spec["claims"]) == 1
     with pytest.raises(UserError, match=r"mine\.yaml: is there already"):
         encore("new", "mine")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", new.WORLDS)
+def test_what_the_base_of_a_new_recipe_reads_fits_into_it(here, world):
+    """All 48,000 documents: the longest is one in ten thousand, and stops the training."""
+    new.write("mine", new.Wanted(world))
+    stage = load_sound(own=Path("mine.yaml"))[0]["mine"].spec["stages"]["pretrain"]
+    words = tokenizer([make(stage["task"])])
+    documents = corpora.documents(stage, stage["seed"])
+    longest = max(map(len, words(["".join(text) for text in documents])["input_ids"])) + 1  # its end
+    assert longest <= stage["model"]["max_position_embeddings"]
 
 
 def test_a_new_recipe_of_ones_own_data_reward_and_model(here, checkpoint):

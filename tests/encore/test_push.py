@@ -41,7 +41,8 @@ def pushed(stage: Path, *words: str, **environment: str) -> subprocess.Completed
     home = stage.parents[5]
     env = os.environ | {"PYTHONPATH": str(ROOT), "HF_HOME": str(home / "hf")} | environment
     command = [sys.executable, "-m", "encore", "push", str(stage), *words]
-    return subprocess.run(command, cwd=home, env=env, capture_output=True, text=True, check=False, timeout=120)
+    told = {"capture_output": True, "text": True, "timeout": 120}
+    return subprocess.run(command, cwd=home, env=env, check=False, **told)
 
 
 def test_a_model_is_laid_out_for_the_hub_and_the_checkpoint_stays_as_it_is(stage):

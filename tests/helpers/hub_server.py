@@ -1,4 +1,4 @@
-"""A Hub on the loopback, for the real huggingface_hub client: it keeps what is uploaded, as the Hub would have it.
+"""A Hub on the loopback, for the real huggingface_hub client: it keeps what is uploaded, as the Hub would.
 
 It speaks what an upload needs (huggingface_hub 1.33): create a repository, sort files into text and large
 ones, take large ones by Git LFS, and commit. Xet's storage, which the Hub prefers, has a protocol of its
