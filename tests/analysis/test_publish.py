@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pandas as pd
+import pins
 import pytest
 from papers import GRAPH, RECIPES
 
@@ -129,7 +130,7 @@ def test_committed_verdicts_follow_from_the_numbers_and_the_recipe(path, tmp_pat
     for table_ in publish.judged_anew(path.with_name("numbers.csv"), GRAPH):
         table_.numbers.to_csv(tmp_path / "judged.csv", index=False)
         committed = path.with_name(f"{table_.name}.csv")
-        assert (tmp_path / "judged.csv").read_text() == committed.read_text(), committed
+        pins.hold("verdicts of the records", (tmp_path / "judged.csv").read_text(), committed.read_text())
 
 
 def test_a_record_judged_anew_has_the_verdicts_of_its_report(run, report, tmp_path):
