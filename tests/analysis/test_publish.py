@@ -42,6 +42,7 @@ def test_record_has_the_final_numbers_and_every_run(run, report, tmp_path):
     final = table.final(table.collect(run))
     assert len(numbers) == len(final.drop_duplicates(["source", "metric"])) < len(final)
     assert set(numbers.seed) == {0, 1, 2}
+    assert not {"recipe", "scale"} & {*numbers}  # the folder is called by them
     before = numbers[(numbers.node == "before") & (numbers.metric == "heldout/accuracy")]
     assert before[["arm", "seed"]].values.tolist() == [["base-recipe", 0], ["no-cot-base", 0]]  # the owners
     assert len(runs) == sum(node.kind == "stage" for node in run.all_nodes())

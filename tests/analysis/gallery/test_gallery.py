@@ -203,10 +203,19 @@ def test_the_scoreboard_filters_and_sorts(browser, board, tmp_path):
     tab = browser.new_page(viewport={"width": 1200, "height": 800})
     tab.goto(path.as_uri())
     rows = tab.locator("#claims tbody tr:visible")
-    every = rows.count()
+    every = tab.locator("#claims tbody tr").count()
     tab.set_viewport_size({"width": 390, "height": 800})
     assert tab.evaluate("document.documentElement.scrollWidth") == 390
+    verdicts = tab.locator("#pages td[data-label=Verdicts]").first
+    assert verdicts.bounding_box()["x"] + verdicts.bounding_box()["width"] <= 390  # on a phone too
     tab.set_viewport_size({"width": 1200, "height": 800})
+    assert rows.count() == 30 < every  # a long page folds
+    assert tab.locator("#scoreboard output").inner_text() == f"{every} of {every}, the first 30 shown"
+    tab.emulate_media(media="print")
+    assert rows.count() == every
+    tab.emulate_media(media="screen")
+    tab.get_by_role("button", name=f"Show all {every}").click()
+    assert rows.count() == every
     assert tab.locator("#scoreboard output").inner_text() == f"{every} of {every}"
     tab.select_option("[name=paper]", "arXiv 2503.14476")
     assert 0 < rows.count() < every
