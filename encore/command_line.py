@@ -129,7 +129,9 @@ def report(
     page = Path("results", Path(recipe).stem, scale, f"{which}.html")
     summary = page.with_suffix("") / "summary.txt"
     if not page.exists() or not summary.exists():
-        raise UserError(f"{page}: not made yet; encore run {recipe} --scale {scale}")
+        others = [one for one in REPORTS if page.with_name(f"{one}.html").exists()]
+        there = f"; there is --which {', '.join(others)}" if others else ""
+        raise UserError(f"{page}: not made yet; encore run {recipe} --scale {scale}{there}")
     typer.echo(f"{summary.read_text(encoding='utf-8').rstrip()}\n{page}")
     if show:
         webbrowser.open(page.resolve().as_uri())

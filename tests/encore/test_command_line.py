@@ -192,6 +192,9 @@ def test_a_report_that_is_not_made(here):
         encore("report", "r1_zero")
     page = here / "results/r1_zero/cpu/report.html"
     page.with_suffix("").mkdir(parents=True)
+    page.with_name("quickstart.html").write_text("")
+    with pytest.raises(UserError, match=r"not made yet; .*; there is --which quickstart$"):
+        encore("report", "r1_zero")
     page.write_text("")
     (page.with_suffix("") / "summary.txt").write_text("3 of 4 claims\n")
     assert encore("report", "r1_zero").output == "3 of 4 claims\nresults/r1_zero/cpu/report.html\n"
