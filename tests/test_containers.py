@@ -1,4 +1,4 @@
-"""The two recipes of a container. They were never built, for want of a registry of images; what they do is held.
+"""The two recipes of a container. They were never built, for want of a registry; what they do is held.
 
 Their commands are run by a shell in which apt-get, pip and snakemake only say how they were called.
 """

@@ -30,7 +30,7 @@ def test_freed_memory_is_kept():
 def test_bitsandbytes_says_nothing_of_kernels_that_nobody_asked_for():
     """It warns wherever it is installed: in the log of each job, and before each answer of `encore chat`."""
     code = (
-        "import logging; from recipes.runtime.environment import quiet_environment; quiet_environment(False); "
+        "import logging; from recipes.runtime import environment; environment.quiet_environment(False); "
         "logger = logging.getLogger('bitsandbytes.backends.cpu.ops'); logger.warning('w'); logger.error('e')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
