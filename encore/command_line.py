@@ -158,8 +158,8 @@ def push(
     """Lay a model out for the Hub: weights, card, results in lm-eval's form. Uploads with --really alone."""
     from recipes.runtime.environment import quiet_environment  # late
 
-    quiet_environment(names_hub=True)  # before the Hub's client is imported
-    from encore.push import lay_out, upload
+    quiet_environment(names_hub=True)
+    from encore.push import lay_out, upload  # now: the Hub's client reads the environment as it is imported
 
     folder = lay_out(model, name)
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):

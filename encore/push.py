@@ -18,7 +18,7 @@ from recipes.errors import UserError, first_line, whole
 from recipes.runtime import files, sentinel
 
 FOLDER = Path("results/push")
-_REFUSED: dict[int | None, str] = {  # the Hub's status -> what to do about it
+REFUSED: dict[int | None, str] = {  # the Hub's status -> what to do about it
     401: "it does not know you (401): `hf auth login`, or set HF_TOKEN",
     403: "the token may not write there (403): a token with the right to write, or another org/name",
 }
@@ -75,7 +75,7 @@ def _why(error: BaseException) -> str:
     """What went wrong, and what to do about it: the error of an upload only says which file it was of."""
     cause = error.__cause__ or error
     status = getattr(getattr(cause, "response", None), "status_code", None)
-    return _REFUSED.get(status) or f"{type(cause).__name__}: {whole(cause)}"
+    return REFUSED.get(status) or f"{type(cause).__name__}: {whole(cause)}"
 
 
 def _as_lm_eval(found: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 WIDTH = 4.8  # inches
-COLUMN = 3.25  # inches: of a column of ICML's and NeurIPS's two; what the PDF of a figure is as wide as
+COLUMN = 3.25  # inches: a column of the two of ICML; what the PDF of a figure is as wide as
 FORMATS = ("svg", "pdf", "png")  # of a figure; the page shows the first, which is always there
 LINE = 0.19  # inches of a line of text
 # seaborn's "colorblind" and six more that differ from them, and from grey, under red- and green-blindness
@@ -144,7 +144,7 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMA
             FigureCanvasAgg(figure).print_png(folder / f"{name}.png", metadata={"Software": None})
 
 
-class _ColumnPdf(PdfFile):
+class ColumnPdf(PdfFile):
     """A PDF whose page is COLUMN wide, and all that is drawn on it, text and lines too, as much smaller.
 
     LaTeX's \\includegraphics then needs no width, and what is 7 points high stays so.
@@ -161,7 +161,7 @@ def _print_pdf(figure: Figure, path: Path) -> None:
     """As FigureCanvasPdf.print_pdf, which cannot scale."""
     figure.dpi = 72  # a PDF's point
     width, height = figure.get_size_inches()
-    file = _ColumnPdf(path, metadata=dict.fromkeys(("CreationDate", "Creator", "Producer")))
+    file = ColumnPdf(path, metadata=dict.fromkeys(("CreationDate", "Creator", "Producer")))
     try:
         file.newPage(width, height)
         renderer = RendererPdf(file, 72, height, width)
