@@ -98,6 +98,7 @@ def test_every_file_is_uploaded_as_it_is_in_one_commit(stage, words, visibility)
     assert not any("telemetry" in request for request in hub.asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "status", "xet", "why"),
     [
