@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from analysis.numbers.run import Run
@@ -65,7 +66,7 @@ def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
         known = nearest(args.scale, scales)
         raise UserError(f'recipes/{args.recipe}.yaml: unknown scale "{args.scale}"{known}')
     if args.seeds == looks.AUTO and args.report == "report" and looks.claims_at(recipe, args.scale):
-        return _by_looks(Graph(recipes), recipe, args.scale, root)
+        return replace(_by_looks(Graph(recipes), recipe, args.scale, root), file=own)
     asked = {key: getattr(args, key) for key in ("scale", "seeds", "arms") if getattr(args, key)}
     if str(asked.get("seeds")).isdecimal():
         asked["seeds"] = int(asked["seeds"])
@@ -73,7 +74,7 @@ def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
         arms, seeds = selection(recipe, args.scale, args.report, choice({}, asked))
     except UserError as error:
         raise UserError(str(error).replace("--config ", "--")) from None
-    return Run(Graph(recipes), args.recipe, args.scale, tuple(arms), tuple(seeds), root)
+    return Run(Graph(recipes), args.recipe, args.scale, tuple(arms), tuple(seeds), root, file=own)
 
 
 def _by_looks(graph: Graph, recipe: Recipe, scale: str, root: Path) -> Run:

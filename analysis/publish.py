@@ -67,7 +67,8 @@ def publish(run: Run, out: Path, report: str) -> None:
             (out / f"{name}.csv").unlink(missing_ok=True)
     table = pd.read_csv(folder / "table.csv", low_memory=False)
     numbers = worth_keeping(final(table))
-    numbers.drop(columns=["step", "source"]).to_csv(out / "numbers.csv", index=False)
+    folder_tells = ["recipe", "scale"]
+    numbers.drop(columns=["step", "source", *folder_tells]).to_csv(out / "numbers.csv", index=False)
     jobs.write(runs, out / jobs.FILE)
     curves = thinned(table, learning_curves.drawn())
     if len(curves):

@@ -22,6 +22,7 @@ from analysis import command_line, page
 from analysis.numbers import means
 from analysis.numbers.run import Run
 from analysis.numbers.table import final
+from analysis.page.markup import svg_uri
 from analysis.provenance import configuration
 from analysis.sections import SECTIONS
 from analysis.verdicts import claims_table, summary
@@ -97,8 +98,7 @@ def drawn_figures(folder: Path) -> dict[str, list[dict[str, str]]]:
     """Section's name -> its figures as analyse drew them, each with `src`: the SVG as a data URI."""
     by_section: dict[str, list[dict[str, str]]] = {section.NAME: [] for section in SECTIONS}
     for figure in json.loads((folder / "index.json").read_text()):
-        svg = (folder / f"{figure['name']}.svg").read_bytes()
-        src = "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
+        src = svg_uri((folder / f"{figure['name']}.svg").read_text(encoding="utf-8"))
         alt_text = figure.get("alt_text", figure.get("alt"))  # `alt` in analyses before this name
         by_section[figure["section"]].append(figure | {"src": src, "alt_text": alt_text})
     return by_section

@@ -129,7 +129,9 @@ def report(
     page = Path("results", Path(recipe).stem, scale, f"{which}.html")
     summary = page.with_suffix("") / "summary.txt"
     if not page.exists() or not summary.exists():
-        raise UserError(f"{page}: not made yet; encore run {recipe} --scale {scale}")
+        others = [one for one in REPORTS if page.with_name(f"{one}.html").exists()]
+        there = f"; there is --which {', '.join(others)}" if others else ""
+        raise UserError(f"{page}: not made yet; encore run {recipe} --scale {scale}{there}")
     typer.echo(f"{summary.read_text(encoding='utf-8').rstrip()}\n{page}")
     if show:
         webbrowser.open(page.resolve().as_uri())
@@ -154,7 +156,10 @@ def push(
     public: Annotated[bool, typer.Option("--public", help="Default: private.")] = False,
 ) -> None:
     """Lay a model out for the Hub: weights, card, results in lm-eval's form. Uploads with --really alone."""
-    from encore.push import lay_out, upload  # late
+    from recipes.runtime.environment import quiet_environment  # late
+
+    quiet_environment(names_hub=True)
+    from encore.push import lay_out, upload  # now: the Hub's client reads the environment as it is imported
 
     folder = lay_out(model, name)
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):

@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from encore.models import named
 from recipes import own_code
 from recipes.errors import UserError
+from recipes.spec.checks.capacity import rows
 from recipes.spec.load import load_sound
 
 WORLDS = ("chain", "countdown")  # whose corpus the template writes
@@ -40,11 +41,13 @@ def write(name: str, wanted: Wanted) -> Path:
     model = named(wanted.model) if wanted.model else None
     if isinstance(model, Path):
         raise UserError(f"--model {wanted.model}: expected the folder of a model, or org/name@commit")
+    there = rows(wanted.data) if wanted.data and wanted.data.is_file() else 0
     words = Environment(
-        loader=PackageLoader("encore", ""), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+        loader=PackageLoader("encore", ""), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
     text = words.get_template("recipe.yaml.jinja").render(
-        asdict(wanted) | {"name": file.stem, "model": model}
+        asdict(wanted) | {"name": file.stem, "model": model, "rows": there}
     )
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")

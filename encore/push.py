@@ -9,16 +9,27 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import httpx
 from huggingface_hub import EvalResult, HfApi, ModelCardData
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id
 
-from recipes.errors import UserError
+from recipes.errors import UserError, first_line, whole
 from recipes.runtime import files, sentinel
 
 FOLDER = Path("results/push")
+REFUSED: dict[int | None, str] = {  # the Hub's status -> what to do about it
+    401: "it does not know you (401): `hf auth login`, or set HF_TOKEN",
+    403: "the token may not write there (403): a token with the right to write, or another org/name",
+}
 
 
 def lay_out(metrics_json: Path, name: str) -> Path:
     """The folder with all that would be uploaded as `name`. Raises UserError where no model is there."""
+    try:
+        validate_repo_id(name)
+    except HFValidationError as error:
+        raise UserError(f"{name}: expected org/name, as the Hub has it: {first_line(error)}") from None
     if metrics_json.is_dir():
         metrics_json = metrics_json / "metrics.json"
     try:
@@ -44,14 +55,27 @@ def lay_out(metrics_json: Path, name: str) -> Path:
 
 
 def upload(folder: Path, name: str, public: bool) -> str:
-    """Upload a layout; the address of the commit."""
+    """Upload a layout; the address of the commit. Raises UserError where the Hub or the network refuses."""
     api = HfApi()
-    api.create_repo(name, private=not public, exist_ok=True)
-    return str(
-        api.upload_folder(
-            folder_path=str(folder), repo_id=name, commit_message="Encore: model, card, results"
+    try:
+        api.create_repo(name, private=not public, exist_ok=True)
+        return str(
+            api.upload_folder(
+                folder_path=str(folder), repo_id=name, commit_message="Encore: model, card, results"
+            )
         )
-    )
+    except (OSError, httpx.HTTPError, RuntimeError) as error:  # of the Hub; of the network; of its storage
+        why = _why(error)
+        raise UserError(
+            f"{name}: not uploaded to {api.endpoint}: {why}; {folder} has all that was to go"
+        ) from None
+
+
+def _why(error: BaseException) -> str:
+    """What went wrong, and what to do about it: the error of an upload only says which file it was of."""
+    cause = error.__cause__ or error
+    status = getattr(getattr(cause, "response", None), "status_code", None)
+    return REFUSED.get(status) or f"{type(cause).__name__}: {whole(cause)}"
 
 
 def _as_lm_eval(found: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:

@@ -26,10 +26,16 @@ class Run:
     root: Path = Path(".")
     by_looks: Mapping[str, int] | None = None  # with seeds=auto: arm -> how many of the seeds it has
     record: Path | None = None  # the record that it is read from, in place of artefacts
+    file: Path | None = None  # of a recipe that lies elsewhere than in recipes/
 
     @property
     def recipe(self) -> Recipe:
         return self.graph.recipes[self.name]
+
+    @property
+    def recipe_file(self) -> Path:
+        """Where the recipe stands."""
+        return self.file or Path("recipes", f"{self.name}.yaml")
 
     @property
     def spec(self) -> dict[str, Any]:

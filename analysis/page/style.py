@@ -16,11 +16,12 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_pdf import Op, PdfFile, RendererPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 WIDTH = 4.8  # inches
+COLUMN = 3.25  # inches: a column of the two of ICML; what the PDF of a figure is as wide as
 FORMATS = ("svg", "pdf", "png")  # of a figure; the page shows the first, which is always there
 LINE = 0.19  # inches of a line of text
 # seaborn's "colorblind" and six more that differ from them, and from grey, under red- and green-blindness
@@ -128,7 +129,7 @@ def margins(tall: float, left: float, right: float, bottom: float, top: float) -
 def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> None:
     """<name>.svg, .pdf and .png; no date and a fixed salt, so that the same numbers give the same bytes.
 
-    The PDF is for a paper: at a column's width, 3.3 inches, its text has 7 points.
+    The PDF is for a paper: as wide as a column, so its text has 6 to 7 points.
     """
     with mpl.rc_context(STYLE):
         text = io.StringIO()  # by the canvases: figure.savefig would draw everything twice
@@ -137,8 +138,35 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMA
         short = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), text.getvalue())
         (folder / f"{name}.svg").write_text(short, encoding="utf-8")
         if "pdf" in formats:
-            nothing = dict.fromkeys(("CreationDate", "Creator", "Producer"))
-            FigureCanvasPdf(figure).print_pdf(folder / f"{name}.pdf", metadata=nothing)
+            _print_pdf(figure, folder / f"{name}.pdf")
         if "png" in formats:
             figure.dpi = 160
             FigureCanvasAgg(figure).print_png(folder / f"{name}.png", metadata={"Software": None})
+
+
+class ColumnPdf(PdfFile):
+    """A PDF whose page is COLUMN wide, and all that is drawn on it, text and lines too, as much smaller.
+
+    LaTeX's \\includegraphics then needs no width, and what is 7 points high stays so.
+    """
+
+    def newPage(self, width: float, height: float) -> None:
+        scale = COLUMN / width
+        super().newPage(COLUMN, height * scale)
+        self.output(scale, 0, 0, scale, 0, 0, Op.concat_matrix)
+        self.width, self.height = width, height  # what the renderer cuts at, which counts before the scale
+
+
+def _print_pdf(figure: Figure, path: Path) -> None:
+    """As FigureCanvasPdf.print_pdf, which cannot scale."""
+    figure.dpi = 72  # a PDF's point
+    width, height = figure.get_size_inches()
+    file = ColumnPdf(path, metadata=dict.fromkeys(("CreationDate", "Creator", "Producer")))
+    try:
+        file.newPage(width, height)
+        renderer = RendererPdf(file, 72, height, width)
+        figure.draw(renderer)
+        renderer.finalize()
+        file.finalize()
+    finally:
+        file.close()

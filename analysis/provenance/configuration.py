@@ -1,5 +1,6 @@
 """What exactly was run: how the arms differ, on which machine, from which commit, and how to run it again."""
 
+import shlex
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from analysis.numbers.means import DASH, duration
 from analysis.numbers.run import Run
 from analysis.numbers.settings import settings
 from recipes.spec.looks import AUTO
+from recipes.spec.recipe import CHOSEN
 
 
 def differences(run: Run) -> pd.DataFrame:
@@ -87,7 +89,19 @@ def citation(path: Path) -> str:
 
 def commands(run: Run, report: str) -> str:
     """What to type to get this page again."""
-    count = len(run.seeds) if run.by_looks is None else AUTO
-    seeds = f"--config scale={run.scale} seeds={count}"
+    chosen = {"scale": run.scale, "seeds": _seeds(run, report)}
+    if report == CHOSEN:
+        chosen["arms"] = ",".join(run.arms)
+    if run.file:
+        chosen["recipe"] = str(run.file)
+    words = shlex.join(f"{key}={value}" for key, value in chosen.items())
     page = f"results/{run.name}/{run.scale}/{report}.html"
-    return f"pip install -e .\nsnakemake --cores all {page} {seeds}"
+    return f"pip install -e .\nsnakemake --cores all {page} --config {words}"
+
+
+def _seeds(run: Run, report: str) -> str:
+    """How many, where they are the first; else which."""
+    if run.by_looks is not None:
+        return AUTO
+    first = run.recipe.selection(run.scale, report, len(run.seeds))[1]
+    return str(len(first)) if first == [*run.seeds] else ",".join([*map(str, run.seeds), ""])

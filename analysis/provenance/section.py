@@ -76,7 +76,7 @@ def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
         audit=cells(audit),
         audited=verifiers.errors(audit) if len(audit) else "",
         differences=cells(configuration.differences(run)),
-        recipe=commented_yaml((run.root / f"recipes/{run.name}.yaml").read_text(encoding="utf-8")),
+        recipe=commented_yaml((run.root / run.recipe_file).read_text(encoding="utf-8")),
         facts=configuration.facts(trained),
         cost=cells(cost_shown(spent)),
         total=spent.iloc[-1],

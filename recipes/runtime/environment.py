@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import logging
 import os
 import signal
 import sys
@@ -27,6 +28,7 @@ def quiet_environment(names_hub: bool) -> None:
     # Threads that wait sleep instead of spinning: on a busy machine two spinning threads are ten times slower
     # than one thread.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it warns wherever it is installed, unasked
     if not names_hub:
         os.environ["HF_HUB_OFFLINE"] = "1"
 

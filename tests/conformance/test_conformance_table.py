@@ -5,6 +5,7 @@ import io
 import re
 from pathlib import Path
 
+import pins
 import pytest
 from conformance import COMMAND, TABLE, declared, table
 
@@ -38,4 +39,6 @@ def test_sizes(tmp_path: Path):
         what = (
             f"{now['objective']}, {now['property']}: {then['size']} in {TABLE.name}, measured {now['size']}"
         )
-        assert sizes[0] == pytest.approx(sizes[1], rel=0.05), f"{what}; {AGAIN}"
+        assert sizes[0] == pytest.approx(sizes[1], rel=0.05), (
+            f"{what}: {pins.because('sizes of conformance')}; {AGAIN}"
+        )

@@ -11,9 +11,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from encore import command_line, doctor, measure, models, new, push
+from encore import command_line, doctor, measure, models, new
+from recipes.data import corpora
 from recipes.errors import UserError
 from recipes.spec.load import load_sound
+from recipes.worlds import make, tokenizer
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("r1_zero", "tiny_lm")
@@ -62,6 +64,18 @@ def test_a_new_recipe_is_sound_and_its_numbers_fit_together(here, world):
     assert len(mine.spec["claims"]) == 1
     with pytest.raises(UserError, match=r"mine\.yaml: is there already"):
         encore("new", "mine")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", new.WORLDS)
+def test_what_the_base_of_a_new_recipe_reads_fits_into_it(here, world):
+    """All 48,000 documents: the longest is one in ten thousand, and stops the training."""
+    new.write("mine", new.Wanted(world))
+    stage = load_sound(own=Path("mine.yaml"))[0]["mine"].spec["stages"]["pretrain"]
+    words = tokenizer([make(stage["task"])])
+    documents = corpora.documents(stage, stage["seed"])
+    longest = max(map(len, words(["".join(text) for text in documents])["input_ids"])) + 1  # its end
+    assert longest <= stage["model"]["max_position_embeddings"]
 
 
 def test_a_new_recipe_of_ones_own_data_reward_and_model(here, checkpoint):
@@ -173,45 +187,14 @@ def test_a_model_is_measured_for_real_and_answers(here, checkpoint):
     assert subprocess.run(asked, env=env, check=False).returncode == 0
 
 
-def test_a_model_is_laid_out_for_the_hub_and_stays_here(here, checkpoint):
-    made = json.loads(checkpoint.read_text())
-    stage = here / "results/demo/cpu/base-recipe/seed0/grpo/metrics.json"
-    stage.parent.mkdir(parents=True)
-    asked = {"kind": "grpo", "config": {"rewards": {"accuracy": 1.0}}, "seed": 0, "inputs": {}}
-    stage.write_text(json.dumps(made | asked))
-    stage.with_name("provenance.json").write_text(json.dumps({"commit": "abc", "steps": 3, "tokens": 9}))
-    metrics = {"accuracy": {"value": 0.5, "low": 0.3, "high": 0.7}}
-    after = {"digest": made["digest"], "tasks": {"heldout": {"items": 8, "metrics": metrics}}}
-    other = {"digest": "another", "tasks": {"of-another": {"items": 8, "metrics": metrics}}}
-    (stage.parents[1] / "evals").mkdir()
-    (stage.parents[1] / "evals/after.json").write_text(json.dumps(after))
-    (stage.parents[1] / "evals/before.json").write_text(json.dumps(other))
-    output = encore("push", str(stage), "me/mine").output
-    assert "dry: nothing was uploaded to me/mine" in output
-    folder = Path("results/push/me--mine")
-    assert {path.name for path in folder.iterdir()} >= {"README.md", "results.json", "model.safetensors"}
-    results = json.loads((folder / "results.json").read_text())["results"]
-    assert results == {
-        "heldout": {
-            "alias": "heldout",
-            "accuracy,none": 0.5,
-            "accuracy_stderr,none": pytest.approx(0.102, abs=1e-3),
-        }
-    }
-    card = (folder / "README.md").read_text()
-    head = yaml.safe_load(card.split("---")[1])
-    assert head["model-index"][0]["results"][0]["metrics"][0]["value"] == 0.5
-    assert "| heldout | accuracy | 0.5 |" in card
-    assert push.sentinel.digest(Path(made["model"])) == made["digest"]  # the checkpoint itself is as it was
-    with pytest.raises(UserError, match=r"expected the metrics\.json of a stage that is done"):
-        push.lay_out(here / "nothing.json", "me/mine")
-
-
 def test_a_report_that_is_not_made(here):
     with pytest.raises(UserError, match=r"report\.html: not made yet; encore run r1_zero --scale cpu"):
         encore("report", "r1_zero")
     page = here / "results/r1_zero/cpu/report.html"
     page.with_suffix("").mkdir(parents=True)
+    page.with_name("quickstart.html").write_text("")
+    with pytest.raises(UserError, match=r"not made yet; .*; there is --which quickstart$"):
+        encore("report", "r1_zero")
     page.write_text("")
     (page.with_suffix("") / "summary.txt").write_text("3 of 4 claims\n")
     assert encore("report", "r1_zero").output == "3 of 4 claims\nresults/r1_zero/cpu/report.html\n"

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 from recipes.errors import UserError
@@ -142,3 +143,41 @@ def test_a_world_with_too_few_questions_is_found_before_anything_runs(demo):
     assert (len(stages), len(evals), len(error.value.lines)) == (1, 1, 2)
     spec["stages"]["rl"]["problems"] = spec["evals"]["tasks"]["heldout"]["items"] = 8
     capacity.check(Graph({**demo.recipes, "demo": Recipe("demo", spec)}), nodes)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_a_file_with_too_few_rows_is_found_before_anything_runs(demo, tmp_path, suffix):
+    """A rollout takes 128 / 8 questions; an evaluation its items; `problems` what it says."""
+    file = tmp_path / f"my{suffix}"
+    table = pd.DataFrame({"question": ["1+1="] * 15, "answer": ["2"] * 15})
+    if suffix == ".parquet":
+        table.to_parquet(file)
+    else:
+        file.write_text(table.to_json(orient="records", lines=True) + "\n\n")  # an empty line is no row
+    few = {"file": str(file), "question": "question", "answer": "answer"}
+    spec = json.loads(json.dumps(demo.recipes["demo"].spec))
+    args = {"per_device_train_batch_size": 64, "steps_per_generation": 2, "num_generations": 8}
+    spec["stages"]["rl"] = stage = {"run": "grpo", "task": few, "args": args, "needs": {}}
+    spec["evals"]["tasks"] = {"heldout": {"task": few, "items": 16}}
+
+    def mistakes() -> list[str]:
+        graph = Graph({**demo.recipes, "demo": Recipe("demo", spec)})
+        try:
+            capacity.check(graph, graph.grid("demo", "cpu", ["base-recipe"], [0]))
+        except UserError as error:
+            return error.lines
+        return []
+
+    assert mistakes() == [
+        f"recipes/demo.yaml: {place}.task.file: {file} has 15 rows; {why} (scale cpu, arm base-recipe)"
+        for place, why in (
+            ("stages.rl", "one rollout asks for 16"),
+            ("evals.tasks.heldout", "items asks for 16"),
+        )
+    ]
+    spec["evals"]["tasks"]["heldout"]["items"] = 15
+    args["num_generations"] = 16
+    assert mistakes() == []
+    del stage["args"]
+    stage["problems"] = 20
+    assert "problems asks for 20" in mistakes()[0]

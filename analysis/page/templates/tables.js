@@ -1,7 +1,9 @@
 "use strict";
-// Tables sort by any column, and the long ones show the rows that fit a filter. Without JavaScript all rows stand.
+// Tables sort by any column, and the long ones show the rows that fit a filter, the first few of many. Without
+// JavaScript, and in print, all rows stand.
 (() => {
   const LONG = 12; // rows from which a table gets a filter
+  const FIRST = 30; // rows that are shown of more, until all are asked for
   const key = (row, column) => row.cells[column].textContent.trim().replaceAll("\u2212", "-").replaceAll(",", "");
   const compare = (a, b) => {
     const numbers = [parseFloat(a), parseFloat(b)];
@@ -16,6 +18,7 @@
     const body = table.tBodies[0];
     const rows = [...body.rows].sort((a, b) => compare(key(a, column), key(b, column)) * (down ? -1 : 1));
     body.append(...rows);
+    table.dispatchEvent(new Event("sorted"));
   };
   for (const table of document.querySelectorAll("table")) {
     if (!table.tHead || table.tBodies[0].rows.length < 3) continue;
@@ -29,8 +32,12 @@
     });
   }
   const filter = (form, table) => {
-    const rows = [...table.tBodies[0].rows];
+    const more = document.createElement("button");
+    more.type = "button";
+    form.append(more);
+    let all = false;
     const show = () => {
+      const rows = [...table.tBodies[0].rows];
       const words = form.elements.words.value.toLowerCase().split(/\s+/).filter(Boolean);
       const picked = [...form.querySelectorAll("select")].filter((select) => select.value);
       let count = 0;
@@ -39,10 +46,18 @@
           picked.every((select) => row.dataset[select.name] === select.value) &&
           words.every((word) => row.textContent.toLowerCase().includes(word));
         row.hidden = !fits;
+        row.classList.toggle("later", fits && !all && count >= FIRST);
         count += fits;
       }
-      form.elements.count.value = `${count} of ${rows.length}`;
+      more.hidden = all || count <= FIRST;
+      more.textContent = `Show all ${count}`;
+      form.elements.count.value = `${count} of ${rows.length}` + (more.hidden ? "" : `, the first ${FIRST} shown`);
     };
+    more.addEventListener("click", () => {
+      all = true;
+      show();
+    });
+    table.addEventListener("sorted", show);
     form.addEventListener("input", show);
     form.addEventListener("submit", (event) => event.preventDefault());
     form.hidden = false;

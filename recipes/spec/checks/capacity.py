@@ -1,14 +1,17 @@
-"""Whether worlds have as many distinct questions as is asked of them, which only drawing them tells.
+"""Whether worlds, and files of one's own, have as many questions as is asked of them.
 
-The questions are those of the stage itself, so a run that is planned finds them too.
+Of a world only drawing them tells; they are those of the stage itself, so a run that is planned finds them
+too. The rows of a file are counted.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from recipes import worlds
 from recipes.errors import Mistakes, UserError
+from recipes.spec import batch
 from recipes.spec.graph import Graph, Node
 
 # kinds that ask distinct questions
@@ -17,27 +20,33 @@ DRAWING = ("grpo", "policy_gradient", "ppo", "rejection_sampling", "sample")
 
 class Asked(NamedTuple):
     place: str  # of the recipe
-    task: Mapping[str, Any]  # with a world
+    task: Mapping[str, Any]
     questions: int
     split: str
+    why: str  # so many
 
 
 def check(graph: Graph, nodes: Iterable[Node]) -> None:
-    """Raise UserError, a line for each world of these nodes that has fewer questions than are asked."""
+    """Raise UserError, a line for each world or file of these nodes with fewer questions than are asked."""
     mistakes, known = Mistakes(), set()
     for node in nodes:
         for asked in _asked(graph, node):
             key = json.dumps(asked[1:], sort_keys=True)
-            if key not in known and "world" in asked.task:
+            if key not in known:
                 known.add(key)
                 with mistakes.gather():
-                    _draw(asked, node)
+                    _find(asked, node)
     mistakes.tell()
 
 
-def _draw(asked: Asked, node: Node) -> None:
+def _find(asked: Asked, node: Node) -> None:
     try:
-        worlds.sample(worlds.make(asked.task), asked.questions, node.seed, asked.split)
+        if "world" in asked.task:
+            worlds.sample(worlds.make(asked.task), asked.questions, node.seed, asked.split)
+        elif "file" in asked.task and (there := rows(Path(asked.task["file"]))) < asked.questions:
+            raise UserError(
+                f"task.file: {asked.task['file']} has {there} rows; {asked.why} asks for {asked.questions}"
+            )
     except UserError as error:
         where = f" (scale {node.scale}, arm {node.arm})"
         raise UserError(f"recipes/{node.recipe}.yaml: {asked.place}.{error}{where}") from None
@@ -48,9 +57,38 @@ def _asked(graph: Graph, node: Node) -> Iterator[Asked]:
     if node.kind == "eval":
         for name, task in config["tasks"].items():
             if "task" in task:
-                yield Asked(f"evals.tasks.{name}", task["task"], task["items"], "test")
+                yield Asked(f"evals.tasks.{name}", task["task"], task["items"], "test", "items")
     elif config["run"] in DRAWING:
         parts = {f"stages.{node.name}.domains.{name}": one for name, one in config.get("domains", {}).items()}
         for place, part in (parts or {f"stages.{node.name}": config}).items():
-            count = part.get("problems") or worlds.PROBLEMS
-            yield Asked(place, part["task"], config.get("skip", 0) + count, "train")
+            yield _of_training(place, part, config)
+
+
+def _of_training(place: str, part: Mapping[str, Any], config: Mapping[str, Any]) -> Asked:
+    """What a stage asks of a task. Of a file it takes all rows unless `problems` says how many."""
+    count = part.get("problems")
+    rollout = 0 if "domains" in config else _prompts(config)
+    if "world" in part["task"]:
+        return Asked(place, part["task"], config.get("skip", 0) + (count or worlds.PROBLEMS), "train", "")
+    if (count or 0) >= rollout:
+        return Asked(place, part["task"], config.get("skip", 0) + (count or 1), "train", "problems")
+    return Asked(place, part["task"], rollout, "train", "one rollout")
+
+
+def _prompts(config: Mapping[str, Any]) -> int:
+    """Prompts of a rollout of TRL's on one process; 0 where the recipe does not say how long one is."""
+    length, args = batch.rollout(config) if "args" in config else None, config.get("args", {})
+    if not length or "num_generations" not in args:
+        return 0
+    at_a_time = 1 if "global_batch" in config else args.get("per_device_train_batch_size", batch.DEFAULT)
+    return int(length[0] * at_a_time // args["num_generations"])
+
+
+def rows(file: Path) -> int:
+    """How many a file of JSON lines or Parquet has."""
+    if file.suffix == ".parquet":
+        from pyarrow import parquet  # late: a start need not wait for it
+
+        return int(parquet.read_metadata(file).num_rows)
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        return sum(bool(line.strip()) for line in lines)

@@ -1,6 +1,14 @@
 """Text that becomes markup."""
 
+import base64
+import io
+import re
+import xml.etree.ElementTree as ET
+from urllib.parse import unquote
+
 import pytest
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
 
 from analysis.page import markup
 
@@ -16,3 +24,28 @@ from analysis.page import markup
 )
 def test_comments_of_the_recipe_are_marked(line, comment):
     assert line[markup.comment_start(line) :] == comment
+
+
+def test_a_drawing_in_the_page_is_the_drawing_and_takes_less_than_base64():
+    """Text that would be markup, or end the attribute or the address, too."""
+    hostile = """50% <b>"&' #1</b>"""
+    figure = Figure(figsize=(3, 2))
+    figure.subplots().plot([0, 1], [0, 1], "o--", label=hostile)
+    figure.legend()
+    text = io.StringIO()
+    FigureCanvasSVG(figure).print_svg(text)
+    uri = markup.svg_uri(text.getvalue())
+    assert not re.search(r"""["<>&#\n]""", uri)
+    assert len(uri) < 0.9 * len(base64.b64encode(text.getvalue().encode()))
+
+    def drawn(svg: str) -> list[tuple]:
+        """Every element but the metadata, with its attributes, as spaces count in them."""
+        elements = [
+            one for one in ET.fromstring(svg).iter() if "svg}" in one.tag and "metadata" not in one.tag
+        ]
+        return [
+            (one.tag, (one.text or "").strip(), {key: value.split() for key, value in one.attrib.items()})
+            for one in elements
+        ]
+
+    assert drawn(unquote(uri.removeprefix("data:image/svg+xml,"))) == drawn(text.getvalue())

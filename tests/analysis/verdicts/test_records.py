@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
+import pins
 import pytest
 from judged_claims import judge
 from papers import RECIPES
@@ -22,7 +23,7 @@ def test_the_committed_readme_is_what_the_records_say():
     board = scoreboard.markdown(scoreboard.lines(folder, Graph(RECIPES)))
     text = records.readme(folder, Graph(RECIPES), board)
     assert "## Scoreboard" in text
-    assert (folder / "README.md").read_text(encoding="utf-8") == text
+    pins.hold("pages of the records", text, (folder / "README.md").read_text(encoding="utf-8"))
     for record in (path.parent.name for path in folder.glob("*/runs.csv")):
         assert f"| [{record}]({record}) |" in text
 

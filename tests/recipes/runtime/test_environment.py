@@ -25,3 +25,13 @@ def test_freed_memory_is_kept():
         for call in ("", "keep_memory()")
     )
     assert kept < plain / 3
+
+
+def test_bitsandbytes_says_nothing_of_kernels_that_nobody_asked_for():
+    """It warns wherever it is installed: in the log of each job, and before each answer of `encore chat`."""
+    code = (
+        "import logging; from recipes.runtime import environment; environment.quiet_environment(False); "
+        "logger = logging.getLogger('bitsandbytes.backends.cpu.ops'); logger.warning('w'); logger.error('e')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "e\n"
