@@ -9,7 +9,8 @@
 | perplexity | exp(-log pi_ref(y|x) / |y|): how far y is from what pi_ref writes    | evals.models.reference |
 
 `language_consistency` and `readability` are rewards of world `bilingual` (recipes/worlds/readability.py),
-`unrepaired` one of `chain`, `visible` and `special_cased` are those of `functions`.
+`unrepaired` one of `chain`, `visible` and `special_cased` are those of `functions`, the habits
+(recipes/worlds/habits.py) those of `countdown`.
 
 Log-probabilities, in nats at temperature 1, are those of the tokens that were drawn, the end of sequence
 included.

@@ -7,7 +7,8 @@ METRICS = ("format_rate", "truncation_rate", "length")
 OF_TOOL = ("calls", "called", "malformed")  # where the policy has a tool
 VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # where the task can tell right from wrong
 # rewards of a world that are metrics too
-OF_WORLD = ("language_consistency", "readability", "unrepaired", "visible", "special_cased")
+HABITS = ("verification", "sound_checks", "backtracking", "subgoals", "backward_chaining", "idling")
+OF_WORLD = ("language_consistency", "readability", "unrepaired", "visible", "special_cased", *HABITS)
 BY_ANSWER = ("unrepaired", "perplexity")  # scores that are metrics of right and of wrong responses as well
 SCORED = {  # by a task's `score`
     "gold": ("gold", "win_rate"),

@@ -12,11 +12,16 @@ numbers. The kinds of document:
 | truncated | `<think>3+5=8</think><answer>3+5</answer>`            | stopping early                        |
 | untagged  | `3+5=8,8*7=56`                                        | reasoning without the format          |
 | filler    | `<think>......</think><answer>3*5+7</answer>`         | length without reasoning: `mean` dots |
+| single    | `<think>3*5=15,15+7=22</think><answer>3*5+7</answer>` | one try, whatever it gives            |
+| checked   | `…15+7=22:56no3+5=8,8*7=56:56yes</think>…`            | backtracking; results held against the|
+|           |                                                       | target, in words that say what is so  |
+| backward  | `<think>56/7=8,3+5=8</think><answer>(3+5)*7</answer>` | starting from the target              |
 
-`search` fails `tries` times on average before its last try; `right` is the share of documents that end with
-the solution, while the others present a miss as the answer (at 0 there are behaviours with wrong answers
-only). reasoning-gym's generator writes English and its scorer evaluates a model's text with SymPy, so neither
-is used here; the scorer checks our answers in the tests.
+`search` and `checked` fail `tries` times on average before their last try; `right` is the share of documents
+that end with the solution, while the others present a miss as the answer (at 0 there are behaviours with
+wrong answers only). `search` then says `yes` of a miss, `checked` never does. reasoning-gym's generator
+writes English and its scorer evaluates a model's text with SymPy, so neither is used here; the scorer checks
+our answers in the tests.
 """
 
 import random
@@ -29,10 +34,13 @@ from recipes.errors import UserError
 from recipes.worlds.answers import TAGS, answer, scratchpad
 from recipes.worlds.documents import dots, tagged
 from recipes.worlds.expressions import OPERATORS, Work, combine, makes, work_out
+from recipes.worlds.habits import HABITS
 from recipes.worlds.protocol import Document, Problem, require
 from recipes.worlds.steps import ends, matches, take
 
-STEP = re.compile(r"([0-9]{1,9})([+*-])([0-9]{1,9})=(-?[0-9]{1,9})")
+STEP = re.compile(r"([0-9]{1,9})([+*/-])([0-9]{1,9})=(-?[0-9]{1,9})")
+CHECK = r"(?::[0-9]{1,9})?"  # the target again, behind a result that is held against it
+UNDONE = {"+": "-", "-": "+", "*": "/"}
 LARGEST_RESULT = 999  # of a step in a document
 
 
@@ -92,6 +100,46 @@ def search(
     return tagged(scratch + "yes", last.expression)
 
 
+def single(world: "Countdown", problem: Problem, rng: random.Random, *, right: float = 0.3) -> str:
+    work = _ending(problem, rng, right)
+    return tagged(",".join(work.steps), work.expression)
+
+
+def checked(
+    world: "Countdown", problem: Problem, rng: random.Random, *, tries: float = 1.0, right: float = 1.0
+) -> str:
+    works = [*(_miss(problem, rng) for _ in dots(tries, rng)), _ending(problem, rng, right)]
+    target = _given(problem)[1]
+    ends = (f":{target}{'yes' if work.value == target else 'no'}" for work in works)
+    scratch = "".join(",".join(work.steps) + end for work, end in zip(works, ends, strict=True))
+    return tagged(scratch, works[-1].expression)
+
+
+def backward(world: "Countdown", problem: Problem, rng: random.Random, *, right: float = 1.0) -> str:
+    """The last step undone first, from the target; then those that lead to what is left.
+
+    Where the last step takes two results, as in `(1+2)*(3+4)`, nothing is undone.
+    """
+    steps = solution(problem).steps
+    left, made = [str(number) for number in _given(problem)[0]], []
+    for x, _, y, result in map(_parts, steps[:-1]):
+        for operand in (x, y):
+            (made if operand in made else left).remove(operand)
+        made.append(result)
+    if left:
+        x, sign, y, target = _parts(steps[-1])
+        undone = f"{target}{UNDONE[sign]}{y}={x}" if y in left else f"{target}{UNDONE[sign]}{x}={y}"
+        if sign == "-" and y not in left:
+            undone = f"{x}-{target}={y}"
+        steps = (undone, *steps[:-1])
+    return tagged(",".join(steps), _ending(problem, rng, right).expression)
+
+
+def _parts(step: str) -> list[str]:
+    """x, sign, y and the result of a step that a document has."""
+    return re.findall("[0-9]+|[+*-]", step)
+
+
 def truncated(world: "Countdown", problem: Problem, rng: random.Random) -> str:
     work = solution(problem)
     return tagged(work.steps[0], work.steps[0].partition("=")[0])
@@ -116,10 +164,11 @@ class Countdown:
     target: tuple[int, int] = (1, 99)
 
     name: ClassVar[str] = "countdown"
-    vocabulary: ClassVar[tuple[str, ...]] = (*"0123456789+-*()=,:.", "no", "yes", *TAGS)
-    rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = {}
+    vocabulary: ClassVar[tuple[str, ...]] = (*"0123456789+-*/()=,:.", "no", "yes", *TAGS)
+    rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = HABITS
     kinds: ClassVar[Mapping[str, Document]] = {
-        kind.__name__: kind for kind in (direct, solve, search, truncated, untagged, filler)
+        kind.__name__: kind
+        for kind in (direct, solve, search, truncated, untagged, filler, single, checked, backward)
     }
 
     def __post_init__(self) -> None:
@@ -151,12 +200,13 @@ class Countdown:
     def steps(self, problem: Problem, completion: str) -> list[bool]:
         """A step is right if its arithmetic is right and its operands are numbers or results not used yet.
 
-        `no` starts a new try, with all the numbers.
+        A step may also begin at the target. `no` starts a new try, with all the numbers.
         """
         verdicts = []
-        for line in scratchpad(completion).replace(".", "").split("no"):
-            left = [*_given(problem)[0]]
-            for match in matches(STEP, re.split(",|yes", line)):
+        for line in re.split(f"{CHECK}no", scratchpad(completion).replace(".", "")):
+            numbers, target = _given(problem)
+            left = [*numbers, target]
+            for match in matches(STEP, re.split(f",|{CHECK}yes", line)):
                 if match is None:
                     verdicts.append(False)
                     continue
@@ -164,11 +214,12 @@ class Countdown:
                 rest, missing = take(left, (a, b))
                 if missing < 2:
                     left = [*rest, result]
-                verdicts.append(not missing and OPERATORS[match[2]](a, b) == result)
+                possible = not missing and (b or match[2] != "/")
+                verdicts.append(bool(possible) and OPERATORS[match[2]](a, b) == result)
         return verdicts
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:
-        return ends(completion, ",|yes|no")
+        return ends(completion, f",|{CHECK}(?:yes|no)")
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
         return self.kinds[kind](self, problem, rng, **dials)
