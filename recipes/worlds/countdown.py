@@ -121,7 +121,7 @@ def backward(world: "Countdown", problem: Problem, rng: random.Random, *, right:
     Where the last step takes two results, as in `(1+2)*(3+4)`, nothing is undone.
     """
     steps = solution(problem).steps
-    left, made = [str(number) for number in _given(problem)[0]], []
+    left, made = [str(number) for number in _given(problem)[0]], list[str]()
     for x, _, y, result in map(_parts, steps[:-1]):
         for operand in (x, y):
             (made if operand in made else left).remove(operand)
