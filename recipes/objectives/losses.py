@@ -74,6 +74,7 @@ def right_or_wrong(logits: torch.Tensor, labels: torch.Tensor, solutions: int) -
         -1/S sum over places ( y log sigmoid(r) + (1 - y) log(1 - sigmoid(r)) )
 
     `logits` r and `labels` y in [0, 1], both (places,), of S = `solutions`. With a place at the end of each
-    step it is Math-Shepherd's Eq. 2 (arXiv 2312.08935), with one at the end of a solution its Eq. 1.
+    step it is the loss of Math-Shepherd's process reward model (arXiv 2312.08935, §3), with one at the end of
+    a solution that of its outcome reward model.
     """
     return binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="sum") / solutions

@@ -4,7 +4,8 @@ A process reward model (Lightman et al. 2023, arXiv 2305.20050, §2.6; Wang et a
 2312.08935, §3.2) reads a score r at the last token of every step; sigmoid(r) is its chance to be right. An
 outcome reward model (Cobbe et al. 2021) reads one, at the last token of the solution. Both minimise the
 binary cross-entropy of `losses.right_or_wrong`, each solution in one pass: what differs is where it is
-labelled. A label between 0 and 1 is the share of roll-outs that ended right (Math-Shepherd's soft estimation).
+labelled. A label between 0 and 1 is a share of roll-outs
+that ended right (Math-Shepherd's soft estimation).
 """
 
 from collections.abc import Sequence
@@ -89,7 +90,7 @@ class StepReward(Counted, RewardTrainer):
         return (loss, {"rewards": scores}) if return_outputs else loss
 
     def measure(self, mode: str, scores: torch.Tensor, batch: dict[str, torch.Tensor]) -> None:
-        """Log a micro-batch: share of places on the right side of a half, mean score, share of right labels."""
+        """Log shares of places: told rightly, labelled right (above a half); and the mean score."""
         right, said = batch["label"] > 0.5, scores > 0
         counts = [
             (right == said).double().sum(),

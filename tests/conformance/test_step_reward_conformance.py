@@ -1,4 +1,4 @@
-"""Process and outcome reward models minimise their papers' cross-entropy, in value and gradient of every step.
+"""Process and outcome reward models minimise their papers' cross-entropy, in value and gradient of each step.
 
 The reference knows nothing of TRL, of batches or of padding: it reads each labelled prefix alone, at its last
 token. Wrong trainers show that the comparison would tell.
