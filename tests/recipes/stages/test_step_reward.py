@@ -102,9 +102,8 @@ def test_killed_and_rerun(ready: Path, tmp_path: Path, monkeypatch: pytest.Monke
     model = reward_model.load(Path("results/reward_model/metrics.json"))  # as any other reward model
     scores = model.score_text([row["prompt"] for row in drawn()], [row["completions"][0] for row in drawn()])
     made = solutions(drawn(), WORLD, reader(WORLD, model.tokenizer), model.tokenizer, "outcome")
-    assert (
-        scores[0].tolist() == reward_model.read(model.members[0], [one["ids"] for one in made[::2]]).tolist()
-    )
+    again = reward_model.read(model.members[0], [one["ids"] for one in made[::2]])
+    torch.testing.assert_close(scores[0], again)  # in pieces of other sizes, so not to the bit
 
 
 @pytest.mark.slow
