@@ -138,6 +138,12 @@ def at_last_token(model: Any, input_ids: torch.Tensor, last: torch.Tensor) -> to
     return read_out(head, hidden[torch.arange(len(last), device=last.device), last])
 
 
+def at_every_token(model: Any, input_ids: torch.Tensor) -> torch.Tensor:
+    """Scores (rows, time) of `input_ids` (rows, time), padded on the right; those at padding mean nothing."""
+    backbone, head = parts(model)
+    return read_out(head, backbone(input_ids=input_ids, use_cache=False).last_hidden_state)
+
+
 def read_out(head: Any, hidden: torch.Tensor) -> torch.Tensor:
     """The head's one output at `hidden` (..., width): (...), in float32 or better, even under autocast.
 

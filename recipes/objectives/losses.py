@@ -1,7 +1,7 @@
-"""The losses that our own trainers minimise: policy gradient, value function, K-wise comparison."""
+"""The losses that our own trainers minimise: policy gradient, value function, comparisons, right or wrong."""
 
 import torch
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
 from recipes.objectives.averages import token_mean
 from recipes.objectives.clip import clipped
@@ -66,3 +66,15 @@ def k_wise(
     if centre is not None:
         each = each + centre * (better + worse) ** 2
     return (batch["weight"] * each).sum()
+
+
+def right_or_wrong(logits: torch.Tensor, labels: torch.Tensor, solutions: int) -> torch.Tensor:
+    """Binary cross-entropy of labelled places, summed over those of a solution; the mean over solutions.
+
+        -1/S sum over places ( y log sigmoid(r) + (1 - y) log(1 - sigmoid(r)) )
+
+    `logits` r and `labels` y in [0, 1], both (places,), of S = `solutions`. With a place at the end of each
+    step it is the loss of Math-Shepherd's process reward model (arXiv 2312.08935, §3), with one at the end of
+    a solution that of its outcome reward model.
+    """
+    return binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="sum") / solutions

@@ -207,11 +207,13 @@ def _rollouts(
 
 
 def _copies(graph: Graph, node: Node, kind: str, assumed: Assumptions) -> float:
-    """Sequences of one example of a batch: two of a pair, all of a ranking that is one."""
+    """Sequences of one example of a batch: two of a pair, all of a ranking that is one, a labelled one."""
     if kind == "dpo":
         return 2.0
     if kind == "reward_model":
-        grouped = graph.config(node).get("comparisons") == "grouped"
+        if "labels" in (config := graph.config(node)):
+            return 1.0
+        grouped = config.get("comparisons") == "grouped"
         return float(made(graph, graph.inputs(node)["data"], assumed)[1]) if grouped else 2.0
     return 1.0
 
@@ -219,6 +221,8 @@ def _copies(graph: Graph, node: Node, kind: str, assumed: Assumptions) -> float:
 def _examples(graph: Graph, node: Node, assumed: Assumptions) -> float:
     """What an epoch has: demonstrations, rankings, or the pairs of rankings."""
     config, (given, _) = graph.config(node), rows(graph, node, assumed)
+    if "labels" in config:
+        return given * made(graph, graph.inputs(node)["data"], assumed)[1]
     paired = config.get("pairs") == "all" or config.get("comparisons") == "shuffled"
     if not paired:
         return given

@@ -48,7 +48,8 @@ def of_stage_kind(
         return _rollouts(config, inputs, seed, folder)
     if kind == "sft":
         return _demonstrations(config, inputs, seed, folder)
-    return _comparisons(config, inputs, folder) if kind in ("reward_model", "dpo") else None
+    ranked = kind == "dpo" or (kind == "reward_model" and "comparisons" in config)
+    return _comparisons(config, inputs, folder) if ranked else None
 
 
 def _rollouts(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, folder: Path) -> Longest:

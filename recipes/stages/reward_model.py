@@ -10,7 +10,8 @@ to 0 (InstructGPT §3.5; Stiennon et al. 2020, App. B.1). These are an input, or
 names in the way a stage `sft` does; without any, the responses trained on take their place. With `normalize:
 unit`, rewards are also divided by their standard deviation over the responses trained on. Every field of
 `args` goes to TRL's RewardConfig; its `eval_strategy` measures the held-out comparisons during training.
-calibration.csv is about the held-out comparisons at the end.
+calibration.csv is about the held-out comparisons at the end. With `labels` in place of `comparisons` it is a
+process or an outcome reward model (recipes/stages/step_reward.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,7 @@ from recipes.rewards import quality
 from recipes.runtime import curves, files, health
 from recipes.runtime.progress import Progress
 from recipes.runtime.provenance import Fit
+from recipes.stages import step_reward
 from recipes.stages.outcome import Outcome
 from recipes.stages.policy import locate_policy, positions, take_model_options
 from recipes.stages.trainer_config import arguments, batch_size, check_evaluation
@@ -64,6 +66,8 @@ def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
 ) -> Outcome:
     """Train the members and save them in `workdir`/final; calibration.csv beside `out`."""
+    if "labels" in config:
+        return step_reward.run(config, inputs, seed, workdir, progress)
     rows, skipped = preferences.usable(preferences.load(inputs["data"]))
     checks = health.stop_at_errors(preferences.checks(rows, skipped))
     source, tokenizer = locate_policy(config, inputs)

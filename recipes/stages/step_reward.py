@@ -1,0 +1,184 @@
+"""A reward model of right and wrong: what stage `reward_model` does with its key `labels`.
+
+Samples of a world are labelled by its verifiers, and a head learns each label at its place: `outcome` at the
+end of a completion (Cobbe et al. 2021), `steps` also at the end of every step (Lightman et al. 2023). As
+theirs, a process reward model learns the steps up to the first wrong one; none after it is labelled. The
+completion itself is the last step, labelled by its answer. Prompts are held out by their hash.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from datasets import Dataset
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from trl import RewardConfig
+
+from recipes import worlds
+from recipes.data import preferences, samples, token_ids
+from recipes.errors import UserError
+from recipes.models import reward_model
+from recipes.models.experts import idle
+from recipes.models.lora import parameters
+from recipes.objectives.process_supervision import Steps
+from recipes.rewards.step_rewards import Reader, reader
+from recipes.runtime import curves, health, sentinel
+from recipes.runtime.progress import Progress
+from recipes.stages.outcome import Outcome
+from recipes.stages.policy import locate_policy, positions, take_model_options
+from recipes.stages.trainer_config import arguments, batch_size, check_evaluation
+from recipes.trainers.fit import clean, fit
+from recipes.trainers.step_reward import Solution, StepReward
+from recipes.worlds.protocol import Problem, World
+
+FORMULA = "6 x parameters x tokens of prompts and completions (forward and backward)"
+VALIDATION = 0.1  # share of the prompts
+CHANCE = 0.55  # chance to score a right one above a wrong one; below, there is next to nothing learnt
+
+
+def run(
+    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, progress: Progress
+) -> Outcome:
+    """Train, and save the reward model in `workdir`/final."""
+    rows = samples.load(inputs["data"])
+    world = worlds.of_task(sentinel.read(inputs["data"])["config"]["task"])
+    if world is None:
+        raise UserError(f"labels: {config['labels']}: {inputs['data']} has no world, whose verifiers label")
+    source, tokenizer = locate_policy(config, inputs)
+    args = arguments(RewardConfig, config, {"save_steps": 100}, workdir / "member0", seed)
+    texts = sorted({text for row in rows for text in (row["prompt"], *row["completions"])})
+    checks = health.stop_at_errors([health.known_tokens(tokenizer, texts, "sample")])
+    split: dict[str, list[samples.Sample]] = {name: [] for name in preferences.SPLITS}
+    for row in rows:
+        split[preferences.split_of_prompt(row["prompt"], VALIDATION)].append(row)
+    most = config.get("problems")
+    if most is not None and most > len(split["train"]):
+        raise UserError(f"problems: {most} asked, but there are {len(split['train'])} prompts to train on")
+    split["train"] = split["train"][:most]
+    read = reader(world, tokenizer)
+    every = {name: solutions(some, world, read, tokenizer, config["labels"]) for name, some in split.items()}
+    limit = args.max_length
+    kept = {
+        name: [one for one in some if limit is None or len(one["ids"]) <= limit]
+        for name, some in every.items()
+    }
+    long = sum(len(every[name]) - len(kept[name]) for name in kept)
+    message = f"{long} completions are longer than max_length {limit} with their prompts: they are skipped"
+    checks += health.stop_at_errors(
+        [
+            health.enough(len(kept["train"]), batch_size(args), "completions"),
+            health.check("long", long == 0, long, 0, message),
+        ]
+    )
+    check_evaluation(args, len(kept["validation"]), "held-out completions")
+
+    model = reward_model.from_policy(source, tokenizer, args.seed, **take_model_options(args))
+    longest = max(len(one["ids"]) for some in kept.values() for one in some)
+    checks += health.stop_at_errors([health.context(longest, 0, positions(model))])
+    trainer = StepReward(
+        model,
+        args=args,
+        train_dataset=Dataset.from_list(kept["train"]),
+        eval_dataset=Dataset.from_list(kept["validation"]) if args.eval_strategy != "no" else None,
+        processing_class=tokenizer,
+    )
+    done = fit(trainer, progress)
+    partly = reward_model.begin(workdir / "final")
+    reward_model.add(partly, 0, model)
+    reward_model.finish(partly, tokenizer, [0.0], [1.0], workdir / "final")
+
+    curve = curves.deterministic(curves.rows(done.history))
+    metrics = {
+        **curves.scalars(curve),
+        **{f"completions/{name}": float(len(some)) for name, some in kept.items()},
+        **measured(model, kept["validation"]),
+        "skipped/long": float(long),
+        "parameters": float(parameters(model)),
+    }
+    return Outcome(
+        metrics=metrics,
+        health=checks + _above_chance(metrics),
+        fit=done,
+        flops_a_token=6 * (parameters(model) - idle(model)),
+        formula=FORMULA,
+        curve=curve,
+        clean=lambda: _clean(workdir / "member0"),
+    )
+
+
+def solutions(
+    rows: Sequence[samples.Sample], world: World, read: Reader, tokenizer: Any, labels: str
+) -> list[Solution]:
+    """Each completion of `rows`, with the places that are labelled (`outcome` or `steps`)."""
+    made: list[Solution] = []
+    prompts = token_ids.prompt_ids([row["prompt"] for row in rows], tokenizer)
+    for row, prompt in zip(rows, prompts, strict=True):
+        begun = row.get("prefill", "")
+        problem = Problem(row["question"], row["answer"], row["difficulty"], begun)
+        replies = token_ids.reply_ids(row["completions"], row["truncated"], tokenizer)
+        for text, ids in zip(row["completions"], replies, strict=True):
+            if not ids:  # cut before its first token
+                continue
+            steps = read(problem, text, ids, float(world.verify(problem, begun + text)))
+            chosen = steps[-1:] if labels == "outcome" else until_wrong(steps)
+            made.append(
+                {
+                    "ids": [*prompt, *ids],
+                    "places": [len(prompt) + place for place, _ in chosen],
+                    "labels": [label for _, label in chosen],
+                }
+            )
+    return made
+
+
+def until_wrong(steps: Steps) -> Steps:
+    """The steps up to the first wrong one, and the answer, which is the last."""
+    *working, answer = steps
+    wrong = next((i for i, (_, label) in enumerate(working) if label == 0), len(working))
+    return [*working[: wrong + 1], answer]
+
+
+def measured(model: Any, held_out: Sequence[Solution]) -> dict[str, float]:
+    """How well held-out labels are told: all as `…/validation`, those before the answer as `…/steps`.
+
+    `accuracy`; `right`, the share labelled right; `auc`, the chance that a right one scores above a wrong
+    one (half for a tie), where there are both.
+    """
+    prefixes = [one["ids"][: place + 1] for one in held_out for place in one["places"]]
+    if not prefixes:
+        return {}
+    scores = reward_model.read(model, prefixes).double().numpy()
+    right = np.array([label > 0.5 for one in held_out for label in one["labels"]])
+    step = np.array([place != one["places"][-1] for one in held_out for place in one["places"]])
+    parts = {"validation": np.ones_like(step), "steps": step}
+    return {
+        f"{metric}/{name}": value
+        for name, part in parts.items()
+        for metric, value in _told(scores[part], right[part]).items()
+    }
+
+
+def _told(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, float]:
+    if not len(right):
+        return {}
+    found = {"accuracy": float(np.mean((scores > 0) == right)), "right": float(right.mean())}
+    if 0 < right.sum() < len(right):
+        above = rankdata(scores)[right].sum() - right.sum() * (right.sum() + 1) / 2  # Mann and Whitney's U
+        found["auc"] = float(above / (right.sum() * (~right).sum()))
+    return found
+
+
+def _above_chance(metrics: dict[str, float]) -> list[health.Check]:
+    if "auc/validation" not in metrics:
+        return []
+    value = metrics["auc/validation"]
+    text = f"a right one of the held-out labels scores above a wrong one with chance {value:.1%}"
+    return [health.check("chance", value > CHANCE, value, CHANCE, text)]
+
+
+def _clean(folder: Path) -> None:
+    """Remove the training state."""
+    clean(folder)
+    folder.rmdir()
