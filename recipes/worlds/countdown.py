@@ -82,6 +82,11 @@ def _ending(problem: Problem, rng: random.Random, right: float) -> Work:
     return solution(problem) if rng.random() < right else _miss(problem, rng)
 
 
+def _tries(problem: Problem, rng: random.Random, tries: float, right: float) -> list[Work]:
+    """`tries` misses on average, then the last try."""
+    return [*(_miss(problem, rng) for _ in dots(tries, rng)), _ending(problem, rng, right)]
+
+
 def direct(world: "Countdown", problem: Problem, rng: random.Random, *, right: float = 0.1) -> str:
     return f"<answer>{_ending(problem, rng, right).expression}</answer>"
 
@@ -94,10 +99,9 @@ def solve(world: "Countdown", problem: Problem, rng: random.Random) -> str:
 def search(
     world: "Countdown", problem: Problem, rng: random.Random, *, tries: float = 1.0, right: float = 1.0
 ) -> str:
-    failed = [_miss(problem, rng) for _ in dots(tries, rng)]
-    last = _ending(problem, rng, right)
-    scratch = "no".join(",".join(work.steps) for work in [*failed, last])
-    return tagged(scratch + "yes", last.expression)
+    works = _tries(problem, rng, tries, right)
+    scratch = "no".join(",".join(work.steps) for work in works)
+    return tagged(scratch + "yes", works[-1].expression)
 
 
 def single(world: "Countdown", problem: Problem, rng: random.Random, *, right: float = 0.3) -> str:
@@ -108,8 +112,7 @@ def single(world: "Countdown", problem: Problem, rng: random.Random, *, right: f
 def checked(
     world: "Countdown", problem: Problem, rng: random.Random, *, tries: float = 1.0, right: float = 1.0
 ) -> str:
-    works = [*(_miss(problem, rng) for _ in dots(tries, rng)), _ending(problem, rng, right)]
-    target = _given(problem)[1]
+    works, target = _tries(problem, rng, tries, right), _given(problem)[1]
     ends = (f":{target}{'yes' if work.value == target else 'no'}" for work in works)
     scratch = "".join(",".join(work.steps) + end for work, end in zip(works, ends, strict=True))
     return tagged(scratch, works[-1].expression)
@@ -203,8 +206,8 @@ class Countdown:
         A step may also begin at the target. `no` starts a new try, with all the numbers.
         """
         verdicts = []
+        numbers, target = _given(problem)
         for line in re.split(f"{CHECK}no", scratchpad(completion).replace(".", "")):
-            numbers, target = _given(problem)
             left = [*numbers, target]
             for match in matches(STEP, re.split(f",|{CHECK}yes", line)):
                 if match is None:
