@@ -15,6 +15,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported
 gc.disable()  # while pytest collects: what tests import is no garbage
 
 
+def pytest_collection_modifyitems(items):
+    """Files with slow tests first, so that at the end no process is left with a long one alone."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 def pytest_collection_finish():
     """From here on the collector runs again; it passes over the modules of torch and TRL."""
     gc.freeze()

@@ -120,18 +120,18 @@ def test_the_numbers_of_collapses_are_those_of_the_record():
     record = ROOT / "results/published/r1_zero-cpu"
     rows = [line.split(",") for line in (record / "collapses.csv").read_text().splitlines()]
     collapsed = {row[0]: (row[1], row[2]) for row in rows}
-    assert collapsed["base-recipe"] == ("4", "0")
-    assert collapsed["format-only"] == collapsed["random"] == ("4", "4")
+    assert collapsed["base-recipe"] == ("8", "0")
+    assert collapsed["format-only"] == collapsed["random"] == ("8", "8")
     health = (record / "health.csv").read_text()
     for arm, said, check in (
-        ("format-only", "from 0.208 to 0.117 nats a token", "entropy"),
-        ("random", "from 0.224 to 0.306", "entropy"),
-        ("format-only", "76", "zero_variance"),
-        ("random", "18.6", "truncation"),
+        ("format-only", "from 0.194 to 0.099 nats a token", "entropy"),
+        ("random", "from 0.215 to 0.200", "entropy"),
+        ("format-only", "85.9", "zero_variance"),
+        ("random", "72.3", "truncation"),
     ):
         row = next(line for line in health.splitlines() if f"{check},grpo,{arm}," in line)
         assert said in row
-        assert said.replace("18.6", "19%") in text
+        assert said.replace("72.3", "72%").replace("85.9", "86%") in text
 
 
 def test_the_numbers_of_the_self_rewarding_collapse_are_those_of_its_record():

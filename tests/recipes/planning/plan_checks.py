@@ -28,6 +28,7 @@ COLUMNS = ("run", "on", "unit", "published", "planned", "ratio", "within", "give
 FACTOR = 1.5  # within which a plan of GPU-hours is to be
 SHARE = 0.3  # and of a recipe at scale cpu
 BUSY = "cores shared with other jobs: the same stage took 112 s in one record and 410 s in another"
+FASTER = "processor time, on another kind of processor than the one whose rates the planner has"
 GIVEN_UP = "its policies give up their working (24 to 19 tokens); a plan expects more of it"
 SHORTER = {"code": GIVEN_UP}  # by length/correct in curves.csv
 
@@ -73,13 +74,15 @@ def of_records() -> list[dict[str, Any]]:
             of, _, stage = cost["stage"].rpartition("/")
             job = of_node(graph, Node(of or recipe, "cpu", cost["arm"], 0, stage, "stage"), Assumptions())
             found, runs = of_job(job, GPUS["H100"], Assumptions()), int(cost["runs"])
+            timed = bool(cost.get("cpu_s"))
             measured = [measured[0] + float(cost["flops"]), measured[1] + _seconds(cost) / 3600]
             counted = [counted[0] + found.flops * runs, counted[1] + found.hours * runs]
         for place, unit in enumerate(("operations", "hours")):
             source = f"results/published/{recipe}-cpu/cost.csv"
             row = _row(recipe, "2 cores", unit, measured[place], counted[place], "", source, SHARE)
+            late = FASTER if timed else BUSY
             row["why"] = (
-                "" if row["within"] == "yes" else BUSY if unit == "hours" else SHORTER.get(recipe, "")
+                "" if row["within"] == "yes" else late if unit == "hours" else SHORTER.get(recipe, "")
             )
             rows.append(row)
     return rows
