@@ -98,6 +98,17 @@ TRAINING = (
             ("tool/malformed", "malformed calls", ":"),
         ),
     ),
+    Series(
+        "habits",
+        "Habits of a search",
+        "Share of training rollouts with each habit: those that pay should come, and the idle one go.",
+        (
+            ("rewards/verification/mean", "verification", "-"),
+            ("rewards/backtracking/mean", "backtracking", "--"),
+            ("rewards/backward_chaining/mean", "backward chaining", "-."),
+            ("rewards/idling/mean", "idling", ":"),
+        ),
+    ),
 )
 PREFERENCES = (
     Series(

@@ -34,22 +34,31 @@ from recipes.errors import UserError
 from recipes.worlds.answers import TAGS, answer, scratchpad
 from recipes.worlds.documents import dots, tagged
 from recipes.worlds.expressions import OPERATORS, Work, combine, makes, work_out
-from recipes.worlds.habits import HABITS
+from recipes.worlds.habits import HABITS, STEP
 from recipes.worlds.protocol import Document, Problem, require
 from recipes.worlds.steps import ends, matches, take
 
-STEP = re.compile(r"([0-9]{1,9})([+*/-])([0-9]{1,9})=(-?[0-9]{1,9})")
 CHECK = r"(?::[0-9]{1,9})?"  # the target again, behind a result that is held against it
 UNDONE = {"+": "-", "-": "+", "*": "/"}
 LARGEST_RESULT = 999  # of a step in a document
 
 
-def attempt(numbers: Sequence[int], rng: random.Random) -> Work:
-    """A random expression that uses each number once, without negative or very large results on the way."""
+def attempt(numbers: Sequence[int], rng: random.Random, operators: str = "+-*") -> Work:
+    """A random expression that uses each number once, without negative or very large results on the way.
+
+    Of `+-` alone it is written without brackets, its steps from left to right.
+    """
     parts = [Work(str(number), number, (number,)) for number in numbers]
+    if operators == "+-":  # brackets would reach no other values
+        rng.shuffle(parts)
+        work = parts.pop()
+        for part in parts:
+            sign = rng.choice(operators) if work.value >= part.value else "+"
+            work = combine(work, sign, part)
+        return work
     while len(parts) > 1:
         x, y = (parts.pop(rng.randrange(len(parts))) for _ in range(2))
-        sign = rng.choice("+-*")
+        sign = rng.choice(operators)
         if sign == "*" and x.value * y.value > LARGEST_RESULT:
             sign = "+"
         parts.append(combine(y, sign, x) if sign == "-" and x.value < y.value else combine(x, sign, y))
@@ -62,10 +71,10 @@ def _given(problem: Problem) -> tuple[tuple[int, ...], int]:
     return tuple(int(number) for number in numbers.split(",")), int(target)
 
 
-def _miss(problem: Problem, rng: random.Random) -> Work:
+def _miss(world: "Countdown", problem: Problem, rng: random.Random) -> Work:
     """A try that misses the target. There is one: sums and differences of positive numbers differ."""
     numbers, target = _given(problem)
-    while (work := attempt(numbers, rng)).value == target:
+    while (work := attempt(numbers, rng, world.operators)).value == target:
         pass
     return work
 
@@ -77,18 +86,20 @@ def solution(problem: Problem) -> Work:
     return work
 
 
-def _ending(problem: Problem, rng: random.Random, right: float) -> Work:
+def _ending(world: "Countdown", problem: Problem, rng: random.Random, right: float) -> Work:
     """The solution with the given probability, else a miss."""
-    return solution(problem) if rng.random() < right else _miss(problem, rng)
+    return solution(problem) if rng.random() < right else _miss(world, problem, rng)
 
 
-def _tries(problem: Problem, rng: random.Random, tries: float, right: float) -> list[Work]:
+def _tries(
+    world: "Countdown", problem: Problem, rng: random.Random, tries: float, right: float
+) -> list[Work]:
     """`tries` misses on average, then the last try."""
-    return [*(_miss(problem, rng) for _ in dots(tries, rng)), _ending(problem, rng, right)]
+    return [*(_miss(world, problem, rng) for _ in dots(tries, rng)), _ending(world, problem, rng, right)]
 
 
 def direct(world: "Countdown", problem: Problem, rng: random.Random, *, right: float = 0.1) -> str:
-    return f"<answer>{_ending(problem, rng, right).expression}</answer>"
+    return f"<answer>{_ending(world, problem, rng, right).expression}</answer>"
 
 
 def solve(world: "Countdown", problem: Problem, rng: random.Random) -> str:
@@ -99,20 +110,20 @@ def solve(world: "Countdown", problem: Problem, rng: random.Random) -> str:
 def search(
     world: "Countdown", problem: Problem, rng: random.Random, *, tries: float = 1.0, right: float = 1.0
 ) -> str:
-    works = _tries(problem, rng, tries, right)
+    works = _tries(world, problem, rng, tries, right)
     scratch = "no".join(",".join(work.steps) for work in works)
     return tagged(scratch + "yes", works[-1].expression)
 
 
 def single(world: "Countdown", problem: Problem, rng: random.Random, *, right: float = 0.3) -> str:
-    work = _ending(problem, rng, right)
+    work = _ending(world, problem, rng, right)
     return tagged(",".join(work.steps), work.expression)
 
 
 def checked(
     world: "Countdown", problem: Problem, rng: random.Random, *, tries: float = 1.0, right: float = 1.0
 ) -> str:
-    works, target = _tries(problem, rng, tries, right), _given(problem)[1]
+    works, target = _tries(world, problem, rng, tries, right), _given(problem)[1]
     ends = (f":{target}{'yes' if work.value == target else 'no'}" for work in works)
     scratch = "".join(",".join(work.steps) + end for work, end in zip(works, ends, strict=True))
     return tagged(scratch, works[-1].expression)
@@ -135,7 +146,7 @@ def backward(world: "Countdown", problem: Problem, rng: random.Random, *, right:
         if sign == "-" and y not in left:
             undone = f"{x}-{target}={y}"
         steps = (undone, *steps[:-1])
-    return tagged(",".join(steps), _ending(problem, rng, right).expression)
+    return tagged(",".join(steps), _ending(world, problem, rng, right).expression)
 
 
 def _parts(step: str) -> list[str]:
@@ -155,16 +166,19 @@ def untagged(world: "Countdown", problem: Problem, rng: random.Random) -> str:
 def filler(
     world: "Countdown", problem: Problem, rng: random.Random, *, mean: float = 12.0, right: float = 0.1
 ) -> str:
-    return tagged(dots(mean, rng), _ending(problem, rng, right).expression)
+    return tagged(dots(mean, rng), _ending(world, problem, rng, right).expression)
 
 
 @dataclass(frozen=True)
 class Countdown:
-    """Dials: `numbers` [fewest, most] given; `largest` of them; `target` [lowest, highest]."""
+    """Dials: `numbers` [fewest, most] given; `largest` of them; `target` [lowest, highest]; `operators` of
+    questions and documents, "+-*" or "+-".
+    """
 
     numbers: tuple[int, int] = (3, 4)
     largest: int = 20
     target: tuple[int, int] = (1, 99)
+    operators: str = "+-*"
 
     name: ClassVar[str] = "countdown"
     vocabulary: ClassVar[tuple[str, ...]] = (*"0123456789+-*/()=,:.", "no", "yes", *TAGS)
@@ -184,12 +198,13 @@ class Countdown:
         require(
             0 <= low <= high <= 999, f"target: expected 0 <= lowest <= highest <= 999, got {[*self.target]}"
         )
+        require(self.operators in ("+-", "+-*"), f'operators: expected "+-" or "+-*", got "{self.operators}"')
 
     def problem(self, rng: random.Random) -> Problem:
         """Raises UserError if 10,000 random expressions all miss the range of targets."""
         count = rng.randint(*self.numbers)
         for _ in range(10_000):
-            work = attempt([rng.randint(1, self.largest) for _ in range(count)], rng)
+            work = attempt([rng.randint(1, self.largest) for _ in range(count)], rng, self.operators)
             if self.target[0] <= work.value <= self.target[1]:
                 numbers = ",".join(map(str, sorted(work.numbers)))
                 return Problem(f"{numbers}:{work.value}", work.expression, count)

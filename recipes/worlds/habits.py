@@ -22,7 +22,7 @@ from recipes.worlds.protocol import Problem
 
 CHECK = re.compile(r"=(-?[0-9]{1,9}):([0-9]{1,9})(yes|no)")
 AGAIN = re.compile(r"no[0-9]")
-STEP = re.compile(r"([0-9]{1,9})[+*/-]([0-9]{1,9})=(-?[0-9]{1,9})(?![0-9])")
+STEP = re.compile(r"([0-9]{1,9})([+*/-])([0-9]{1,9})=(-?[0-9]{1,9})(?![0-9])")
 NEXT = re.compile(r",([0-9]{1,9})[+*/-]([0-9]{1,9})=")
 
 
@@ -54,7 +54,7 @@ def backtracking(problem: Problem, completion: str) -> float:
 def subgoals(problem: Problem, completion: str) -> float:
     """1 where a step goes on from the result of the step before it."""
     text = scratchpad(completion).replace(".", "")
-    following = ((step[3], NEXT.match(text, step.end())) for step in STEP.finditer(text))
+    following = ((step[4], NEXT.match(text, step.end())) for step in STEP.finditer(text))
     return float(any(after and result in after.groups() for result, after in following))
 
 
@@ -63,7 +63,7 @@ def backward_chaining(problem: Problem, completion: str) -> float:
     numbers, _, target = problem.question.partition(":")
     tries = scratchpad(completion).replace(".", "").split("no")
     first = [step for step in map(STEP.match, tries) if step]
-    return float(target not in numbers.split(",") and any(target in step.groups()[:2] for step in first))
+    return float(target not in numbers.split(",") and any(target in (step[1], step[3]) for step in first))
 
 
 def idling(problem: Problem, completion: str) -> float:

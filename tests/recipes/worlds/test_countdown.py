@@ -44,6 +44,16 @@ def test_a_random_try_uses_each_number_once(numbers, seed):
     assert all("-" not in step.partition("=")[2] for step in work.steps)
 
 
+@given(st.lists(st.integers(1, 20), min_size=2, max_size=6), st.integers(0, 10**6))
+def test_sums_and_differences_are_tried_from_left_to_right(numbers, seed):
+    work = attempt(numbers, random.Random(seed), "+-")
+    assert sorted(work.numbers) == sorted(numbers)
+    assert work.value == eval(work.expression) >= 0
+    assert not set("()*") & set(work.expression)
+    results = [step.partition("=")[2] for step in work.steps]
+    assert [step.split("+")[0].split("-")[0] for step in work.steps[1:]] == results[:-1]
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

@@ -157,6 +157,7 @@ def test_a_corpus_is_deterministic_follows_its_weights_and_has_no_test_question(
         ({"world": "countdown", "numbers": [1, 3]}, "numbers: expected 2 <="),
         ({"world": "countdown", "target": [9, 3]}, "target: expected 0 <="),
         ({"world": "countdown", "largest": 0}, "largest: expected 2"),
+        ({"world": "countdown", "operators": "+"}, 'operators: expected "+-" or "+-*", got "+"'),
         (
             {"world": "bilingual", "language": "german"},
             'language: expected one of "english", "spanish", "either"',
