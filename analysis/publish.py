@@ -44,6 +44,7 @@ from recipes.spec.sensitivity import MARK
 RECORDS = "results/published"
 TABLES = tuple(name for section in SECTIONS for name in section.TABLES)
 KEY = ["arm", "seed", "node", "metric"]
+INTERVAL = {"low": 4, "high": 4}  # decimals: a record is kept in git
 
 
 def publish(run: Run, out: Path, report: str) -> None:
@@ -68,7 +69,8 @@ def publish(run: Run, out: Path, report: str) -> None:
     table = pd.read_csv(folder / "table.csv", low_memory=False)
     numbers = worth_keeping(final(table))
     folder_tells = ["recipe", "scale"]
-    numbers.drop(columns=["step", "source", *folder_tells]).to_csv(out / "numbers.csv", index=False)
+    numbers = numbers.drop(columns=["step", "source", *folder_tells]).round(INTERVAL)
+    numbers.to_csv(out / "numbers.csv", index=False)
     jobs.write(runs, out / jobs.FILE)
     curves = thinned(table, learning_curves.drawn())
     if len(curves):
