@@ -6,9 +6,10 @@ import numpy as np
 
 from evals.best_of_n import best_of_n
 from evals.passk import Bools, Floats, interval, majority_at_k, pass_at_k, resamples, variance
-from recipes.spec.metric_names import BY_ANSWER, OF_WORLD
+from recipes.spec.metric_names import BY_ANSWER, OF_WORLD, SELECTORS
 
 Row = dict[str, Any]
+MEANS = ("perplexity", "trace", *OF_WORLD)  # scores whose mean is a metric
 DIGITS = 9  # decimals that count when scores are compared: rounding errors decide nothing
 
 
@@ -123,7 +124,7 @@ def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
     """
     scored = {
         name: np.round(np.array([row[name] for row in rows], dtype=float), DIGITS)  # (items, samples)
-        for name in ("gold", "judge", "order_flips", "proxy", "logratio", "perplexity", *OF_WORLD)
+        for name in ("gold", "judge", "order_flips", "logratio", *SELECTORS, *MEANS)
         if name in rows[0]
     }
     metrics = {}
@@ -134,14 +135,18 @@ def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
     if "judge" in scored:
         metrics["win_rate"] = ((scored["judge"] > 0.5) + 0.5 * (scored["judge"] == 0.5)).mean(axis=1)
         metrics["order_flips"] = scored["order_flips"].mean(axis=1)
-    if "proxy" in scored:
-        metrics["proxy"] = scored["proxy"].mean(axis=1)
-        for name in ("gold", "proxy"):
-            if name in scored:
-                metrics |= {f"{name}/bon@{n}": best_of_n(scored[name], scored["proxy"], n) for n in k}
+    judged = {name: scored[name] for name in ("gold", "proxy") if name in scored}
+    if "gold" not in scored and _verified(rows):  # gold says more of a reply than right or wrong
+        judged["accuracy"] = _correct(rows).astype(float)
+    for selector, best in SELECTORS.items():
+        if selector in scored:
+            metrics[selector] = scored[selector].mean(axis=1)
+            for name, values in judged.items():
+                if name != "proxy" or selector == "proxy":
+                    metrics |= {f"{name}/{best}@{n}": best_of_n(values, scored[selector], n) for n in k}
     if "logratio" in scored:
         metrics["kl"] = scored["logratio"].mean(axis=1)
-    return metrics | {n: scored[n].mean(axis=1) for n in ("perplexity", *OF_WORLD) if n in scored}
+    return metrics | {name: scored[name].mean(axis=1) for name in MEANS if name in scored}
 
 
 def _number(value: float) -> float | None:

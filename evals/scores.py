@@ -5,6 +5,9 @@
 | gold       | the world's gold score; a win if above that of the world's own reply | the task's world       |
 | judge      | how likely a language model prefers y to the data set's reply        | the task's judge       |
 | proxy      | the reward model's score, as the mean over its members               | evals.models.proxy     |
+| proxy_product | log of the steps' chances, multiplied: evals/step_scores.py       | evals.models.proxy     |
+| proxy_min  | log of the least of them                                             | evals.models.proxy     |
+| trace      | 1 where it has steps and none is wrong                               | the task's world       |
 | kl         | log pi(y|x) - log pi_ref(y|x), whose mean is KL(pi || pi_ref)        | evals.models.reference |
 | perplexity | exp(-log pi_ref(y|x) / |y|): how far y is from what pi_ref writes    | evals.models.reference |
 
@@ -16,7 +19,7 @@ Log-probabilities, in nats at temperature 1, are those of the tokens that were d
 included.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +28,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from evals import judged
+from evals import judged, step_scores
 from recipes import worlds
 from recipes.errors import UserError
 from recipes.labels.model_judges import Judge
@@ -33,7 +36,7 @@ from recipes.models import language_model, reward_model
 from recipes.models.logprobs import sequence_logps
 from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import ROLES, EvalTask
-from recipes.spec.metric_names import OF_WORLD
+from recipes.spec.metric_names import OF_WORLD, SELECTORS
 from recipes.worlds import Problem
 
 Row = dict[str, Any]  # of evals.harness.sample
@@ -73,7 +76,7 @@ def load(
             needed.add(score)
     judges: dict[str, Any] = {"asked": judged.load(tasks)}
     digests = {f"judge/{name}": judge.digest for name, judge in judges["asked"].items()}
-    if "proxy" in needed:
+    if needed & SELECTORS.keys():
         digests["proxy"] = language_model.locate(None, inputs["proxy"]).digest
         proxy = reward_model.load(inputs["proxy"])
         proxy.same_tokenizer(lm.tokenizer)
@@ -105,10 +108,17 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
     for name in OF_WORLD:
         if name in task.score:
             _add_reward(rows, task.problems or {}, name)
+    if "trace" in task.score:
+        world = worlds.make(task.problems or {})
+        _add_each(rows, "trace", lambda problem, whole: step_scores.right_trace(world, problem, whole))
     completions: list[Completion] = [completion for row in rows for completion in row["completions"]]
     if "proxy" in task.score and judges.proxy is not None:
         rewards = judges.proxy.score_ids([[*one.context, *one.ids] for one in completions])
         _add(rows, task, "proxy", rewards.double().mean(dim=0).tolist())
+    if (of_steps := step_scores.MADE.keys() & set(task.score)) and judges.proxy is not None:
+        chances = step_scores.log_chances(judges.proxy, rows, task.problems or {})
+        for name in sorted(of_steps):
+            _add(rows, task, name, step_scores.scores(chances, name))
     if task.name in judges.asked:
         judged.score(task, rows, judges.asked[task.name])
     if "perplexity" in task.score:
@@ -128,10 +138,14 @@ def _add_gold(rows: list[Row], spec: Mapping[str, Any]) -> None:
 
 def _add_reward(rows: list[Row], spec: Mapping[str, Any], name: str) -> None:
     """Add the reward `name` of `spec`, a world with its dials."""
-    reward = worlds.make(spec).rewards[name]
+    _add_each(rows, name, worlds.make(spec).rewards[name])
+
+
+def _add_each(rows: list[Row], name: str, value: Callable[[Problem, str], float]) -> None:
+    """Add `value` of each completion, with what its prompt has begun of it."""
     for row in rows:
         wholes = [row.get("prefill", "") + completion.said for completion in row["completions"]]
-        row[name] = [reward(_problem(row), whole) for whole in wholes]
+        row[name] = [value(_problem(row), whole) for whole in wholes]
 
 
 def _problem(row: Row) -> Problem:

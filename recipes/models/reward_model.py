@@ -94,6 +94,19 @@ class RewardModel:
         rewards = [(r - b) / s for r, b, s in zip(raw, self.bias, self.scale, strict=True)]
         return torch.stack(rewards)[:, places]
 
+    def score_places(
+        self, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
+    ) -> list[torch.Tensor]:
+        """The mean over members of the rewards (places,) at some `places` of each sequence of token ids."""
+        if not sequences:
+            return []
+        self._check(sequences)
+        found = [
+            [(r - b) / s for r in _read_places(member, sequences, places)]
+            for member, b, s in zip(self.members, self.bias, self.scale, strict=True)
+        ]
+        return [torch.stack(one).mean(dim=0) for one in zip(*found, strict=True)]
+
     def same_tokenizer(self, tokenizer: Any) -> None:
         """Raise UserError unless the policy's `tokenizer` numbers all tokens as the reward model's does."""
         same_tokenizer(self.tokenizer, tokenizer, (f"the reward model {self.place}", "the policy"))
@@ -174,6 +187,25 @@ def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
         for piece in pieces:
             ids, last = padded([sequences[i] for i in piece])
             scores[piece] = score(ids.to(device), last.to(device)).float().cpu()
+    model.train(was_training)
+    return scores
+
+
+def _read_places(
+    model: Any, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
+) -> list[torch.Tensor]:
+    """Raw scores (places,) at some `places` of each sequence, float32 on the CPU, without dropout.
+
+    The model is whole: not one that is sharded.
+    """
+    scores: list[torch.Tensor] = [torch.empty(0)] * len(sequences)
+    device, was_training = next(model.parameters()).device, model.training
+    model.eval()
+    with torch.inference_mode():
+        for piece in within_positions([len(sequence) for sequence in sequences], POSITIONS):
+            ids, _ = padded([sequences[i] for i in piece])
+            for i, row in zip(piece, at_every_token(model, ids.to(device)).float().cpu(), strict=True):
+                scores[i] = row[list(places[i])]
     model.train(was_training)
     return scores
 

@@ -18,19 +18,21 @@ from recipes.worlds.protocol import Problem, World
 Reader = Callable[[Problem, str, list[int], float], Steps]  # problem, completion, its ids, accuracy -> steps
 
 
-def reader(world: World, tokenizer: Any) -> Reader:
+def reader(world: World, tokenizer: Any, special: bool = False) -> Reader:
     """Reads the steps of a completion: those of the world's step verifier, then the answer.
 
-    Of what its problem has begun only what comes behind it counts.
+    Of what its problem has begun only what comes behind it counts. `special`: completions are written with
+    their special tokens, as samples on disk and evaluations have them; only that which ends them is left out.
     """
     texts: dict[int, str] = {}  # token -> its text
 
     def read(problem: Problem, completion: str, ids: list[int], accuracy: float) -> Steps:
-        for token in set(ids) - texts.keys():
-            texts[token] = tokenizer.decode([token], skip_special_tokens=True)
-        ends = list(accumulate(len(texts[token]) for token in ids))
-        if "".join(texts[token] for token in ids) != completion:
-            ends = _token_ends(ids, completion, tokenizer)
+        written = ids[:-1] if special and ids[-1:] == [tokenizer.eos_token_id] else ids
+        for token in set(written) - texts.keys():
+            texts[token] = tokenizer.decode([token], skip_special_tokens=not special)
+        ends = list(accumulate(len(texts[token]) for token in written))
+        if "".join(texts[token] for token in written) != completion:
+            ends = _token_ends(written, completion, tokenizer, skip_special_tokens=not special)
         last, begun = len(ids) - 1, len(problem.begun)
         whole = problem.begun + completion
         verdicts = zip(world.step_ends(problem, whole), world.steps(problem, whole), strict=True)
@@ -40,7 +42,7 @@ def reader(world: World, tokenizer: Any) -> Reader:
     return read
 
 
-def _token_ends(ids: list[int], text: str, tokenizer: Any) -> list[int]:
+def _token_ends(ids: list[int], text: str, tokenizer: Any, **how: bool) -> list[int]:
     """The offset in `text` just past each token, for tokenizers whose tokens decode differently in context.
 
     Where several tokens make up one character, the last of them holds it and the others end before it. Raises
@@ -48,13 +50,13 @@ def _token_ends(ids: list[int], text: str, tokenizer: Any) -> list[int]:
     """
     ends, end = [], 0
     for count in range(1, len(ids) + 1):
-        prefix = tokenizer.decode(ids[:count], skip_special_tokens=True)
+        prefix = tokenizer.decode(ids[:count], **how)
         if text.startswith(prefix) and len(prefix) >= end:
             end = len(prefix)
         ends.append(end)
     if end != len(text):
         raise UserError(
-            f"advantage: process cannot tell which tokens of {type(tokenizer).__name__} make up the steps: "
-            f"{text[:60]!r} is not what its {len(ids)} tokens decode to; take another advantage"
+            f"process supervision cannot tell which tokens of {type(tokenizer).__name__} make up the steps: "
+            f"{text[:60]!r} is not what its {len(ids)} tokens decode to"
         )
     return ends

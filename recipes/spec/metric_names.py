@@ -9,11 +9,17 @@ VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # where the task 
 # rewards of a world that are metrics too
 HABITS = ("verification", "sound_checks", "backtracking", "subgoals", "backward_chaining", "idling")
 OF_WORLD = ("language_consistency", "readability", "unrepaired", "visible", "special_cased", *HABITS)
-BY_ANSWER = ("unrepaired", "perplexity")  # scores that are metrics of right and of wrong responses as well
+BY_ANSWER = (
+    "unrepaired",
+    "perplexity",
+    "trace",
+)  # scores that are metrics of right and of wrong ones as well
+# score of a reward model -> what best of n by it is called: gold/bon@8, accuracy/bon_product@8
+SELECTORS = {"proxy": "bon", "proxy_product": "bon_product", "proxy_min": "bon_min"}
 SCORED = {  # by a task's `score`
     "gold": ("gold", "win_rate"),
     "judge": ("win_rate", "order_flips"),  # order_flips: share of pairs whose winner depends on their order
-    "proxy": ("proxy",),
+    **{name: (name,) for name in SELECTORS},
     "kl": ("kl",),
     **{name: (name,) for name in OF_WORLD},
     **{name: (name, f"{name}_correct", f"{name}_incorrect") for name in BY_ANSWER},

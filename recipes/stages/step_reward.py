@@ -57,7 +57,7 @@ def run(
     if most is not None and most > len(split["train"]):
         raise UserError(f"problems: {most} asked, but there are {len(split['train'])} prompts to train on")
     split["train"] = split["train"][:most]
-    read = reader(world, tokenizer)
+    read = reader(world, tokenizer, special=True)
     every = {name: solutions(some, world, read, tokenizer, config["labels"]) for name, some in split.items()}
     limit = args.max_length
     kept = {

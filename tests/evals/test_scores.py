@@ -10,14 +10,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from saved_models import save_reward_model
+from saved_models import record, save_reward_model
 from scripted import Scripted
 from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
 from evals import evaluate, harness, metrics, scores
 from recipes import worlds
 from recipes.models import language_model, reward_model
-from recipes.runtime import files, sentinel
+from recipes.runtime import sentinel
 from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import parse
 
@@ -26,21 +26,10 @@ SHAPE = {"hidden_size": 32, "layers": 1, "max_position_embeddings": 128}
 WORDS = worlds.tokenizer([worlds.make(TASK)])
 
 
-def made(folder):
-    """The metrics.json of what was saved in `folder`/final."""
-    record = {
-        "model": str(folder / "final"),
-        "digest": sentinel.digest(folder / "final"),
-        "files": sentinel.sizes(folder / "final"),
-    }
-    files.write_json(folder / "metrics.json", record)
-    return folder / "metrics.json"
-
-
 def policy(folder, seed, words=WORDS):
     language_model.build(SHAPE, words, seed).save_pretrained(folder / "final")
     words.save_pretrained(folder / "final")
-    return made(folder)
+    return record(folder)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +43,7 @@ def stages(tmp_path_factory):
         for _ in range(2)
     ]
     save_reward_model(members, WORDS, [0.5, 0.0], [1.0, 2.0], folder / "proxy" / "final")
-    return found | {"proxy": made(folder / "proxy")}
+    return found | {"proxy": record(folder / "proxy")}
 
 
 @pytest.fixture
@@ -187,7 +176,7 @@ def test_a_completion_is_measured_in_the_language_its_question_asks_for(task):
 def test_the_reference_is_no_way_from_itself(command, stages, task, tmp_path):
     copied = tmp_path / "copy"
     shutil.copytree(stages["policy"].parent / "final", copied / "final")
-    for reference in (stages["policy"], made(copied)):
+    for reference in (stages["policy"], record(copied)):
         _, result, rows = command(task | {"score": ["kl"]}, stages["policy"], reference=reference)
         assert result["tasks"]["heldout"]["metrics"]["kl"] == {"value": 0.0, "low": 0.0, "high": 0.0}
         assert not any(any(row["logratio"]) for row in rows)
@@ -210,7 +199,7 @@ def test_another_tokenizer_is_one_line(command, stages, task, tmp_path, capsys, 
     if role == "proxy":
         member = AutoModelForSequenceClassification.from_pretrained(other.parent / "final", num_labels=1)
         save_reward_model([member], words, [0.0], [1.0], tmp_path / "rm" / "final")
-        other = made(tmp_path / "rm")
+        other = record(tmp_path / "rm")
     judges = {"reference": stages["reference"], "proxy": stages["proxy"], role: other}
     status, *_ = command(task, stages["policy"], **judges)
     assert status == 2
@@ -244,7 +233,7 @@ def test_a_broken_reward_model_is_one_line(command, stages, task, tmp_path, caps
     shutil.copytree(stages["proxy"].parent / "final", tmp_path / "rm" / "final")
     facts = json.loads((tmp_path / "rm" / "final" / "reward.json").read_text())
     (tmp_path / "rm" / "final" / "reward.json").write_text(json.dumps(facts | {"bias": [math.nan, 0.0]}))
-    status, *_ = command(task | {"score": ["proxy"]}, stages["policy"], proxy=made(tmp_path / "rm"))
+    status, *_ = command(task | {"score": ["proxy"]}, stages["policy"], proxy=record(tmp_path / "rm"))
     assert status == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert error == "error: evals.tasks.heldout: the proxy of a completion is not a number"

@@ -24,6 +24,7 @@ from recipes.spec.metric_names import (
     ON_FRONTIER,
     PAIRED,
     SCORED,
+    SELECTORS,
     VERIFIED,
     of_training,
 )
@@ -152,7 +153,17 @@ def _check_evaluated(
     ]
     if compared and verified and drawn:
         metrics += [*COVERED, *([FAMILIAR] if "perplexity" in scores else ())]
-    best = [f"{score}/bon" for score in ("gold", "proxy") if {score, "proxy"} <= set(scores)]
+    judged = [
+        *({"gold", "proxy"} & set(scores)),
+        *(["accuracy"] if verified and "gold" not in scores else []),
+    ]
+    best = [
+        f"{score}/{best}"
+        for selector, best in SELECTORS.items()
+        if selector in scores
+        for score in judged
+        if score != "proxy" or selector == "proxy"
+    ]
     families = [*best, *(("pass", "maj") if verified else ())]
     metrics += [f"{family}@{k}" for family in families for k in tasks[task].get("k", [])]
     levelled = verified and not of_lm_eval

@@ -7,7 +7,7 @@ from recipes.spec import lm_eval_tasks, products, protocols
 from recipes.spec.checks import machines, sensitivity
 from recipes.spec.checks.needs import check_target
 from recipes.spec.checks.tasks import check_form, check_task, under
-from recipes.spec.eval_tasks import ROLES, tasks
+from recipes.spec.eval_tasks import OF_STEPS, ROLES, tasks
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
 from recipes.spec.schema import check, definition
@@ -30,6 +30,8 @@ def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) 
     for role, text in evals.get("models", {}).items():
         node = Node(recipe.name, scale, arm, 0, role, "eval")
         check_target(graph, node, text, products.played_by(role), f"evals.models.{role}", where)
+        if role == "proxy" and graph.stage(graph.target(node, text)).get("labels") != "steps":
+            _check_unlabelled(evals, text, where)
     _check_tasks_of(graph, recipe, scale, arm, list(checkpoints), where)
     if arm == recipe.arms(scale)[0]:
         _check_base(graph, recipe, scale, evals, where)
@@ -37,6 +39,17 @@ def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) 
             with under("evals", where):
                 sensitivity.check(evals)
             _check_tasks_of(graph, recipe, scale, arm, recipe.sensitivity(scale, arm), where)
+
+
+def _check_unlabelled(evals: Mapping, stage: str, where: str) -> None:
+    """That no task scores by the steps of a reward model that has learnt none."""
+    for name, task in evals.get("tasks", {}).items():
+        for score in task.get("score", []):
+            if score in OF_STEPS and score in ROLES:
+                raise UserError(
+                    f"evals.tasks.{name}.score: {score} needs a reward model with labels: steps, which stage "
+                    f"{stage} has not{where}"
+                )
 
 
 def _check_order(checkpoints: Mapping[str, str], where: str) -> None:

@@ -68,6 +68,19 @@ def test_a_step_ends_at_the_token_with_its_last_character(name, texts):
             assert completion[:end] != short[:end]
 
 
+def test_special_tokens_that_are_written_are_told_from_the_one_that_ends():
+    """As a model writes them that has not learnt not to: in samples on disk and in evaluations."""
+    tokenizer, text = TOKENIZERS["characters"], "<think>1+1=2,<pad>2+2=4"
+    ids = [*tokenizer(text)["input_ids"], tokenizer.eos_token_id]
+    assert tokenizer.pad_token_id in ids
+    places = [
+        place for place, _ in step_rewards.reader(CHAIN, tokenizer, special=True)(PROBLEMS[0], text, ids, 0.0)
+    ]
+    assert places == [5, 12, 13]
+    cut = step_rewards.reader(CHAIN, tokenizer, special=True)(PROBLEMS[0], text, ids[:-1], 0.0)
+    assert [place for place, _ in cut] == [5, 12, 12]
+
+
 def test_a_step_that_the_problem_has_begun_is_none_of_the_completion():
     tokenizer, problem = TOKENIZERS["characters"], worlds.Problem("1+1+2=", "4", 3, "<think>1+1=3,")
     read = step_rewards.reader(CHAIN, tokenizer)

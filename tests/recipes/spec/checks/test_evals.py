@@ -224,6 +224,25 @@ def test_measures_of_world_bilingual_are_metrics_of_its_tasks_alone(scored, metr
         scored.load()
 
 
+@pytest.mark.parametrize(
+    "metric", ["accuracy/bon@4", "accuracy/bon_product@4", "accuracy/bon_min@1", "proxy_min", "trace_correct"]
+)
+def test_a_process_reward_model_selects_by_its_steps(scored, metric):
+    scored.set("paper", CLAIM, f"heldout/{metric}")
+    scored.set("paper", f"{TASK}/task", {"world": "chain"})
+    scored.set("paper", f"{TASK}/score", ["proxy", "proxy_product", "proxy_min", "trace"])
+    with pytest.raises(
+        UserError, match="score: proxy_product needs a reward model with labels: steps, which"
+    ):
+        scored.load()
+    scored.remove("paper", "stages/rm/comparisons")
+    scored.set("paper", "stages/rm/labels", "steps")
+    assert scored.load()["paper"].spec["claims"][0]["metric"] == f"heldout/{metric}"
+    scored.set("paper", f"{TASK}/score", ["gold", "proxy"])
+    with pytest.raises(UserError, match=r"unknown metric|has no gold score"):
+        scored.load()
+
+
 @pytest.mark.parametrize("metric", ["unrepaired", "unrepaired_correct", "unrepaired_incorrect"])
 def test_so_is_what_shows_in_a_sum_and_by_right_and_wrong(scored, metric):
     scored.set("paper", CLAIM, f"heldout/{metric}")

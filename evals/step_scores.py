@@ -1,0 +1,47 @@
+"""What the steps of a solution say of the whole: a process reward model's score, and the trace.
+
+A process reward model gives each step the chance to be right. Of the whole solution that makes their product,
+the chance that every step is right, or their minimum (Lightman et al. 2023, arXiv 2305.20050, §2.6 and App.
+F.2); the answer is the last step. What it says of the last alone is score `proxy`. A trace is right where no
+step is wrong (Uesato et al. 2022, arXiv 2211.14275, §2.3: trace error is of right answers with a wrong one).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch.nn.functional import logsigmoid
+
+from recipes import worlds
+from recipes.models.reward_model import RewardModel
+from recipes.rewards.step_rewards import reader
+from recipes.worlds.protocol import Problem, World
+
+MADE: Mapping[str, Callable[[Sequence[float]], float]] = {"proxy_product": sum, "proxy_min": min}
+
+
+def log_chances(model: RewardModel, rows: Sequence[Mapping[str, Any]], spec: Mapping[str, Any]) -> list:
+    """Of each completion of `rows`, log sigmoid(r) at the end of each of its steps, and at its own end.
+
+    `spec`: the world, with its dials, whose step verifier tells where steps end.
+    """
+    read = reader(worlds.make(spec), model.tokenizer, special=True)
+    sequences: list[list[int]] = []
+    places: list[list[int]] = []
+    for row in rows:
+        problem = Problem(row["question"], row["answer"], row["difficulty"], row.get("prefill", ""))
+        for completion in row["completions"]:
+            steps = read(problem, str(completion), [*completion.ids], 0.0)
+            sequences.append([*completion.context, *completion.ids])
+            places.append([len(completion.context) + place for place, _ in steps])
+    return [logsigmoid(scores.double()).tolist() for scores in model.score_places(sequences, places)]
+
+
+def right_trace(world: World, problem: Problem, whole: str) -> float:
+    """1 where there are steps, and none of them is wrong."""
+    steps = world.steps(problem, whole)
+    return float(bool(steps) and all(steps))
+
+
+def scores(chances: Sequence[Sequence[float]], name: str) -> list[float]:
+    """The score `name` of each completion: the log of its steps' product or minimum."""
+    return [float(MADE[name](one)) for one in chances]
