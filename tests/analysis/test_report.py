@@ -29,6 +29,7 @@ def page(run, tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_page_is_written_without_torch_which_takes_seconds_to_import():
     code = (
         "import sys, analysis.report, analysis.analyse; print({'torch', 'transformers'} & set(sys.modules))"
@@ -37,6 +38,7 @@ def test_a_page_is_written_without_torch_which_takes_seconds_to_import():
     assert done.stdout.strip() == "set()"
 
 
+@pytest.mark.slow
 def test_the_page_stands_alone(page):
     text = page.read_text()
     assert len(text) < 3_000_000

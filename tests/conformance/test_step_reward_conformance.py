@@ -20,6 +20,8 @@ from recipes.objectives.losses import right_or_wrong
 from recipes.trainers import step_reward
 from recipes.trainers.step_reward import StepReward
 
+pytestmark = pytest.mark.slow
+
 # micro-batch size, gradient accumulation
 LAYOUTS = {"one-batch": (12, 1), "accumulated": (3, 4), "single": (1, 2)}
 

@@ -15,6 +15,8 @@ from recipes.spec.recipe import Recipe, merge
 from recipes.workflow import stale
 from recipes.workflow.outputs import EVAL_FILES, STAGE_FILES
 
+pytestmark = pytest.mark.slow
+
 ARMS = RECIPES["r1"].arms("cpu")
 GRID = GRAPH.grid("r1", "cpu", ARMS, [0])
 Plan = Callable[..., set[str]]

@@ -252,6 +252,7 @@ def test_python_m_snakemake_is_snakemake(project):
     assert _error(done) == 'error: no target or recipe "dmo"; did you mean "demo"?'
 
 
+@pytest.mark.slow
 def test_mistake_in_a_recipe_is_one_line(project):
     project.edit("demo", "dial: 5", "dail: 5")
     done = project.snakemake("demo")

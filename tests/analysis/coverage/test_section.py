@@ -76,6 +76,7 @@ def test_a_record_has_the_same_tables(covered, known):
         pd.testing.assert_frame_equal(one.numbers, other.numbers)
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_section(covered, tmp_path, monkeypatch):
     draw_only({"coverage", "solved-sets"}, monkeypatch)
     few = replace(covered, arms=("base-recipe", "random"), seeds=(0,))

@@ -43,6 +43,7 @@ def site(run, monkeypatch):
     draw_only(DRAWN, monkeypatch)
 
 
+@pytest.mark.slow
 def test_a_page_is_made_from_the_record_alone_and_is_the_same_each_time(run, record, site, tmp_path):
     made = [pages.page(record, run.graph, tmp_path / name) for name in ("one", "two")]
     assert made[0] == made[1]
@@ -62,6 +63,7 @@ def test_a_page_is_made_from_the_record_alone_and_is_the_same_each_time(run, rec
     assert "No samples on disk." not in text
 
 
+@pytest.mark.slow
 def test_the_page_of_an_older_record_says_what_it_lacks(run, record, site, tmp_path):
     old = tmp_path / "toy_zero-cpu"
     shutil.copytree(record, old)

@@ -27,6 +27,7 @@ def test_the_page_tells_how_to_get_it_again(run, page, seeds, file, words):
     assert command == f"snakemake --cores all results/toy_zero/cpu/{page}.html --config scale=cpu {words}"
 
 
+@pytest.mark.slow
 def test_a_recipe_from_elsewhere_has_a_page(quick, quick_out, tmp_path, monkeypatch):
     """Its text is read where it lies; there is none of that name in recipes/."""
     own = tmp_path / "toy_zero.yaml"

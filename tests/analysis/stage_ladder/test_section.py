@@ -20,6 +20,7 @@ def out(run, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_its_files_are_written(out):
     for name in section.TABLES:
         for suffix in ("csv", "md", "tex", "html"):
