@@ -136,8 +136,8 @@ def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
         metrics["win_rate"] = ((scored["judge"] > 0.5) + 0.5 * (scored["judge"] == 0.5)).mean(axis=1)
         metrics["order_flips"] = scored["order_flips"].mean(axis=1)
     judged: dict[str, Floats] = {name: scored[name] for name in ("gold", "proxy") if name in scored}
-    if "gold" not in scored and _verified(rows):  # gold says more of a reply than right or wrong
-        judged["accuracy"] = _correct(rows).astype(float)
+    if SELECTORS.keys() & scored.keys() and "gold" not in scored and _verified(rows):
+        judged["accuracy"] = _correct(rows).astype(float)  # gold would say more of a reply
     for selector, best in SELECTORS.items():
         if selector in scored:
             metrics[selector] = scored[selector].mean(axis=1)
