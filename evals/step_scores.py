@@ -1,9 +1,9 @@
 """What the steps of a solution say of the whole: a process reward model's score, and the trace.
 
 A process reward model gives each step the chance to be right. Of the whole solution that makes their product,
-the chance that every step is right, or their minimum (Lightman et al. 2023, arXiv 2305.20050, §2.6 and App.
-F.2); the answer is the last step. What it says of the last alone is score `proxy`. A trace is right where no
-step is wrong (Uesato et al. 2022, arXiv 2211.14275, §2.3: trace error is of right answers with a wrong one).
+the chance that every step is right, or their minimum (Lightman et al. 2023, arXiv 2305.20050); the answer is
+the last step. What it says of the last alone is score `proxy`. A trace is right where no step is wrong;
+Uesato et al. (2022, arXiv 2211.14275) count the right answers whose trace is not.
 """
 
 from collections.abc import Callable, Mapping, Sequence

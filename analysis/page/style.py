@@ -67,16 +67,19 @@ def dashes(arms: Sequence[str]) -> dict[str, Any]:
 def panels(
     names: Sequence[str], height: float = 1.75, handles: Sequence[Artist] = ()
 ) -> tuple[Figure, dict[str, Axes]]:
-    """One small panel a name, two abreast, on common axes, below a legend of `handles` in one line."""
+    """One small panel a name, two abreast, on common axes, below a legend of `handles`: up to three
+    in one line, more in two columns.
+    """
     columns = min(2, len(names))
     rows = math.ceil(len(names) / columns)
-    legend = LINE + 0.05 if handles else 0.0
+    abreast = len(handles) if len(handles) <= 3 else 2
+    legend = LINE * math.ceil(len(handles) / abreast) + 0.05 if handles else 0.0
     tall = (height * rows + 0.55 if rows > 1 or columns > 1 else 2.9) + legend
     figure = Figure(figsize=(WIDTH, tall))
     room = margins(tall, left=0.62, right=0.12, bottom=0.56, top=0.26 + legend)
     if handles:
         figure.legend(
-            handles=handles, loc="upper left", ncols=len(handles), fontsize=9, handlelength=2.2, borderpad=0,
+            handles=handles, loc="upper left", ncols=abreast, fontsize=9, handlelength=2.2, borderpad=0,
             bbox_to_anchor=(0.62 / WIDTH, 1 - 0.03 / tall), borderaxespad=0, columnspacing=1.6,
         )  # fmt: skip
     gaps = {"wspace": 0.08, "hspace": 0.27}  # of a panel

@@ -5,6 +5,7 @@ import zlib
 
 import matplotlib as mpl
 import pytest
+from matplotlib.lines import Line2D
 
 from analysis.page import style
 
@@ -19,6 +20,19 @@ def test_no_two_of_many_arms_look_alike():
     arms = [f"arm-{i}" for i in range(18)]
     lines = style.dashes(arms)
     assert len({(colour, lines[arm]) for arm, colour in style.colours(arms).items()}) == 18
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5])
+def test_the_legend_of_panels_lies_on_the_figure_and_above_them(count):
+    labels = ["verification", "backtracking", "backward chaining", "idling", "subgoals"]
+    labels = labels[:count] if count > 3 else ["calls", "called", "malformed calls"][:count]
+    with mpl.rc_context(style.STYLE):
+        figure, axes = style.panels(["one", "two"], handles=[Line2D([], [], label=one) for one in labels])
+        figure.canvas.draw()
+        box = figure.legends[0].get_window_extent()
+        assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+        assert box.y1 <= figure.bbox.y1
+        assert box.y0 > axes["one"].get_window_extent().y1
 
 
 @pytest.fixture
