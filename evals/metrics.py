@@ -6,7 +6,7 @@ import numpy as np
 
 from evals.best_of_n import best_of_n
 from evals.passk import Bools, Floats, interval, majority_at_k, pass_at_k, resamples, variance
-from recipes.spec.metric_names import BY_ANSWER, OF_WORLD, SELECTORS
+from recipes.spec.metric_names import BY_ANSWER, OF_WORLD, SELECTORS, best_of
 
 Row = dict[str, Any]
 MEANS = ("perplexity", "trace", *OF_WORLD)  # scores whose mean is a metric
@@ -135,15 +135,11 @@ def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
     if "judge" in scored:
         metrics["win_rate"] = ((scored["judge"] > 0.5) + 0.5 * (scored["judge"] == 0.5)).mean(axis=1)
         metrics["order_flips"] = scored["order_flips"].mean(axis=1)
-    judged: dict[str, Floats] = {name: scored[name] for name in ("gold", "proxy") if name in scored}
-    if SELECTORS.keys() & scored.keys() and "gold" not in scored and _verified(rows):
-        judged["accuracy"] = _correct(rows).astype(float)  # gold would say more of a reply
-    for selector, best in SELECTORS.items():
-        if selector in scored:
-            metrics[selector] = scored[selector].mean(axis=1)
-            for name, values in judged.items():
-                if name != "proxy" or selector == "proxy":
-                    metrics |= {f"{name}/{best}@{n}": best_of_n(values, scored[selector], n) for n in k}
+    if SELECTORS.keys() & scored.keys():
+        metrics |= {name: scored[name].mean(axis=1) for name in SELECTORS if name in scored}
+        values = scored | ({"accuracy": _correct(rows).astype(float)} if _verified(rows) else {})
+        for selector, value, best in best_of(scored, _verified(rows)):
+            metrics |= {f"{best}@{n}": best_of_n(values[value], scored[selector], n) for n in k}
     if "logratio" in scored:
         metrics["kl"] = scored["logratio"].mean(axis=1)
     return metrics | {name: scored[name].mean(axis=1) for name in MEANS if name in scored}

@@ -21,6 +21,7 @@ included.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from recipes.errors import UserError
 from recipes.labels.model_judges import Judge
 from recipes.models import language_model, reward_model
 from recipes.models.logprobs import sequence_logps
+from recipes.models.packing import distinct
 from recipes.sampling.completion import Completion
 from recipes.spec.eval_tasks import ROLES, EvalTask
 from recipes.spec.metric_names import OF_WORLD, SELECTORS
@@ -110,7 +112,7 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
             _add_reward(rows, task.problems or {}, name)
     if "trace" in task.score:
         world = worlds.make(task.problems or {})
-        _add_each(rows, "trace", lambda problem, whole: step_scores.right_trace(world, problem, whole))
+        _add_each(rows, "trace", partial(step_scores.right_trace, world))
     completions: list[Completion] = [completion for row in rows for completion in row["completions"]]
     if "proxy" in task.score and judges.proxy is not None:
         rewards = judges.proxy.score_ids([[*one.context, *one.ids] for one in completions])
@@ -174,9 +176,8 @@ def _perplexities(reference: Any, completions: list[Completion]) -> list[float]:
 
 def _distinct(completions: list[Completion]) -> tuple[list[int], list[list[int]], list[list[int]]]:
     """The place of each completion among the distinct ones, and the contexts and tokens of those."""
-    number: dict[tuple, int] = {}
-    places = [number.setdefault((tuple(c.context), tuple(c.ids)), len(number)) for c in completions]
-    return places, [[*context] for context, _ in number], [[*ids] for _, ids in number]
+    places, alone = distinct((tuple(c.context), tuple(c.ids)) for c in completions)
+    return places, [[*context] for context, _ in alone], [[*ids] for _, ids in alone]
 
 
 def _add(rows: list[Row], task: EvalTask, name: str, values: list[float]) -> None:

@@ -1,6 +1,7 @@
 """Batches of sequences with little padding: rows of like length run together."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
@@ -81,3 +82,10 @@ def within_positions(lengths: Sequence[int], positions: int) -> list[list[int]]:
 def in_order(values: Sequence[torch.Tensor], pieces: Sequence[torch.Tensor]) -> torch.Tensor:
     """The `values` of all pieces, one after another, as the rows stood before they were sorted."""
     return torch.cat(list(values))[torch.argsort(torch.cat(list(pieces)))]
+
+
+def distinct(values: Iterable[Hashable]) -> tuple[list[int], list[Any]]:
+    """The place of each value among the distinct ones, and those: what is equal is computed once."""
+    number: dict[Hashable, int] = {}
+    places = [number.setdefault(value, len(number)) for value in values]
+    return places, list(number)

@@ -14,7 +14,7 @@ tokenizer pads with its end of sequence.
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MethodType
 from typing import Any
@@ -28,7 +28,7 @@ from recipes.data.token_ids import prompt_ids, reply_ids
 from recipes.errors import UserError, first_line, nearest
 from recipes.models import lora
 from recipes.models.language_model import Source, folder_of, load_tokenizer, same_tokenizer
-from recipes.models.packing import padded, within_positions
+from recipes.models.packing import distinct, padded, within_positions
 from recipes.models.quantized import as_stored
 from recipes.models.sharded import is_sharded, spread
 from recipes.runtime import files, gpus, sentinel
@@ -87,25 +87,30 @@ class RewardModel:
         """Rewards (members, batch) of sequences of token ids; equal ones are computed once."""
         if not sequences:
             return torch.zeros(len(self.members), 0)
-        number: dict[tuple[int, ...], int] = {}
-        places = [number.setdefault(tuple(sequence), len(number)) for sequence in sequences]
-        self._check(number)
-        raw = [read(member, list(number)) for member in self.members]
+        rows, alone = distinct(map(tuple, sequences))
+        self._check(alone)
+        raw = [read(member, alone) for member in self.members]
         rewards = [(r - b) / s for r, b, s in zip(raw, self.bias, self.scale, strict=True)]
-        return torch.stack(rewards)[:, places]
+        return torch.stack(rewards)[:, rows]
 
     def score_places(
         self, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
     ) -> list[torch.Tensor]:
-        """The mean over members of the rewards (places,) at some `places` of each sequence of token ids."""
+        """The mean over members of the rewards (places,) at some `places` of each sequence of token ids.
+
+        Equal sequences with equal places are computed once.
+        """
         if not sequences:
             return []
-        self._check(sequences)
+        rows, alone = distinct((tuple(ids), tuple(at)) for ids, at in zip(sequences, places, strict=True))
+        ids, at = zip(*alone, strict=True)
+        self._check(ids)
         found = [
-            [(r - b) / s for r in _read_places(member, sequences, places)]
+            [(r - b) / s for r in _read_places(member, ids, at)]
             for member, b, s in zip(self.members, self.bias, self.scale, strict=True)
         ]
-        return [torch.stack(one).mean(dim=0) for one in zip(*found, strict=True)]
+        means = [torch.stack(one).mean(dim=0) for one in zip(*found, strict=True)]
+        return [means[row] for row in rows]
 
     def same_tokenizer(self, tokenizer: Any) -> None:
         """Raise UserError unless the policy's `tokenizer` numbers all tokens as the reward model's does."""
@@ -174,40 +179,41 @@ def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
     each of them has to score.
     """
     scores = torch.empty(len(sequences))
-    device, was_training = next(model.parameters()).device, model.training
-    sharded = is_sharded(model)
     # only a sharded model's own call gathers all its weights
-    score = model if sharded else MethodType(at_last_token, model)
-    quiet: Any = torch.no_grad() if sharded else torch.inference_mode()
-    model.eval()
-    pieces = within_positions([len(sequence) for sequence in sequences], POSITIONS)
-    if sharded:
-        pieces += pieces[-1:] * (max(gather_object([len(pieces)])) - len(pieces))
-    with quiet:
-        for piece in pieces:
-            ids, last = padded([sequences[i] for i in piece])
-            scores[piece] = score(ids.to(device), last.to(device)).float().cpu()
-    model.train(was_training)
+    score = model if is_sharded(model) else MethodType(at_last_token, model)
+    for piece, found in _in_pieces(model, score, sequences):
+        scores[piece] = found
     return scores
 
 
 def _read_places(
     model: Any, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
 ) -> list[torch.Tensor]:
-    """Raw scores (places,) at some `places` of each sequence, float32 on the CPU, without dropout.
+    """Raw scores (places,) at some `places` of each sequence, as `read`; the model is not sharded."""
+    scores: dict[int, torch.Tensor] = {}
+    for piece, found in _in_pieces(model, lambda ids, last: at_every_token(model, ids), sequences):
+        scores |= {i: row[[*places[i]]] for i, row in zip(piece, found, strict=True)}
+    return [scores[i] for i in range(len(sequences))]
 
-    The model is whole: not one that is sharded.
-    """
-    scores: list[torch.Tensor] = [torch.empty(0)] * len(sequences)
+
+def _in_pieces(
+    model: Any, score: Callable[..., torch.Tensor], sequences: Sequence[Sequence[int]]
+) -> list[tuple[list[int], torch.Tensor]]:
+    """What `score(input_ids, last)` gives for rows of like length at a time, and which rows they are."""
     device, was_training = next(model.parameters()).device, model.training
+    sharded = is_sharded(model)
+    quiet: Any = torch.no_grad() if sharded else torch.inference_mode()
     model.eval()
-    with torch.inference_mode():
-        for piece in within_positions([len(sequence) for sequence in sequences], POSITIONS):
-            ids, _ = padded([sequences[i] for i in piece])
-            for i, row in zip(piece, at_every_token(model, ids.to(device)).float().cpu(), strict=True):
-                scores[i] = row[list(places[i])]
+    pieces = within_positions([len(sequence) for sequence in sequences], POSITIONS)
+    if sharded:
+        pieces += pieces[-1:] * (max(gather_object([len(pieces)])) - len(pieces))
+    found = []
+    with quiet:
+        for piece in pieces:
+            ids, last = padded([sequences[i] for i in piece])
+            found.append((piece, score(ids.to(device), last.to(device)).float().cpu()))
     model.train(was_training)
-    return scores
+    return found
 
 
 # -- files ---------------------------------------------------------------------------------------------------

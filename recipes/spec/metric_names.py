@@ -1,6 +1,7 @@
 """The names that a claim or a published number may use for what it compares."""
 
 import re
+from collections.abc import Iterable
 
 # of an evaluation task
 METRICS = ("format_rate", "truncation_rate", "length")
@@ -9,13 +10,11 @@ VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # where the task 
 # rewards of a world that are metrics too
 HABITS = ("verification", "sound_checks", "backtracking", "subgoals", "backward_chaining", "idling")
 OF_WORLD = ("language_consistency", "readability", "unrepaired", "visible", "special_cased", *HABITS)
-BY_ANSWER = (
-    "unrepaired",
-    "perplexity",
-    "trace",
-)  # scores that are metrics of right and of wrong ones as well
+# scores that are metrics of right and of wrong responses as well
+BY_ANSWER = ("unrepaired", "perplexity", "trace")
 # score of a reward model -> what best of n by it is called: gold/bon@8, accuracy/bon_product@8
-SELECTORS = {"proxy": "bon", "proxy_product": "bon_product", "proxy_min": "bon_min"}
+BY_STEPS = {"proxy_product": "bon_product", "proxy_min": "bon_min"}  # of a process reward model alone
+SELECTORS = {"proxy": "bon", **BY_STEPS}
 SCORED = {  # by a task's `score`
     "gold": ("gold", "win_rate"),
     "judge": ("win_rate", "order_flips"),  # order_flips: share of pairs whose winner depends on their order
@@ -65,6 +64,21 @@ FORMS = (
     f"{'|'.join(REWARDS)}_at_kl/NATS",
     "accuracy/validation and its like of pairs",
 )
+
+
+def best_of(scores: Iterable[str], verified: bool) -> list[tuple[str, str, str]]:
+    """What is known of the best of n of a task with these `scores`: (what selects, of which the value, name).
+
+    The value is that of gold where it is scored, else that of right answers; of the reward model's own score
+    where that selects.
+    """
+    there = set(scores)
+    worth = "gold" if "gold" in there else "accuracy" if verified else None
+    found = []
+    for selector, best in SELECTORS.items():
+        values = (worth, "proxy") if selector == "proxy" else (worth,)
+        found += [(selector, value, f"{value}/{best}") for value in values if value and selector in there]
+    return found
 
 
 def by_template(task: str, template: str) -> str:

@@ -24,8 +24,8 @@ from recipes.spec.metric_names import (
     ON_FRONTIER,
     PAIRED,
     SCORED,
-    SELECTORS,
     VERIFIED,
+    best_of,
     of_training,
 )
 from recipes.spec.recipe import Recipe
@@ -153,18 +153,8 @@ def _check_evaluated(
     ]
     if compared and verified and drawn:
         metrics += [*COVERED, *([FAMILIAR] if "perplexity" in scores else ())]
-    judged = [
-        *({"gold", "proxy"} & set(scores)),
-        *(["accuracy"] if verified and "gold" not in scores else []),
-    ]
-    best = [
-        f"{score}/{best}"
-        for selector, best in SELECTORS.items()
-        if selector in scores
-        for score in judged
-        if score != "proxy" or selector == "proxy"
-    ]
-    families = [*best, *(("pass", "maj") if verified else ())]
+    families = [best for _, _, best in best_of(scores, verified)]
+    families += ("pass", "maj") if verified else ()
     metrics += [f"{family}@{k}" for family in families for k in tasks[task].get("k", [])]
     levelled = verified and not of_lm_eval
     metrics += [f"{m}/difficulty=N" for m in BY_DIFFICULTY] if levelled else []

@@ -7,8 +7,9 @@ from recipes.spec import lm_eval_tasks, products, protocols
 from recipes.spec.checks import machines, sensitivity
 from recipes.spec.checks.needs import check_target
 from recipes.spec.checks.tasks import check_form, check_task, under
-from recipes.spec.eval_tasks import OF_STEPS, ROLES, tasks
+from recipes.spec.eval_tasks import ROLES, tasks
 from recipes.spec.graph import Graph, Node
+from recipes.spec.metric_names import BY_STEPS
 from recipes.spec.recipe import Recipe
 from recipes.spec.schema import check, definition
 from recipes.spec.sensitivity import KEY
@@ -45,7 +46,7 @@ def _check_unlabelled(evals: Mapping, stage: str, where: str) -> None:
     """That no task scores by the steps of a reward model that has learnt none."""
     for name, task in evals.get("tasks", {}).items():
         for score in task.get("score", []):
-            if score in OF_STEPS and score in ROLES:
+            if score in BY_STEPS:
                 raise UserError(
                     f"evals.tasks.{name}.score: {score} needs a reward model with labels: steps, which stage "
                     f"{stage} has not{where}"
