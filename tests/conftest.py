@@ -30,8 +30,9 @@ def pytest_collection_finish():
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory):
     """The metrics.json of a random 1-layer model."""
+    from stage_runs import finished
+
     from recipes.models import language_model
-    from recipes.runtime import files, sentinel
     from recipes.worlds import make, tokenizer
 
     folder = tmp_path_factory.mktemp("checkpoint")
@@ -41,13 +42,7 @@ def checkpoint(tmp_path_factory):
     )
     model.save_pretrained(folder / "final")
     words.save_pretrained(folder / "final")
-    record = {
-        "model": str(folder / "final"),
-        "digest": sentinel.digest(folder / "final"),
-        "files": sentinel.sizes(folder / "final"),
-    }
-    files.write_json(folder / "metrics.json", record)
-    return folder / "metrics.json"
+    return finished(folder)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A task of lm-eval's own schema."""
+"""A task of lm-eval's own schema; the command that evaluates one task."""
 
 import json
 
@@ -32,3 +32,26 @@ metric_list:
 """
     )
     return tmp_path
+
+
+@pytest.fixture
+def command(tmp_path):
+    """Evaluates a policy; returns the status, what it wrote, and its rows of samples."""
+
+    from evals import evaluate
+
+    def run(task, model, **inputs):
+        out, samples = tmp_path / "after.json", tmp_path / "after.samples.jsonl"
+        status = evaluate.main(
+            [
+                *("--config", json.dumps({"tasks": {"heldout": task}, "seed": 0})),
+                *("--model", str(model), "--name", "r/cpu/base-recipe/seed0/after"),
+                *("--out", str(out), "--samples", str(samples)),
+                *(word for role, path in inputs.items() for word in ("--input", f"{role}={path}")),
+            ]
+        )
+        if status:
+            return status, None, None
+        return status, json.loads(out.read_text()), [*map(json.loads, samples.read_text().splitlines())]
+
+    return run

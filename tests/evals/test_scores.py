@@ -10,11 +10,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from saved_models import record, save_reward_model
+from saved_models import save_reward_model
 from scripted import Scripted
+from stage_runs import finished
 from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
-from evals import evaluate, harness, metrics, scores
+from evals import harness, metrics, scores
 from recipes import worlds
 from recipes.models import language_model, reward_model
 from recipes.runtime import sentinel
@@ -29,7 +30,7 @@ WORDS = worlds.tokenizer([worlds.make(TASK)])
 def policy(folder, seed, words=WORDS):
     language_model.build(SHAPE, words, seed).save_pretrained(folder / "final")
     words.save_pretrained(folder / "final")
-    return record(folder)
+    return finished(folder)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def stages(tmp_path_factory):
         for _ in range(2)
     ]
     save_reward_model(members, WORDS, [0.5, 0.0], [1.0, 2.0], folder / "proxy" / "final")
-    return found | {"proxy": record(folder / "proxy")}
+    return found | {"proxy": finished(folder / "proxy")}
 
 
 @pytest.fixture
@@ -59,27 +60,6 @@ def task():
         "k": [1, 4],
         "score": ["gold", "proxy", "kl"],
     }
-
-
-@pytest.fixture
-def command(tmp_path):
-    """Evaluates a policy; returns the status, what it wrote, and its rows of samples."""
-
-    def run(task, model, **inputs):
-        out, samples = tmp_path / "after.json", tmp_path / "after.samples.jsonl"
-        status = evaluate.main(
-            [
-                *("--config", json.dumps({"tasks": {"heldout": task}, "seed": 0})),
-                *("--model", str(model), "--name", "r/cpu/base-recipe/seed0/after"),
-                *("--out", str(out), "--samples", str(samples)),
-                *(word for role, path in inputs.items() for word in ("--input", f"{role}={path}")),
-            ]
-        )
-        if status:
-            return status, None, None
-        return status, json.loads(out.read_text()), [*map(json.loads, samples.read_text().splitlines())]
-
-    return run
 
 
 def tokens(row, i):
@@ -176,7 +156,7 @@ def test_a_completion_is_measured_in_the_language_its_question_asks_for(task):
 def test_the_reference_is_no_way_from_itself(command, stages, task, tmp_path):
     copied = tmp_path / "copy"
     shutil.copytree(stages["policy"].parent / "final", copied / "final")
-    for reference in (stages["policy"], record(copied)):
+    for reference in (stages["policy"], finished(copied)):
         _, result, rows = command(task | {"score": ["kl"]}, stages["policy"], reference=reference)
         assert result["tasks"]["heldout"]["metrics"]["kl"] == {"value": 0.0, "low": 0.0, "high": 0.0}
         assert not any(any(row["logratio"]) for row in rows)
@@ -199,7 +179,7 @@ def test_another_tokenizer_is_one_line(command, stages, task, tmp_path, capsys, 
     if role == "proxy":
         member = AutoModelForSequenceClassification.from_pretrained(other.parent / "final", num_labels=1)
         save_reward_model([member], words, [0.0], [1.0], tmp_path / "rm" / "final")
-        other = record(tmp_path / "rm")
+        other = finished(tmp_path / "rm")
     judges = {"reference": stages["reference"], "proxy": stages["proxy"], role: other}
     status, *_ = command(task, stages["policy"], **judges)
     assert status == 2
@@ -233,7 +213,7 @@ def test_a_broken_reward_model_is_one_line(command, stages, task, tmp_path, caps
     shutil.copytree(stages["proxy"].parent / "final", tmp_path / "rm" / "final")
     facts = json.loads((tmp_path / "rm" / "final" / "reward.json").read_text())
     (tmp_path / "rm" / "final" / "reward.json").write_text(json.dumps(facts | {"bias": [math.nan, 0.0]}))
-    status, *_ = command(task | {"score": ["proxy"]}, stages["policy"], proxy=record(tmp_path / "rm"))
+    status, *_ = command(task | {"score": ["proxy"]}, stages["policy"], proxy=finished(tmp_path / "rm"))
     assert status == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert error == "error: evals.tasks.heldout: the proxy of a completion is not a number"

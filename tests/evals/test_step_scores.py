@@ -1,22 +1,21 @@
 """Scores by steps: each chance against a pass over that prefix alone; selection against all subsets."""
 
-import json
 import math
 from itertools import combinations
 
 import pytest
 import torch
-from saved_models import record, save_reward_model
+from saved_models import save_reward_model
+from stage_runs import finished
 from transformers import AutoModelForSequenceClassification
 
-from evals import evaluate, step_scores
+from evals import step_scores
 from recipes import worlds
-from recipes.models import language_model, reward_model
+from recipes.models import reward_model
 from recipes.sampling.completion import Completion
 from recipes.worlds.protocol import Problem
 
 CHAIN = {"world": "chain"}
-SHAPE = {"hidden_size": 32, "layers": 1, "max_position_embeddings": 128}
 WORLD = worlds.make(CHAIN)
 WORDS = worlds.tokenizer([WORLD])
 RIGHT = "<think>3+4=7,7+5=12</think><answer>12</answer>"
@@ -25,16 +24,13 @@ PROBLEM = Problem("3+4+5=", "12", 3)
 
 
 @pytest.fixture(scope="module")
-def stages(tmp_path_factory):
-    """metrics.json of a random policy, and of a reward model with a random head."""
-    folder = tmp_path_factory.mktemp("stages")
-    language_model.build(SHAPE, WORDS, 0).save_pretrained(folder / "policy" / "final")
-    WORDS.save_pretrained(folder / "policy" / "final")
-    found = {"policy": record(folder / "policy")}
+def proxy(checkpoint, tmp_path_factory):
+    """metrics.json of a reward model with a random head on the backbone of `checkpoint`."""
+    folder = tmp_path_factory.mktemp("proxy")
     torch.manual_seed(3)
-    member = AutoModelForSequenceClassification.from_pretrained(folder / "policy" / "final", num_labels=1)
-    save_reward_model([member], WORDS, [0.0], [1.0], folder / "proxy" / "final")
-    return found | {"proxy": record(folder / "proxy")}
+    member = AutoModelForSequenceClassification.from_pretrained(checkpoint.parent / "final", num_labels=1)
+    save_reward_model([member], WORDS, [0.0], [1.0], folder / "final")
+    return finished(folder)
 
 
 def row(*texts: str) -> dict:
@@ -51,8 +47,8 @@ def row(*texts: str) -> dict:
     }
 
 
-def test_each_step_has_the_chance_that_its_prefix_has_alone(stages):
-    model = reward_model.load(stages["proxy"])
+def test_each_step_has_the_chance_that_its_prefix_has_alone(proxy):
+    model = reward_model.load(proxy)
     texts = (RIGHT, "<answer>9</answer>", SLIP)
     made_row = row(*texts)
     chances = step_scores.log_chances(model, [made_row], CHAIN)
@@ -85,32 +81,12 @@ def test_a_trace_is_right_where_it_has_steps_and_none_is_wrong(text, trace):
     assert step_scores.right_trace(WORLD, PROBLEM, text) == trace
 
 
-def evaluated(folder, stages, score):
-    out, samples = folder / "after.json", folder / "after.samples.jsonl"
-    task = {
-        "task": CHAIN,
-        "template": "<user>{question}<assistant>",
-        "items": 6,
-        "samples": 5,
-        "temperature": 1.0,
-        "top_p": 1.0,
-        "max_gen_toks": 24,
-        "k": [1, 3],
-        "score": score,
-    }
-    words = ["--config", json.dumps({"tasks": {"heldout": task}, "seed": 0})]
-    words += ["--model", str(stages["policy"]), "--name", "r/cpu/base-recipe/seed0/after"]
-    words += ["--out", str(out), "--samples", str(samples), "--input", f"proxy={stages['proxy']}"]
-    status = evaluate.main(words)
-    return status, out, samples
-
-
-def test_the_best_of_n_by_each_score_is_the_mean_over_all_subsets(tmp_path, stages):
+def test_the_best_of_n_by_each_score_is_the_mean_over_all_subsets(command, checkpoint, proxy, heldout):
     selectors = {"proxy": "bon", "proxy_product": "bon_product", "proxy_min": "bon_min"}
-    status, out, samples = evaluated(tmp_path, stages, [*selectors, "trace"])
+    task = heldout | {"samples": 5, "k": [1, 3], "score": [*selectors, "trace"]}
+    status, result, rows = command(task, checkpoint, proxy=proxy)
     assert status == 0
-    metrics = json.loads(out.read_text())["tasks"]["heldout"]["metrics"]
-    rows = [json.loads(line) for line in samples.read_text().splitlines()]
+    metrics = result["tasks"]["heldout"]["metrics"]
     for score, best in selectors.items():
         picked = [
             row["correct"][max(some, key=lambda i: row[score][i])]

@@ -34,14 +34,3 @@ def reward_model(folder: Path, tokenizer: Any = None, members: int = 1) -> None:
     save_reward_model(heads, words, [0.25] * members, [2.0] * members, place)
     record = {"model": "checkpoints/reward_model/final", "digest": sentinel.digest(place), "config": {}}
     files.write_json(folder / "results/reward_model/metrics.json", record)
-
-
-def record(folder: Path) -> Path:
-    """The metrics.json of what was saved in `folder`/final."""
-    made = {
-        "model": str(folder / "final"),
-        "digest": sentinel.digest(folder / "final"),
-        "files": sentinel.sizes(folder / "final"),
-    }
-    files.write_json(folder / "metrics.json", made)
-    return folder / "metrics.json"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stage_runs import finished
 
 from recipes.data import demonstrations, hub_preferences, preferences
 from recipes.errors import UserError
-from recipes.runtime import files, sentinel
 
 
 def row(responses: Any = "abc", scores: list[Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -36,21 +36,13 @@ def product(folder: Path, lines: list[Any], file: str = preferences.FILE) -> Pat
     final = folder / "final"
     final.mkdir()
     (final / file).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return made(folder)
-
-
-def made(folder: Path) -> Path:
-    """The metrics.json of a stage whose product is `folder`/final."""
-    final = folder / "final"
-    found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    files.write_json(folder / "metrics.json", found)
-    return folder / "metrics.json"
+    return finished(folder)
 
 
 def test_rows_come_back_as_they_were(tmp_path: Path):
     rows = [row(), row(["é\n", "\u2028"], split="validation")]
     preferences.save(rows, tmp_path / "final")
-    found = made(tmp_path)
+    found = finished(tmp_path)
     assert preferences.load(found) == rows
     assert preferences.load(found, "validation") == rows[1:]
 

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saved_models import save_reward_model
+from stage_runs import finished
 from transformers import (
     AutoModelForSequenceClassification,
     GPTNeoXConfig,
@@ -24,7 +25,6 @@ from recipes.models import language_model, reward_model
 from recipes.models.packing import within_positions
 from recipes.models.reward_model import RewardModel, aggregated
 from recipes.rewards.learned import as_reward
-from recipes.runtime import files, sentinel
 
 TOKENIZER = worlds.tokenizer([worlds.make({"world": "sort"})])
 POSITIONS = 24
@@ -161,14 +161,7 @@ def test_bad_input_is_told():
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     save_reward_model(MODEL.members, TOKENIZER, BIAS, SCALE, tmp_path / "final")
-    return record(tmp_path)
-
-
-def record(folder: Path) -> Path:
-    final = folder / "final"
-    found = {"model": str(final), "digest": sentinel.digest(final), "files": sentinel.sizes(final)}
-    files.write_json(folder / "metrics.json", found)
-    return folder / "metrics.json"
+    return finished(tmp_path)
 
 
 def test_saved_and_loaded(saved: Path):
@@ -195,7 +188,7 @@ def test_what_is_no_reward_model_is_told(saved: Path):
         reward_model.load(saved)
     (final / "reward.json").unlink()
     with pytest.raises(UserError, match="its stage has made no reward model"):
-        reward_model.load(record(saved.parent))
+        reward_model.load(finished(saved.parent))
 
 
 def test_a_policy_with_other_ends_is_told():

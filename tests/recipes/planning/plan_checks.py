@@ -68,19 +68,17 @@ def of_records() -> list[dict[str, Any]]:
             continue  # of arms that the recipe may lack by now
         recipe = file.parent.name.removesuffix("-cpu")
         measured, counted = [0.0, 0.0], [0.0, 0.0]
-        for cost in csv.DictReader(file.open(encoding="utf-8")):
-            if cost["stage"] == "all":
-                continue
+        costs = [cost for cost in csv.DictReader(file.open(encoding="utf-8")) if cost["stage"] != "all"]
+        late = FASTER if all(cost.get("cpu_s") for cost in costs) else BUSY
+        for cost in costs:
             of, _, stage = cost["stage"].rpartition("/")
             job = of_node(graph, Node(of or recipe, "cpu", cost["arm"], 0, stage, "stage"), Assumptions())
             found, runs = of_job(job, GPUS["H100"], Assumptions()), int(cost["runs"])
-            timed = bool(cost.get("cpu_s"))
             measured = [measured[0] + float(cost["flops"]), measured[1] + _seconds(cost) / 3600]
             counted = [counted[0] + found.flops * runs, counted[1] + found.hours * runs]
         for place, unit in enumerate(("operations", "hours")):
             source = f"results/published/{recipe}-cpu/cost.csv"
             row = _row(recipe, "2 cores", unit, measured[place], counted[place], "", source, SHARE)
-            late = FASTER if timed else BUSY
             row["why"] = (
                 "" if row["within"] == "yes" else late if unit == "hours" else SHORTER.get(recipe, "")
             )
