@@ -9,10 +9,9 @@ Uesato et al. (2022, arXiv 2211.14275) count the right answers whose trace is no
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from torch.nn.functional import logsigmoid
-
 from recipes import worlds
 from recipes.models.reward_model import RewardModel
+from recipes.rewards import learned
 from recipes.rewards.step_rewards import reader
 from recipes.worlds.protocol import Problem, World
 
@@ -33,7 +32,7 @@ def log_chances(model: RewardModel, rows: Sequence[Mapping[str, Any]], spec: Map
             steps = read(problem, str(completion), [*completion.ids], 0.0)
             sequences.append([*completion.context, *completion.ids])
             places.append([len(completion.context) + place for place, _ in steps])
-    return [logsigmoid(scores.double()).tolist() for scores in model.score_places(sequences, places)]
+    return learned.log_chances(model, sequences, places)
 
 
 def right_trace(world: World, problem: Problem, whole: str) -> float:

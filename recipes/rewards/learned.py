@@ -1,10 +1,25 @@
 """A reward model as the reward of a policy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from math import exp, fsum
 from typing import Any
 
+from torch.nn.functional import logsigmoid
+
+from recipes.data.token_ids import prompt_ids
 from recipes.errors import UserError, nearest
 from recipes.models.reward_model import AGGREGATES, RewardModel, aggregated
+from recipes.rewards.rules import text
+from recipes.rewards.step_rewards import Reader
+from recipes.worlds.protocol import Problem
+
+# what the log-chances of a completion's steps, the last of which is its answer, make of the whole
+AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "last": lambda chances: exp(chances[-1]),
+    "product": lambda chances: exp(fsum(chances)),
+    "min": lambda chances: exp(min(chances)),
+    "sum": lambda chances: fsum(map(exp, chances)),
+}
 
 
 def as_reward(model: RewardModel, tokenizer: Any, aggregate: str = "mean") -> Callable[..., list[float]]:
@@ -28,3 +43,43 @@ def as_reward(model: RewardModel, tokenizer: Any, aggregate: str = "mean") -> Ca
 
     reward.__name__ = "reward_model"
     return reward
+
+
+def of_steps(
+    model: RewardModel, tokenizer: Any, read: Reader, aggregation: str
+) -> Callable[..., list[float]]:
+    """TRL's reward function `reward_model`: AGGREGATIONS[`aggregation`] of the chances of the steps.
+
+    `last`, `product` and `min` are between 0 and 1; `sum` grows with the number of steps (Cheng et al. 2025,
+    arXiv 2504.15275, §3: what it pays is more steps). Logs how many steps a completion has. Raises UserError
+    where the policy's `tokenizer` differs from the reward model's.
+    """
+    model.same_tokenizer(tokenizer)
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        if completion_ids is None:
+            raise ValueError("reward_model needs completion_ids")
+        begun = columns.get("prefill") or [""] * len(prompts)
+        of_task = zip(columns["question"], columns["answer"], begun, strict=True)
+        problems = [Problem(question, answer, 0, start or "") for question, answer, start in of_task]
+        replies = zip(problems, map(text, completions), completion_ids, strict=True)
+        steps = [read(problem, said, [*ids], 0.0) for problem, said, ids in replies]
+        before = prompt_ids(prompts, model.tokenizer)
+        chances = log_chances(
+            model,
+            [[*prompt, *ids] for prompt, ids in zip(before, completion_ids, strict=True)],
+            [[len(prompt) + place for place, _ in one] for prompt, one in zip(before, steps, strict=True)],
+        )
+        if (log := columns.get("log_metric")) is not None:
+            log("rewards/reward_model/steps", sum(map(len, chances)) / len(chances))
+        return [AGGREGATIONS[aggregation](one) for one in chances]
+
+    reward.__name__ = "reward_model"
+    return reward
+
+
+def log_chances(
+    model: RewardModel, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
+) -> list[list[float]]:
+    """log sigmoid(r), of the score r of a process reward model, at some `places` of each sequence of ids."""
+    return [logsigmoid(scores.double()).tolist() for scores in model.score_places(sequences, places)]

@@ -11,7 +11,7 @@ from recipes.data import domains, forms, prompts, replay
 from recipes.errors import UserError
 from recipes.models import reward_model
 from recipes.objectives.caps import Caps
-from recipes.rewards import learned, rules
+from recipes.rewards import learned, rules, step_rewards
 from recipes.rewards.domains import OfDomain, routed
 from recipes.runtime import health
 from recipes.spec.checks.domains import REWARD_MODEL
@@ -41,7 +41,7 @@ def of_stage(
     scored = {}
     if REWARD_MODEL in inputs:
         scorer = reward_model.load(inputs[REWARD_MODEL]).to(args.device)
-        scored[REWARD_MODEL] = learned.as_reward(scorer, policy.tokenizer, config.get("ensemble", "mean"))
+        scored[REWARD_MODEL] = _scored(config, scorer, policy.tokenizer)
     tasks = []
     for name, own in config.get("domains", {"": config}).items():
         world = worlds.of_task(own["task"])
@@ -60,6 +60,14 @@ def of_stage(
         rewarding = {reward: functions[reward] for reward in weights}
         tasks.append(Task(name, own, world, weights, rewarding, problems, found, long))
     return tasks
+
+
+def _scored(config: Mapping[str, Any], scorer: reward_model.RewardModel, tokenizer: Any) -> rules.Reward:
+    """The reward by `scorer`: at the end of a completion, or by the key `aggregation` of its steps."""
+    if "aggregation" not in config:
+        return learned.as_reward(scorer, tokenizer, config.get("ensemble", "mean"))
+    read = step_rewards.reader(worlds.make(config["task"]), tokenizer)
+    return learned.of_steps(scorer, tokenizer, read, config["aggregation"])
 
 
 def skipped(tasks: list[Task]) -> dict[str, int]:

@@ -24,6 +24,7 @@ def check(stage: Mapping[str, Any]) -> None:
         domains.check_mixed(stage)
     if "caps" in stage:
         caps.check(stage)
+    _check_aggregation(stage)
     advantage, ratio = stage.get("advantage"), stage.get("importance_ratio")
     sequence = args.get("importance_sampling_level") == "sequence"
     if advantage in ACCURACY_ALONE:
@@ -78,6 +79,21 @@ def check(stage: Mapping[str, Any]) -> None:
             raise UserError("args.shuffle_dataset: replay has an order of its own; remove it")
         if args.get("max_steps", -1) <= 0:
             raise UserError("args.max_steps: missing; replay plans all iterations beforehand")
+
+
+def _check_aggregation(stage: Mapping[str, Any]) -> None:
+    """Raise UserError where the steps that a stage's reward is to be made of cannot be told."""
+    if "aggregation" not in stage:
+        return
+    if "domains" in stage:
+        raise UserError("aggregation: each of domains has other steps; remove it or domains")
+    if domains.REWARD_MODEL not in stage["rewards"]:
+        raise UserError("aggregation: rewards.reward_model is missing, whose scores it is of")
+    if is_data_set(stage["task"]):
+        raise UserError("aggregation: a world tells where steps end, which a data set does not; take a world")
+    for key in ("ensemble", "tool"):
+        if key in stage:
+            raise UserError(f"{key}: aggregation is of one model and a policy's own text; remove one of them")
 
 
 def _check_tool(stage: Mapping[str, Any]) -> None:

@@ -89,6 +89,8 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
             continue  # what follows reads what these have found to be there
         with found.gather(), under(path, where):
             label.check_samples(graph, node)
+            reward_model.check_data(graph, node)
+            reward_model.check_scored(graph, node)
             check_evaluate_every(node.name, stages[node.name], recipe.overlaid(scale, arm, "evals"))
         with found.gather():
             check_decontaminate(stages[node.name], recipe.overlaid(scale, arm, "evals"), path, where)

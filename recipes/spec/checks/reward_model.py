@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from recipes.errors import UserError
+from recipes.spec import products
 from recipes.spec.checks import demonstrations
+from recipes.spec.data_sets import is_data_set
+from recipes.spec.graph import Graph, Node
 
 OF_COMPARISONS = ("demonstrations", "lora", "members", "normalize")
 
@@ -26,3 +29,34 @@ def check(stage: Mapping[str, Any]) -> None:
         if "demonstrations" in stage.get("needs", {}):
             raise UserError("demonstrations: needs.demonstrations has them; remove one of the two")
         demonstrations.check_source(stage["demonstrations"], "demonstrations")
+
+
+def check_data(graph: Graph, node: Node) -> None:
+    """Raise UserError unless a stage `reward_model` learns from what its keys are of.
+
+    `labels` take samples of a world, `comparisons` preferences.
+    """
+    stage = graph.stage(node)
+    if stage["run"] != "reward_model" or "data" not in stage.get("needs", {}):
+        return
+    source = graph.needs(node)["data"]
+    given = graph.stage(source)
+    key, wanted = ("labels", "samples") if "labels" in stage else ("comparisons", "preferences")
+    if (made := products.made(given)) != wanted:
+        raise UserError(f"needs.data: {key} takes {wanted}, and stage {source.name} makes {made}")
+    if key == "labels" and is_data_set(given["task"]):
+        raise UserError(f"labels: a world's verifiers label, and stage {source.name} is of a data set")
+
+
+def check_scored(graph: Graph, node: Node) -> None:
+    """Raise UserError unless the reward model of a stage with `aggregation` has learnt what that reads."""
+    aggregation = graph.stage(node).get("aggregation")
+    if aggregation is None:
+        return
+    source = graph.needs(node)["reward_model"]
+    labels = graph.stage(source).get("labels")
+    if labels is None or (labels == "outcome" and aggregation != "last"):
+        wanted = "labels" if aggregation == "last" else "labels: steps"
+        raise UserError(
+            f"aggregation: {aggregation} needs a reward model with {wanted}, which stage {source.name} lacks"
+        )

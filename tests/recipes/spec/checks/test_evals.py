@@ -237,6 +237,7 @@ def test_a_process_reward_model_selects_by_its_steps(scored, metric):
         scored.load()
     scored.remove("paper", "stages/rm/comparisons")
     scored.set("paper", "stages/rm/labels", "steps")
+    scored.set("paper", "stages/rm/needs/data", "replies")
     assert scored.load()["paper"].spec["claims"][0]["metric"] == f"heldout/{metric}"
     scored.set("paper", f"{TASK}/score", ["gold", "proxy"])
     with pytest.raises(UserError, match=r"unknown metric|has no gold score"):

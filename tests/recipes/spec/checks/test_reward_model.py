@@ -1,5 +1,6 @@
 """Mistakes in a `reward_model` stage, told before any job starts."""
 
+import copy
 import re
 from typing import Any
 
@@ -63,3 +64,85 @@ def test_a_hub_name_anywhere_needs_the_network():
     assert names_hub({"demonstrations": {"task": HUB}})
     assert names_hub({"tasks": [{"model": HUB}]})
     assert not names_hub(STAGE)
+
+
+STAGES: dict[str, Any] = {
+    "drawn": {
+        "run": "sample",
+        "needs": {"policy": "tiny/pretrain"},
+        "task": {"world": "chain"},
+        "template": "<user>{question}<assistant>",
+        "args": {"num_generations": 4, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 8},
+    },
+    "ranked": {"run": "label", "needs": {"data": "drawn"}, "by": "verifier"},
+    "rm": {
+        "run": "reward_model",
+        "needs": {"policy": "tiny/pretrain", "data": "drawn"},
+        "labels": "steps",
+        "args": {"learning_rate": 1e-4, "lr_scheduler_type": "constant"},
+    },
+}
+
+
+@pytest.fixture
+def graded(folder):
+    """Recipe `paper`, whose grpo is paid by a process reward model."""
+    del folder.specs["paper"]["scales"]["paper"]
+    for name, stage in STAGES.items():
+        folder.set("paper", f"stages/{name}", copy.deepcopy(stage))
+    folder.set("paper", "stages/grpo/rewards", {"reward_model": 1.0})
+    folder.set("paper", "stages/grpo/needs/reward_model", "rm")
+    folder.set("paper", "stages/grpo/aggregation", "min")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("labels", "aggregation"), [("steps", "sum"), ("steps", "last"), ("outcome", "last")]
+)
+def test_what_a_reward_model_has_learnt_can_pay(graded, labels, aggregation):
+    graded.set("paper", "stages/rm/labels", labels)
+    graded.set("paper", "stages/grpo/aggregation", aggregation)
+    graded.load()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (
+            {"rm/needs/data": "ranked"},
+            "stages.rm.needs.data: labels takes samples, and stage ranked makes preferences",
+        ),
+        (
+            {"rm/labels": None, "rm/comparisons": "grouped", "grpo/aggregation": None},
+            "stages.rm.needs.data: comparisons takes preferences, and stage drawn makes samples",
+        ),
+        (
+            {"drawn/task": HUB | {"prompt": None, "question": "q"}},
+            "stages.rm.labels: a world's verifiers label, and stage drawn is of a data set",
+        ),
+        ({"rm/labels": "outcome"}, "grpo.aggregation: min needs a reward model with labels: steps, which"),
+        (
+            {
+                "rm/labels": None,
+                "rm/comparisons": "grouped",
+                "rm/needs/data": "ranked",
+                "grpo/aggregation": "last",
+            },
+            "stages.grpo.aggregation: last needs a reward model with labels, which stage rm lacks",
+        ),
+        (
+            {"grpo/needs/reward_model": None, "grpo/rewards": {"accuracy": 1.0}},
+            "rewards.reward_model is missing",
+        ),
+        ({"grpo/ensemble": "worst"}, "stages.grpo.ensemble: aggregation is of one model"),
+    ],
+)
+def test_what_it_has_not_learnt_is_told_before_it_runs(graded, changes, says):
+    for place, value in changes.items():
+        graded.set("paper", f"stages/{place}", value)
+    for stage in graded.specs["paper"]["stages"].values():
+        for keys in (stage, stage["needs"], stage.get("task", {})):
+            for key in [key for key, value in keys.items() if value is None]:
+                del keys[key]
+    with pytest.raises(UserError, match=re.escape(says)):
+        graded.load()
