@@ -21,6 +21,7 @@ from recipes.worlds.chain import Chain
 from recipes.worlds.countdown import Countdown
 from recipes.worlds.documents import mix
 from recipes.worlds.functions import Functions
+from recipes.worlds.modular import Modular
 from recipes.worlds.preferences import Preferences
 from recipes.worlds.products import Products
 from recipes.worlds.protocol import Problem, World
@@ -46,6 +47,7 @@ WORLDS: dict[str, Any] = {
     "chain": Chain,
     "countdown": Countdown,
     "functions": Functions,
+    "modular": Modular,
     "preferences": Preferences,
     "products": Products,
     "sort": Sort,

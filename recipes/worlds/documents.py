@@ -10,7 +10,7 @@ from recipes.errors import UserError, nearest
 from recipes.worlds.protocol import World
 
 # values of a dial; the others are mean numbers of tokens or tries
-SHARES = ("error", "right", "switch", "other", "repeat", "drop")
+SHARES = ("error", "right", "switch", "other", "repeat", "drop", "lost")
 LARGEST = {"weight": inf, **dict.fromkeys(SHARES, 1.0)}
 
 

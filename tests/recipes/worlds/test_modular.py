@@ -1,0 +1,89 @@
+"""World `modular`: what its documents plant, which of its steps are right, and slips that cancel."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recipes.worlds import make, sample
+from recipes.worlds.protocol import Problem
+
+WORLD = make({"world": "modular", "terms": [3, 6]})
+PROBLEM = Problem("3+5+7+4=", "9", 4)
+
+
+def documents(kind: str, **dials: float) -> list[tuple[Problem, str]]:
+    rng = random.Random(0)
+    return [
+        (problem, WORLD.document(problem, kind, rng, **dials)) for problem in sample(WORLD, 400, 0, "train")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scratch", "verdicts"),
+    [
+        ("3+5=8,8+7=5,5+4=9", [True, True, True]),
+        ("3+5=8,8+7=6,6+4=0", [True, False, True]),  # carried forward
+        ("3+5=9,9+7=5,5+4=9", [False, False, True]),  # one up, one down
+        ("3+5=8,8+4=2", [True, False]),  # a term left out
+        ("3+5=8,8+4=2,2+7=9", [True, False, False]),
+        ("3+5=8,3+5=8,8+7=5,8+7=5,3+5=8,5+4=9", [True] * 6),  # written again
+        ("3+5=9,3+5=9,3+5=8", [False, False, False]),  # which does not mend it
+        ("5+3=8,8+7=5", [False, False]),  # the other way round
+        ("3+5=08,8", [False, False]),
+        ("", []),
+    ],
+)
+def test_steps(scratch: str, verdicts: list[bool]):
+    completion = f"<think>{scratch}</think><answer>9</answer>"
+    assert WORLD.steps(PROBLEM, completion) == verdicts
+    ends = WORLD.step_ends(PROBLEM, completion)
+    assert [completion[:end].rpartition(",")[2].removeprefix("<think>") for end in ends] == [
+        part for part in scratch.split(",") if part
+    ]
+
+
+def test_a_step_that_comes_twice_in_the_sum_is_two():
+    problem = Problem("0+0+0+5=", "5", 4)
+    for scratch in ("0+0=0,0+0=0,0+5=5", "0+0=0,0+0=0,0+0=0,0+5=5"):
+        assert all(WORLD.steps(problem, f"<think>{scratch}</think>"))
+
+
+def test_steps_that_pass_the_modulus_lose_one_as_often_as_told():
+    passing = lost = others = 0
+    for problem, text in documents("chain", lost=0.6):
+        for step in text.partition("<think>")[2].partition("</think>")[0].split(","):
+            a, b, result = map(int, step.replace("=", "+").split("+"))
+            if a + b >= 10:
+                passing += 1
+                lost += result == (a + b - 1) % 10
+            others += result != (a + b) % 10 and a + b < 10
+        assert WORLD.verify(problem, text) == (f"<answer>{problem.answer}<" in text)
+    assert others == 0
+    assert lost / passing == pytest.approx(0.6, abs=0.05)
+
+
+def test_slips_cancel():
+    found = [(WORLD.verify(p, text), all(WORLD.steps(p, text))) for p, text in documents("chain", error=0.3)]
+    right = [trace for correct, trace in found if correct]
+    assert 0.05 < right.count(False) / len(right) < 0.5
+    assert not any(trace and not correct for correct, trace in found)
+
+
+def test_steps_are_repeated_as_often_as_told():
+    steps = [WORLD.steps(p, text) for p, text in documents("repeated", again=2.0)]
+    assert all(map(all, steps))
+    needed = [p.difficulty - 1 for p, _ in documents("repeated", again=2.0)]
+    assert sum(map(len, steps)) / sum(needed) == pytest.approx(3.0, abs=0.2)
+
+
+@given(st.integers(3, 1000), st.integers(0, 10**6))
+def test_a_right_working_leads_to_the_answer_whatever_the_modulus(modulus: int, seed: int):
+    world, rng = make({"world": "modular", "modulus": modulus}), random.Random(seed)
+    problem = world.problem(rng)
+    terms = [int(term) for term in problem.question.rstrip("=").split("+")]
+    assert int(problem.answer) == sum(terms) % modulus
+    text = world.document(problem, "chain", rng)
+    assert world.verify(problem, text)
+    assert all(world.steps(problem, text))
