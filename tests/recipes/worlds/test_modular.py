@@ -10,7 +10,7 @@ from recipes.worlds import make, sample
 from recipes.worlds.protocol import Problem
 
 WORLD = make({"world": "modular", "terms": [3, 6]})
-PROBLEM = Problem("3574=", "9", 4)
+PROBLEM = Problem("3+5+7+4=", "9", 4)
 
 
 def documents(kind: str, **dials: float) -> list[tuple[Problem, str]]:
@@ -23,16 +23,15 @@ def documents(kind: str, **dials: float) -> list[tuple[Problem, str]]:
 @pytest.mark.parametrize(
     ("scratch", "verdicts"),
     [
-        ("-874,--54,---9", [True, True, True]),
-        ("-874,--64,---0", [True, False, True]),  # carried forward
-        ("-974,--54,---9", [False, False, True]),  # one up, one down
-        ("-874,---2", [True, False]),  # two at once
-        ("-874,--52,---7", [True, False, True]),  # the last digit miscopied, and gone on from
-        ("-874,-874,--54,--54,-874,---9", [True] * 6),  # written again
-        ("-974,-974,-874", [False, False, False]),  # which does not mend it
-        ("-87,--54", [False, False]),  # too short to be gone on from
-        ("-8744,-874", [False, True]),
-        ("874,----", [False, False]),
+        ("8,5,9", [True, True, True]),
+        ("8,6,0", [True, False, True]),  # carried forward
+        ("9,5,9", [False, False, True]),  # one up, one down
+        ("8,2", [True, False]),  # a term left out
+        ("8,5,9,9,9", [True] * 5),  # recited
+        ("8,5,9,8,8", [True, True, True, False, True]),
+        ("8,5,10", [True, True, False]),
+        ("8,05,5,9", [True, False, True, True]),
+        ("8,,5", [True, True]),
         ("", []),
     ],
 )
@@ -48,15 +47,14 @@ def test_steps(scratch: str, verdicts: list[bool]):
 def test_steps_that_pass_the_modulus_lose_one_as_often_as_told():
     passing = lost = others = 0
     for problem, text in documents("chain", lost=0.6):
-        line = problem.question.rstrip("=")
-        for step in text.partition("<think>")[2].partition("</think>")[0].split(","):
-            place = step.count("-")
-            a, b, result = int(line[place - 1]), int(line[place]), int(step[place])
+        a, *terms = map(int, problem.question.rstrip("=").split("+"))
+        steps = text.partition("<think>")[2].partition("</think>")[0].split(",")
+        for b, result in zip(terms, map(int, steps), strict=True):
             if a + b >= 10:
                 passing += 1
                 lost += result == (a + b - 1) % 10
             others += result != (a + b) % 10 and a + b < 10
-            line = step
+            a = result
         assert WORLD.verify(problem, text) == (f"<answer>{problem.answer}<" in text)
     assert others == 0
     assert lost / passing == pytest.approx(0.6, abs=0.05)
@@ -69,18 +67,19 @@ def test_slips_cancel():
     assert not any(trace and not correct for correct, trace in found)
 
 
-def test_steps_are_repeated_as_often_as_told():
-    steps = [WORLD.steps(p, text) for p, text in documents("repeated", again=2.0)]
+def test_the_last_sum_is_recited_as_often_as_told():
+    found = documents("recited", again=2.0)
+    steps = [WORLD.steps(p, text) for p, text in found]
     assert all(map(all, steps))
-    needed = [p.difficulty - 1 for p, _ in documents("repeated", again=2.0)]
-    assert sum(map(len, steps)) / sum(needed) == pytest.approx(3.0, abs=0.2)
+    more = [len(verdicts) - p.difficulty + 1 for (p, _), verdicts in zip(found, steps, strict=True)]
+    assert sum(more) / len(more) == pytest.approx(2.0, abs=0.3)
 
 
-@given(st.integers(3, 10), st.integers(0, 10**6))
+@given(st.integers(3, 1000), st.integers(0, 10**6))
 def test_a_right_working_leads_to_the_answer_whatever_the_modulus(modulus: int, seed: int):
     world, rng = make({"world": "modular", "modulus": modulus}), random.Random(seed)
     problem = world.problem(rng)
-    assert int(problem.answer) == sum(map(int, problem.question.rstrip("="))) % modulus
+    assert int(problem.answer) == sum(map(int, problem.question.rstrip("=").split("+"))) % modulus
     text = world.document(problem, "chain", rng)
     assert world.verify(problem, text)
     assert all(world.steps(problem, text))
