@@ -1,9 +1,9 @@
 """A reward model of right and wrong: what stage `reward_model` does with its key `labels`.
 
 Samples of a world are labelled by its verifiers, and a head learns each label at its place: `outcome` at the
-end of a completion (Cobbe et al. 2021), `steps` also at the end of every step (Lightman et al. 2023). As
-theirs, a process reward model learns the steps up to the first wrong one; none after it is labelled. The
-completion itself is the last step, labelled by its answer. Prompts are held out by their hash.
+end of a completion (Cobbe et al. 2021), `steps` also at the end of every step (Lightman et al. 2023). The
+completion itself is the last step, labelled by its answer. As theirs (§2.6), a process reward model learns the
+steps up to the first wrong one, and none after it. Prompts are held out by their hash.
 """
 
 from collections.abc import Sequence
@@ -134,10 +134,9 @@ def solutions(
 
 
 def until_wrong(steps: Steps) -> Steps:
-    """The steps up to the first wrong one, and the answer, which is the last."""
-    *working, answer = steps
-    wrong = next((i for i, (_, label) in enumerate(working) if label == 0), len(working))
-    return [*working[: wrong + 1], answer]
+    """The steps up to the first wrong one; the answer is the last step."""
+    wrong = next((i for i, (_, label) in enumerate(steps) if label == 0), len(steps))
+    return steps[: wrong + 1]
 
 
 def measured(model: Any, held_out: Sequence[Solution]) -> dict[str, float]:
@@ -151,7 +150,7 @@ def measured(model: Any, held_out: Sequence[Solution]) -> dict[str, float]:
         return {}
     scores = reward_model.read(model, prefixes).double().numpy()
     right = np.array([label > 0.5 for one in held_out for label in one["labels"]])
-    step = np.array([place != one["places"][-1] for one in held_out for place in one["places"]])
+    step = np.array([place < len(one["ids"]) - 1 for one in held_out for place in one["places"]])
     parts = {"validation": np.ones_like(step), "steps": step}
     return {
         f"{metric}/{name}": value

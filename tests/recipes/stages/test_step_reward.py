@@ -120,7 +120,7 @@ def test_outcome_and_mistakes(ready: Path, tmp_path: Path):
 
 
 def test_steps_after_the_first_wrong_one_are_not_labelled():
-    assert until_wrong([(3, 1.0), (5, 0.0), (8, 1.0), (9, 0.0)]) == [(3, 1.0), (5, 0.0), (9, 0.0)]
+    assert until_wrong([(3, 1.0), (5, 0.0), (8, 1.0), (9, 0.0)]) == [(3, 1.0), (5, 0.0)]
     assert until_wrong([(3, 1.0), (9, 1.0)]) == [(3, 1.0), (9, 1.0)]
     assert until_wrong([(9, 0.0)]) == [(9, 0.0)]
 
@@ -132,7 +132,9 @@ def test_labels_stand_where_steps_end():
     (one,) = solutions([row_of(problem, [text])], WORLD, read, TOKENIZER, "steps")
     behind = [TOKENIZER.decode(one["ids"][: place + 1]).partition("<think>")[2] for place in one["places"]]
     assert behind[:2] == ["3+5=8", "3+5=8,8+7=16"]
-    assert one["labels"] == [1.0, 0.0, 0.0]
+    assert one["labels"] == [1.0, 0.0]
+    (one,) = solutions([row_of(problem, [text.replace("16", "15")])], WORLD, read, TOKENIZER, "steps")
+    assert one["labels"] == [1.0, 1.0, 1.0]
     assert one["places"][-1] == len(one["ids"]) - 1
 
 
