@@ -6,11 +6,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis.numbers import tasks
-from analysis.numbers.means import Mean, average
+from analysis.numbers.means import Mean
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
-
-CURVE = "pass@"
 
 
 @dataclass(frozen=True)
@@ -50,8 +48,4 @@ def _places(run: Run, base: str) -> Iterator[Place]:
 
 def curve(numbers: pd.DataFrame, at: str, task: str) -> dict[int, Mean]:
     """k -> pass@k of a checkpoint, by rising k."""
-    arm, _, node = at.partition("/")
-    here = numbers[(numbers.arm == arm) & (numbers.node == node)]
-    names = here.metric[here.metric.str.startswith(f"{task}/{CURVE}")].unique()
-    means = {int(name.rpartition("@")[2]): average(measured(numbers, at, name)) for name in names}
-    return {k: mean for k, mean in sorted(means.items()) if mean.n}
+    return tasks.by_count(numbers, at, f"{task}/pass")

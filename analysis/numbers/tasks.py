@@ -5,7 +5,9 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.numbers.means import Mean, average
 from analysis.numbers.run import Run
+from analysis.numbers.table import measured
 
 # what arms are compared by: the first of these that was measured
 MEASURES = {"gold": "gold reward", "accuracy": "accuracy", "proxy": "reward of the reward model"}
@@ -17,6 +19,15 @@ def largest(table: pd.DataFrame, task: str, name: str) -> str | None:
     """`pass@16` of pass@1, pass@4, pass@16: the measured metric of this name with the largest k."""
     names = table.metric[table.metric.str.startswith(f"{task}/{name}@") & table.step.isna()].unique()
     return max(names, key=lambda metric: int(metric.rpartition("@")[2]), default=None)
+
+
+def by_count(table: pd.DataFrame, at: str, name: str) -> dict[int, Mean]:
+    """n -> the mean of the metric `<name>@<n>` at `arm/checkpoint`, by rising n; without those of nothing."""
+    arm, _, node = at.partition("/")
+    here = table[(table.arm == arm) & (table.node == node)]
+    names = here.metric[here.metric.str.startswith(f"{name}@")].unique()
+    means = {int(metric.rpartition("@")[2]): average(measured(table, at, metric)) for metric in names}
+    return {n: mean for n, mean in sorted(means.items()) if mean.n}
 
 
 def tasks(run: Run, arm: str, checkpoint: str) -> dict[str, dict]:

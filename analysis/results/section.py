@@ -17,10 +17,19 @@ from analysis.page.section import Contents, Made
 from analysis.page.style import colours
 from analysis.page.tables import Table, cells, read_text
 from analysis.preferences import section as preferences
-from analysis.results import arms, before_after, effects, protocols, templates, uncertainty
+from analysis.results import (
+    arms,
+    before_after,
+    best_of_n,
+    effects,
+    protocols,
+    selectors,
+    templates,
+    uncertainty,
+)
 
 NAME = "results"
-TABLES = ("arms", "templates", "uncertainty")
+TABLES = ("arms", "best_of_n", "templates", "uncertainty")
 
 
 def contents(run: Run, table: pd.DataFrame, made: Made) -> Contents:
@@ -30,16 +39,20 @@ def contents(run: Run, table: pd.DataFrame, made: Made) -> Contents:
     tables = [
         Table("arms", "Arms and metrics", frame, arms.arms_shown(run, frame, templates.best(by_template)))
     ]
+    selected = selectors.selectors(run, numbers)
+    if len(selected):
+        title = "Accuracy of the best of n by what selects it"
+        tables.append(Table("best_of_n", title, selected, selectors.selectors_shown(selected)))
     if len(by_template):
         shown = templates.templates_shown(by_template)
         tables.append(Table("templates", "Base models by template", by_template, shown))
     parts = uncertainty.parts(run, numbers, frame)
     if len(parts):
         tables.append(Table("uncertainty", "Parts of the variance of accuracy", parts))
-    return Contents(tables, list(_figures(run, numbers)))
+    return Contents(tables, list(_figures(run, numbers, selected)))
 
 
-def _figures(run: Run, numbers: pd.DataFrame) -> Iterator[Plan]:
+def _figures(run: Run, numbers: pd.DataFrame, selected: pd.DataFrame) -> Iterator[Plan]:
     palette = colours(run.recipe.arms(run.scale))
     task = tasks.headline(run)
     measure = tasks.measure(numbers, task)
@@ -80,6 +93,15 @@ def _figures(run: Run, numbers: pd.DataFrame) -> Iterator[Plan]:
         f"IQM of accuracy on {task}",
     )
     yield Plan(
+        "best-of-n",
+        "Best of n by what selects it",
+        "Accuracy of the answer that is selected of n samples, with 95% bands. PRM: a process reward model, "
+        "by the product, the least or the last of its steps' chances; ORM: an outcome reward model. The "
+        "oracle takes a right answer where there is one.",
+        partial(best_of_n.draw, selected, palette),
+        best_of_n.in_words(selected),
+    )
+    yield Plan(
         "pass-at-k",
         f"pass@k on {task}",
         "Chance that one of k samples is right. Curves that cross (dotted, if intervals are apart on both "
@@ -103,6 +125,7 @@ def _figures(run: Run, numbers: pd.DataFrame) -> Iterator[Plan]:
 @dataclass(frozen=True)
 class Page:
     arms: dict[str, Any]
+    best_of_n: dict[str, Any]  # by what selects
     parts: dict[str, Any]  # of the variance of accuracy
     intervals: str  # what they are called, by the number of seeds
     fixed: str  # what stays the same from seed to seed
@@ -117,6 +140,7 @@ def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
     here = frame[~frame.task.isin(elsewhere)] if elsewhere else frame
     return Page(
         arms=cells(arms.arms_shown(run, here, templates.best(by_template))),
+        best_of_n=cells(selectors.selectors_shown(selectors.read(folder / "best_of_n.csv"))),
         templates=cells(templates.templates_shown(by_template)),
         parts=cells(read_text(folder / "uncertainty.csv")),
         intervals=uncertainty.intervals(len(run.seeds)),
