@@ -75,9 +75,12 @@ def _checks(task: EvalTask, rows: Sequence[Row], progress: Progress) -> list[Che
 
 
 def _headline(values: Mapping[str, Mapping[str, float]]) -> str:
-    """`accuracy 0.612 (0.580 to 0.645), gold …`: the main metrics of a task, each with its interval."""
+    """`accuracy 0.612 (0.580 to 0.645), gold …`: the main metrics of a task, each with its interval.
+
+    Without those of nothing.
+    """
     return ", ".join(
         f"{name} {values[name]['value']:.3f} ({values[name]['low']:.3f} to {values[name]['high']:.3f})"
         for name in ("accuracy", "score", "gold", "win_rate", "proxy", "kl", "calls", *OF_WORLD)
-        if name in values
+        if name in values and values[name]["value"] is not None
     )

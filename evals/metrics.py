@@ -6,10 +6,11 @@ import numpy as np
 
 from evals.best_of_n import best_of_n
 from evals.passk import Bools, Floats, interval, majority_at_k, pass_at_k, resamples, variance
-from recipes.spec.metric_names import BY_ANSWER, OF_WORLD, SELECTORS, best_of
+from recipes.spec.metric_names import AMONG, BY_ANSWER, OF_WORLD, SELECTORS, best_of
 
 Row = dict[str, Any]
-MEANS = ("perplexity", "trace", *OF_WORLD)  # scores whose mean is a metric
+# scores whose mean over all samples is a metric
+MEANS = ("perplexity", "trace", *(name for name in OF_WORLD if name not in AMONG))
 DIGITS = 9  # decimals that count when scores are compared: rounding errors decide nothing
 
 
@@ -48,6 +49,7 @@ def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Float
     }
     if "calls" in rows[0]:
         metrics |= _of_tool(rows)
+    metrics |= {name: _among(rows, name, which) for name, which in AMONG.items() if name in rows[0]}
     for difficulty, has_it in _difficulties(rows).items():
         metrics[f"length/difficulty={difficulty}"] = (tokens.mean(axis=1) * has_it, has_it)
     return metrics | {name: (values, ones) for name, values in scores(rows, k).items()}
@@ -62,6 +64,12 @@ def _of_tool(rows: list[Row]) -> dict[str, tuple[Floats, Floats]]:
         "called": ((calls > 0).mean(axis=1), ones),
         "malformed": (malformed.sum(axis=1), calls.sum(axis=1)),
     }
+
+
+def _among(rows: list[Row], name: str, which: str) -> tuple[Floats, Floats]:
+    """The mean of score `name` over the samples whose score `which` is 1."""
+    values, counts = (np.array([row[score] for row in rows], dtype=float) for score in (name, which))
+    return (values * counts).sum(axis=1), counts.sum(axis=1)
 
 
 def _verified(rows: list[Row]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from recipes import worlds
 from recipes.errors import UserError
 from recipes.spec.data_sets import is_data_set
-from recipes.spec.metric_names import BY_STEPS, SELECTORS
+from recipes.spec.metric_names import AMONG, BY_STEPS, SELECTORS
 from recipes.spec.schema import check, definition
 
 
@@ -177,6 +177,9 @@ def _check_scores(where: str, spec: dict[str, Any]) -> None:
         if world is None or (score not in OF_STEPS and score not in world.rewards):
             there = f"world {world.name}" if world else "a Hub dataset"
             raise UserError(f"{where}: {there} has no {score} score; leave {score} out")
+    for score, which in AMONG.items():
+        if score in scores and which not in scores:
+            raise UserError(f"{where}: {score} is over the answers of {which}; add {which}")
     if scored := [score for score in scores if score in ROLES and "tool" in spec]:
         raise UserError(f"{where}: {scored[0]} would count what the tool says as the policy's; leave it out")
     if "kl" in scores and (spec["temperature"], spec["top_p"]) != (1.0, 1.0):

@@ -10,6 +10,8 @@ VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # where the task 
 # rewards of a world that are metrics too
 HABITS = ("verification", "sound_checks", "backtracking", "subgoals", "backward_chaining", "idling")
 OF_WORLD = ("language_consistency", "readability", "unrepaired", "visible", "special_cased", *HABITS)
+# score -> the score that is 1 of the responses which its mean is over; of others it says nothing
+AMONG = {"sound_checks": "verification"}
 # scores that are metrics of right and of wrong responses as well
 BY_ANSWER = ("unrepaired", "perplexity", "trace")
 # score of a reward model -> what best of n by it is called: gold/bon@8, accuracy/bon_product@8

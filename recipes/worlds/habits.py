@@ -10,8 +10,8 @@ The paper has a language model count them; here each has a mark of its own in th
 | backward_chaining | `56/7=8`                       | a try begins at the target                    |
 | idling            | `...`                          | length that says nothing: the paper's control |
 
-`sound_checks` is the share of the checks that say what is so. It has to be high before a habit of checking
-can pay.
+`sound_checks` is the share of an answer's checks that say what is so; as a metric, its mean over the answers
+that verify. It has to be high before a habit of checking can pay.
 """
 
 import re

@@ -100,6 +100,21 @@ def test_measures_of_a_world_are_means_with_intervals():
     assert found["readability"] == pytest.approx({"value": 0.5, "low": 0.375, "high": 0.625})
 
 
+def test_what_says_nothing_of_a_sample_is_a_mean_over_the_others():
+    """Sound checks: of answers that verify. 4 of 8 do, whose shares add up to 2.5."""
+    scored = [
+        {"sound_checks": [1.0, 0.5, 0.0, 0.0], "verification": [1.0, 1.0, 0.0, 0.0]},
+        {"sound_checks": [1.0, 0.0, 0.0, 0.0], "verification": [1.0, 1.0, 0.0, 0.0]},
+    ]
+    rows = [row | more for row, more in zip(ROWS, scored, strict=True)]
+    metrics = summary(rows, (1,))["metrics"]
+    assert metrics["sound_checks"]["value"] == pytest.approx(2.5 / 4)
+    assert (metrics["sound_checks"]["low"], metrics["sound_checks"]["high"]) == pytest.approx((0.5, 0.75))
+    assert metrics["verification"]["value"] == pytest.approx(4 / 8)
+    none = [row | {"verification": [0.0] * 4} for row in rows]
+    assert summary(none, (1,))["metrics"]["sound_checks"] == {"value": None, "low": None, "high": None}
+
+
 def test_calls_of_a_tool():
     called = [{"calls": [2, 0, 1, 0], "malformed": [1, 0, 0, 0]}, {"calls": [0] * 4, "malformed": [0] * 4}]
     metrics = summary([row | more for row, more in zip(ROWS, called, strict=True)], (1,))["metrics"]

@@ -153,6 +153,22 @@ def test_a_completion_is_measured_in_the_language_its_question_asks_for(task):
     assert found["language_consistency"]["value"] == 1 / 8
 
 
+def test_what_is_over_no_answer_has_no_number(command, task, tmp_path, capsys):
+    """A random policy checks nothing, so none of its checks is sound or unsound."""
+    countdown = {"world": "countdown", "numbers": [3, 3], "largest": 9}
+    random = policy(tmp_path / "policy", 0, worlds.tokenizer([worlds.make(countdown)]))
+    asked = task | {"task": countdown, "score": ["verification", "sound_checks"]}
+    status, result, rows = command(asked, random)
+    assert status == 0
+    found = result["tasks"]["heldout"]["metrics"]
+    assert found["verification"]["value"] == 0
+    assert found["sound_checks"] == {"value": None, "low": None, "high": None}
+    assert rows[0]["sound_checks"] == [0.0] * 4
+    said = capsys.readouterr().out
+    assert "verification 0.000" in said
+    assert "sound_checks" not in said
+
+
 def test_the_reference_is_no_way_from_itself(command, stages, task, tmp_path):
     copied = tmp_path / "copy"
     shutil.copytree(stages["policy"].parent / "final", copied / "final")

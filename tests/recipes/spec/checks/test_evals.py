@@ -244,6 +244,16 @@ def test_a_process_reward_model_selects_by_its_steps(scored, metric):
         scored.load()
 
 
+def test_sound_checks_are_over_the_answers_that_verify(scored):
+    scored.set("paper", CLAIM, "heldout/sound_checks")
+    scored.set("paper", f"{TASK}/task", {"world": "countdown"})
+    scored.set("paper", f"{TASK}/score", ["sound_checks"])
+    with pytest.raises(UserError, match="sound_checks is over the answers of verification; add verification"):
+        scored.load()
+    scored.set("paper", f"{TASK}/score", ["sound_checks", "verification"])
+    assert scored.load()["paper"].spec["claims"][0]["metric"] == "heldout/sound_checks"
+
+
 @pytest.mark.parametrize("metric", ["unrepaired", "unrepaired_correct", "unrepaired_incorrect"])
 def test_so_is_what_shows_in_a_sum_and_by_right_and_wrong(scored, metric):
     scored.set("paper", CLAIM, f"heldout/{metric}")
