@@ -2,8 +2,8 @@
 
 Samples of a world are labelled by its verifiers, and a head learns each label at its place: `outcome` at the
 end of a completion (Cobbe et al. 2021), `steps` also at the end of every step (Lightman et al. 2023). The
-completion itself is the last step, labelled by its answer. As theirs (§2.6), a process reward model learns the
-steps up to the first wrong one, and none after it. Prompts are held out by their hash.
+completion itself is the last step, labelled by its answer. As theirs (§2.6), a process reward model learns
+the steps up to the first wrong one, and none after it. Prompts are held out by their hash.
 """
 
 from collections.abc import Sequence
