@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from recipes.worlds.answers import TAGS, answer, scratchpad
+from recipes.worlds.chain import expression, operands_of
 from recipes.worlds.documents import geometric, tagged
 from recipes.worlds.protocol import Document, Problem, require
 from recipes.worlds.steps import ends, matches
@@ -35,7 +36,7 @@ def _work(
     world: "Modular", problem: Problem, error: float, lost: float, rng: random.Random, most: int = 64
 ) -> list[int]:
     """The sums from left to right with the slips of these chances, `most` of them."""
-    first, *terms = _terms(problem)
+    first, *terms = operands_of(problem.question)
     sums, total = [], first
     for term in terms[:most]:
         off = rng.choice((-1, 1)) if rng.random() < error else 0
@@ -44,11 +45,6 @@ def _work(
         total = (total + term + off) % world.modulus
         sums.append(total)
     return sums
-
-
-def _terms(problem: Problem) -> list[int]:
-    """The terms of `3+5+7=`."""
-    return [int(term) for term in problem.question.rstrip("=").split("+")]
 
 
 def _written(sums: list[int]) -> str:
@@ -115,8 +111,8 @@ class Modular:
 
     def problem(self, rng: random.Random) -> Problem:
         count = rng.randint(*self.terms)
-        terms = [rng.randrange(self.modulus) for _ in range(count)]
-        return Problem("+".join(map(str, terms)) + "=", str(sum(terms) % self.modulus), count)
+        terms = tuple(rng.randrange(self.modulus) for _ in range(count))
+        return Problem(f"{expression(terms)}=", str(sum(terms) % self.modulus), count)
 
     def verify(self, problem: Problem, completion: str) -> bool:
         """Whether the answer is the number as one writes it: `05` and other scripts are wrong."""
@@ -127,7 +123,7 @@ class Modular:
 
         A wrong sum is gone on from; what is no number is wrong, and leaves its term to the next step.
         """
-        last, *terms = _terms(problem)
+        last, *terms = operands_of(problem.question)
         verdicts = []
         for match in matches(SUM, scratchpad(completion).split(",")):
             if match is None:
