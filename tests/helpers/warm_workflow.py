@@ -106,7 +106,7 @@ def _hear(interrupts: bool) -> None:
 def runs(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the second where it ends between open and read
         return False
 
 

@@ -77,7 +77,7 @@ def test_a_process_is_killed_and_the_stage_goes_on(whole, tmp_path):
     """Each process from its own part of the checkpoint, to the same bytes."""
     status, out = run(tmp_path, node_runs.KILLED)
     assert time.time() - (tmp_path / "killed").stat().st_mtime < 60  # NCCL alone waits ten minutes
-    assert status == 2
+    assert status == 2, out + (tmp_path / LOG).read_text()
     line = node_runs.error_line(out)
     assert line.endswith("error: node n2: process 1: ended by SIGKILL; see results/pretrain/train.node1.log")
     assert line.removeprefix("[r/cpu/a/seed3 pretrain] ") in (tmp_path / LOG).read_text()
@@ -91,7 +91,7 @@ def test_a_process_is_killed_and_the_stage_goes_on(whole, tmp_path):
 @pytest.mark.slow
 def test_an_error_is_told_once_with_its_node(tmp_path):
     status, out = run(tmp_path, node_runs.RAISES)
-    assert status == 2
+    assert status == 2, out + (tmp_path / LOG).read_text()
     says = (
         "error: node n2: process 1: FileNotFoundError: [Errno 2] No such file or directory: '/nowhere'; see "
     )
