@@ -58,6 +58,9 @@ def made(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, int]:
     if config["run"] in ("rejection_sampling", "sample"):
         replies = config["args"]["num_generations"]
         return (given * replies * KEPT, 1) if config["run"] == "rejection_sampling" else (given, replies)
+    if config["run"] == "label_steps":
+        upstream = graph.inputs(node).get("data")
+        return given, made(graph, upstream, assumed)[1] if upstream else 1
     if config["run"] == "label":
         upstream = graph.inputs(node).get("data")
         replies = made(graph, upstream, assumed)[1] if upstream else ranked(config)

@@ -13,6 +13,7 @@ from recipes.spec import batch
 from recipes.spec.graph import Graph, Node
 
 COLOCATED = 0.3  # TRL's share of a GPU's memory for a vLLM engine beside the trainer
+STEPS = 5  # of a solution; equal beginnings count once, and go on for less than a whole one
 BATCH = 8  # per_device_train_batch_size of transformers
 POSITIONS = 1024  # max_length of TRL's trainers where a recipe does not say
 # bytes of the optimizer's state a number that is trained, where it is not Adam's two moments in float32
@@ -49,7 +50,11 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
         return _training(graph, node, config, policy, common, assumed)
     if kind == "label":
         return _labels(graph, node, config, common, assumed)
+    if config.get("by") == "dataset":
+        return Job(**common | {"gpus": 0})
     args = config["args"]
+    if kind == "label_steps":  # from every step of every reply
+        given *= made(graph, node, assumed)[1] * STEPS
     every = drawn(
         graph, node, config, given * args["num_generations"], args["max_completion_length"], assumed
     )

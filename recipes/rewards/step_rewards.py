@@ -11,6 +11,10 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
 from recipes.errors import UserError
 from recipes.objectives.process_supervision import Steps
 from recipes.worlds.protocol import Problem, World
@@ -21,25 +25,54 @@ Reader = Callable[[Problem, str, list[int], float], Steps]  # problem, completio
 def reader(world: World, tokenizer: Any, special: bool = False) -> Reader:
     """Reads the steps of a completion: those of the world's step verifier, then the answer.
 
-    Of what its problem has begun only what comes behind it counts. `special`: completions are written with
-    their special tokens, as samples on disk and evaluations have them; only that which ends them is left out.
+    Of what its problem has begun only what comes behind it counts. `special`: as of `locator`.
+    """
+    locate = locator(tokenizer, special)
+
+    def read(problem: Problem, completion: str, ids: list[int], accuracy: float) -> Steps:
+        begun = len(problem.begun)
+        whole = problem.begun + completion
+        verdicts = zip(world.step_ends(problem, whole), world.steps(problem, whole), strict=True)
+        steps = [(end - begun, float(right)) for end, right in verdicts if end > begun]
+        places = locate(completion, ids, [end for end, _ in steps])
+        return [*zip(places, (right for _, right in steps), strict=True), (len(ids) - 1, accuracy)]
+
+    return read
+
+
+def locator(tokenizer: Any, special: bool = False) -> Callable[[str, list[int], list[int]], list[int]]:
+    """Finds the tokens of a completion that hold the last characters before some offsets, its `ends`.
+
+    `special`: completions are written with their special tokens, as samples on disk and evaluations have
+    them; only that which ends them is left out.
     """
     texts: dict[int, str] = {}  # token -> its text
 
-    def read(problem: Problem, completion: str, ids: list[int], accuracy: float) -> Steps:
+    def locate(completion: str, ids: list[int], ends: list[int]) -> list[int]:
         written = ids[:-1] if special and ids[-1:] == [tokenizer.eos_token_id] else ids
         for token in set(written) - texts.keys():
             texts[token] = tokenizer.decode([token], skip_special_tokens=not special)
-        ends = list(accumulate(len(texts[token]) for token in written))
+        behind = list(accumulate(len(texts[token]) for token in written))
         if "".join(texts[token] for token in written) != completion:
-            ends = _token_ends(written, completion, tokenizer, skip_special_tokens=not special)
-        last, begun = len(ids) - 1, len(problem.begun)
-        whole = problem.begun + completion
-        verdicts = zip(world.step_ends(problem, whole), world.steps(problem, whole), strict=True)
-        steps = [(bisect_left(ends, end - begun), float(right)) for end, right in verdicts if end > begun]
-        return [*steps, (last, accuracy)]
+            behind = _token_ends(written, completion, tokenizer, skip_special_tokens=not special)
+        return [bisect_left(behind, end) for end in ends]
 
-    return read
+    return locate
+
+
+def told(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, float]:
+    """How well `scores` (n,) tell right steps from wrong ones.
+
+    `accuracy` of their signs; `right`, the share of right ones; `auc`, the chance that a right one scores
+    above a wrong one (half for a tie), where there are both. Empty without any.
+    """
+    if not len(right):
+        return {}
+    found = {"accuracy": float(np.mean((scores > 0) == right)), "right": float(right.mean())}
+    if 0 < right.sum() < len(right):
+        above = rankdata(scores)[right].sum() - right.sum() * (right.sum() + 1) / 2  # Mann and Whitney's U
+        found["auc"] = float(above / (right.sum() * (~right).sum()))
+    return found
 
 
 def _token_ends(ids: list[int], text: str, tokenizer: Any, **how: bool) -> list[int]:

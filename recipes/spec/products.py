@@ -14,7 +14,7 @@ PLAYED_BY = {
 
 
 def made(stage: Mapping[str, Any]) -> str:
-    """What a stage makes: "a model", "a reward model", "demonstrations", "samples" or "preferences"."""
+    """What a stage makes: "a model", "a reward model", "samples", "preferences", …"""
     if stage["run"] == "label":
         return "preferences" if stage.get("keep", "preferences") == "preferences" else "demonstrations"
     return stage_rules()["kinds"][stage["run"]].get("product", "a model")

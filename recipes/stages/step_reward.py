@@ -1,29 +1,28 @@
 """A reward model of right and wrong: what stage `reward_model` does with its key `labels`.
 
-Samples of a world are labelled by its verifiers, and a head learns each label at its place: `outcome` at the
-end of a completion (Cobbe et al. 2021), `steps` also at the end of every step (Lightman et al. 2023). The
-completion itself is the last step, labelled by its answer. As theirs (§2.6), a process reward model learns
-the steps up to the first wrong one, and none after it. Prompts are held out by their hash.
+Samples of a world are labelled by its verifiers, others by a stage `label_steps`, and a head learns each
+label at its place: `outcome` at the end of a completion (Cobbe et al. 2021), `steps` also at the end of every
+step (Lightman et al. 2023). The completion itself is the last step, labelled by its answer. As theirs (§2.6),
+a process reward model learns a world's steps up to the first wrong one, and none after it. Prompts are held
+out by their hash.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from datasets import Dataset
-from numpy.typing import NDArray
-from scipy.stats import rankdata
 from trl import RewardConfig
 
 from recipes import worlds
-from recipes.data import preferences, samples, token_ids
+from recipes.data import preferences, samples, step_labels, token_ids
 from recipes.errors import UserError
 from recipes.models import reward_model
 from recipes.models.experts import idle
 from recipes.models.lora import parameters
 from recipes.objectives.process_supervision import Steps
-from recipes.rewards.step_rewards import Reader, reader
+from recipes.rewards.step_rewards import locator, reader, told
 from recipes.runtime import curves, health, sentinel
 from recipes.runtime.progress import Progress
 from recipes.stages.outcome import Outcome
@@ -42,9 +41,11 @@ def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, progress: Progress
 ) -> Outcome:
     """Train, and save the reward model in `workdir`/final."""
-    rows = samples.load(inputs["data"])
-    world = worlds.of_task(sentinel.read(inputs["data"])["config"]["task"])
-    if world is None:
+    made_by = sentinel.read(inputs["data"])
+    given = made_by.get("kind") == "label_steps"
+    rows: Sequence[samples.Sample] = (step_labels if given else samples).load(inputs["data"])
+    world = None if given else worlds.of_task(made_by["config"]["task"])
+    if world is None and not given:
         raise UserError(f"labels: {config['labels']}: {inputs['data']} has no world, whose verifiers label")
     source, tokenizer = locate_policy(config, inputs)
     args = arguments(RewardConfig, config, {"save_steps": 100}, workdir / "member0", seed)
@@ -57,8 +58,11 @@ def run(
     if most is not None and most > len(split["train"]):
         raise UserError(f"problems: {most} asked, but there are {len(split['train'])} prompts to train on")
     split["train"] = split["train"][:most]
-    read = reader(world, tokenizer, special=True)
-    every = {name: solutions(some, world, read, tokenizer, config["labels"]) for name, some in split.items()}
+    label = by_world(world, tokenizer) if world else as_given(tokenizer)
+    every = {
+        name: solutions(some, label, tokenizer, lambda steps: _chosen(steps, config["labels"], given))
+        for name, some in split.items()
+    }
     limit = args.max_length
     kept = {
         name: [one for one in some if limit is None or len(one["ids"]) <= limit]
@@ -108,26 +112,49 @@ def run(
     )
 
 
+Labeller = Callable[[Any, int, list[int]], Steps]  # row, which of its completions, its ids -> its steps
+
+
+def by_world(world: World, tokenizer: Any) -> Labeller:
+    """The steps as the world's verifiers label them."""
+    read = reader(world, tokenizer, special=True)
+
+    def label(row: samples.Sample, number: int, ids: list[int]) -> Steps:
+        text, begun = row["completions"][number], row.get("prefill", "")
+        problem = Problem(row["question"], row["answer"], row["difficulty"], begun)
+        return read(problem, text, ids, float(world.verify(problem, begun + text)))
+
+    return label
+
+
+def as_given(tokenizer: Any) -> Labeller:
+    """The steps with the labels that the rows come with."""
+    locate = locator(tokenizer, special=True)
+
+    def label(row: step_labels.Solved, number: int, ids: list[int]) -> Steps:
+        labelled = row["steps"][number]
+        places = locate(row["completions"][number], ids, [end for end, _ in labelled[:-1]])
+        return [*zip([*places, len(ids) - 1], (right for _, right in labelled), strict=True)]
+
+    return label
+
+
 def solutions(
-    rows: Sequence[samples.Sample], world: World, read: Reader, tokenizer: Any, labels: str
+    rows: Sequence[samples.Sample], label: Labeller, tokenizer: Any, chosen: Callable[[Steps], Steps]
 ) -> list[Solution]:
-    """Each completion of `rows`, with the places that are labelled (`outcome` or `steps`)."""
+    """Each completion of `rows`, with the places of the `chosen` of its steps."""
     made: list[Solution] = []
     prompts = token_ids.prompt_ids([row["prompt"] for row in rows], tokenizer)
     for row, prompt in zip(rows, prompts, strict=True):
-        begun = row.get("prefill", "")
-        problem = Problem(row["question"], row["answer"], row["difficulty"], begun)
-        replies = token_ids.reply_ids(row["completions"], row["truncated"], tokenizer)
-        for text, ids in zip(row["completions"], replies, strict=True):
+        for number, ids in enumerate(token_ids.reply_ids(row["completions"], row["truncated"], tokenizer)):
             if not ids:  # cut before its first token
                 continue
-            steps = read(problem, text, ids, float(world.verify(problem, begun + text)))
-            chosen = steps[-1:] if labels == "outcome" else until_wrong(steps)
+            steps = chosen(label(row, number, ids))
             made.append(
                 {
                     "ids": [*prompt, *ids],
-                    "places": [len(prompt) + place for place, _ in chosen],
-                    "labels": [label for _, label in chosen],
+                    "places": [len(prompt) + place for place, _ in steps],
+                    "labels": [right for _, right in steps],
                 }
             )
     return made
@@ -137,6 +164,13 @@ def until_wrong(steps: Steps) -> Steps:
     """The steps up to the first wrong one; the answer is the last step."""
     wrong = next((i for i, (_, label) in enumerate(steps) if label == 0), len(steps))
     return steps[: wrong + 1]
+
+
+def _chosen(steps: Steps, labels: str, given: bool) -> Steps:
+    """The steps to learn: of an outcome the last; all that are given, for a roll-out may mend a wrong one."""
+    if labels == "outcome":
+        return steps[-1:]
+    return steps if given else until_wrong(steps)
 
 
 def measured(model: Any, held_out: Sequence[Solution]) -> dict[str, float]:
@@ -155,18 +189,8 @@ def measured(model: Any, held_out: Sequence[Solution]) -> dict[str, float]:
     return {
         f"{metric}/{name}": value
         for name, part in parts.items()
-        for metric, value in _told(scores[part], right[part]).items()
+        for metric, value in told(scores[part], right[part]).items()
     }
-
-
-def _told(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, float]:
-    if not len(right):
-        return {}
-    found = {"accuracy": float(np.mean((scores > 0) == right)), "right": float(right.mean())}
-    if 0 < right.sum() < len(right):
-        above = rankdata(scores)[right].sum() - right.sum() * (right.sum() + 1) / 2  # Mann and Whitney's U
-        found["auc"] = float(above / (right.sum() * (~right).sum()))
-    return found
 
 
 def _above_chance(metrics: dict[str, float]) -> list[health.Check]:

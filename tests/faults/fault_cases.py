@@ -202,6 +202,13 @@ CASES = {
     "rejection_sampling": Case("rejection_sampling", DRAW, trap=all_right),
     "sample": Case("sample", test_label.SAMPLE, base=test_label.PRETRAIN),
     "label": Case("label", {"by": "gold"}, {"data": SAMPLES}, base=test_label.PRETRAIN, after=("sample",)),
+    "label_steps": Case(
+        "label_steps",
+        {"by": "rollouts", "args": test_label.SAMPLE["args"] | {"num_generations": 2}},
+        {"policy": POLICY, "data": SAMPLES},
+        base=test_label.PRETRAIN,
+        after=("sample",),
+    ),
     EVALUATION: Case(EVALUATION, {"tasks": {"heldout": HELDOUT}, "seed": 3}),
     REPORT: Case(REPORT, {}, {}, trained),
 }

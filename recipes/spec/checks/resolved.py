@@ -18,6 +18,7 @@ from recipes.spec.checks import (
     gates,
     grpo,
     label,
+    label_steps,
     layers,
     lora,
     ppo,
@@ -40,6 +41,7 @@ from recipes.spec.schema import check, definition, stage_rules
 COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
     "grpo": grpo.check,
     "label": label.check,
+    "label_steps": label_steps.check,
     "ppo": ppo.check,
     "dpo": dpo.check,
     "rejection_sampling": rejection_sampling.check,

@@ -9,6 +9,7 @@ from recipes.spec.checks import demonstrations
 from recipes.spec.data_sets import is_data_set
 from recipes.spec.graph import Graph, Node
 
+LABELLED = ("samples", "step labels")  # by a world or beforehand
 OF_COMPARISONS = ("demonstrations", "lora", "members", "normalize")
 
 
@@ -34,18 +35,23 @@ def check(stage: Mapping[str, Any]) -> None:
 def check_data(graph: Graph, node: Node) -> None:
     """Raise UserError unless a stage `reward_model` learns from what its keys are of.
 
-    `labels` take samples of a world, `comparisons` preferences.
+    `labels` take step labels or samples of a world, `comparisons` preferences.
     """
     stage = graph.stage(node)
     if stage["run"] != "reward_model" or "data" not in stage.get("needs", {}):
         return
     source = graph.needs(node)["data"]
     given = graph.stage(source)
-    key, wanted = ("labels", "samples") if "labels" in stage else ("comparisons", "preferences")
-    if (made := products.made(given)) != wanted:
-        raise UserError(f"needs.data: {key} takes {wanted}, and stage {source.name} makes {made}")
-    if key == "labels" and is_data_set(given["task"]):
-        raise UserError(f"labels: a world's verifiers label, and stage {source.name} is of a data set")
+    key, wanted = ("labels", LABELLED) if "labels" in stage else ("comparisons", ("preferences",))
+    if (made := products.made(given)) not in wanted:
+        raise UserError(
+            f"needs.data: {key} takes {' or '.join(wanted)}, and stage {source.name} makes {made}"
+        )
+    if made == "samples" and is_data_set(given["task"]):
+        raise UserError(
+            f"labels: a world's verifiers label, and stage {source.name} is of a data set; label its "
+            "steps by a stage label_steps"
+        )
 
 
 def check_scored(graph: Graph, node: Node) -> None:

@@ -38,6 +38,7 @@ WORK = (
     "reward_model",
     "pretrain",
     "sample",
+    "label_steps",
     "rejection_sampling",
     "policy_gradient",
 )

@@ -14,9 +14,8 @@ from stage_runs import at_training_step, finished
 from recipes import worlds
 from recipes.data import samples
 from recipes.models import reward_model
-from recipes.rewards.step_rewards import reader
 from recipes.runtime import files
-from recipes.stages.step_reward import measured, solutions, until_wrong
+from recipes.stages.step_reward import by_world, measured, solutions, until_wrong
 
 WORLD: Any = worlds.make(stage_runs.TASK)
 TOKENIZER = worlds.tokenizer([WORLD])
@@ -101,7 +100,7 @@ def test_killed_and_rerun(ready: Path, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(folders[0])
     model = reward_model.load(Path("results/reward_model/metrics.json"))  # as any other reward model
     scores = model.score_text([row["prompt"] for row in drawn()], [row["completions"][0] for row in drawn()])
-    made = solutions(drawn(), WORLD, reader(WORLD, model.tokenizer), model.tokenizer, "outcome")
+    made = solutions(drawn(), by_world(WORLD, model.tokenizer), model.tokenizer, list)
     again = reward_model.read(model.members[0], [one["ids"] for one in made[::2]])
     torch.testing.assert_close(scores[0], again)  # in pieces of other sizes, so not to the bit
 
@@ -128,12 +127,12 @@ def test_steps_after_the_first_wrong_one_are_not_labelled():
 def test_labels_stand_where_steps_end():
     problem = worlds.Problem("3+5+7=", "15", 3)
     text = "<think>3+5=8,8+7=16</think><answer>16</answer>"
-    read = reader(WORLD, TOKENIZER)
-    (one,) = solutions([row_of(problem, [text])], WORLD, read, TOKENIZER, "steps")
+    label = by_world(WORLD, TOKENIZER)
+    (one,) = solutions([row_of(problem, [text])], label, TOKENIZER, until_wrong)
     behind = [TOKENIZER.decode(one["ids"][: place + 1]).partition("<think>")[2] for place in one["places"]]
     assert behind[:2] == ["3+5=8", "3+5=8,8+7=16"]
     assert one["labels"] == [1.0, 0.0]
-    (one,) = solutions([row_of(problem, [text.replace("16", "15")])], WORLD, read, TOKENIZER, "steps")
+    (one,) = solutions([row_of(problem, [text.replace("16", "15")])], label, TOKENIZER, until_wrong)
     assert one["labels"] == [1.0, 1.0, 1.0]
     assert one["places"][-1] == len(one["ids"]) - 1
 

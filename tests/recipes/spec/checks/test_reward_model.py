@@ -110,7 +110,7 @@ def test_what_a_reward_model_has_learnt_can_pay(graded, labels, aggregation):
     [
         (
             {"rm/needs/data": "ranked"},
-            "stages.rm.needs.data: labels takes samples, and stage ranked makes preferences",
+            "stages.rm.needs.data: labels takes samples or step labels, and stage ranked makes preferences",
         ),
         (
             {"rm/labels": None, "rm/comparisons": "grouped", "grpo/aggregation": None},
