@@ -12,7 +12,7 @@ from typing import Any
 from recipes import worlds
 from recipes.models.reward_model import RewardModel
 from recipes.rewards import learned
-from recipes.rewards.step_rewards import reader
+from recipes.rewards.step_rewards import placer
 from recipes.worlds.protocol import Problem, World
 
 MADE: Mapping[str, Callable[[Sequence[float]], float]] = {"proxy_product": sum, "proxy_min": min}
@@ -21,17 +21,17 @@ MADE: Mapping[str, Callable[[Sequence[float]], float]] = {"proxy_product": sum, 
 def log_chances(model: RewardModel, rows: Sequence[Mapping[str, Any]], spec: Mapping[str, Any]) -> list:
     """Of each completion of `rows`, log sigmoid(r) at the end of each of its steps, and at its own end.
 
-    `spec`: the world, with its dials, whose step verifier tells where steps end.
+    `spec`: a world with its dials, or a data set, whose steps are lines.
     """
-    read = reader(worlds.make(spec), model.tokenizer, special=True)
+    place = placer(worlds.of_task(spec), model.tokenizer, special=True)
     sequences: list[list[int]] = []
     places: list[list[int]] = []
     for row in rows:
         problem = Problem(row["question"], row["answer"], row["difficulty"], row.get("prefill", ""))
         for completion in row["completions"]:
-            steps = read(problem, str(completion), [*completion.ids], 0.0)
+            ends = place(problem, str(completion), [*completion.ids])
             sequences.append([*completion.context, *completion.ids])
-            places.append([len(completion.context) + place for place, _ in steps])
+            places.append([len(completion.context) + end for end in ends])
     return learned.log_chances(model, sequences, places)
 
 

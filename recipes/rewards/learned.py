@@ -10,7 +10,7 @@ from recipes.data.token_ids import prompt_ids
 from recipes.errors import UserError, nearest
 from recipes.models.reward_model import AGGREGATES, RewardModel, aggregated
 from recipes.rewards.rules import text
-from recipes.rewards.step_rewards import Reader
+from recipes.rewards.step_rewards import Placer
 from recipes.worlds.protocol import Problem
 
 # what the log-chances of a completion's steps, the last of which is its answer, make of the whole
@@ -46,7 +46,7 @@ def as_reward(model: RewardModel, tokenizer: Any, aggregate: str = "mean") -> Ca
 
 
 def of_steps(
-    model: RewardModel, tokenizer: Any, read: Reader, aggregation: str
+    model: RewardModel, tokenizer: Any, place: Placer, aggregation: str
 ) -> Callable[..., list[float]]:
     """TRL's reward function `reward_model`: AGGREGATIONS[`aggregation`] of the chances of the steps.
 
@@ -63,12 +63,12 @@ def of_steps(
         of_task = zip(columns["question"], columns["answer"], begun, strict=True)
         problems = [Problem(question, answer, 0, start or "") for question, answer, start in of_task]
         replies = zip(problems, map(text, completions), completion_ids, strict=True)
-        steps = [read(problem, said, [*ids], 0.0) for problem, said, ids in replies]
+        places = [place(problem, said, [*ids]) for problem, said, ids in replies]
         before = prompt_ids(prompts, model.tokenizer)
         chances = log_chances(
             model,
             [[*prompt, *ids] for prompt, ids in zip(before, completion_ids, strict=True)],
-            [[len(prompt) + place for place, _ in one] for prompt, one in zip(before, steps, strict=True)],
+            [[len(prompt) + end for end in ends] for prompt, ends in zip(before, places, strict=True)],
         )
         if (log := columns.get("log_metric")) is not None:
             log("rewards/reward_model/steps", sum(map(len, chances)) / len(chances))

@@ -20,6 +20,7 @@ from recipes.objectives.process_supervision import Steps
 from recipes.worlds.protocol import Problem, World
 
 Reader = Callable[[Problem, str, list[int], float], Steps]  # problem, completion, its ids, accuracy -> steps
+Placer = Callable[[Problem, str, list[int]], list[int]]  # problem, completion, ids -> places in the ids
 
 
 def reader(world: World, tokenizer: Any, special: bool = False) -> Reader:
@@ -27,17 +28,50 @@ def reader(world: World, tokenizer: Any, special: bool = False) -> Reader:
 
     Of what its problem has begun only what comes behind it counts. `special`: as of `locator`.
     """
-    locate = locator(tokenizer, special)
+    place = placer(world, tokenizer, special)
 
     def read(problem: Problem, completion: str, ids: list[int], accuracy: float) -> Steps:
-        begun = len(problem.begun)
-        whole = problem.begun + completion
-        verdicts = zip(world.step_ends(problem, whole), world.steps(problem, whole), strict=True)
-        steps = [(end - begun, float(right)) for end, right in verdicts if end > begun]
-        places = locate(completion, ids, [end for end, _ in steps])
-        return [*zip(places, (right for _, right in steps), strict=True), (len(ids) - 1, accuracy)]
+        right = [*map(float, verdicts(world, problem, completion)), accuracy]
+        return [*zip(place(problem, completion, ids), right, strict=True)]
 
     return read
+
+
+def placer(world: World | None, tokenizer: Any, special: bool = False) -> Placer:
+    """Finds the tokens that end the steps of a completion (`step_ends`), and its last one.
+
+    `special`: as of `locator`.
+    """
+    locate = locator(tokenizer, special)
+
+    def place(problem: Problem, completion: str, ids: list[int]) -> list[int]:
+        return [*locate(completion, ids, step_ends(world, problem, completion)), len(ids) - 1]
+
+    return place
+
+
+def step_ends(world: World | None, problem: Problem, completion: str) -> list[int]:
+    """Where the steps of a completion end, but for the whole, which is its last: offsets in its characters.
+
+    They are the world's, behind what its problem has begun; of a data set, which has no world, they are the
+    lines that are not blank.
+    """
+    if world is not None:
+        begun = len(problem.begun)
+        return [end - begun for end in world.step_ends(problem, problem.begun + completion) if end > begun]
+    ends, end = [], 0
+    for line in completion.splitlines(keepends=True):
+        if line.strip():
+            ends.append(end + len(line.rstrip()))
+        end += len(line)
+    return ends[:-1]
+
+
+def verdicts(world: World, problem: Problem, completion: str) -> list[bool]:
+    """Whether each step of `step_ends` is right, by the world's step verifier."""
+    whole, begun = problem.begun + completion, len(problem.begun)
+    both = zip(world.step_ends(problem, whole), world.steps(problem, whole), strict=True)
+    return [right for end, right in both if end > begun]
 
 
 def locator(tokenizer: Any, special: bool = False) -> Callable[[str, list[int], list[int]], list[int]]:

@@ -66,8 +66,8 @@ def _scored(config: Mapping[str, Any], scorer: reward_model.RewardModel, tokeniz
     """The reward by `scorer`: at the end of a completion, or by the key `aggregation` of its steps."""
     if "aggregation" not in config:
         return learned.as_reward(scorer, tokenizer, config.get("ensemble", "mean"))
-    read = step_rewards.reader(worlds.make(config["task"]), tokenizer)
-    return learned.of_steps(scorer, tokenizer, read, config["aggregation"])
+    place = step_rewards.placer(worlds.of_task(config["task"]), tokenizer)
+    return learned.of_steps(scorer, tokenizer, place, config["aggregation"])
 
 
 def skipped(tasks: list[Task]) -> dict[str, int]:

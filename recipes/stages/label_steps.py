@@ -27,7 +27,7 @@ from recipes.data import forms, samples, step_labels
 from recipes.data.samples import Sample
 from recipes.data.step_labels import Labelled, Solved
 from recipes.rewards.rules import math_verifier
-from recipes.rewards.step_rewards import told
+from recipes.rewards.step_rewards import step_ends, told, verdicts
 from recipes.runtime import health, sentinel
 from recipes.runtime.progress import Progress
 from recipes.sampling.draw import FORMULA, DrawingConfig, draw
@@ -56,7 +56,7 @@ def run(
     texts = sorted({text for row in rows for text in (row["prompt"], *row["completions"])})
     checks = health.stop_at_errors([health.known_tokens(tokenizer, texts, "sample")])
 
-    ends = [[step_ends(row, text, world) for text in row["completions"]] for row in rows]
+    ends = [[step_ends(world, _problem(row), text) for text in row["completions"]] for row in rows]
     beginnings = _distinct_beginnings(rows, ends)
     form = forms.of(drawn_by, tokenizer)
     asked = [rows[number]["prompt"] + text for number, text in beginnings]
@@ -74,20 +74,6 @@ def run(
     if world:
         metrics |= _agreement(solved, world)
     return untrained(metrics, checks, drawn.tokens, drawn.parameters, FORMULA, began)
-
-
-def step_ends(row: Sample, text: str, world: World | None) -> list[int]:
-    """Where the steps of a completion end: the offsets just past them, in characters of the completion."""
-    if world is None:
-        ends, end = [], 0
-        for line in text.splitlines(keepends=True):
-            end += len(line)
-            if line.strip():
-                ends.append(end - len(line) + len(line.rstrip()))
-        return ends[:-1]  # the last line ends with the completion
-    problem = _problem(row)
-    begun = len(problem.begun)
-    return [end - begun for end in world.step_ends(problem, problem.begun + text) if end > begun]
 
 
 def _distinct_beginnings(rows: Sequence[Sample], ends: Sequence[Sequence[Sequence[int]]]) -> list[Beginning]:
@@ -116,11 +102,8 @@ def _agreement(solved: Sequence[Solved], world: World) -> dict[str, float]:
     labels: list[float] = []
     for row in solved:
         problem = _problem(row)
-        begun = len(problem.begun)
         for text, own in zip(row["completions"], row["steps"], strict=True):
-            whole = problem.begun + text
-            verdicts = zip(world.step_ends(problem, whole), world.steps(problem, whole), strict=True)
-            said = [right for end, right in verdicts if end > begun]
+            said = verdicts(world, problem, text)
             until = said.index(False) + 1 if False in said else len(said)
             truths += said[:until]
             labels += [label for _, label in own[:until]]

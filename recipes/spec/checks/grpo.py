@@ -89,8 +89,6 @@ def _check_aggregation(stage: Mapping[str, Any]) -> None:
         raise UserError("aggregation: each of domains has other steps; remove it or domains")
     if domains.REWARD_MODEL not in stage["rewards"]:
         raise UserError("aggregation: rewards.reward_model is missing, whose scores it is of")
-    if is_data_set(stage["task"]):
-        raise UserError("aggregation: a world tells where steps end, which a data set does not; take a world")
     for key in ("ensemble", "tool"):
         if key in stage:
             raise UserError(f"{key}: aggregation is of one model and a policy's own text; remove one of them")

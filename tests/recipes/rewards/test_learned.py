@@ -10,7 +10,7 @@ from recipes import worlds
 from recipes.errors import UserError
 from recipes.models import language_model, reward_model
 from recipes.rewards.learned import AGGREGATIONS, of_steps
-from recipes.rewards.step_rewards import reader
+from recipes.rewards.step_rewards import placer
 
 WORLD = worlds.make({"world": "chain"})
 WORDS = worlds.tokenizer([WORLD])
@@ -48,7 +48,7 @@ def chance(scorer, prompt: str, ids: list[int]) -> float:
 )
 def test_the_chances_of_the_steps_and_of_the_answer_make_the_reward(scorer, aggregation, of):
     given, logged = batch(), {}
-    reward = of_steps(scorer, WORDS, reader(WORLD, WORDS), aggregation)
+    reward = of_steps(scorer, WORDS, placer(WORLD, WORDS), aggregation)
     found = reward(**given, log_metric=lambda name, value: logged.update({name: value}))
     cuts = [["<think>3+4=7", "<think>3+4=7,7+5=12"], [], [], ["8+5=13"]]
     chances = [
@@ -71,6 +71,6 @@ def test_more_steps_of_a_right_one_pay_by_their_sum_alone():
 def test_another_tokenizer_and_missing_ids_are_told(scorer):
     other = worlds.tokenizer([worlds.make({"world": "countdown"})])
     with pytest.raises(UserError, match="the reward model here and the policy have different tokenizers"):
-        of_steps(scorer, other, reader(WORLD, other), "min")
+        of_steps(scorer, other, placer(WORLD, other), "min")
     with pytest.raises(ValueError, match="needs completion_ids"):
-        of_steps(scorer, WORDS, reader(WORLD, WORDS), "min")([], [])
+        of_steps(scorer, WORDS, placer(WORLD, WORDS), "min")([], [])

@@ -91,6 +91,29 @@ def test_a_step_that_the_problem_has_begun_is_none_of_the_completion():
         assert read(problem, completion, tokenizer(completion)["input_ids"], 0.0) == steps
 
 
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("Two and two.\n\nThat is four. \nSo 4.", ["Two and two.", "Two and two.\n\nThat is four."]),
+        ("So 4.", []),
+        ("\n So 4. \n\n", []),
+        ("", []),
+    ],
+)
+def test_lines_are_the_steps_of_a_data_set(text, steps):
+    """The last one is the whole."""
+    ends = step_rewards.step_ends(None, worlds.Problem("q", "4", 1), text)
+    assert [text[:end] for end in ends] == steps
+
+
+def test_a_completion_of_a_data_set_is_read_by_its_lines():
+    tokenizer, text = TOKENIZERS["bytes"], "1+1=2\n2+2=4\n4"
+    ids = [*tokenizer(text)["input_ids"], tokenizer.eos_token_id]
+    places = step_rewards.placer(None, tokenizer)(PROBLEMS[0], text, ids)
+    assert places[-1] == len(ids) - 1
+    assert [tokenizer.decode(ids[: place + 1]) for place in places[:-1]] == ["1+1=2", "1+1=2\n2+2=4"]
+
+
 def test_two_steps_in_one_token():
     """A coarse tokenizer may merge across steps: both then end at that token."""
     tokenizer = byte_level(["1+1=2,2+2=4"] * 9, 400, words=False)

@@ -9,7 +9,7 @@ from test_domains import completions, curve, done
 from recipes import worlds
 from recipes.models import reward_model
 from recipes.rewards import learned
-from recipes.rewards.step_rewards import reader
+from recipes.rewards.step_rewards import placer
 
 
 def test_a_policy_is_paid_by_the_chances_of_its_steps(base: Path, tmp_path: Path, monkeypatch):
@@ -19,8 +19,8 @@ def test_a_policy_is_paid_by_the_chances_of_its_steps(base: Path, tmp_path: Path
     rows = completions(folder)
     monkeypatch.chdir(folder)
     model = reward_model.load(Path("results/reward_model/metrics.json"))
-    read = reader(worlds.make(config["task"]), model.tokenizer)
-    reward = learned.of_steps(model, model.tokenizer, read, "min")
+    place = placer(worlds.make(config["task"]), model.tokenizer)
+    reward = learned.of_steps(model, model.tokenizer, place, "min")
     for row in rows:
         ids = model.tokenizer(row["completion"])["input_ids"] + [model.tokenizer.eos_token_id] * row["eos"]
         question = row["prompt"].removeprefix("<user>").removesuffix("<assistant>")

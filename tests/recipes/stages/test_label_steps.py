@@ -107,12 +107,6 @@ def test_a_step_is_as_right_as_what_follows_from_it(tmp_path, monkeypatch, estim
     assert found.metrics["rollouts"] == 4 * len(prompts)
 
 
-def test_lines_are_the_steps_of_a_data_set():
-    text = "Two and two.\n\nThat is four. \nSo 4."
-    ends = label_steps.step_ends(row_of(worlds.Problem("q", "4", 1), [text]), text, None)
-    assert [text[:end] for end in ends] == ["Two and two.", "Two and two.\n\nThat is four."]
-
-
 def test_labels_stand_at_the_tokens_that_end_the_steps():
     (row,) = drawn(1)
     row["steps"] = [[(15, 0.5), (len(text), 1.0)] for text in row["completions"]]
