@@ -81,7 +81,7 @@ def test_every_command_runs(page, folder):
 
 def test_modules_that_are_shown_do_what_is_said_of_them(tmp_path, monkeypatch):
     from recipes import worlds
-    from recipes.rewards import rules
+    from recipes.rewards import rules, verifiers
 
     monkeypatch.chdir(tmp_path)
     for page in PAGES:
@@ -98,7 +98,7 @@ def test_modules_that_are_shown_do_what_is_said_of_them(tmp_path, monkeypatch):
     (short,) = rules.build(["taste:short"], None)
     columns = {"question": ["1"] * 2, "answer": ["1"] * 2}
     assert short(prompts=["1"] * 2, completions=["", "a" * 100], **columns) == [1.0, 0.5]
-    verify = rules.verifier("taste:right")
+    verify = verifiers.verifier("taste:right")
     assert verify(problems[0], stated.format(problems[0].answer))
 
 

@@ -11,7 +11,7 @@ from datasets import Dataset
 from recipes.data import hub, hub_preferences
 from recipes.data.forms import Form
 from recipes.errors import UserError
-from recipes.rewards.rules import verifier
+from recipes.rewards.verifiers import verifier
 from recipes.worlds import Problem, make, sample
 
 ITEMS_SEED = 0  # a benchmark is a fixed set: the same items for every arm, seed and checkpoint

@@ -26,20 +26,17 @@ from recipes import own_code
 from recipes.errors import UserError, nearest
 from recipes.objectives.caps import Caps, start
 from recipes.rewards import unit_tests
-from recipes.rewards.answer_forms import copied
 from recipes.rewards.english import english
-from recipes.rewards.math_answers import Comparer, Verdict
+from recipes.rewards.math_answers import Comparer
 from recipes.rewards.reasoning_style import reasoning_style
+from recipes.rewards.verifiers import TESTS, math_verdict, verifier
 from recipes.sandbox.verdicts import REWARDS, Verdicts, passed
-from recipes.worlds.answers import answer, formatted
-from recipes.worlds.expressions import makes, work_out
-from recipes.worlds.final_answer import final_answer, reference
+from recipes.worlds.answers import formatted
 from recipes.worlds.protocol import Problem, World
 
 Reward = Callable[..., list[float]]
 Score = Callable[[Problem, str], float]
 OVERLONG = "soft_overlong"
-TESTS = "tests"  # the verifier of programs
 COMMON = ("accuracy", "format", "random", "reasoning_style", "english", OVERLONG)  # every task has them
 
 
@@ -240,60 +237,6 @@ def mathematics(equal: Comparer) -> Reward:
 
     reward.__name__ = "accuracy"
     return reward
-
-
-def math_verdict(compare: Comparer, problem: Problem, completion: str) -> Verdict:
-    r"""The completion's one final answer against the data set's. Bounded in CPU time, never raises.
-
-    A reference solution stands for its last `\boxed{…}`, or for what follows its last `####`. An expression
-    copied from the question is no answer, unless it is the data set's to the letter.
-    """
-    given, gold = final_answer(completion), reference(problem.answer)
-    if given is None:
-        return "unreadable"
-    return "wrong" if copied(given, problem.question, gold) else compare.verdict(gold, given)
-
-
-def verifier(name: str) -> Callable[[Problem, str], bool]:
-    """The verifier of a data set by the name that its task gives, as schema.yaml lists them.
-
-    A user's own is called with a question, its answer and a completion. What it raises is an own_code.Failed,
-    with the completion: a training ends by it, an evaluation counts the answer as wrong and says so.
-    """
-    if own_code.is_own(name):
-        return _own_verifier(name)
-    if name == TESTS:
-        return lambda problem, completion: passed(unit_tests.verdicts([problem], [completion])[0])
-    return countdown if name == "countdown" else math_verifier()
-
-
-def _own_verifier(name: str) -> Callable[[Problem, str], bool]:
-    function = own_code.load(name)
-    right = own_code.bounded(name, lambda *given: bool(function(*given)))
-
-    def verify(problem: Problem, completion: str) -> bool:
-        try:
-            return right(problem.question, problem.answer, completion)
-        except UserError as error:
-            raise type(error)(f"{error}; it was given the completion {completion[:80]!r}") from error
-
-    return verify
-
-
-def countdown(problem: Problem, completion: str) -> bool:
-    """Whether the answer is an expression with the value and the numbers of the problem's own."""
-    gold = work_out(problem.answer)
-    return gold is not None and makes(work_out(answer(completion) or ""), gold.numbers, gold.value)
-
-
-def math_verifier(equal: Comparer | None = None) -> Callable[[Problem, str], bool]:
-    """Whether `math_verdict` of a problem and a completion is `right`."""
-    compare = equal or Comparer()
-
-    def verify(problem: Problem, completion: str) -> bool:
-        return math_verdict(compare, problem, completion) == "right"
-
-    return verify
 
 
 def text(turns: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from recipes import worlds
 from recipes.errors import UserError
 from recipes.spec.data_sets import is_data_set
-from recipes.spec.metric_names import AMONG, BY_STEPS, SELECTORS
+from recipes.spec.metric_names import AMONG, SELECTORS
 from recipes.spec.schema import check, definition
 
 
@@ -47,7 +47,6 @@ class EvalTask:
 SAMPLING = ("samples", "temperature", "top_p", "max_gen_toks", "k")
 OF_LM_EVAL = ("filter", "metric", "fewshot")
 OWN = "own"  # the task's own template, among the candidates for a base model
-OF_STEPS = ("trace", *BY_STEPS)  # scores that a world's step verifier is needed for
 PLACES = ("{prompt}", "{first}", "{second}")  # to be filled in a judge's question
 ROLES = {
     **dict.fromkeys(SELECTORS, "proxy"),
@@ -171,10 +170,10 @@ def _check_scores(where: str, spec: dict[str, Any]) -> None:
         raise UserError(f"{where}: lm-eval's {spec['lm_eval']} has its own scoring; leave it out")
     _check_judge(where, spec)
     for score in scores:
-        if (score in ROLES and score not in BY_STEPS) or score == "judge":
+        if score in ROLES or score == "judge":
             continue
         world = worlds.of_task(spec["task"])
-        if world is None or (score not in OF_STEPS and score not in world.rewards):
+        if world is None or (score != "trace" and score not in world.rewards):
             there = f"world {world.name}" if world else "a Hub dataset"
             raise UserError(f"{where}: {there} has no {score} score; leave {score} out")
     for score, which in AMONG.items():

@@ -29,7 +29,7 @@ from recipes.data.samples import Sample
 from recipes.errors import UserError
 from recipes.labels import annotators, model_judges
 from recipes.labels.annotators import Labels
-from recipes.rewards.rules import math_verifier
+from recipes.rewards import verifiers
 from recipes.runtime import health, sentinel
 from recipes.runtime.progress import Progress
 from recipes.spec.checks import label as label_checks
@@ -111,7 +111,8 @@ def score(
         own = annotators.rewarded(rows, world.rewards["judge"])
         return annotators.ai_judge(gold, own, rows, dials, seed), 0, 0
     if by == "verifier":
-        return Labels(annotators.rewarded(rows, world.verify if world else math_verifier())), 0, 0
+        verify = verifiers.of_task(sentinel.read(inputs["data"])["config"]["task"])
+        return Labels(annotators.rewarded(rows, verify)), 0, 0
     if by == "reward_model":
         return model_judges.reward_model(rows, inputs["reward_model"], dials.get("ensemble", "mean"))
     if by == "self":

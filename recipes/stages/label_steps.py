@@ -26,7 +26,7 @@ from recipes import worlds
 from recipes.data import forms, samples, step_labels
 from recipes.data.samples import Sample
 from recipes.data.step_labels import Labelled, Solved
-from recipes.rewards.rules import math_verifier
+from recipes.rewards import verifiers
 from recipes.rewards.step_rewards import step_ends, told, verdicts
 from recipes.runtime import health, sentinel
 from recipes.runtime.progress import Progress
@@ -61,7 +61,7 @@ def run(
     form = forms.of(drawn_by, tokenizer)
     asked = [rows[number]["prompt"] + text for number, text in beginnings]
     drawn = draw(asked, args, source, form.ends, config, seed, progress)
-    verify = world.verify if world else math_verifier()
+    verify = verifiers.of_task(drawn_by["task"])
     right: dict[Beginning, float] = {}
     for place, (number, text) in enumerate(beginnings):
         mine = drawn.completions[place * args.num_generations : (place + 1) * args.num_generations]

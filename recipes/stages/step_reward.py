@@ -1,13 +1,12 @@
 """A reward model of right and wrong: what stage `reward_model` does with its key `labels`.
 
-Samples of a world are labelled by its verifiers, others by a stage `label_steps`, and a head learns each
-label at its place: `outcome` at the end of a completion (Cobbe et al. 2021), `steps` also at the end of every
-step (Lightman et al. 2023). The completion itself is the last step, labelled by its answer. As theirs (§2.6),
-a process reward model learns a world's steps up to the first wrong one, and none after it. Prompts are held
-out by their hash.
+A head learns each label at its place: `outcome` at the end of a completion, by its answer (Cobbe et al.
+2021), `steps` also at the end of every step (Lightman et al. 2023), by a world's step verifier or by a stage
+`label_steps`. The completion itself is the last step. As theirs (§2.6), a process reward model learns a
+world's steps up to the first wrong one, and none after it. Prompts are held out by their hash.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from recipes.models import reward_model
 from recipes.models.experts import idle
 from recipes.models.lora import parameters
 from recipes.objectives.process_supervision import Steps
+from recipes.rewards import verifiers
 from recipes.rewards.step_rewards import locator, reader, told
 from recipes.runtime import curves, health, sentinel
 from recipes.runtime.progress import Progress
@@ -44,9 +44,10 @@ def run(
     made_by = sentinel.read(inputs["data"])
     given = made_by.get("kind") == "label_steps"
     rows: Sequence[samples.Sample] = (step_labels if given else samples).load(inputs["data"])
-    world = None if given else worlds.of_task(made_by["config"]["task"])
-    if world is None and not given:
-        raise UserError(f"labels: {config['labels']}: {inputs['data']} has no world, whose verifiers label")
+    task = {} if given else made_by["config"]["task"]
+    world = worlds.of_task(task)
+    if world is None and not given and config["labels"] == "steps":
+        raise UserError(f"labels: steps: {inputs['data']} has no world, whose step verifier labels")
     source, tokenizer = locate_policy(config, inputs)
     args = arguments(RewardConfig, config, {"save_steps": 100}, workdir / "member0", seed)
     texts = sorted({text for row in rows for text in (row["prompt"], *row["completions"])})
@@ -58,7 +59,7 @@ def run(
     if most is not None and most > len(split["train"]):
         raise UserError(f"problems: {most} asked, but there are {len(split['train'])} prompts to train on")
     split["train"] = split["train"][:most]
-    label = by_world(world, tokenizer) if world else as_given(tokenizer)
+    label = as_given(tokenizer) if given else by_world(world, tokenizer) if world else by_answer(task)
     every = {
         name: solutions(some, label, tokenizer, lambda steps: _chosen(steps, config["labels"], given))
         for name, some in split.items()
@@ -123,6 +124,17 @@ def by_world(world: World, tokenizer: Any) -> Labeller:
         text, begun = row["completions"][number], row.get("prefill", "")
         problem = Problem(row["question"], row["answer"], row["difficulty"], begun)
         return read(problem, text, ids, float(world.verify(problem, begun + text)))
+
+    return label
+
+
+def by_answer(task: Mapping[str, Any]) -> Labeller:
+    """The whole completion alone, as the verifier of its data set labels its answer."""
+    verify = verifiers.of_task(task)
+
+    def label(row: samples.Sample, number: int, ids: list[int]) -> Steps:
+        problem = Problem(row["question"], row["answer"], row["difficulty"], row.get("prefill", ""))
+        return [(len(ids) - 1, float(verify(problem, problem.begun + row["completions"][number])))]
 
     return label
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from verifier_variants import variants
 
 from recipes.rewards.math_answers import Comparer
-from recipes.rewards.rules import countdown, math_verdict
+from recipes.rewards.verifiers import countdown, math_verdict
 from recipes.worlds.answers import answer
 from recipes.worlds.final_answer import reference
 from recipes.worlds.protocol import Problem

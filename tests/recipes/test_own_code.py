@@ -11,7 +11,7 @@ import pytest
 
 from recipes import own_code, worlds
 from recipes.errors import UserError
-from recipes.rewards import rules
+from recipes.rewards import rules, verifiers
 from recipes.runtime import reward_checks
 
 REWARDS = """
@@ -171,7 +171,7 @@ def test_the_contract_is_checked_before_training(folder):
 
 
 def test_a_verifier_of_ones_own():
-    verify = rules.verifier("mine:same")
+    verify = verifiers.verifier("mine:same")
     assert verify(worlds.Problem("1+1", "2", 0), "so 2") is True
     assert verify(worlds.Problem("1+1", "2", 0), "so 3") is False
 

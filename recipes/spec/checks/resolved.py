@@ -150,6 +150,8 @@ def _check_model(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
         with under(path, where):
             shape.shape(stage["model"])
         return
+    if stage.get("by") == "dataset":  # nothing draws; checks/label_steps.py refuses both
+        return
     has_model, has_policy = "model" in stage, "policy" in stage.get("needs", {})
     if has_model == has_policy:
         both = "both are" if has_model else "neither is"

@@ -35,7 +35,7 @@ def check(stage: Mapping[str, Any]) -> None:
 def check_data(graph: Graph, node: Node) -> None:
     """Raise UserError unless a stage `reward_model` learns from what its keys are of.
 
-    `labels` take step labels or samples of a world, `comparisons` preferences.
+    `labels` take step labels or samples, those of steps a world's alone; `comparisons` preferences.
     """
     stage = graph.stage(node)
     if stage["run"] != "reward_model" or "data" not in stage.get("needs", {}):
@@ -48,10 +48,13 @@ def check_data(graph: Graph, node: Node) -> None:
             f"needs.data: {key} takes {' or '.join(wanted)}, and stage {source.name} makes {made}"
         )
     if made == "samples" and is_data_set(given["task"]):
-        raise UserError(
-            f"labels: a world's verifiers label, and stage {source.name} is of a data set; label its "
-            "steps by a stage label_steps"
-        )
+        if stage["labels"] == "steps":
+            raise UserError(
+                f"labels: a world's verifier labels steps, and stage {source.name} is of a data set; label "
+                "its steps by a stage label_steps"
+            )
+        if "verifier" not in given["task"]:
+            raise UserError(f"labels: stage {source.name} has no task.verifier, which labels answers")
 
 
 def check_scored(graph: Graph, node: Node) -> None:

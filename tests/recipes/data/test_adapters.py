@@ -13,7 +13,7 @@ from reasoning_datasets import PRM800K
 from recipes.data import demonstrations, hub, hub_preferences, prompts
 from recipes.data.forms import plain
 from recipes.errors import UserError
-from recipes.rewards.rules import verifier
+from recipes.rewards.verifiers import verifier
 from recipes.worlds import Problem
 
 MAKE = "Using the numbers {nums}, create an equation that equals {target}."

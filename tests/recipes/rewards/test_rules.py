@@ -8,7 +8,8 @@ import pytest
 
 from recipes.errors import UserError
 from recipes.rewards.math_answers import Comparer
-from recipes.rewards.rules import build, math_verifier, mathematics
+from recipes.rewards.rules import build, mathematics
+from recipes.rewards.verifiers import math_verifier
 from recipes.worlds import WORLDS, Problem, make, sample
 
 GOOD = "<think>3+5=8</think><answer>8</answer>"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recipes.data import hub
 from recipes.errors import UserError
-from recipes.rewards import rules
+from recipes.rewards import rules, verifiers
 from recipes.rewards.unit_tests import UnitTest, program, read, verdicts
 from recipes.worlds import Problem
 
@@ -107,7 +107,7 @@ def test_rewards_of_programs():
 def test_a_body_goes_on_from_the_question_of_humaneval():
     body, whole = HUMANEVAL["canonical_solution"], HUMANEVAL["prompt"] + "    return sum(xs) * 0.5"
     assert [one[0] for one in rewarded(HALVE, body, whole, "    return 0.5")] == [1, 1, 0]
-    assert rules.verifier("tests")(HALVE, body)
+    assert verifiers.verifier("tests")(HALVE, body)
 
 
 @needs_bubblewrap

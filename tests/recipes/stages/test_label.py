@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 import stage_runs
 import torch
+from stage_runs import finished
 
 from recipes.data import demonstrations, preferences, samples
 from recipes.errors import UserError
 from recipes.labels import model_judges
 from recipes.models import language_model
+from recipes.runtime import files
+from recipes.stages import label
 from recipes.stages.sample import summary
 
 TASK = {"world": "preferences", "terms": [3, 3]}
@@ -253,3 +256,14 @@ def test_summary_of_samples():
         "distinct": 5 / 6,
         "length": 1.5,
     }
+
+
+def test_replies_of_a_data_set_are_labelled_by_its_verifier(tmp_path: Path):
+    """Of countdown too: no two of these are the same number."""
+    task = {"file": "rows.jsonl", "verifier": "countdown"}
+    made = finished(tmp_path)
+    files.write_json(made, json.loads(made.read_text()) | {"kind": "sample", "config": {"task": task}})
+    texts = [f"<answer>{reply}</answer>" for reply in ("4*2+3", "3+4+2", "11")]
+    row: Any = {"question": "q", "answer": "3+4*2", "difficulty": 0, "completions": texts}
+    labels, _, _ = label.score({"by": "verifier"}, {"data": made}, [row], None, 0)
+    assert labels.scores == [[1.0, 0.0, 0.0]]

@@ -15,7 +15,7 @@ from recipes import worlds
 from recipes.data import samples
 from recipes.models import reward_model
 from recipes.runtime import files
-from recipes.stages.step_reward import by_world, measured, solutions, until_wrong
+from recipes.stages.step_reward import by_answer, by_world, measured, solutions, until_wrong
 
 WORLD: Any = worlds.make(stage_runs.TASK)
 TOKENIZER = worlds.tokenizer([WORLD])
@@ -135,6 +135,17 @@ def test_labels_stand_where_steps_end():
     (one,) = solutions([row_of(problem, [text.replace("16", "15")])], label, TOKENIZER, until_wrong)
     assert one["labels"] == [1.0, 1.0, 1.0]
     assert one["places"][-1] == len(one["ids"]) - 1
+
+
+@pytest.mark.parametrize(
+    ("verifier", "answer", "right", "wrong"),
+    [("math", "0.5", "So \\boxed{1/2}.", "So \\boxed{2}."), ("countdown", "3+4*2", "4*2+3", "3+4+2")],
+)
+def test_an_answer_of_a_data_set_is_labelled_by_its_verifier(verifier, answer, right, wrong):
+    tags = "<answer>{}</answer>" if verifier == "countdown" else "{}"
+    row = row_of(worlds.Problem("q", answer, 1), [tags.format(right), tags.format(wrong)])
+    label = by_answer({"file": "rows.jsonl", "verifier": verifier})
+    assert [label(row, number, [5, 6, 7]) for number in (0, 1)] == [[(2, 1.0)], [(2, 0.0)]]
 
 
 def test_measures_are_those_of_brute_force(monkeypatch: pytest.MonkeyPatch):

@@ -118,7 +118,15 @@ def test_what_a_reward_model_has_learnt_can_pay(graded, labels, aggregation):
         ),
         (
             {"drawn/task": HUB | {"prompt": None, "question": "q"}},
-            "stages.rm.labels: a world's verifiers label, and stage drawn is of a data set",
+            "stages.rm.labels: a world's verifier labels steps, and stage drawn is of a data set",
+        ),
+        (
+            {
+                "drawn/task": HUB | {"prompt": None, "question": "q"},
+                "rm/labels": "outcome",
+                "grpo/aggregation": "last",
+            },
+            "stages.rm.labels: stage drawn has no task.verifier, which labels answers",
         ),
         ({"rm/labels": "outcome"}, "grpo.aggregation: min needs a reward model with labels: steps, which"),
         (

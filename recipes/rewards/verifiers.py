@@ -1,0 +1,77 @@
+"""Whether an answer is right: by a world's verifier, or by the one that a data set's `verifier` names."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from recipes import own_code, worlds
+from recipes.errors import UserError
+from recipes.rewards import unit_tests
+from recipes.rewards.answer_forms import copied
+from recipes.rewards.math_answers import Comparer, Verdict
+from recipes.sandbox.verdicts import passed
+from recipes.worlds.answers import answer
+from recipes.worlds.expressions import makes, work_out
+from recipes.worlds.final_answer import final_answer, reference
+from recipes.worlds.protocol import Problem
+
+TESTS = "tests"  # the verifier of programs
+
+
+def of_task(task: Mapping[str, Any]) -> Callable[[Problem, str], bool]:
+    """The verifier of a recipe's `task`: its world's, or its data set's, math where that names none."""
+    world = worlds.of_task(task)
+    return world.verify if world else verifier(task.get("verifier", "math"))
+
+
+def verifier(name: str) -> Callable[[Problem, str], bool]:
+    """The verifier of a data set by the name that its task gives, as schema.yaml lists them.
+
+    A user's own is called with a question, its answer and a completion. What it raises is an own_code.Failed,
+    with the completion: a training ends by it, an evaluation counts the answer as wrong and says so.
+    """
+    if own_code.is_own(name):
+        return _own_verifier(name)
+    if name == TESTS:
+        return lambda problem, completion: passed(unit_tests.verdicts([problem], [completion])[0])
+    return countdown if name == "countdown" else math_verifier()
+
+
+def _own_verifier(name: str) -> Callable[[Problem, str], bool]:
+    function = own_code.load(name)
+    right = own_code.bounded(name, lambda *given: bool(function(*given)))
+
+    def verify(problem: Problem, completion: str) -> bool:
+        try:
+            return right(problem.question, problem.answer, completion)
+        except UserError as error:
+            raise type(error)(f"{error}; it was given the completion {completion[:80]!r}") from error
+
+    return verify
+
+
+def countdown(problem: Problem, completion: str) -> bool:
+    """Whether the answer is an expression with the value and the numbers of the problem's own."""
+    gold = work_out(problem.answer)
+    return gold is not None and makes(work_out(answer(completion) or ""), gold.numbers, gold.value)
+
+
+def math_verifier(equal: Comparer | None = None) -> Callable[[Problem, str], bool]:
+    """Whether `math_verdict` of a problem and a completion is `right`."""
+    compare = equal or Comparer()
+
+    def verify(problem: Problem, completion: str) -> bool:
+        return math_verdict(compare, problem, completion) == "right"
+
+    return verify
+
+
+def math_verdict(compare: Comparer, problem: Problem, completion: str) -> Verdict:
+    r"""The completion's one final answer against the data set's. Bounded in CPU time, never raises.
+
+    A reference solution stands for its last `\boxed{…}`, or for what follows its last `####`. An expression
+    copied from the question is no answer, unless it is the data set's to the letter.
+    """
+    given, gold = final_answer(completion), reference(problem.answer)
+    if given is None:
+        return "unreadable"
+    return "wrong" if copied(given, problem.question, gold) else compare.verdict(gold, given)
