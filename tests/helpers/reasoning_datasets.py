@@ -53,6 +53,19 @@ DATASETS = {
         ],
         ("train",),
     ),
+    "trl-lib/prm800k": Shape(
+        "82f00e1a1b3b474e895b856d32e6e38c9f58e440",
+        {"prompt": "str", "completions": ["str"], "labels": ["bool"]},
+        [
+            {
+                "prompt": "What is 3+4?",
+                "completions": ["I add 3 and 4.", "That is 7."],
+                "labels": [True, True],
+            },
+            {"prompt": "What is 3*4?", "completions": ["I add 3 and 4."], "labels": [False]},
+        ],
+        ("train", "test"),
+    ),
     "math-ai/aime25": Shape(
         "",
         {"problem": "str", "answer": "str", "id": "str"},
