@@ -25,6 +25,12 @@ def spoken(*texts: str) -> list[dict[str, Any]]:
     return [{"from": ("user", "assistant")[i % 2], "value": text} for i, text in enumerate(texts)]
 
 
+STEPS = [
+    {"prompt": "What is 3+4?", "completions": ["I add 3 and 4.", "That is 7."], "labels": [True, True]},
+    {"prompt": "What is 3*4?", "completions": ["I add 3 and 4."], "labels": [False]},
+]
+STEPWISE = {"prompt": "str", "completions": ["str"], "labels": ["bool"]}
+
 DATASETS = {
     "openai/gsm8k": Shape(
         "e53f048856ff4f594e959d75785d2c2d37b678ee",
@@ -53,18 +59,30 @@ DATASETS = {
         ],
         ("train",),
     ),
-    "trl-lib/prm800k": Shape(
-        "82f00e1a1b3b474e895b856d32e6e38c9f58e440",
-        {"prompt": "str", "completions": ["str"], "labels": ["bool"]},
-        [
-            {
-                "prompt": "What is 3+4?",
-                "completions": ["I add 3 and 4.", "That is 7."],
-                "labels": [True, True],
-            },
-            {"prompt": "What is 3*4?", "completions": ["I add 3 and 4."], "labels": [False]},
-        ],
+    "trl-lib/prm800k": Shape("82f00e1a1b3b474e895b856d32e6e38c9f58e440", STEPWISE, STEPS, ("train", "test")),
+    "plaguss/prm_800k_trl": Shape(
+        "21cab64fb65eb684d81fbf368f5133efcf291f69",
+        STEPWISE | {"index": "int"},
+        [row | {"index": i} for i, row in enumerate(STEPS)],
         ("train", "test"),
+    ),
+    "KbsdJames/Omni-MATH": Shape(
+        "0000b6bc8be4aa61655413073c3645ae4b3b30e8",
+        {
+            "domain": ["str"],
+            "difficulty": "float",
+            "problem": "str",
+            "solution": "str",
+            "answer": "str",
+            "source": "str",
+        },
+        [
+            {"domain": ["Algebra"], "difficulty": 8.0, "problem": question, "solution": f"It is {answer}."}
+            | {"answer": answer, "source": "imo"}
+            for question, answer in ANSWERS
+        ],
+        ("test",),
+        files={"test": ["test.jsonl"]},
     ),
     "math-ai/aime25": Shape(
         "",

@@ -11,7 +11,7 @@ from data_set_files import write
 from papers import GRAPH, RECIPES
 
 from recipes.data import columns as named_columns
-from recipes.data import demonstrations, hub_preferences, preferences, prompts
+from recipes.data import demonstrations, hub_preferences, preferences, prompts, step_labels
 from recipes.data.forms import plain
 from recipes.data.hub import load
 from recipes.spec.graph import Node
@@ -42,6 +42,7 @@ MODELS = {  # those with safetensors at this revision, for nothing else is loade
     "Qwen/Qwen2.5-3B-Instruct": "aa8e72537993ba99e69dfaafa59ed015b17504d1",
     "Qwen/Qwen2.5-1.5B": "8faed761d45a263340a0528343f099c05c9a4323",
     "Qwen/Qwen2.5-1.5B-Instruct": "989aa7980e4cf806f80c7fef2b1adb7bc71aa306",
+    "Qwen/Qwen2.5-7B": "d149729398750b98c0af14eb82c78cfe92750796",
     "Qwen/Qwen2.5-7B-Instruct": "a09a35458c702b33eeacc393d103063234e8bc28",
     "Qwen/Qwen2.5-14B": "97e1e76335b7017d8f67c08a19d103c0504298c9",
     "Qwen/Qwen2.5-32B": "1818d35814b8319459f4bd55ed1ac8709630f003",
@@ -140,6 +141,8 @@ def test_our_loaders_read_every_dataset_of_a_recipe(hub):
         template, copied = config.get("template", "{question}"), hub(task)
         if "chosen" in task or "responses" in task:
             rows, _ = preferences.usable(hub_preferences.of_task(copied, template))
+        elif "labels" in task:
+            rows = step_labels.of_task(copied, template)
         elif "completion" in task:  # of a stage `sft`, or those that a reward model's mean is of
             owners = [config, config.get("demonstrations", {}), *config.get("also", {}).values()]
             owner = next(one for one in owners if one.get("task") == task)

@@ -11,6 +11,7 @@ import distillation_facts
 import preference_facts
 import pytest
 import r1_facts
+import reasoning_facts
 import setting_facts
 from papers import GRAPH, RECIPES
 from sources import unsaid
@@ -150,6 +151,7 @@ STAGES = [
     *preference_facts.STAGES,
     *distillation_facts.STAGES,
     *r1_facts.STAGES,
+    *reasoning_facts.STAGES,
     *setting_facts.STAGES,
 ]
 
@@ -179,7 +181,9 @@ PUBLISHED = [
     *preference_facts.PUBLISHED,
     *distillation_facts.PUBLISHED,
     *r1_facts.PUBLISHED,
+    *reasoning_facts.PUBLISHED,
 ]
+EVALUATIONS = [*setting_facts.EVALUATIONS, *reasoning_facts.EVALUATIONS]
 
 
 @pytest.mark.parametrize(("recipe", "arm", "what", "value", "source"), FACTS)
@@ -197,7 +201,7 @@ def test_a_setting_of_one_of_many_stages_is_the_papers(recipe, arm, name, what, 
     assert (derived[what] if what in derived else at(stage(recipe, arm, name), what)) == value, source
 
 
-@pytest.mark.parametrize(("recipe", "task", "fields", "source"), setting_facts.EVALUATIONS)
+@pytest.mark.parametrize(("recipe", "task", "fields", "source"), EVALUATIONS)
 def test_an_evaluation_is_the_papers(recipe, task, fields, source):
     found = tasks(recipe)[task]
     assert {name: found[name] for name in fields} == fields, source
@@ -208,9 +212,7 @@ def test_every_number_at_scale_paper_has_a_source_or_is_marked_as_ours(recipe):
     """A number is in these tables, or the comment on its line says `ours`, or that it is not reported."""
     table = [(row[0], "grpo", *row[2:4]) for row in FACTS]
     table += [(row[0], *row[2:5]) for row in STAGES]
-    table += [
-        (row[0], f"evals.{row[1]}", *field) for row in setting_facts.EVALUATIONS for field in row[2].items()
-    ]
+    table += [(row[0], f"evals.{row[1]}", *field) for row in EVALUATIONS for field in row[2].items()]
     left = unsaid(recipe, table, setting_facts.OURS)
     assert not left, "\n".join(map(str, left))
 
