@@ -39,7 +39,11 @@ def main(arguments: list[str]) -> int:
     except UserError as error:
         failure = nodes.Failure(str(error), time.time())
     if failure:
-        print(nodes.FAILED + json.dumps({"node": name} | dataclasses.asdict(failure)), flush=True)
+        told = json.dumps({"node": name} | dataclasses.asdict(failure))
+        sys.stdout.write(
+            f"{nodes.FAILED}{told}\n"
+        )  # at once, where print would write the end of the line apart
+        sys.stdout.flush()
         time.sleep(LAST_WORDS)
     return 1 if failure else 0
 

@@ -197,15 +197,29 @@ def _run(command: list[str], environment: dict[str, str]) -> tuple[int, dict[str
     reader.start()
     failures: dict[str, Failure] = {}
     for line in process.stdout:
-        if line.startswith(FAILED):
-            told = json.loads(line.removeprefix(FAILED))
-            name = told.pop("node")
-            failures[name] = Failure(**told)
-        else:
-            sys.stdout.write(line)
-            sys.stdout.flush()
+        told, others = read_failures(line)
+        failures |= told
+        sys.stdout.write(others)
+        sys.stdout.flush()
     reader.join()
     return process.wait(), failures, said
+
+
+def read_failures(line: str) -> tuple[dict[str, Failure], str]:
+    """Machine -> what its launcher reports in a line, and what else the line says.
+
+    Where Python does not buffer its output, a process writes a line and its end apart: then two reports, or a
+    report and other output, can lie in one line.
+    """
+    failures, others = {}, ""
+    while FAILED in line:
+        before, _, rest = line.partition(FAILED)
+        told, end = json.JSONDecoder().raw_decode(rest)
+        name = told.pop("node")
+        failures[name] = Failure(**told)
+        others, line = others + before, rest[end:]
+    others += line
+    return failures, others if others.strip() or not failures else ""
 
 
 def _pass_on(source: Iterable[str], to: IO[str], keep: Callable[[str], None]) -> None:

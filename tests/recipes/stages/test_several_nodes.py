@@ -180,6 +180,29 @@ def test_a_process_tells_its_error_in_one_line(tmp_path, monkeypatch):
     assert failure.message == "RuntimeError: CUDA out of memory"
 
 
+REPORT = nodes.FAILED + '{"node": "n1", "what": "lost {n2}", "at": 8.0, "killed": false}'
+FAILURES = {"n1": Failure("lost {n2}", 8.0), "n2": Failure("boom", 7.5, True)}
+OTHER = nodes.FAILED + '{"node": "n2", "what": "boom", "at": 7.5, "killed": true}'
+
+
+@pytest.mark.parametrize(
+    ("line", "found", "others"),
+    [
+        (f"{REPORT}\n", ["n1"], ""),
+        (f"{REPORT}{OTHER}\n", ["n1", "n2"], ""),
+        (f"step 3{REPORT}\n", ["n1"], "step 3\n"),
+        (f"{REPORT}step 3\n", ["n1"], "step 3\n"),
+        ("step 3\n", [], "step 3\n"),
+        ("\n", [], "\n"),
+    ],
+)
+def test_reports_are_read_whatever_lies_in_their_line(line, found, others):
+    """As processes write that do not buffer their output."""
+    failures, left = nodes.read_failures(line)
+    assert ([*failures], left) == (found, others)
+    assert all(failures[name] == FAILURES[name] for name in found)
+
+
 @pytest.mark.parametrize(
     ("count", "path", "says"),
     [
