@@ -73,8 +73,8 @@ EVALUATIONS = [
         )
         for task in ("omni", "math500")
     ),
-    ("limits_of_rlvr", "omni", {"items": 821, "max_gen_toks": 8192}, YUE),
-    ("limits_of_rlvr", "math500", {"items": 500, "max_gen_toks": 8192}, "MATH-500; the cap of training"),
+    ("limits_of_rlvr", "omni", {"items": 821, "max_gen_toks": 16384}, f"{YUE}, §2.2"),
+    ("limits_of_rlvr", "math500", {"items": 500, "max_gen_toks": 16384}, "MATH-500; §2.2"),
     *(
         ("process_supervision", task, {"items": 500, "max_gen_toks": 2048}, "MATH-500; the cap of training")
         for task in ("math500", "math500-greedy")

@@ -39,6 +39,10 @@ WRITTEN_OUT = [  # in every task; those of scale paper as before there were prot
         ("limits_of_rlvr", "gpu", "base-recipe", task, R1 | {"max_gen_toks": 3000}, n)
         for task, n in (("math500", 128), ("aime24", 1024))
     ),
+    *(
+        ("limits_of_rlvr", "paper", "base-recipe", task, R1 | {"max_gen_toks": 16384}, 256)
+        for task in ("omni", "math500")
+    ),
     ("dapo", "paper", "base-recipe", "aime24", {"temperature": 1.0, "top_p": 0.7, "max_gen_toks": 20480}, 32),
 ]
 
