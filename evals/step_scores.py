@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from recipes import worlds
+from recipes.data import samples
 from recipes.models.reward_model import RewardModel
 from recipes.rewards import learned
 from recipes.rewards.step_rewards import placer
@@ -27,7 +28,7 @@ def log_chances(model: RewardModel, rows: Sequence[Mapping[str, Any]], spec: Map
     sequences: list[list[int]] = []
     places: list[list[int]] = []
     for row in rows:
-        problem = Problem(row["question"], row["answer"], row["difficulty"], row.get("prefill", ""))
+        problem = samples.problem(row)
         for completion in row["completions"]:
             ends = place(problem, str(completion), [*completion.ids])
             sequences.append([*completion.context, *completion.ids])

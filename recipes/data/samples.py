@@ -8,6 +8,7 @@ from recipes.data.forms import PREFILL
 from recipes.data.preferences import Preference
 from recipes.errors import UserError
 from recipes.runtime import rows as files
+from recipes.worlds.protocol import Problem
 
 
 class Sample(TypedDict):
@@ -49,6 +50,11 @@ def load(metrics_json: Path) -> list[Sample]:
                 f"length, got {sorted(counts)}"
             )
     return cast(list[Sample], rows)
+
+
+def problem(row: Mapping[str, Any]) -> Problem:
+    """The problem of a row: of samples, or of an evaluation's rows."""
+    return Problem(row["question"], row["answer"], row["difficulty"], row.get(PREFILL, ""))
 
 
 def of_preferences(rows: Sequence[Preference]) -> list[Sample]:

@@ -34,7 +34,7 @@ from recipes.sampling.draw import FORMULA, DrawingConfig, draw
 from recipes.stages.outcome import Outcome, untrained
 from recipes.stages.policy import locate_policy
 from recipes.stages.trainer_config import plain
-from recipes.worlds.protocol import Problem, World
+from recipes.worlds.protocol import World
 
 Beginning = tuple[int, str]  # of which row, and its text
 
@@ -56,7 +56,7 @@ def run(
     texts = sorted({text for row in rows for text in (row["prompt"], *row["completions"])})
     checks = health.stop_at_errors([health.known_tokens(tokenizer, texts, "sample")])
 
-    ends = [[step_ends(world, _problem(row), text) for text in row["completions"]] for row in rows]
+    ends = [[step_ends(world, samples.problem(row), text) for text in row["completions"]] for row in rows]
     beginnings = _distinct_beginnings(rows, ends)
     form = forms.of(drawn_by, tokenizer)
     asked = [rows[number]["prompt"] + text for number, text in beginnings]
@@ -65,7 +65,7 @@ def run(
     right: dict[Beginning, float] = {}
     for place, (number, text) in enumerate(beginnings):
         mine = drawn.completions[place * args.num_generations : (place + 1) * args.num_generations]
-        problem = _problem(rows[number])
+        problem = samples.problem(rows[number])
         found = [float(verify(problem, problem.begun + text + str(rest))) for rest in mine]
         right[number, text] = _estimated(found, config.get("estimation", "hard"))
     solved = [_labelled(number, row, ends[number], right, verify) for number, row in enumerate(rows)]
@@ -101,7 +101,7 @@ def _agreement(solved: Sequence[Solved], world: World) -> dict[str, float]:
     truths: list[bool] = []
     labels: list[float] = []
     for row in solved:
-        problem = _problem(row)
+        problem = samples.problem(row)
         for text, own in zip(row["completions"], row["steps"], strict=True):
             said = verdicts(world, problem, text)
             until = said.index(False) + 1 if False in said else len(said)
@@ -112,14 +112,10 @@ def _agreement(solved: Sequence[Solved], world: World) -> dict[str, float]:
     return {names[name]: value for name, value in found.items()}
 
 
-def _problem(row: Mapping[str, Any]) -> Problem:
-    return Problem(row["question"], row["answer"], row["difficulty"], row.get("prefill", ""))
-
-
 def _labelled(
     number: int, row: Sample, ends: Sequence[Sequence[int]], right: Mapping[Beginning, float], verify: Any
 ) -> Solved:
-    problem = _problem(row)
+    problem = samples.problem(row)
     steps: list[Labelled] = []
     for text, own in zip(row["completions"], ends, strict=True):
         answer = float(verify(problem, problem.begun + text))

@@ -30,7 +30,7 @@ from recipes.stages.policy import locate_policy, positions, take_model_options
 from recipes.stages.trainer_config import arguments, batch_size, check_evaluation
 from recipes.trainers.fit import clean, fit
 from recipes.trainers.step_reward import Solution, StepReward
-from recipes.worlds.protocol import Problem, World
+from recipes.worlds.protocol import World
 
 FORMULA = "6 x parameters x tokens of prompts and completions (forward and backward)"
 VALIDATION = 0.1  # share of the prompts
@@ -121,9 +121,8 @@ def by_world(world: World, tokenizer: Any) -> Labeller:
     read = reader(world, tokenizer, special=True)
 
     def label(row: samples.Sample, number: int, ids: list[int]) -> Steps:
-        text, begun = row["completions"][number], row.get("prefill", "")
-        problem = Problem(row["question"], row["answer"], row["difficulty"], begun)
-        return read(problem, text, ids, float(world.verify(problem, begun + text)))
+        problem, text = samples.problem(row), row["completions"][number]
+        return read(problem, text, ids, float(world.verify(problem, problem.begun + text)))
 
     return label
 
@@ -133,7 +132,7 @@ def by_answer(task: Mapping[str, Any]) -> Labeller:
     verify = verifiers.of_task(task)
 
     def label(row: samples.Sample, number: int, ids: list[int]) -> Steps:
-        problem = Problem(row["question"], row["answer"], row["difficulty"], row.get("prefill", ""))
+        problem = samples.problem(row)
         return [(len(ids) - 1, float(verify(problem, problem.begun + row["completions"][number])))]
 
     return label
