@@ -49,7 +49,8 @@ def of_task(task: Mapping[str, Any], template: str, problems: int | None = None)
     hub.require_rows(task, len(data), problems)
     rows: list[Solved] = []
     for number in range(problems or len(data)):
-        prompt, steps, labels = (data[number][task[key]] for key in keys)
+        row = data[number]
+        prompt, steps, labels = (row[task[key]] for key in keys)
         if not _agree(steps, labels):
             raise UserError(
                 f"task.labels: row {number}: expected a label from 0 to 1 of each step, got {labels!r:.60} "

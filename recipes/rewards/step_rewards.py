@@ -28,11 +28,12 @@ def reader(world: World, tokenizer: Any, special: bool = False) -> Reader:
 
     Of what its problem has begun only what comes behind it counts. `special`: as of `locator`.
     """
-    place = placer(world, tokenizer, special)
+    locate = locator(tokenizer, special)
 
     def read(problem: Problem, completion: str, ids: list[int], accuracy: float) -> Steps:
-        right = [*map(float, verdicts(world, problem, completion)), accuracy]
-        return [*zip(place(problem, completion, ids), right, strict=True)]
+        steps = verdicts(world, problem, completion)
+        places = locate(completion, ids, [end for end, _ in steps])
+        return [*zip(places, (float(right) for _, right in steps), strict=True), (len(ids) - 1, accuracy)]
 
     return read
 
@@ -67,11 +68,11 @@ def step_ends(world: World | None, problem: Problem, completion: str) -> list[in
     return ends[:-1]
 
 
-def verdicts(world: World, problem: Problem, completion: str) -> list[bool]:
-    """Whether each step of `step_ends` is right, by the world's step verifier."""
+def verdicts(world: World, problem: Problem, completion: str) -> list[tuple[int, bool]]:
+    """Each of `step_ends`, and whether its step is right, by the world's step verifier."""
     whole, begun = problem.begun + completion, len(problem.begun)
     both = zip(world.step_ends(problem, whole), world.steps(problem, whole), strict=True)
-    return [right for end, right in both if end > begun]
+    return [(end - begun, right) for end, right in both if end > begun]
 
 
 def locator(tokenizer: Any, special: bool = False) -> Callable[[str, list[int], list[int]], list[int]]:

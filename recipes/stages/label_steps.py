@@ -103,7 +103,7 @@ def _agreement(solved: Sequence[Solved], world: World) -> dict[str, float]:
     for row in solved:
         problem = samples.problem(row)
         for text, own in zip(row["completions"], row["steps"], strict=True):
-            said = verdicts(world, problem, text)
+            said = [right for _, right in verdicts(world, problem, text)]
             until = said.index(False) + 1 if False in said else len(said)
             truths += said[:until]
             labels += [label for _, label in own[:until]]

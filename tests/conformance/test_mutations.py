@@ -66,10 +66,10 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     # process supervision
     ("steps before", "grpo-process", supervised.advantages, "flip(1).cumsum(1).flip(1)", "cumsum(1)"),
     ("a token late", "grpo-process", supervised.advantages, "[row, end]", "[row, end + 1]"),
-    ("a character early", "grpo-process", step_rewards.step_ends, "[end - begun for", "[end - begun - 1 for"),
+    ("a character early", "grpo-process", step_rewards.verdicts, "[(end - begun,", "[(end - begun - 1,"),
     ("not centered", "grpo-process", supervised.normalised, "rewards - rewards.mean()", "rewards"),
     ("std of a population", "grpo-process", supervised.normalised, ".std()", ".std(correction=0)"),
-    ("no answer step", "gspo-token", step_rewards.reader, "strict=True)]", "strict=True)][:-1]"),
+    ("no answer step", "gspo-token", step_rewards.reader, ", (len(ids) - 1, accuracy)]", "]"),
     # ratios
     ("a ratio", "rloo@epochs", OURS, 'importance_ratio == "none"', 'importance_ratio == "no"'),
     ("no old policy", "grpo@epochs", SCORE, "% generate_every != 0", "< 0"),
