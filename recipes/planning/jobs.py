@@ -13,7 +13,7 @@ from recipes.spec import batch
 from recipes.spec.graph import Graph, Node
 
 COLOCATED = 0.3  # TRL's share of a GPU's memory for a vLLM engine beside the trainer
-STEPS = 5  # of a solution; equal beginnings count once, and go on for less than a whole one
+STEPS = 3  # whole solutions to which the roll-outs from all steps of one add up: six steps, half from each
 BATCH = 8  # per_device_train_batch_size of transformers
 POSITIONS = 1024  # max_length of TRL's trainers where a recipe does not say
 # bytes of the optimizer's state a number that is trained, where it is not Adam's two moments in float32

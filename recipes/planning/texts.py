@@ -19,7 +19,8 @@ def drawn(
     graph: Graph, node: Node, config: Mapping[str, Any], completions: float, cap: int, assumed: Assumptions
 ) -> Generation:
     """Completions drawn all at once, by the engine of an evaluation or of a stage that keeps them."""
-    lengths, engine = _answers(graph, node, config, cap), config.get("backend_args", {})
+    data, engine = graph.inputs(node).get("data"), config.get("backend_args", {})
+    lengths = _answers(graph, node, config, cap) or (of_documents(graph, data) if data else None)
     backend = "vllm" if config.get("backend") == "vllm" else "hf"
     longest = [one["longest_prompt"] for one in (config, *_domains(config)) if "longest_prompt" in one]
     prompt = min(assumed.prompt, *longest, assumed.prompt)

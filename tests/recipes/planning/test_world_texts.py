@@ -8,6 +8,8 @@ import pytest
 from recipes import worlds
 from recipes.data import corpora
 from recipes.planning import world_texts
+from recipes.planning.hardware import Assumptions
+from recipes.planning.jobs import of_node
 from recipes.spec.graph import Graph, Node
 from recipes.spec.load import load_all
 
@@ -79,3 +81,11 @@ def test_worlds_of_programs_are_counted_without_running_any(monkeypatch):
     node, config = stage("code", "grpo")
     other = config | {"task": config["task"] | {"operations": [2, 4]}}  # not counted by an earlier test
     assert world_texts.of_samples(GRAPH, node, other, cap=112).completion > 20
+
+
+def test_roll_outs_go_on_from_the_prompts_of_their_data():
+    labels, sampled = (
+        of_node(GRAPH, stage("process_supervision", name, arm)[0], Assumptions()).generation
+        for name, arm in (("label_steps", "rollouts"), ("sample", "base-recipe"))
+    )
+    assert (labels.prompt, labels.mean) == (sampled.prompt, sampled.mean)
