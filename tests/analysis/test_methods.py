@@ -26,11 +26,13 @@ def cells(page, arm, record):
     return dict(zip(methods.COLUMNS, (cell.strip() for cell in line.strip("|").split("|")), strict=True))
 
 
+@pytest.mark.slow
 def test_the_committed_page_is_what_the_records_say(page):
     """If not: python -m analysis.publish --index"""
     pins.hold("pages of the records", page, (RECORDS / "methods.md").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_a_method_of_one_stage_costs_that_stage_and_gains_what_its_evaluations_say(page):
     shown = cells(page, "rloo", "objectives-cpu")
     runs = pd.read_csv(RECORDS / "objectives-cpu/runs.csv")
@@ -44,6 +46,7 @@ def test_a_method_of_one_stage_costs_that_stage_and_gains_what_its_evaluations_s
     assert float(shown["gain"].split()[0]) == pytest.approx(after - before, abs=6e-4)
 
 
+@pytest.mark.slow
 def test_what_leads_to_both_checkpoints_and_what_only_judges_costs_nothing(page):
     """Fine-tuning leads to DPO's both; the reward model only scores it; PPO trains with it."""
     runs = pd.read_csv(RECORDS / "dpo-cpu/runs.csv")
@@ -54,6 +57,7 @@ def test_what_leads_to_both_checkpoints_and_what_only_judges_costs_nothing(page)
     assert ppo == pytest.approx(pairs + mean["base-recipe", "reward_model"] + mean["ppo", "ppo"], rel=0.05)
 
 
+@pytest.mark.slow
 def test_models_in_memory(page):
     """PPO: policy, reference, critic and reward model; DPO: policy and reference; REINFORCE: the policy."""
     found = [cells(page, *of)["models"] for of in (("ppo", "dpo-cpu"), ("base-recipe", "dpo-cpu"))]

@@ -48,6 +48,7 @@ def test_the_page_stands_alone(page):
     assert "<link" not in text.replace('<link rel="icon" href="data:,">', "")
 
 
+@pytest.mark.slow
 def test_what_a_model_wrote_never_becomes_markup(page):
     text = page.read_text()
     assert HOSTILE not in text
@@ -56,6 +57,7 @@ def test_what_a_model_wrote_never_becomes_markup(page):
     assert "\\u003c/script\\u003e\\u003cimg" in text
 
 
+@pytest.mark.slow
 def test_it_says_what_a_reader_asks_for(page):
     text = page.read_text()
     for wanted in (
@@ -86,6 +88,7 @@ def test_it_says_what_a_reader_asks_for(page):
         assert wanted in text, wanted
 
 
+@pytest.mark.slow
 def test_how_flops_are_counted_is_said_once_a_stage(page):
     text = page.read_text()
     assert text.count("grpo: parameters x tokens x 6") == 1

@@ -115,6 +115,7 @@ def test_a_call_has_an_end(name, given):
         own_code.bounded("mine:it", function, 0.2)(*given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
@@ -143,6 +144,7 @@ def test_what_cannot_be_interrupted_ends_the_process_in_a_line(folder, body):
     wait_for_end(int(done.stdout))
 
 
+@pytest.mark.slow
 def test_the_watch_ends_with_the_process(folder):
     program = (
         "import os, signal; from recipes.own_code import bounded; bounded('a:b', abs, 0.2)(1);"

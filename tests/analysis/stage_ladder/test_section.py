@@ -30,6 +30,7 @@ def test_its_files_are_written(out):
         assert (out / f"figures/{name}.svg").exists()
 
 
+@pytest.mark.slow
 def test_a_recipe_without_a_ladder_has_none_of_it(run, table, out, monkeypatch):
     plain = changed(run, stage_ladder=[])
     assert section.contents(plain, table, {}).tables == []
@@ -51,6 +52,7 @@ def test_a_ladder_that_has_not_run_has_no_section(run, table):
     assert section.contents(run, nothing, {}).tables == []
 
 
+@pytest.mark.slow
 def test_the_page_says_what_a_reader_asks_for(out):
     text = out.with_suffix(".html").read_text()
     for wanted in (

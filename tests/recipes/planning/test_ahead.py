@@ -6,13 +6,11 @@ import sys
 from dataclasses import astuple
 
 import pytest
+from papers import GRAPH
 
 from recipes.planning import ahead, plan
-from recipes.spec.graph import Graph, Node
-from recipes.spec.load import load_all
+from recipes.spec.graph import Node
 from recipes.workflow import console
-
-GRAPH = Graph(load_all())
 
 
 def nodes(recipe, scale):

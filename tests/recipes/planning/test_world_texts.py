@@ -1,19 +1,16 @@
 """Lengths that a plan takes of a world's texts, against documents counted by the tokenizer itself."""
 
-from pathlib import Path
 from statistics import fmean
 
 import pytest
+from papers import GRAPH
 
 from recipes import worlds
 from recipes.data import corpora
 from recipes.planning import world_texts
 from recipes.planning.hardware import Assumptions
 from recipes.planning.jobs import of_node
-from recipes.spec.graph import Graph, Node
-from recipes.spec.load import load_all
-
-GRAPH = Graph(load_all(Path(__file__).parents[3] / "recipes"))
+from recipes.spec.graph import Node
 
 
 def stage(recipe, name, arm="base-recipe", scale="cpu"):

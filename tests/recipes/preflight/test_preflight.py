@@ -193,6 +193,7 @@ def test_a_model_that_is_missing_fails_its_stage_alone(tried):
     assert checks(result, "pretrain")["runs"]["status"] == "ok"
 
 
+@pytest.mark.slow
 def test_what_a_library_raises_is_one_line_too(tried, monkeypatch):
     def unreachable(config, inputs, seed):
         if config["run"] == "grpo":
