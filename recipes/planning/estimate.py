@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from recipes.planning import memory, rollout
-from recipes.planning.architecture import Architecture, of_model
+from recipes.planning.architecture import Architecture
 from recipes.planning.hardware import GIB, GPU, NODE, Assumptions
 from recipes.planning.job import Job, Training
+from recipes.planning.known import of_model
 from recipes.planning.memory import Memory
 
 CPU = (

@@ -10,9 +10,10 @@ What is held, and not what a process has of the system: on a CPU a stage asks gl
 
 from dataclasses import dataclass, fields
 
-from recipes.planning.architecture import Architecture, Model, of_model, saved_a_token
+from recipes.planning.architecture import Architecture, Model
 from recipes.planning.hardware import GIB, GPU, NODE, USABLE
 from recipes.planning.job import Generation, Job, Training
+from recipes.planning.known import of_model, saved_a_token
 
 TILE = 4096  # tokens whose logits TRL's kernel has at a time, in slices of the vocabulary
 SLICE = 8192  # of the vocabulary

@@ -7,11 +7,11 @@ from typing import Any
 
 from recipes.errors import UserError, nearest
 from recipes.planning import estimate, memory, remedies
-from recipes.planning.architecture import of_model
 from recipes.planning.estimate import HOUR, Estimate
 from recipes.planning.hardware import GPU, GPUS, Assumptions, change, machine, named_in
 from recipes.planning.job import Job
 from recipes.planning.jobs import of_node
+from recipes.planning.known import of_model
 from recipes.spec.graph import Graph, Node
 from recipes.spec.recipe import Recipe
 

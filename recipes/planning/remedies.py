@@ -5,10 +5,10 @@ from dataclasses import replace
 from itertools import combinations
 
 from recipes.planning import memory
-from recipes.planning.architecture import of_model
 from recipes.planning.estimate import lacks
 from recipes.planning.hardware import GPU, GPUS
 from recipes.planning.job import Job
+from recipes.planning.known import of_model
 from recipes.runtime.gpus import SHARDED
 
 RANK = 16

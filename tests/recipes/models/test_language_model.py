@@ -15,7 +15,7 @@ from recipes.data import prompts
 from recipes.data.forms import plain
 from recipes.errors import UserError
 from recipes.models import experts, language_model, lora
-from recipes.planning import architecture
+from recipes.planning import architecture, known
 from recipes.runtime import sentinel
 
 TOKENIZER = worlds.tokenizer([worlds.make(TASK)])
@@ -55,7 +55,7 @@ def test_a_token_is_not_multiplied_with_the_experts_it_passes_by():
 
 def test_a_mixture_of_experts_is_planned_as_one():
     mixture = {"experts": 4, "visited": 1, "expert_size": 16}
-    planned = architecture.of_model(architecture.named({**SHAPE, **mixture}))
+    planned = known.of_model(architecture.named({**SHAPE, **mixture}))
     idle = 2 * 3 * 3 * 16 * 64  # of each layer three experts: gate, up and down
     assert (planned.experts, planned.visited) == (4, 1)
     assert planned.active == planned.parameters - planned.embedding - idle

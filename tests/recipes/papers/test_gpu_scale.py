@@ -7,7 +7,7 @@ import pytest
 from papers import GRAPH, RECIPES
 
 from recipes.planning import plan
-from recipes.planning.architecture import of_model
+from recipes.planning.known import of_model
 from recipes.spec.graph import Node
 
 SWEEPS = (

@@ -11,7 +11,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from recipes.errors import UserError
 from recipes.planning import counting
-from recipes.planning.architecture import CONFIGS, KNOWN, named, of_model, saved_a_token
+from recipes.planning.architecture import named
+from recipes.planning.known import CONFIGS, KNOWN, of_model, saved_a_token
 
 SIZES = {  # billions, of the model cards
     "deepseek-ai/DeepSeek-V3-Base": 671,

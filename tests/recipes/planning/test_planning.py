@@ -11,11 +11,11 @@ from test_architecture import hub
 from recipes.errors import UserError
 from recipes.planning import memory, plan, remedies, rollout, table
 from recipes.planning.__main__ import main
-from recipes.planning.architecture import of_model
 from recipes.planning.estimate import lacks, of_job
 from recipes.planning.hardware import GIB, GPUS, Assumptions, change, machine, named_in
 from recipes.planning.job import Generation, Job, Training
 from recipes.planning.jobs import of_node
+from recipes.planning.known import of_model
 from recipes.spec.graph import Node
 
 
