@@ -31,6 +31,7 @@ PALETTE = (
 )
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # not all that it may be replaced by, at each word of a drawing
     "font.size": 10.5,
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",

@@ -96,8 +96,8 @@ def test_another_cold_start_of_one_arm_redoes_that_arm_alone(plan):
 @pytest.mark.parametrize("recipe", [name for name, one in RECIPES.items() if "quickstart" in one.spec])
 def test_the_quickstart_of_any_recipe_is_a_page_to_ask_for(recipe, plan):
     """From an empty folder, as the README has it."""
-    quick = RECIPES[recipe].spec["quickstart"]
+    named = RECIPES[recipe].spec["quickstart"]["arms"]
     arms, seeds = RECIPES[recipe].selection("cpu", "quickstart", 1)
     made = plan(f"results/{recipe}/cpu/quickstart.html", GRAPH)
-    assert arms == quick["arms"]
+    assert arms == [arm for arm in named if arm in RECIPES[recipe].arms("cpu")] != []
     assert made == {node.sentinel for node in GRAPH.grid(recipe, "cpu", arms, seeds)}

@@ -26,11 +26,22 @@ def test_comments_of_the_recipe_are_marked(line, comment):
     assert line[markup.comment_start(line) :] == comment
 
 
+def path(data: str) -> list[tuple[str, str]]:
+    """Each number of a path with its command; pairs that follow an M without one are lines."""
+    found, command, count = [], "", 0
+    for word in data.split():
+        if word.isalpha():
+            command, count = word, 0
+        found.append(("L" if command == "M" and count > 2 else command, word))
+        count += 1
+    return [one for one in found if one[1] not in "ML"]
+
+
 def test_a_drawing_in_the_page_is_the_drawing_and_takes_less_than_base64():
     """Text that would be markup, or end the attribute or the address, too."""
-    hostile = """50% <b>"&' #1</b>"""
+    hostile = """50% <b>"&' #1</b> M 1 2 L 3 4 L 5 6"""
     figure = Figure(figsize=(3, 2))
-    figure.subplots().plot([0, 1], [0, 1], "o--", label=hostile)
+    figure.subplots().plot([0, 1, 2, 3], [0, 1, 0.2, 0.3], "o--", label=hostile)
     figure.legend()
     text = io.StringIO()
     FigureCanvasSVG(figure).print_svg(text)
@@ -44,7 +55,11 @@ def test_a_drawing_in_the_page_is_the_drawing_and_takes_less_than_base64():
             one for one in ET.fromstring(svg).iter() if "svg}" in one.tag and "metadata" not in one.tag
         ]
         return [
-            (one.tag, (one.text or "").strip(), {key: value.split() for key, value in one.attrib.items()})
+            (
+                one.tag,
+                (one.text or "").strip(),
+                {key: path(value) if key == "d" else value.split() for key, value in one.attrib.items()},
+            )
             for one in elements
         ]
 
