@@ -22,7 +22,7 @@ from analysis import command_line, page
 from analysis.numbers import means
 from analysis.numbers.run import Run
 from analysis.numbers.table import final
-from analysis.page.markup import svg_uri
+from analysis.page.drawing import svg_uri
 from analysis.provenance import configuration
 from analysis.sections import SECTIONS
 from analysis.verdicts import claims_table, summary

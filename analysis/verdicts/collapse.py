@@ -7,7 +7,11 @@ standard deviation (of the base model's replies) below its first gold reward.
 A number read off a frontier (numbers.frontiers) counts as that of a collapsed run where one of the places
 that it was read between lies as far below its arm's beginning: the line between them then leads to another
 kind of run. A collapsed run elsewhere on the frontier has no part in the number, and at its far end runs are
-meant to fall.
+meant to fall. Gold read off the curve of one run at a KL (numbers.peaks) counts as that of a collapsed run
+where it lies itself so far below.
+
+What happens to a run later has no part in a number from before. So a stage that the arm's last model learns
+from, such as its reward model, is judged by the checkpoints at it or, where it has none, by those before it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,8 +27,8 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.statistics.intervals import LEVEL
 from analysis.verdicts.pairs import sides
-from recipes.spec.frontiers import name_of
-from recipes.spec.metric_names import COLLAPSED
+from recipes.spec.frontiers import FRONTIER, name_of
+from recipes.spec.metric_names import AT_KL, COLLAPSED
 
 # what arms are compared by -> where an end counts as a collapse, from the beginning
 FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
@@ -35,10 +39,9 @@ FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
 
 @dataclass(frozen=True)
 class Collapses:
-    """`seeds`: an arm -> the seeds that had collapsed at its end; a checkpoint, `arm/dev1` -> those at it.
-
-    What happens to a run later has no part in its number at a checkpoint. `read`: (frontier, metric) -> the
-    seeds whose number was read next to a collapsed run.
+    """`seeds`: an arm -> the seeds that had collapsed at its end; a checkpoint or a stage from before,
+    `arm/dev1` -> those at it. `read`: (place, metric) -> the seeds whose number was read at a KL at which
+    the run, or one of those beside it on a frontier, had collapsed.
     """
 
     seeds: Mapping[str, frozenset[int]] = field(default_factory=dict)
@@ -66,8 +69,8 @@ class Collapses:
         return f"{runs} alone collapsed: their mean decides nothing"
 
     def _at(self, place: str, metric: str) -> frozenset[int]:
-        if (frontier := name_of(place)) is not None:
-            return self.read.get((frontier, metric), frozenset())
+        if (place, metric) in self.read:
+            return self.read[place, metric]
         return self.seeds.get(place, self.seeds.get(_whole(place), frozenset()))
 
 
@@ -79,17 +82,48 @@ def _whole(place: str) -> str:
 def collapses(run: Run, numbers: pd.DataFrame) -> Collapses:
     """The runs that collapsed, from the final numbers."""
     found = {arm: _fallen(rows) for arm, rows in _ends(run, numbers)}
-    at = [f"{arm}/{name}" for arm in found for name in run.checkpoints(arm)]
-    found |= {place: _fallen(_since_beginning(run, numbers, place)) for place in at}
+    for arm in list(found):
+        at = {name: _fallen(_since_beginning(run, numbers, f"{arm}/{name}")) for name in run.checkpoints(arm)}
+        found |= {f"{arm}/{name}": seeds for name, seeds in (_at_stages(run, arm, at) | at).items()}
+    return Collapses(found, _read_on_frontiers(run, numbers) | _read_on_curves(run, numbers))
+
+
+def _at_stages(run: Run, arm: str, at: Mapping[str, frozenset[int]]) -> dict[str, frozenset[int]]:
+    """Those of the stages that the arm's last model is made of, from those `at` its checkpoints."""
+    models = {name: run.graph.inputs(run.evaluation(arm, name)).get("model") for name in at}
+    *_, last = models.values()
+    ends = run.graph.with_upstream([last] if last else [])
+    found = {}
+    for name in run.recipe.stages(run.scale, arm):
+        stage = run.graph.owner(run.stage(arm, run.seeds[0], name))
+        own = [checkpoint for checkpoint, model in models.items() if model == stage]
+        if stage in ends:
+            before = run.graph.with_upstream([stage])
+            places = own or [checkpoint for checkpoint, model in models.items() if model in before]
+            found[name] = frozenset().union(*(at[place] for place in places))
+    return found
+
+
+def _read_on_frontiers(run: Run, numbers: pd.DataFrame) -> dict[tuple[str, str], frozenset[int]]:
     readings = frontiers.readings(run.spec, numbers)
     places = {point.place for one in readings for point in one.between}
     fallen = {place: _fallen(_since_beginning(run, numbers, place)) for place in places}
     read: dict[tuple[str, str], frozenset[int]] = {}
     for one in readings:
-        if any(one.seed in fallen[point.place] for point in one.between):
-            key = one.frontier, one.metric
-            read[key] = read.get(key, frozenset()) | {one.seed}
-    return Collapses(found, read)
+        key = f"{FRONTIER}/{one.frontier}", one.metric
+        beside = any(one.seed in fallen[point.place] for point in one.between)
+        read[key] = read.get(key, frozenset()) | ({one.seed} if beside else set())
+    return read
+
+
+def _read_on_curves(run: Run, numbers: pd.DataFrame) -> dict[tuple[str, str], frozenset[int]]:
+    """Of the gold at a KL that claims ask for."""
+    read = {}
+    for place, metric in (side for claim in run.spec.get("claims", []) for side in sides(claim)):
+        if (match := AT_KL.fullmatch(metric)) and match[1] == "gold" and _whole(place) in run.arms:
+            before = measured(numbers, _beginning(run, place), f"{tasks.headline(run)}/gold").value
+            read[place, metric] = _fallen(_far_below("gold", before, measured(numbers, place, metric).value))
+    return read
 
 
 def _fallen(rows: pd.DataFrame) -> frozenset[int]:
@@ -105,13 +139,23 @@ def _ends(run: Run, numbers: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 def _since_beginning(run: Run, numbers: pd.DataFrame, place: str) -> pd.DataFrame:
     """Column `collapsed` of the seeds that have a number at a checkpoint and at the first of its arm."""
-    arm, task = place.partition("/")[0], tasks.headline(run)
+    task = tasks.headline(run)
     measure = tasks.measure(numbers, task)
     if measure not in FAR_BELOW:
         return pd.DataFrame({"collapsed": pd.Series(dtype=bool)})
-    begin = f"{arm}/{run.checkpoints(arm)[0]}"
-    first, last = (measured(numbers, at, f"{task}/{measure}") for at in (begin, place))
-    both = pd.DataFrame({"before": first.value, "most": last.high}).dropna()
+    first, last = (measured(numbers, at, f"{task}/{measure}") for at in (_beginning(run, place), place))
+    return _far_below(measure, first.value, last.high)
+
+
+def _beginning(run: Run, place: str) -> str:
+    """The first evaluated checkpoint of the arm of a place; empty where it has none."""
+    arm = _whole(place)
+    return next((f"{arm}/{name}" for name in run.checkpoints(arm)), "")
+
+
+def _far_below(measure: str, before: pd.Series, after: pd.Series) -> pd.DataFrame:
+    """Columns before, most, collapsed of the seeds that have both."""
+    both = pd.DataFrame({"before": before, "most": after}).dropna()
     return both.assign(collapsed=both.most < FAR_BELOW[measure](both.before))
 
 

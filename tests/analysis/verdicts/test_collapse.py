@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from toy_run import changed
 
-from analysis.numbers.table import final
+from analysis.numbers.table import final, measured
 from analysis.verdicts import collapse
 
 METRIC = {"metric": "heldout/gold"}
@@ -111,10 +111,39 @@ def test_a_number_read_next_to_a_collapsed_run_counts_as_one_of_it(rlhf, rlhf_ta
     claims = [METRIC | {"metric": metric, "of": "frontier/ppo"} for metric in (near, far)]
     found = collapse.collapses(changed(rlhf, claims=claims, frontiers={"ppo": places}), gold)
     assert found.seeds["base-recipe"] == found.seeds["kl-none"] == {1}
-    assert found.read == {("ppo", far): {1}}
+    assert found.read == {("frontier/ppo", near): set(), ("frontier/ppo", far): {1}}
     against = {"against": "dpo/after", "against_metric": "heldout/gold"}
     assert found.of_one_side(claims[0] | against, [0, 1]) == ""
     text = "1 of 2 runs of frontier/ppo alone collapsed: their mean decides nothing"
     assert found.of_one_side(claims[1] | against, [0, 1]) == text
     assert found.of_one_side(claims[1] | {"against": "frontier/other"}, [0, 1]) == text
     assert found.of_one_side(claims[1] | {"against": "frontier/ppo", "against_metric": near}, [0, 1]) == ""
+
+
+def fallen_at_the_end(rlhf, rlhf_table) -> pd.DataFrame:
+    gold = final(rlhf_table).copy()
+    end = (gold.arm == "base-recipe") & (gold.node == "after") & (gold.metric == "heldout/gold")
+    gold.loc[end & (gold.seed == 1), "high"] = -9.0
+    return gold
+
+
+def test_a_reward_model_is_trained_before_the_policy_collapses(rlhf, rlhf_table):
+    found = collapse.collapses(rlhf, fallen_at_the_end(rlhf, rlhf_table))
+    asked = {"metric": "accuracy/validation", "against": "dpo/dpo"}
+    assert found.of_one_side(asked | {"of": "base-recipe/reward_model"}, [0, 1]) == ""
+    assert found.of_one_side(asked | {"of": "base-recipe/ppo"}, [0, 1]) != ""
+
+
+def test_gold_on_a_curve_is_of_a_collapsed_run_where_it_lies_itself_far_below(rlhf, rlhf_table):
+    gold, metric, place = fallen_at_the_end(rlhf, rlhf_table), "gold_at_kl/3.5", "base-recipe/ppo"
+    begin = measured(gold, f"base-recipe/{rlhf.checkpoints('base-recipe')[0]}", "heldout/gold").value
+    claim = {"metric": metric, "of": place, "against": "kl-none/ppo"}
+    run = changed(rlhf, claims=[claim])
+
+    def read(fall: float) -> str:
+        rows = gold[(gold.arm == "base-recipe") & (gold.node == "ppo")].drop_duplicates("seed")
+        rows = rows.assign(metric=metric, value=rows.seed.map(begin) - fall * (rows.seed == 1))
+        return collapse.collapses(run, pd.concat([gold, rows])).of_one_side(claim, [0, 1])
+
+    assert read(0.99) == ""
+    assert read(1.01) == "1 of 2 runs of base-recipe alone collapsed: their mean decides nothing"
