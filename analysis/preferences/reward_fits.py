@@ -59,13 +59,13 @@ class Fit:
 
     @property
     def top(self) -> float:
-        """The d at which the form is highest; nan where it has no highest point at a finite d > 0."""
+        """The d at which the form is highest; nan where that is at no finite KL d² > 0."""
         if not self.beta > 1e-9 * abs(self.alpha):  # a straight line, but for rounding
             return math.nan
         ratio = self.alpha / self.beta
         with np.errstate(over="ignore"):
             at = float(ratio / 2 if self.form == "bon" else np.exp(ratio - 1))
-        return at if 0 < at < math.inf else math.nan
+        return at if 0 < at and at * at < math.inf else math.nan
 
 
 def best_of_n_kl(n: float) -> float:

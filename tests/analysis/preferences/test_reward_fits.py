@@ -38,11 +38,8 @@ def test_the_top_is_where_the_curve_is_highest(form, gain):
     fitted = fits.fit(form, D, gain)
     assert fitted.top == pytest.approx(grid[np.argmax(fitted(grid))], abs=1e-3)
     assert math.isnan(fits.fit(form, D, D).top)  # rises on
-    for beta in (
-        0.0,
-        1e-16,
-        1e-4,
-    ):  # what rounding leaves of no bend, and a bend too weak for a float to say where
+    # what rounding leaves of no bend, and bends too weak for a float to say at which d or which KL
+    for beta in (0.0, 1e-16, 1e-4, 1 / 400):
         assert math.isnan(fits.Fit("rl", (1.0, beta)).top)
     assert math.isnan(fits.fit("linear", D, gain).top)
 
