@@ -120,8 +120,8 @@ def test_the_numbers_of_collapses_are_those_of_the_record():
     record = ROOT / "results/published/r1_zero-cpu"
     rows = [line.split(",") for line in (record / "collapses.csv").read_text().splitlines()]
     collapsed = {row[0]: (row[1], row[2]) for row in rows}
-    assert collapsed["base-recipe"] == ("8", "0")
-    assert collapsed["format-only"] == collapsed["random"] == ("8", "8")
+    assert collapsed["base-recipe"] == ("16", "0")
+    assert collapsed["format-only"] == collapsed["random"] == ("16", "16")
     health = (record / "health.csv").read_text()
     for arm, check, measured, said in (
         ("format-only", "entropy", "from 0.194 to 0.099 nats a token", "from 0.194 to 0.099 nats a token"),
