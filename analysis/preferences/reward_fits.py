@@ -65,7 +65,7 @@ class Fit:
         ratio = self.alpha / self.beta
         with np.errstate(over="ignore"):
             at = float(ratio / 2 if self.form == "bon" else np.exp(ratio - 1))
-        return at if 0 < at and at * at < math.inf else math.nan
+        return at if at > 0 and at * at < math.inf else math.nan
 
 
 def best_of_n_kl(n: float) -> float:
