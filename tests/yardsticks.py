@@ -109,7 +109,7 @@ def _run(recipes: Graph, node: Node, root: Path, bases: Path, short: bool) -> No
     if out.exists():
         return
     config = recipes.config(node)
-    if short and "args" in config:
+    if short and config.get("args", {}).keys() & {"max_steps", "num_train_epochs"}:
         steps = min(config["args"].get("max_steps", SHORT), SHORT)
         config = {**config, "args": {**config["args"], "max_steps": steps, "save_steps": SHORT}}
     inputs = [
