@@ -174,12 +174,14 @@ def _serve(limit: float) -> None:
 def _same(one: Any, other: Any) -> bool:
     """Whether two expressions or matrices are equal exactly, decimals read as the fractions they are."""
     # only the child needs computer algebra, which takes seconds to import
-    from sympy import Basic, Float, I, MatrixBase, Rational, Symbol, simplify
+    from sympy import Basic, Float, I, MatrixBase, Rational, Symbol, nan, simplify, zoo
 
     if isinstance(one, MatrixBase) and isinstance(other, MatrixBase):
         return one.shape == other.shape and all(map(_same, one, other))
     if not isinstance(one, Basic) or not isinstance(other, Basic):
         return False
+    if one.has(zoo, nan) or other.has(zoo, nan):
+        return False  # what has no value is equal to its own text alone
     if one == other:
         return True
 
