@@ -91,10 +91,14 @@ class Value(NamedTuple):
 
 
 class Word(NamedTuple):
-    """What is equal to the same text alone, or to the one number that it states in words."""
+    """What is equal to the same text alone, or to the one number that it states in words.
+
+    `foreign`: it has something in it that can be read neither as words nor as an expression.
+    """
 
     text: str
     number: Value | None = None
+    foreign: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,11 +187,14 @@ def _value(text: str) -> Form:
             power = POWER.get(match["power"] or "", "") or (f"^{match['to']}" if match["to"] else "")
             text, unit = match["value"].strip(), known + power
     plain = " ".join(text.replace("\x00", " ").split())
-    if not expression(plain) or ONLY_ITSELF.search(plain) or PROSE.search(plain):
-        return Word(plain.casefold() if PROSE.search(plain) else plain)
-    return _in_words(plain) or Value(
-        re.sub(r"(?<![A-Za-z])\s+|\s+(?![A-Za-z])", "", plain).removeprefix("+"), unit
-    )
+    written = re.sub(r"(?<![A-Za-z])\s+|\s+(?![A-Za-z])", "", plain)
+    if PROSE.search(plain):
+        return Word(plain.casefold())
+    if "=" in plain or ONLY_ITSELF.search(plain):
+        return Word(plain)
+    if not expression(plain):
+        return Word(written, foreign=True)
+    return _in_words(plain) or Value(written.removeprefix("+"), unit)
 
 
 def _in_words(text: str) -> Value | None:

@@ -7,7 +7,10 @@ Computer algebra reads as much of a text as it understands and leaves the rest: 
 import re
 import unicodedata
 
-DROPPED = re.compile(r"\\left(?![a-z])|\\right(?![a-z])|(?<!\\)\\[,!;: ]|\\displaystyle|\\quad|\\qquad|~")
+DROPPED = re.compile(
+    r"\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|q?quad|(?:en|thin|med|thick|negthin)space)(?![a-z])"
+    r"|(?<!\\)\\[,!;: ]|~"
+)
 # other ways to write the same: of LaTeX, then of Unicode
 COMMANDS = {
     **dict.fromkeys(("dfrac", "tfrac", "cfrac"), "frac"),
@@ -31,6 +34,7 @@ VULGAR = re.compile("[\u00bc-\u00be\u2150-\u215e]")  # `½`
 STRINGS = {"^{\\circ}": "^\\circ", "\\degree": "^\\circ", "\\%": "%", "{,}": "", "\\lt ": "<", "\\gt ": ">"}
 STRINGS |= {"{bmatrix}": "{pmatrix}"}
 DISPLAY = re.compile(r"(?:\$\$?|\\\(|\\\[)(.*?)(?:\$\$?|\\\)|\\\])", re.DOTALL)
+DOLLAR = re.compile(r"(?<!\\)\$")
 TEXT = re.compile(r"\\(?:text|mbox|mathrm|textrm|textbf|mathbf)\s*\{([^{}]*)\}")
 SUBSCRIPT = re.compile(r"(?P<log>\\log\s*)?_(?:\{(?P<braced>\w+)\}|(?P<bare>\w))")
 MIXED = re.compile(r"(?<![\w.,/])(\d+)\s+(\d+)/(\d+)(?![\w.,/])")  # `2 1/2`
@@ -42,7 +46,7 @@ frac sqrt binom choose cdot times div circ infty emptyset cup cap le ge pm mp
 log ln exp sin cos tan csc sec cot arcsin arccos arctan arccsc arcsec arccot sinh cosh tanh
 arsinh arcosh artanh arcsinh arccosh arctanh gcd lcm max min det lim to sum prod int floor ceil
 lfloor rfloor lceil rceil vert lvert rvert langle rangle lbrace rbrace lbrack rbrack begin end
-mathit mathbb mathcal operatorname vec hat dot ddot tilde angle triangle hbar ell prime limits
+mathit mathbb mathcal operatorname overrightarrow vec hat dot ddot tilde angle triangle hbar ell prime limits
 """
 GREEK = """
 alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi omicron pi varpi
@@ -52,14 +56,14 @@ KNOWN = frozenset(FUNCTIONS.split()) | {
     spelling for letter in GREEK.split() for spelling in (letter, letter.capitalize())
 }
 COMMAND = re.compile(r"\\([A-Za-z]+)")
-PIECE = re.compile(r"\\[{}\\|]|\\(?P<command>[A-Za-z]+)|[A-Za-z0-9\s{}()\[\]^_+*/.,!|&'<>-]")
+PIECE = re.compile(r"\\[{}\\|]|\\(?P<command>[A-Za-z]+)|[A-Za-z0-9\s{}()\[\]^_+*/.,!|&'\"<>\u0391-\u03c9-]")
 
 
 def normal(answer: str) -> str:
     """The answer's text without what means nothing; `\x00` stands at the edges of what was `\\text{…}`."""
     text = shown(answer)
-    if text.count("$") == 1:  # the sign of money
-        text = text.replace("\\$", "$").replace("$", "\\$")
+    signs = DOLLAR.findall(text)  # one is of money, several are around formulas
+    text = DOLLAR.sub(r"\\$" if len(signs) == 1 else " ", text)
     text = COMMAND.sub(lambda match: "\\" + COMMANDS.get(match[1], match[1]), text)
     for old, new in (CHARACTERS | STRINGS).items():
         text = text.replace(old, new)

@@ -75,12 +75,13 @@ class Comparer:
         if isinstance(one, Group) and isinstance(other, Group):
             same_size = one.kind == other.kind and len(one.parts) == len(other.parts)
             return same_size and self._same_parts(one, other)
-        if isinstance(one, Word) and isinstance(other, Word):
-            return one.text == other.text
+        if isinstance(one, Word) and isinstance(other, Word) and one.text == other.text:
+            return True
         if isinstance(one, Word) and one.number and _is_number(other):
             return self._equal(one.number, other)
         if isinstance(other, Word) and other.number and _is_number(one):
             return self._equal(one, other.number)
+        self.unread += any(isinstance(form, Word) and form.foreign for form in (one, other))
         return False
 
     def _same_parts(self, one: Group, other: Group) -> bool:
