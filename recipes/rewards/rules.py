@@ -29,7 +29,7 @@ from recipes.rewards import unit_tests
 from recipes.rewards.english import english
 from recipes.rewards.math_answers import Comparer
 from recipes.rewards.reasoning_style import reasoning_style
-from recipes.rewards.verifiers import TESTS, math_verdict, verifier
+from recipes.rewards.verifiers import TESTS, math_verdicts, verifier
 from recipes.sandbox.verdicts import REWARDS, Verdicts, passed
 from recipes.worlds.answers import formatted
 from recipes.worlds.protocol import Problem, World
@@ -223,13 +223,13 @@ def _tested() -> dict[str, Reward]:
 
 
 def mathematics(equal: Comparer) -> Reward:
-    """Accuracy by `math_verdict`; logs how many comparisons did not finish, and the share of completions
-    without a readable answer: these count as wrong."""
+    """Accuracy by `math_verdicts`; logs how many answers were not compared within the rollout's budget, and
+    the share of completions without a readable answer: these count as wrong."""
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
         before = equal.unfinished
-        given = zip(columns["question"], columns["answer"], completions, strict=True)
-        verdicts = [math_verdict(equal, Problem(q, a, 0), text(c)) for q, a, c in given]
+        given = zip(columns["question"], columns["answer"], strict=True)
+        verdicts = math_verdicts(equal, [Problem(q, a, 0) for q, a in given], [*map(text, completions)])
         if log := columns.get("log_metric"):
             log("rewards/accuracy/unfinished", float(equal.unfinished - before))
             log("rewards/accuracy/unreadable", verdicts.count("unreadable") / len(verdicts))
