@@ -12,9 +12,12 @@ from recipes.runtime.lock import only_one
 
 def test_a_second_process_is_told_who_holds_the_lock_and_gets_it_when_that_one_ends(tmp_path):
     path = tmp_path / "folder/lock"
-    holds = f"import pathlib\nfrom recipes.runtime.lock import *\nfile = only_one(pathlib.Path({str(path)!r}), print)"
+    script = (
+        "import pathlib, sys\nfrom recipes.runtime.lock import only_one\n"
+        "file = only_one(pathlib.Path(sys.argv[1]), print)\nprint('held', flush=True)\ninput()"
+    )
     other = subprocess.Popen(
-        [sys.executable, "-c", f"{holds}\nprint('held', flush=True)\ninput()"],
+        [sys.executable, "-c", script, str(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
