@@ -202,19 +202,22 @@ def soft_overlong(caps: Caps, cache: int) -> Reward:
 
 
 def _tested() -> dict[str, Reward]:
-    """The rewards of programs with unit tests; they share one run of a batch's programs in the sandbox."""
+    """The rewards of programs with unit tests; they share one run of a batch's programs in the sandbox, and
+    log how many of them were ended because their time was up."""
 
     @lru_cache(maxsize=1)
-    def verdicts(*columns: tuple[str, ...]) -> list[Verdicts]:
+    def judged(*columns: tuple[str, ...]) -> tuple[list[Verdicts], int]:
         questions, answers, completions = columns
         problems = [Problem(q, a, 0) for q, a in zip(questions, answers, strict=True)]
-        return unit_tests.verdicts(problems, completions)
+        return unit_tests.rollout(problems, completions)
 
     def reward(name: str, rule: Callable[[Verdicts], float]) -> Reward:
         def of(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
             texts = tuple(text(completion) for completion in completions)
-            found = verdicts(tuple(columns["question"]), tuple(columns["answer"]), texts)
-            return [float(rule(one)) for one in found]
+            verdicts, unfinished = judged(tuple(columns["question"]), tuple(columns["answer"]), texts)
+            if log := columns.get("log_metric"):
+                log(f"rewards/{name}/unfinished", float(unfinished))
+            return [float(rule(verdict)) for verdict in verdicts]
 
         of.__name__ = name
         return of

@@ -68,8 +68,8 @@ def _plain(value: object) -> str:
 
 
 def model_solutions(rows: list[dict]) -> Iterator[Labelled]:
-    """GSM8K solutions of four models, each twice: with the data set's own `#### 18` in the place of their last
-    line `A: 18`, and with a box behind their last sentence."""
+    """GSM8K solutions of four models, each twice: with the data set's own `#### 18` in the place of their
+    last line `A: 18`, and with a box behind their last sentence."""
     for row in rows:
         gold = row["ground_truth"].rpartition("\nA: ")[2]
         problem = Problem(row["question"], gold, 0)
