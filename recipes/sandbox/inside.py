@@ -108,7 +108,7 @@ def _child(job, pipe, settings, shut):
     os.closerange(4, 1024)
     random.seed(0)  # a program that draws gets the same verdict again
     for name, value in settings["limits"].items():
-        # SIGKILL at the highest limit would not say that the time was up; who ignores SIGXCPU has a second more
+        # who ignores SIGXCPU has a second more; SIGKILL, at the highest limit, tells nothing of the time
         highest = value + 1 if name == "RLIMIT_CPU" else value
         resource.setrlimit(getattr(resource, name), (value, highest))
     shut()  # from here on this process is the program's
