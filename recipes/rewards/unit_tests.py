@@ -185,7 +185,10 @@ def verdicts(problems: Sequence[Problem], completions: Sequence[str]) -> list[Ve
 
 
 def rollout(problems: Sequence[Problem], completions: Sequence[str]) -> tuple[list[Verdicts], int]:
-    """(completions,) `verdicts`, and of how many programs the time was up."""
+    """(completions,) `verdicts`, and how many of the programs were ended because their time was up.
+
+    All programs together have one budget of time, see `Pool.run`.
+    """
     every = [read(problem.answer) for problem in problems]
     jobs = [
         Job(

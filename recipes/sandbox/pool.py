@@ -169,7 +169,10 @@ class Pool:
         if unfinished := sum(result.ended == "time" for result in results):
             log.warning(
                 "%d of %d programs ended after %.3g s, their share of %g s",
-                *(unfinished, len(jobs), max(short, share), self.limits.budget),
+                unfinished,
+                len(jobs),
+                max(short, share),
+                self.limits.budget,
             )
         return results
 

@@ -147,7 +147,10 @@ def _box(text: str, contents: list[str] | None) -> str | None:
 
 
 def _asked(text: str, start: int) -> bool:
-    """Whether the sentence of the last box, which begins at `start`, ends in a question mark."""
+    """Whether the sentence of the last box, which begins at `start`, ends in a question mark.
+
+    This is all that is read behind a box: what other sentences say of it is not.
+    """
     box = _kind(text).match(text, start)
     assert box is not None
     end = (_end if box[1] else _bare_end)(text, box.end())
