@@ -66,6 +66,13 @@ class Unreadable(Exception):
     """Of a test that has none of the forms above."""
 
 
+# what reading a text that has no such form may raise; MemoryError: of the parser, whose stack is full
+UNREADABLE = (
+    *(Unreadable, SyntaxError, ValueError, TypeError, LookupError),
+    *(OverflowError, RecursionError, MemoryError),
+)
+
+
 @lru_cache(maxsize=4096)
 def read(answer: str) -> UnitTests:
     """The tests of a row's answer. Never raises: an answer that cannot be read has none."""
@@ -77,7 +84,7 @@ def read(answer: str) -> UnitTests:
             asserts = ast.literal_eval(statements[0].value)
             statements = ast.parse("\n".join(asserts)).body
         return _of_statements(statements)
-    except (Unreadable, SyntaxError, ValueError, TypeError, LookupError, RecursionError, MemoryError):
+    except UNREADABLE:
         return UnitTests()
 
 
@@ -210,11 +217,18 @@ def _verdicts(question: str, tests: UnitTests, values: Sequence[Any]) -> Verdict
     others: list[bool] = []
     asked = _letters(question)
     for test, value, wanted in zip(tests.tests, values, _expected(tests), strict=True):
-        size = abs(wanted) if isinstance(wanted, int | float) else 0.0
-        right = same(value, wanted, max(test.absolute, test.relative * size))
+        right = same(value, wanted, _tolerance(test, wanted))
         right = right and (type(value) is type(wanted) or not test.identical)
         (shown if _letters(test.text) in asked else others).append(right)
     return shown, others
+
+
+def _tolerance(test: UnitTest, wanted: Any) -> float:
+    """How far a value may be from the one that is wanted; an integer that no float can hold has no share."""
+    try:
+        return max(test.absolute, test.relative * abs(float(wanted)) if test.relative else 0.0)
+    except (TypeError, ValueError, OverflowError):
+        return test.absolute
 
 
 def _letters(text: str) -> str:

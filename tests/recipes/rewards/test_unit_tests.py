@@ -62,6 +62,7 @@ def test_an_assert_is_read(test, call, expected, absolute, relative):
         "def check(candidate):\n for x in [1]:\n  assert candidate(x) == x\ncheck(f)",
         "check(f)", "assert f(2) == 4\nf = g", "(" * 5000, "\0", "def check():\n assert f(1) == 1\ncheck(f)",
         "def check(*c):\n assert f(1) == 1\ncheck(f)", "assert abs(x=f(1) - 1) < 0.1", "assert f(1) is g",
+        "assert abs(f(1) - 1) < 1" + "0" * 400,
     ],
 )  # fmt: skip
 def test_what_is_no_such_assert_leaves_no_tests(answer):
@@ -120,9 +121,11 @@ def test_a_body_goes_on_from_the_question_of_humaneval():
         ("assert f(1) is None", "None", "0"),
         ("assert f(1) is 4", "4", "4.0"),
         ("assert f(1) == True", "1", "2"),
+        ("assert f(1) == 1" + "0" * 400, "10**400", "10**401"),  # more than a float can hold
+        ("assert math.isclose(f(1), 1" + "0" * 400 + ")", "10**400", "10**401"),
     ],
 )
-def test_what_is_asked_to_be_a_value_is_of_its_type(test, right, wrong):
+def test_a_value_is_right_as_its_test_has_it(test, right, wrong):
     programs = [f"def f(x): return {value}" for value in (right, wrong)]
     assert [row[0] for row in rewarded(Problem("", test, 0), *programs)] == [1, 0]
 
