@@ -11,39 +11,25 @@ union, equation or inequality of them. Where math-verify is lenient, this is str
 | `5\%` and `5`, `5 cm`, `5 m`  | percent always counts, units where both have one |
 | `1101_2` and `1101_3`, `52`   | digits in a base are these digits in this base |
 | `3:30`, `x \mod 7`, `(x)'`    | equal to themselves alone                      |
+| `90^\circ`, `90` radians      | a unit that is not known is another one        |
+| `a \approx b` and `a`         | what is no expression equals its own text alone|
+| `2/0` and `1/0`               | neither has a value                            |
 | `E` and `e`                   | letters have a case                            |
 
 Equal are `x>2` and `(2,\infty)`, `2\le x\le 3` and `[2,3]`, `1\,000`, `1e3` and `1000`, `45°` and `45`,
-`18 dollars` and `18`, `\varnothing` and `\emptyset`, `18` and words that say so (`prose`). Numbers and
-expressions that differ as text are left to computer algebra (`math_answers`).
+`18 dollars` and `18`, `\varnothing` and `\emptyset`, `\pm 5` and `5,-5`, `1 \text{ and } 2` and `1,2`, `√2`
+and `\sqrt2`, `18` and words that say so (`prose`). Numbers and expressions that differ as text are left to
+computer algebra (`math_answers`).
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recipes.rewards.prose import quantity
+from recipes.rewards.answer_text import balanced, expression, normal
+from recipes.rewards.prose import LABEL, quantity
 
-DROPPED = re.compile(r"\\left(?![a-z])|\\right(?![a-z])|\\[,!;: ]|\\displaystyle|\\quad|\\qquad|~")
-# other ways to write the same: of LaTeX, then of Unicode
-COMMANDS = {
-    **dict.fromkeys(("dfrac", "tfrac", "cfrac"), "frac"),
-    **dict.fromkeys(("leq", "leqslant"), "le"),
-    **dict.fromkeys(("geq", "geqslant"), "ge"),
-    "varnothing": "emptyset",
-}
-CHARACTERS = {
-    **dict.fromkeys("\u2212\u2013", "-"),
-    **{"\u2264": "\\le ", "\u2265": "\\ge ", "\u00d7": "\\times ", "\u00b7": "\\cdot ", "\u03c0": "\\pi "},
-    **{"\u221e": "\\infty ", "\u00b0": "^\\circ", "\u2205": "\\emptyset", "\u222a": "\\cup "},
-}
-STRINGS = {"^{\\circ}": "^\\circ", "\\degree": "^\\circ", "\\%": "%", "{,}": "", "\\lt ": "<", "\\gt ": ">"}
-STRINGS |= {"{bmatrix}": "{pmatrix}"}
-DISPLAY = re.compile(r"(?:\$\$?|\\\(|\\\[)(.*?)(?:\$\$?|\\\)|\\\])", re.DOTALL)
-TEXT = re.compile(r"\\(?:text|mbox|mathrm|textrm|textbf|mathbf)\s*\{([^{}]*)\}")
-MIXED = re.compile(r"(?<![\w.,/])(\d+)\s+(\d+)/(\d+)(?![\w.,/])")  # `2 1/2`
-THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
-SCIENTIFIC = re.compile(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?![\w.])")
 # each line: a unit, in all its spellings
 UNITS = """
 dollar dollars usd \\$
@@ -73,6 +59,7 @@ ounce ounces oz
 liter liters litre litres l
 ml milliliter milliliters
 mph
+radian radians rad
 unit units
 """
 UNIT = {spelling: line.split()[0] for line in UNITS.strip().splitlines() for spelling in line.split()}
@@ -86,7 +73,9 @@ ONLY_ITSELF = re.compile(
     r"\d \d|:|\\[pb]?mod|'|\\prime|\\ldots|\\dots|\\cdots|\d_\w|\\overline|\\bar|\\to|\\Rightarrow|\\implies"
     r"|\\or|\\text"
 )
-LABEL = 4  # words: so many name a quantity (`18 duck eggs left`), more are a sentence
+AND = r"\s*\x00\s*and\s*\x00\s*|\s+and\s+"
+PLUS_MINUS = re.compile(r"\\pm(?![A-Za-z])")
+OTHER = "?"  # before the name of a unit that is not known
 VARIABLE = r"(?:[A-Za-z]|\\[a-z]+)(?:_\{?\w+\}?)?(?:\([a-z]\))?"
 RELATION = re.compile(r"\\le(?![a-z])|\\ge(?![a-z])|<|>")
 PROSE = re.compile(
@@ -102,10 +91,14 @@ class Value(NamedTuple):
 
 
 class Word(NamedTuple):
-    """What is equal to the same text alone, or to the one number that it states in words."""
+    """What is equal to the same text alone, or to the one number that it states in words.
+
+    `foreign`: it has something in it that can be read neither as words nor as an expression.
+    """
 
     text: str
     number: Value | None = None
+    foreign: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,36 +117,9 @@ Form = Value | Word | Group
 
 
 def form(answer: str) -> Form | None:
-    """The normal form of an answer; None of one that is empty or cannot be read."""
-    text = _normal(answer)
-    return _form(text) if text.replace("\x00", "").strip() else None
-
-
-def _normal(answer: str) -> str:
-    """The answer's text without what means nothing; `\x00` stands at the edges of what was `\\text{…}`."""
-    text = _shown(answer)
-    text = re.sub(r"\\([A-Za-z]+)", lambda match: "\\" + COMMANDS.get(match[1], match[1]), text)
-    for old, new in (CHARACTERS | STRINGS).items():
-        text = text.replace(old, new)
-    text = re.sub(r"(?<=\d)(?:\\[,!;: ]|~)(?=\d{3})", "", text.replace(",\\!", ","))
-    text = re.sub(r"(?<=\d)\s+(?=\\frac|\d{3}(?!\d))", "", text)
-    text = MIXED.sub(r"\1\\frac{\2}{\3}", text)
-    text = TEXT.sub(lambda match: f"\x00{match[1]}\x00", text)
-    text = DROPPED.sub(" ", text)
-    text = THOUSANDS.sub(lambda match: match[1] + match[2].replace(",", ""), text)
-    text = SCIENTIFIC.sub(lambda match: f"{match[1]}\\cdot 10^{{{int(match[2])}}}", text)
-    text = re.sub(r"\\frac\s*(\d)\s*(\d)(?!\d)", r"\\frac{\1}{\2}", text)
-    text = re.sub(r"(?<![\d}])\\frac\s*\{(\d+)\}\s*\{(\d+)\}(?![\^!])", r"\1/\2", text)
-    text = re.sub(r"_\{(\w+)\}", r"_\1", text)
-    text = re.sub(r"\\\{\s*\\\}", r"\\emptyset", text)
-    return text.strip().removesuffix(".").strip()
-
-
-def _shown(text: str) -> str:
-    """What stands in the one display that an answer is, `$…$` or its like; else the answer itself."""
-    text = text.strip()
-    display = DISPLAY.fullmatch(text) or DISPLAY.fullmatch(text.rstrip("."))
-    return display[1].strip() if display and "$" not in display[1].replace("\\$", "") else text
+    """The normal form of an answer; None of one that is empty, or whose braces are not balanced."""
+    text = normal(answer)
+    return _form(text) if text.replace("\x00", "").strip() and balanced(text) else None
 
 
 def _form(text: str) -> Form:
@@ -163,7 +129,7 @@ def _form(text: str) -> Form:
     if (parts := _split(text, r"\\cup(?![a-z])")) and len(parts) > 1:
         return Group("union", tuple(map(_form, parts)))
     if text.startswith("\\{") and text.endswith("\\}") and _closes(text[1:-2] + "}"):
-        return Group("set", tuple(map(_form, _split(text[2:-2], ","))))
+        return Group("set", tuple(_members(map(_form, _split(text[2:-2], ",")))))
     if (
         text[:1] in "(["
         and text[-1:] in ")]"
@@ -173,8 +139,10 @@ def _form(text: str) -> Form:
         return Group(text[0] + text[-1], tuple(map(_form, inside)))
     if PROSE.search(text) and (number := _in_words(text)):
         return Word(" ".join(text.split()).casefold(), number)
-    if len(parts := _split(text, ",")) > 1:
-        return Group("list", tuple(map(_form, parts)))
+    if len(members := _listed(text)) > 1:
+        return Group("list", tuple(members))
+    if len(PLUS_MINUS.findall(text)) == 1 and not PROSE.search(text.replace("\x00", " ")):
+        return Group("list", tuple(_form(PLUS_MINUS.sub(sign, text)) for sign in "+-"))
     if interval := _inequality(text):
         return interval
     sides = _split(text, "=")
@@ -183,6 +151,30 @@ def _form(text: str) -> Form:
             return _form(sides[1])
         return Group("equation", tuple(map(_form, sides)))
     return _value(text)
+
+
+def _listed(text: str) -> list[Form]:
+    """The members of a list: what stands between commas, and on both sides of an `and` of expressions.
+
+    A member that is a list itself, as `\\pm 5` is, gives its own members.
+    """
+    *before, last = _split(text, ",")
+    sides = [side for side in _split(last, AND) if side.strip()]
+    if not before and len(sides) < 2:
+        return []
+    ends = [_form(side) for side in sides or [last]]
+    if len(sides) > 1 and any(isinstance(end, Word) for end in ends):
+        ends = [_value(last)]
+    return _members([*map(_form, before), *ends])
+
+
+def _members(forms: Iterable[Form]) -> list[Form]:
+    """The forms, and in the place of each list its members."""
+    return [
+        member
+        for part in forms
+        for member in (part.parts if isinstance(part, Group) and part.kind == "list" else (part,))
+    ]
 
 
 def _value(text: str) -> Form:
@@ -195,9 +187,14 @@ def _value(text: str) -> Form:
             power = POWER.get(match["power"] or "", "") or (f"^{match['to']}" if match["to"] else "")
             text, unit = match["value"].strip(), known + power
     plain = " ".join(text.replace("\x00", " ").split())
-    if "=" in text or ONLY_ITSELF.search(plain) or PROSE.search(plain):
-        return Word(plain.casefold() if PROSE.search(plain) else plain)
-    return _in_words(plain) or Value(re.sub(r"(?<![A-Za-z])\s+|\s+(?![A-Za-z])", "", plain), unit)
+    written = re.sub(r"(?<![A-Za-z])\s+|\s+(?![A-Za-z])", "", plain)
+    if PROSE.search(plain):
+        return Word(plain.casefold())
+    if "=" in plain or ONLY_ITSELF.search(plain):
+        return Word(plain)
+    if not expression(plain):
+        return Word(written, foreign=True)
+    return _in_words(plain) or Value(written.removeprefix("+"), unit)
 
 
 def _in_words(text: str) -> Value | None:
@@ -209,7 +206,9 @@ def _in_words(text: str) -> Value | None:
     value = _value(
         f"{said.unit}{said.number}" if said.unit == "\\$" else f"{said.number} {said.unit}".strip()
     )
-    return value if isinstance(value, Value) else None
+    if not isinstance(value, Value):
+        return None
+    return value if value.unit or not said.label else value._replace(unit=f"{OTHER}{said.label.lower()}")
 
 
 def _inequality(text: str) -> Form | None:
@@ -271,6 +270,6 @@ def letters(text: str) -> set[str]:
 def copied(answer: str, question: str, gold: str) -> bool:
     """Whether an answer is an expression or a sentence of the question left as it is, and not the dataset's
     own answer."""
-    given, asked, expected = (re.sub(r"\s", "", _normal(text)) for text in (answer, question, gold))
+    given, asked, expected = (re.sub(r"\s", "", normal(text)) for text in (answer, question, gold))
     composed = re.search(r"[+*/^=<>]|(?<=.)-|\\[a-zA-Z]", given) or len(answer.split()) > LABEL
     return bool(composed) and given != expected and given in asked

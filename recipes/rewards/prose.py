@@ -1,7 +1,15 @@
 """The one quantity that an answer in words states: `She makes 18 dollars every day.` says 18 dollars.
 
-None is read where the words could change the number, deny it or leave it open (`at least 18`, `18 dozen`,
-`not 18`, `18 or so`), where there are two numbers, and where there is more than words, such as a formula.
+| an answer in words                    | read                                                      |
+|---------------------------------------|-----------------------------------------------------------|
+| `18 duck eggs left`                   | 18: the number, and at most LABEL words that name it      |
+| `The answer is 18`, `Total: 18 eggs`  | 18: a verb that states it, or a colon, stands before it   |
+| `the square of 18`, `approx 18`       | none: no such verb                                        |
+| `at least 18`, `18 dozen`, `not 18`   | none: a word changes the number, denies it, leaves it open|
+| `18 or 19`, `18 + x`                  | none: two numbers, or more than words                     |
+
+So `it exceeds 18` is none, and neither is what a verb states that STATING lacks. What the subject of the
+sentence is, is not understood: `The square is 18` says 18.
 """
 
 import re
@@ -9,6 +17,7 @@ from collections.abc import Container
 from typing import NamedTuple
 
 LONGEST = 200  # characters; more is an argument, not an answer
+LABEL = 4  # words behind a number without a sentence: so many name a quantity (`18 duck eggs left`)
 # letters, digits, stops and quotes; a colon, hyphen or slash only where it joins no numbers
 WORDS = re.compile(
     r"(?:[A-Za-z0-9\s.,!'\"%$]|(?<=[A-Za-z]):(?=\s)|(?<=[A-Za-z])-(?=[A-Za-z])|(?<!\w)-(?=\d)|(?<=\d)/(?=\d))+"
@@ -19,6 +28,7 @@ AFTER = re.compile(r"\s?(?:%|\s?(?:square |sq |cubic |cu )?[A-Za-z]+)")
 CHANGES = """
 zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy
 eighty ninety hundred hundreds thousand thousands million millions billion billions trillion dozen dozens
+gross score scores grand kilo mega giga milli micro nano myriad lakh lakhs crore crores mil mils
 pair pairs couple half halves third thirds quarter quarters fourth fourths fifth fifths sixth sixths
 eighth eighths tenth tenths hundredth hundredths double doubled twice triple tripled thrice
 plus minus over divided multiplied added subtracted squared cubed root power factorial mod modulo base
@@ -26,14 +36,32 @@ negative infinity pi sin cos tan log ln exp sqrt
 or nor not no never neither cannot wrong incorrect false instead rather unless if maybe perhaps unsure
 least most than between up to through until above below under about around roughly approximately nearly almost
 either except other another any some unknown impossible
+what which who whom whose how why when where whether suppose assume
 """
 CHANGING = frozenset(CHANGES.split())
+# verbs behind which a number is what the sentence states
+STATING = """
+is are was were be equals have has had make makes made earn earns earned get gets got receive receives
+received gain gains gained win wins won cost costs pay pays paid spend spends spent save saves saved need
+needs needed require requires required owe owes owed take takes took use uses used buy buys bought sell
+sells sold give gives gave eat eats ate drink drinks drank see sees saw read reads write writes wrote walk
+walks walked run runs ran drive drives drove travel travels traveled work works worked grow grows grew rise
+rises rose last lasts lasted weigh weighs weighed measure measures measured contain contains contained hold
+holds held collect collects collected find finds found bake bakes baked plant plants planted leave leaves
+left
+"""
+BEING = frozenset({"is", "are", "was", "were", "be"})  # behind a number: the sentence is about something else
+STATED = re.compile(
+    rf"(?:.*(?:\b(?:{'|'.join(STATING.split())})|:))?\s*(?:\b(?:by|exactly|only|now|just|a total of))?",
+    re.IGNORECASE,
+)
 VOWEL = re.compile("[aeiou]")
 
 
 class Quantity(NamedTuple):
     number: str
-    unit: str  # what follows it, or `\\$`; "" where nothing does
+    unit: str  # the known one that follows it, or `\\$`; "" where there is none
+    label: str = ""  # the word that follows it in the place of a known unit
 
 
 def quantity(text: str, units: Container[str]) -> Quantity | None:
@@ -44,12 +72,19 @@ def quantity(text: str, units: Container[str]) -> Quantity | None:
     found = NUMBER.search(text)
     if not found or len(re.findall(r"\d+(?:[.,/]\d+)*", text)) > 1:
         return None
-    behind = AFTER.match(text, found.end())
+    before, behind = text[: found.start()].strip(), AFTER.match(text, found.end())
     unit = behind[0].strip() if behind and behind[0].split()[-1].lower() in units else ""
-    rest = text[: found.start()] + " " + text[found.end() + (len(behind[0]) if behind and unit else 0) :]
-    if any(_changes(word) for word in re.findall(r"[A-Za-z']+", rest)):
+    after = text[found.end() + (len(behind[0]) if behind and unit else 0) :]
+    labels = re.findall(r"[A-Za-z']+", after)
+    if any(map(_changes, [*re.findall(r"[A-Za-z']+", before), *labels])):
         return None
-    return Quantity(found["number"], "\\$" if found["money"] else unit)
+    if not STATED.fullmatch(before) or BEING & {*map(str.lower, labels)}:
+        return None
+    if not before and len(labels) > LABEL:
+        return None
+    if found["money"]:
+        return Quantity(found["number"], "\\$")
+    return Quantity(found["number"], unit, labels[0] if labels and not unit else "")
 
 
 def _changes(word: str) -> bool:

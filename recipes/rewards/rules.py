@@ -29,7 +29,7 @@ from recipes.rewards import unit_tests
 from recipes.rewards.english import english
 from recipes.rewards.math_answers import Comparer
 from recipes.rewards.reasoning_style import reasoning_style
-from recipes.rewards.verifiers import TESTS, math_verdict, verifier
+from recipes.rewards.verifiers import TESTS, math_verdicts, verifier
 from recipes.sandbox.verdicts import REWARDS, Verdicts, passed
 from recipes.worlds.answers import formatted
 from recipes.worlds.protocol import Problem, World
@@ -202,19 +202,22 @@ def soft_overlong(caps: Caps, cache: int) -> Reward:
 
 
 def _tested() -> dict[str, Reward]:
-    """The rewards of programs with unit tests; they share one run of a batch's programs in the sandbox."""
+    """The rewards of programs with unit tests; they share one run of a batch's programs in the sandbox, and
+    log how many of them were ended because their time was up."""
 
     @lru_cache(maxsize=1)
-    def verdicts(*columns: tuple[str, ...]) -> list[Verdicts]:
+    def judged(*columns: tuple[str, ...]) -> tuple[list[Verdicts], int]:
         questions, answers, completions = columns
         problems = [Problem(q, a, 0) for q, a in zip(questions, answers, strict=True)]
-        return unit_tests.verdicts(problems, completions)
+        return unit_tests.rollout(problems, completions)
 
     def reward(name: str, rule: Callable[[Verdicts], float]) -> Reward:
         def of(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
             texts = tuple(text(completion) for completion in completions)
-            found = verdicts(tuple(columns["question"]), tuple(columns["answer"]), texts)
-            return [float(rule(one)) for one in found]
+            verdicts, unfinished = judged(tuple(columns["question"]), tuple(columns["answer"]), texts)
+            if log := columns.get("log_metric"):
+                log(f"rewards/{name}/unfinished", float(unfinished))
+            return [float(rule(verdict)) for verdict in verdicts]
 
         of.__name__ = name
         return of
@@ -223,13 +226,13 @@ def _tested() -> dict[str, Reward]:
 
 
 def mathematics(equal: Comparer) -> Reward:
-    """Accuracy by `math_verdict`; logs how many comparisons did not finish, and the share of completions
-    without a readable answer: these count as wrong."""
+    """Accuracy by `math_verdicts`; logs how many answers were not compared within the rollout's budget, and
+    the share of completions without a readable answer: these count as wrong."""
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
         before = equal.unfinished
-        given = zip(columns["question"], columns["answer"], completions, strict=True)
-        verdicts = [math_verdict(equal, Problem(q, a, 0), text(c)) for q, a, c in given]
+        given = zip(columns["question"], columns["answer"], strict=True)
+        verdicts = math_verdicts(equal, [Problem(q, a, 0) for q, a in given], [*map(text, completions)])
         if log := columns.get("log_metric"):
             log("rewards/accuracy/unfinished", float(equal.unfinished - before))
             log("rewards/accuracy/unreadable", verdicts.count("unreadable") / len(verdicts))

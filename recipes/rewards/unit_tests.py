@@ -5,7 +5,8 @@ A row's answer is its tests: the asserts of MBPP, a list of them as text, or Hum
 
 | assert                                         | call                | expected                  |
 |------------------------------------------------|---------------------|---------------------------|
-| `assert f(2) == 4`, `assert f(2) is None`      | `f(2)`              | the value of `4`, `None`  |
+| `assert f(2) == 4`                             | `f(2)`              | the value of `4`          |
+| `assert f(2) is None`, `assert f(2) is True`   | `f(2)`              | `None`, `True` and no `1` |
 | `assert set(f([1])) == set([1])`               | `set(f([1]))`       | the value of `set([1])`   |
 | `assert abs(f(2) - 1.5) < 1e-6`                | `f(2)`              | 1.5, within 1e-6          |
 | `assert math.isclose(f(2), 1.5, rel_tol=0.01)` | `f(2)`              | 1.5, within 0.01 of it    |
@@ -33,19 +34,23 @@ from recipes.worlds.protocol import Problem
 
 FENCE = re.compile(r"```[a-zA-Z0-9]*[ \t]*\n(.*?)```", re.DOTALL)
 LONGEST = 100_000  # characters of an answer or a completion; a longer one has no tests, or is no program
-EQUAL = (ast.Eq, ast.Is)
+UNFINISHED = ("time", "SIGXCPU")  # how a program ended that had no more time
 BELOW = (ast.Lt, ast.LtE)
 
 
 @dataclass(frozen=True)
 class UnitTest:
-    """`call` must give the value of `expected`, within `absolute` or `relative` times its size."""
+    """`call` must give the value of `expected`, within `absolute` or `relative` times its size.
+
+    `identical`: and of the same type, as `is` has it.
+    """
 
     call: str
     expected: str
     absolute: float = 0.0
     relative: float = 0.0
     text: str = ""  # as the data set has it
+    identical: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,13 @@ class Unreadable(Exception):
     """Of a test that has none of the forms above."""
 
 
+# what reading a text that has no such form may raise; MemoryError: of the parser, whose stack is full
+UNREADABLE = (
+    *(Unreadable, SyntaxError, ValueError, TypeError, LookupError),
+    *(OverflowError, RecursionError, MemoryError),
+)
+
+
 @lru_cache(maxsize=4096)
 def read(answer: str) -> UnitTests:
     """The tests of a row's answer. Never raises: an answer that cannot be read has none."""
@@ -72,7 +84,7 @@ def read(answer: str) -> UnitTests:
             asserts = ast.literal_eval(statements[0].value)
             statements = ast.parse("\n".join(asserts)).body
         return _of_statements(statements)
-    except (Unreadable, SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+    except UNREADABLE:
         return UnitTests()
 
 
@@ -121,8 +133,10 @@ def _of_assert(one: ast.Assert, name: str) -> UnitTest:
         if len(test.ops) != 1:
             raise Unreadable
         left, operator, right = test.left, test.ops[0], test.comparators[0]
-        if isinstance(operator, EQUAL):
+        if isinstance(operator, ast.Eq):
             return UnitTest(*_sides(left, right, name), text=text)
+        if isinstance(operator, ast.Is) and isinstance(right, ast.Constant):
+            return UnitTest(*_sides(left, right, name), text=text, identical=True)
         if isinstance(operator, BELOW) and isinstance(left, ast.Call) and _function(left) in ("abs", "fabs"):
             inside = left.args[0]
             if isinstance(inside, ast.BinOp) and isinstance(inside.op, ast.Sub):
@@ -174,6 +188,14 @@ def _expected(tests: UnitTests) -> tuple[Any, ...]:
 
 def verdicts(problems: Sequence[Problem], completions: Sequence[str]) -> list[Verdicts]:
     """(completions,) verdicts; ([], []) where there are no tests. Raises UserError without a sandbox."""
+    return rollout(problems, completions)[0]
+
+
+def rollout(problems: Sequence[Problem], completions: Sequence[str]) -> tuple[list[Verdicts], int]:
+    """(completions,) `verdicts`, and how many of the programs were ended because their time was up.
+
+    All programs together have one budget of time, see `Pool.run`.
+    """
     every = [read(problem.answer) for problem in problems]
     jobs = [
         Job(
@@ -182,10 +204,12 @@ def verdicts(problems: Sequence[Problem], completions: Sequence[str]) -> list[Ve
         )
         for problem, completion, tests in zip(problems, completions, every, strict=True)
     ]
-    return [
+    results = run(jobs)
+    judged = [
         _verdicts(problem.question, tests, result.values)
-        for problem, tests, result in zip(problems, every, run(jobs), strict=True)
+        for problem, tests, result in zip(problems, every, results, strict=True)
     ]
+    return judged, sum(result.ended in UNFINISHED for result in results)
 
 
 def _verdicts(question: str, tests: UnitTests, values: Sequence[Any]) -> Verdicts:
@@ -193,10 +217,18 @@ def _verdicts(question: str, tests: UnitTests, values: Sequence[Any]) -> Verdict
     others: list[bool] = []
     asked = _letters(question)
     for test, value, wanted in zip(tests.tests, values, _expected(tests), strict=True):
-        size = abs(wanted) if isinstance(wanted, int | float) else 0.0
-        right = same(value, wanted, max(test.absolute, test.relative * size))
+        right = same(value, wanted, _tolerance(test, wanted))
+        right = right and (type(value) is type(wanted) or not test.identical)
         (shown if _letters(test.text) in asked else others).append(right)
     return shown, others
+
+
+def _tolerance(test: UnitTest, wanted: Any) -> float:
+    """How far a value may be from the one that is wanted; an integer that no float can hold has no share."""
+    try:
+        return max(test.absolute, test.relative * abs(float(wanted)) if test.relative else 0.0)
+    except (TypeError, ValueError, OverflowError):
+        return test.absolute
 
 
 def _letters(text: str) -> str:

@@ -1,6 +1,6 @@
 """Whether an answer is right: by a world's verifier, or by the one that a data set's `verifier` names."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from recipes import own_code, worlds
@@ -71,7 +71,22 @@ def math_verdict(compare: Comparer, problem: Problem, completion: str) -> Verdic
     A reference solution stands for its last `\boxed{…}`, or for what follows its last `####`. An expression
     copied from the question is no answer, unless it is the data set's to the letter.
     """
+    pair = _answers(problem, completion)
+    return pair if isinstance(pair, str) else compare.verdict(*pair)
+
+
+def math_verdicts(
+    compare: Comparer, problems: Sequence[Problem], completions: Sequence[str]
+) -> list[Verdict]:
+    """(completions,) `math_verdict` of a rollout, which has one budget of CPU time."""
+    pairs = [_answers(*both) for both in zip(problems, completions, strict=True)]
+    judged = iter(compare.verdicts([pair for pair in pairs if not isinstance(pair, str)]))
+    return [pair if isinstance(pair, str) else next(judged) for pair in pairs]
+
+
+def _answers(problem: Problem, completion: str) -> tuple[str, str] | Verdict:
+    """The data set's answer and the completion's; the verdict where these two need not be compared."""
     given, gold = final_answer(completion), reference(problem.answer)
     if given is None:
         return "unreadable"
-    return "wrong" if copied(given, problem.question, gold) else compare.verdict(gold, given)
+    return "wrong" if copied(given, problem.question, gold) else (gold, given)

@@ -1,9 +1,9 @@
 """The process inside the sandbox: runs one program after another, each in a child of its own.
 
 Its source is given to a bare Python with -c, so it imports the standard library alone. A frame is 4 bytes of
-length and that much JSON. First come the settings, answered by "ready"; then a job a frame, {program, calls},
-each answered by {ended, lines, dirty}: `lines` is what the child wrote, a JSON value a call, unread here, and
-`dirty` says that the program left a file, so that this sandbox must not be used again.
+length and that much JSON. First come the settings, answered by "ready"; then a job a frame, {program, calls,
+wall}, each answered by {ended, lines, dirty}: `lines` is what the child wrote, a JSON value a call, unread
+here, and `dirty` says that the program left a file, so that this sandbox must not be used again.
 
 The child shuts itself in before it runs the program: no descriptors but its pipe, resource limits, and a
 seccomp filter under which it can neither start, signal nor trace a process nor open a socket.
@@ -108,7 +108,9 @@ def _child(job, pipe, settings, shut):
     os.closerange(4, 1024)
     random.seed(0)  # a program that draws gets the same verdict again
     for name, value in settings["limits"].items():
-        resource.setrlimit(getattr(resource, name), (value, value))
+        # who ignores SIGXCPU has a second more; SIGKILL, at the highest limit, tells nothing of the time
+        highest = value + 1 if name == "RLIMIT_CPU" else value
+        resource.setrlimit(getattr(resource, name), (value, highest))
     shut()  # from here on this process is the program's
     names = {"__name__": "program", "__builtins__": __builtins__}
     try:
@@ -148,7 +150,7 @@ def _run(job, settings, shut):
         finally:
             os._exit(0)
     os.close(write)
-    ended, written = _collect(read, settings["wall"], settings["output"])
+    ended, written = _collect(read, job["wall"], settings["output"])
     for kill in (os.killpg, os.kill):  # it may have closed its pipe and gone on
         with contextlib.suppress(ProcessLookupError):  # ended before it had a group
             kill(pid, signal.SIGKILL)

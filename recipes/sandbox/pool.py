@@ -5,6 +5,7 @@ One thread and a selector: a sandbox dies with the thread that started it, so no
 
 import base64
 import json
+import logging
 import os
 import selectors
 import struct
@@ -24,6 +25,9 @@ from recipes.sandbox.values import Failed, read
 GRACE = 3.0  # seconds beyond a program's limit until its sandbox counts as lost
 STARTS_WITHIN = 30.0  # seconds
 LONGEST_PROGRAM = 1 << 18  # characters
+SHORT = 0.5  # seconds of wall time that a program of many gets at first
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -31,9 +35,11 @@ class Limits:
     """What one program may use. `wall`, `cpu`: seconds; `memory`, `file`, `output`: bytes.
 
     On a busy machine a program's CPU time is the same, so that its verdict is; `wall` ends those that sleep.
+    `budget`: seconds of wall time of all programs that are run together, see `Pool.run`.
     """
 
     wall: float = 10.0
+    budget: float = 30.0
     cpu: int = 2
     memory: int = 512 << 20
     file: int = 1 << 20
@@ -142,7 +148,36 @@ class Pool:
             self.idle.pop().close()
 
     def run(self, jobs: Sequence[Job]) -> list[Result]:
-        """(jobs,) results, in order. Raises UserError if no sandbox can be started."""
+        """(jobs,) results, in order. Raises UserError if no sandbox can be started.
+
+        Where not every program can have its whole wall time within the budget, each gets SHORT at first. Then
+        the programs that were not finished share what is left of the budget, and are run anew. So those that
+        sleep take no time from one that is quick. A program cannot start another, so its CPU time is at most
+        its wall time, and the budget is of both. It is exceeded only where SHORT of each program is more.
+        """
+        seconds = self.limits.budget * self.size  # of all sandboxes together
+        if len(jobs) * self.limits.wall <= seconds:
+            return self._round(jobs, self.limits.wall)
+        short = min(SHORT, self.limits.wall)
+        results = self._round(jobs, short)
+        cut = [index for index, result in enumerate(results) if result.ended == "time"]
+        share = min(self.limits.wall, seconds / len(cut) - short) if cut else 0.0
+        if share > short:
+            again = self._round([jobs[index] for index in cut], share)
+            for index, result in zip(cut, again, strict=True):
+                results[index] = result
+        if unfinished := sum(result.ended == "time" for result in results):
+            log.warning(
+                "%d of %d programs ended after %.3g s, their share of %g s",
+                unfinished,
+                len(jobs),
+                max(short, share),
+                self.limits.budget,
+            )
+        return results
+
+    def _round(self, jobs: Sequence[Job], wall: float) -> list[Result]:
+        """(jobs,) results of programs that get `wall` seconds each."""
         results: dict[int, Result] = {}
         busy: dict[int, Sandbox] = {}
         waiting = [index for index, job in enumerate(jobs) if len(job.program) <= LONGEST_PROGRAM]
@@ -153,7 +188,7 @@ class Pool:
             try:
                 while waiting or busy:
                     while waiting and len(busy) < self.size:
-                        self._start(waiting.pop(), jobs, busy, ready)
+                        self._start(waiting.pop(), jobs, wall, busy, ready)
                     first = min(sandbox.deadline for sandbox in busy.values())
                     for key, _ in ready.select(max(first - time.monotonic(), 0)):
                         sandbox = busy[key.fd]
@@ -180,17 +215,18 @@ class Pool:
         self,
         index: int,
         jobs: Sequence[Job],
+        wall: float,
         busy: dict[int, Sandbox],
         ready: selectors.BaseSelector,
     ) -> None:
-        job = {"program": jobs[index].program, "calls": jobs[index].calls}
+        job = {"program": jobs[index].program, "calls": jobs[index].calls, "wall": wall}
         sandbox = self.idle.pop() if self.idle else Sandbox(self.limits)
         if not sandbox.send(job):  # it was lost while idle
             sandbox.close()
             sandbox = Sandbox(self.limits)
             sandbox.send(job)
         sandbox.index, sandbox.answer = index, b""
-        sandbox.deadline = time.monotonic() + self.limits.wall + GRACE
+        sandbox.deadline = time.monotonic() + wall + GRACE
         busy[sandbox.out] = sandbox
         ready.register(sandbox.out, selectors.EVENT_READ)
 
@@ -222,7 +258,6 @@ def _without_values(ended: str, calls: int) -> Result:
 
 def _settings(limits: Limits) -> dict[str, Any]:
     return {
-        "wall": limits.wall,
         "output": limits.output,
         "filter": base64.b64encode(_filter(os.environ)).decode(),
         "limits": {

@@ -36,12 +36,13 @@ from typing import Any, ClassVar
 from recipes.worlds.answers import TAGS, answer, scratchpad
 from recipes.worlds.documents import dots, tagged
 from recipes.worlds.protocol import Document, Problem, require
-from recipes.worlds.steps import ends, matches, take
+from recipes.worlds.steps import ends, matches, take, texts
 
 Adder = Callable[[tuple[int, ...]], int]  # operands -> their sum, or a slip near it
 
 NUMBER = re.compile(r"[+-]?[0-9]+")
 SUMMANDS = 3  # of a step, at most, where the working counts: what the kinds of document add at once
+BETWEEN = ",|wait"  # steps
 STEP = re.compile(r"(-?[0-9]{1,12}(?:[+-][0-9]{1,12})+)=(-?[0-9]{1,12})")
 
 
@@ -201,7 +202,7 @@ def _followed(problem: Problem, completion: str) -> tuple[list[bool], list[int]]
     left = [*operands_of(problem.question)]  # never grows: a step consumes at least what it adds
     before: dict[tuple[int, ...], list[int]] = {}  # operands -> what was left when they were first added
     verdicts = []
-    for match in matches(STEP, re.split(",|wait", scratchpad(completion).replace(".", ""))):
+    for match in matches(STEP, texts(completion, BETWEEN)):
         if match is None:
             verdicts.append(False)
             continue
@@ -310,7 +311,7 @@ class Chain:
         return _followed(problem, completion)[0]
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:
-        return ends(completion, ",|wait")
+        return ends(completion, BETWEEN)
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
         return self.kinds[kind](self, problem, rng, **dials)

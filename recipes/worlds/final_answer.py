@@ -14,6 +14,10 @@ Strict, for a reward that accepts what is no answer is soon all that a policy wr
 | `\boxed{7} or \boxed{8}`                               | none: two different boxes             |
 | `\boxed{\boxed{8}`                                     | none: a box is not closed             |
 | `I would never say \boxed{8}`                          | none: denied in its own clause        |
+| `16-8 = 8 will not be used \boxed{8}`                  | `8`: the clause works it out itself   |
+| `Is it \boxed{8}? No.`, `It is \boxed{8}, is it?`      | none: a question is no answer         |
+| `It is \boxed{8}. No, that is wrong.`                  | `8`: other sentences are not read     |
+| `\verb|\boxed{8}|`                                     | none: shown as it is written          |
 | `<answer>$7$, no, $8$</answer>`                        | none: two displays                    |
 | `#### 7` on one line, `#### 8` on the last             | none: two different marks             |
 | `8`                                                    | none: neither box, tag nor mark       |
@@ -42,8 +46,12 @@ PHRASE = re.compile(
 DENIAL = re.compile(
     r"\b(?:not|never|neither|nor|cannot|wrong|incorrect|false|instead of|rather than)\b|n't\b", re.IGNORECASE
 )
-CLAUSE = re.compile(r"[.;:!?,\n](?=\s|$)|\b(?:but|so|thus|hence|therefore)\b")
-CLAUSE_LENGTH = 200  # characters before a box in which a denial is looked for
+CLAUSE = re.compile(r"\n|[.;:!?,](?=\s|$)|\b(?:but|so|thus|hence|therefore)\b", re.IGNORECASE)
+CLAUSE_LENGTH = 200  # characters before a box in which a denial is looked for, and behind it a question mark
+SENTENCE = re.compile(r"[\n?]|[.!](?=\s|$)")
+CALCULATED = re.compile(r"<<[^<>]*>>")  # GSM8K's calls of a calculator, between the sign and the result
+LAYOUT = re.compile(r"[\s$\\,]")  # what two ways to write one number may differ in
+VERBATIM = re.compile(rf"\\verb\*?([^\sA-Za-z*]).{{0,{LONGEST}}}?\1")
 
 
 def final_answer(completion: str) -> str | None:
@@ -51,6 +59,7 @@ def final_answer(completion: str) -> str | None:
     outside = _after_thinking(completion)
     if outside is None:
         return None
+    outside = VERBATIM.sub(" ", outside)
     if "<answer>" in outside or "</answer>" in outside:
         tagged = answer(outside)
         if tagged is None or not tagged:
@@ -123,19 +132,46 @@ def last_box(text: str) -> str | None:
 
 
 def _box(text: str, contents: list[str] | None) -> str | None:
-    """What is in the one box of `text`, or in several alike, unless its own clause denies it.
+    """What is in the one box of `text`, or in several alike, unless it is asked or denied.
 
     A blank box, which a question asks to be filled, is none.
     """
     contents = [content for content in contents or [] if not BLANK.fullmatch(content)]
     if not contents or len(set(contents)) > 1:
         return None
-    before = text[: [*_kind(text).finditer(text)][-1].start()][-CLAUSE_LENGTH:] if len(contents) == 1 else ""
-    clause = before[max((match.end() for match in CLAUSE.finditer(before)), default=0) :]
-    if DENIAL.search(clause):
+    content, start = contents[0], [*_kind(text).finditer(text)][-1].start()
+    if _asked(text, start) or (len(contents) == 1 and _denied(text[:start], content)):
         return None
-    inner = _boxes(contents[0])
-    return inner[0] if inner and contents[0].startswith("\\") and contents[0].endswith("}") else contents[0]
+    inner = _boxes(content)
+    return inner[0] if inner and content.startswith("\\") and content.endswith("}") else content
+
+
+def _asked(text: str, start: int) -> bool:
+    """Whether the sentence of the last box, which begins at `start`, ends in a question mark.
+
+    This is all that is read behind a box: what other sentences say of it is not.
+    """
+    box = _kind(text).match(text, start)
+    assert box is not None
+    end = (_end if box[1] else _bare_end)(text, box.end())
+    stop = SENTENCE.search(text, end or 0, (end or 0) + CLAUSE_LENGTH)
+    return stop is not None and stop[0] == "?"
+
+
+def _denied(before: str, content: str) -> bool:
+    """Whether the clause before a box denies its content.
+
+    A clause that works the content out itself, `= 8`, states it, and denies something else; unless the denial
+    stands at its end.
+    """
+    before = before[-CLAUSE_LENGTH:]
+    clause = before[max((match.end() for match in CLAUSE.finditer(before)), default=0) :]
+    denials = [*DENIAL.finditer(clause)]
+    if not denials:
+        return False
+    stated, wanted = (LAYOUT.sub("", part) for part in (CALCULATED.sub("", clause), content))
+    worked_out = re.search(rf"={re.escape(wanted)}(?![\d.]*\d)", stated)
+    return not worked_out or not re.search(r"\w", clause[denials[-1].end() :])
 
 
 def _after_mark(text: str) -> str | None:

@@ -25,10 +25,10 @@ from recipes.errors import UserError
 from recipes.sandbox.pool import Job, run
 from recipes.sandbox.values import same
 from recipes.sandbox.verdicts import REWARDS, Verdicts, passed
-from recipes.worlds.answers import TAGS, answer, scratchpad
+from recipes.worlds.answers import TAGS, answer
 from recipes.worlds.documents import tagged
 from recipes.worlds.protocol import Document, Problem, require
-from recipes.worlds.steps import ends
+from recipes.worlds.steps import ends, texts
 
 Step = tuple[str, int]  # what is done, and with which number
 DO: Mapping[str, Callable[[int, int], int]] = {
@@ -196,7 +196,7 @@ class Functions:
     def steps(self, problem: Problem, completion: str) -> list[bool]:
         """A step is right if it does to the expression before it what the question says next."""
         left, before, verdicts = given(problem)[0], "x", []
-        for text in filter(None, scratchpad(completion).replace(".", "").split(";")):
+        for text in texts(completion, ";"):
             verdicts.append(bool(left) and text == put(before, left[0]))
             left, before = left[1:], text[:LONGEST]
         return verdicts

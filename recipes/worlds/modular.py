@@ -23,11 +23,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from recipes.worlds.answers import TAGS, answer, scratchpad
+from recipes.worlds.answers import TAGS, answer
 from recipes.worlds.chain import expression, operands_of
 from recipes.worlds.documents import geometric, tagged
 from recipes.worlds.protocol import Document, Problem, require
-from recipes.worlds.steps import ends, matches
+from recipes.worlds.steps import ends, matches, texts
 
 SUM = re.compile(r"0|[1-9][0-9]{0,2}")
 
@@ -125,7 +125,7 @@ class Modular:
         """
         last, *terms = operands_of(problem.question)
         verdicts = []
-        for match in matches(SUM, scratchpad(completion).split(",")):
+        for match in matches(SUM, texts(completion, ",")):
             if match is None:
                 verdicts.append(False)
                 continue

@@ -23,11 +23,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from recipes.worlds.answers import TAGS, answer, scratchpad
+from recipes.worlds.answers import TAGS, answer
 from recipes.worlds.calculator import ERROR, calculate
 from recipes.worlds.documents import tagged
 from recipes.worlds.protocol import Document, Problem, require
-from recipes.worlds.steps import LONGEST_STEP, ends
+from recipes.worlds.steps import ends, matches, texts
 
 Factors = tuple[int, int]
 CALL, RESULT = ("<tool>", "</tool>"), ("<result>", "</result>")
@@ -160,9 +160,8 @@ class Products:
         for operation, value in _operations(factors(problem.question), lambda _, value: value):
             a, sign, b = re.split(r"([+*])", operation)
             right |= {(a, sign, b, str(value)), (b, sign, a, str(value))}
-        texts = filter(None, re.split(BETWEEN, scratchpad(completion).replace(".", "")))
-        found = (STEP.fullmatch(text) if len(text) <= LONGEST_STEP else None for text in texts)
-        return [match is not None and match.groups() in right for match in found]
+        steps = matches(STEP, texts(completion, BETWEEN))
+        return [match is not None and match.groups() in right for match in steps]
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:
         return ends(completion, BETWEEN)

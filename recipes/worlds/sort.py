@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from recipes.worlds.answers import TAGS, answer, scratchpad
+from recipes.worlds.answers import TAGS, answer
 from recipes.worlds.documents import dots, tagged
 from recipes.worlds.protocol import Document, Problem, require
-from recipes.worlds.steps import LONGEST_STEP, ends, take
+from recipes.worlds.steps import LONGEST_STEP, ends, take, texts
 
 
 def given(problem: Problem) -> list[int]:
@@ -169,7 +169,7 @@ class Sort:
         """
         left = given(problem)
         verdicts = []
-        for text in filter(None, scratchpad(completion).replace(".", "").split(";")):
+        for text in texts(completion, ";"):
             listed, _, pick = text.partition(":")
             picked = read(pick)
             verdicts.append(bool(left) and listed == written(left) and picked == [min(left)])

@@ -25,18 +25,27 @@ def take(left: list[int], operands: Iterable[int]) -> tuple[list[int], int]:
     return rest, missing
 
 
-def ends(completion: str, separator: str) -> list[int]:
-    """The offset just past each step of the scratchpad, which are its parts between matches of `separator`.
+def texts(completion: str, separator: str) -> list[str]:
+    """The steps of the scratchpad: its parts between matches of `separator`, without those that are empty.
 
-    Dots do not belong to a step: those after its last character lie beyond its end.
+    Dots do not belong to a step.
     """
+    return [text for text, _ in _parts(completion, separator)]
+
+
+def ends(completion: str, separator: str) -> list[int]:
+    """The offset just past each step of `texts`; dots after a step's last character lie beyond its end."""
+    return [end for _, end in _parts(completion, separator)]
+
+
+def _parts(completion: str, separator: str) -> Iterator[tuple[str, int]]:
+    """Each step of the scratchpad and the offset just past its last character."""
     body, start = scratchpad(completion), scratchpad_start(completion)
     places = [place for place, character in enumerate(body) if character != "."]
     text = "".join(body[place] for place in places)
-    offsets, begin = [], 0
+    begin = 0
     cuts = [match.span() for match in re.finditer(separator, text)]
     for end, following in [*cuts, (len(text), 0)]:
         if end > begin:
-            offsets.append(start + places[end - 1] + 1)
+            yield text[begin:end], start + places[end - 1] + 1
         begin = following
-    return offsets

@@ -38,4 +38,7 @@ def test_nothing_hostile_is_accepted_in_the_table():
 @pytest.mark.slow
 def test_the_variants_are_judged_as_the_table_says():
     pins.hold("audit of the verifiers", by_hand(), [row for row in committed() if row["source"] == BY_HAND])
-    assert verifier_audit.COMPARER.child is None or verifier_audit.COMPARER.child.poll() is None
+    assert (
+        verifier_audit.COMPARER.algebra.server is None
+        or verifier_audit.COMPARER.algebra.server.poll() is None
+    )

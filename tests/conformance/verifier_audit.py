@@ -68,12 +68,15 @@ def _plain(value: object) -> str:
 
 
 def model_solutions(rows: list[dict]) -> Iterator[Labelled]:
-    """GSM8K solutions of four models. They end in `A: 18`, in the place of the data set's own `#### 18`."""
+    """GSM8K solutions of four models, each twice: with the data set's own `#### 18` in the place of their
+    last line `A: 18`, and with a box behind their last sentence."""
     for row in rows:
         gold = row["ground_truth"].rpartition("\nA: ")[2]
+        problem = Problem(row["question"], gold, 0)
         for model in ("6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification"):
             text, _, last = row[model]["solution"].rpartition("\nA: ")
-            yield Problem(row["question"], gold, 0), f"{text}\n#### {last}", row[model]["is_correct"]
+            for completion in (f"{text}\n#### {last}", f"{text} \\boxed{{{last}}}"):
+                yield problem, completion, row[model]["is_correct"]
 
 
 def graded_solutions(rows: list[dict]) -> Iterator[Labelled]:
@@ -100,7 +103,7 @@ SOURCES = [
         for name, folder, question, answer, note in EVALUATED
     ),
     Source(
-        "GSM8K solutions of four models, labelled",
+        "GSM8K solutions of four models, labelled, with a mark and with a box",
         *OPENAI,
         "grade_school_math/data/example_model_solutions.jsonl",
         model_solutions,

@@ -1,10 +1,17 @@
 """Which texts are the same answer, and which completions give one at all."""
 
+import json
+import os
 import signal
 import threading
+import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from recipes.rewards import algebra
+from recipes.rewards.algebra import Algebra, Reply
 from recipes.rewards.answer_forms import form
 from recipes.rewards.math_answers import Comparer
 from recipes.worlds.final_answer import final_answer, reference
@@ -78,6 +85,26 @@ EQUAL = [
     ("Yes", "yes"),
     (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{bmatrix}1&2\\3&4\end{bmatrix}"),
     (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{pmatrix}1&2\\3&\frac{8}{2}\end{pmatrix}"),
+    (r"\begin{pmatrix}1\\x\end{pmatrix}", r"\begin{bmatrix}1\\ x\end{bmatrix}"),
+    ("1,2", r"1 \text{ and } 2"),
+    ("1,2,3", "1, 2, and 3"),
+    (r"\{1,2\}", r"\{1\text{ and }2\}"),
+    ("5,-5", r"\pm 5"),
+    ("5,-5", "±5"),
+    ("5,-5", r"x=\pm 5"),
+    ("1,5,-5", r"1, \pm 5"),
+    (r"3+\sqrt{2},3-\sqrt{2}", r"3 \pm \sqrt{2}"),
+    (r"(\pm 3,0)", r"(\pm 3, 0)"),
+    ("2", r"\log_{10} 100"),
+    ("3", r"\log_2 8"),
+    (r"\sqrt{2}", "√2"),
+    (r"\sqrt{12}", "2√3"),
+    (r"\frac{1}{2}", "½"),
+    (r"2\frac{1}{2}", "2½"),
+    ("18", "$18"),
+    ("18", "She has a total of 18 eggs"),
+    ("18", "Total: 18 eggs"),
+    (r"A \approx B", r"A \approx B"),
 ]
 DIFFERENT = [
     ("8", "9"),
@@ -129,6 +156,32 @@ DIFFERENT = [
     ("2x", "2y"),
     ("5 cm", r"5\text{ cm}^2"),
     (r"\begin{pmatrix}1&2\end{pmatrix}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
+    ("8", "the square of 8"),
+    ("8", "the cube of 8"),
+    ("8", "the reciprocal of 8"),
+    ("8", "the opposite of 8"),
+    ("8", "anything but 8"),
+    ("8", "a multiple of 8"),
+    ("8", "it exceeds 8"),
+    ("8", "it is a divisor of 8"),
+    ("8", "8 kilo"),
+    ("8", "8 gross"),
+    ("8", "approx 8"),
+    ("8", "a number with 8 digits"),
+    ("8", "What is 8"),
+    ("8", "8 is its square"),
+    ("8", r"8 \approx 9"),
+    ("8", "8 ≈ 9"),
+    ("8", r"8 \ne 9"),
+    ("8", r"8 \mapsto 9"),
+    ("8", "8} 9} {"),
+    ("8", "8%%"),
+    (r"90^\circ", r"90 \text{ radians}"),
+    ("5 cm", "5 furlongs"),
+    (r"\frac{1}{0}", r"\frac{2}{0}"),
+    ("5", r"\pm 5"),
+    ("1,2", "1 and 3"),
+    ("1,2", r"\text{1 and 2 and 3}"),
     ("8", "__import__('os').abort()"),
     ("8", "8\ud800"),
 ]
@@ -209,6 +262,19 @@ def test_every_answer_is_equal_to_itself(equal, one, other):
         (r"\boxed{\boxed{8}", None),
         (r"I would never say \boxed{8}", None),
         (r"The answer is not \boxed{8}", None),
+        (r"The sum 3+5=8 is not \boxed{8}", None),
+        (r"200-80 = <<200-80=120>>120 pounds will not be used \boxed{120}", "120"),
+        (r"8 that are not, so 12 + 8 = $20 \boxed{20}", "20"),
+        (r"8 that are not and 12 + 8 = 20 \boxed{2}", None),
+        ("It isn't 7\nShe has 8 left \\boxed{8}", "8"),
+        (r"Is it \boxed{8}? No, it is not.", None),
+        (r"It is \boxed{8}, isn't it?", None),
+        (r"Is it $\boxed 8$?", None),
+        (r"Is it \boxed{8}? Yes: \boxed{8}.", "8"),
+        (r"Is it 7? No. It is \boxed{8}. Do you see?", "8"),
+        (r"It is \boxed{8}. No, that is wrong.", "8"),
+        (r"I could write \verb|\boxed{8}| but won't", None),
+        (r"With \verb|\boxed{7}| one writes \boxed{8}", "8"),
         (r"<answer>It isn't \boxed{8}</answer>", None),
         (r"<answer>$7$ $8$</answer>", None),
         (r"<answer>\boxed{8</answer>", None),
@@ -271,24 +337,103 @@ def test_a_comparison_without_end_is_cut_and_the_next_one_works(caplog):
     assert equal.unfinished == 1
     assert "not compared within 0.5 s of CPU" in caplog.text
     assert equal("\\sqrt{12}", "2\\sqrt{3}")
-    equal.child.kill()  # of something else than a comparison: no verdict depends on it
-    equal.child.wait()
+    equal.algebra.server.kill()  # of something else than a comparison: no verdict depends on it
+    equal.algebra.server.wait()
     assert equal("2\\sqrt{3}", "\\sqrt{12}")
     assert equal.unfinished == 1
     equal.close()
-    assert equal.child is None
+    assert equal.algebra.server is None
 
 
 @pytest.mark.slow
 def test_the_limit_is_of_cpu_time(equal):
-    """A child that is stopped for longer than its limit still gives the right verdict."""
+    """A worker that is stopped for longer than its limit still gives the right verdict."""
     short = Comparer(limit=0.3)
     assert short("\\sqrt{8}", "2\\sqrt{2}")
-    short.child.send_signal(signal.SIGSTOP)
-    threading.Timer(1.0, lambda: short.child.send_signal(signal.SIGCONT)).start()
+    group = short.algebra.server.pid  # of the server and its worker
+    os.killpg(group, signal.SIGSTOP)
+    threading.Timer(1.0, os.killpg, (group, signal.SIGCONT)).start()
     assert short("\\sqrt{12}", "2\\sqrt{3}")
     assert short.unfinished == 0
     short.close()
+
+
+@pytest.mark.slow
+def test_a_pair_that_was_not_finished_is_not_begun_again():
+    equal = Comparer(limit=1.0)
+    assert not equal("8", "1e999999999")
+    start = time.monotonic()
+    assert not equal("8", "1e999999999")
+    assert time.monotonic() - start < 0.5
+    assert equal.unfinished == 2
+    equal.close()
+
+
+def test_a_pair_is_begun_again_with_more_time_alone_and_the_oldest_is_forgotten(monkeypatch):
+    """The server is a stand-in that finishes within 2 s; `asked` is what it was asked."""
+    asked = []
+
+    def exchange(self, request):
+        asked.append(request)
+        seconds = json.loads(request)[-1]
+        return json.dumps(["equal" if seconds >= 2 else "unfinished", 0.1]).encode()
+
+    monkeypatch.setattr(Algebra, "_exchange", exchange)
+    monkeypatch.setattr(algebra, "REMEMBERED", 2)
+    compare = Algebra()
+    outcomes = [compare("a", "b", seconds).outcome for seconds in (1.0, 1.0, 0.5, 2.0, 0.5, 2.0)]
+    assert outcomes == ["unfinished"] * 3 + ["equal"] * 3
+    assert len(asked) == 2
+    for other in "cda":
+        compare("a", other, 2.0)
+    assert len(compare.replies) == 2
+    compare("a", "b", 2.0)
+    assert len(asked) == 6
+
+
+class Costly:
+    """In the place of `Algebra`: a pair `8x`, `(cost)x` is equal, and takes so many seconds."""
+
+    def __init__(self) -> None:
+        self.spent = 0.0  # over pairs that were not finished
+
+    def __call__(self, one: str, other: str, seconds: float) -> Reply:
+        cost = float(other.strip("()x"))
+        if cost <= seconds:
+            return Reply("equal", cost)
+        self.spent += seconds
+        return Reply("unfinished", seconds)
+
+
+COST = st.floats(0.001, 0.1) | st.floats(0.1, 4.0) | st.floats(100.0, 200.0)
+
+
+@given(st.lists(COST, max_size=300, unique=True), st.randoms())
+def test_a_rollout_has_one_budget_and_no_answer_takes_the_time_of_another(costs, random):
+    def verdicts(costs):
+        equal = Comparer(budget=60.0)
+        equal.algebra = Costly()
+        found = equal.verdicts([("8x", f"({cost})x") for cost in costs])
+        assert equal.algebra.spent <= 60.0 + 1e-6
+        return dict(zip(costs, found, strict=True))
+
+    before = verdicts(costs)
+    assert all(before[cost] == "right" for cost in costs if cost <= 0.1)
+    assert all(before[cost] == "unreadable" for cost in costs if cost >= 100.0)
+    if len(costs) <= 10:  # nobody is short of time
+        assert all(before[cost] == "right" for cost in costs if cost <= 4.0)
+    random.shuffle(costs)
+    assert verdicts(costs) == before
+
+
+@pytest.mark.slow
+def test_answers_without_end_take_no_time_from_right_ones():
+    equal = Comparer(limit=0.5, budget=2.0)
+    bombs = [f"(10^{{9}}+{i})!" for i in range(8)]
+    pairs = [pair for bomb in bombs for pair in (("8", bomb), ("\\sqrt{12}", "2\\sqrt{3}"))]
+    assert equal.verdicts(pairs) == ["unreadable", "right"] * 8
+    assert equal.unfinished == 8
+    equal.close()
 
 
 @pytest.mark.parametrize(

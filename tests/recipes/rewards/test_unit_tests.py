@@ -60,7 +60,9 @@ def test_an_assert_is_read(test, call, expected, absolute, relative):
         "assert 1 == 1", "assert f(2) == g(2)\nassert f(2) == 1 if x else 2\nassert 4 in f(2)",
         "for x in [1]:\n assert f(x) == x", "assert f(1) == 1\nfor x in [1]:\n assert f(x) == x",
         "def check(candidate):\n for x in [1]:\n  assert candidate(x) == x\ncheck(f)",
-        "check(f)", "assert f(2) == 4\nf = g", "(" * 5000, "\0",
+        "check(f)", "assert f(2) == 4\nf = g", "(" * 5000, "\0", "def check():\n assert f(1) == 1\ncheck(f)",
+        "def check(*c):\n assert f(1) == 1\ncheck(f)", "assert abs(x=f(1) - 1) < 0.1", "assert f(1) is g",
+        "assert abs(f(1) - 1) < 1" + "0" * 400,
     ],
 )  # fmt: skip
 def test_what_is_no_such_assert_leaves_no_tests(answer):
@@ -108,6 +110,35 @@ def test_a_body_goes_on_from_the_question_of_humaneval():
     body, whole = HUMANEVAL["canonical_solution"], HUMANEVAL["prompt"] + "    return sum(xs) * 0.5"
     assert [one[0] for one in rewarded(HALVE, body, whole, "    return 0.5")] == [1, 1, 0]
     assert verifiers.verifier("tests")(HALVE, body)
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize(
+    ("test", "right", "wrong"),
+    [
+        ("assert f(1) is True", "True", "1"),
+        ("assert f(1) is False", "False", "0"),
+        ("assert f(1) is None", "None", "0"),
+        ("assert f(1) is 4", "4", "4.0"),
+        ("assert f(1) == True", "1", "2"),
+        ("assert f(1) == 1" + "0" * 400, "10**400", "10**401"),  # more than a float can hold
+        ("assert math.isclose(f(1), 1" + "0" * 400 + ")", "10**400", "10**401"),
+    ],
+)
+def test_a_value_is_right_as_its_test_has_it(test, right, wrong):
+    programs = [f"def f(x): return {value}" for value in (right, wrong)]
+    assert [row[0] for row in rewarded(Problem("", test, 0), *programs)] == [1, 0]
+
+
+@needs_bubblewrap
+def test_programs_that_had_no_more_time_are_counted():
+    metrics = {}
+    accuracy, _ = rules.build(["accuracy", "visible"], None, verifies="tests")
+    programs = ["def f(x): return 4", "def f(x):\n while True: pass"]
+    columns = {"question": ["", ""], "answer": ["assert f(2) == 4"] * 2}
+    values = accuracy(prompts=["", ""], completions=programs, log_metric=metrics.__setitem__, **columns)
+    assert values == [1.0, 0.0]
+    assert metrics == {"rewards/accuracy/unfinished": 1.0}
 
 
 @needs_bubblewrap

@@ -96,6 +96,34 @@ def test_a_program_that_draws_draws_the_same_again(pool):
 
 
 @needs_bubblewrap
+@pytest.mark.fault(
+    "programs that sleep",
+    "the sandbox, a rollout's programs",
+    "they share one budget of time; the others are paid; a line says how many were ended",
+)
+def test_programs_that_sleep_have_one_budget_and_others_are_not_kept_waiting(caplog):
+    sleep, quick = Job("import time\ntime.sleep(1000)", ("1",)), Job("", ("1",))
+    with Pool(2, Limits(budget=2.0)) as pool:
+        pool.run([quick] * 2)  # starting the sandboxes does not count
+        start = time.monotonic()
+        results = pool.run([sleep, quick] * 8)
+        took = time.monotonic() - start
+    assert [result.values for result in results] == [(Failed("no value"),), (1,)] * 8
+    assert [result.ended for result in results] == ["time", "done"] * 8
+    assert took < 2 * 2.0  # without a budget 8 * 10 s / 2
+    assert "8 of 16 programs ended after 0.5 s, their share of 2 s" in caplog.text
+
+
+@needs_bubblewrap
+def test_a_program_that_takes_its_time_is_paid_from_what_is_left_of_the_budget():
+    sleep, quick = Job("import time\ntime.sleep(1000)", ("1",)), Job("", ("1",))
+    slow = Job("import time\ntime.sleep(0.8)", ("1",))
+    with Pool(2, Limits(wall=5.0, budget=6.0)) as pool:
+        results = pool.run([sleep, slow, quick, quick, slow, sleep])
+    assert [result.ended for result in results] == ["time", "done", "done", "done", "done", "time"]
+
+
+@needs_bubblewrap
 def test_a_lost_sandbox_is_replaced(pool):
     assert one(pool, "", "1").values == (1,)
     for sandbox in pool.idle:

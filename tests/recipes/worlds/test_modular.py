@@ -32,6 +32,7 @@ def documents(kind: str, **dials: float) -> list[tuple[Problem, str]]:
         ("8,5,10", [True, True, False]),
         ("8,05,5,9", [True, False, True, True]),
         ("8,,5", [True, True]),
+        ("8,.,5", [True, True]),  # dots are no step
         ("", []),
     ],
 )
@@ -40,7 +41,7 @@ def test_steps(scratch: str, verdicts: list[bool]):
     assert WORLD.steps(PROBLEM, completion) == verdicts
     ends = WORLD.step_ends(PROBLEM, completion)
     assert [completion[:end].rpartition(",")[2].removeprefix("<think>") for end in ends] == [
-        part for part in scratch.split(",") if part
+        part for part in scratch.split(",") if part.strip(".")
     ]
 
 

@@ -1,0 +1,117 @@
+r"""The text of a mathematical answer without what means nothing, and whether it is an expression at all.
+
+Computer algebra reads as much of a text as it understands and leaves the rest: of `a \approx b` the `a`, of
+`a} b` the `a`. So a text that has an unknown command, a foreign character or an open brace is no expression.
+"""
+
+import re
+import unicodedata
+
+DROPPED = re.compile(
+    r"\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|q?quad|(?:en|thin|med|thick|negthin)space)(?![a-z])"
+    r"|(?<!\\)\\[,!;: ]|~"
+)
+# other ways to write the same: of LaTeX, then of Unicode
+COMMANDS = {
+    **dict.fromkeys(("dfrac", "tfrac", "cfrac"), "frac"),
+    **dict.fromkeys(("leq", "leqslant"), "le"),
+    **dict.fromkeys(("geq", "geqslant"), "ge"),
+    "varnothing": "emptyset",
+}
+CHARACTERS = {
+    **dict.fromkeys("\u2212\u2013", "-"),
+    **{"\u2264": "\\le ", "\u2265": "\\ge ", "\u00d7": "\\times ", "\u00b7": "\\cdot ", "\u03c0": "\\pi "},
+    **{
+        "\u221e": "\\infty ",
+        "\u00b0": "^\\circ",
+        "\u2205": "\\emptyset",
+        "\u222a": "\\cup ",
+        "\u00b1": "\\pm ",
+    },
+}
+ROOT = re.compile(r"\u221a\s*(?:(\d+(?:\.\d+)?|[A-Za-z])|\(([^()]*)\))")  # `√12`, `√(x+1)`
+VULGAR = re.compile("[\u00bc-\u00be\u2150-\u215e]")  # `½`
+STRINGS = {"^{\\circ}": "^\\circ", "\\degree": "^\\circ", "\\%": "%", "{,}": "", "\\lt ": "<", "\\gt ": ">"}
+STRINGS |= {"{bmatrix}": "{pmatrix}"}
+DISPLAY = re.compile(r"(?:\$\$?|\\\(|\\\[)(.*?)(?:\$\$?|\\\)|\\\])", re.DOTALL)
+DOLLAR = re.compile(r"(?<!\\)\$")
+TEXT = re.compile(r"\\(?:text|mbox|mathrm|textrm|textbf|mathbf)\s*\{([^{}]*)\}")
+SUBSCRIPT = re.compile(r"(?P<log>\\log\s*)?_(?:\{(?P<braced>\w+)\}|(?P<bare>\w))")
+MIXED = re.compile(r"(?<![\w.,/])(\d+)\s+(\d+)/(\d+)(?![\w.,/])")  # `2 1/2`
+THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
+SCIENTIFIC = re.compile(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?![\w.])")
+# what an expression is made of, as the reader of math-verify knows it, and marks over or beside a letter
+FUNCTIONS = """
+frac sqrt binom choose cdot times div circ infty emptyset cup cap le ge pm mp
+log ln exp sin cos tan csc sec cot arcsin arccos arctan arccsc arcsec arccot sinh cosh tanh
+arsinh arcosh artanh arcsinh arccosh arctanh gcd lcm max min det lim to sum prod int floor ceil
+lfloor rfloor lceil rceil vert lvert rvert langle rangle lbrace rbrace lbrack rbrack begin end
+mathit mathbb mathcal operatorname overrightarrow vec hat dot ddot tilde angle triangle hbar ell prime limits
+"""
+GREEK = """
+alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi omicron pi varpi
+rho varrho sigma varsigma tau upsilon phi varphi chi psi omega
+"""
+KNOWN = frozenset(FUNCTIONS.split()) | {
+    spelling for letter in GREEK.split() for spelling in (letter, letter.capitalize())
+}
+COMMAND = re.compile(r"\\([A-Za-z]+)")
+PIECE = re.compile(r"\\[{}\\|]|\\(?P<command>[A-Za-z]+)|[A-Za-z0-9\s{}()\[\]^_+*/.,!|&'\"<>\u0391-\u03c9-]")
+
+
+def normal(answer: str) -> str:
+    """The answer's text without what means nothing; `\x00` stands at the edges of what was `\\text{…}`."""
+    text = shown(answer)
+    signs = DOLLAR.findall(text)  # one is of money, several are around formulas
+    text = DOLLAR.sub(r"\\$" if len(signs) == 1 else " ", text)
+    text = COMMAND.sub(lambda match: "\\" + COMMANDS.get(match[1], match[1]), text)
+    for old, new in (CHARACTERS | STRINGS).items():
+        text = text.replace(old, new)
+    text = ROOT.sub(lambda match: f"\\sqrt{{{match[1] or match[2]}}}", text)
+    text = VULGAR.sub(_fraction, text)
+    text = re.sub(r"(?<=\d)(?:\\[,!;: ]|~)(?=\d{3})", "", text.replace(",\\!", ","))
+    text = re.sub(r"(?<=\d)\s+(?=\\frac|\d{3}(?!\d))", "", text)
+    text = MIXED.sub(r"\1\\frac{\2}{\3}", text)
+    text = TEXT.sub(lambda match: f"\x00{match[1]}\x00", text)
+    text = DROPPED.sub(" ", text)
+    text = THOUSANDS.sub(lambda match: match[1] + match[2].replace(",", ""), text)
+    text = SCIENTIFIC.sub(lambda match: f"{match[1]}\\cdot 10^{{{int(match[2])}}}", text)
+    text = re.sub(r"\\frac\s*(\d)\s*(\d)(?!\d)", r"\\frac{\1}{\2}", text)
+    text = re.sub(r"(?<![\d}])\\frac\s*\{(\d+)\}\s*\{(\d+)\}(?![\^!])", r"\1/\2", text)
+    text = SUBSCRIPT.sub(_subscript, text)
+    text = re.sub(r"\\\{\s*\\\}", r"\\emptyset", text)
+    return text.strip().removesuffix(".").strip()
+
+
+def _fraction(character: re.Match[str]) -> str:
+    """`\\frac{1}{2}` of `½`."""
+    above, _, below = unicodedata.normalize("NFKC", character[0]).partition("\u2044")
+    return f"\\frac{{{above}}}{{{below}}}"
+
+
+def _subscript(match: re.Match[str]) -> str:
+    """With braces behind a logarithm, where it would run into the number behind it, and else without."""
+    index = match["braced"] or match["bare"]
+    return f"\\log_{{{index}}}" if match["log"] else f"_{index}"
+
+
+def shown(text: str) -> str:
+    """What stands in the one display that an answer is, `$…$` or its like; else the answer itself."""
+    text = text.strip()
+    display = DISPLAY.fullmatch(text) or DISPLAY.fullmatch(text.rstrip("."))
+    return display[1].strip() if display and "$" not in display[1].replace("\\$", "") else text
+
+
+def balanced(text: str) -> bool:
+    """Whether each brace of a text is closed, and none before it was open; `\\{` and `\\}` are signs."""
+    depth = 0
+    for brace in re.findall(r"\\.|[{}]", text, re.DOTALL):
+        depth += {"{": 1, "}": -1}.get(brace, 0)
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def expression(text: str) -> bool:
+    """Whether a text has nothing in it but what expressions are made of."""
+    return not PIECE.sub(lambda piece: "" if (piece["command"] or "pi") in KNOWN else "?", text)
