@@ -3,7 +3,6 @@
 What cannot be checked, because it was not measured, gives no check at all.
 """
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,7 +35,7 @@ class GapLimits(NamedTuple):
 
     warns: float
     stops: float  # the sampler is no longer the policy that learns
-    growth: float  # a gap above `warns` also stops at so many times the run's first gaps
+    growth: float | None  # a gap above `warns` also stops at so many times the run's first gaps
     rows: int  # the gap that is judged is the median of so many log rows, each of one rollout or more
 
 
@@ -45,7 +44,7 @@ class GapLimits(NamedTuple):
 # (ServiceNow/Fast-LLM#525) or a standard deviation of 0.050 with a tail (95th percentile 0.113,
 # huggingface/trl#6789), which is a mean of 0.02 to 0.04. Single rollouts lie higher, hence the median.
 SAMPLER_GAP: dict[Precision, GapLimits] = {
-    "full": GapLimits(warns=0.005, stops=0.05, growth=math.inf, rows=1),
+    "full": GapLimits(warns=0.005, stops=0.05, growth=None, rows=1),
     "half": GapLimits(warns=0.06, stops=0.3, growth=5.0, rows=5),
 }
 
@@ -256,13 +255,14 @@ def _gap(first: Sequence[float], window: Sequence[float], precision: Precision) 
 
     A window with fewer rows than the limits ask for warns, and stops nothing.
     """
-    limits, gap = SAMPLER_GAP[precision], median(window)
-    grown = max(limits.warns, limits.growth * median(first))
-    stops = len(window) == limits.rows and gap > min(limits.stops, grown)
-    limit = min(limits.stops, grown) if stops else limits.warns
+    limits, gap, began = SAMPLER_GAP[precision], median(window), median(first)
+    grown = max(limits.warns, limits.growth * began) if limits.growth else limits.stops
+    stop = min(limits.stops, grown)
+    stops = len(window) == limits.rows and gap > stop
+    limit = stop if stops else limits.warns
     limited = f"limit {limit:.2g}"
-    if stops and grown < limits.stops:
-        limited += f"; the run began with {median(first):.2g}"
+    if stops and stop < limits.stops:
+        limited += f"; the run began with {began:.2g}"
     text = (
         f"the sampler's log-probabilities differ from the trainer's by {gap:.2g} nats a token on average "
         f"({limited}): does it have the policy's weights, dtype and temperature, no top_p or top_k, "

@@ -209,6 +209,11 @@ def test_a_sampler_that_is_another_policy():
     assert (found["check"], found["value"], found["severity"]) == ("sampler_gap", 0.02, "warning")
 
 
+def test_in_float32_no_gap_at_the_start_leaves_the_limit_as_it_is():
+    (line,) = lines_of(gaps(0.0, 0.0, 0.02), 100)
+    assert "by 0.02 nats a token on average (limit 0.005)" in line
+
+
 def gaps(*values: float) -> list[dict]:
     return [{"step": n, "sampler_gap": value} for n, value in enumerate(values, 1)]
 
