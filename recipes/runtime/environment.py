@@ -22,6 +22,7 @@ def quiet_environment(names_hub: bool) -> None:
     To be called before torch and the Hugging Face libraries are imported: they read these variables once.
     """
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    os.environ["VLLM_NO_USAGE_STATS"] = "1"
     os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
