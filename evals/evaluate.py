@@ -20,6 +20,7 @@ from typing import Any
 from recipes.errors import UserError
 from recipes.runtime import gpus, sentinel
 from recipes.runtime.environment import (
+    ask_nothing,
     few_collections,
     keep_imports,
     keep_memory,
@@ -103,6 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
         say = progress.say
         if arguments is None:  # the process is this command's own
             stop_in_one_line(say, lambda: "nothing of an evaluation is saved; the same command starts anew")
+        ask_nothing()
         few_collections()
         keep_memory()
         quiet_environment(_names_hub(options.config, options.model))

@@ -62,6 +62,13 @@ def stop_in_one_line(say: Callable[[str], None], saved: Callable[[], str]) -> No
         signal.signal(one, stop)
 
 
+def ask_nothing() -> None:
+    """Close standard input: a library that asks a question there reads the end of the file, not an answer."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+
+
 def few_collections() -> None:
     """Collect garbage seldom: what imports make stays, and searching it takes a sixth of their time."""
     gc.set_threshold(50_000, 50, 50)

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from recipes.errors import UserError, known
 from recipes.runtime import gpus, nodes, provenance, sentinel, tracking
 from recipes.runtime.environment import (
+    ask_nothing,
     few_collections,
     keep_imports,
     keep_memory,
@@ -181,6 +182,7 @@ def main(arguments: list[str] | None = None) -> int:
         say = progress.say
         if arguments is None:  # the process is this command's own
             stop_in_one_line(say, lambda: _saved(options.checkpoints))
+        ask_nothing()
         few_collections()
         keep_memory()
         quiet_environment(names_hub(options.config))
