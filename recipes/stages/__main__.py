@@ -135,9 +135,7 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
             count = nodes.Count(options.nodes, options.gpus or 0, options.vllm_gpus)
             return nodes.launch(count, options.given, options.out.with_name(LOG), progress.say)
         progress.say("loading")
-        with gpus.reserved(options.gpus, progress.say) as held:
-            if options.vllm_gpus:
-                gpus.set_apart(options.vllm_gpus)
+        with gpus.reserved(options.gpus, progress.say, options.vllm_gpus) as held:
             training = (options.gpus or 0) - options.vllm_gpus
             if options.kind in gpus.SPREAD and training > 1:
                 gpus.launch(training, options.given, [lock, *held])
