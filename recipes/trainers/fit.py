@@ -21,12 +21,11 @@ from recipes.runtime.provenance import Fit
 from recipes.trainers import tracking
 from recipes.trainers.resume import (
     PARTIAL,
-    STATE,
     ExactResume,
     check_processes,
     checkpoints,
-    cut_short,
     discard,
+    discard_damaged,
     last_checkpoint,
     state_file,
 )
@@ -202,9 +201,7 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
     learn_in_float32(trainer.model)
     folder = Path(trainer.args.output_dir)
     if gpus.first():
-        for path in folder.glob("checkpoint-*"):
-            if (path / STATE).is_file() and (damaged := cut_short(path)):
-                progress.say(f"warning: {path}: {damaged} is cut short or missing; going on from before it")
+        discard_damaged(folder, progress.say)
         _remove_incomplete(folder)
     trainer.accelerator.wait_for_everyone()
     trainer.remove_callback(PrinterCallback)
@@ -221,6 +218,8 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
     newest = last_checkpoint(folder)
     if newest:
         check_processes(newest)
+    else:
+        trainer.begin_anew()
     state = TrainerState.load_from_json(str(newest / "trainer_state.json")) if newest else None
     if newest and state and state.global_step >= state.max_steps:
         # transformers would train another step
