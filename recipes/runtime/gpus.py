@@ -135,7 +135,13 @@ def unusable(count: int) -> str | None:
     """
     import torch  # only here: runtime is also imported by code that must not load torch
 
-    if torch.cuda.is_available() and torch.cuda.device_count() >= count:
+    child = os.fork()  # a process that has asked CUDA cannot fork others that use it, as vLLM does
+    if not child:
+        usable = False
+        with contextlib.suppress(Exception):
+            usable = torch.cuda.is_available() and torch.cuda.device_count() >= count
+        os._exit(0 if usable else 1)
+    if os.waitpid(child, 0)[1] == 0:
         return None
     if not torch.version.cuda:
         return f"torch {torch.__version__} is built without CUDA: install the build for CUDA"

@@ -209,7 +209,8 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
     trainer.add_callback(KeepCurve())
     if keep:
         trainer.add_callback(KeepModel(trainer, keep))
-    trainer.add_callback(WatchHealth(progress, precision(trainer.args, trainer.model)))
+    rounded = precision(trainer.args, trainer.model)
+    trainer.add_callback(WatchHealth(progress, rounded))
     if gpus.first():
         trainer.add_callback(WatchDisk(progress))
     if trainer.args.world_size == 1:
@@ -256,7 +257,7 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
             "epochs": round(state.epoch or 0.0, 6),
             "state_mib": _size_mib(last_checkpoint(folder)),
         },
-        precision(trainer.args, trainer.model),
+        rounded,
     )
 
 

@@ -119,6 +119,14 @@ def test_a_torch_without_cuda_says_so(old_driver, monkeypatch):
         gpus.reserved(2, refuse).__enter__()
 
 
+def test_the_process_itself_does_not_ask_cuda(four, monkeypatch):
+    """After that it could fork no process that uses CUDA: vLLM's engine of an evaluation is one."""
+    asked: list[int] = []
+    monkeypatch.setattr("torch.cuda.is_available", lambda: not asked.append(os.getpid()))
+    with gpus.reserved(1, refuse):
+        assert asked == []
+
+
 def test_fewer_gpus_than_reserved_are_told(four, monkeypatch):
     """One of them is lost between the count and its use."""
     counts = iter([4, 1])
