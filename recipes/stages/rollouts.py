@@ -67,7 +67,7 @@ def checks(
 
 
 def opened(workdir: Path) -> CompletionsLog | None:
-    """The log of completions under `workdir`.
+    """The log of completions under `workdir`; training cuts it to where it goes on from.
 
     Of several processes of a stage only the first has one; it records the rollouts of all.
     """

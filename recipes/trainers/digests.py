@@ -1,7 +1,7 @@
 """The digests of a training checkpoint: written as it is saved, looked at before training goes on from it.
 
-The process that saves computes them for all, a file a thread, right after the files are written: they are
-still in memory then, and SHA-256 takes about a second a gigabyte.
+The first process computes them for all files, a file a thread, right after all processes have written theirs:
+the files are still in memory then, and SHA-256 takes half a second to a second a gigabyte.
 """
 
 import os

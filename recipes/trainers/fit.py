@@ -209,8 +209,8 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
     trainer.add_callback(KeepCurve())
     if keep:
         trainer.add_callback(KeepModel(trainer, keep))
-    rounded = precision(trainer.args, trainer.model)
-    trainer.add_callback(WatchHealth(progress, rounded))
+    trained_in = precision(trainer.args, trainer.model)
+    trainer.add_callback(WatchHealth(progress, trained_in))
     if gpus.first():
         trainer.add_callback(WatchDisk(progress))
     if trainer.args.world_size == 1:
@@ -257,7 +257,7 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
             "epochs": round(state.epoch or 0.0, 6),
             "state_mib": _size_mib(last_checkpoint(folder)),
         },
-        rounded,
+        trained_in,
     )
 
 

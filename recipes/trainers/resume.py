@@ -43,7 +43,7 @@ def _step(checkpoint: Path) -> int:
 
 
 def discard_damaged(folder: Path, say: Callable[[str], None]) -> None:
-    """Remove the newest checkpoint as long as a file of it is not as it was saved, with a line to `say`."""
+    """Remove each checkpoint that has a damaged file, from the newest to one that has none; `say` tells of it."""
     while newest := last_checkpoint(folder):
         file = digests.damaged(newest, STATE)
         if file is None:
