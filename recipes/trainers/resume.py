@@ -43,7 +43,7 @@ def _step(checkpoint: Path) -> int:
 
 
 def discard_damaged(folder: Path, say: Callable[[str], None]) -> None:
-    """Remove each checkpoint that has a damaged file, from the newest to one that has none; `say` tells of it."""
+    """Remove each checkpoint that has a damaged file, from the newest to one without; `say` tells of it."""
     while newest := last_checkpoint(folder):
         file = digests.damaged(newest, STATE)
         if file is None:

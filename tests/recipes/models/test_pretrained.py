@@ -108,10 +108,24 @@ def test_a_stage_asks_nothing_and_says_it_in_one_line(odd: Path, mark: Path, tmp
     assert not [word for word in ("Traceback", "y/N") if word in done.stdout + done.stderr]
 
 
-def test_a_job_that_asks_reads_no_answer():
-    code = "from recipes.runtime.environment import ask_nothing; ask_nothing(); input('run it? [y/N] ')"
-    done = subprocess.run([sys.executable, "-c", code], input="y\n", capture_output=True, text=True)
-    assert "EOFError" in done.stderr
+EVALUATION = "--config {} --model x --name r/a/seed0/evals/after --out x.json --samples x.jsonl"
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        ("recipes.stages.__main__", ["label", *stage_runs.command("label", {}, policy="missing.json")]),
+        ("evals.evaluate", EVALUATION.split()),
+    ],
+    ids=["stage", "evaluation"],
+)
+def test_what_a_job_asks_on_standard_input_has_no_answer(job: tuple[str, list[str]], tmp_path: Path):
+    """The job ends at its first mistake, and standard input is at its end."""
+    module, arguments = job
+    code = f"import os; from {module} import main; main({arguments!r}); print('read', os.read(0, 9))"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, input="y\n", capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1:] == ["read b''"], done.stderr
 
 
 def test_nothing_of_a_model_is_loaded_but_by_the_one_loader():
