@@ -97,6 +97,7 @@ def load() -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Entry point; `arguments` defaults to the command line's."""
     say: Callable[[str], None] = print
+    ask_nothing()
     try:
         options = parse(arguments)
         folder, _, checkpoint = options.name.rpartition("/")
@@ -104,7 +105,6 @@ def main(arguments: list[str] | None = None) -> int:
         say = progress.say
         if arguments is None:  # the process is this command's own
             stop_in_one_line(say, lambda: "nothing of an evaluation is saved; the same command starts anew")
-        ask_nothing()
         few_collections()
         keep_memory()
         quiet_environment(_names_hub(options.config, options.model))

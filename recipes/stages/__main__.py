@@ -174,13 +174,13 @@ def main(arguments: list[str] | None = None) -> int:
     if not gpus.first():
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     say: Callable[[str], None] = print
+    ask_nothing()
     try:
         options = parse(sys.argv[1:] if arguments is None else arguments)
         progress = Progress(options.name)
         say = progress.say
         if arguments is None:  # the process is this command's own
             stop_in_one_line(say, lambda: _saved(options.checkpoints))
-        ask_nothing()
         few_collections()
         keep_memory()
         quiet_environment(names_hub(options.config))
