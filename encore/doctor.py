@@ -4,6 +4,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sysconfig
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import NamedTuple
 
 import psutil
 from packaging.requirements import Requirement
+
+from recipes.runtime import gpus
 
 EXTRAS = {
     "vllm": "vllm",
@@ -38,7 +41,7 @@ def findings() -> Iterator[Finding]:
         yield Finding(
             None, f"{package} {have}" if have else f"{package}: not installed; pip install -e '.[{extra}]'"
         )
-    yield _gpus()
+    yield from _gpus()
     sbatch = shutil.which("sbatch")
     yield Finding(None, f"Slurm: {sbatch}" if sbatch else "Slurm: no sbatch here; jobs run on this machine")
     memory = psutil.virtual_memory()
@@ -68,13 +71,30 @@ def _packages() -> Iterator[Finding]:
         yield Finding(True, f"all {len(pinned)} pinned packages are installed, torch {_version('torch')}")
 
 
-def _gpus() -> Finding:
+def _gpus() -> Iterator[Finding]:
+    """The GPUs, whether torch can use them, and what Triton needs to compile for them."""
     command = ["nvidia-smi", "--query-gpu=name,memory.total,memory.used", "--format=csv,noheader"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
-        return Finding(None, "GPUs: none that nvidia-smi knows; scale cpu needs none")
-    return Finding(True, f"GPUs: {'; '.join(done.stdout.strip().splitlines())}")
+        yield Finding(None, "GPUs: none that nvidia-smi knows; scale cpu needs none")
+        return
+    yield Finding(True, f"GPUs: {'; '.join(done.stdout.strip().splitlines())}")
+    why = gpus.unusable(1)
+    yield Finding(not why, f"GPUs: {why or f'torch can use them; the NVIDIA driver is {gpus.driver()}'}")
+    yield _compiler()
+
+
+def _compiler() -> Finding:
+    """Whether Triton, by which TRL computes losses on a GPU, finds a C compiler and Python's header."""
+    compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    lacking = [] if compiler else ["a C compiler (gcc or clang)"]
+    lacking += [] if header.is_file() else [f"Python.h (looked for in {header.parent})"]
+    if lacking:
+        what = f"Triton lacks {' and '.join(lacking)}, so training on the GPU fails"
+        return Finding(False, f"{what}; apt-get install gcc python3-dev")
+    return Finding(True, f"Triton: {compiler}, {header}")
 
 
 def _version(package: str) -> str | None:

@@ -20,6 +20,7 @@ from typing import Any
 from recipes.errors import UserError
 from recipes.runtime import gpus, sentinel
 from recipes.runtime.environment import (
+    ask_nothing,
     few_collections,
     keep_imports,
     keep_memory,
@@ -96,6 +97,7 @@ def load() -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Entry point; `arguments` defaults to the command line's."""
     say: Callable[[str], None] = print
+    ask_nothing()
     try:
         options = parse(arguments)
         folder, _, checkpoint = options.name.rpartition("/")

@@ -13,7 +13,6 @@ from huggingface_hub import snapshot_download
 from torch import nn
 from transformers import (
     AutoModelForCausalLM,
-    AutoTokenizer,
     GenerationConfig,
     Qwen3Config,
     Qwen3ForCausalLM,
@@ -21,7 +20,8 @@ from transformers import (
     Qwen3MoeForCausalLM,
 )
 
-from recipes.errors import UserError, first_line
+from recipes.errors import UserError
+from recipes.models import pretrained
 from recipes.models.lora import product
 from recipes.models.quantized import as_stored
 from recipes.models.shape import is_sparse, shape
@@ -90,10 +90,8 @@ def folder_of(source: Source) -> str:
 
 def load_tokenizer(source: Source) -> Any:
     """The tokenizer saved with a model. It pads on the left, for generation."""
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder_of(source))
-    except (OSError, ValueError) as error:
-        raise UserError(f"model {source.place}: cannot load its tokenizer: {first_line(error)}") from error
+    failing = f"model {source.place}: cannot load its tokenizer"
+    tokenizer = pretrained.tokenizer(folder_of(source), failing)
     tokenizer.padding_side = "left"
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -117,11 +115,14 @@ def same_tokenizer(own: Any, other: Any, names: tuple[str, str]) -> None:
 
 def load(source: Source, **options: Any) -> Any:
     """The causal language model of `source`, float32 unless `options` (from_pretrained's) say otherwise."""
-    options = {"dtype": torch.float32, **options, "use_safetensors": True, "trust_remote_code": False}
-    try:
-        return as_stored(AutoModelForCausalLM.from_pretrained(folder_of(source), **options))
-    except (OSError, ValueError) as error:
-        raise UserError(f"model {source.place}: cannot load it: {first_line(error)}") from error
+    options = {"dtype": torch.float32, **options}
+    failing = f"model {source.place}: cannot load it"
+    return as_stored(pretrained.model(AutoModelForCausalLM, folder_of(source), failing, **options))
+
+
+def configuration(source: Source) -> Any:
+    """The configuration saved with a model."""
+    return pretrained.configuration(folder_of(source), f"model {source.place}: cannot load its configuration")
 
 
 def load_for_inference(source: Source, dtype: str | None = None) -> Any:

@@ -25,8 +25,8 @@ from torch.nn.functional import linear
 from transformers import AutoModelForSequenceClassification
 
 from recipes.data.token_ids import prompt_ids, reply_ids
-from recipes.errors import UserError, first_line, nearest
-from recipes.models import lora
+from recipes.errors import UserError, nearest
+from recipes.models import lora, pretrained
 from recipes.models.language_model import Source, folder_of, load_tokenizer, same_tokenizer
 from recipes.models.packing import distinct, padded, within_positions
 from recipes.models.quantized import as_stored
@@ -245,11 +245,9 @@ def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> An
     `source` is a causal language model of width d, `options` are from_pretrained's. The head is that of
     Stiennon et al. (2020, App. B.1), drawn with `seed`.
     """
-    options = {"dtype": torch.float32, **options, "use_safetensors": True, "trust_remote_code": False}
-    try:
-        model = AutoModelForSequenceClassification.from_pretrained(folder_of(source), num_labels=1, **options)
-    except (OSError, ValueError) as error:
-        raise UserError(f"model {source.place}: cannot load it: {first_line(error)}") from error
+    options = {"dtype": torch.float32, **options, "num_labels": 1}
+    failing = f"model {source.place}: cannot load it"
+    model = pretrained.model(AutoModelForSequenceClassification, folder_of(source), failing, **options)
     _, head = parts(model)
     drawn = torch.randn(head.weight.shape, generator=torch.Generator().manual_seed(seed))
     with torch.no_grad():
@@ -263,12 +261,8 @@ def load_member(folder: Path, number: int) -> Any:
     place = folder / f"member{number}"
     if not place.is_dir():
         raise UserError(f"reward model {folder}: no member {number}")
-    try:
-        return AutoModelForSequenceClassification.from_pretrained(
-            place, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
-        )
-    except (OSError, ValueError) as error:
-        raise UserError(f"reward model {place}: cannot load it: {first_line(error)}") from error
+    failing = f"reward model {place}: cannot load it"
+    return pretrained.model(AutoModelForSequenceClassification, place, failing, dtype=torch.float32)
 
 
 def begin(folder: Path) -> Path:

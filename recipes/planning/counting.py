@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from transformers import AutoConfig, AutoModelForCausalLM, Qwen3Config, Qwen3MoeConfig
+from transformers import AutoModelForCausalLM, Qwen3Config, Qwen3MoeConfig
 
-from recipes.errors import UserError, first_line
+from recipes.models import pretrained
 from recipes.models.experts import idle, routed
 from recipes.models.shape import is_sparse, shape
 from recipes.planning.architecture import Architecture
@@ -70,12 +70,8 @@ def _kept_for_backward(config: Any, tokens: int, half: bool) -> int:
 
 def _configuration(model: Mapping[str, Any], place: Path | None) -> Any:
     if place:
-        try:
-            return AutoConfig.from_pretrained(place, local_files_only=True)
-        except (OSError, ValueError) as error:
-            key = "hub" if "hub" in model else "path"
-            said = f"model.{key}: {model[key]}: cannot read its config.json"
-            raise UserError(f"{said}: {first_line(error)}") from error
+        key = "hub" if "hub" in model else "path"
+        return pretrained.configuration(place, f"model.{key}: {model[key]}: cannot read its config.json")
     config = Qwen3MoeConfig if is_sparse(model) else Qwen3Config
     return config(vocab_size=VOCABULARY, **shape(dict(model)))
 

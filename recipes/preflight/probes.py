@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoConfig, GenerationConfig
+from transformers import GenerationConfig
 
 from recipes import worlds
 from recipes.data import forms, prompts
 from recipes.data.token_ids import end_ids
-from recipes.models.language_model import Source, folder_of, load_tokenizer
+from recipes.models.language_model import Source, configuration, folder_of, load_tokenizer
 from recipes.rewards import rules
 from recipes.runtime import health, reward_checks
 from recipes.stages.policy import locate_policy
@@ -37,7 +37,7 @@ def ends(source: Source, tokenizer: Any, by_chat: bool) -> health.Check:
 
     By chat, `tokenizer` ends a turn with a token of its own, which stages and evaluations add to the others.
     """
-    own, config = load_tokenizer(source), AutoConfig.from_pretrained(folder_of(source))
+    own, config = load_tokenizer(source), configuration(source)
     generation = _generation(source, config)
     given = generation.eos_token_id
     listed = [] if given is None else given if isinstance(given, list) else [given]

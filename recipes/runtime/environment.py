@@ -22,6 +22,7 @@ def quiet_environment(names_hub: bool) -> None:
     To be called before torch and the Hugging Face libraries are imported: they read these variables once.
     """
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    os.environ["VLLM_NO_USAGE_STATS"] = "1"
     os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -59,6 +60,13 @@ def stop_in_one_line(say: Callable[[str], None], saved: Callable[[], str]) -> No
 
     for one in told_to_end:
         signal.signal(one, stop)
+
+
+def ask_nothing() -> None:
+    """Close standard input: a library that asks a question there reads the end of the file, not an answer."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
 
 
 def few_collections() -> None:

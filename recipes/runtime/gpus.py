@@ -6,6 +6,7 @@ All of these processes train; only the first one writes results.
 import contextlib
 import fcntl
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -21,6 +22,10 @@ WAIT = 10.0  # seconds between two looks for a free GPU
 LOCKS = Path(tempfile.gettempdir()) / f"encore-gpus-{os.getuid()}"
 # stages whose trainer spreads a batch over processes; the others use one GPU, or the engine uses several
 SPREAD = ("pretrain", "sft", "reward_model", "dpo", "grpo", "ppo")
+
+# CUDA's major version -> the oldest branch of the NVIDIA driver that runs it (CUDA Toolkit Release Notes,
+# "CUDA Toolkit and Corresponding Driver Versions")
+DRIVERS = {"12": 525, "13": 580}
 
 # how `accelerate launch` tells its processes to shard by FSDP2, a unit a layer, checkpoints in parts too
 FSDP = {
@@ -81,22 +86,36 @@ def sharded() -> str | None:
 
 
 @contextlib.contextmanager
-def reserved(asked: int | None, say: Callable[[str], None]) -> Iterator[list[IO]]:
+def reserved(asked: int | None, say: Callable[[str], None], serving: int = 0) -> Iterator[list[IO]]:
     """Wait for `asked` GPUs that no other job of this machine uses, make them visible, and hold their locks.
 
     With 0, none is visible: what a recipe does on the CPU is the same everywhere, to the bit. With None, or
     where a scheduler has set CUDA_VISIBLE_DEVICES to just as many, what is visible stays so, without locks.
-    Enter it before CUDA starts. Raises UserError where the machine has fewer.
+    The last `serving` of them are named in `SERVING`, for a vLLM server, and not visible. Enter it before
+    CUDA starts. Raises UserError where the machine has fewer GPUs, where none is left to train, or where CUDA
+    cannot use them.
     """
-    if asked is None:
-        yield []
-        return
-    names = _visible()
-    if len(names) < asked:
-        raise UserError(f"resources.gpu: {asked} asked, {len(names)} visible here; batch sizes depend on it")
-    if asked and len(names) == asked and os.environ.get(VISIBLE):
-        yield []
-        return
+    held: dict[str, IO] = {}
+    if asked is not None:
+        names = _visible()
+        if len(names) < asked:
+            raise UserError(
+                f"resources.gpu: {asked} asked, {len(names)} visible here; batch sizes depend on it"
+            )
+        if not asked or len(names) > asked or not os.environ.get(VISIBLE):
+            held = _awaited(names, asked, say)
+            os.environ[VISIBLE] = ",".join(held)
+    if serving:
+        _set_apart(serving)
+    if asked and (why := unusable(asked - serving)):
+        raise UserError(f"resources.gpu: {asked} asked, and {why}")
+    yield list(held.values())
+    for lock in held.values():
+        lock.close()
+
+
+def _awaited(names: Sequence[str], asked: int, say: Callable[[str], None]) -> dict[str, IO]:
+    """Wait for `asked` free GPUs. Returns name -> lock."""
     LOCKS.mkdir(exist_ok=True)
     announced = False
     while len(held := _free(names, asked)) < asked:
@@ -105,10 +124,43 @@ def reserved(asked: int | None, say: Callable[[str], None]) -> Iterator[list[IO]
         announced = True
         held.clear()  # a job that waits holds none, so that no two wait for each other
         time.sleep(WAIT)
-    os.environ[VISIBLE] = ",".join(held)
-    yield list(held.values())
-    for lock in held.values():
-        lock.close()
+    return held
+
+
+def unusable(count: int) -> str | None:
+    """Why CUDA cannot use `count` of the visible GPUs; None where it can.
+
+    The number of visible GPUs does not tell: it comes from the driver's NVML, which also counts those that
+    the driver is too old to use. Torch would then train on the CPU without a word.
+    """
+    import torch  # only here: runtime is also imported by code that must not load torch
+
+    child = os.fork()  # a process that has asked CUDA cannot fork others that use it, as vLLM does
+    if not child:
+        usable = False
+        with contextlib.suppress(Exception):
+            usable = torch.cuda.is_available() and torch.cuda.device_count() >= count
+        os._exit(0 if usable else 1)
+    if os.waitpid(child, 0)[1] == 0:
+        return None
+    if not torch.version.cuda:
+        return f"torch {torch.__version__} is built without CUDA: install the build for CUDA"
+    needed = DRIVERS.get(torch.version.cuda.partition(".")[0])
+    return (
+        f"torch cannot use them: the NVIDIA driver is {driver() or 'unknown to nvidia-smi'}, torch "
+        f"{torch.__version__} is built for CUDA {torch.version.cuda}"
+        + (f", which needs driver {needed} or newer" if needed else "")
+    )
+
+
+def driver() -> str | None:
+    """The version of the NVIDIA driver, such as 580.65.06; None where nvidia-smi does not tell."""
+    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return next(iter(done.stdout.split()), None)
 
 
 def _free(names: Sequence[str], most: int) -> dict[str, IO]:
@@ -132,7 +184,7 @@ def _visible() -> list[str]:
     return given.split(",")[:count] if given else [str(number) for number in range(count)]
 
 
-def set_apart(count: int) -> None:
+def _set_apart(count: int) -> None:
     """Take the last `count` visible GPUs from this process and those it starts, and name them in `SERVING`.
 
     Raises UserError where none is left.

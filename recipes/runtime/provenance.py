@@ -12,6 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from recipes.runtime.health import Precision
+
 PACKAGES = (
     "torch",
     "transformers",
@@ -40,6 +42,7 @@ class Fit:
     # what a longer run of the same stage would take: `epochs` trained; seconds of the first step of this
     # process (`first_step_s`) and of a later one (`step_s`); size of a resumable state (`state_mib`)
     rates: Mapping[str, float] = field(default_factory=dict)
+    precision: Precision = "full"  # in which the model was trained
 
 
 def untrained(tokens: int, began: float) -> Fit:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from recipes.errors import UserError, known
 from recipes.runtime import gpus, nodes, provenance, sentinel, tracking
 from recipes.runtime.environment import (
+    ask_nothing,
     few_collections,
     keep_imports,
     keep_memory,
@@ -134,9 +135,7 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
             count = nodes.Count(options.nodes, options.gpus or 0, options.vllm_gpus)
             return nodes.launch(count, options.given, options.out.with_name(LOG), progress.say)
         progress.say("loading")
-        with gpus.reserved(options.gpus, progress.say) as held:
-            if options.vllm_gpus:
-                gpus.set_apart(options.vllm_gpus)
+        with gpus.reserved(options.gpus, progress.say, options.vllm_gpus) as held:
             training = (options.gpus or 0) - options.vllm_gpus
             if options.kind in gpus.SPREAD and training > 1:
                 gpus.launch(training, options.given, [lock, *held])
@@ -175,6 +174,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not gpus.first():
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     say: Callable[[str], None] = print
+    ask_nothing()
     try:
         options = parse(sys.argv[1:] if arguments is None else arguments)
         progress = Progress(options.name)

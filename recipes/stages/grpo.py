@@ -124,7 +124,7 @@ def _train(
             "parameters": parameters,
             **grpo_tasks.skipped(tasks),
         },
-        health=checks + health.training(curve, scalars),
+        health=checks + health.training(curve, scalars, done.precision),
         fit=done,
         flops_a_token=passes * (parameters - idle(policy.model)),
         formula=FORMULA,

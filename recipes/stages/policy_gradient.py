@@ -85,7 +85,7 @@ def run(
     parameters = model.num_parameters()
     return Outcome(
         metrics={**scalars, "parameters": parameters},
-        health=checks + health.training(curve, scalars),
+        health=checks + health.training(curve, scalars, "full"),
         fit=Fit(history, total, int(history[-1]["num_tokens"]), time.perf_counter() - began, 0),
         flops_a_token=(6 + 6 * args.inner_steps) * (parameters - idle(model)),
         formula=FORMULA,

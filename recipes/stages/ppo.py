@@ -131,7 +131,7 @@ def _train(
     skipped = {"skipped/long": len(given) - len(dataset)}
     return Outcome(
         metrics={**scalars, **curves.first_fifths(curve, AT_FIRST), **sizes, **skipped},
-        health=[*checks, *health.training(curve, scalars), *_critic_explains(scalars)],
+        health=[*checks, *health.training(curve, scalars, done.precision), *_critic_explains(scalars)],
         fit=done,
         flops_a_token=flops,
         formula=FORMULA,

@@ -14,7 +14,6 @@ from recipes.runtime import curves, files, gpus, health, reward_checks
 from recipes.stages.policy import Policy, positions
 from recipes.trainers.completions import CompletionsLog
 from recipes.trainers.ratio_statistics import RatioStatistics
-from recipes.trainers.resume import last_checkpoint
 
 
 def defaults(args: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,16 +67,11 @@ def checks(
 
 
 def opened(workdir: Path) -> CompletionsLog | None:
-    """The log of completions under `workdir`, emptied unless there is a checkpoint to resume from.
+    """The log of completions under `workdir`; training cuts it to where it goes on from.
 
     Of several processes of a stage only the first has one; it records the rollouts of all.
     """
-    if not gpus.first():
-        return None
-    log = CompletionsLog(workdir / "completions.jsonl")
-    if last_checkpoint(workdir) is None:
-        log.cut(0)
-    return log
+    return CompletionsLog(workdir / "completions.jsonl") if gpus.first() else None
 
 
 def write(

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
-from transformers import AutoConfig
 from trl import SFTConfig
 
 from recipes.data import demonstrations, forms
@@ -37,7 +36,7 @@ from recipes.data.token_ids import following_ids, prompt_ids, reply_ids
 from recipes.errors import UserError
 from recipes.models import lora
 from recipes.models.experts import idle
-from recipes.models.language_model import Source, folder_of
+from recipes.models.language_model import Source, configuration
 from recipes.models.packing import dialogue
 from recipes.models.quantized import loading
 from recipes.runtime import curves, health
@@ -168,7 +167,7 @@ def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
     names = [name for name in options if "dropout" in name]
     if not names:
         return {}
-    config = AutoConfig.from_pretrained(folder_of(source))
+    config = configuration(source)
     return {name: getattr(config, name) for name in names}
 
 

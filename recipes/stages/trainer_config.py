@@ -22,7 +22,7 @@ def arguments(
     With `global_batch`, this process gets its part of it, as there are so many processes now.
     No tracker but the one chosen, no tqdm, no pinned memory. Bf16 and gradient checkpointing, which only cost
     time on a CPU, are off there unless `args` asks for them. Raises UserError for a field that is unknown or
-    reserved, or has a value that the class refuses.
+    reserved, or has a value that the class refuses, and for bf16, TRL's default, on a GPU without it.
     """
     args = stage["args"]
     check_reserved(args, "args")
@@ -50,12 +50,25 @@ def arguments(
     if not torch.cuda.is_available():
         values |= {"use_cpu": True, "bf16": args.get("bf16") or False, "fp16": False}  # no fp16 on a CPU
     try:
-        return config_class(**values)
+        made = config_class(**values)
     except (TypeError, ValueError) as error:
         raise UserError(f"args: {first_line(error)}") from error
     finally:
         if gpus.sharded() == "zero3":
             zero3.load_whole()
+    if made.bf16 and torch.cuda.is_available():
+        _check_bf16()
+    return made
+
+
+def _check_bf16() -> None:
+    """Raise UserError where the GPU only emulates bfloat16, which transformers accepts and which is slow."""
+    if not torch.cuda.is_bf16_supported(including_emulation=False):
+        major, minor = torch.cuda.get_device_capability()
+        raise UserError(
+            f"args.bf16: true, and {torch.cuda.get_device_name()} has no bfloat16 (compute capability "
+            f"{major}.{minor}, 8.0 is needed); set args.bf16 to false"
+        )
 
 
 def plain(config_class: Any, args: Mapping[str, Any]) -> Any:

@@ -21,15 +21,15 @@ from recipes.runtime.provenance import Fit
 from recipes.trainers import tracking
 from recipes.trainers.resume import (
     PARTIAL,
-    STATE,
     ExactResume,
     check_processes,
     checkpoints,
-    cut_short,
     discard,
+    discard_damaged,
     last_checkpoint,
     state_file,
 )
+from recipes.trainers.sampler_gap import precision
 
 Keep = tuple[int, Callable[..., None]]  # after every so many steps: writes a model to `folder`, and leaves it
 
@@ -129,23 +129,28 @@ class WatchHealth(TrainerCallback):
     """Warns as soon as a check of the training curve fails, once for each check; stops at an error.
 
     It looks at every twentieth of the run, from the first fifth on; at what is sampled, at every log line.
+    `precision`: in which the policy is trained.
     """
 
     LOOKS = 20  # a look reads all of the history
 
-    def __init__(self, progress: Progress):
+    def __init__(self, progress: Progress, precision: health.Precision):
         self.progress = progress
+        self.precision = precision
         self.looked = self.LOOKS // 5 - 1
         self.warned: set[str] = set()
 
     def on_log(self, args, state, control, **kwargs):
-        self.tell(health.sampled_as_trained(curves.rows(state.log_history[-1:])))
+        gaps = [entry["sampler_gap"] for entry in state.log_history if "sampler_gap" in entry]
+        sampled = health.ratio_at_start(curves.rows(state.log_history[-1:]))
+        self.tell(sampled + health.sampler_gap_now(gaps, self.precision))
         now = self.LOOKS * state.global_step // max(state.max_steps, 1)
         if now <= self.looked:
             return
         self.looked = now
         curve = curves.rows(state.log_history)
-        self.tell(health.training(curve, curves.scalars(curve), f"at step {state.global_step}"))
+        when = f"at step {state.global_step}"
+        self.tell(health.training(curve, curves.scalars(curve), self.precision, when))
 
     def tell(self, checks: list[health.Check]) -> None:
         """Warn of those that fail for the first time. Raises UserError at an error."""
@@ -196,9 +201,7 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
     learn_in_float32(trainer.model)
     folder = Path(trainer.args.output_dir)
     if gpus.first():
-        for path in folder.glob("checkpoint-*"):
-            if (path / STATE).is_file() and (damaged := cut_short(path)):
-                progress.say(f"warning: {path}: {damaged} is cut short or missing; going on from before it")
+        discard_damaged(folder, progress.say)
         _remove_incomplete(folder)
     trainer.accelerator.wait_for_everyone()
     trainer.remove_callback(PrinterCallback)
@@ -206,7 +209,8 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
     trainer.add_callback(KeepCurve())
     if keep:
         trainer.add_callback(KeepModel(trainer, keep))
-    trainer.add_callback(WatchHealth(progress))
+    trained_in = precision(trainer.args, trainer.model)
+    trainer.add_callback(WatchHealth(progress, trained_in))
     if gpus.first():
         trainer.add_callback(WatchDisk(progress))
     if trainer.args.world_size == 1:
@@ -215,6 +219,8 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
     newest = last_checkpoint(folder)
     if newest:
         check_processes(newest)
+    else:
+        trainer.begin_anew()
     state = TrainerState.load_from_json(str(newest / "trainer_state.json")) if newest else None
     if newest and state and state.global_step >= state.max_steps:
         # transformers would train another step
@@ -251,6 +257,7 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
             "epochs": round(state.epoch or 0.0, 6),
             "state_mib": _size_mib(last_checkpoint(folder)),
         },
+        trained_in,
     )
 
 

@@ -106,6 +106,11 @@ class GRPO(Objective):
         if self.rollouts:
             self.rollouts.cut(state["completions_bytes"])
 
+    def begin_anew(self) -> None:
+        super().begin_anew()
+        if self.rollouts:
+            self.rollouts.cut(0)
+
     def _to_device(self, rollout: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
         device = self.accelerator.device
         return rollout and [

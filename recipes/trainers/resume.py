@@ -1,14 +1,15 @@
 """Exact resume: a run killed at any moment and started again ends with the same bits as one never killed.
 
 transformers' Trainer saves weights, optimizer, scheduler and random states. Exactness also needs (a)
-checkpoints that exist completely or not at all, (b) the loss summed since the last log line, (c) a data order
-that depends on the epoch only, and (d) what a subclass holds in memory (`held_state`).
+checkpoints that exist completely or not at all, and as they were saved, (b) the loss summed since the last
+log line, (c) a data order that depends on the epoch only, and (d) what a subclass holds in memory
+(`held_state`).
 """
 
-import json
 import os
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,9 @@ from recipes.models import zero3
 from recipes.models.sharded import whole
 from recipes.runtime import gpus
 from recipes.runtime.files import saving
-from recipes.runtime.sentinel import sizes
+from recipes.trainers import digests
 
 STATE = "resume.pt"  # of the first process; a checkpoint is complete once it is there
-SIZES = "sizes.json"  # of all its other files: digests of so many gigabytes would hold up training
 PARTIAL = "saving"  # a checkpoint is written here and then renamed, so that a kill leaves no half of one
 SHARDS = "pytorch_model_fsdp_0"  # accelerate's folder of sharded weights in a checkpoint
 PARTITIONS = "global_step*"  # DeepSpeed's
@@ -33,28 +33,25 @@ EPOCH_STRIDE = 1_000_003  # between the seeds of the data orders of two epochs
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """The complete checkpoints of `folder` of which no file is cut short, oldest first."""
+    """The complete checkpoints of `folder`, oldest first."""
     numbered = [p for p in folder.glob("checkpoint-*") if p.name[len("checkpoint-") :].isdigit()]
-    return sorted(
-        (p for p in numbered if (p / STATE).is_file() and not cut_short(p)),
-        key=lambda p: int(p.name[len("checkpoint-") :]),
-    )
+    return sorted((p for p in numbered if (p / STATE).is_file()), key=_step)
 
 
-def cut_short(checkpoint: Path) -> str | None:
-    """Which file of a complete checkpoint is missing or not as long as it was; None of one without SIZES."""
-    try:
-        then = json.loads((checkpoint / SIZES).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError):
-        return SIZES
-    now = _sizes(checkpoint)
-    return next((name for name, size in then.items() if now.get(name) != size), None)
+def _step(checkpoint: Path) -> int:
+    return int(checkpoint.name[len("checkpoint-") :])
 
 
-def _sizes(checkpoint: Path) -> dict[str, int]:
-    return {name: size for name, size in sizes(checkpoint).items() if name != SIZES}
+def discard_damaged(folder: Path, say: Callable[[str], None]) -> None:
+    """Remove each checkpoint that has a damaged file, from the newest to one without; `say` tells of it."""
+    while newest := last_checkpoint(folder):
+        file = digests.damaged(newest, STATE)
+        if file is None:
+            return
+        discard(newest)
+        before = last_checkpoint(folder)
+        then = f"going on from {before.name}" if before else "training starts anew"
+        say(f"warning: {newest}: {file} is damaged; {then}")
 
 
 def discard(checkpoint: Path) -> None:
@@ -133,6 +130,9 @@ class ExactResume(Trainer):
             "resumed": self.resumed,
         }
 
+    def begin_anew(self) -> None:
+        """Remove what a killed run has left outside of its checkpoints; there is none to go on from."""
+
     def restore_held_state(self, state: dict[str, Any]) -> None:
         """Set what `held_state` returned."""
         self._tr_loss = state["summed_loss"].to(self.args.device)
@@ -190,7 +190,7 @@ class ExactResume(Trainer):
         self.accelerator.wait_for_everyone()
         if self.args.should_save:
             torch.save(self.held_state(), partial / STATE)
-            (partial / SIZES).write_text(json.dumps(_sizes(partial)), encoding="utf-8")
+            digests.write(partial, STATE)
             for path in [*partial.rglob("*"), partial]:
                 _sync(path)
             partial.replace(folder / name)

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from recipes.runtime.health import Precision
+
 SAMPLED = "sampling_per_token_logps"  # of a batch, (batch, time): TRL's name
 
 
@@ -31,3 +33,9 @@ class SamplerGap:
         tokens, total = self.sums.tolist()
         self.sums = torch.zeros_like(self.sums)
         return {"sampler_gap": total / tokens} if tokens else {}
+
+
+def precision(args: Any, model: Any) -> Precision:
+    """Return in which precision `model` is trained with `args`, transformers' TrainingArguments."""
+    narrow = any(w.dtype in (torch.bfloat16, torch.float16) for w in model.parameters())
+    return "half" if args.bf16 or args.fp16 or narrow else "full"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -198,6 +199,47 @@ def test_a_report_that_is_not_made(here):
     page.write_text("")
     (page.with_suffix("") / "summary.txt").write_text("3 of 4 claims\n")
     assert encore("report", "r1_zero").output == "3 of 4 claims\nresults/r1_zero/cpu/report.html\n"
+
+
+@pytest.fixture
+def one_gpu(tmp_path, monkeypatch):
+    """A machine with one GPU and nothing else on its PATH; the driver is too old for CUDA 13."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "nvidia-smi").write_text(
+        '#!/bin/sh\ncase "$1" in *driver*) echo 550.54.15;; *) echo "NVIDIA H100, 81559 MiB, 4 MiB";; esac\n'
+    )
+    (folder / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr("torch.version.cuda", "13.0")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    return folder
+
+
+def of_gpus() -> list[str]:
+    return [str(line) for line in doctor.findings() if re.search("GPU|Triton", line.what)]
+
+
+def test_the_doctor_finds_what_a_gpu_lacks(one_gpu, tmp_path, monkeypatch):
+    there, driver, triton = of_gpus()
+    assert there == "ok   GPUs: NVIDIA H100, 81559 MiB, 4 MiB"
+    assert driver.startswith("WARN GPUs: torch cannot use them: the NVIDIA driver is 550.54.15, ")
+    assert driver.endswith("is built for CUDA 13.0, which needs driver 580 or newer")
+    assert triton.startswith("WARN Triton lacks a C compiler (gcc or clang) and Python.h (looked for in ")
+
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    (one_gpu / "gcc").write_text("#!/bin/sh\n")
+    (one_gpu / "gcc").chmod(0o755)
+    (tmp_path / "Python.h").touch()
+    assert [line[:4] for line in of_gpus()] == ["ok  "] * 3
+
+
+def test_the_doctor_asks_nothing_of_a_machine_without_a_gpu(one_gpu):
+    (one_gpu / "nvidia-smi").unlink()
+    assert of_gpus() == ["-    GPUs: none that nvidia-smi knows; scale cpu needs none"]
 
 
 def test_the_doctor_says_what_is_odd(monkeypatch, here):

@@ -74,13 +74,13 @@ def test_truncation_is_a_warning_with_what_to_do():
 
 
 def test_a_gap_between_sampler_and_trainer_is_a_warning():
-    (gap,) = health.sampled_as_trained([(1, "sampler_gap", 0.02)])
+    (gap,) = health.sampled_as_trained([(1, "sampler_gap", 0.02)], "full")
     assert findings.of_health("grpo", gap, stand_in=False).status == "warn"
-    (gap,) = health.sampled_as_trained([(1, "sampler_gap", 1e-6)])
+    (gap,) = health.sampled_as_trained([(1, "sampler_gap", 1e-6)], "full")
     good = findings.of_health("grpo", gap, stand_in=False)
     assert good.status == "ok"
     assert "?" not in good.message
-    (ratio,) = health.sampled_as_trained([(1, "ratio/at_start", 0.02)])
+    (ratio,) = health.sampled_as_trained([(1, "ratio/at_start", 0.02)], "full")
     assert findings.of_health("grpo", ratio, stand_in=False).status == "warn"
 
 

@@ -1,6 +1,7 @@
 """What a job sets for its process."""
 
 import ctypes
+import os
 import subprocess
 import sys
 
@@ -35,3 +36,16 @@ def test_bitsandbytes_says_nothing_of_kernels_that_nobody_asked_for():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "e\n"
+
+
+@pytest.mark.parametrize("name", ["HF_HUB_DISABLE_TELEMETRY", "VLLM_NO_USAGE_STATS"])
+def test_what_a_job_starts_reports_to_nobody(name):
+    """A vLLM server is a process of its own: it has the variable from the job that starts it."""
+    code = (
+        "import os; from recipes.runtime.environment import quiet_environment; quiet_environment(True); "
+        "from recipes.sampling.vllm_server import environment; "
+        f"print(os.environ.get('{name}'), environment('').get('{name}'))"
+    )
+    kept = {key: value for key, value in os.environ.items() if key != name}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=kept)
+    assert done.stdout == "1 1\n"

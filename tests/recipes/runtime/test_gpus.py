@@ -13,6 +13,7 @@ from recipes.runtime import gpus
 def four(tmp_path, monkeypatch):
     """A machine with four GPUs, on which nobody has set CUDA_VISIBLE_DEVICES."""
     monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr(gpus, "LOCKS", tmp_path / "locks")
     monkeypatch.setattr(gpus, "WAIT", 0.01)
     monkeypatch.setenv(gpus.VISIBLE, "")  # restored afterwards
@@ -79,13 +80,60 @@ def test_too_few_are_told(four):
 
 def test_the_server_gets_the_last_ones_and_training_the_others(four, monkeypatch):
     monkeypatch.setenv(gpus.SERVING, "")
-    with gpus.reserved(3, refuse):
-        monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
-        gpus.set_apart(1)
+    with gpus.reserved(3, refuse, serving=1):
         assert (os.environ[gpus.VISIBLE], os.environ[gpus.SERVING]) == ("0,1", "2")
-        monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-        with pytest.raises(UserError, match=r"vllm_gpus: 2 for the server, 2 visible here; none is left"):
-            gpus.set_apart(2)
+    monkeypatch.setenv(gpus.VISIBLE, "4,5")
+    with pytest.raises(UserError, match=r"vllm_gpus: 2 for the server, 2 visible here; none is left"):
+        gpus.reserved(2, refuse, serving=2).__enter__()
+
+
+@pytest.fixture
+def old_driver(four, tmp_path, monkeypatch):
+    """A driver of before R580: NVML counts the GPUs, and CUDA 13 cannot use them."""
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text("#!/bin/sh\nprintf '550.54.15\\n550.54.15\\n'\n")
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("torch.version.cuda", "13.0")
+
+
+@pytest.mark.parametrize("given", ["", "5"], ids=["reserved", "of a scheduler"])
+def test_a_gpu_that_cuda_cannot_use_is_one_line(old_driver, given, monkeypatch):
+    monkeypatch.setenv(gpus.VISIBLE, given)
+    with pytest.raises(UserError) as error:
+        gpus.reserved(1, refuse).__enter__()
+    line = str(error.value)
+    assert line.startswith(
+        "resources.gpu: 1 asked, and torch cannot use them: the NVIDIA driver is 550.54.15, "
+    )
+    assert "is built for CUDA 13.0, which needs driver 580 or newer" in line
+    assert "\n" not in line
+    with gpus.reserved(0, refuse):  # the CPU needs no driver
+        pass
+
+
+def test_a_torch_without_cuda_says_so(old_driver, monkeypatch):
+    monkeypatch.setattr("torch.version.cuda", None)
+    with pytest.raises(UserError, match=r"resources.gpu: 2 asked, and torch .* is built without CUDA"):
+        gpus.reserved(2, refuse).__enter__()
+
+
+def test_the_process_itself_does_not_ask_cuda(four, monkeypatch):
+    """After that it could fork no process that uses CUDA: vLLM's engine of an evaluation is one."""
+    asked: list[int] = []
+    monkeypatch.setattr("torch.cuda.is_available", lambda: not asked.append(os.getpid()))
+    with gpus.reserved(1, refuse):
+        assert asked == []
+
+
+def test_fewer_gpus_than_reserved_are_told(four, monkeypatch):
+    """One of them is lost between the count and its use."""
+    counts = iter([4, 1])
+    monkeypatch.setattr("torch.cuda.device_count", lambda: next(counts))
+    monkeypatch.setattr("torch.version.cuda", "13.0")
+    with pytest.raises(UserError, match=r"resources\.gpu: 2 asked, and torch cannot use them"):
+        gpus.reserved(2, refuse).__enter__()
 
 
 def test_torchrun_gets_the_arguments_and_the_locks(four, monkeypatch):

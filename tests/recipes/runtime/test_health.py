@@ -4,6 +4,8 @@ import io
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from stage_runs import TASK
 
 from recipes import worlds
@@ -97,19 +99,19 @@ def test_warnings_of_a_training(name, metric, good, bad):
     for value, ok in ((good, True), (bad, False)):
         curve = [(1, "accuracy", 0.25), (1, "entropy", 1.0), (10, "entropy", 0.5)]
         scalars = {"last_fifth/entropy": 0.5, f"last_fifth/{metric}": value}
-        (check,) = [one for one in health.training(curve, scalars) if one["check"] == name]
+        (check,) = [one for one in health.training(curve, scalars, "full") if one["check"] == name]
         assert check["ok"] is ok
         assert check["severity"] == "warning"
 
 
 def test_groups_left_out_of_the_rollout_may_have_zero_variance():
     scalars = {"last_fifth/frac_reward_zero_std": 0.9, "last_fifth/dynamic/underfull": 0.0}
-    assert [one["check"] for one in health.training([], scalars)] == ["underfull"]
+    assert [one["check"] for one in health.training([], scalars, "full")] == ["underfull"]
 
 
 def test_nothing_measured_nothing_said():
-    assert health.training([], {}) == []
-    assert health.training([(1, "entropy", 1.0), (1, "accuracy", 1.0)], {}) == []
+    assert health.training([], {}, "full") == []
+    assert health.training([(1, "entropy", 1.0), (1, "accuracy", 1.0)], {}, "full") == []
 
 
 def two_domains(general: float, flat: float) -> tuple[list, dict[str, float]]:
@@ -142,7 +144,7 @@ def two_domains(general: float, flat: float) -> tuple[list, dict[str, float]]:
     ],
 )
 def test_each_domain_is_watched_for_itself(general, flat, failed):
-    found = health.training(*two_domains(general, flat))
+    found = health.training(*two_domains(general, flat), "full")
     assert {one["check"] for one in found if not one["ok"]} == failed | {"truncation/general"}
     assert {one["check"] for one in found if one["check"].endswith("/reasoning")} == {
         "truncation/reasoning",
@@ -161,10 +163,10 @@ def test_each_domain_is_watched_for_itself(general, flat, failed):
     )
 
 
-def lines_of(history: list[dict], steps: int) -> list[str]:
+def lines_of(history: list[dict], steps: int, precision: health.Precision = "full") -> list[str]:
     """What is printed while `history` is logged."""
     out = io.StringIO()
-    watch = WatchHealth(Progress("r/cpu/a/seed0/grpo", out))
+    watch = WatchHealth(Progress("r/cpu/a/seed0/grpo", out), precision)
     for i, entry in enumerate(history):
         state = SimpleNamespace(log_history=history[: i + 1], global_step=entry["step"], max_steps=steps)
         watch.on_log(None, state, None)
@@ -203,5 +205,63 @@ def test_a_sampler_that_is_another_policy():
     assert "by 0.06 nats a token on average (limit 0.05)" in str(error.value)
     assert "\n" not in str(error.value)
     curve = curves.rows(apart(0.02))
-    (found,) = [one for one in health.training(curve, {}) if not one["ok"]]
+    (found,) = [one for one in health.training(curve, {}, "full") if not one["ok"]]
     assert (found["check"], found["value"], found["severity"]) == ("sampler_gap", 0.02, "warning")
+
+
+def test_in_float32_no_gap_at_the_start_leaves_the_limit_as_it_is():
+    (line,) = lines_of(gaps(0.0, 0.0, 0.02), 100)
+    assert "by 0.02 nats a token on average (limit 0.005)" in line
+
+
+def gaps(*values: float) -> list[dict]:
+    return [{"step": n, "sampler_gap": value} for n, value in enumerate(values, 1)]
+
+
+def test_the_gap_of_a_sound_run_in_bf16_stops_nothing():
+    """Single rows of .06 to .2 between rows of .02 to .04 are what public bf16 runs have."""
+    history = gaps(*[0.02, 0.04, 0.03, 0.2, 0.035, 0.06] * 20)
+    assert lines_of(history, 200, "half") == []
+    (found,) = health.sampled_as_trained(curves.rows(history), "half")
+    assert found["ok"]
+    near_zero = gaps(*[1e-4] * 5, *[0.05] * 50)
+    assert lines_of(near_zero, 200, "half") == []  # five hundred times the first, and still sound
+
+
+@pytest.mark.parametrize("later", [0.17, 0.4])
+def test_a_gap_in_bf16_that_grows_fivefold_stops(later):
+    history = gaps(*[0.03] * 10, *[later] * 5)
+    assert lines_of(history[:-3], 200, "half") == []  # two rows are not yet the median of five
+    with pytest.raises(UserError) as error:
+        lines_of(history, 200, "half")
+    said = f"by {later:.2g} nats a token on average (limit 0.15; the run began with 0.03)"
+    assert said in str(error.value)
+
+
+def test_a_gap_in_bf16_that_is_large_from_the_start_stops_at_a_fixed_limit():
+    (warning,) = lines_of(gaps(*[0.1] * 20), 200, "half")
+    assert "by 0.1 nats a token on average (limit 0.06)" in warning
+    (warning,) = lines_of(gaps(*[0.4] * 4), 200, "half")  # too few rows to stop
+    assert "by 0.4 nats a token on average (limit 0.06)" in warning
+    with pytest.raises(UserError, match=r"by 0.4 nats a token on average \(limit 0.3\)"):
+        lines_of(gaps(*[0.4] * 5), 200, "half")
+
+
+@given(
+    before=st.lists(st.floats(0, 0.06), min_size=5, max_size=20),
+    spikes=st.lists(st.floats(0, 9), max_size=2),
+)
+def test_two_rows_of_any_size_stop_no_run(before, spikes):
+    assert lines_of(gaps(*before, *spikes, *before), 200, "half") == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_what_stops_a_run_as_it_goes_is_an_error_at_its_end(values):
+    """The newest window at some moment is the worst window of the whole curve."""
+    (at_end,) = health.sampled_as_trained(curves.rows(gaps(*values)), "half")
+    try:
+        lines_of(gaps(*values), 200, "half")
+        stopped = False
+    except UserError:
+        stopped = True
+    assert stopped is (at_end["severity"] == "error")

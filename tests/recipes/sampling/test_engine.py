@@ -159,6 +159,13 @@ def test_an_engine_that_does_not_start_is_told_in_one_line(vllm, monkeypatch):
         engine.load(SOURCE, {"seed": 7, "backend": "vllm"}, lambda done, total: None)
 
 
+@pytest.mark.parametrize("name", ["trust_remote_code", "load_format", "pretrained", "revision"])
+def test_a_recipe_cannot_have_vllm_run_code_or_read_pickles(name):
+    config = {"seed": 0, "backend_args": {"max_model_len": 64, name: True}}
+    with pytest.raises(UserError, match=f"backend_args.{name}: set by the stage itself; remove it"):
+        engine.vllm_arguments(SOURCE, config)
+
+
 def test_vllm_arguments_are_those_lm_eval_takes(vllm):
     from lm_eval.models.vllm_causallms import VLLM
 

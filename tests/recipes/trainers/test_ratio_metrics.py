@@ -65,8 +65,10 @@ def test_a_large_ratio_at_the_start_is_told():
     assert scalars["max/ratio_deviation"] == 0.7
     assert scalars["mean/ratio/deviation"] == pytest.approx(3.2 / 6)
     assert scalars["mean/log10_clip_fraction"] == -6
-    (found,) = [one for one in health.training(curve, scalars) if one["check"] == "ratio_at_start"]
+    (found,) = [one for one in health.training(curve, scalars, "full") if one["check"] == "ratio_at_start"]
     assert not found["ok"]
     assert "up to 0.0003 before the first update" in found["message"]
-    (found,) = [one for one in health.training(curve[:5], scalars) if one["check"] == "ratio_at_start"]
+    (found,) = [
+        one for one in health.training(curve[:5], scalars, "full") if one["check"] == "ratio_at_start"
+    ]
     assert found["ok"]

@@ -1,12 +1,15 @@
-"""A checkpoint is gone on from by as many processes as have saved it."""
+"""A checkpoint is gone on from as it was saved, and by as many processes as have saved it."""
 
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recipes.errors import UserError
 from recipes.runtime import gpus
-from recipes.trainers.resume import SHARDS, STATE, check_processes
+from recipes.trainers import digests
+from recipes.trainers.resume import SHARDS, STATE, check_processes, discard_damaged, last_checkpoint
 
 
 @pytest.fixture
@@ -49,3 +52,64 @@ def test_sharded_and_whole_weights_are_not_exchanged(of_two: Path, monkeypatch: 
     for name, value in gpus.ZERO3.items():
         monkeypatch.setenv(name, value)
     check_processes(of_two)
+
+
+CONTENT = {"model.safetensors": b"weights" * 9, "global_step6/rank_1.pt": b"a piece", "resume.pt": b"state"}
+
+
+def checkpoint(folder: Path, step: int, digested: bool = True) -> Path:
+    """A checkpoint, sharded, as a stage leaves it; `digested`: as a version with digests does."""
+    made = folder / f"checkpoint-{step}"
+    for name, content in CONTENT.items():
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        (made / name).write_bytes(content)
+    if digested:
+        digests.write(made, STATE)
+    return made
+
+
+@given(
+    name=st.sampled_from([*CONTENT, digests.DIGESTS]), place=st.integers(0, 9999), change=st.integers(1, 255)
+)
+def test_any_byte_of_any_file_is_noticed(name: str, place: int, change: int, tmp_path_factory):
+    made = checkpoint(tmp_path_factory.mktemp("run"), 6)
+    assert digests.damaged(made, STATE) is None
+    data = bytearray((made / name).read_bytes())
+    data[place % len(data)] ^= change
+    (made / name).write_bytes(data)
+    assert digests.damaged(made, STATE) is not None
+
+
+@given(name=st.sampled_from([*CONTENT, digests.DIGESTS]), left=st.integers(0, 9999))
+def test_any_file_that_is_shorter_is_noticed(name: str, left: int, tmp_path_factory):
+    made = checkpoint(tmp_path_factory.mktemp("run"), 6)
+    data = (made / name).read_bytes()
+    (made / name).write_bytes(data[: left % len(data)])
+    assert digests.damaged(made, STATE) in (name, digests.DIGESTS)
+
+
+def test_damaged_ones_are_removed_until_one_is_whole(tmp_path: Path):
+    first, second, third = (checkpoint(tmp_path, step) for step in (3, 6, 12))
+    (second / "model.safetensors").write_bytes(b"other")
+    (third / "global_step6/rank_1.pt").unlink()
+    lines: list[str] = []
+    discard_damaged(tmp_path, lines.append)
+    assert lines == [
+        f"warning: {third}: global_step6/rank_1.pt is damaged; going on from checkpoint-6",
+        f"warning: {second}: model.safetensors is damaged; going on from checkpoint-3",
+    ]
+    assert last_checkpoint(tmp_path) == first
+    (first / STATE).write_bytes(b"other")
+    discard_damaged(tmp_path, lines.append)
+    assert lines[-1] == f"warning: {first}: resume.pt is damaged; training starts anew"
+    assert last_checkpoint(tmp_path) is None
+
+
+def test_a_checkpoint_of_an_earlier_version_is_gone_on_from(tmp_path: Path):
+    made = checkpoint(tmp_path, 6, digested=False)
+    discard_damaged(tmp_path, refused)
+    assert last_checkpoint(tmp_path) == made
+
+
+def refused(line: str) -> None:
+    raise AssertionError(line)

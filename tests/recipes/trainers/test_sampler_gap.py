@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from recipes.trainers import lean
-from recipes.trainers.sampler_gap import SamplerGap
+from recipes.trainers.sampler_gap import SamplerGap, precision
 
 ONE_PROCESS = SimpleNamespace(reduce=lambda value, reduction: value)
 
@@ -71,3 +71,10 @@ def test_vllm_with_and_without_correction(correction, bf16, tmp_path):
     assert learn(built)["sampler_gap"] == pytest.approx(0.1, abs=close)
     trl = built._metrics["train"].get("sampling/sampling_logp_difference/mean")
     assert trl == ([pytest.approx(0.1, abs=close)] if correction else None)
+
+
+@pytest.mark.parametrize(("bf16", "expected"), [(False, "full"), (True, "half")])
+def test_the_precision_is_that_of_the_forward_pass(bf16, expected, tmp_path):
+    built = hand_made.trainer(tmp_path, bf16=bf16)
+    assert precision(built.args, built.model) == expected
+    assert precision(built.args, built.model.bfloat16()) == "half"
