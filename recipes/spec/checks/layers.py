@@ -10,6 +10,7 @@ from functools import cache
 from recipes.errors import Mistakes, UserError, known
 from recipes.spec.checks import dials
 from recipes.spec.frontiers import FRONTIER
+from recipes.spec.looks import FOLDER
 from recipes.spec.recipe import GROUPED, REPORTS, alike, ungrouped
 from recipes.spec.schema import check, check_reserved, schema, stage_rules
 from recipes.spec.trl_fields import Field, enumeration, fields
@@ -46,8 +47,8 @@ def _check_names(spec: Mapping) -> None:
     if "evals" in spec["stages"]:
         raise UserError("stages.evals: a reserved name; call the stage something else")
     for arm in arms:
-        # The reports are folders beside the arms' in results/, as is `evals` beside stages'.
-        if arm in (*REPORTS, FRONTIER):
+        # The reports and looks are folders beside the arms' in results/, as is `evals` beside stages'.
+        if arm in (*REPORTS, FOLDER, FRONTIER):
             raise UserError(f"arms.{arm}: a reserved name; call the arm something else")
         known(f"arms.{arm}.scales", spec["arms"][arm].get("scales", []), scales, "scale")
     if arms[0] != "base-recipe":

@@ -92,7 +92,7 @@ def test_the_unspoilt_recipes_load(folder):
         ("paper", "stages/evals", {"run": "grpo"}, "stages.evals: a reserved name"),
         ("paper", "arms/report", {}, "arms.report: a reserved name; call the arm something else"),
         ("paper", "arms/Hot", {},
-         'arms: expected a name of lower-case letters, digits, "-" and ".", got "Hot"'),
+         'arms: expected a name of lower-case letters, digits, "-" and, before a digit, ".", got "Hot"'),
         ("paper", "evals/checkpoints/after", "grp",
          'evals.checkpoints.after: unknown stage (scale cpu, arm base-recipe) "grp"; did you mean "grpo"?'),
         ("paper", "evals/checkpoints/before", "grpo.polcy", 'did you mean "policy"?'),
