@@ -107,8 +107,8 @@ def load_sound(
 
 def _with_more(recipes: Mapping[str, Recipe], path: Path, error: UserError) -> UserError:
     """The mistakes of a file, and those that its layers come to, of parts that have none by themselves."""
-    if any("expected a name of" in line for line in error.lines):
-        return error  # what bears such a name cannot be told of in a line
+    if any(re.search("expected a name of|seeds: expected at most", line) for line in error.lines):
+        return error  # what bears such a name cannot be told of in a line, and so many seeds not gone through
     told = {_part(line.removeprefix(f"{path}: ")) for line in error.lines}
     try:
         recipe = _recipe(path.stem, _read(path))

@@ -17,13 +17,17 @@ from recipes.spec.graph import Graph, Node
 # kinds that ask distinct questions
 DRAWING = ("grpo", "policy_gradient", "ppo", "rejection_sampling", "sample")
 
+MOST = (
+    100_000  # questions of a world: drawing so many takes ten seconds of each start, and again of each stage
+)
+
 
 class Asked(NamedTuple):
     place: str  # of the recipe
     task: Mapping[str, Any]
     questions: int
     split: str
-    why: str  # so many
+    why: str  # so many: the key that says it, or what takes them
 
 
 def check(graph: Graph, nodes: Iterable[Node]) -> None:
@@ -42,6 +46,9 @@ def check(graph: Graph, nodes: Iterable[Node]) -> None:
 def _find(asked: Asked, node: Node) -> None:
     try:
         if "world" in asked.task:
+            if asked.questions > MOST:
+                wrong = f"expected at most {MOST} questions of a world, got {asked.questions}"
+                raise UserError(f"{asked.why}: {wrong}")
             worlds.sample(worlds.make(asked.task), asked.questions, node.seed, asked.split)
         elif "file" in asked.task and (there := rows(Path(asked.task["file"]))) < asked.questions:
             raise UserError(
@@ -69,7 +76,9 @@ def _of_training(place: str, part: Mapping[str, Any], config: Mapping[str, Any])
     count = part.get("problems")
     rollout = 0 if "domains" in config else _prompts(config)
     if "world" in part["task"]:
-        return Asked(place, part["task"], config.get("skip", 0) + (count or worlds.PROBLEMS), "train", "")
+        return Asked(
+            place, part["task"], config.get("skip", 0) + (count or worlds.PROBLEMS), "train", "problems"
+        )
     if (count or 0) >= rollout:
         return Asked(place, part["task"], config.get("skip", 0) + (count or 1), "train", "problems")
     return Asked(place, part["task"], rollout, "train", "one rollout")
