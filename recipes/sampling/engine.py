@@ -40,6 +40,7 @@ def load(source: language_model.Source, config: dict[str, Any], report: Report) 
 def vllm_arguments(source: language_model.Source, config: dict[str, Any]) -> dict[str, Any]:
     """Arguments of lm-eval's vLLM model. dtype `auto` would turn float32 into bfloat16, but keep float16."""
     return {
+        **config.get("backend_args", {}),
         "pretrained": source.place,
         "revision": source.revision,
         "tokenizer_revision": source.revision,
@@ -49,5 +50,4 @@ def vllm_arguments(source: language_model.Source, config: dict[str, Any]) -> dic
         "load_format": "safetensors",
         "seed": config["seed"],
         "batch_size": "auto",
-        **config.get("backend_args", {}),
     }

@@ -80,16 +80,29 @@ def check(value: Any, rules: dict, path: Iterable[str] = (), where: str = "") ->
 
 
 def check_reserved(args: Mapping[str, Any], path: str) -> None:
-    """Raise UserError at a field of a stage's `args` that the recipe does not set."""
+    """Raise UserError at a field of a stage's `args`, or of its `model_init_kwargs`, that no recipe has."""
     rules = stage_rules()
+    _check_names(args, refusals("reserved"), path)
+    if isinstance(options := args.get("model_init_kwargs"), Mapping):
+        _check_names(options, refusals("reserved-of-models"), f"{path}.model_init_kwargs")
     for name in args:
-        if name in rules["reserved"]:
-            raise UserError(f"{path}.{name}: set by the stage itself; remove it")
         if name in rules["sharding"]:
             how = "zero3" if name == "deepspeed" else "fsdp"
             raise UserError(
                 f"{path}.{name}: set by the stage itself; write resources: {{shard: {how}}} instead"
             )
+
+
+@cache
+def refusals(key: str) -> dict[str, str]:
+    """Name -> why no recipe may have it, by `key` of stages.yaml: `reserved` or `reserved-of-models`."""
+    return {name: why for why, names in stage_rules()[key].items() for name in names}
+
+
+def _check_names(names: Iterable[str], refused: Mapping[str, str], path: str) -> None:
+    for name in names:
+        if name in refused:
+            raise UserError(f"{path}.{name}: {refused[name]}; remove it")
 
 
 def _lines(error: ValidationError, path: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ from recipes.spec.checks import dials
 from recipes.spec.frontiers import FRONTIER
 from recipes.spec.looks import FOLDER
 from recipes.spec.recipe import GROUPED, REPORTS, alike, ungrouped
-from recipes.spec.schema import check, check_reserved, schema, stage_rules
+from recipes.spec.schema import check, check_reserved, refusals, schema, stage_rules
 from recipes.spec.trl_fields import Field, enumeration, fields
 
 SCHEDULES = "transformers.trainer_utils.SchedulerType"
@@ -174,15 +174,21 @@ def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
         check_reserved(arguments, ".".join([*path, "args"]))
     choices = {"lr_scheduler_type": enumeration(SCHEDULES), **kind.get("choices", {})}
     fields_of = {
-        name: {"type": sorted(field.types), **({"enum": choices[name]} if name in choices else {})}
+        name: {"type": _types(field), **({"enum": choices[name]} if name in choices else {})}
         | stage_rules()["limits"].get(name, {})
         for name, field in config_fields(run).items()
     }
-    rules = stage_rules()
-    taken: dict[str, dict] = {name: {} for name in (*rules["reserved"], *rules["sharding"])}  # told above
+    taken: dict[str, dict] = {
+        name: {} for name in (*refusals("reserved"), *stage_rules()["sharding"])
+    }  # told above
     with mistakes.gather():
         check(arguments, {"additionalProperties": False, "properties": fields_of | taken}, [*path, "args"])
     mistakes.tell()
+
+
+def _types(field: Field) -> list[str]:
+    """The JSON types of a field. A mapping is no text, as on TRL's command line: nothing would check it."""
+    return sorted(field.types - ({"string"} if "object" in field.types else set()))
 
 
 @cache

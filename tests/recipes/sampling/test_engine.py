@@ -82,6 +82,12 @@ def vllm(monkeypatch):
     return made
 
 
+def test_no_engine_argument_has_vllm_run_code_of_a_model(vllm):
+    config = {"seed": 7, "backend": "vllm", "backend_args": {"trust_remote_code": True, "load_format": "pt"}}
+    engine.load(SOURCE, config, lambda done, total: None)
+    assert (vllm["engine"]["trust_remote_code"], vllm["engine"]["load_format"]) == (False, "safetensors")
+
+
 def test_what_vllm_is_told_and_what_it_says(vllm):
     reports = []
     config = {"seed": 7, "backend": "vllm", "backend_args": {"max_model_len": 64, "tensor_parallel_size": 2}}
