@@ -5,7 +5,6 @@ number, a date, a tag. Not ruamel.yaml: it refuses a key twice, not the rest, an
 recipes are read at each start.
 """
 
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -105,8 +104,7 @@ class _Content:
             value: str | int | float | bool | None = self.loader.construct_object(node)
         except (ValueError, LookupError):  # `!!int abc`, and more digits than Python reads
             raise _mistake(node, place, f"expected {SCALARS[kind]}, got {text}") from None
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if number and not (math.isfinite(value) if kind == "float" else abs(value) <= sys.float_info.max):
+        if isinstance(value, int | float) and not abs(value) <= sys.float_info.max:
             raise _mistake(node, place, f"expected a finite number, got {text}")
         return value
 

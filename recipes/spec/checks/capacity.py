@@ -86,11 +86,9 @@ def _of_training(place: str, part: Mapping[str, Any], config: Mapping[str, Any])
 
 def _prompts(config: Mapping[str, Any]) -> int:
     """Prompts of a rollout of TRL's on one process; 0 where the recipe does not say how long one is."""
-    length, args = batch.rollout(config) if "args" in config else None, config.get("args", {})
-    if not length or "num_generations" not in args:
+    if "num_generations" not in config.get("args", {}) or not batch.rollout(config):
         return 0
-    at_a_time = 1 if "global_batch" in config else args.get("per_device_train_batch_size", batch.DEFAULT)
-    return int(length[0] * at_a_time // args["num_generations"])
+    return batch.completions(config) // int(config["args"]["num_generations"])
 
 
 def rows(file: Path) -> int:

@@ -15,7 +15,14 @@ from recipes.spec.recipe import GROUPED, REPORTS, alike, ungrouped
 from recipes.spec.schema import check, check_reserved, refusals, schema, stage_rules
 from recipes.spec.trl_fields import Field, enumeration, fields
 
-SCHEDULES = "transformers.trainer_utils.SchedulerType"
+# fields of which transformers takes the values of an enumeration
+ENUMERATIONS = {
+    "lr_scheduler_type": "transformers.trainer_utils.SchedulerType",
+    "optim": "transformers.training_args.OptimizerNames",
+    "logging_strategy": "transformers.trainer_utils.IntervalStrategy",
+    "eval_strategy": "transformers.trainer_utils.IntervalStrategy",
+    "save_strategy": "transformers.trainer_utils.SaveStrategy",
+}
 PRIMARY = 3  # claims that a recipe may put first at a scale
 
 
@@ -172,7 +179,7 @@ def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
         return mistakes.tell()
     with mistakes.gather():
         check_reserved(arguments, ".".join([*path, "args"]))
-    choices = {"lr_scheduler_type": enumeration(SCHEDULES), **kind.get("choices", {})}
+    choices = {name: enumeration(values) for name, values in ENUMERATIONS.items()} | kind.get("choices", {})
     fields_of = {
         name: {"type": _types(field), **({"enum": choices[name]} if name in choices else {})}
         | stage_rules()["limits"].get(name, {})
