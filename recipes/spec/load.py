@@ -1,8 +1,7 @@
 """Reads and checks recipes: what each paper ran, as data, one YAML file a paper."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ def load(path: str | Path) -> Recipe:
     spec = _read(path)
     mistakes = Mistakes()
     for check in (check_shape, check_names, lambda whole: check_layers(alike(whole))):
-        with mistakes.gather(), _as_far_as_possible(mistakes):
+        with mistakes.gather_further():
             check(spec)
     if mistakes.lines:
         raise _of_file(path, mistakes.lines)
@@ -39,18 +38,6 @@ def load(path: str | Path) -> Recipe:
 def _recipe(name: str, spec: dict[str, Any]) -> Recipe:
     spec = alike(spec)
     return Recipe(name, spec | {key: ungrouped(spec, key) for key in GROUPED if key in spec})
-
-
-@contextmanager
-def _as_far_as_possible(mistakes: Mistakes) -> Iterator[None]:
-    """A check of what has mistakes already may fall over them, and then says no more."""
-    try:
-        yield
-    except UserError:
-        raise
-    except Exception:
-        if not mistakes.lines:
-            raise
 
 
 def _of_file(path: Path, lines: Iterable[str]) -> UserError:

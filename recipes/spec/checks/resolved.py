@@ -65,7 +65,7 @@ def check_resolved(graph: Graph, recipe: Recipe) -> None:
         if not recipe.selection(scale, "quickstart", None)[0]:
             mistakes.note(f"quickstart.arms: none of them exists at scale {scale}")
     if not any(line.startswith("evals") for line in mistakes.lines):  # which all that follows names
-        with mistakes.gather():
+        with mistakes.gather_further():
             claims.check(recipe)  # each builds on the one before
             gates.check(recipe)
             frontiers.check(recipe)

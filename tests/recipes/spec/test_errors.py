@@ -239,6 +239,12 @@ def test_all_mistakes_that_layers_come_to_are_told_at_once(folder):
     ]
 
 
+def test_a_claim_about_what_has_a_mistake_is_not_looked_into(folder):
+    folder.set("paper", "evals/checkpoints/before", "grop")
+    folder.remove("paper", "stages/grpo/args/beta")
+    assert "stages.grpo.args: beta: missing" in folder.mistake()
+
+
 def test_cycle_across_recipes(folder):
     folder.set("paper", "stages/grpo/needs/policy", "tiny/rl")
     rl = folder.specs["paper"]["stages"]["grpo"] | {"needs": {"policy": "paper/grpo"}}
