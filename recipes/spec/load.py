@@ -98,7 +98,11 @@ def _with_more(recipes: Mapping[str, Recipe], path: Path, error: UserError) -> U
         return error  # what bears such a name cannot be told of in a line, and so many seeds not gone through
     told = {_part(line.removeprefix(f"{path}: ")) for line in error.lines}
     try:
-        recipe = _recipe(path.stem, _read(path))
+        spec = _read(path)
+    except UserError:
+        return error  # that the file cannot be read is the mistake
+    try:
+        recipe = _recipe(path.stem, spec)
         check_resolved(Graph({**recipes, path.stem: recipe}), recipe)
     except UserError as further:
         if told & {"evals", "arms", "scales", *REFERRING}:

@@ -68,6 +68,7 @@ def test_a_half_written_recipe_breaks_none_but_those_that_build_on_it(folder):
     recipes, broken = load_sound(folder.path)
     assert set(recipes) == {"paper", "tiny"}
     assert "draft.yaml: line 2" in str(broken["draft"])
+    assert len(broken["draft"].lines) == 1
     with pytest.raises(UserError, match=r"draft\.yaml"):
         load_all(folder.path)
 
