@@ -34,7 +34,7 @@ class Mistakes:
 
     @contextmanager
     def gather_further(self) -> Iterator[None]:
-        """As `gather`; a check of what has mistakes already may fall over them, and then says no more."""
+        """Do as `gather` does; a check that falls over mistakes that are noted already says no more."""
         try:
             with self.gather():
                 yield

@@ -18,7 +18,7 @@ from recipes.spec.graph import Graph, Node
 DRAWING = ("grpo", "policy_gradient", "ppo", "rejection_sampling", "sample")
 
 MOST = (
-    100_000  # questions of a world: drawing so many takes ten seconds of each start, and again of each stage
+    100_000  # questions of a world: to draw so many takes up to ten seconds, at each start and in each stage
 )
 
 
@@ -76,9 +76,8 @@ def _of_training(place: str, part: Mapping[str, Any], config: Mapping[str, Any])
     count = part.get("problems")
     rollout = 0 if "domains" in config else _prompts(config)
     if "world" in part["task"]:
-        return Asked(
-            place, part["task"], config.get("skip", 0) + (count or worlds.PROBLEMS), "train", "problems"
-        )
+        questions = config.get("skip", 0) + (count or worlds.PROBLEMS)
+        return Asked(place, part["task"], questions, "train", "problems")
     if (count or 0) >= rollout:
         return Asked(place, part["task"], config.get("skip", 0) + (count or 1), "train", "problems")
     return Asked(place, part["task"], rollout, "train", "one rollout")

@@ -185,11 +185,11 @@ def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
         | stage_rules()["limits"].get(name, {})
         for name, field in config_fields(run).items()
     }
-    taken: dict[str, dict] = {
-        name: {} for name in (*refusals("reserved"), *stage_rules()["sharding"])
-    }  # told above
+    told_above: dict[str, dict] = {name: {} for name in (*refusals("reserved"), *stage_rules()["sharding"])}
     with mistakes.gather():
-        check(arguments, {"additionalProperties": False, "properties": fields_of | taken}, [*path, "args"])
+        check(
+            arguments, {"additionalProperties": False, "properties": fields_of | told_above}, [*path, "args"]
+        )
     mistakes.tell()
 
 
