@@ -1,6 +1,8 @@
 """What a Trainer would refuse or fall over, once all that a stage needs is trained, is refused before."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from recipes.errors import UserError
 from recipes.spec.checks import groups, policy_gradient, trainer
@@ -85,6 +87,33 @@ def test_a_rollout_is_whole_batches(folder):
 )
 def test_groups_that_fill_a_rollout(stage, args):
     groups.check({**stage, "args": args})
+
+
+SIZES = st.integers(1, 12)
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(
+    st.fixed_dictionaries(
+        {"num_generations": SIZES, "per_device_train_batch_size": SIZES},
+        optional={"steps_per_generation": SIZES, "generation_batch_size": SIZES},
+    )
+)
+def test_groups_are_those_that_trl_takes(args):
+    """Of a stage on one process the check refuses what TRL's configuration refuses, and nothing else."""
+    from trl import GRPOConfig
+
+    def refuses(take):
+        try:
+            take()
+        except (UserError, ValueError):
+            return True
+        return False
+
+    usual = {"output_dir": "x", "use_cpu": True, "bf16": False, "report_to": "none"}
+    ours = refuses(lambda: groups.check({"run": "grpo", "args": args}))
+    assert ours == refuses(lambda: GRPOConfig(**usual, **args))
 
 
 def test_ppo_needs_no_group_but_two_completions():
