@@ -32,6 +32,16 @@ class Mistakes:
             for line in error.lines:
                 self.note(line)
 
+    @contextmanager
+    def gather_further(self) -> Iterator[None]:
+        """Do as `gather` does; a check that falls over mistakes that are noted already says no more."""
+        try:
+            with self.gather():
+                yield
+        except Exception:
+            if not self.lines:
+                raise
+
     def note(self, line: str) -> None:
         if _anywhere(line) not in map(_anywhere, self.lines):
             self.lines.append(line)

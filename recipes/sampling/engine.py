@@ -10,7 +10,6 @@ from recipes.sampling.hf import HuggingFaceSampler
 from recipes.sampling.lean import LeanSampler
 
 DTYPE = "float32"  # of a recipe that does not say: the same for a model as published and as trained
-CHOSEN = {"batch_size", "dtype"}  # what `backend_args` may set of what is set here
 BACKENDS = ("hf", "lean", "vllm")
 
 
@@ -39,12 +38,9 @@ def load(source: language_model.Source, config: dict[str, Any], report: Report) 
 
 
 def vllm_arguments(source: language_model.Source, config: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of lm-eval's vLLM model. dtype `auto` would turn float32 into bfloat16, but keep float16.
-
-    Raises UserError where `backend_args` has one that decides which files are read, and whether their code is
-    run.
-    """
-    own = {
+    """Arguments of lm-eval's vLLM model. dtype `auto` would turn float32 into bfloat16, but keep float16."""
+    return {
+        **config.get("backend_args", {}),
         "pretrained": source.place,
         "revision": source.revision,
         "tokenizer_revision": source.revision,
@@ -55,7 +51,3 @@ def vllm_arguments(source: language_model.Source, config: dict[str, Any]) -> dic
         "seed": config["seed"],
         "batch_size": "auto",
     }
-    given = config.get("backend_args", {})
-    if refused := sorted(given.keys() & (own.keys() - CHOSEN)):
-        raise UserError(f"backend_args.{refused[0]}: set by the stage itself; remove it")
-    return own | given

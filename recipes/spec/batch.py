@@ -52,6 +52,18 @@ def units(stage: Mapping[str, Any]) -> tuple[str, str]:
     return "steps_per_generation", "gradient_accumulation_steps"
 
 
+def completions(stage: Mapping[str, Any]) -> int:
+    """The completions of a stage's rollout, over all processes; of a stage that does not say, by TRL's rule.
+
+    A stage without `global_batch` is of one process.
+    """
+    args = stage["args"]
+    if own := args.get("generation_batch_size") or stage.get("global_batch"):
+        return int(own)
+    steps = args.get("steps_per_generation") or args.get("gradient_accumulation_steps", 1)
+    return int(steps * args.get("per_device_train_batch_size", DEFAULT))
+
+
 def rollout(stage: Mapping[str, Any]) -> tuple[int, int] | None:
     """The values of `units`, or None where the recipe leaves the length of a rollout to TRL."""
     of_rollout, of_step = units(stage)

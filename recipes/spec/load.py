@@ -1,15 +1,12 @@
 """Reads and checks recipes: what each paper ran, as data, one YAML file a paper."""
 
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from recipes.errors import Mistakes, UserError, first_line
+from recipes.errors import Mistakes, UserError
+from recipes.spec import strict_yaml
 from recipes.spec.checks.layers import check_layers, check_names, check_shape
 from recipes.spec.checks.resolved import check_resolved
 from recipes.spec.graph import Graph
@@ -23,42 +20,6 @@ INNER = ("train", "evaluate", "look", "analyse", "report")  # rules of one job e
 RESERVED = (*TARGETS, *INNER, "published")
 # sections that name what evals have
 REFERRING = ("claims", "gates", "frontiers", "coverage", "stage_ladder", "published")
-Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class StrictLoader(Loader):  # type: ignore[misc, valid-type]
-    """Refuses what YAML permits and no reader expects: a key twice or not text, an infinite number.
-
-    Not ruamel.yaml: it refuses a key twice, not the rest, and reads in Python, where all recipes are read at
-    each start.
-    A whole number as a key, such as a step, is text as it is written.
-    """
-
-
-def _mapping(loader: Any, node: Any) -> dict:
-    mapping: dict[str, Any] = {}
-    lines: dict[str, int] = {}
-    for key, value in node.value:
-        name, line = loader.construct_object(key, deep=True), key.start_mark.line + 1
-        if isinstance(name, int) and str(name) == key.value:
-            name = key.value
-        if not isinstance(name, str):
-            raise UserError(f"line {line}: {key.value}: YAML reads this key as {name!r}, not text; quote it")
-        if name in mapping:
-            raise UserError(f"line {line}: {name}: written twice (first in line {lines[name]})")
-        mapping[name], lines[name] = loader.construct_object(value, deep=True), line
-    return mapping
-
-
-def _float(loader: Any, node: Any) -> float:
-    value = loader.construct_yaml_float(node)
-    if not math.isfinite(value):
-        raise UserError(f"line {node.start_mark.line + 1}: expected a finite number, got {node.value}")
-    return value
-
-
-StrictLoader.add_constructor("tag:yaml.org,2002:float", _float)
-StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
 def load(path: str | Path) -> Recipe:
@@ -67,7 +28,7 @@ def load(path: str | Path) -> Recipe:
     spec = _read(path)
     mistakes = Mistakes()
     for check in (check_shape, check_names, lambda whole: check_layers(alike(whole))):
-        with mistakes.gather(), _as_far_as_possible(mistakes):
+        with mistakes.gather_further():
             check(spec)
     if mistakes.lines:
         raise _of_file(path, mistakes.lines)
@@ -77,18 +38,6 @@ def load(path: str | Path) -> Recipe:
 def _recipe(name: str, spec: dict[str, Any]) -> Recipe:
     spec = alike(spec)
     return Recipe(name, spec | {key: ungrouped(spec, key) for key in GROUPED if key in spec})
-
-
-@contextmanager
-def _as_far_as_possible(mistakes: Mistakes) -> Iterator[None]:
-    """A check of what has mistakes already may fall over them, and then says no more."""
-    try:
-        yield
-    except UserError:
-        raise
-    except Exception:
-        if not mistakes.lines:
-            raise
 
 
 def _of_file(path: Path, lines: Iterable[str]) -> UserError:
@@ -145,11 +94,15 @@ def load_sound(
 
 def _with_more(recipes: Mapping[str, Recipe], path: Path, error: UserError) -> UserError:
     """The mistakes of a file, and those that its layers come to, of parts that have none by themselves."""
-    if any("expected a name of" in line for line in error.lines):
-        return error  # what bears such a name cannot be told of in a line
+    if any(re.search("expected a name of|seeds: expected at most", line) for line in error.lines):
+        return error  # what bears such a name cannot be told of in a line, and so many seeds not gone through
     told = {_part(line.removeprefix(f"{path}: ")) for line in error.lines}
     try:
-        recipe = _recipe(path.stem, _read(path))
+        spec = _read(path)
+    except UserError:
+        return error  # that the file cannot be read is the mistake
+    try:
+        recipe = _recipe(path.stem, spec)
         check_resolved(Graph({**recipes, path.stem: recipe}), recipe)
     except UserError as further:
         if told & {"evals", "arms", "scales", *REFERRING}:
@@ -194,18 +147,7 @@ def _mistakes(
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        spec = yaml.load(path.read_text(encoding="utf-8"), StrictLoader)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise UserError(f"{path}: {place}not YAML: {error.problem}") from None
-    except (yaml.YAMLError, UserError) as error:
-        raise UserError(f"{path}: {first_line(error)}") from None
+    spec = strict_yaml.read(path)
     if not isinstance(spec, dict):
         raise UserError(f"{path}: a recipe is a mapping of keys; this file is {'not' if spec else 'empty'}")
     version = spec.get("schema")

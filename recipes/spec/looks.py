@@ -15,7 +15,8 @@ from recipes.spec.recipe import Recipe
 
 LOOKS = (8, 16, 32)  # seeds, counted from the recipe's first
 AUTO = "auto"  # in place of a number of seeds: from look to look
-LOOK = "results/{recipe}/{scale}/looks/{look}.json"
+FOLDER = "looks"  # beside the arms' folders, so no arm may have the name
+LOOK = f"results/{{recipe}}/{{scale}}/{FOLDER}/{{look}}.json"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ REPORTS = (
     "quickstart",
     CHOSEN,
 )  # of all arms and seeds; of the recipe's quickstart; of chosen ones
-DIAL_SEEDS = 1000  # from this seed on dials are chosen; judged seeds are below
+DIAL_SEEDS = 1000  # from this seed on dials are chosen; judged seeds are below, so there are no more
 
 
 @dataclass(frozen=True)

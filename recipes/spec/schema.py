@@ -4,7 +4,7 @@ The line has the key's path, what is expected there, and for an unknown key the 
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,17 @@ from jsonschema.validators import extend
 
 from recipes.errors import Mistakes, UserError, nearest
 
+
+def _matches_whole(validator: Any, pattern: str, value: Any, rules: Any) -> Iterator[ValidationError]:
+    """The violation of a `pattern`, which is of the whole text: `$` would let a line break end it."""
+    if validator.is_type(value, "string") and not re.fullmatch(pattern, value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
 # JSON Schema takes 16.0 for an integer; Python does not.
 Validator = extend(
     Draft202012Validator,
+    validators={"pattern": _matches_whole},
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     ),
@@ -41,7 +49,8 @@ def stage_rules() -> dict[str, Any]:
 
 def pattern(name: str) -> str:
     """The regular expression of `name` or `identifier`, for the full text."""
-    return schema()["$defs"][name]["pattern"].strip("^$")
+    rule: str = schema()["$defs"][name]["pattern"]
+    return rule
 
 
 def definition(name: str) -> dict[str, str]:
@@ -71,16 +80,29 @@ def check(value: Any, rules: dict, path: Iterable[str] = (), where: str = "") ->
 
 
 def check_reserved(args: Mapping[str, Any], path: str) -> None:
-    """Raise UserError at a field of a stage's `args` that the recipe does not set."""
+    """Raise UserError at a field of a stage's `args`, or of its `model_init_kwargs`, that no recipe has."""
     rules = stage_rules()
+    _check_names(args, refusals("reserved"), path)
+    if isinstance(options := args.get("model_init_kwargs"), Mapping):
+        _check_names(options, refusals("reserved-of-models"), f"{path}.model_init_kwargs")
     for name in args:
-        if name in rules["reserved"]:
-            raise UserError(f"{path}.{name}: set by the stage itself; remove it")
         if name in rules["sharding"]:
             how = "zero3" if name == "deepspeed" else "fsdp"
             raise UserError(
                 f"{path}.{name}: set by the stage itself; write resources: {{shard: {how}}} instead"
             )
+
+
+@cache
+def refusals(key: str) -> dict[str, str]:
+    """Name -> why no recipe may have it, by `key` of stages.yaml: `reserved` or `reserved-of-models`."""
+    return {name: why for why, names in stage_rules()[key].items() for name in names}
+
+
+def _check_names(names: Iterable[str], refused: Mapping[str, str], path: str) -> None:
+    for name in names:
+        if name in refused:
+            raise UserError(f"{path}.{name}: {refused[name]}; remove it")
 
 
 def _lines(error: ValidationError, path: list[str]) -> list[str]:
@@ -89,9 +111,9 @@ def _lines(error: ValidationError, path: list[str]) -> list[str]:
     value: Any = error.instance
     if error.validator == "additionalProperties":
         valid = list(error.schema.get("properties", {}))  # type: ignore[union-attr]
-        return [_unknown(_path([*place, key]), key, valid) for key in value if key not in valid]
+        return [_unknown(dotted([*place, key]), key, valid) for key in value if key not in valid]
     if error.validator == "required":
-        at = _path(place)
+        at = dotted(place)
         lacking: Any = error.validator_value
         return [f"{at}: {key}: missing" if at else f"{key}: missing" for key in lacking if key not in value]
     return [_line(error, path)]
@@ -103,7 +125,7 @@ def _unknown(place: str, key: str, valid: list[str]) -> str:
 
 
 def _line(error: ValidationError, path: list[str]) -> str:
-    at = _path([*path, *error.absolute_path])
+    at = dotted([*path, *error.absolute_path])
     prefix = f"{at}: " if at else ""
     value: Any = error.instance
     expected: Any = error.validator_value
@@ -127,7 +149,8 @@ def _line(error: ValidationError, path: list[str]) -> str:
     return prefix + str(error.message).splitlines()[0]
 
 
-def _path(parts: Iterable[str | int]) -> str:
+def dotted(parts: Iterable[str | int]) -> str:
+    """Keys and positions as one path: `claims[0].id`."""
     return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts).lstrip(".")
 
 

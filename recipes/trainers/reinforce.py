@@ -29,6 +29,7 @@ from recipes.models.packing import IGNORED, collate, document
 from recipes.objectives.advantages import DELTAS
 from recipes.objectives.averages import token_mean
 from recipes.objectives.clip import cut_by_clip
+from recipes.objectives.deltas import check_group
 from recipes.objectives.kl import ESTIMATORS, entropy, exact_kl, kl, kl_penalty
 from recipes.objectives.losses import LOSSES, policy_gradient
 from recipes.objectives.ratios import token_ratios
@@ -70,8 +71,7 @@ class PolicyGradientConfig:
                 raise UserError(
                     f"args.{field.name}: expected {'at least' if zero else 'more than'} 0, got {value}"
                 )
-        if self.num_generations < 2 and self.delta in ("centered", "normalized"):
-            raise UserError(f"args.num_generations: delta {self.delta} compares at least 2 responses, got 1")
+        check_group(self.delta, self.num_generations)
         if self.log_ratio and self.loss == "naive":
             raise UserError("args.log_ratio: loss naive has no ratio; use unclipped or clipped")
 

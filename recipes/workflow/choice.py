@@ -13,6 +13,7 @@ from recipes.runtime import tracking
 from recipes.spec.load import own_file
 from recipes.spec.looks import AUTO, arms_of, claims_at
 from recipes.spec.recipe import CHOSEN, Recipe
+from recipes.spec.schema import check, definition, schema
 
 CHOSEN_KEYS = ("arms", "claims")
 KEYS = ("scale", "seeds", "track", "part", *CHOSEN_KEYS)  # of --config, for every target
@@ -94,10 +95,13 @@ def _seeds(value: Any) -> int | tuple[int, ...] | None:
     if value in (None, AUTO):
         return None
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        check(value, schema()["properties"]["seeds"], ["--config seeds"])
         return value
     words = _listed(value)
     if ("," in str(value) or isinstance(value, list | tuple)) and words and all(map(str.isdecimal, words)):
-        return tuple(sorted({int(word) for word in words}))
+        seeds = tuple(sorted({int(word) for word in words}))
+        check(seeds[-1], definition("seed"), ["--config seeds"])
+        return seeds
     raise UserError(
         f"--config seeds: expected how many (8), which (0,2 or, of one, 2,) or {AUTO}, got {value}"
     )

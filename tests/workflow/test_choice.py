@@ -59,6 +59,9 @@ def test_the_arms_of_a_claim(demo):
     [
         ("demo", {"arms": "hott"}, 'arms: demo at scale cpu: unknown arm "hott"; did you mean "hot"?'),
         ("demo", {"seeds": "0,x"}, "expected how many (8), which (0,2 or, of one, 2,) or auto, got 0,x"),
+        ("demo", {"seeds": 1001}, "--config seeds: expected at most 1000, got 1001"),
+        ("demo", {"seeds": 10**18}, f"--config seeds: expected at most 1000, got {10**18}"),
+        ("demo", {"seeds": "0,1000001"}, "--config seeds: expected at most 1000000, got 1000001"),
         ("demo", {"seeds": "auto", "arms": "hot"}, "auto judges every claim; it does not go with arms"),
         ("results/demo/cpu/report.html", {"arms": "hot"}, "go with chosen.html alone"),
         ("results/demo/cpu/chosen.html", {}, "go with chosen.html alone"),
@@ -143,6 +146,22 @@ def test_a_world_with_too_few_questions_is_found_before_anything_runs(demo):
     assert (len(stages), len(evals), len(error.value.lines)) == (1, 1, 2)
     spec["stages"]["rl"]["problems"] = spec["evals"]["tasks"]["heldout"]["items"] = 8
     capacity.check(Graph({**demo.recipes, "demo": Recipe("demo", spec)}), nodes)
+
+
+def test_more_questions_of_a_world_than_can_be_drawn_are_refused_undrawn(demo):
+    spec = json.loads(json.dumps(demo.recipes["demo"].spec))
+    world = {"world": "chain"}
+    spec["stages"]["rl"] |= {"run": "grpo", "task": world, "problems": 10**18}
+    spec["evals"]["tasks"] = {"heldout": {"task": world, "items": 10**9}}
+    graph = Graph({**demo.recipes, "demo": Recipe("demo", spec)})
+    with pytest.raises(UserError) as error:
+        capacity.check(graph, graph.grid("demo", "cpu", ["base-recipe"], [0]))
+    wrong = "expected at most 100000 questions of a world, got"
+    where = "(scale cpu, arm base-recipe)"
+    assert error.value.lines == [
+        f"recipes/demo.yaml: stages.rl.problems: {wrong} {10**18} {where}",
+        f"recipes/demo.yaml: evals.tasks.heldout.items: {wrong} {10**9} {where}",
+    ]
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])

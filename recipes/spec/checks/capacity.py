@@ -17,13 +17,17 @@ from recipes.spec.graph import Graph, Node
 # kinds that ask distinct questions
 DRAWING = ("grpo", "policy_gradient", "ppo", "rejection_sampling", "sample")
 
+MOST = (
+    100_000  # questions of a world: to draw so many takes up to ten seconds, at each start and in each stage
+)
+
 
 class Asked(NamedTuple):
     place: str  # of the recipe
     task: Mapping[str, Any]
     questions: int
     split: str
-    why: str  # so many
+    why: str  # so many: the key that says it, or what takes them
 
 
 def check(graph: Graph, nodes: Iterable[Node]) -> None:
@@ -42,6 +46,9 @@ def check(graph: Graph, nodes: Iterable[Node]) -> None:
 def _find(asked: Asked, node: Node) -> None:
     try:
         if "world" in asked.task:
+            if asked.questions > MOST:
+                wrong = f"expected at most {MOST} questions of a world, got {asked.questions}"
+                raise UserError(f"{asked.why}: {wrong}")
             worlds.sample(worlds.make(asked.task), asked.questions, node.seed, asked.split)
         elif "file" in asked.task and (there := rows(Path(asked.task["file"]))) < asked.questions:
             raise UserError(
@@ -69,7 +76,8 @@ def _of_training(place: str, part: Mapping[str, Any], config: Mapping[str, Any])
     count = part.get("problems")
     rollout = 0 if "domains" in config else _prompts(config)
     if "world" in part["task"]:
-        return Asked(place, part["task"], config.get("skip", 0) + (count or worlds.PROBLEMS), "train", "")
+        questions = config.get("skip", 0) + (count or worlds.PROBLEMS)
+        return Asked(place, part["task"], questions, "train", "problems")
     if (count or 0) >= rollout:
         return Asked(place, part["task"], config.get("skip", 0) + (count or 1), "train", "problems")
     return Asked(place, part["task"], rollout, "train", "one rollout")
@@ -77,11 +85,9 @@ def _of_training(place: str, part: Mapping[str, Any], config: Mapping[str, Any])
 
 def _prompts(config: Mapping[str, Any]) -> int:
     """Prompts of a rollout of TRL's on one process; 0 where the recipe does not say how long one is."""
-    length, args = batch.rollout(config) if "args" in config else None, config.get("args", {})
-    if not length or "num_generations" not in args:
+    if "num_generations" not in config.get("args", {}) or not batch.rollout(config):
         return 0
-    at_a_time = 1 if "global_batch" in config else args.get("per_device_train_batch_size", batch.DEFAULT)
-    return int(length[0] * at_a_time // args["num_generations"])
+    return batch.completions(config) // int(config["args"]["num_generations"])
 
 
 def rows(file: Path) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from recipes.errors import UserError
 
 KEY = "evaluate_every"
+MOST = 1000  # evaluations within a stage: each is a job with a model on disk
 
 
 def check_evaluate_every(name: str, stage: Mapping, evals: Mapping) -> None:
@@ -16,6 +17,11 @@ def check_evaluate_every(name: str, stage: Mapping, evals: Mapping) -> None:
         raise UserError(f"{KEY}: it needs args.max_steps, by which the steps to measure are known beforehand")
     if every >= steps:
         raise UserError(f"{KEY}: expected less than args.max_steps, {steps}, got {every}")
+    if (count := (steps - 1) // every) > MOST:
+        raise UserError(
+            f"{KEY}: {every} makes {count} evaluations of {steps} steps, expected at most {MOST}; "
+            f"nearest: {(steps - 1) // (MOST + 1) + 1}"
+        )
     if "quantized" in stage.get("lora", {}):
         raise UserError(f"{KEY}: a model of 4 bits is whole only at the end; remove lora.quantized")
     checkpoints = evals.get("checkpoints", {})

@@ -10,11 +10,19 @@ from functools import cache
 from recipes.errors import Mistakes, UserError, known
 from recipes.spec.checks import dials
 from recipes.spec.frontiers import FRONTIER
+from recipes.spec.looks import FOLDER
 from recipes.spec.recipe import GROUPED, REPORTS, alike, ungrouped
-from recipes.spec.schema import check, check_reserved, schema, stage_rules
+from recipes.spec.schema import check, check_reserved, refusals, schema, stage_rules
 from recipes.spec.trl_fields import Field, enumeration, fields
 
-SCHEDULES = "transformers.trainer_utils.SchedulerType"
+# fields of which transformers takes the values of an enumeration
+ENUMERATIONS = {
+    "lr_scheduler_type": "transformers.trainer_utils.SchedulerType",
+    "optim": "transformers.training_args.OptimizerNames",
+    "logging_strategy": "transformers.trainer_utils.IntervalStrategy",
+    "eval_strategy": "transformers.trainer_utils.IntervalStrategy",
+    "save_strategy": "transformers.trainer_utils.SaveStrategy",
+}
 PRIMARY = 3  # claims that a recipe may put first at a scale
 
 
@@ -46,8 +54,8 @@ def _check_names(spec: Mapping) -> None:
     if "evals" in spec["stages"]:
         raise UserError("stages.evals: a reserved name; call the stage something else")
     for arm in arms:
-        # The reports are folders beside the arms' in results/, as is `evals` beside stages'.
-        if arm in (*REPORTS, FRONTIER):
+        # The reports and looks are folders beside the arms' in results/, as is `evals` beside stages'.
+        if arm in (*REPORTS, FOLDER, FRONTIER):
             raise UserError(f"arms.{arm}: a reserved name; call the arm something else")
         known(f"arms.{arm}.scales", spec["arms"][arm].get("scales", []), scales, "scale")
     if arms[0] != "base-recipe":
@@ -171,17 +179,23 @@ def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
         return mistakes.tell()
     with mistakes.gather():
         check_reserved(arguments, ".".join([*path, "args"]))
-    choices = {"lr_scheduler_type": enumeration(SCHEDULES), **kind.get("choices", {})}
+    choices = {name: enumeration(values) for name, values in ENUMERATIONS.items()} | kind.get("choices", {})
     fields_of = {
-        name: {"type": sorted(field.types), **({"enum": choices[name]} if name in choices else {})}
+        name: {"type": _types(field), **({"enum": choices[name]} if name in choices else {})}
         | stage_rules()["limits"].get(name, {})
         for name, field in config_fields(run).items()
     }
-    rules = stage_rules()
-    taken: dict[str, dict] = {name: {} for name in (*rules["reserved"], *rules["sharding"])}  # told above
+    told_above: dict[str, dict] = {name: {} for name in (*refusals("reserved"), *stage_rules()["sharding"])}
     with mistakes.gather():
-        check(arguments, {"additionalProperties": False, "properties": fields_of | taken}, [*path, "args"])
+        check(
+            arguments, {"additionalProperties": False, "properties": fields_of | told_above}, [*path, "args"]
+        )
     mistakes.tell()
+
+
+def _types(field: Field) -> list[str]:
+    """The JSON types of a field. A mapping is no text, as on TRL's command line: nothing would check it."""
+    return sorted(field.types - ({"string"} if "object" in field.types else set()))
 
 
 @cache

@@ -16,16 +16,19 @@ from recipes.spec.checks import (
     dpo,
     frontiers,
     gates,
+    groups,
     grpo,
     label,
     label_steps,
     layers,
     lora,
+    policy_gradient,
     ppo,
     rejection_sampling,
     reward_model,
     sft,
     stage_ladder,
+    trainer,
     vllm,
 )
 from recipes.spec.checks.data_sets import check_decontaminate
@@ -42,6 +45,7 @@ COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
     "grpo": grpo.check,
     "label": label.check,
     "label_steps": label_steps.check,
+    "policy_gradient": policy_gradient.check,
     "ppo": ppo.check,
     "dpo": dpo.check,
     "rejection_sampling": rejection_sampling.check,
@@ -61,7 +65,7 @@ def check_resolved(graph: Graph, recipe: Recipe) -> None:
         if not recipe.selection(scale, "quickstart", None)[0]:
             mistakes.note(f"quickstart.arms: none of them exists at scale {scale}")
     if not any(line.startswith("evals") for line in mistakes.lines):  # which all that follows names
-        with mistakes.gather():
+        with mistakes.gather_further():
             claims.check(recipe)  # each builds on the one before
             gates.check(recipe)
             frontiers.check(recipe)
@@ -121,6 +125,10 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
     mistakes.tell()
     with under(path, where):
         batch.check(stage)
+        if "output_dir" in layers.config_fields(stage["run"]):  # as of all configurations of a Trainer
+            trainer.check({"args": {}, **stage})
+        if stage["run"] in groups.KINDS:
+            groups.check(stage)
         lora.check(stage)
         vllm.check(stage)
     if stage["run"] in COMBINATIONS:

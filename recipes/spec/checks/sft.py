@@ -6,18 +6,12 @@ from typing import Any
 from recipes.errors import UserError
 from recipes.spec.checks import demonstrations
 
-OF_POLICY = ("chat_template_path", "eos_token", "pad_token")
 FIRST = ("data", "task")  # names of the source that `also` goes with
 
 
 def check(stage: Mapping[str, Any]) -> None:
     """Raise UserError unless there is one source of demonstrations, a stage, a world or a Hub dataset; and
     those of `also` are sound and leave it a share."""
-    for name in OF_POLICY:
-        if stage.get("args", {}).get(name):
-            raise UserError(
-                f"args.{name}: it is the policy's, or says nothing beside the key chat; remove it"
-            )
     own = [key for key in ("task", "template", "corpus") if key in stage]
     if "data" in stage.get("needs", {}):
         if own:

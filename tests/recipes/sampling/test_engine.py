@@ -82,6 +82,12 @@ def vllm(monkeypatch):
     return made
 
 
+def test_no_engine_argument_has_vllm_run_code_of_a_model(vllm):
+    config = {"seed": 7, "backend": "vllm", "backend_args": {"trust_remote_code": True, "load_format": "pt"}}
+    engine.load(SOURCE, config, lambda done, total: None)
+    assert (vllm["engine"]["trust_remote_code"], vllm["engine"]["load_format"]) == (False, "safetensors")
+
+
 def test_what_vllm_is_told_and_what_it_says(vllm):
     reports = []
     config = {"seed": 7, "backend": "vllm", "backend_args": {"max_model_len": 64, "tensor_parallel_size": 2}}
@@ -157,13 +163,6 @@ def test_an_engine_that_does_not_start_is_told_in_one_line(vllm, monkeypatch):
     )
     with pytest.raises(UserError, match=says):
         engine.load(SOURCE, {"seed": 7, "backend": "vllm"}, lambda done, total: None)
-
-
-@pytest.mark.parametrize("name", ["trust_remote_code", "load_format", "pretrained", "revision"])
-def test_a_recipe_cannot_have_vllm_run_code_or_read_pickles(name):
-    config = {"seed": 0, "backend_args": {"max_model_len": 64, name: True}}
-    with pytest.raises(UserError, match=f"backend_args.{name}: set by the stage itself; remove it"):
-        engine.vllm_arguments(SOURCE, config)
 
 
 def test_vllm_arguments_are_those_lm_eval_takes(vllm):

@@ -92,7 +92,7 @@ def test_the_unspoilt_recipes_load(folder):
         ("paper", "stages/evals", {"run": "grpo"}, "stages.evals: a reserved name"),
         ("paper", "arms/report", {}, "arms.report: a reserved name; call the arm something else"),
         ("paper", "arms/Hot", {},
-         'arms: expected a name of lower-case letters, digits, "-" and ".", got "Hot"'),
+         'arms: expected a name of lower-case letters, digits, "-" and, before a digit, ".", got "Hot"'),
         ("paper", "evals/checkpoints/after", "grp",
          'evals.checkpoints.after: unknown stage (scale cpu, arm base-recipe) "grp"; did you mean "grpo"?'),
         ("paper", "evals/checkpoints/before", "grpo.polcy", 'did you mean "policy"?'),
@@ -237,6 +237,12 @@ def test_all_mistakes_that_layers_come_to_are_told_at_once(folder):
         'claims.lifts.of: unknown arm "hott"; did you mean "hot"?',
         'claims.other.metric: unknown task at hot/after (scale cpu) "held"; did you mean "heldout"?',
     ]
+
+
+def test_a_claim_about_what_has_a_mistake_is_not_looked_into(folder):
+    folder.set("paper", "evals/checkpoints/before", "grop")
+    folder.remove("paper", "stages/grpo/args/beta")
+    assert "stages.grpo.args: beta: missing" in folder.mistake()
 
 
 def test_cycle_across_recipes(folder):

@@ -12,14 +12,14 @@ from recipes.spec.load import load, load_all, load_sound
         ("a: [1", "line 2, column 1: not YAML: "),
         ("a:\n\tb: 1", "line 2, column 1: not YAML: found character"),
         ("title: x\ntitle: y", "line 2: title: written twice (first in line 1)"),
-        ("arms:\n  no: {}", "line 2: no: YAML reads this key as False, not text; quote it"),
-        ("arms:\n  010: {}", "line 2: 010: YAML reads this key as 8, not text; quote it"),
+        ("arms:\n  no: {}", "line 2: arms.no: YAML reads this key as False, not text; quote it"),
+        ("arms:\n  010: {}", "line 2: arms.010: YAML reads this key as 8, not text; quote it"),
         ("", "a recipe is a mapping of keys; this file is empty"),
         ("- a", "a recipe is a mapping of keys; this file is not"),
         ("schema: 99", "schema: written for recipe schema 99; this Encore reads 1; update it"),
         ("schema: 1", "title: missing"),
-        ("a:\n  margin: .nan", "line 2: expected a finite number, got .nan"),
-        ("margin: -.inf", "line 1: expected a finite number, got -.inf"),
+        ("a:\n  margin: .nan", "line 2: a.margin: expected a finite number, got .nan"),
+        ("margin: -.inf", "line 1: margin: expected a finite number, got -.inf"),
         (b"\xff", "not UTF-8 text (byte 0)"),
     ],
 )
@@ -68,6 +68,7 @@ def test_a_half_written_recipe_breaks_none_but_those_that_build_on_it(folder):
     recipes, broken = load_sound(folder.path)
     assert set(recipes) == {"paper", "tiny"}
     assert "draft.yaml: line 2" in str(broken["draft"])
+    assert len(broken["draft"].lines) == 1
     with pytest.raises(UserError, match=r"draft\.yaml"):
         load_all(folder.path)
 

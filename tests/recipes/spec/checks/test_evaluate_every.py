@@ -99,6 +99,11 @@ def test_it_is_redone_when_its_own_model_has_changed(followed, tmp_path, monkeyp
         ("stages/grpo/args/max_steps", None, "stages.grpo.evaluate_every: it needs args.max_steps, "),
         ("stages/grpo/args/max_steps", 20, "evaluate_every: expected less than args.max_steps, 20, got 20"),
         (
+            "stages/grpo/args/max_steps",
+            60_000,
+            "evaluate_every: 20 makes 2999 evaluations of 60000 steps, expected at most 1000; nearest: 60",
+        ),
+        (
             "stages/grpo/lora",
             {"rank": 4, "alpha": 8, "quantized": "nf4"},
             "whole only at the end; remove lora.q",

@@ -34,7 +34,6 @@ def test_what_is_right_passes():
     ("change", "says"),
     [
         ({"needs": {"demonstrations": "other"}}, "demonstrations: needs.demonstrations has them"),
-        ({"args": {"pad_token": "x"}}, "are those of the policy; remove them"),
         ({"demonstrations": {"task": {"world": "sort"}}}, "demonstrations.template: missing"),
         ({"demonstrations": SHOWN | {"task": {"world": "sorts"}}}, 'did you mean "sort"?'),
         ({"demonstrations": SHOWN | {"corpus": {"documents": 8}}}, "demonstrations.corpus.mixture: missing"),

@@ -92,7 +92,6 @@ def test_sources_that_say_how_much_they_give(stage):
             DATA | {"also": {"talk": {"task": HUB, "chat": True, "template": "{question}"}}},
             "also.talk.chat: template is given too; remove one of the two",
         ),
-        (DATA | {"args": {"eos_token": "x"}}, "args.eos_token: it is the policy's"),
         (DATA | {"also": {"a": SHARED, "b": SHARED | {"share": 0.75}}}, "also: expected shares that add up "),
         (
             DATA | {"also": {"general": {"task": {**HUB, "completions": "c"}}}},

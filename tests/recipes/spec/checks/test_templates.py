@@ -69,7 +69,7 @@ def test_candidates_for_no_base_model(asked):
         ({"templates": {"bare": "Q"}}, "templates.bare: expected {question} exactly once, got 'Q'"),
         (
             {"templates": {"Bare": "{question}"}},
-            'templates: expected a name of lower-case letters, digits, "-" and "."',
+            'templates: expected a name of lower-case letters, digits, "-" and, before a digit, "."',
         ),
         ({"templates": {"bare": 3}}, "templates.bare: expected text, got 3"),
         ({"templates": ["{question}"]}, "templates: expected a mapping, got a list"),
