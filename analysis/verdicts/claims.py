@@ -1,7 +1,8 @@
 """A judged claim: what was compared, what came of it, and both as a table that can be read again.
 
-A claim was written before the run. It names a difference d = `of` - `against` (or `of` alone) in a `metric`
-(of `against` maybe in another, `against_metric`), a direction and a margin m >= 0.
+A claim is to be written before the run; whether those of a record were, verdicts.written tells. It names a
+difference d = `of` - `against` (or `of` alone) in a `metric` (of `against` maybe in another,
+`against_metric`), a direction and a margin m >= 0.
 
     higher:  d > m          lower:  d < -m          equal:  |d| < m
 
