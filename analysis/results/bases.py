@@ -41,13 +41,18 @@ def others(folder: Path, record: str = "") -> str:
     if record:
         rows = rows[rows.record == record]
     said = []
-    for (name, claim), some in rows.groupby(["record", "claim"]):
-        judged = pd.read_csv(folder / str(name) / "claims.csv").set_index("id").loc[claim]
-        means = some.groupby("base").difference.agg(["mean", "size"])
-        values = [number(value, judged.metric) for value in means["mean"]]
-        most, least = means["size"].max(), means["size"].min()
+    for name, claim in rows[["record", "claim"]].drop_duplicates().itertuples(index=False):
+        judged = pd.read_csv(folder / name / "claims.csv", index_col="id")
+        ours, metric = float(judged["mean"][claim]), str(judged["metric"][claim])
+        means = (
+            rows[(rows.record == name) & (rows.claim == claim)]
+            .groupby("base")
+            .difference.agg(["mean", "size"])
+        )
+        values = [number(value, metric) for value in means["mean"]]
+        least, most = means["size"].min(), means["size"].max()
         said.append(
-            f"{str(name).rpartition('-')[0]} on {len(values)} other base models gave {', '.join(values)} for "
-            f"{number(judged['mean'], judged.metric)} ({claim}; {least} to {most} seeds each)."
+            f"{name.rpartition('-')[0]} on {len(values)} other base models gave {', '.join(values)} for "
+            f"{number(ours, metric)} ({claim}; {least} to {most} seeds each)."
         )
     return " ".join(said)
