@@ -24,6 +24,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import final
 from analysis.page.drawing import svg_uri
 from analysis.provenance import configuration
+from analysis.results import bases
 from analysis.sections import SECTIONS
 from analysis.verdicts import claims_table, summary
 from recipes.errors import UserError
@@ -54,6 +55,8 @@ class Recorded:
 
     name: str
     lacks: tuple[str, ...]
+    written: str = ""  # when its claims were written
+    bases: str = ""  # what its claims came to on other base models
 
 
 def render(run: Run, folder: Path, report: str = "report", recorded: Recorded | None = None) -> str:
@@ -65,6 +68,7 @@ def render(run: Run, folder: Path, report: str = "report", recorded: Recorded | 
         run=run,
         head=summary.head(run, numbers),
         stopped=summary.stopped(run),
+        one_base=bases.one_base(run),
         **pages,
         figures=drawn_figures(folder / "figures"),
         looks=LOOKS,

@@ -36,6 +36,7 @@ class Contents:
     title: str
     lead: str
     pages: Sequence[Listed]
+    notice: str = ""  # what a reader must know first
     board: Sequence[scoreboard.Line] = ()
     methods: Sequence[Mapping[str, Any]] = ()
     changes: Mapping[str, Any] = field(default_factory=lambda: cells(pd.DataFrame()))
@@ -54,6 +55,7 @@ def of_records(folder: Path, graph: Graph) -> Contents:
         "out. Models of a tenth of a million to a million parameters on procedural tasks, unless a page says "
         "otherwise.",
         pages,
+        records.of_bases(folder, graph),
         scoreboard.lines(folder, graph),
         tables,
         cells(history.changes(history.read(folder))),
@@ -75,6 +77,7 @@ def render(contents: Contents) -> str:
     return report.TEMPLATES.get_template("gallery.html").render(
         title=contents.title,
         lead=contents.lead,
+        notice=contents.notice,
         pages=contents.pages,
         board=contents.board,
         tally=claims.tally(contents.board),

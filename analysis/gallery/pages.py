@@ -9,7 +9,9 @@ from analysis.numbers.recorded import CURVES, with_curves
 from analysis.page.section import SHOWN
 from analysis.provenance.jobs import FILE
 from analysis.provenance.kept import PACKAGES
+from analysis.results import bases
 from analysis.sections import SECTIONS
+from analysis.verdicts import written
 from recipes.spec.graph import Graph
 
 TABLES = tuple(f"{name}.csv" for section in SECTIONS for name in section.TABLES)
@@ -32,4 +34,5 @@ def page(record: Path, graph: Graph, scratch: Path, formats: Sequence[str] = ("s
         if (record / name).exists():
             shutil.copyfile(record / name, scratch / name)
     lacks = [what for name, what in LACKS.items() if not (record / name).exists()]
-    return report.render(run, scratch, recorded=report.Recorded(record.name, tuple(lacks)))
+    said = written.of_record(record), bases.others(record.parent, record.name)
+    return report.render(run, scratch, recorded=report.Recorded(record.name, tuple(lacks), *said))

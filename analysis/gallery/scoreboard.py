@@ -14,6 +14,8 @@ from recipes.spec.graph import Graph
 from recipes.spec.looks import claims_at
 from recipes.spec.recipe import Recipe
 
+OWN = "Encore's own"  # in place of a paper: no paper makes the claim
+
 
 @dataclass(frozen=True)
 class Line:
@@ -47,11 +49,11 @@ def _of_record(record: Path, graph: Graph) -> Iterator[Line]:
     stated = {claim["id"]: claim for claim in claims_at(recipe, scale)}
     for v in claims.read(record / "claims.csv"):
         if v.id in stated:
-            url = address(v.paper) if v.paper else recipe.spec["url"]
+            url, paper = _origin(v, recipe)
             yield Line(
                 recipe=name,
                 record=record.name,
-                paper=label(url),
+                paper=paper,
                 url=url,
                 id=v.id,
                 says=v.says,
@@ -65,6 +67,14 @@ def _of_record(record: Path, graph: Graph) -> Iterator[Line]:
                 method=_method(recipe, scale, stated[v.id]),
                 note=v.note,
             )
+
+
+def _origin(verdict: claims.Verdict, recipe: Recipe) -> tuple[str, str]:
+    """Where a claim was first made, as an address from the folder of records, and its name."""
+    if verdict.paper == claims.OURS:
+        return f"../../recipes/{recipe.name}.yaml", OWN
+    url = address(verdict.paper) if verdict.paper else recipe.spec["url"]
+    return url, label(url)
 
 
 def markdown(board: Sequence[Line]) -> str:

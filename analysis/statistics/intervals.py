@@ -52,6 +52,15 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
     return centre + low, centre + high
 
 
+def widened(low: float, high: float, values: Sequence[float], error: float) -> tuple[float, float]:
+    """interval() of the values, widened by a standard error that all of them share.
+
+    The two parts are independent, so widths add in squares: each side's own, and t(n - 1) times the error.
+    """
+    centre, half = float(np.mean(values)), error * stats.t.isf(TAIL, len(values) - 1)
+    return centre - math.hypot(centre - low, half), centre + math.hypot(high - centre, half)
+
+
 def expanded_tail(n: int, level: float = LEVEL) -> float:
     """Share of the bootstrap distribution on each side of an interval of n values; see interval()."""
     return float(stats.norm.cdf(-math.sqrt(n / (n - 1)) * stats.t.ppf((1 + level) / 2, n - 1)))
@@ -85,17 +94,23 @@ def _resamples(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def detectable(
-    differences: Sequence[float], tail: float = TAIL, power: float = POWER, n: int | None = None
+    differences: Sequence[float],
+    tail: float = TAIL,
+    power: float = POWER,
+    n: int | None = None,
+    error: float = 0.0,
 ) -> float:
     """Smallest true effect that so many seeds with this spread would find with the given power.
 
-    n: how many seeds; default: as many as there are differences. For a one-sided paired t test at level
+    n: how many seeds; default: as many as there are differences. error: the standard error that all
+    differences share, which more seeds do not lessen. For a one-sided paired t test at level
     `tail`, by the noncentral t distribution; nan below two differences.
     """
     x = np.asarray(differences, dtype=float)
     if x.size < 2:
         return math.nan
-    return float(_reach(n or x.size, tail, power) * x.std(ddof=1))
+    seeds = n or x.size
+    return float(_reach(seeds, tail, power) * math.hypot(x.std(ddof=1), math.sqrt(seeds) * error))
 
 
 @cache

@@ -1,7 +1,8 @@
 """A judged claim: what was compared, what came of it, and both as a table that can be read again.
 
-A claim was written before the run. It names a difference d = `of` - `against` (or `of` alone) in a `metric`
-(of `against` maybe in another, `against_metric`), a direction and a margin m >= 0.
+A claim is to be written before the run; whether those of a record were, verdicts.written tells. It names a
+difference d = `of` - `against` (or `of` alone) in a `metric` (of `against` maybe in another,
+`against_metric`), a direction and a margin m >= 0.
 
     higher:  d > m          lower:  d < -m          equal:  |d| < m
 
@@ -35,6 +36,7 @@ VERDICTS = (
 OPEN = ("supported so far", "inconclusive", "weaker so far", "opposed so far")  # more seeds may decide them
 WEAKER = ("weaker than claimed", "weaker so far")
 FAILED = ("contradicted", "opposed so far")
+OURS = "ours"  # in place of a paper: no paper makes the claim
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Verdict:
     id: str
     says: str
     source: str
-    paper: str  # whose claim it is, where that is not the recipe's paper; else empty
+    paper: str  # whose claim it is, where that is not the recipe's paper: another's, or OURS; else empty
     family: str  # primary | secondary
     metric: str
     of: str
@@ -160,7 +162,8 @@ def tally(verdicts: Iterable[Judged]) -> dict[str, int]:
     return {name: given.count(name) for name in VERDICTS if name in given}
 
 
-def by_paper(verdicts: Iterable[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
-    """The claims of the recipe's own paper, and those of other papers that the same run can judge."""
+def by_paper(verdicts: Iterable[Verdict]) -> tuple[list[Verdict], list[Verdict], list[Verdict]]:
+    """The claims of the recipe's own paper, those of other papers, and those of ours that no paper makes."""
     given = list(verdicts)
-    return [v for v in given if not v.paper], [v for v in given if v.paper]
+    others = [v for v in given if v.paper and v.paper != OURS]
+    return [v for v in given if not v.paper], others, [v for v in given if v.paper == OURS]

@@ -68,7 +68,7 @@ def _tests(claim: Claim, paired: Pairs, seeds: Sequence[int], fewest: int = FEWE
     d = [x for seed, x in zip(paired.seeds, paired.differences, strict=True) if seed in seeds]
     if len(d) < fewest:
         return _none()
-    p = p_values(d, claim["direction"], float(claim["margin"]), smallest_effect(claim))
+    p = p_values(d, claim["direction"], float(claim["margin"]), smallest_effect(claim), paired.error)
     own, opposite = open_to_doubt(paired, claim["direction"])
     doubts = np.array([own, opposite, own, own or opposite, opposite])
     return np.where(doubts & ~np.isnan(p), 1.0, p)

@@ -36,7 +36,7 @@ def draw(verdicts: Sequence[Verdict]) -> Figure | None:
     for v, axis in zip(tested, axes, strict=True):
         colour = VERDICT_COLOURS[v.verdict]
         edges = [-v.margin, v.margin] if v.direction == "equal" else [v.margin * _sign(v.direction)]
-        marks = [*v.differences, *edges, 0.0]
+        marks = [*v.differences, *edges, 0.0, *((v.low, v.high) if v.n > 1 else ())]
         room = 0.08 * ((max(marks) - min(marks)) or 1.0)
         left, right = min(marks) - room, max(marks) + room
         holds = {"higher": (edges[0], right), "lower": (left, edges[0])}.get(v.direction, tuple(edges[:2]))

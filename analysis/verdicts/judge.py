@@ -17,8 +17,9 @@ What was not run is `not tested`, with the reason, never an error; and so is a c
 absent (verdicts.gates). Where some runs of one arm alone have collapsed (verdicts.collapse) a mean says
 little about either kind of run, and nothing is decided.
 
-Seeds count as independent only if at least one side was trained anew: seeds that share both artefacts (a
-stage pinned to one seed) count once.
+Seeds count as independent only as far as their runs are. What two seeds share on a side (a stage pinned to
+one seed) counts once; a run that all seeds share on one side, such as the base model, keeps its own error,
+which no number of seeds lessens (verdicts.pairs).
 """
 
 import math
@@ -30,11 +31,12 @@ import pandas as pd
 
 from analysis.numbers.run import Run
 from analysis.statistics.hypotheses import ALPHA, constant
-from analysis.statistics.intervals import TAIL, detectable, interval
+from analysis.statistics.intervals import TAIL, detectable, interval, widened
 from analysis.statistics.sequential import levels
 from analysis.verdicts.claims import OPEN, Verdict, satisfies
 from analysis.verdicts.collapse import Collapses, collapses
 from analysis.verdicts.evidence import FEWEST, Claim, Evidence, evidence, open_to_doubt, smallest_effect
+from analysis.verdicts.pairs import Pairs
 from analysis.verdicts.rule import adjusted, shown
 from recipes.errors import UserError
 from recipes.spec.looks import LOOKS
@@ -115,13 +117,13 @@ def _verdict(one: Evidence, p: np.ndarray, k: int, seeds: Sequence[int], collaps
     margin, direction = float(claim["margin"]), claim["direction"]
     d, n, notes = paired.differences, len(paired.differences), list(paired.notes)
     mean = sum(d) / n if n else math.nan
-    low, high = interval(d) if n > 1 else (mean, mean)
+    low, high = widened(*interval(d), d, paired.error) if n > 1 else (mean, mean)
     verdict = "not tested"
     if n:
         alone = collapsed.of_one_side(claim, paired.seeds)
         verdict, why = _conclude(one, p, decide(low, high, direction, margin), len(seeds), alone)
         notes += [*why, *one.doubts]
-        if n >= FEWEST and constant(d):
+        if n >= FEWEST and constant(d) and not paired.error:
             notes.append(f"all {n} differences are equal: the test is its limit")
     against = claim.get("against", "")
     if "against_metric" in claim:
@@ -155,8 +157,8 @@ def _verdict(one: Evidence, p: np.ndarray, k: int, seeds: Sequence[int], collaps
         decided_at=None,
         asked=len(seeds),
         agree=sum(satisfies(x, direction, margin) for x in d),
-        needed=_needed(d, mean, claim, k, len(seeds)) if waits else None,
-        detectable=detectable(d, _level(k, max(taken, 1) - 1)),
+        needed=_needed(paired, mean, claim, k, len(seeds)) if waits else None,
+        detectable=detectable(d, _level(k, max(taken, 1) - 1), error=paired.error),
         seeds=paired.seeds,
         differences=d,
         note="; ".join(notes),
@@ -214,8 +216,9 @@ def _level(k: int, look: int) -> float:
     return min(TAIL, levels(ALPHA / max(k, 1))[look])
 
 
-def _needed(d: Sequence[float], mean: float, claim: Claim, k: int, asked: int) -> int | None:
+def _needed(paired: Pairs, mean: float, claim: Claim, k: int, asked: int) -> int | None:
     """The planned look to come that would decide with 80% power, were the truth as these differences are."""
+    d, error = paired.differences, paired.error
     if len(d) < 2:
         return None
     margin, direction = float(claim["margin"]), claim["direction"]
@@ -224,4 +227,5 @@ def _needed(d: Sequence[float], mean: float, claim: Claim, k: int, asked: int) -
     to_come = ((i, look) for i, look in enumerate(LOOKS) if look > asked)
     if distance <= 0:
         return None
-    return next((look for i, look in to_come if detectable(d, _level(k, i), n=look) <= distance), None)
+    found = (n for i, n in to_come if detectable(d, _level(k, i), n=n, error=error) <= distance)
+    return next(found, None)

@@ -6,8 +6,16 @@ restricted time of survival analysis, Royston & Parmar 2013), so that no arm gai
 giving up. Such a difference is a bound: the true one is at least as large where `of` did not reach the level,
 at most as large where `against` did not. Pairs keeps both facts, because no verdict may depend on the unknown
 side. Where neither reached it nothing is known, and the seed is left out.
+
+Differences are independent only as far as the runs on both sides are. Where some seeds share a run on either
+side, the first of them counts. Where all seeds share one run on one side alone, most often the base model,
+all differences count, as the runs on the other side are independent. But the error of the one run is the same
+in each difference, and no spread between seeds shows it. Its standard error is taken from its own 95%
+interval, over items and samples, and enters every test and interval once. Where the error is unknown, the
+seeds count once.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,20 +23,29 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from analysis.numbers.reach import budget_of
 from analysis.numbers.table import measured
+from analysis.statistics.hypotheses import constant
+from analysis.statistics.intervals import TAIL
 from recipes.spec.frontiers import FRONTIER
+
+NORMAL = stats.norm.isf(TAIL)  # half-width of an evaluation's 95% interval, in standard errors
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """One difference a seed; `at_least` (`at_most`): some true differences may be larger (smaller)."""
+    """One difference a seed; `at_least` (`at_most`): some true differences may be larger (smaller).
+
+    `error` is the standard error that all differences share: of a run that is one side of each of them.
+    """
 
     seeds: tuple[int, ...] = ()
     differences: tuple[float, ...] = ()
     at_least: bool = False
     at_most: bool = False
+    error: float = 0.0
     notes: tuple[str, ...] = ()
 
 
@@ -58,35 +75,62 @@ def _subtract(table: pd.DataFrame, sides: list[tuple[str, str]], seeds: list[int
         measured_sides = [side.assign(budget=least.reindex(side.index)) for side in measured_sides]
     of, against = _stopped(measured_sides[0]), _stopped(measured_sides[-1])
     if len(sides) == 1:
-        against = of.assign(value=0.0, source="", late=False)
-    columns = {"d": of.value - against.value, "source": of.source + " " + against.source}
+        against = of.assign(value=0.0, late=False)
+    columns = {"d": of.value - against.value, "of": of.source, "against": against.source}
     frame = pd.DataFrame(columns).dropna()
     frame = frame[frame.index.isin(seeds)]
-    frame["late"], frame["rival_late"] = of.late.reindex(frame.index), against.late.reindex(frame.index)
+    for side, numbers in (("of", of), ("against", against)):
+        frame[f"{side}_late"] = numbers.late.reindex(frame.index)
+        frame[f"{side}_error"] = numbers.error.reindex(frame.index)
     missing = [seed for seed in seeds if seed not in frame.index]
     notes = [f"no number for seed {_list(missing)}"] if missing else []
-    for (at, _), late in zip(sides, ("late", "rival_late"), strict=False):
+    for (at, _), late in zip(sides, ("of_late", "against_late"), strict=False):
         if count := int(frame[late].sum()):
             notes.append(f"{at} did not reach it with {count} of {len(frame)} seeds: the budget is counted")
-    neither = frame.late & frame.rival_late
+    neither = frame.of_late & frame.against_late
     if neither.any():
         notes.append(f"neither reached it with seed {_list(frame.index[neither])}: left out")
     known = frame[~neither]
-    alone = known.drop_duplicates("source")
-    if len(alone) < len(known):
-        notes.append(f"{len(known)} seeds share {len(alone)} model{'s' * (len(alone) > 1)}")
+    alone, error, shared = _independent(known, [at for at, _ in sides])
     return Pairs(
         seeds=tuple(int(seed) for seed in alone.index),
         differences=tuple(alone.d.tolist()),
-        at_least=bool(alone.late.any()),
-        at_most=bool(alone.rival_late.any()),
-        notes=tuple(notes),
+        at_least=bool(alone.of_late.any()),
+        at_most=bool(alone.against_late.any()),
+        error=error,
+        notes=(*notes, *shared),
     )
 
 
+def _independent(known: pd.DataFrame, places: list[str]) -> tuple[pd.DataFrame, float, list[str]]:
+    """The differences whose runs are independent, the standard error that they share, and notes that say so.
+
+    known: columns d, of, against (the run of each side), of_error, against_error; a row a seed.
+    """
+    runs = known[["of", "against"]].nunique()
+    single = [side for side in runs.index if runs[side] == 1 < runs.max()]  # one side at most
+    alone = known
+    for side in runs.index.difference(single):
+        alone = alone.drop_duplicates(side)
+    notes, error = [], 0.0
+    if len(alone) < len(known):
+        notes.append(f"{len(known)} seeds share {len(alone)} model{'s' * (len(alone) > 1)}")
+    for side in single:
+        at, error = places[side == "against"], float(known[f"{side}_error"].iloc[0])
+        text = f"{at} is one run for all {len(known)} seeds"
+        if not error > 0 and (math.isnan(error) or constant(alone.d)):
+            return alone[:1], 0.0, [*notes, f"{text}, of unknown error: they count once"]
+        notes.append(f"{text}: its own standard error, {error:.3g}, counts once")
+    return alone, error, notes
+
+
 def _side(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
-    """Columns value, source, budget by seed; only metrics `…_to/` have a budget."""
-    numbers = measured(table, at, metric)[["value", "source"]]
+    """Columns value, source, error, budget by seed.
+
+    `error` is the standard error by an evaluation's own interval, else nan. Metrics `…_to/` have a budget.
+    """
+    every = measured(table, at, metric)
+    numbers = every[["value", "source"]].assign(error=(every.high - every.low) / (2 * NORMAL))
     budget = budget_of(metric)
     return numbers.assign(budget=measured(table, at, budget).value if budget else np.nan)
 

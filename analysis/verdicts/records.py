@@ -7,20 +7,19 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.numbers.recorded import folders, of_earlier_world
-from analysis.verdicts import claims, summary
+from analysis.numbers.run import Run
+from analysis.results import bases
+from analysis.verdicts import claims, summary, written
 from recipes.spec.graph import Graph
 from recipes.spec.looks import LOOKS
 
-HEAD = """# Published records
+TITLE = "# Published records\n\n"
+HEAD = """What came of each recipe that was run for the record. Written by `python -m analysis.publish`, never
+by hand. As a site that opens without a server: [`index.html`](index.html), every claim to sort and filter,
+and a page for each record, made from the record by `snakemake --cores gallery`.
 
-What came of each recipe that was run for the record. Written by `python -m analysis.publish`, never by hand.
-As a site that opens without a server: [`index.html`](index.html), every claim to sort and filter, and a page
-for each record, made from the record by `snakemake --cores gallery`.
-
-Claims are judged at 8, 16 and 32 seeds. The primary claims, the smallest effects that matter and the gates of
-these records were written down after their runs, by what each paper puts first and one convention for all
-recipes; seeds on which dials had been chosen are left out (`dials.csv`). All can be judged anew, without any
-run, by `python -m analysis.publish --rejudge`.
+Claims are judged at 8, 16 and 32 seeds; seeds on which dials had been chosen are left out (`dials.csv`). All
+can be judged anew, without any run, by `python -m analysis.publish --rejudge`.
 
 A record's folder, `<recipe>-<scale>`, holds the tables of its report as CSV, among them `claims.csv` (every
 verdict, with the difference of each seed), `looks.csv` (what was known at each look), `gates.csv` (the
@@ -32,6 +31,11 @@ learning curves thinned, `shown.json`, a hundred samples, and `packages.txt`, al
 `history.csv` has every verdict that was ever given.
 
 """
+WHEN = """When the claims of each record were written (`written.csv`, found in git: the last commit that
+changed what decides a claim, in the history of the recipe, and the first run of a judged seed, in that of
+`runs.csv`):
+
+"""
 EARLIER = "Of an earlier world: the recipe asks anew, on fresh seeds, and has no record of that yet."
 FOREST = "forest.png"
 COLUMNS = ("recipe", "paper", "what it shows", "verdicts", "judged at", "record")
@@ -41,7 +45,8 @@ every loss and advantage held to its paper's equation; `verifier_audit.csv`, rig
 the verifiers accept, refuse and cannot read; `decision_rule.csv`, how often the rule behind the verdicts
 is wrong and what it finds, in % of families of claims, simulated by `python -m
 analysis.verdicts.simulation`; `grpo_speed.csv` and `grid_speed.csv`, the speed of our trainers against
-plain TRL.
+plain TRL; `other_bases.csv`, what a claim came to on base models of other pretraining seeds (commit 383c959
+with another `seed` in recipes/tiny_lm.yaml).
 """
 
 
@@ -61,9 +66,25 @@ def readme(folder: Path, graph: Graph, scoreboard: str = "") -> str:
     drawn = [
         f"![{FIGURES[name]}]({name}/forest.png)" for name in FIGURES if (folder / name / FOREST).exists()
     ]
+    notice, when = of_bases(folder, graph), written.listed(folder)
+    head = TITLE + (f"**{notice}**\n\n" if notice else "") + HEAD + (f"{WHEN}{when}\n" if when else "")
     return "\n".join(
-        part for part in (HEAD + table + TAIL, "".join(f"{line}\n" for line in drawn), scoreboard) if part
+        part for part in (head + table + TAIL, "".join(f"{line}\n" for line in drawn), scoreboard) if part
     )
+
+
+def of_bases(folder: Path, graph: Graph) -> str:
+    """That all seeds of a record share one base model, and what came of others; empty where they do not."""
+    same = bases.one_base_each(_run(record, graph) for record in folders(folder))
+    return " ".join(filter(None, (same, bases.others(folder)))) if same else ""
+
+
+def _run(record: Path, graph: Graph) -> Run:
+    """The run of a record, for what its recipe says of it: nothing is read but which seeds it has."""
+    name, _, scale = record.name.rpartition("-")
+    runs = pd.read_csv(record / "runs.csv")
+    seeds = sorted(runs.seed[~runs.stage.str.contains("/")].unique())
+    return Run(graph, name, scale, tuple(graph.recipes[name].arms(scale)), tuple(map(int, seeds)))
 
 
 def _row(record: Path, graph: Graph) -> tuple[str, ...]:

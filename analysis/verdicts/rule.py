@@ -24,19 +24,23 @@ from analysis.statistics.sequential import sequential
 STATEMENTS = ("claim", "opposite", "direction", "no difference", "reverse")
 
 
-def p_values(differences: ArrayLike, direction: str, margin: float, smallest_effect: float) -> np.ndarray:
+def p_values(
+    differences: ArrayLike, direction: str, margin: float, smallest_effect: float, error: float = 0.0
+) -> np.ndarray:
     """p-values (..., statements) of one claim, from its differences (..., seeds).
 
+    `error` is the standard error that all differences share, of a run that all seeds share. As it is the same
+    at every look, the looks depend on each other more than the planned levels suppose, which is conservative.
     A claim of no difference (`equal`) has no directions and no further statement of no difference: nan.
     """
     x = np.asarray(differences, dtype=float)
-    own, opposite = p_claim(x, direction, margin), p_opposite(x, direction, margin)
+    own, opposite = p_claim(x, direction, margin, error), p_opposite(x, direction, margin, error)
     if direction == "equal":
         rest = [np.full(x.shape[:-1], np.nan)] * 3
     else:
-        up, down = above(x, 0.0), below(x, 0.0)
+        up, down = above(x, 0.0, error), below(x, 0.0, error)
         towards, back = (up, down) if direction == "higher" else (down, up)
-        rest = [towards, p_claim(x, "equal", smallest_effect), back]
+        rest = [towards, p_claim(x, "equal", smallest_effect, error), back]
     return np.stack([own, opposite, *rest], axis=-1)
 
 

@@ -62,7 +62,8 @@ class Page:
     elsewhere: list[claims.Verdict]  # claims of other scales
     own: dict[str, int]  # verdict -> how many claims of the recipe's paper got it
     others: dict[str, int]  # the same of other papers
-    tally: dict[str, int]  # of both
+    of_ours: dict[str, int]  # the same of claims that no paper makes
+    tally: dict[str, int]  # of all three
     coverage: str  # how often intervals are right
     scope: str  # what they cannot say
     looks: dict[str, Any]
@@ -77,7 +78,7 @@ class Page:
 def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
     every = claims.read(folder / "claims.csv")
     here = summary.stated(run.recipe, run.scale, every)
-    own, others = claims.by_paper(here)
+    own, others, of_ours = claims.by_paper(here)
     metrics = {verdict.id: verdict.metric for verdict in every}
     fallen, checks = pd.read_csv(folder / "collapses.csv"), pd.read_csv(folder / "health.csv")
     theirs, ours = _split(read_text(folder / "published.csv"))
@@ -87,6 +88,7 @@ def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
         elsewhere=[verdict for verdict in every if verdict not in here],
         own=claims.tally(own),
         others=claims.tally(others),
+        of_ours=claims.tally(of_ours),
         tally=claims.tally(here),
         coverage=uncertainty.coverage(len(run.seeds)),
         scope=uncertainty.scope(run),

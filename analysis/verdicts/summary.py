@@ -48,9 +48,9 @@ def stated(recipe: Recipe, scale: str, verdicts: Sequence[claims.Verdict]) -> li
 
 
 def told(verdicts: Sequence[claims.Verdict]) -> str:
-    """`2 reproduced, 1 inconclusive; of other papers: 1 reproduced`."""
-    own, others = claims.by_paper(verdicts)
-    return "; of other papers: ".join([counts(own), *([counts(others)] if others else [])])
+    """`2 reproduced, 1 inconclusive; of other papers: 1 reproduced; our own: 1 reproduced`."""
+    named = zip(("", "of other papers: ", "our own: "), claims.by_paper(verdicts), strict=True)
+    return "; ".join(f"{whose}{counts(some)}" for whose, some in named if some) or counts([])
 
 
 def plural(n: int, word: str) -> str:

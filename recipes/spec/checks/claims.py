@@ -4,6 +4,8 @@ A place is `arm/checkpoint`, with a metric of an evaluation task (`heldout/accur
 final number of training. Which curves a stage logs is known only once it runs, so only the form of their
 names is checked; a claim whose number is then missing stays untested. `frontier/<name>` is a place too: each
 of the frontier's own must be a checkpoint whose task scores kl and what is asked at a KL.
+
+A claim without `paper` is taken as one of the recipe's paper, so its source must not name another origin.
 """
 
 import re
@@ -30,6 +32,9 @@ from recipes.spec.metric_names import (
 )
 from recipes.spec.recipe import Recipe
 
+OURS = re.compile(r"\b(ours|said here)\b", re.IGNORECASE)
+PAPER = re.compile(r"arXiv \d{4}\.\d{4,5}")  # an origin where a source begins with it, later maybe a rival
+
 
 def check(recipe: Recipe) -> None:
     """Every claim at each of its scales, every published number that names a place, and `coverage`."""
@@ -51,11 +56,23 @@ def check(recipe: Recipe) -> None:
 
 
 def _check_claim(recipe: Recipe, claim: Mapping) -> None:
+    origin, url = _origin(claim["source"]), recipe.spec["url"]
+    if "paper" not in claim and origin and origin.removeprefix("arXiv ") not in url:
+        raise UserError(
+            f'claims.{claim["id"]}.paper: missing; the source names "{origin}", so the claim is not '
+            f"one of {url}; expected the arXiv number or the address of its paper, or ours"
+        )
     other = "against_metric" if "against_metric" in claim else "metric"
     for scale in claim.get("scales", recipe.spec["scales"]):
         for key, metric in (("of", "metric"), ("against", other)):
             if key in claim:
                 check_place(recipe, scale, f"claims.{claim['id']}", claim, key, metric)
+
+
+def _origin(source: str) -> str:
+    """What a source names as the origin of its claim: ours, or an arXiv number; empty where it names none."""
+    named = OURS.search(source) or PAPER.match(source)
+    return named[0] if named else ""
 
 
 def check_place(

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -17,6 +18,7 @@ from analysis.numbers import recorded
 from analysis.numbers.table import curves, measured
 from analysis.page.section import SHOWN
 from analysis.provenance import kept
+from analysis.verdicts import claims, summary
 from analysis.verdicts.records import EARLIER
 from recipes.spec.graph import Graph
 from recipes.spec.recipe import Recipe
@@ -231,3 +233,23 @@ def test_the_scoreboard_filters_and_sorts(browser, board, tmp_path):
     seeds = [int(text) for text in rows.locator("td:nth-child(5)").all_inner_texts()]
     assert seeds == sorted(seeds)
     tab.close()
+
+
+def test_no_claim_of_ours_stands_under_the_name_of_a_paper():
+    """Over the committed records: what a source calls ours, no paper has claimed."""
+    board = scoreboard.lines(RECORDS, GRAPH)
+    said = {(one.recipe, one.id) for one in board if re.search(r"\bours\b|said here", one.source.lower())}
+    shown = {(one.recipe, one.id) for one in board if one.paper == scoreboard.OWN}
+    assert len(said) > 10
+    assert said <= shown
+    for one in board:
+        if one.paper == scoreboard.OWN:
+            assert (RECORDS / one.url).resolve() == RECORDS.parents[1] / f"recipes/{one.recipe}.yaml"
+
+
+def test_claims_of_ours_are_counted_apart(run, record):
+    verdicts = claims.read(record / "claims.csv")
+    own = [replace(verdict, paper=claims.OURS) for verdict in verdicts[:2]]
+    text = summary.told([*own, *verdicts[2:]])
+    assert text.endswith(f"; our own: {summary.counts(own)}")
+    assert text.startswith(summary.counts([one for one in verdicts[2:] if not one.paper]))

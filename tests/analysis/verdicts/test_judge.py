@@ -247,7 +247,8 @@ def test_no_verdict_rests_on_an_unknown_side(margin, direction, known_from, repr
 def test_training_stopped_for_a_decided_claim_leaves_it_as_it_was():
     """The arm that it compares has no seeds after the look that decided; another claim goes on."""
     rows = table([d + 0.5 for d in CLEAR], [0.0] * 16)
-    going_on = rows[rows.node == "before"].assign(node="late", value=spread(0.5, 0.5, 16), source="other")
+    going_on = rows[rows.node == "before"].assign(node="late", value=spread(0.5, 0.5, 16))
+    going_on = going_on.assign(source=[f"late-{seed}" for seed in range(16)])
     stated = [CLAIM, CLAIM | {"id": "open", "of": "base-recipe/late", "against": "base-recipe/before"}]
     history = judge_looks(stated, pd.concat([rows, going_on]), "cpu", range(16))
     assert [v.verdict for v in history[0]] == ["reproduced", "supported so far"]

@@ -4,6 +4,9 @@ import math
 
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
 
 from analysis.numbers.table import COLUMNS
 from analysis.verdicts.claims import Verdict
@@ -115,3 +118,77 @@ def test_the_nearest_metric_of_the_stage_is_named():
     rows = table({"new": {"mean/clip_fraction": [0.1]}, "old": {"mean/clip_fraction": [0.1]}})
     paired = pairs(CLAIM | {"metric": "mean/clip_fractoin"}, rows, "cpu", [0])
     assert paired.notes == ("no mean/clip_fractoin at new/grpo; nearest: mean/clip_fraction",)
+
+
+def measured_once(of: list[float], base: float, error: float = NEVER) -> pd.DataFrame:
+    """An arm trained anew with each seed, and one base model for all, with this standard error of its own."""
+    rows = []
+    for seed, value in enumerate(of):
+        where = ["toy", "cpu", "new", seed]
+        rows.append([*where, "after", NEVER, "t/accuracy", value, NEVER, NEVER, f"new-{seed}"])
+        ends = [base - NORMAL * error, base + NORMAL * error]
+        rows.append([*where, "before", NEVER, "t/accuracy", base, *ends, "base"])
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+NORMAL = stats.norm.isf(0.025)
+GAIN = {"id": "gain", "says": "It gains.", "source": "Fig. 1", "metric": "t/accuracy", "direction": "higher"}
+GAIN |= {"of": "new/after", "against": "new/before", "margin": 0.05}
+
+
+def gain(values: list[float], base: float, error: float = NEVER, **changes) -> Verdict:
+    return judge_looks([GAIN | changes], measured_once(values, base, error), "cpu", range(len(values)))[-1][0]
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_eight_differences_of_one_number_do_not_decide(mirrored):
+    """The base solves 33 of 40 problems, every trained model all: that is one observation of the base."""
+    changes = {"of": "new/before", "against": "new/after", "direction": "lower"} if mirrored else {}
+    verdict = gain([1.0] * 8, 0.825, error=0.0574, **changes)
+    assert (verdict.n, verdict.verdict) == (8, "inconclusive")
+    assert abs(verdict.mean) == pytest.approx(0.175)
+    assert verdict.p == pytest.approx(stats.t.sf((0.175 - 0.05) / 0.0574, 7))
+    half = (verdict.high - verdict.low) / 2
+    assert half == pytest.approx(stats.t.isf(0.025, 7) * 0.0574)
+    assert verdict.note.endswith("is one run for all 8 seeds: its own standard error, 0.0574, counts once")
+
+
+@settings(max_examples=30)  # each judges two tables
+@given(st.lists(st.floats(0, 1), min_size=8, max_size=16, unique=True), st.floats(0.001, 0.2))
+def test_the_error_of_a_run_that_all_seeds_share_does_not_shrink_with_seeds(of, error):
+    exact, uncertain = gain(of, 0.2, error=1e-9), gain(of, 0.2, error=error)
+    assert uncertain.mean == pytest.approx(exact.mean)
+    assert uncertain.mean - uncertain.low >= NORMAL * error * (1 - 1e-9)
+    assert uncertain.high - uncertain.low >= (exact.high - exact.low) * (1 - 1e-9)
+    assert uncertain.detectable > exact.detectable
+    assert abs(uncertain.p - 0.5) <= abs(exact.p - 0.5) + 1e-9  # never nearer to a decision either way
+
+
+@pytest.mark.parametrize("error", [NEVER, 0.0])
+def test_where_nothing_tells_the_error_of_the_one_run_the_seeds_count_once(error):
+    verdict = gain([1.0] * 8, 0.825, error=error)
+    assert (verdict.n, verdict.decided) == (1, False)
+    assert "new/before is one run for all 8 seeds, of unknown error: they count once" in verdict.note
+
+
+def test_an_arm_of_two_runs_counts_twice_on_either_side():
+    rows = measured_once([0.5, 0.6, 0.7, 0.8], 0.2, error=0.01)
+    rows.loc[rows.node == "before", "source"] = ["base-0", "base-1", "base-0", "base-1"]
+    for claim in (GAIN, GAIN | {"of": "new/before", "against": "new/after"}):
+        paired = pairs(claim, rows, "cpu", range(4))
+        assert (paired.seeds, paired.error) == ((0, 1), 0)
+        assert "4 seeds share 2 models" in paired.notes
+
+
+RUNS = st.lists(st.integers(0, 5), min_size=8, max_size=8)  # which run each seed has
+
+
+@given(RUNS, RUNS)
+def test_there_are_no_more_differences_than_runs_on_a_side(of, against):
+    rows = measured_once([0.1 * seed for seed in range(8)], 0.2, error=0.01)
+    rows.loc[rows.node == "after", "source"] = [f"new-{run}" for run in of]
+    rows.loc[rows.node == "before", "source"] = [f"base-{run}" for run in against]
+    paired = pairs(GAIN, rows, "cpu", range(8))
+    runs = sorted({len(set(of)), len(set(against))})
+    assert len(paired.seeds) <= runs[-1]
+    assert runs[0] == 1 or len(paired.seeds) <= runs[0]

@@ -65,6 +65,10 @@ SOURCES = [
     ("distill", "base-recipe", "sft", "learning_rate", 1e-4, "2501.12948v2 B.4.3"),
     ("distill", "zero-1.5b", "rl", "learning_rate", 2e-6, "2501.12948v2 B.4.1"),
     ("distill", "zero-1.5b", "rl", "num_generations", 16, "Nature, Methods"),
+    *(
+        ("r1_zero", arm, "grpo", "entropy_coef", 0.001, "simpleRL-reason, train_grpo_math_tune_ray.sh")
+        for arm in ("base-recipe", "qwen-1.5b")
+    ),
 ]
 
 
@@ -183,3 +187,53 @@ def test_the_student_has_room_for_what_it_learns_and_is_asked():
     # the base has 4,096, in which vLLM samples for arm zero-1.5b and for the base itself
     assert config("distill", "zero-1.5b", "rl")["args"]["max_completion_length"] + 1024 <= 4096
     assert asked["math500-base"]["max_gen_toks"] + 1024 <= 4096
+
+
+ABOUT = {name: one.spec["scales"].get("gpu", {}).get("about", "") for name, one in RECIPES.items()}
+OF_OAT = [name for name, about in ABOUT.items() if "Oat-Zero" in about]
+
+
+@pytest.mark.parametrize("recipe", OF_OAT)
+def test_the_settings_of_oat_have_its_optimizer(recipe):
+    """As recipes/dr_grpo.yaml has it at scale paper, where every number has its source."""
+    oat = GRAPH.config(Node("dr_grpo", "paper", "base-recipe", 0, "grpo", "stage"))["args"]
+    usual = {"adam_beta1": 0.9, "adam_beta2": 0.999, "max_grad_norm": 1.0}  # of transformers
+    for arm in RECIPES[recipe].arms("gpu"):
+        if "grpo" in RECIPES[recipe].stages("gpu", arm):
+            args = config(recipe, arm, "grpo")["args"]
+            for name, value in usual.items():
+                assert args.get(name, value) == oat.get(name, value), (arm, name)
+
+
+def test_ppo_of_one_model_has_the_rates_and_the_kl_that_are_known_to_work():
+    """Pythia-1B by the N+ implementation, whose settings recipes/tldr.yaml has."""
+    known = config("tldr", "base-recipe", "ppo")["args"]
+    for arm in RECIPES["instructgpt"].arms("gpu"):
+        args = config("instructgpt", arm, "ppo")["args"]
+        for name in ("learning_rate", "critic_learning_rate", "kl_coef"):
+            assert args[name] == known[name], (arm, name)
+    nodes = [Node(recipe, "gpu", "base-recipe", 0, "sft", "stage") for recipe in ("tldr", "instructgpt")]
+    models = [GRAPH.model_of(node) for node in nodes]
+    assert models[0] == models[1]
+
+
+HOW = ("temperature", "top_p", "max_gen_toks", "protocol")
+
+
+def sampled(recipe: str, scale: str, place: str, metric: str) -> dict[str, Any]:
+    """How the task of a metric is sampled at arm/checkpoint; empty where it is no metric of a task."""
+    tasks = RECIPES[recipe].overlaid(scale, place.partition("/")[0], "evals").get("tasks", {})
+    task = tasks.get(metric.partition("/")[0].partition("@")[0])
+    return {name: task.get(name) for name in HOW} if task else {}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_two_checkpoints_that_a_claim_compares_are_sampled_alike(recipe):
+    """Else a gain may be the sampler's. How one checkpoint is sampled may be a claim's subject."""
+    for claim in RECIPES[recipe].spec.get("claims", []):
+        against = claim.get("against", claim["of"])
+        for scale in claim.get("scales", RECIPES[recipe].spec["scales"]):
+            if against != claim["of"] and "frontier" not in (against + claim["of"]):
+                of = sampled(recipe, scale, claim["of"], claim["metric"])
+                rival = sampled(recipe, scale, against, claim.get("against_metric", claim["metric"]))
+                assert not of or not rival or of == rival, (scale, claim["id"])

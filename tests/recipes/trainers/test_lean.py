@@ -48,7 +48,7 @@ def test_values_and_gradients(shape: list[tuple[int, int]], seed: int):
     for function in (trl, LeanLogProbs._get_per_token_logps_and_entropies):
         MODEL.zero_grad()
         logps, entropies, _ = function(Lean(), MODEL, ids, mask, 9, len(shape), True)
-        (logps * weight).sum().backward()
+        ((logps + 0.1 * entropies) * weight).sum().backward()  # an entropy bonus learns too
         gradient = torch.cat([p.grad.flatten() for p in MODEL.parameters()])
         found.append((logps * mask[:, 6:], entropies * mask[:, 6:], gradient))
     for plain, lean in zip(*found, strict=True):

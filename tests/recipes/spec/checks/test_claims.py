@@ -178,3 +178,39 @@ def test_metrics_of_a_task_of_lm_eval(folder, task, metric, valid):
         return
     with pytest.raises(UserError, match=rf'claims\.lifts\.metric: unknown metric "{metric}"'):
         folder.load()
+
+
+CLAIM = {
+    "id": "gain",
+    "says": "It helps.",
+    "metric": "heldout/accuracy",
+    "of": "base-recipe/after",
+    "against": "hot/after",
+    "direction": "higher",
+    "margin": 0.1,
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("ours", "ours"),
+        ("Ours; §3 fears it of another reward", "Ours"),
+        ("§2, as said here of sums", "said here"),
+        ("arXiv 2601.03525, abstract", "arXiv 2601.03525"),
+    ],
+)
+def test_a_claim_of_ours_or_of_another_paper_does_not_fall_to_the_paper_of_the_recipe(folder, source, reason):
+    folder.set("paper", "claims", [CLAIM | {"source": source}])
+    with pytest.raises(UserError) as error:
+        folder.load()
+    assert f'claims.gain.paper: missing; the source names "{reason}", so' in str(error.value)
+    for whose in ("ours", "2601.03525", "https://example.org/post"):
+        folder.set("paper", "claims", [CLAIM | {"source": source, "paper": whose}])
+        assert folder.load()["paper"].spec["claims"][0]["paper"] == whose
+
+
+@pytest.mark.parametrize("source", ["§6.1, Fig. 2; arXiv 2404.10719 finds the opposite", "four hours of §3"])
+def test_a_claim_of_the_paper_of_the_recipe_needs_no_paper(folder, source):
+    folder.set("paper", "claims", [CLAIM | {"source": source}])
+    folder.load()

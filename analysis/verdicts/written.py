@@ -1,0 +1,52 @@
+"""Whether the claims of a record were written before its runs.
+
+The file WRITTEN, beside the records, has a row for each record, found in git by hand. `fixed_commit` is the
+last commit that changed what decides a claim of the record's scale: metric, sides, direction, margin,
+smallest effect, gates, or whether it is primary. `first_run_commit` is the commit of the first run of a
+judged seed, in any version of the record's runs.csv. `written` follows from the claims of the two commits.
+"""
+
+from pathlib import Path
+
+import pandas as pd
+
+WRITTEN = "written.csv"
+COLUMNS = ["record", "claims", "fixed_commit", "fixed", "first_run_commit", "first_run", "written", "later"]
+SAID = {  # `written` -> what it says of a record's claims
+    "before": "before the first run that is recorded",
+    "before, other seeds seen": "before the first run of the judged seeds, but after a record of other seeds",
+    "partly after": (
+        "with metric, sides, direction and margin before the first run of the judged seeds, and what stands "
+        "in brackets after it"
+    ),
+}
+
+
+def read(folder: Path) -> pd.DataFrame:
+    """The rows of the records in `folder`; none where there is no such file."""
+    path = folder / WRITTEN
+    return pd.read_csv(path, keep_default_na=False) if path.exists() else pd.DataFrame(columns=COLUMNS)
+
+
+def of_record(record: Path) -> str:
+    """When the claims of a record were written, in a sentence; empty where nothing is known."""
+    rows = read(record.parent)
+    for row in rows[rows.record == record.name].to_dict("records"):
+        return (
+            f"The claims were written {SAID[row['written']]}{_in_brackets(row['later'])}: commit "
+            f"{row['fixed_commit']} of {row['fixed'][:10]}, first run {row['first_run_commit']} of "
+            f"{row['first_run'][:10]}."
+        )
+    return ""
+
+
+def listed(folder: Path) -> str:
+    """When the claims of the records in `folder` were written, as a Markdown list; empty without WRITTEN."""
+    names: dict[str, list[str]] = {kind: [] for kind in SAID}
+    for row in read(folder).to_dict("records"):
+        names[row["written"]].append(row["record"].rpartition("-")[0] + _in_brackets(row["later"]))
+    return "".join(f"- {said}: {', '.join(names[kind])}\n" for kind, said in SAID.items() if names[kind])
+
+
+def _in_brackets(later: str) -> str:
+    return f" ({later})" if later else ""
