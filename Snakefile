@@ -10,11 +10,11 @@ snakemake --cores preflight --config recipe=r1    two steps of each stage, befor
 ... --config seeds=auto              looks at 8, 16 and 32 seeds; what is decided stops
 """
 
-from recipes.spec.looks import LOOK
-from recipes.workflow import commands, console
-from recipes.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES
-from recipes.workflow.outputs import EVAL, REPORT, STAGE, WILDCARDS
-from recipes.workflow.start import start
+from encore.recipe.looks import LOOK
+from encore.workflow import commands, console
+from encore.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES
+from encore.workflow.outputs import EVAL, REPORT, STAGE, WILDCARDS
+from encore.workflow.start import start
 
 QUICKSTART = "r1_zero"
 JOBS, LOCK = start(config, QUICKSTART, workflow.is_main_process, checkpoints)  # LOCK: held until the end
@@ -38,7 +38,7 @@ for target, made in JOBS.targets().items():
             made,
 
 
-include: "recipes/workflow/tools.smk"
+include: "encore/workflow/tools.smk"
 
 
 rule train:

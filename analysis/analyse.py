@@ -22,7 +22,7 @@ from analysis.page.style import FORMATS
 from analysis.provenance import jobs
 from analysis.sections import SECTIONS, contents
 from analysis.verdicts import claims, summary
-from recipes.errors import UserError
+from encore.errors import UserError
 
 
 def command(run: Run, out: Path, report: str) -> None:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from analysis.numbers.run import Run
-from recipes.errors import UserError, nearest
-from recipes.runtime.environment import stop_in_one_line
-from recipes.spec import looks
-from recipes.spec.graph import Graph
-from recipes.spec.load import load_sound, own_file
-from recipes.spec.recipe import REPORTS, Recipe
-from recipes.workflow.choice import choice, selection
+from encore.errors import UserError, nearest
+from encore.recipe import looks
+from encore.recipe.graph import Graph
+from encore.recipe.load import load_sound, own_file
+from encore.recipe.recipe import REPORTS, Recipe
+from encore.runtime.environment import stop_in_one_line
+from encore.workflow.choice import choice, selection
 
 
 def main(

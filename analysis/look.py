@@ -16,9 +16,9 @@ from analysis.numbers.table import collect, final
 from analysis.verdicts.claims import Verdict
 from analysis.verdicts.judge import judge_run
 from analysis.verdicts.summary import plural
-from recipes.errors import UserError
-from recipes.runtime import files
-from recipes.spec.looks import LOOKS, Look, arms_of, claims_at, on_disk, seeds_of
+from encore.errors import UserError
+from encore.recipe.looks import LOOKS, Look, arms_of, claims_at, on_disk, seeds_of
+from encore.runtime import files
 
 
 def command(run: Run, out: Path, report: str) -> None:

@@ -16,10 +16,10 @@ from analysis.numbers.means import DASH, number, with_interval
 from analysis.numbers.recorded import of_earlier_world, of_record
 from analysis.numbers.run import Run
 from analysis.statistics.intervals import interval
-from recipes.planning.hardware import Assumptions
-from recipes.planning.job import Job
-from recipes.planning.jobs import of_node
-from recipes.spec.graph import Graph, Node
+from encore.planning.hardware import Assumptions
+from encore.planning.job import Job
+from encore.planning.jobs import of_node
+from encore.recipe.graph import Graph, Node
 
 SCALE = "cpu"
 HEAD = """# Which method when

@@ -34,12 +34,12 @@ from analysis.sections import SECTIONS
 from analysis.training import learning_curves
 from analysis.verdicts import records
 from analysis.verdicts import section as verdicts
-from recipes.errors import UserError
-from recipes.runtime import provenance
-from recipes.spec.frontiers import FRONTIER
-from recipes.spec.graph import Graph
-from recipes.spec.load import load_all
-from recipes.spec.sensitivity import MARK
+from encore.errors import UserError
+from encore.recipe.frontiers import FRONTIER
+from encore.recipe.graph import Graph
+from encore.recipe.load import load_all
+from encore.recipe.sensitivity import MARK
+from encore.runtime import provenance
 
 RECORDS = "results/published"
 TABLES = tuple(name for section in SECTIONS for name in section.TABLES)

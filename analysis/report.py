@@ -27,8 +27,8 @@ from analysis.provenance import configuration
 from analysis.results import bases
 from analysis.sections import SECTIONS
 from analysis.verdicts import claims_table, summary
-from recipes.errors import UserError
-from recipes.spec.looks import LOOKS
+from encore.errors import UserError
+from encore.recipe.looks import LOOKS
 
 TEMPLATES = Environment(
     loader=PackageLoader("analysis.page", "templates"),

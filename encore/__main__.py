@@ -2,8 +2,8 @@
 
 import sys
 
-from encore.command_line import app
-from recipes.errors import UserError
+from encore.commands.command_line import app
+from encore.errors import UserError
 
 
 def main() -> None:

@@ -18,10 +18,10 @@ from typing import Any
 
 from lm_eval.tasks import TaskManager
 
-from recipes.data import forms
-from recipes.errors import UserError, first_line, known
-from recipes.spec import lm_eval_tasks
-from recipes.spec.eval_tasks import SAMPLING, EvalTask
+from encore.data import forms
+from encore.errors import UserError, first_line, known
+from encore.recipe import lm_eval_tasks
+from encore.recipe.eval_tasks import SAMPLING, EvalTask
 
 FEWSHOT_SEED = 1234  # lm-eval's default
 OURS = "problems"  # evals/tasks/problems.yaml: the problems of a recipe's `task`

@@ -17,9 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from recipes.errors import UserError
-from recipes.runtime import gpus, sentinel
-from recipes.runtime.environment import (
+from encore.errors import UserError
+from encore.recipe import eval_tasks
+from encore.runtime import gpus, sentinel
+from encore.runtime.environment import (
     ask_nothing,
     few_collections,
     keep_imports,
@@ -28,9 +29,8 @@ from recipes.runtime.environment import (
     roles,
     stop_in_one_line,
 )
-from recipes.runtime.extras import require_vllm
-from recipes.runtime.progress import Progress
-from recipes.spec import eval_tasks
+from encore.runtime.extras import require_vllm
+from encore.runtime.progress import Progress
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:

@@ -14,18 +14,18 @@ import lm_eval
 import numpy as np
 import torch
 
+from encore import own_code
+from encore.errors import UserError
+from encore.recipe.eval_tasks import EvalTask
+from encore.recipe.lm_eval_tasks import OWN
+from encore.sampling import tools
+from encore.sampling.completion import Completion
+from encore.sampling.turns import CALLS, TURNS
+from encore.worlds import of_task
+from encore.worlds.answers import answer, begun, formatted
+from encore.worlds.final_answer import last_box
 from evals import benchmarks
 from evals.benchmarks import Benchmark
-from recipes import own_code
-from recipes.errors import UserError
-from recipes.sampling import tools
-from recipes.sampling.completion import Completion
-from recipes.sampling.turns import CALLS, TURNS
-from recipes.spec.eval_tasks import EvalTask
-from recipes.spec.lm_eval_tasks import OWN
-from recipes.worlds import of_task
-from recipes.worlds.answers import answer, begun, formatted
-from recipes.worlds.final_answer import last_box
 
 NO_ANSWER = ("[invalid]", "[none]")  # what lm-eval's filters return when they find nothing
 

@@ -1,7 +1,7 @@
 """Win rates by a language model: each reply against the data set's own reply, shown in both orders.
 
 The judge is asked `question` with {prompt}, {first} and {second} filled in, and P(first) is the softmax of
-its answers 1 and 2 (recipes/labels/model_judges.py). The mean over both orders cancels a liking for one
+its answers 1 and 2 (encore/labels/model_judges.py). The mean over both orders cancels a liking for one
 position, which for judges of this size is large (Zheng et al. 2023, arXiv 2306.05685, §3.4); how often the
 two orders disagree is measured too, for such verdicts say little.
 """
@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recipes.errors import UserError
-from recipes.labels.model_judges import Judge, ask, load_judge
-from recipes.models.language_model import locate
-from recipes.spec.eval_tasks import EvalTask
+from encore.errors import UserError
+from encore.labels.model_judges import Judge, ask, load_judge
+from encore.models.language_model import locate
+from encore.recipe.eval_tasks import EvalTask
 
 Row = dict[str, Any]  # of evals.harness.sample
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import torch
 
+from encore.models import language_model
+from encore.recipe.eval_tasks import EvalTask
+from encore.recipe.metric_names import OF_WORLD
+from encore.runtime import files, health
+from encore.runtime.files import saving
+from encore.runtime.health import Check
+from encore.runtime.progress import Progress, reporter
+from encore.sampling import engine
 from evals import harness, scores, templates
 from evals.harness import Row
-from recipes.models import language_model
-from recipes.runtime import files, health
-from recipes.runtime.files import saving
-from recipes.runtime.health import Check
-from recipes.runtime.progress import Progress, reporter
-from recipes.sampling import engine
-from recipes.spec.eval_tasks import EvalTask
-from recipes.spec.metric_names import OF_WORLD
 
 
 def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Progress) -> None:

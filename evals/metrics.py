@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from encore.recipe.metric_names import AMONG, BY_ANSWER, OF_WORLD, SELECTORS, best_of
 from evals.best_of_n import best_of_n
 from evals.passk import Bools, Floats, interval, majority_at_k, pass_at_k, resamples, variance
-from recipes.spec.metric_names import AMONG, BY_ANSWER, OF_WORLD, SELECTORS, best_of
 
 Row = dict[str, Any]
 # scores whose mean over all samples is a metric

@@ -11,9 +11,9 @@
 | kl         | log pi(y|x) - log pi_ref(y|x), whose mean is KL(pi || pi_ref)        | evals.models.reference |
 | perplexity | exp(-log pi_ref(y|x) / |y|): how far y is from what pi_ref writes    | evals.models.reference |
 
-`language_consistency` and `readability` are rewards of world `bilingual` (recipes/worlds/readability.py),
+`language_consistency` and `readability` are rewards of world `bilingual` (encore/worlds/readability.py),
 `unrepaired` one of `chain`, `visible` and `special_cased` are those of `functions`, the habits
-(recipes/worlds/habits.py) those of `countdown`.
+(encore/worlds/habits.py) those of `countdown`.
 
 Log-probabilities, in nats at temperature 1, are those of the tokens that were drawn, the end of sequence
 included.
@@ -29,17 +29,17 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from encore import worlds
+from encore.errors import UserError
+from encore.labels.model_judges import Judge
+from encore.models import language_model, reward_model
+from encore.models.logprobs import sequence_logps
+from encore.models.packing import distinct
+from encore.recipe.eval_tasks import ROLES, EvalTask
+from encore.recipe.metric_names import OF_WORLD, SELECTORS
+from encore.sampling.completion import Completion
+from encore.worlds import Problem
 from evals import judged, step_scores
-from recipes import worlds
-from recipes.errors import UserError
-from recipes.labels.model_judges import Judge
-from recipes.models import language_model, reward_model
-from recipes.models.logprobs import sequence_logps
-from recipes.models.packing import distinct
-from recipes.sampling.completion import Completion
-from recipes.spec.eval_tasks import ROLES, EvalTask
-from recipes.spec.metric_names import OF_WORLD, SELECTORS
-from recipes.worlds import Problem
 
 Row = dict[str, Any]  # of evals.harness.sample
 

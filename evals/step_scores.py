@@ -9,12 +9,12 @@ Uesato et al. (2022, arXiv 2211.14275) count the right answers whose trace is no
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from recipes import worlds
-from recipes.data import samples
-from recipes.models.reward_model import RewardModel
-from recipes.rewards import learned
-from recipes.rewards.step_rewards import placer
-from recipes.worlds.protocol import Problem, World
+from encore import worlds
+from encore.data import samples
+from encore.models.reward_model import RewardModel
+from encore.rewards import learned
+from encore.rewards.step_rewards import placer
+from encore.worlds.protocol import Problem, World
 
 MADE: Mapping[str, Callable[[Sequence[float]], float]] = {"proxy_product": sum, "proxy_min": min}
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from encore.recipe.eval_tasks import OWN, EvalTask
+from encore.recipe.metric_names import by_template
 from evals import metrics
-from recipes.spec.eval_tasks import OWN, EvalTask
-from recipes.spec.metric_names import by_template
 
 Row = dict[str, Any]  # of evals.harness.sample
 Measured = dict[str, Any]  # of evals.metrics.summary

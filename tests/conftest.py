@@ -32,8 +32,8 @@ def checkpoint(tmp_path_factory):
     """The metrics.json of a random 1-layer model."""
     from stage_runs import finished
 
-    from recipes.models import language_model
-    from recipes.worlds import make, tokenizer
+    from encore.models import language_model
+    from encore.worlds import make, tokenizer
 
     folder = tmp_path_factory.mktemp("checkpoint")
     words = tokenizer([make({"world": "chain"})])

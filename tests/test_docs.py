@@ -80,8 +80,8 @@ def test_every_command_runs(page, folder):
 
 
 def test_modules_that_are_shown_do_what_is_said_of_them(tmp_path, monkeypatch):
-    from recipes import worlds
-    from recipes.rewards import rules, verifiers
+    from encore import worlds
+    from encore.rewards import rules, verifiers
 
     monkeypatch.chdir(tmp_path)
     for page in PAGES:

@@ -8,15 +8,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # From the ground up; those of one line are equals, of which two may not import each other.
 LAYERS = """
-    recipes.errors recipes.own_watch recipes.own_code
-    recipes.sandbox
-    recipes.worlds recipes.runtime
-    recipes.objectives recipes.data recipes.models
-    recipes.rewards recipes.labels recipes.sampling
-    recipes.spec recipes.trainers
-    recipes.stages recipes.planning
-    recipes.workflow
-    recipes.preflight
+    encore.errors encore.own_watch encore.own_code
+    encore.sandbox
+    encore.worlds encore.runtime
+    encore.objectives encore.data encore.models
+    encore.rewards encore.labels encore.sampling
+    encore.recipe encore.learning
+    encore.stages encore.planning
+    encore.workflow
+    encore.preflight
     evals
     analysis.statistics
     analysis.numbers
@@ -97,7 +97,7 @@ def test_the_snakefile_imports_spec_and_workflow_alone():
     lines = (ROOT / "Snakefile").read_text(encoding="utf-8").splitlines()
     modules = [line.split()[1] for line in lines if line.startswith(("from ", "import "))]
     ours = [module for module in modules if package(module) or module in ("recipes", "evals", "analysis")]
-    assert {package(module) for module in ours} <= {"recipes.spec", "recipes.workflow", "recipes.errors"}
+    assert {package(module) for module in ours} <= {"encore.recipe", "encore.workflow", "encore.errors"}
 
 
 def test_a_function_that_its_file_alone_uses_has_an_underscore():

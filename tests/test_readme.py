@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from recipes.spec.load import load_all
+from encore.recipe.load import load_all
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

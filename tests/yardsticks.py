@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from recipes.errors import UserError
-from recipes.spec.graph import Graph, Node
-from recipes.spec.load import load_all
+from encore.errors import UserError
+from encore.recipe.graph import Graph, Node
+from encore.recipe.load import load_all
 
 REPOSITORY = Path(__file__).parents[1]
 # one run for each objective and kind of stage: (recipe, arm)
@@ -76,7 +76,7 @@ def verdicts(recipes: Graph) -> dict[str, str]:
 
 def plans(recipes: Graph) -> dict[str, str]:
     """The planner's table of every recipe at every scale, or its error."""
-    from recipes.planning import plan, table
+    from encore.planning import plan, table
 
     tables = {}
     for name, recipe in recipes.recipes.items():
@@ -117,7 +117,7 @@ def _run(recipes: Graph, node: Node, root: Path, bases: Path, short: bool) -> No
         for role, source in recipes.inputs(node).items()
     ]
     command = [
-        *(sys.executable, "-m", "recipes.stages", config["run"], "--config", json.dumps(config)),
+        *(sys.executable, "-m", "encore.stages", config["run"], "--config", json.dumps(config)),
         *("--seed", str(node.seed), "--name", node.folder.removeprefix("results/")),
         *("--checkpoints", str(root / "checkpoints" / node.folder), "--out", str(out), *inputs),
     ]

@@ -8,7 +8,7 @@ import pandas as pd
 from analysis.coverage.compared import Place, curve
 from analysis.numbers.means import DASH, Mean, average, number, shown
 from analysis.numbers.table import measured
-from recipes.spec.metric_names import FAMILIAR
+from encore.recipe.metric_names import FAMILIAR
 
 # shares of problems that add up to 1, and who solves them
 SOLVED = {"both": "both", "lost": "base alone", "gained": "it alone", "neither": "neither"}

@@ -19,9 +19,9 @@ from analysis import command_line
 from analysis.gallery import index, pages
 from analysis.numbers.recorded import folders, of_earlier_world
 from analysis.verdicts.records import FIGURES, FOREST
-from recipes.errors import UserError, nearest
-from recipes.spec.graph import Graph
-from recipes.spec.load import load_all
+from encore.errors import UserError, nearest
+from encore.recipe.graph import Graph
+from encore.recipe.load import load_all
 
 RESULTS = Path("results")
 RECORDS = RESULTS / "published"

@@ -13,8 +13,8 @@ from analysis.gallery import history, scoreboard
 from analysis.numbers.recorded import folders
 from analysis.page.tables import cells
 from analysis.verdicts import claims, records, summary
-from recipes.spec.graph import Graph
-from recipes.spec.recipe import Recipe
+from encore.recipe.graph import Graph
+from encore.recipe.recipe import Recipe
 
 
 @dataclass(frozen=True)

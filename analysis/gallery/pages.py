@@ -12,7 +12,7 @@ from analysis.provenance.kept import PACKAGES
 from analysis.results import bases
 from analysis.sections import SECTIONS
 from analysis.verdicts import written
-from recipes.spec.graph import Graph
+from encore.recipe.graph import Graph
 
 TABLES = tuple(f"{name}.csv" for section in SECTIONS for name in section.TABLES)
 # a file that records of an earlier version lack -> what their page lacks for it

@@ -10,9 +10,9 @@ from analysis.numbers.means import DASH, shown
 from analysis.numbers.recorded import current
 from analysis.verdicts import claims
 from analysis.verdicts.claims_table import holds_when
-from recipes.spec.graph import Graph
-from recipes.spec.looks import claims_at
-from recipes.spec.recipe import Recipe
+from encore.recipe.graph import Graph
+from encore.recipe.looks import claims_at
+from encore.recipe.recipe import Recipe
 
 OWN = "Encore's own"  # in place of a paper: no paper makes the claim
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.numbers.reach import series
-from recipes.spec.metric_names import AREA
+from encore.recipe.metric_names import AREA
 
 
 def areas(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:

@@ -28,9 +28,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.numbers.run import Run
+from encore.recipe.graph import Node
+from encore.recipe.metric_names import COVERED, FAMILIAR
 from evals.passk import Bools, Floats, interval, pass_at_k, resamples
-from recipes.spec.graph import Node
-from recipes.spec.metric_names import COVERED, FAMILIAR
 
 Row = Mapping[str, Any]  # an item of an evaluation's samples
 READ = ("task", "item", "question", "correct", "perplexity")  # of it

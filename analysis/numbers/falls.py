@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from analysis.numbers.reach import WINDOW, series
-from recipes.spec.metric_names import FALL
+from encore.recipe.metric_names import FALL
 
 
 def collapsed(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:

@@ -20,8 +20,8 @@ from typing import Any
 
 import pandas as pd
 
-from recipes.spec.frontiers import FRONTIER, asked
-from recipes.spec.metric_names import ON_FRONTIER
+from encore.recipe.frontiers import FRONTIER, asked
+from encore.recipe.metric_names import ON_FRONTIER
 
 
 @dataclass(frozen=True)

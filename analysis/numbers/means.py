@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis.statistics.intervals import interval
-from recipes.spec.metric_names import AT_KL, OF_PEAK, OF_TRAINING
+from encore.recipe.metric_names import AT_KL, OF_PEAK, OF_TRAINING
 
 DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 LENGTHS = ("length", "length_correct", "length_incorrect")

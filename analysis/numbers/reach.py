@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from recipes.spec.metric_names import REACHED
+from encore.recipe.metric_names import REACHED
 
 WINDOW = 5  # logged rollouts: one alone is too noisy to have reached anything
 

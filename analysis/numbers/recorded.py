@@ -14,8 +14,8 @@ import pandas as pd
 
 from analysis.numbers.run import Run
 from analysis.numbers.table import COLUMNS, binned, with_frontiers
-from recipes.spec.graph import Graph, Node
-from recipes.spec.metric_names import task_of
+from encore.recipe.graph import Graph, Node
+from encore.recipe.metric_names import task_of
 
 KEY = ["arm", "seed", "node"]
 POINTS = 25  # that a record keeps of a curve

@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from recipes.errors import UserError, first_line
-from recipes.spec.graph import Graph, Node
-from recipes.spec.recipe import Recipe
+from encore.errors import UserError, first_line
+from encore.recipe.graph import Graph, Node
+from encore.recipe.recipe import Recipe
 
 
 @dataclass(frozen=True)

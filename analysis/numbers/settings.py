@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from analysis.numbers.run import Run
-from recipes.spec.checks.layers import config_fields
-from recipes.spec.graph import Node
+from encore.recipe.checks.layers import config_fields
+from encore.recipe.graph import Node
 
 
 def settings(run: Run, arm: str) -> Iterator[tuple[str, str]]:

@@ -28,8 +28,8 @@ import pandas as pd
 from analysis.numbers import areas, coverage, falls, frontiers, peaks, reach
 from analysis.numbers.named import named_in
 from analysis.numbers.run import Run, read_json, read_rows
-from recipes.spec.graph import Node
-from recipes.spec.metric_names import AT_KL, COLLAPSED, OF_AREA, REACHED, by_template
+from encore.recipe.graph import Node
+from encore.recipe.metric_names import AT_KL, COLLAPSED, OF_AREA, REACHED, by_template
 
 COLUMNS = [
     "recipe",

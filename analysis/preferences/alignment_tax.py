@@ -13,7 +13,7 @@ from analysis.numbers.table import measured
 from analysis.page.interval_rows import paired
 from analysis.preferences.contenders import Contender, own_start
 from analysis.statistics.intervals import interval
-from recipes.spec.metric_names import OF_LM_EVAL
+from encore.recipe.metric_names import OF_LM_EVAL
 
 
 def _taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[str]:

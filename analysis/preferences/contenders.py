@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.numbers import tasks
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
-from recipes.spec.graph import Node
+from encore.recipe.graph import Node
 
 
 @dataclass(frozen=True)

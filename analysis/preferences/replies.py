@@ -11,8 +11,8 @@ import numpy as np
 
 from analysis.numbers.run import Run
 from analysis.preferences.contenders import Contender, in_arm, representatives
+from encore.recipe.graph import Node
 from evals.metrics import DIGITS
-from recipes.spec.graph import Node
 
 MOST = 12  # contenders that a page has room for
 REFERENCE = "reference reply"  # the world's own reply to each item, as one more contender

@@ -11,7 +11,7 @@ from typing import Any
 from analysis.numbers.means import MINUS
 from analysis.numbers.run import Run, read_lines
 from analysis.preferences.contenders import Contender, representatives
-from recipes.spec.metric_names import OF_WORLD
+from encore.recipe.metric_names import OF_WORLD
 
 LONGEST = 2000  # characters shown of one text
 STEPS = 5  # training steps shown of one arm

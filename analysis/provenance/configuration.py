@@ -11,8 +11,8 @@ import yaml
 from analysis.numbers.means import DASH, duration
 from analysis.numbers.run import Run
 from analysis.numbers.settings import settings
-from recipes.spec.looks import AUTO
-from recipes.spec.recipe import CHOSEN
+from encore.recipe.looks import AUTO
+from encore.recipe.recipe import CHOSEN
 
 
 def differences(run: Run) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from analysis.numbers.means import DASH, LENGTHS, average, number, with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.numbers.tasks import PREFERENCES, WITH_INTERVALS, largest, measure, row_name, tasks
-from recipes.spec.metric_names import OF_TOOL
+from encore.recipe.metric_names import OF_TOOL
 
 
 def _best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:

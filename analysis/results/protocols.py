@@ -3,7 +3,7 @@
 from typing import Any
 
 from analysis.numbers.run import Run
-from recipes.spec.protocols import KEY, departures, protocols
+from encore.recipe.protocols import KEY, departures, protocols
 
 
 def followed(run: Run) -> list[dict[str, str]]:

@@ -13,7 +13,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.numbers.tasks import by_count
 from analysis.preferences.contenders import Contender, asked_tasks, contenders, in_arm
-from recipes.spec.metric_names import SELECTORS, task_of
+from encore.recipe.metric_names import SELECTORS, task_of
 
 COLUMNS = ["task", "policy", "arm", "selector", "n", "accuracy", "low", "high"]
 # a reward model's score of the whole, by its `labels`; without them it has learnt from comparisons

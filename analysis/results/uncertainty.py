@@ -12,7 +12,7 @@ from analysis.numbers.means import DASH, average, number
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.statistics.intervals import RANGE, covers
-from recipes.spec.graph import Node
+from encore.recipe.graph import Node
 
 
 def fixed(run: Run) -> str:

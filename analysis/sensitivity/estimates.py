@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.sensitivity.rates import Floats, Rates
+from encore.recipe.sensitivity import Protocol
 from evals.passk import interval, resamples
-from recipes.spec.sensitivity import Protocol
 
 CHOICES = Protocol._fields
 BEST = "each model's best"  # in place of a choice

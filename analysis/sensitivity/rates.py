@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.numbers.run import Run
-from recipes.spec.sensitivity import KEY, Protocol, ends, evaluation, protocols
+from encore.recipe.sensitivity import KEY, Protocol, ends, evaluation, protocols
 
 Floats = NDArray[np.float64]
 

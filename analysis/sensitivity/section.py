@@ -16,7 +16,7 @@ from analysis.page.interval_rows import Row, plan, signed
 from analysis.page.section import Contents, Made
 from analysis.page.tables import Table, cells
 from analysis.sensitivity import estimates, rates
-from recipes.spec.sensitivity import KEY
+from encore.recipe.sensitivity import KEY
 
 NAME = "sensitivity"
 TABLES = ("sensitivity", "sensitivity_choices")

@@ -11,7 +11,7 @@ from analysis.numbers.means import DASH
 from analysis.numbers.run import Run, read_json
 from analysis.page.style import LINE, PALETTE, WIDTH, margins
 from analysis.stage_ladder.steps import Step, made
-from recipes.sampling.funnel import steps
+from encore.sampling.funnel import steps
 
 PREFIX, PROBLEMS = "funnel/", "/problems"
 PLAIN = steps({})  # of every funnel; a recipe's filters come between

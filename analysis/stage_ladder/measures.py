@@ -10,7 +10,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.numbers.tasks import PREFERENCES
 from analysis.stage_ladder.steps import Step, evaluated
-from recipes.spec.metric_names import OF_WORLD
+from encore.recipe.metric_names import OF_WORLD
 
 HEADLINE = ("accuracy", *PREFERENCES, *OF_WORLD, "format_rate", "length")  # in this order
 COLUMNS = ["task", "step", "at", "measure", "value", "low", "high", "models", "published", "what", "source"]

@@ -9,7 +9,7 @@ import pandas as pd
 from analysis.numbers.means import duration, power
 from analysis.numbers.run import Run
 from analysis.stage_ladder.steps import Step, made
-from recipes.spec.graph import Node
+from encore.recipe.graph import Node
 
 AMOUNTS = ["wall_s", "tokens", "flops"]
 COLUMNS = ["step", "stages", "seeds", *AMOUNTS, *(f"{name}_in_all" for name in AMOUNTS)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from analysis.numbers.run import Run
 from analysis.numbers.tasks import tasks
-from recipes.spec.graph import Node
+from encore.recipe.graph import Node
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
-from recipes.spec.looks import LOOKS
+from encore.recipe.looks import LOOKS
 
 GAMMA = -2.0
 FARTHEST = 12.0  # standard deviations beyond which a normal density counts as nothing

@@ -15,7 +15,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import binned, curves
 from analysis.page import interval_rows
 from analysis.page.style import LINE, WIDTH, dashes, margins
-from recipes.spec.metric_names import REACHED
+from encore.recipe.metric_names import REACHED
 
 MARKS = 5  # marked points of a trajectory, at equal distances in time
 COARSE = 25  # points of a line that shares its panel

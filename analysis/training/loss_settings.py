@@ -9,10 +9,10 @@ from typing import Any
 
 from analysis.numbers.means import DASH
 from analysis.numbers.settings import argument
-from recipes.objectives.caps import of_stage
-from recipes.objectives.loss_types import CLIPPED
-from recipes.spec.batch import rollout
-from recipes.spec.checks.domains import weights
+from encore.objectives.caps import of_stage
+from encore.objectives.loss_types import CLIPPED
+from encore.recipe.batch import rollout
+from encore.recipe.checks.domains import weights
 
 Config = Mapping[str, Any]
 NORMALISERS = {  # loss_type -> what a loss is a mean of

@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.numbers.means import DASH
 from analysis.numbers.run import Run
 from analysis.training.loss_settings import DESCRIBED, clip_bounds, name
-from recipes.spec.graph import Node
+from encore.recipe.graph import Node
 
 RL = ("grpo", "policy_gradient", "ppo", "dpo")  # stage kinds
 CONFORMANCE = "results/published/conformance.csv"

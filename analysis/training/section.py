@@ -17,7 +17,7 @@ from analysis.page.section import Contents, Made
 from analysis.page.style import colours
 from analysis.page.tables import Table, cells
 from analysis.training import effort, evaluations, learning_curves, objectives, ratio_histograms
-from recipes.spec.metric_names import REACHED
+from encore.recipe.metric_names import REACHED
 
 NAME = "training"
 TABLES = ("objectives",)

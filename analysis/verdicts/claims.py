@@ -18,8 +18,8 @@ from typing import Protocol
 import pandas as pd
 
 from analysis.numbers.means import Mean
-from recipes.errors import UserError
-from recipes.spec.looks import LOOKS
+from encore.errors import UserError
+from encore.recipe.looks import LOOKS
 
 VERDICTS = (
     "reproduced",

@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.numbers.means import DASH, MINUS, Mean, number, p_value, shown
 from analysis.verdicts import claims
-from recipes.spec.looks import LOOKS
+from encore.recipe.looks import LOOKS
 
 
 def holds_when(verdict: claims.Verdict) -> str:

@@ -27,8 +27,8 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.statistics.intervals import LEVEL
 from analysis.verdicts.pairs import sides
-from recipes.spec.frontiers import FRONTIER, name_of
-from recipes.spec.metric_names import AT_KL, COLLAPSED
+from encore.recipe.frontiers import FRONTIER, name_of
+from encore.recipe.metric_names import AT_KL, COLLAPSED
 
 # what arms are compared by -> where an end counts as a collapse, from the beginning
 FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {

@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.numbers.means import number
 from analysis.numbers.table import measured
 from analysis.verdicts.pairs import sides
-from recipes.spec.metric_names import task_of
+from encore.recipe.metric_names import task_of
 
 RATES = ("accuracy", "format_rate", "win_rate")  # and pass@k, maj@k: between 0 and 1
 NEAR = 0.02  # of 0 or 1: there is no room for a difference

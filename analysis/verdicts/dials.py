@@ -4,7 +4,7 @@ import pandas as pd
 
 from analysis.numbers.means import DASH
 from analysis.numbers.run import Run
-from recipes.spec.recipe import DIAL_SEEDS
+from encore.recipe.recipe import DIAL_SEEDS
 
 FEWEST = 3  # seeds that choose a dial
 

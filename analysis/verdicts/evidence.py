@@ -15,7 +15,7 @@ import pandas as pd
 from analysis.verdicts import comparable, gates
 from analysis.verdicts.pairs import Pairs, pairs
 from analysis.verdicts.rule import STATEMENTS, p_values
-from recipes.spec.looks import LOOKS
+from encore.recipe.looks import LOOKS
 
 FEWEST = 5  # differences that a look must have, if numbers are missing
 Claim = Mapping[str, Any]

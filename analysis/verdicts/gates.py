@@ -13,8 +13,8 @@ import pandas as pd
 from analysis.numbers.means import DASH, MINUS
 from analysis.numbers.run import Run
 from analysis.verdicts.pairs import Pairs, pairs
-from recipes.spec.gates import Need, met, needs
-from recipes.spec.looks import claims_at
+from encore.recipe.gates import Need, met, needs
+from encore.recipe.looks import claims_at
 
 
 def absent(

@@ -7,7 +7,7 @@
     contradicted         the other direction is shown; of a claim of no difference, that there is one
     inconclusive         none of these
 
-Shown means: by the tests of verdicts.rule, at a planned look (recipes.spec.looks), after the correction for
+Shown means: by the tests of verdicts.rule, at a planned look (encore.recipe.looks), after the correction for
 the family. As long as another look is to come, an open claim that its 95% bootstrap interval is wholly for or
 against is `supported so far`, `weaker so far` or `opposed so far`. A run with another number of seeds is
 judged by the planned looks that it has passed; the seeds beyond are exploratory: they can take a decision
@@ -38,8 +38,8 @@ from analysis.verdicts.collapse import Collapses, collapses
 from analysis.verdicts.evidence import FEWEST, Claim, Evidence, evidence, open_to_doubt, smallest_effect
 from analysis.verdicts.pairs import Pairs
 from analysis.verdicts.rule import adjusted, shown
-from recipes.errors import UserError
-from recipes.spec.looks import LOOKS
+from encore.errors import UserError
+from encore.recipe.looks import LOOKS
 
 SO_FAR = {
     "reproduced": "supported so far",

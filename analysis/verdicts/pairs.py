@@ -29,7 +29,7 @@ from analysis.numbers.reach import budget_of
 from analysis.numbers.table import measured
 from analysis.statistics.hypotheses import constant
 from analysis.statistics.intervals import TAIL
-from recipes.spec.frontiers import FRONTIER
+from encore.recipe.frontiers import FRONTIER
 
 NORMAL = stats.norm.isf(TAIL)  # half-width of an evaluation's 95% interval, in standard errors
 

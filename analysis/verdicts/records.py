@@ -10,8 +10,8 @@ from analysis.numbers.recorded import folders, of_earlier_world
 from analysis.numbers.run import Run
 from analysis.results import bases
 from analysis.verdicts import claims, summary, written
-from recipes.spec.graph import Graph
-from recipes.spec.looks import LOOKS
+from encore.recipe.graph import Graph
+from encore.recipe.looks import LOOKS
 
 TITLE = "# Published records\n\n"
 HEAD = """What came of each recipe that was run for the record. Written by `python -m analysis.publish`, never

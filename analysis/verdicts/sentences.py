@@ -15,7 +15,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.page.interval_rows import paired
 from analysis.statistics.intervals import interval
-from recipes.spec.graph import Node
+from encore.recipe.graph import Node
 
 CHANCE, RIGHT = "random", "accuracy"  # the reward that hears nothing of the answer, and that of right ones
 # of training on such a reward: metric of the stage -> what it is

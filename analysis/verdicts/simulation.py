@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.verdicts.rule import STATEMENTS, adjusted, p_values, shown
-from recipes.spec.looks import LOOKS
+from encore.recipe.looks import LOOKS
 
 MARGIN = 0.2
 COLLAPSE, DEPTH = 0.15, 5.0  # share of runs that collapse, and how far

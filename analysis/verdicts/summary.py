@@ -11,8 +11,8 @@ from analysis.numbers.means import DASH, Mean, average, number, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.verdicts import claims
-from recipes.spec.looks import LOOKS, claims_at
-from recipes.spec.recipe import Recipe
+from encore.recipe.looks import LOOKS, claims_at
+from encore.recipe.recipe import Recipe
 
 ARROW = " \N{RIGHTWARDS ARROW} "
 

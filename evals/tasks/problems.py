@@ -8,11 +8,11 @@ from typing import Any
 
 from datasets import Dataset
 
-from recipes.data import hub, hub_preferences
-from recipes.data.forms import Form
-from recipes.errors import UserError
-from recipes.rewards.verifiers import verifier
-from recipes.worlds import Problem, make, sample
+from encore.data import hub, hub_preferences
+from encore.data.forms import Form
+from encore.errors import UserError
+from encore.rewards.verifiers import verifier
+from encore.worlds import Problem, make, sample
 
 ITEMS_SEED = 0  # a benchmark is a fixed set: the same items for every arm, seed and checkpoint
 

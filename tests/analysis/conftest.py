@@ -14,7 +14,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import collect, final
 from analysis.page.style import STYLE, colours
 from analysis.preferences import section as preferences
-from recipes.spec.graph import Graph
+from encore.recipe.graph import Graph
 
 
 @pytest.fixture(scope="module", autouse=True)

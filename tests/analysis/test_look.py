@@ -13,10 +13,10 @@ from analysis.provenance.jobs import jobs
 from analysis.results import uncertainty
 from analysis.verdicts import claims, summary
 from analysis.verdicts.judge import judge_run
-from recipes.runtime import files
-from recipes.spec import looks
-from recipes.spec.graph import Graph
-from recipes.spec.looks import Look
+from encore.recipe import looks
+from encore.recipe.graph import Graph
+from encore.recipe.looks import Look
+from encore.runtime import files
 
 
 @pytest.fixture

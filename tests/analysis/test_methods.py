@@ -9,7 +9,7 @@ import pytest
 from papers import RECIPES
 
 from analysis import methods
-from recipes.spec.graph import Graph
+from encore.recipe.graph import Graph
 
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "results/published"

@@ -15,8 +15,8 @@ from analysis.numbers.recorded import of_earlier_world
 from analysis.page.section import SHOWN
 from analysis.verdicts import claims, records
 from analysis.verdicts.judge import judge_run
-from recipes.errors import UserError
-from recipes.spec.looks import LOOKS
+from encore.errors import UserError
+from encore.recipe.looks import LOOKS
 
 README = (Path(__file__).parents[2] / "results/published/README.md").read_text(encoding="utf-8")
 RECORDS = sorted(Path(__file__).parents[2].glob("results/published/*/claims.csv"))

@@ -12,8 +12,8 @@ from toy_run import ARMS, HOSTILE, draw_only
 
 from analysis import analyse, command_line, report
 from analysis.numbers.run import Run
-from recipes.spec.graph import Graph
-from recipes.spec.recipe import Recipe
+from encore.recipe.graph import Graph
+from encore.recipe.recipe import Recipe
 
 
 @pytest.fixture(scope="module")

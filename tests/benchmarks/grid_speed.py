@@ -34,11 +34,11 @@ import plain_trl
 import yaml
 from plain_trl import ROOT, timed
 
-from recipes.runtime import provenance
-from recipes.spec.graph import Graph, Node
-from recipes.spec.load import load_all
-from recipes.spec.recipe import Recipe
-from recipes.workflow import ask
+from encore.recipe.graph import Graph, Node
+from encore.recipe.load import load_all
+from encore.recipe.recipe import Recipe
+from encore.runtime import provenance
+from encore.workflow import ask
 
 CODE = ("recipes", "evals", "analysis", "profiles", "snakemake_logger_plugin_encore")
 OBJECTIVE = ("advantage", "importance_ratio", "dynamic_sampling", "old_logp_noise", "replay")  # beyond TRL's
@@ -121,12 +121,12 @@ def measured(command: list[str], folder: Path, threads: int | None = 1) -> tuple
 
 def imports(runs: list[Run], folder: Path, recipe: str, cores: int, grid_cpu: float) -> list[Row]:
     """The share of imports in the grid's core-seconds, and in those of one run by plain processes."""
-    code = "from recipes.runtime import environment as e; e.few_collections(); e.quiet_environment(False); "
+    code = "from encore.runtime import environment as e; e.few_collections(); e.quiet_environment(False); "
     stages, evaluation = (
-        "import recipes.stages.__main__ as m; m.load(); ",
+        "import encore.stages.__main__ as m; m.load(); ",
         "import evals.evaluate as m; m.load(); ",
     )
-    kind = f"import recipes.stages.__main__, recipes.stages.{runs[0]['config']['run']}"
+    kind = f"import encore.stages.__main__, encore.stages.{runs[0]['config']['run']}"
 
     def cpu(imported: str) -> float:
         return measured([sys.executable, "-c", code + imported], folder)[1]

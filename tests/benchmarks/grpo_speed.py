@@ -26,7 +26,7 @@ from typing import Any
 import plain_trl
 from plain_trl import timed
 
-from recipes.runtime import provenance
+from encore.runtime import provenance
 
 TASK = {"world": "chain", "terms": [3, 8]}
 TEMPLATE = "<user>{question}<assistant>"
@@ -88,7 +88,7 @@ def stage(kind: str, config: dict[str, Any], folder: Path, policy: Path | None =
     """The command that trains a stage in `folder`."""
     given = ["--input", f"policy={policy}"] if policy else []
     return [
-        *(sys.executable, "-m", "recipes.stages", kind, "--config", json.dumps(config)),
+        *(sys.executable, "-m", "encore.stages", kind, "--config", json.dumps(config)),
         *("--seed", str(SEED), "--name", f"benchmark/{kind}", *given),
         *("--checkpoints", str(folder / "checkpoints"), "--out", str(folder / "metrics.json")),
     ]

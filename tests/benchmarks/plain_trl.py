@@ -21,8 +21,8 @@ def trainer(config: dict[str, Any], policy: Path, seed: int, folder: Path) -> An
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from trl import GRPOConfig, GRPOTrainer
 
-    from recipes import worlds
-    from recipes.rewards import rules
+    from encore import worlds
+    from encore.rewards import rules
 
     world = worlds.make(config["task"])
     problems = worlds.sample(world, config["problems"], seed, "train")
@@ -60,9 +60,9 @@ def accuracy(model: Any, tokenizer: Any, task: dict[str, Any], seed: int) -> flo
     """The share of right completions of a recipe's eval task: `samples` of each of `items` problems."""
     import torch
 
+    from encore import worlds
+    from encore.data.forms import plain
     from evals.tasks.problems import dataset
-    from recipes import worlds
-    from recipes.data.forms import plain
 
     world = worlds.make(task["task"])
     rows = dataset(task["task"], task["items"], plain(task["template"]))["test"].to_list()

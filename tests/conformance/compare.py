@@ -176,7 +176,7 @@ def steps(rollout: Rollout, row: int, tokenizer: Any, correct: float) -> list[tu
 
     A step ends at its last token that is no dot.
     """
-    from recipes import worlds
+    from encore import worlds
 
     tokens = tokenizer.convert_ids_to_tokens(rollout.completions[row])
     first = tokens.index("<think>") + 1 if "<think>" in tokens else 0

@@ -22,8 +22,8 @@ from compare import Outcome, Reader
 from torch import Tensor
 from transformers import TrainerCallback
 
-from recipes.data import preferences
-from recipes.runtime import files, sentinel
+from encore.data import preferences
+from encore.runtime import files, sentinel
 
 BETA = 0.3
 FLIPPED = 0.2
@@ -169,7 +169,7 @@ def inputs(folder: Path) -> dict[str, Path]:
 @functools.cache
 def watch(folder: Path, case: str, layout: str) -> Seen:
     """What the stage did on a case in a layout."""
-    from recipes.stages import dpo
+    from encore.stages import dpo
 
     size, accumulate, steps = LAYOUTS[layout]
     config = {

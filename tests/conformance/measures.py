@@ -16,7 +16,7 @@ import references as paper
 from compare import TOLERANCE, Case, Outcome, compare, worst
 from observe import GROUP, Watch
 
-from recipes.trainers.grpo_objective import Objective
+from encore.learning.grpo_objective import Objective
 
 EXACT = f"< {TOLERANCE:.0e}"
 Measure = Callable[["Lab"], str]

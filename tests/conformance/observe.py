@@ -23,7 +23,7 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZE
 import torch
 from transformers import PrinterCallback, TrainerCallback
 
-from recipes.worlds.protocol import Problem
+from encore.worlds.protocol import Problem
 
 Parameters = dict[str, torch.Tensor]
 GROUP, PROMPTS, CAP = 4, 4, 22  # completions a prompt, prompts a rollout, tokens a completion at most
@@ -117,7 +117,7 @@ def watch(folder: Path, config: dict[str, Any], script: Callable[[Watch], None] 
 
     `script` replaces the scripted sampling of the `recorder` by another.
     """
-    from recipes.stages import grpo
+    from encore.stages import grpo
 
     config = {
         "task": TASK,
@@ -149,7 +149,7 @@ def trained(
     record: Callable[[Any], Any],
 ) -> Any:
     """Run a stage up to the end of its training; what `record` makes of its trainer before the first step."""
-    from recipes.runtime.progress import Progress
+    from encore.runtime.progress import Progress
 
     held: list[Any] = []
 
@@ -185,8 +185,8 @@ def model(folder: Path, task: dict[str, Any] | None = None) -> Path:
         return place
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
-    from recipes import worlds
-    from recipes.worlds.text import tokenizer
+    from encore import worlds
+    from encore.worlds.text import tokenizer
 
     words = tokenizer([worlds.make(task or TASK)])
     torch.manual_seed(0)
@@ -280,7 +280,7 @@ def completion(tokenizer: Any, prompt: list[int], rollout: int, row: int) -> lis
     The first group of a rollout is one completion four times (no variance), the last has no right one; each
     other has one that is right, one that is wrong and one that is often cut off.
     """
-    from recipes import worlds
+    from encore import worlds
 
     world = worlds.make(TASK)
     question = tokenizer.decode(prompt).removeprefix("<user>").removesuffix("<assistant>")

@@ -61,7 +61,7 @@ class Seen:
 
 def run(folder: Path, case: str, layout: str) -> Seen:
     """Run the stage on a case in a layout of `observe.LAYOUTS`."""
-    from recipes.stages import ppo
+    from encore.stages import ppo
 
     args, stage = CASES[case]
     given = observe.arguments(layout, **{**ARGS, **args})

@@ -10,7 +10,7 @@ from compare import worst
 from measures import Lab, Measure, apart, held, named
 from torch import Tensor
 
-from recipes.trainers.reward_model import grouped, shuffled
+from encore.learning.reward_model import grouped, shuffled
 
 STEP = "value and gradient of a step"
 LAYOUT = "accumulated"  # of the stage dpo

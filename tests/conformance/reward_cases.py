@@ -15,8 +15,8 @@ from datasets import Dataset
 from transformers import PrinterCallback, Qwen3Config, Qwen3ForSequenceClassification, TrainerCallback
 from trl import RewardConfig
 
-from recipes import worlds
-from recipes.trainers.reward_model import Reward, grouped
+from encore import worlds
+from encore.learning.reward_model import Reward, grouped
 
 TOKENIZER = worlds.tokenizer([worlds.make({"world": "sort"})])
 SIZES = (2, 3, 5, 2, 6, 4, 3, 5, 2, 4, 6, 3)  # K of each prompt

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from observe import CAP, GROUP, LAYOUTS, PROMPTS, arguments
 from observe import watch as observe_stage
 
-from recipes.rewards import rules
+from encore.rewards import rules
 
 # each part of the trainers where it is hardest; the whole grid is slow
 FAST = {

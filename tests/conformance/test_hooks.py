@@ -32,8 +32,8 @@ PINS: dict[str, Pin] = json.loads(Path(__file__).with_name("hooks.json").read_te
 
 @cache
 def ours() -> list[type]:
-    """Every class of recipes/trainers that extends one of upstream's."""
-    names = [m.name for m in pkgutil.iter_modules(trainers.__path__, "recipes.trainers.")]
+    """Every class of encore/learning that extends one of upstream's."""
+    names = [m.name for m in pkgutil.iter_modules(trainers.__path__, "encore.learning.")]
     found = {
         value
         for name in names

@@ -16,13 +16,13 @@ from compare import TOLERANCE, compare, worst
 from trl import GRPOTrainer
 from trl.trainer import utils
 
-from recipes.models import packing
-from recipes.objectives import advantages, averages
-from recipes.objectives import process_supervision as supervised
-from recipes.objectives.advantages import MovingAverage
-from recipes.rewards import step_rewards
-from recipes.trainers.grpo_objective import Objective
-from recipes.trainers.lean import LeanLogProbs
+from encore.learning.grpo_objective import Objective
+from encore.learning.lean import LeanLogProbs
+from encore.models import packing
+from encore.objectives import advantages, averages
+from encore.objectives import process_supervision as supervised
+from encore.objectives.advantages import MovingAverage
+from encore.rewards import step_rewards
 
 LOSS = GRPOTrainer._compute_loss
 SCORE = GRPOTrainer._generate_and_score_completions

@@ -8,9 +8,9 @@ import pytest
 from compare import TOLERANCE, worst
 from test_mutations import mutate
 
-from recipes.models import critic, packing
-from recipes.objectives import gae, losses
-from recipes.trainers.ppo import PPO
+from encore.learning.ppo import PPO
+from encore.models import critic, packing
+from encore.objectives import gae, losses
 
 RETURNS = "values, advantages + values"
 WRONG_RETURNS = "values, gae.whiten(advantages, mask) + values"

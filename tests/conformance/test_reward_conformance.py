@@ -14,10 +14,10 @@ from reward_cases import LAYOUTS, SIZES, TOKENIZER, Seen, elements_of, model_of,
 from transformers import Qwen3ForSequenceClassification
 from trl import RewardConfig, RewardTrainer
 
-from recipes.models.reward_model import at_last_token
-from recipes.objectives.losses import k_wise
-from recipes.trainers import reward_model
-from recipes.trainers.reward_model import grouped, shuffled
+from encore.learning import reward_model
+from encore.learning.reward_model import grouped, shuffled
+from encore.models.reward_model import at_last_token
+from encore.objectives.losses import k_wise
 
 
 @pytest.mark.parametrize(

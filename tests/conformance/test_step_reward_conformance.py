@@ -16,9 +16,9 @@ from reward_cases import TOKENIZER, model_of
 from transformers import PrinterCallback, TrainerCallback
 from trl import RewardConfig
 
-from recipes.objectives.losses import right_or_wrong
-from recipes.trainers import step_reward
-from recipes.trainers.step_reward import StepReward
+from encore.learning import step_reward
+from encore.learning.step_reward import StepReward
+from encore.objectives.losses import right_or_wrong
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ import pytest
 import torch
 from transformers import TrainerCallback
 
-from recipes.objectives import gae
+from encore.objectives import gae
 
 WHEEL = os.environ.get("TRL_PPO", "")
 COUNT, LENGTH = 12, 7
@@ -84,9 +84,9 @@ def ours(folder: Path) -> tuple[list[dict[str, torch.Tensor]], Any]:
     from datasets import Dataset
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
-    from recipes.models.critic import Critic
-    from recipes.trainers.ppo import PPO
-    from recipes.trainers.ppo_config import PPOConfig
+    from encore.learning.ppo import PPO
+    from encore.learning.ppo_config import PPOConfig
+    from encore.models.critic import Critic
 
     tokenizer = AutoTokenizer.from_pretrained(folder / "policy", padding_side="left")
     given = json.loads((folder / "rollout.json").read_text())

@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 from verifier_variants import variants
 
-from recipes.rewards.math_answers import Comparer
-from recipes.rewards.verifiers import countdown, math_verdict
-from recipes.worlds.answers import answer
-from recipes.worlds.final_answer import reference
-from recipes.worlds.protocol import Problem
+from encore.rewards.math_answers import Comparer
+from encore.rewards.verifiers import countdown, math_verdict
+from encore.worlds.answers import answer
+from encore.worlds.final_answer import reference
+from encore.worlds.protocol import Problem
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "results/published/verifier_audit.csv"

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import yaml
 
-from recipes.worlds.protocol import Problem
+from encore.worlds.protocol import Problem
 
 
 class Variant(NamedTuple):

@@ -6,11 +6,11 @@ import pytest
 from lm_eval_tasks import on_rows
 from scripted import Scripted
 
+from encore.errors import UserError
+from encore.models import language_model
+from encore.recipe.eval_tasks import parse
+from encore.sampling import engine
 from evals import benchmarks, evaluate, harness, metrics
-from recipes.errors import UserError
-from recipes.models import language_model
-from recipes.sampling import engine
-from recipes.spec.eval_tasks import parse
 
 SAMPLED = {"samples": 1, "temperature": 0.0, "top_p": 1.0, "max_gen_toks": 64, "k": [1]}
 SUMS = [{"question": f"What is {n} and {n}?", "answer": f"{n}+{n}={2 * n}\n#### {2 * n}"} for n in range(8)]

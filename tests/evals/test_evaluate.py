@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 
+from encore.runtime import files, progress, sentinel
+from encore.runtime.progress import Progress
 from evals import evaluate
-from recipes.runtime import files, progress, sentinel
-from recipes.runtime.progress import Progress
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import json
 import pytest
 from scripted import TEMPLATE, Scripted
 
+from encore.errors import UserError
+from encore.recipe.eval_tasks import parse
+from encore.worlds import make, prompt, sample, split_of
 from evals import benchmarks, harness
-from recipes.errors import UserError
-from recipes.spec.eval_tasks import parse
-from recipes.worlds import make, prompt, sample, split_of
 
 
 def task_of(spec):

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from encore import worlds
+from encore.errors import UserError
+from encore.models import language_model
+from encore.recipe.eval_tasks import parse
 from evals import evaluate, judged, metrics
-from recipes import worlds
-from recipes.errors import UserError
-from recipes.models import language_model
-from recipes.spec.eval_tasks import parse
 
 WORDS = worlds.tokenizer([worlds.make({"world": "preferences"})])
 SHAPE = {"hidden_size": 32, "layers": 1, "max_position_embeddings": 128}

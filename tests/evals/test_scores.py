@@ -15,12 +15,12 @@ from scripted import Scripted
 from stage_runs import finished
 from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
+from encore import worlds
+from encore.models import language_model, reward_model
+from encore.recipe.eval_tasks import parse
+from encore.runtime import sentinel
+from encore.sampling.completion import Completion
 from evals import harness, metrics, scores
-from recipes import worlds
-from recipes.models import language_model, reward_model
-from recipes.runtime import sentinel
-from recipes.sampling.completion import Completion
-from recipes.spec.eval_tasks import parse
 
 TASK = {"world": "preferences"}
 SHAPE = {"hidden_size": 32, "layers": 1, "max_position_embeddings": 128}

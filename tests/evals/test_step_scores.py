@@ -9,11 +9,11 @@ from saved_models import save_reward_model
 from stage_runs import finished
 from transformers import AutoModelForSequenceClassification
 
+from encore import worlds
+from encore.models import reward_model
+from encore.sampling.completion import Completion
+from encore.worlds.protocol import Problem
 from evals import step_scores
-from recipes import worlds
-from recipes.models import reward_model
-from recipes.sampling.completion import Completion
-from recipes.worlds.protocol import Problem
 
 CHAIN = {"world": "chain"}
 WORLD = worlds.make(CHAIN)

@@ -11,14 +11,14 @@ import torch
 from scripted import Scripted
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
+from encore import worlds
+from encore.models.language_model import Source
+from encore.recipe import eval_tasks
+from encore.sampling import engine
+from encore.sampling.completion import answered
+from encore.sampling.tools import of_config
+from encore.sampling.turns import converse
 from evals import harness
-from recipes import worlds
-from recipes.models.language_model import Source
-from recipes.sampling import engine
-from recipes.sampling.completion import answered
-from recipes.sampling.tools import of_config
-from recipes.sampling.turns import converse
-from recipes.spec import eval_tasks
 
 TOOL = {"name": "calculator", "calls": 2, "longest": 4}
 TASK: dict[str, Any] = {
@@ -90,9 +90,9 @@ def vllm_sampler(monkeypatch: pytest.MonkeyPatch):
     stand_in = SimpleNamespace(SamplingParams=lambda **asked: SimpleNamespace(**asked))
     monkeypatch.setitem(sys.modules, "vllm", stand_in)
     monkeypatch.setitem(sys.modules, "lm_eval.models.vllm_causallms", SimpleNamespace(VLLM=object))
-    monkeypatch.setitem(sys.modules, "recipes.sampling.vllm", None)
-    del sys.modules["recipes.sampling.vllm"]  # put back as it was when the test ends
-    return importlib.import_module("recipes.sampling.vllm").VLLMSampler
+    monkeypatch.setitem(sys.modules, "encore.sampling.vllm", None)
+    del sys.modules["encore.sampling.vllm"]  # put back as it was when the test ends
+    return importlib.import_module("encore.sampling.vllm").VLLMSampler
 
 
 def test_vllm_is_stopped_at_a_call_and_at_its_own_ends(vllm_sampler):

@@ -138,7 +138,7 @@ def _report(config: dict[str, Any]) -> int:
     """Analyse a synthetic run, and write its page."""
     from analysis import analyse, report
     from analysis.numbers.run import Run
-    from recipes.spec.graph import Graph
+    from encore.recipe.graph import Graph
 
     run = Run(Graph(toy_run.load_all(Path())), "toy_zero", "cpu", toy_run.ARMS[:2], (0,), Path())
     out = Path(f"results/{REPORT}/report")
@@ -152,7 +152,7 @@ OTHERS = {EVALUATION: _evaluate, REPORT: _report}
 
 def all_right() -> None:
     """Every completion with a number is counted as right: a tiny policy cannot add."""
-    from recipes.rewards import rules
+    from encore.rewards import rules
 
     build = rules.build
 

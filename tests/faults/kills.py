@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / place) for place in ("tests/helpers", "tests/recipes/stages", "tests/faults", ".")]
+sys.path[:0] = [str(ROOT / place) for place in ("tests/helpers", "tests/encore/stages", "tests/faults", ".")]
 
 import kill_points  # noqa: E402
 import stage_runs  # noqa: E402
@@ -29,7 +29,7 @@ from fault_cases import CASES, Case, fresh, prepared  # noqa: E402
 TABLE = ROOT / "results/published/kills.csv"
 COLUMNS = ("kind", "phase", "kills", "other_bits")
 CHAIN = 5
-MODULES = [f"recipes.stages.{kind}" for kind in ("sft", "dpo", "ppo", "reward_model", "policy_gradient")]
+MODULES = [f"encore.stages.{kind}" for kind in ("sft", "dpo", "ppo", "reward_model", "policy_gradient")]
 Counts = Counter[tuple[str, str, bool]]  # kind, phase, whether the bits at the end were others
 
 

@@ -27,8 +27,8 @@ def shard_on_cpus() -> None:
 
 def note_shares() -> None:
     """Note in shards_<rank>.json what this process holds of each model in the first training step."""
-    from recipes.models.reward_model import RewardModel
-    from recipes.trainers.resume import ExactResume
+    from encore.learning.resume import ExactResume
+    from encore.models.reward_model import RewardModel
 
     plain_step, plain_score = ExactResume.training_step, RewardModel.score_ids
     scorers: list[Any] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stage_runs import FORK, finish
 
-from recipes.preflight.runs import Runner
+from encore.preflight.runs import Runner
 
 
 def child(words: Sequence[str], log: Path, trap: Callable[[], None] | None) -> None:
@@ -17,8 +17,8 @@ def child(words: Sequence[str], log: Path, trap: Callable[[], None] | None) -> N
     sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
     if trap:
         trap()
-    if words[0] == "recipes.stages":
-        from recipes.stages.__main__ import main as run
+    if words[0] == "encore.stages":
+        from encore.stages.__main__ import main as run
     else:
         from evals.evaluate import main as run
     os._exit(run(words[1:]))

@@ -8,9 +8,9 @@ from datasets import Dataset
 from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
-from recipes import worlds
-from recipes.trainers.grpo import GRPO
-from recipes.trainers.grpo_objective import OLD, Extension
+from encore import worlds
+from encore.learning.grpo import GRPO
+from encore.learning.grpo_objective import OLD, Extension
 
 GROUP, BATCH, PROMPT, TIME = 4, 8, 3, 6
 WORLD = worlds.make({"world": "chain"})

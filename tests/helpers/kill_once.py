@@ -4,8 +4,8 @@ import os
 import signal
 from pathlib import Path
 
-from recipes.data import demonstrations, preferences, samples
-from recipes.trainers.resume import ExactResume
+from encore.data import demonstrations, preferences, samples
+from encore.learning.resume import ExactResume
 
 KILLED = Path("killed")  # where this folder is, each stage is killed that has no file in it
 STEPS = 4  # of training that are done by then: past the first checkpoint, in the middle of a rollout

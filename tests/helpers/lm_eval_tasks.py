@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from recipes.spec import lm_eval_tasks
+from encore.recipe import lm_eval_tasks
 
 # an evaluation task of a recipe
 GSM8K = {"lm_eval": "gsm8k", "samples": 1, "temperature": 0.0, "top_p": 1.0, "max_gen_toks": 8, "k": [1]}

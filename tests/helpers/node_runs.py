@@ -18,9 +18,9 @@ MARK = "ENCORE_TEST_RUN"  # names a run in the environment of all its processes
 # read by Python itself as it starts, in every process of the run
 SITE = """
 import os, sys
-if "recipes.runtime.node" in sys.orig_argv:
+if "encore.runtime.node" in sys.orig_argv:
     # torch sees no GPU here; a node has those that it is given
-    from recipes.runtime import gpus
+    from encore.runtime import gpus
     gpus._visible = lambda: [name for name in os.environ.get(gpus.VISIBLE, "").split(",") if name]
 if "TORCHELASTIC_RUN_ID" in os.environ:
     import torch
@@ -29,7 +29,7 @@ if "TORCHELASTIC_RUN_ID" in os.environ:
         0, lambda at: None, lambda at, place: at if place == "cpu:0" else None
     )
     {trap}
-    from recipes.trainers.resume import ExactResume
+    from encore.learning.resume import ExactResume
     plain = ExactResume.training_step
     def step(self, *args, **kwargs):
         if os.environ["RANK"] == "1":
@@ -53,7 +53,7 @@ def config() -> dict[str, Any]:
 def command(*options: str) -> list[str]:
     """The stage in the working folder, with the options that say what it is run on."""
     own = stage_runs.command("pretrain", config())
-    return [sys.executable, "-m", "recipes.stages", "pretrain", *own, *options]
+    return [sys.executable, "-m", "encore.stages", "pretrain", *own, *options]
 
 
 def environment(folder: Path, trap: str, path: str) -> dict[str, str]:

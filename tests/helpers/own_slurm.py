@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from recipes.runtime.ports import free_ports
+from encore.runtime.ports import free_ports
 
 COMMANDS = ("srun", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
 DAEMONS = ("slurmctld", "slurmd")

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from recipes.spec.graph import Graph, Node
-from recipes.spec.load import load_all
+from encore.recipe.graph import Graph, Node
+from encore.recipe.load import load_all
 
 FOLDER = Path(__file__).parents[2] / "recipes"
 RECIPES = load_all(FOLDER)

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from recipes.models import language_model
-from recipes.models import reward_model as reward_models
-from recipes.runtime import files, sentinel
+from encore.models import language_model
+from encore.models import reward_model as reward_models
+from encore.runtime import files, sentinel
 
 
 def save_reward_model(

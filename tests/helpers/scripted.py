@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from lm_eval.api.model import LM
 
-from recipes.sampling.completion import Completion
+from encore.sampling.completion import Completion
 
 TEMPLATE = "<user>{question}<assistant>"
 

@@ -12,16 +12,16 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
-from recipes.data import demonstrations, preferences
-from recipes.runtime import files, sentinel
+from encore.data import demonstrations, preferences
+from encore.runtime import files, sentinel
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
 os.environ["OMP_NUM_THREADS"] = "1"
 
 PRELOAD = [
-    "recipes.stages.__main__",
-    "recipes.stages.grpo",
-    "recipes.stages.pretrain",
+    "encore.stages.__main__",
+    "encore.stages.grpo",
+    "encore.stages.pretrain",
     "datasets",
     "transformers.models.qwen3.modeling_qwen3",
     "transformers.models.auto.modeling_auto",
@@ -130,7 +130,7 @@ def run_all(stages: list[tuple[Any, ...]]) -> list[int]:
 
 
 def child(kind: str, arguments: list[str], folder: Path, trap: Any) -> None:
-    from recipes.stages.__main__ import main
+    from encore.stages.__main__ import main
 
     gc.freeze()  # what the server has loaded is no garbage
     os.chdir(folder)
@@ -142,7 +142,7 @@ def child(kind: str, arguments: list[str], folder: Path, trap: Any) -> None:
     ):
         if trap:
             trap()
-        sys.argv = ["recipes.stages", kind, *arguments]  # as from a command line: Ctrl-C is this process's
+        sys.argv = ["encore.stages", kind, *arguments]  # as from a command line: Ctrl-C is this process's
         status = main()
     os._exit(status)
 
@@ -154,7 +154,7 @@ def die() -> None:
 
 def nan_score() -> None:
     """Have every reward model of the child score the last completion with nan."""
-    from recipes.models import reward_model as reward_models
+    from encore.models import reward_model as reward_models
 
     plain = reward_models.RewardModel.score
 
@@ -168,7 +168,7 @@ def nan_score() -> None:
 
 def at_training_step(number: int) -> None:
     """Die at the start of a micro-step, counted from 1."""
-    from recipes.trainers.resume import ExactResume
+    from encore.learning.resume import ExactResume
 
     plain, seen = ExactResume.training_step, []
 

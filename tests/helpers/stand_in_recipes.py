@@ -16,8 +16,8 @@ import reasoning_datasets
 import true_tokenizers
 from data_set_files import Shape, write
 
-from recipes.spec.graph import Graph
-from recipes.spec.recipe import Recipe
+from encore.recipe.graph import Graph
+from encore.recipe.recipe import Recipe
 
 DATA = {**hub_datasets.DATASETS, **reasoning_datasets.DATASETS, **code_datasets.DATASETS}
 ROWS = 24  # of each split
@@ -57,7 +57,7 @@ KEPT = "vllm_importance_sampling_correction"
 
 def half_are_right() -> None:
     """As a tiny random model gets nothing right, and dynamic sampling then stops."""
-    from recipes.trainers import dynamic_sampling
+    from encore.learning import dynamic_sampling
 
     dynamic_sampling.correct = lambda row: len(row["completion"]) % 2 == 1
 

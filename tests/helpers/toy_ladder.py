@@ -8,7 +8,7 @@ from toy_run import HOSTILE, STEPS, load_all
 from toy_run import stage as plain_stage
 
 from analysis.numbers.run import Run
-from recipes.spec.graph import Graph, Node
+from encore.recipe.graph import Graph, Node
 
 ARMS, SEEDS = ("base-recipe", "zero"), (0, 1)
 # step of the ladder -> accuracy, language consistency, readability, gold

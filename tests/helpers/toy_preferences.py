@@ -15,7 +15,7 @@ from toy_run import stage as plain_stage
 
 from analysis.numbers.run import Run
 from analysis.preferences.replies import Replies
-from recipes.spec.graph import Graph, Node
+from encore.recipe.graph import Graph, Node
 
 ARMS = ("base-recipe", "kl-none", "kl-strong", "few-labels", "dpo")
 TASK = "heldout"

@@ -1,6 +1,6 @@
 """A synthetic run on disk: six arms x three seeds, plausible numbers, a few hostile completions.
 
-`make(root, ...)` writes what stages and evaluations would write, at the places recipes.spec.graph names.
+`make(root, ...)` writes what stages and evaluations would write, at the places encore.recipe.graph names.
 """
 
 import json
@@ -16,8 +16,8 @@ import yaml
 
 from analysis.numbers.run import Run
 from analysis.page import figures
-from recipes.spec.graph import Graph, Node
-from recipes.spec.recipe import Recipe
+from encore.recipe.graph import Graph, Node
+from encore.recipe.recipe import Recipe
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 SURROGATE = "half \ud800 pair"

@@ -20,7 +20,7 @@ from transformers import (
     Qwen2Tokenizer,
 )
 
-from recipes.runtime import files, sentinel
+from encore.runtime import files, sentinel
 
 TEXTS = ["User: What is 3 + 4?\nAssistant: <think>It is 7.</think> [INST] system user assistant [/INST]\n"]
 # of Llama-2-7b-chat-hf

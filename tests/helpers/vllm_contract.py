@@ -9,7 +9,7 @@ from typing import Any
 
 import stage_runs
 
-from recipes.runtime import sentinel
+from encore.runtime import sentinel
 
 HELPERS = Path(__file__).parent
 PATH = (HELPERS / "vllm_cpu_build", HELPERS, HELPERS.parents[1])

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from recipes.workflow import ask
-from recipes.workflow.ask import VARIABLE
+from encore.workflow import ask
+from encore.workflow.ask import VARIABLE
 
 # The workflow's process: it starts the server, and says where it is and who it is.
 WORKFLOW = """
 import os, sys
-from recipes.workflow import warm
+from encore.workflow import warm
 warm.start()
 print(os.environ.get("ENCORE_WARM"), flush=True)
 sys.stdin.read()
@@ -35,13 +35,13 @@ class Workflow:
         ours = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", VARIABLE: self.name}
         return os.environ | ours | more
 
-    def command(self, *arguments: str, module: str = "recipes.stages") -> list[str]:
+    def command(self, *arguments: str, module: str = "encore.stages") -> list[str]:
         return [sys.executable, "-I", "-S", ask.__file__, module, *arguments]
 
     def ask(
         self,
         *arguments: str,
-        module: str = "recipes.stages",
+        module: str = "encore.stages",
         cwd: Path | None = None,
         given: str = "",
         deaf: bool = False,

@@ -10,9 +10,9 @@ from typing import Any
 
 from lm_eval.api.instance import Instance
 
-from recipes.data import forms
-from recipes.models import language_model
-from recipes.sampling import engine
+from encore.data import forms
+from encore.models import language_model
+from encore.sampling import engine
 
 QUESTIONS = ["What is 3 + 4?", " It is 7.\n", "<think>"]
 GREEDY = {"until": [], "do_sample": False, "temperature": 0.0, "max_gen_toks": 12}

@@ -8,14 +8,14 @@ import stage_runs
 import vllm_contract as contract
 from safetensors.torch import load_file
 
-from recipes.runtime import sentinel
+from encore.runtime import sentinel
 
 STAGE = """
 import os, sys
 import stage_runs
 if "DIES_AT_STEP" in os.environ:
     stage_runs.at_training_step(int(os.environ["DIES_AT_STEP"]))
-from recipes.stages.__main__ import main
+from encore.stages.__main__ import main
 sys.exit(main(sys.argv[1:]))
 """
 COLOCATE = {"vllm_mode": "colocate", "vllm_enable_sleep_mode": True}

@@ -18,7 +18,7 @@ if "DIES_AT_STEP" in os.environ:
 vllm_cpu_build.register()
 # TRL sends weights from a GPU alone: here it takes the CPU for one
 vllm_client.torch = SimpleNamespace(device=lambda _: SimpleNamespace(type="cuda", index=None))
-from recipes.stages.__main__ import main
+from encore.stages.__main__ import main
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -41,7 +41,7 @@ def session(stage: subprocess.Popen[str]) -> int:
     """The session of a stage's server, once there is one."""
     while stage.poll() is None:
         for parent, own, command in processes():
-            if parent == stage.pid and "recipes.runtime.guard" in command:
+            if parent == stage.pid and "encore.runtime.guard" in command:
                 return own
         time.sleep(0.1)
     raise AssertionError("the stage has started no server")

@@ -22,8 +22,8 @@ from snakemake.settings.types import (
     StorageSettings,
 )
 
-from recipes.spec.graph import Graph
-from recipes.spec.load import load_all
+from encore.recipe.graph import Graph
+from encore.recipe.load import load_all
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = Path(__file__).with_name("fixtures")
@@ -81,10 +81,10 @@ def project(tmp_path: Path) -> Project:
         copy = tmp_path / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
-    shutil.copytree(FIXTURES, tmp_path, dirs_exist_ok=True)  # also a command `recipes.stages`
-    shutil.copy(ROOT / "recipes/spec/schema.yaml", tmp_path / "recipes/spec")
-    rules = (ROOT / "recipes/spec/stages.yaml").read_text()
-    (tmp_path / "recipes/spec/stages.yaml").write_text(rules.replace("\nkinds:\n", f"\n{TOY}", 1))
+    shutil.copytree(FIXTURES, tmp_path, dirs_exist_ok=True)  # also a command `encore.stages`
+    shutil.copy(ROOT / "encore/recipe/schema.yaml", tmp_path / "encore/recipe")
+    rules = (ROOT / "encore/recipe/stages.yaml").read_text()
+    (tmp_path / "encore/recipe/stages.yaml").write_text(rules.replace("\nkinds:\n", f"\n{TOY}", 1))
     snakefile = tmp_path / "Snakefile"
     snakefile.write_text(snakefile.read_text().replace('QUICKSTART = "r1_zero"', 'QUICKSTART = "demo"'))
     return Project(tmp_path)
@@ -93,9 +93,9 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture
 def demo(project, monkeypatch):
     """The fixture's recipes, without the repository's world checks in the way."""
-    toy = yaml.load((project.folder / "recipes/spec/stages.yaml").read_text(), yaml.CSafeLoader)
+    toy = yaml.load((project.folder / "encore/recipe/stages.yaml").read_text(), yaml.CSafeLoader)
     for reader in ("checks.layers", "checks.resolved", "products"):
-        monkeypatch.setattr(f"recipes.spec.{reader}.stage_rules", lambda: toy)
+        monkeypatch.setattr(f"encore.recipe.{reader}.stage_rules", lambda: toy)
     return Graph(load_all(project.folder / "recipes"))
 
 
@@ -105,8 +105,8 @@ def open_workflow(tmp_path, monkeypatch):
 
     The recipes and their graph are given to it, for reading them takes a second.
     """
-    monkeypatch.setattr("recipes.workflow.start.load_sound", lambda own=None: (RECIPES, {}))
-    monkeypatch.setattr("recipes.workflow.start.Graph", lambda recipes: GRAPH)
+    monkeypatch.setattr("encore.workflow.start.load_sound", lambda own=None: (RECIPES, {}))
+    monkeypatch.setattr("encore.workflow.start.Graph", lambda recipes: GRAPH)
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
     shutil.copy(ROOT / "Snakefile", tmp_path)
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL}, dryrun=True)) as api:

@@ -1,6 +1,6 @@
 """In place of our commands, in the tests of warm jobs: it tells what its process is like, and ends as asked.
 
-    python -m recipes.stages facts --gpus 0
+    python -m encore.stages facts --gpus 0
 
 `load` notes its process; what it does else is in the file `load.py` of the folder, where there is one.
 """
@@ -16,7 +16,7 @@ import threading
 import time
 from pathlib import Path
 
-from recipes.runtime.environment import quiet_environment, stop_in_one_line
+from encore.runtime.environment import quiet_environment, stop_in_one_line
 
 LOADED: list[int] = []  # the process that has called `load`
 

@@ -7,15 +7,15 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from recipes.errors import UserError
-from recipes.spec.checks import capacity
-from recipes.spec.graph import Graph
-from recipes.spec.load import load_sound
-from recipes.spec.recipe import Recipe
-from recipes.workflow import clean, targets
-from recipes.workflow.choice import choice, own_file
-from recipes.workflow.jobs import Jobs
-from recipes.workflow.outputs import Report
+from encore.errors import UserError
+from encore.recipe.checks import capacity
+from encore.recipe.graph import Graph
+from encore.recipe.load import load_sound
+from encore.recipe.recipe import Recipe
+from encore.workflow import clean, targets
+from encore.workflow.choice import choice, own_file
+from encore.workflow.jobs import Jobs
+from encore.workflow.outputs import Report
 
 EVERY = ["base-recipe", "hot", "other-base"]
 

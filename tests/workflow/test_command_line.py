@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from recipes.errors import UserError
-from recipes.runtime import extras
-from recipes.spec.graph import Graph, Node
-from recipes.spec.recipe import Recipe
-from recipes.workflow import commands, targets
-from recipes.workflow.choice import choice
-from recipes.workflow.jobs import Jobs
+from encore.errors import UserError
+from encore.recipe.graph import Graph, Node
+from encore.recipe.recipe import Recipe
+from encore.runtime import extras
+from encore.workflow import commands, targets
+from encore.workflow.choice import choice
+from encore.workflow.jobs import Jobs
 from snakemake_logger_plugin_encore import (
     is_snakemake,
     with_cores,

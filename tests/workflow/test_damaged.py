@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from recipes.runtime import files, sentinel
-from recipes.spec.graph import Node
-from recipes.workflow import seen, stale, sums
+from encore.recipe.graph import Node
+from encore.runtime import files, sentinel
+from encore.workflow import seen, stale, sums
 
 STAGE = Node("base", "cpu", "base-recipe", 0, "pretrain", "stage")
 EVALUATION = Node("demo", "cpu", "base-recipe", 0, "before", "eval")

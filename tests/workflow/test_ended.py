@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from recipes.workflow import ended
+from encore.workflow import ended
 
 
 @pytest.mark.parametrize(

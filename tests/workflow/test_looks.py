@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from recipes.runtime import files
-from recipes.spec.graph import Graph
-from recipes.spec.load import load_all
-from recipes.spec.looks import Look, path
-from recipes.spec.recipe import Recipe
-from recipes.workflow import looks, stale, targets
-from recipes.workflow.jobs import Jobs
-from recipes.workflow.outputs import Report
+from encore.recipe.graph import Graph
+from encore.recipe.load import load_all
+from encore.recipe.looks import Look, path
+from encore.recipe.recipe import Recipe
+from encore.runtime import files
+from encore.workflow import looks, stale, targets
+from encore.workflow.jobs import Jobs
+from encore.workflow.outputs import Report
 
 AUTO = targets.Choice("cpu", None, auto=True)
 REPORT = Report("demo", "cpu", "report")

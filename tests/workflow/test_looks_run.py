@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from recipes.spec.looks import path, read
+from encore.recipe.looks import path, read
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
 def few(project):
-    project.edit_file("recipes/spec/looks.py", "LOOKS = (8, 16, 32)", "LOOKS = (1, 2, 3)")
+    project.edit_file("encore/recipe/looks.py", "LOOKS = (8, 16, 32)", "LOOKS = (1, 2, 3)")
     decides(project, {"1": ["hot-is-better"], "2": ["it-learns"]})
     return project
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recipes.workflow import made_by
+from encore.workflow import made_by
 
 KEPT = "kept; to make them again: the same command with --forcerun train"
 
@@ -53,7 +53,7 @@ def test_changed_code_is_told_by_its_files(tmp_path):
         return subprocess.run(own, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.strip()
 
     git("init", "-q")
-    trainer, page = tmp_path / "recipes/trainers/grpo.py", tmp_path / "analysis/report.py"
+    trainer, page = tmp_path / "encore/learning/grpo.py", tmp_path / "analysis/report.py"
     for file in (trainer, page):
         file.parent.mkdir(parents=True)
         file.write_text("1")
@@ -65,7 +65,7 @@ def test_changed_code_is_told_by_its_files(tmp_path):
     trainer.write_text("2")  # in the tree, not committed
     (line,) = made_by.differences([path], {}, tmp_path)
     commit = git("rev-parse", "HEAD")[:8]
-    since = f"(since commit {commit}: recipes/trainers/grpo.py)"
+    since = f"(since commit {commit}: encore/learning/grpo.py)"
     assert line == f"warning: 1 stage was made by other code {since}; {KEPT}"
     assert made_by.differences([stage(tmp_path, "b", commit="0" * 40)], {}, tmp_path) == []  # not known here
 

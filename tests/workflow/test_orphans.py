@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from recipes.errors import UserError
-from recipes.workflow import orphans
+from encore.errors import UserError
+from encore.workflow import orphans
 
 HERE = Path("/data/run")
 

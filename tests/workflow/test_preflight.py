@@ -14,11 +14,11 @@ import yaml
 from papers import GRAPH
 from stage_runs import PRETRAIN
 
-from recipes.errors import UserError
-from recipes.preflight.survey import Survey
-from recipes.workflow import targets
-from recipes.workflow.choice import choice
-from recipes.workflow.jobs import Jobs
+from encore.errors import UserError
+from encore.preflight.survey import Survey
+from encore.workflow import targets
+from encore.workflow.choice import choice
+from encore.workflow.jobs import Jobs
 
 RECIPE = {
     "schema": 1,

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from papers import RECIPES
 
-from recipes.spec.recipe import merge
+from encore.recipe.recipe import merge
 
 ROOT = Path(__file__).parents[2]
 SEED = "r1/cpu/base-recipe/seed0"
@@ -68,7 +68,7 @@ def project(folder: Path) -> Path:
     """A folder with the code, where each stage can be killed, and the two recipes cut short."""
     code_copy.lay(folder)
     shutil.copy(kill_once.__file__, folder)
-    main = folder / "recipes/stages/__main__.py"
+    main = folder / "encore/stages/__main__.py"
     before, run, after = main.read_text().partition("    outcome = run(")
     assert run
     main.write_text(f'{before}    importlib.import_module("kill_once").lay(options.name)\n{run}{after}')

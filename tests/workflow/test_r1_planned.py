@@ -9,11 +9,11 @@ import pytest
 from papers import GRAPH, RECIPES
 from snakemake.settings.types import DAGSettings
 
-from recipes.runtime import sentinel
-from recipes.spec.graph import RUN, Graph, Node
-from recipes.spec.recipe import Recipe, merge
-from recipes.workflow import stale
-from recipes.workflow.outputs import EVAL_FILES, STAGE_FILES
+from encore.recipe.graph import RUN, Graph, Node
+from encore.recipe.recipe import Recipe, merge
+from encore.runtime import sentinel
+from encore.workflow import stale
+from encore.workflow.outputs import EVAL_FILES, STAGE_FILES
 
 pytestmark = pytest.mark.slow
 
@@ -28,10 +28,10 @@ def plan(open_workflow, tmp_path, monkeypatch) -> Plan:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sentinel, "stale", lambda path, of_file: None)  # there are no weights to look at
     monkeypatch.setattr(stale, "remeasure", lambda graph, node: None)
-    monkeypatch.setattr("recipes.workflow.targets.runs_jobs", lambda arguments: False)  # so no lock is kept
+    monkeypatch.setattr("encore.workflow.targets.runs_jobs", lambda arguments: False)  # so no lock is kept
 
     def planned(target: str, graph: Graph) -> set[str]:
-        monkeypatch.setattr("recipes.workflow.start.Graph", lambda recipes: graph)
+        monkeypatch.setattr("encore.workflow.start.Graph", lambda recipes: graph)
         workflow = open_workflow(seeds=1)
         dag = workflow.dag(dag_settings=DAGSettings(targets={target}))
         dag.execute_workflow(executor="dryrun")

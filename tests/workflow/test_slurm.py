@@ -10,10 +10,10 @@ from papers import GRAPH, RECIPES
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
 
-from recipes.spec.graph import Graph, Node
-from recipes.spec.recipe import Recipe
-from recipes.workflow.jobs import Jobs
-from recipes.workflow.targets import Choice
+from encore.recipe.graph import Graph, Node
+from encore.recipe.recipe import Recipe
+from encore.workflow.jobs import Jobs
+from encore.workflow.targets import Choice
 
 PROFILE = Path(__file__).parents[2] / "profiles/slurm/config.yaml"
 DAY = 24 * 60

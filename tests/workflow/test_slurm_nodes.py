@@ -72,7 +72,7 @@ STAGE = node_runs.command("--gpus", "0", "--nodes", "2")
 # says which GPUs it has, and starts itself on the nodes that its first argument names
 NESTED = """
 import os, subprocess, sys
-from recipes.runtime import nodes
+from encore.runtime import nodes
 gpus, cores = os.environ.pop("CUDA_VISIBLE_DEVICES", "none"), os.environ["SLURM_CPUS_ON_NODE"]
 print(os.environ["SLURMD_NODENAME"], gpus, cores, flush=True)
 if sys.argv[1:]:

@@ -14,12 +14,12 @@ from snakemake.exceptions import MissingRuleException
 from snakemake.settings.types import DAGSettings, OutputSettings
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from recipes.errors import UserError
-from recipes.runtime import files, sentinel
-from recipes.spec.graph import Graph, Node
-from recipes.spec.load import load_all
-from recipes.workflow import clean, resources, seen, stale, targets
-from recipes.workflow.jobs import Jobs
+from encore.errors import UserError
+from encore.recipe.graph import Graph, Node
+from encore.recipe.load import load_all
+from encore.runtime import files, sentinel
+from encore.workflow import clean, resources, seen, stale, targets
+from encore.workflow.jobs import Jobs
 from snakemake_logger_plugin_encore import (
     LogHandler,
     shortened,

@@ -13,11 +13,11 @@ import pytest
 from papers import GRAPH, RECIPES
 from warm_workflow import NO_GPU, Workflow, opened, runs, wait
 
-from recipes.runtime.environment import names_hub
-from recipes.workflow.ask import VARIABLE, may_be_warm
-from recipes.workflow.jobs import Jobs
-from recipes.workflow.outputs import Report
-from recipes.workflow.targets import Choice
+from encore.runtime.environment import names_hub
+from encore.workflow.ask import VARIABLE, may_be_warm
+from encore.workflow.jobs import Jobs
+from encore.workflow.outputs import Report
+from encore.workflow.targets import Choice
 
 pytestmark = pytest.mark.slow  # servers and their jobs: processes
 
@@ -32,7 +32,7 @@ def folder(tmp_path) -> Path:
         copy = shutil.copytree if (ROOT / "recipes" / path).is_dir() else shutil.copy
         (tmp_path / "recipes").mkdir(exist_ok=True)
         copy(ROOT / "recipes" / path, tmp_path / "recipes" / path)
-    for command in ("recipes/stages/__main__.py", "evals/evaluate.py"):
+    for command in ("encore/stages/__main__.py", "evals/evaluate.py"):
         (tmp_path / command).parent.mkdir()
         (tmp_path / command).with_name("__init__.py").touch()
         shutil.copy(STAND_IN, tmp_path / command)

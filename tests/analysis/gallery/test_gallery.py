@@ -20,8 +20,8 @@ from analysis.page.section import SHOWN
 from analysis.provenance import kept
 from analysis.verdicts import claims, summary
 from analysis.verdicts.records import EARLIER
-from recipes.spec.graph import Graph
-from recipes.spec.recipe import Recipe
+from encore.recipe.graph import Graph
+from encore.recipe.recipe import Recipe
 
 RECORDS = Path(__file__).parents[3] / "results/published"
 DRAWN = {"forest", "accuracy", "ladder"}

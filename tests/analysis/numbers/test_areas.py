@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from analysis.numbers.areas import areas
 from analysis.numbers.named import named_in
-from recipes.spec.metric_names import OF_AREA
+from encore.recipe.metric_names import OF_AREA
 
 value = st.floats(-1e3, 1e3)
 points = st.dictionaries(st.integers(1, 10_000), value, min_size=1, max_size=30)

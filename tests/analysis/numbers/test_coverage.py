@@ -9,8 +9,8 @@ from toy_run import changed
 
 from analysis.numbers import coverage
 from analysis.numbers.table import collect, final, measured
+from encore.recipe.metric_names import COVERED, FAMILIAR
 from evals.passk import pass_at_k
-from recipes.spec.metric_names import COVERED, FAMILIAR
 
 
 def row(item, correct, perplexity=None, task="heldout", question=None):

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.numbers import falls
 from analysis.numbers.named import named_in
-from recipes.spec.metric_names import COLLAPSED, of_training
+from encore.recipe.metric_names import COLLAPSED, of_training
 
 
 def curve(accuracy: list[float]) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import pytest
 
 from analysis.numbers import peaks
 from analysis.numbers.named import named_in
-from recipes.spec.metric_names import AT_KL, of_training
+from encore.recipe.metric_names import AT_KL, of_training
 
 GOLD, PROXY = peaks.CURVES["gold"], peaks.CURVES["proxy"]
 

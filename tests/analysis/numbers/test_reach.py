@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from analysis.numbers import reach
 from analysis.numbers.named import named_in
-from recipes.spec.metric_names import REACHED
+from encore.recipe.metric_names import REACHED
 
 
 def curve(accuracy, samples=None, every=4) -> pd.DataFrame:

@@ -4,7 +4,7 @@ import pytest
 from papers import GRAPH
 
 from analysis.numbers.run import Run, read_json, read_lines, read_rows
-from recipes.errors import UserError
+from encore.errors import UserError
 
 
 def test_of_two_stages_of_one_name_an_arm_has_its_own():

@@ -7,8 +7,8 @@ import pandas as pd
 from analysis import report
 from analysis.numbers.run import Run
 from analysis.provenance import verifiers
-from recipes.spec.graph import Graph
-from recipes.spec.load import load_all
+from encore.recipe.graph import Graph
+from encore.recipe.load import load_all
 
 ROWS = (
     "verifier,answers,source,right: accepted,right: refused,right: unreadable,"

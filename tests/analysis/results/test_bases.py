@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from analysis.results import bases
-from recipes.spec.graph import Graph
+from encore.recipe.graph import Graph
 
 ROOT = Path(__file__).parents[3]
 RECORDS = ROOT / "results/published"

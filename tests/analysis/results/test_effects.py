@@ -11,7 +11,7 @@ from toy_run import ARMS, changed
 from analysis.page import interval_rows
 from analysis.results import effects
 from analysis.statistics.intervals import interval, iqm
-from recipes.spec.graph import Node
+from encore.recipe.graph import Node
 
 TASK = "heldout"
 

@@ -10,8 +10,8 @@ from analysis.numbers import means
 from analysis.numbers.run import read_lines
 from analysis.numbers.table import collect, final, measured
 from analysis.results import arms, uncertainty
+from encore.recipe.graph import Graph
 from evals.passk import variance
-from recipes.spec.graph import Graph
 
 
 def test_a_base_model_that_all_seeds_share_is_named(run):

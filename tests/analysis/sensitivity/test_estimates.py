@@ -8,8 +8,8 @@ import pytest
 
 from analysis.sensitivity.estimates import BEST, by_choice, by_protocol, spread
 from analysis.sensitivity.rates import Rates
+from encore.recipe.sensitivity import Protocol
 from evals.passk import resamples
-from recipes.spec.sensitivity import Protocol
 
 PROTOCOLS = [
     Protocol(*chosen) for chosen in product(("turn", "begun"), ("plain",), (1.0, 0.0, 0.6), ("lean", "hf"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analysis.statistics.sequential import levels, sequential
-from recipes.spec.looks import LOOKS
+from encore.recipe.looks import LOOKS
 
 p_at_looks = st.lists(st.floats(1e-9, 1), min_size=3, max_size=3)
 

@@ -8,7 +8,7 @@ from toy_run import OUTCOMES, changed
 
 from analysis.numbers.named import named_in
 from analysis.training import effort
-from recipes.spec.metric_names import REACHED
+from encore.recipe.metric_names import REACHED
 
 
 def test_a_trajectory_is_of_means_over_seeds(table):

@@ -6,7 +6,7 @@ import pytest
 from judged_claims import judge
 
 from analysis.verdicts import claims
-from recipes.errors import UserError
+from encore.errors import UserError
 
 EIGHT = [0.8, 0.81, 0.79, 0.82, 0.8, 0.78, 0.8, 0.81]
 

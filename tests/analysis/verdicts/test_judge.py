@@ -14,8 +14,8 @@ from analysis.verdicts.collapse import Collapses
 from analysis.verdicts.evidence import open_to_doubt
 from analysis.verdicts.judge import decide, judge_looks, judge_run
 from analysis.verdicts.pairs import Pairs
-from recipes.errors import UserError
-from recipes.spec.looks import LOOKS
+from encore.errors import UserError
+from encore.recipe.looks import LOOKS
 
 number = st.floats(-2, 2).map(lambda x: round(x, 3))
 direction = st.sampled_from(["higher", "lower", "equal"])

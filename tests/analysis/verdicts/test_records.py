@@ -12,7 +12,7 @@ from papers import RECIPES
 from analysis.gallery import scoreboard
 from analysis.numbers.recorded import of_earlier_world
 from analysis.verdicts import records
-from recipes.spec.graph import Graph
+from encore.recipe.graph import Graph
 
 ROOT = Path(__file__).parents[3]
 

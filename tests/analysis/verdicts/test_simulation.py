@@ -10,7 +10,7 @@ from judged_claims import CLAIM, table
 from analysis.verdicts import simulation
 from analysis.verdicts.judge import judge_looks
 from analysis.verdicts.simulation import MARGIN, Setting, rates
-from recipes.spec.looks import LOOKS
+from encore.recipe.looks import LOOKS
 
 FAMILIES = 2000
 # 5% and three standard errors of a share of so many families

@@ -16,7 +16,7 @@ from multiprocessing.connection import Client
 import torch
 from transformers import AutoModelForCausalLM
 
-from recipes.sampling.decoding import sample
+from encore.sampling.decoding import sample
 
 WIDTH = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 VLLM_CONFIG = {

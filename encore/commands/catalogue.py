@@ -1,0 +1,42 @@
+"""Recipes at a glance: cost, what is there of them in results/, and their verdicts."""
+
+from pathlib import Path
+
+from tabulate import tabulate
+
+from analysis.verdicts import claims, summary
+from encore.recipe.graph import Graph
+from encore.recipe.load import load_sound
+
+RECORDS = Path("results/published")
+
+
+def table(scale: str) -> str:
+    """A row for each recipe that has the scale."""
+    recipes, broken = load_sound()
+    graph = Graph(recipes)
+    rows = [
+        (name, recipe.spec.get("cost", {}).get(scale, ""), _state(graph, name, scale), _verdicts(name, scale))
+        for name, recipe in recipes.items()
+        if scale in recipe.spec["scales"]
+    ]
+    text = tabulate(rows, ("recipe", "cost", "here", "verdicts"), maxcolwidths=[None, 34, None, 44])
+    return "\n".join([text, *(f"{error.lines[0]}; left out" for error in broken.values())])
+
+
+def _state(graph: Graph, name: str, scale: str) -> str:
+    """How many of the jobs of the whole report are done here."""
+    nodes = graph.grid(name, scale, *graph.recipes[name].selection(scale, "report", None))
+    done = sum(Path(node.sentinel).exists() for node in nodes)
+    return f"{done} of {len(nodes)} jobs" if done else "-"
+
+
+def _verdicts(name: str, scale: str) -> str:
+    """The verdicts of the report here, else of the published record."""
+    for where, note in (
+        (Path("results", name, scale, "report"), ""),
+        (RECORDS / f"{name}-{scale}", " (record)"),
+    ):
+        if (where / "claims.csv").exists():
+            return f"{summary.counts(claims.read(where / 'claims.csv'))}{note}"
+    return "-"

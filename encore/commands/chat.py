@@ -1,0 +1,54 @@
+"""`encore chat`: a model answers questions, token by token, by transformers' own generate."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from encore.commands.models import named
+from encore.runtime.environment import quiet_environment
+from encore.worlds import prompt
+
+
+def converse(
+    model: str, questions: Iterable[str], template: str | None, tokens: int, temperature: float
+) -> None:
+    """Print an answer to each question. Each stands alone: nothing of the ones before is told.
+
+    `template`: a text with {question}; None: the chat template of the model's tokenizer, else the question.
+    """
+    source = named(model)
+    quiet_environment(names_hub=isinstance(source, dict) and "hub" in source)
+    # imported here: torch reads the environment as it is imported, and now it is set
+    from transformers import TextStreamer
+
+    from encore.models import language_model  # likewise
+
+    located = language_model.locate(
+        source if isinstance(source, dict) else None, source if isinstance(source, Path) else None
+    )
+    tokenizer, policy = (
+        language_model.load_tokenizer(located),
+        language_model.load_for_inference(located, "float32"),
+    )
+    drawn: dict[str, Any] = (
+        {"do_sample": True, "temperature": temperature} if temperature else {"do_sample": False}
+    )
+    streamer = TextStreamer(tokenizer, skip_prompt=True, skip_special_tokens=True)
+    for question in questions:
+        text = _put(question.rstrip("\n"), tokenizer, template)
+        given = tokenizer(text, return_tensors="pt", add_special_tokens=False, return_token_type_ids=False)
+        policy.generate(
+            **given.to(policy.device), **drawn, max_new_tokens=tokens, streamer=streamer,
+            pad_token_id=tokenizer.pad_token_id,
+        )  # fmt: skip
+        sys.stdout.flush()
+
+
+def _put(question: str, tokenizer: Any, template: str | None) -> str:
+    if template is not None:
+        return prompt(template, question)
+    if tokenizer.chat_template is None:
+        return question
+    turns = [{"role": "user", "content": question}]
+    return tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)

@@ -1,0 +1,172 @@
+"""The commands of `encore`, by typer, which writes the help and completes (`encore --install-completion`).
+
+What a command does stands in a module of its own, imported when it is called: help must not load torch.
+"""
+
+import os
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from encore.errors import UserError
+from encore.recipe.recipe import REPORTS
+
+app = typer.Typer(
+    help="Reproduce papers of RL for language models, and make the suite your own.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+Recipe = Annotated[str, typer.Argument(help="A name (encore list), or the file of a recipe of your own.")]
+Scale = Annotated[str, typer.Option(help="cpu, gpu-offline, gpu, paper, or one of your own.")]
+Model = Annotated[
+    str, typer.Argument(help="metrics.json of a stage, a folder, or org/name@commit of the Hub.")
+]
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="The recipe's name, or its file: NAME.yaml is written.")],
+    world: Annotated[str, typer.Option(help="chain (sums) or countdown.")] = "chain",
+    data: Annotated[
+        Path | None, typer.Option(help="Your JSON lines, in place of the world's problems.")
+    ] = None,
+    question: Annotated[str, typer.Option(help="Column of --data.")] = "question",
+    answer: Annotated[str, typer.Option(help="Column of --data.")] = "answer",
+    reward: Annotated[str | None, typer.Option(help="Your own reward: my_module:function.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="What it starts from: a folder, or org/name@commit.")
+    ] = None,
+) -> None:
+    """Write a recipe that runs: a base model, two arms, one claim, with comments."""
+    from encore.commands import new as made  # late, as all below: help must not wait for it
+
+    file = made.write(name, made.Wanted(world, data, question, answer, reward, model))
+    typer.echo(f"wrote {file}; see what would run, and run it:\n  encore run {file} -n\n  encore run {file}")
+
+
+@app.command()
+def run(
+    recipe: Recipe,
+    scale: Scale = "cpu",
+    quickstart: Annotated[bool, typer.Option("--quickstart", help="Its few arms and seeds alone.")] = False,
+    arms: Annotated[str | None, typer.Option(help="These alone: a,b.")] = None,
+    claims: Annotated[str | None, typer.Option(help="The arms that these claims compare: a,b.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="How many (8), which (0,2), or auto.")] = None,
+    cores: Annotated[str, typer.Option(help="Processor cores: a number, or all.")] = "all",
+    dry: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Say what would run, why, and its cost.")
+    ] = False,
+) -> None:
+    """Run a recipe, or go on with it, by snakemake; what is there and holds is kept."""
+    from encore.recipe.load import own_file  # late
+
+    own = own_file({"recipe": recipe})
+    name = own.stem if own else recipe
+    chosen = {"scale": scale, "arms": arms, "claims": claims, "seeds": seeds}
+    if quickstart or name != recipe:
+        chosen["recipe"] = recipe
+    words = [f"{key}={value}" for key, value in chosen.items() if value is not None]
+    target = [] if quickstart else [name]
+    command = ["snakemake", "--cores", cores, *(["-n"] if dry else []), *target, "--config", *words]
+    typer.echo(" ".join(command), err=True)
+    os.execv(sys.executable, [sys.executable, "-m", *command])
+
+
+@app.command("list")
+def _list(scale: Scale = "cpu") -> None:
+    """The recipes: their cost, what has been run of them here, and their verdicts."""
+    from encore.commands.catalogue import table  # late
+
+    typer.echo(table(scale))
+
+
+@app.command("eval")
+def evaluate(
+    model: Model,
+    tasks: Annotated[list[str], typer.Argument(help="Names of lm-eval, recipe/task, or your file.jsonl.")],
+    items: Annotated[int | None, typer.Option(help="The first so many of each.")] = None,
+    question: Annotated[str, typer.Option(help="Column of your file.")] = "question",
+    answer: Annotated[str, typer.Option(help="Column of your file.")] = "answer",
+    tokens: Annotated[int, typer.Option(help="Most tokens of an answer to your file.")] = 512,
+    out: Annotated[Path, typer.Option(help="Folder of the results and of all completions.")] = Path(
+        "results/evals"
+    ),
+    gpus: Annotated[int, typer.Option(help="How many; 0: on the CPU.")] = 0,
+) -> None:
+    """Measure a model on tasks; every completion is kept."""
+    from encore.commands.measure import Asked, measure  # late
+
+    raise typer.Exit(measure(model, tasks, Asked(items, question, answer, tokens), out, gpus))
+
+
+@app.command()
+def chat(
+    model: Model,
+    prompt: Annotated[str | None, typer.Option(help="Answer this alone, and end.")] = None,
+    template: Annotated[str | None, typer.Option(help='Such as "<user>{question}<assistant>".')] = None,
+    tokens: Annotated[int, typer.Option(help="Most tokens of an answer.")] = 256,
+    temperature: Annotated[float, typer.Option(help="0: always the likeliest token.")] = 0.0,
+) -> None:
+    """Ask a model, one question a line, until the input ends (Ctrl-D)."""
+    from encore.commands.chat import converse  # late: it loads torch
+
+    converse(model, [prompt] if prompt is not None else sys.stdin, template, tokens, temperature)
+
+
+@app.command()
+def report(
+    recipe: Recipe,
+    scale: Scale = "cpu",
+    which: Annotated[str, typer.Option(help=f"{', '.join(REPORTS)}.")] = "report",
+    show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+) -> None:
+    """The summary of a report that has been made, and where its page is."""
+    page = Path("results", Path(recipe).stem, scale, f"{which}.html")
+    summary = page.with_suffix("") / "summary.txt"
+    if not page.exists() or not summary.exists():
+        others = [one for one in REPORTS if page.with_name(f"{one}.html").exists()]
+        there = f"; there is --which {', '.join(others)}" if others else ""
+        raise UserError(f"{page}: not made yet; encore run {recipe} --scale {scale}{there}")
+    typer.echo(f"{summary.read_text(encoding='utf-8').rstrip()}\n{page}")
+    if show:
+        webbrowser.open(page.resolve().as_uri())
+
+
+@app.command()
+def doctor() -> None:
+    """What this machine can do: packages, GPUs, vLLM, Slurm, memory, disk."""
+    from encore.commands.doctor import findings  # late
+
+    for finding in findings():
+        typer.echo(str(finding))
+
+
+@app.command()
+def push(
+    model: Annotated[Path, typer.Argument(help="metrics.json of a stage whose product is a model.")],
+    name: Annotated[str, typer.Argument(help="org/name on the Hub.")],
+    really: Annotated[
+        bool, typer.Option("--really", help="Upload; without it nothing leaves the machine.")
+    ] = False,
+    public: Annotated[bool, typer.Option("--public", help="Default: private.")] = False,
+) -> None:
+    """Lay a model out for the Hub: weights, card, results in lm-eval's form. Uploads with --really alone."""
+    from encore.runtime.environment import quiet_environment  # late
+
+    quiet_environment(names_hub=True)
+    from encore.commands.push import (  # now: the Hub's client reads the environment as it is imported
+        lay_out,
+        upload,
+    )
+
+    folder = lay_out(model, name)
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        typer.echo(f"{file}  {file.stat().st_size:,} bytes")
+    typer.echo(
+        upload(folder, name, public) if really else f"dry: nothing was uploaded to {name}; --really does it"
+    )

@@ -1,0 +1,104 @@
+"""`encore doctor`: what this machine can do, found without loading torch where that is possible."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+from packaging.requirements import Requirement
+
+from encore.runtime import gpus
+
+EXTRAS = {
+    "vllm": "vllm",
+    "bitsandbytes": "qlora",
+    "deepspeed": "zero3",
+    "snakemake_executor_plugin_slurm": "slurm",
+}
+SMALL = 20e9  # bytes that a run at scale cpu and its checkpoints never fill
+
+
+class Finding(NamedTuple):
+    good: bool | None  # None: it is simply so
+    what: str
+
+    def __str__(self) -> str:
+        return f"{ {True: 'ok  ', False: 'WARN', None: '-   '}[self.good] } {self.what}"
+
+
+def findings() -> Iterator[Finding]:
+    """One finding a line, cheapest first."""
+    yield Finding(True, f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.platform()}")
+    yield from _packages()
+    for package, extra in EXTRAS.items():
+        have = _version(package.replace("_", "-"))
+        yield Finding(
+            None, f"{package} {have}" if have else f"{package}: not installed; pip install -e '.[{extra}]'"
+        )
+    yield from _gpus()
+    sbatch = shutil.which("sbatch")
+    yield Finding(None, f"Slurm: {sbatch}" if sbatch else "Slurm: no sbatch here; jobs run on this machine")
+    memory = psutil.virtual_memory()
+    yield Finding(
+        memory.available > 4e9, f"memory: {memory.available / 1e9:.0f} of {memory.total / 1e9:.0f} GB free"
+    )
+    free = shutil.disk_usage(Path()).free
+    yield Finding(free > SMALL, f"disk: {free / 1e9:.0f} GB free in {Path().resolve()}")
+    here = Path("Snakefile").exists() and Path("encore/recipe").is_dir()
+    yield Finding(
+        here,
+        "this is the folder of Encore's Snakefile" if here else "no Snakefile here: cd to Encore's folder",
+    )
+
+
+def _packages() -> Iterator[Finding]:
+    """The pinned packages that are not installed, or in another version."""
+    pinned = [Requirement(text) for text in requires("encore-rl") or [] if "extra ==" not in text]
+    odd = []
+    for one in pinned:
+        have = _version(one.name)
+        if have is None or not one.specifier.contains(have, prereleases=True):
+            odd.append(f"{one.name} {have or 'is missing'} ({one.specifier})")
+    if odd:
+        yield Finding(False, f"not as pinned: {', '.join(odd)}; pip install -e .")
+    else:
+        yield Finding(True, f"all {len(pinned)} pinned packages are installed, torch {_version('torch')}")
+
+
+def _gpus() -> Iterator[Finding]:
+    """The GPUs, whether torch can use them, and what Triton needs to compile for them."""
+    command = ["nvidia-smi", "--query-gpu=name,memory.total,memory.used", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        yield Finding(None, "GPUs: none that nvidia-smi knows; scale cpu needs none")
+        return
+    yield Finding(True, f"GPUs: {'; '.join(done.stdout.strip().splitlines())}")
+    why = gpus.unusable(1)
+    yield Finding(not why, f"GPUs: {why or f'torch can use them; the NVIDIA driver is {gpus.driver()}'}")
+    yield _compiler()
+
+
+def _compiler() -> Finding:
+    """Whether Triton, by which TRL computes losses on a GPU, finds a C compiler and Python's header."""
+    compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    lacking = [] if compiler else ["a C compiler (gcc or clang)"]
+    lacking += [] if header.is_file() else [f"Python.h (looked for in {header.parent})"]
+    if lacking:
+        what = f"Triton lacks {' and '.join(lacking)}, so training on the GPU fails"
+        return Finding(False, f"{what}; apt-get install gcc python3-dev")
+    return Finding(True, f"Triton: {compiler}, {header}")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,87 @@
+"""`encore eval`: one model on tasks that are named on the command line, by evals.evaluate."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from encore.commands.models import identifier, named
+from encore.errors import UserError, nearest
+from encore.recipe.eval_tasks import tasks as check_tasks
+from encore.recipe.load import load_sound
+from encore.recipe.recipe import Recipe
+
+SAMPLING = {"samples": 1, "temperature": 0.0, "top_p": 1.0, "k": [1]}
+
+
+class Asked(NamedTuple):
+    """What is asked: the first so many items; of a user's file, its columns and how long answers may be."""
+
+    items: int | None = None
+    question: str = "question"
+    answer: str = "answer"
+    tokens: int = 512
+
+
+def measure(model: str, names: list[str], asked: Asked, out: Path, gpus: int) -> int:
+    """Measure; the exit status of the evaluation. Results and completions are written into `out`."""
+    source = named(model)
+    config = {"seed": 0, "tasks": dict(_task(name, asked) for name in names)}
+    check_tasks(config)
+    place = out / identifier(str(source.parent if isinstance(source, Path) else model))
+    place.mkdir(parents=True, exist_ok=True)
+    given = str(source) if isinstance(source, Path) else f"hub:{json.dumps(source)}"
+    command = [sys.executable, "-m", "evals.evaluate", "--config", json.dumps(config), "--model", given]
+    command += ["--name", place.name, "--gpus", str(gpus), "--out", str(place / "results.json")]
+    with (place / "eval.log").open("w", encoding="utf-8") as log:
+        status = subprocess.run(
+            [*command, "--samples", str(place / "samples.jsonl")], stderr=log, check=False
+        ).returncode
+    if status == 0:
+        print(f"{place / 'results.json'}; every completion: {place / 'samples.jsonl'}")
+    else:
+        print(f"failed; {place / 'eval.log'} says why", file=sys.stderr)
+    return status
+
+
+def _task(name: str, asked: Asked) -> tuple[str, dict[str, Any]]:
+    """Name and description of a task: of a recipe, of a file, or of lm-eval."""
+    limit = {"items": asked.items} if asked.items else {}
+    if name.endswith((".jsonl", ".parquet")):
+        return identifier(Path(name).stem), _of_file(Path(name), asked)
+    recipe, _, task = name.partition("/")
+    if not task:
+        return identifier(name), {"lm_eval": name, **limit}
+    return identifier(name), _of_recipe(recipe, task) | limit
+
+
+def _of_file(file: Path, asked: Asked) -> dict[str, Any]:
+    """Questions and answers of a user's file, asked as they stand and verified as mathematics."""
+    if not file.is_file():
+        raise UserError(f"{file}: there is no such file")
+    rows = sum(1 for line in file.open(encoding="utf-8") if line.strip()) if file.suffix == ".jsonl" else None
+    if rows is None and asked.items is None:
+        raise UserError(f"{file}: --items is missing; how many rows?")
+    task = {"file": str(file), "question": asked.question, "answer": asked.answer, "verifier": "math"}
+    return {
+        "task": task,
+        "template": "{question}",
+        "items": asked.items or rows,
+        **SAMPLING,
+        "max_gen_toks": asked.tokens,
+    }
+
+
+def _of_recipe(name: str, task: str) -> dict[str, Any]:
+    """A task as the first arm of a recipe has it at its first scale; scores by other models are left out."""
+    recipes, _ = load_sound()
+    if name not in recipes:
+        raise UserError(f'{name}/{task}: no recipe "{name}"{nearest(name, [*recipes])}')
+    recipe: Recipe = recipes[name]
+    scale = next(iter(recipe.spec["scales"]))
+    tasks = recipe.overlaid(scale, recipe.arms(scale)[0], "evals").get("tasks", {})
+    if task not in tasks:
+        raise UserError(f'{name}/{task}: no task "{task}"{nearest(task, [*tasks])}')
+    left_out = ("checkpoints", "score", "templates", "protocol")
+    return {key: value for key, value in tasks[task].items() if key not in left_out}

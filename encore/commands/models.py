@@ -1,0 +1,39 @@
+"""A model as a command line names it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from encore.errors import UserError
+from encore.recipe.schema import pattern
+
+AT_COMMIT = re.compile(r"([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)@([0-9a-f]{40})")
+
+
+def named(model: str) -> Path | dict[str, Any]:
+    """The metrics.json of a stage, or `{path: folder}`, or `{hub: org/name, revision: commit}`.
+
+    A stage's folder stands for its metrics.json. Raises UserError for what is neither there nor of the Hub.
+    """
+    path = Path(model)
+    if (path / "metrics.json").is_file():
+        path = path / "metrics.json"
+    if path.is_file() and path.name == "metrics.json":
+        return path
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise UserError(
+                f"{path}: no config.json in it; expected the folder of a saved model, or of a stage"
+            )
+        return {"path": str(path)}
+    if match := AT_COMMIT.fullmatch(model):
+        return {"hub": match[1], "revision": match[2]}
+    hub = re.fullmatch(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+(@.*)?", model)
+    hint = "; a model of the Hub is named org/name@commit, with the 40 digits of its commit" if hub else ""
+    raise UserError(f"{model}: no such folder or metrics.json{hint}")
+
+
+def identifier(text: str) -> str:
+    """A name made of a text: lower-case letters, digits and "_"."""
+    name = re.sub(r"[^a-z0-9_]+", "_", text.lower()).strip("_")
+    return name if re.fullmatch(pattern("identifier"), name) else f"m_{name}"

@@ -1,0 +1,57 @@
+"""A recipe to begin with: a base model, two arms, one claim, which run in minutes on two cores."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from encore import own_code
+from encore.commands.models import named
+from encore.errors import UserError
+from encore.recipe.checks.capacity import rows
+from encore.recipe.load import load_sound
+
+WORLDS = ("chain", "countdown")  # whose corpus the template writes
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the recipe is to be about."""
+
+    world: str = "chain"
+    data: Path | None = None  # JSON lines in place of the world's problems
+    question: str = "question"  # column of the data
+    answer: str = "answer"
+    reward: str | None = None  # my_module:function
+    model: str | None = None  # None: a base model from nothing, pretrained on the world
+
+
+def write(name: str, wanted: Wanted) -> Path:
+    """Write the recipe NAME.yaml, or the file that is named, and check it; the file.
+
+    Raises UserError where it is there already, or what is wanted cannot be.
+    """
+    file = Path(name) if name.endswith(".yaml") else Path(f"{name}.yaml")
+    if file.exists():
+        raise UserError(f"{file}: is there already; take another name, or edit it")
+    if wanted.world not in WORLDS:
+        raise UserError(f"--world {wanted.world}: expected {' or '.join(WORLDS)}")
+    if wanted.reward:
+        own_code.check(wanted.reward)
+    model = named(wanted.model) if wanted.model else None
+    if isinstance(model, Path):
+        raise UserError(f"--model {wanted.model}: expected the folder of a model, or org/name@commit")
+    there = rows(wanted.data) if wanted.data and wanted.data.is_file() else 0
+    words = Environment(
+        loader=PackageLoader("encore", ""), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    text = words.get_template("recipe.yaml.jinja").render(
+        asdict(wanted) | {"name": file.stem, "model": model, "rows": there}
+    )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    if file.stem in (broken := load_sound(own=file)[1]):
+        file.unlink()
+        raise broken[file.stem]
+    return file

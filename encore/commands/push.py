@@ -1,0 +1,151 @@
+"""`encore push`: a stage's model laid out for the Hub, with a card and its results, and uploaded if so told.
+
+A checkpoint's own folder stays as it is, for its digest vouches for it: the layout is a folder of links to
+its files, with README.md and results.json beside them.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import httpx
+from huggingface_hub import EvalResult, HfApi, ModelCardData
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id
+
+from encore.errors import UserError, first_line, whole
+from encore.runtime import files, sentinel
+
+FOLDER = Path("results/push")
+REFUSED: dict[int | None, str] = {  # the Hub's status -> what to do about it
+    401: "it does not know you (401): `hf auth login`, or set HF_TOKEN",
+    403: "the token may not write there (403): a token with the right to write, or another org/name",
+}
+
+
+def lay_out(metrics_json: Path, name: str) -> Path:
+    """The folder with all that would be uploaded as `name`. Raises UserError where no model is there."""
+    try:
+        validate_repo_id(name)
+    except HFValidationError as error:
+        raise UserError(f"{name}: expected org/name, as the Hub has it: {first_line(error)}") from None
+    if metrics_json.is_dir():
+        metrics_json = metrics_json / "metrics.json"
+    try:
+        made = sentinel.read(metrics_json)
+    except (OSError, ValueError):
+        raise UserError(f"{metrics_json}: expected the metrics.json of a stage that is done") from None
+    weights = Path(made["model"])
+    if not (weights / "config.json").is_file():
+        raise UserError(f"{metrics_json}: its product is no model, or is not here any more ({weights})")
+    if reason := sentinel.stale(metrics_json):
+        raise UserError(f"{metrics_json}: {reason}; run it again first")
+    folder = FOLDER / name.replace("/", "--")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for file in sorted(path for path in weights.rglob("*") if path.is_file()):
+        link = folder / file.relative_to(weights)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(file.resolve())
+    found = _evaluations(metrics_json, made["digest"])
+    files.write_json(folder / "results.json", _as_lm_eval(found, name))
+    files.write(folder / "README.md", _card(metrics_json, made, found, name))
+    return folder
+
+
+def upload(folder: Path, name: str, public: bool) -> str:
+    """Upload a layout; the address of the commit. Raises UserError where the Hub or the network refuses."""
+    api = HfApi()
+    try:
+        api.create_repo(name, private=not public, exist_ok=True)
+        return str(
+            api.upload_folder(
+                folder_path=str(folder), repo_id=name, commit_message="Encore: model, card, results"
+            )
+        )
+    except (OSError, httpx.HTTPError, RuntimeError) as error:  # of the Hub; of the network; of its storage
+        why = _why(error)
+        raise UserError(
+            f"{name}: not uploaded to {api.endpoint}: {why}; {folder} has all that was to go"
+        ) from None
+
+
+def _why(error: BaseException) -> str:
+    """What went wrong, and what to do about it: the error of an upload only says which file it was of."""
+    cause = error.__cause__ or error
+    status = getattr(getattr(cause, "response", None), "status_code", None)
+    return REFUSED.get(status) or f"{type(cause).__name__}: {whole(cause)}"
+
+
+def _as_lm_eval(found: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
+    """Evaluations in the form of lm-eval's results.json; standard errors are read off the 95% intervals."""
+    results: dict[str, dict[str, Any]] = {}
+    for task, one in found.items():
+        results[task] = {"alias": task}
+        for metric, value in one["metrics"].items():
+            results[task][f"{metric},none"] = value["value"]
+            results[task][f"{metric}_stderr,none"] = (value["high"] - value["low"]) / (2 * 1.96)
+    items = {task: {"original": one["items"], "effective": one["items"]} for task, one in found.items()}
+    return {"model_name": name, "results": results, "n-samples": items, "higher_is_better": {}}
+
+
+def _card(metrics_json: Path, made: dict[str, Any], found: dict[str, dict[str, Any]], name: str) -> str:
+    """README.md: where the model comes from, how it was trained, what it was measured to do, its limits."""
+    stage = metrics_json.parent
+    where = json.loads((stage / "provenance.json").read_text(encoding="utf-8"))
+    shown = [
+        EvalResult(
+            task_type="text-generation", dataset_type=task, dataset_name=task, metric_type=metric,
+            metric_value=one["metrics"][metric]["value"],
+        )
+        for task, one in found.items()
+        for metric in one["metrics"]
+        if metric in ("accuracy", "score", "gold")
+    ]  # fmt: skip
+    data = ModelCardData(
+        model_name=name, library_name="transformers", pipeline_tag="text-generation",
+        tags=["encore", "reinforcement-learning", made["kind"]], eval_results=shown or None,
+    )  # fmt: skip
+    rows = "".join(f"| {one.dataset_name} | {one.metric_type} | {one.metric_value:.4g} |\n" for one in shown)
+    config = json.dumps(made["config"], indent=1, sort_keys=True)
+    upstream = "".join(f"- {role}: `{path}`\n" for role, path in made.get("upstream", {}).items())
+    return f"""---
+{data.to_yaml()}
+---
+
+# {name}
+
+Made by Encore: stage `{made["kind"]}` of `{stage.as_posix()}`, seed {made["seed"]}, at commit
+{where.get("commit")}; {where.get("steps")} optimizer steps, {where.get("tokens")} tokens. Its digest was
+{made["digest"]}.
+
+{upstream and f"It was made from:{chr(10)}{chr(10)}{upstream}"}
+## What it was measured to do
+
+| task | metric | value |
+|---|---|---|
+{rows or "| - | - | not evaluated |" + chr(10)}
+All of it, with standard errors, is in `results.json` in lm-eval's form.
+
+## What it is not
+
+The product of an experiment with one seed. Nobody has looked at what else it says; it is meant for no other
+use.
+
+## How it was trained
+
+```json
+{config}
+```
+"""
+
+
+def _evaluations(metrics_json: Path, digest: str) -> dict[str, dict[str, Any]]:
+    """task -> what was measured of the model with this digest, by the evaluations of its run."""
+    found: dict[str, dict[str, Any]] = {}
+    for file in sorted((metrics_json.parent.parent / "evals").glob("*.json")):
+        one = json.loads(file.read_text(encoding="utf-8"))
+        if one.get("digest") == digest and "_sensitivity_" not in file.stem:
+            found |= one["tasks"]
+    return found

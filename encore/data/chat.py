@@ -1,0 +1,107 @@
+"""Conversations as the chat template of a model's tokenizer writes them.
+
+They are written as texts, and `token_ids.prompt_ids` gives the tokens: those of `apply_chat_template`.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from jinja2.exceptions import TemplateError
+
+from encore.data.token_ids import prompt_ids
+from encore.errors import UserError
+
+Message = dict[str, str]  # role, content
+Exchange = tuple[str, str]  # what a policy reads since its last reply, and its reply without the end
+
+THINK = "<think>"
+TODAY = datetime(2024, 7, 26)  # Llama 3.1's own; with the true date prompts would change overnight
+PROBE = "Two 2."  # a content that no template changes or has itself
+
+
+class Chat:
+    """The chat template of `tokenizer`; `system` is the system prompt of conversations without one.
+
+    `end`: the token that ends a reply, as text. `begun`: how the template itself begins the text of a reply,
+    as those of some reasoning models do with `<think>`. Raises UserError where there is no chat template, it
+    refuses a system prompt, or it and the tokenizer begin a text differently.
+    """
+
+    def __init__(self, tokenizer: Any, system: str | None = None):
+        if not tokenizer.chat_template:
+            raise UserError("chat: the model's tokenizer has no chat template; write the turns as a template")
+        self.tokenizer, self.system = tokenizer, system
+        request, answer = {"role": "user", "content": PROBE}, {"role": "assistant", "content": PROBE}
+        prompt = self.prompt([request])
+        header = prompt.rpartition(PROBE)[2]
+        self.begun = header[header.index(THINK) :] if THINK in header else ""
+        self._tail = self._render([request, answer], reply=False).rpartition(PROBE)[2]
+        special = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
+        special -= {tokenizer.unk_token_id}  # what a word that it does not know becomes ends nothing
+        behind = tokenizer(self._tail, add_special_tokens=False)["input_ids"]
+        end = next((number for number in behind if number in special), tokenizer.eos_token_id)
+        self.end: str = tokenizer.convert_ids_to_tokens(end)
+        plain = tokenizer(prompt, add_special_tokens=False)["input_ids"]
+        if (ids := prompt_ids([prompt], tokenizer)[0]) != plain:
+            raise UserError(
+                f"chat: the tokenizer begins every text with {tokenizer.decode(ids[:1])}, its chat template "
+                "does not; what the model was trained with is unclear: write the turns as a template"
+            )
+
+    def prompt(self, conversation: Sequence[Message]) -> str:
+        """The text after which the reply to `conversation` begins."""
+        return self._render(conversation, reply=True)
+
+    def exchanges(self, conversation: Sequence[Message]) -> list[list[Exchange]]:
+        """The replies of a conversation as documents to learn from, each of one exchange or more.
+
+        It is one document if the template writes a turn alike whatever follows. Some leave out the thinking
+        of earlier replies: then each reply has a document of its own, after what a policy will see before it.
+        A reply without the thinking that the template itself begins is not among them.
+        """
+        documents: list[list[Exchange]] = []
+        before = None  # the text of the last document
+        for place, turn in enumerate(conversation):
+            if turn["role"] != "assistant":
+                continue
+            prompt = self.prompt(conversation[:place])
+            reply = self._reply(prompt, conversation[: place + 1])
+            if reply is None:
+                before = None
+                continue
+            if before is not None and prompt.startswith(before):
+                documents[-1].append((prompt.removeprefix(before), reply))
+            else:
+                documents.append([(prompt, reply)])
+            before = prompt + reply + self.end
+        return documents
+
+    def _reply(self, prompt: str, conversation: Sequence[Message]) -> str | None:
+        """The last turn as the template writes it or, where that lacks a part of it, as it is."""
+        content = conversation[-1]["content"]
+        written = self._render(conversation, reply=False)
+        if written.startswith(prompt) and written.endswith(self._tail):
+            whole = written.removeprefix(prompt).removesuffix(self._tail)
+            if content.strip() in whole:
+                return whole + (self._tail.partition(self.end)[0] if self.end in self._tail else "")
+        if not self.begun or "</think>" in self.begun:
+            return content
+        if not content.startswith(THINK):
+            return None
+        return content.removeprefix(THINK).removeprefix(self.begun.removeprefix(THINK))
+
+    def _render(self, conversation: Sequence[Message], reply: bool) -> str:
+        turns = [*conversation]
+        if self.system is not None and turns[0]["role"] != "system":
+            turns.insert(0, {"role": "system", "content": self.system})
+        try:
+            return self.tokenizer.apply_chat_template(
+                turns,
+                tokenize=False,
+                add_generation_prompt=reply,
+                strftime_now=TODAY.strftime,  # takes the place of the function that gives templates the date
+            )
+        except (TemplateError, TypeError, ValueError) as error:
+            why = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise UserError(f"chat: the model's chat template refuses a conversation: {why}") from error

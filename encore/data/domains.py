@@ -1,0 +1,57 @@
+"""Prompts of several tasks in one order of training: each rollout has every domain's share of them."""
+
+import random
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+from datasets import concatenate_datasets
+
+
+def needed(args: Any) -> int:
+    """How many prompts a GRPOConfig's `max_steps` take."""
+    updates = args.steps_per_generation * args.num_iterations  # of a rollout, x gradient_accumulation_steps
+    rollouts = -(-args.max_steps * args.gradient_accumulation_steps // updates)
+    return rollouts * (args.generation_batch_size // args.num_generations)
+
+
+def mixed(problems: Mapping[str, Any], shares: Mapping[str, float], prompts: int, seed: int) -> Any:
+    """A dataset of so many prompts of all domains, in the order of training, with the column `domain`.
+
+    `problems`: of each domain, a dataset of encore.data.prompts. A domain's prompts come in a new order in
+    each lap through them, which depends on the seed and the domain alone.
+    """
+    parts = [data.add_column("domain", [name] * len(data)) for name, data in problems.items()]
+    starts = {name: sum(len(data) for data in parts[:place]) for place, name in enumerate(problems)}
+    laps = {name: _laps(len(data), f"domain {name} {seed}") for name, data in problems.items()}
+    order = [starts[name] + next(laps[name]) for name in turns(shares, prompts)]
+    return concatenate_datasets(parts).select(order)
+
+
+def turns(shares: Mapping[str, float], n: int) -> Iterator[str]:
+    """The domain of each of n prompts: the one that lags most behind its share, the first of equals.
+
+    Where P prompts times each share are whole numbers, every P prompts in a row from the start, or from any
+    multiple of P, have just so many of each domain.
+    """
+    exact = {name: Fraction(str(share)) for name, share in shares.items()}
+    scale = lcm(*(share.denominator for share in exact.values()))
+    weights = {name: int(share * scale) for name, share in exact.items()}
+    credit, every = dict.fromkeys(weights, 0), sum(weights.values())
+    for _ in range(n):
+        for name, weight in weights.items():
+            credit[name] += weight
+        chosen = max(credit, key=lambda name: credit[name])
+        credit[chosen] -= every
+        yield chosen
+
+
+def _laps(size: int, name: str) -> Iterator[int]:
+    """Numbers below `size`, each once a lap, without end."""
+    lap = 0
+    while True:
+        order = list(range(size))
+        random.Random(f"{name} {lap}").shuffle(order)
+        yield from order
+        lap += 1

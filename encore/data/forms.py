@@ -1,0 +1,89 @@
+r"""How a question is put to a policy: by a template of the recipe, or by its tokenizer's chat template.
+
+    template: "<user>{question}<assistant>"
+    chat: true
+    chat: {system: "Be brief.", user: "{question}\nReason step by step.", prefill: "<think>\n"}
+
+A prompt may begin the answer: a template that ends in `<think>`, the key `prefill`, or a chat template that
+does so itself; or the problem, if it comes with a beginning of its own. Rewards and verifiers then read the
+answer with its beginning.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from encore.data.chat import Chat
+from encore.errors import UserError
+from encore.worlds.answers import begun
+from encore.worlds.text import prompt
+
+PREFILL = "prefill"  # the column of what a prompt has begun of the answer; of forms that begin it alone
+
+
+@dataclass(frozen=True)
+class Form:
+    """`fill` makes a prompt of a question."""
+
+    fill: Callable[[str], str]
+    prefill: str = ""  # with which every prompt ends: the beginning of the answer
+    ends: tuple[int, ...] = ()  # tokens that end a reply, whatever else the policy ends its texts with
+
+    def put(self, question: str, begun: str) -> str:
+        """A question's prompt, with what its problem has begun of the reply.
+
+        Raises UserError where the form begins it too.
+        """
+        if begun and self.prefill:
+            raise UserError(
+                f"task: its problems begin replies with {begun!r}, the prompt does with {self.prefill!r}; "
+                "leave out one of them"
+            )
+        return self.fill(question) + begun
+
+    def columns(self, begun: Sequence[str]) -> dict[str, list[str]]:
+        """What prompts have beside question and answer, for rewards; `begun`: what each comes with."""
+        return {PREFILL: [self.prefill + own for own in begun]} if self.prefill or any(begun) else {}
+
+
+def of(part: Mapping[str, Any], tokenizer: Any) -> Form:
+    """The form of a stage, a domain of it or an evaluation task, by its key `chat` or `template`.
+
+    Raises UserError where the tokenizer has no chat template, or one that does not go with the recipe.
+    """
+    if "chat" not in part:
+        return plain(part["template"])
+    keys = part["chat"] if isinstance(part["chat"], Mapping) else {}
+    chat, prefill = Chat(tokenizer, keys.get("system")), keys.get("prefill", "")
+    if chat.begun and begun(prefill):
+        raise UserError(
+            f"chat.prefill: the chat template itself begins replies with {chat.begun!r}; remove it"
+        )
+
+    def fill(question: str) -> str:
+        request = prompt(keys.get("user", "{question}"), question)
+        return chat.prompt([{"role": "user", "content": request}]) + prefill
+
+    return Form(fill, chat.begun + prefill, (chat.tokenizer.convert_tokens_to_ids(chat.end),))
+
+
+def plain(template: str) -> Form:
+    """The form of a template. Raises UserError for one without `{question}`."""
+    prompt(template, "")
+    return Form(partial(prompt, template), begun(template))
+
+
+def chats(config: Mapping[str, Any]) -> bool:
+    """Whether a stage, one of its domains or one of its further sources is put by chat."""
+    parts = (config, *config.get("domains", {}).values(), *config.get("also", {}).values())
+    return any("chat" in part for part in parts)
+
+
+def end_turns(tokenizer: Any) -> None:
+    """Let the tokenizer's end of sequence be the end of a turn, as in its chat template.
+
+    A base model may have a chat template and end its documents with another token.
+    """
+    if tokenizer.eos_token != (end := Chat(tokenizer).end):
+        tokenizer.eos_token = end

@@ -1,0 +1,116 @@
+"""Preferences of a data set, which has pairs or ranked lists, of texts or of conversations."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from encore.data import columns, hub
+from encore.data.preferences import Preference, by_score, split_of_prompt
+from encore.errors import UserError, nearest
+from encore.worlds.text import prompt as fill
+
+HUMAN, ASSISTANT = "\n\nHuman:", "\n\nAssistant:"  # as Anthropic's HH writes a dialogue
+
+
+def of_task(
+    task: Mapping[str, Any],
+    template: str = "{question}",
+    validation: float = 0.0,
+    problems: int | None = None,
+) -> list[Preference]:
+    """The preferences of the data set that `task` names: {hub, revision, split, optionally subset} or
+    {file}, and
+
+    * chosen, rejected and optionally prompt: columns of texts or of conversations whose last turn is the
+      response. Without a prompt column the prompt is the turns before that or, for texts as in HH, what
+      chosen and rejected share up to the last "Assistant:". The chosen response has score 1, the other 0.
+    * prompt, and responses: a column of lists of mappings, whose keys `text` and `rank` name (rank 1 is the
+      best). The score is -rank.
+
+    `template` is put around the prompt. Spaces at the prompt's end are dropped: tokenised apart from a reply,
+    they would be tokens that no other stage's prompts end with. Takes the first `problems` rows, or all.
+    Raises UserError for a column that is missing, for too few rows and for texts that share no dialogue.
+    """
+    data = hub.load(dict(task), [key for key in ("prompt", "chosen", "rejected", "responses") if key in task])
+    hub.require_rows(task, len(data), problems)
+    rows: list[Preference] = []
+    for number in range(problems or len(data)):
+        before, texts, scores = _compared(task, data[number], number)
+        prompt = fill(template, before)
+        rows.append(
+            {
+                "prompt": prompt,
+                "question": before,
+                "answer": "",
+                "difficulty": 0,
+                "responses": [_last_turn(text) for text in texts],
+                "truncated": [False] * len(texts),
+                "scores": scores,
+                "ranking": by_score(scores),
+                "split": split_of_prompt(prompt, validation),
+            }
+        )
+    return rows
+
+
+def answered(task: Mapping[str, Any], most: int | None = None) -> list[tuple[str, str]]:
+    """(prompt, best reply) of the first `most` rows of the data set that `task` names, or of all."""
+    given = hub.load(dict(task), [key for key in ("prompt", "chosen", "rejected") if key in task])
+    ranked = of_task(task, problems=min(most or len(given), len(given)))
+    return [(row["question"], row["responses"][row["ranking"][0]]) for row in ranked]
+
+
+def _compared(
+    task: Mapping[str, Any], given: Mapping[str, Any], number: int
+) -> tuple[str, list, list[float]]:
+    """Prompt, responses and scores of row `number`, which is `given`."""
+    if "responses" in task:
+        listed = given[task["responses"]]
+        for key in ("text", "rank"):
+            if absent := [one for one in listed if task[key] not in one]:
+                known = nearest(task[key], [*absent[0]])
+                raise UserError(f"task.{key}: no {task[key]!r} in {task['responses']} of row {number}{known}")
+        ranks = [one[task["rank"]] for one in listed]
+        scores = [math.nan if rank is None else -float(rank) for rank in ranks]
+        return _asked(task, given), [one[task["text"]] for one in listed], scores
+    pair = [given[task["chosen"]], given[task["rejected"]]]
+    if "prompt" in task:
+        before = _asked(task, given)
+    elif isinstance(pair[0], list):
+        before = _dialogue(pair[0][:-1]) + ASSISTANT
+    else:
+        before = _shared(*pair)
+        if not before:
+            raise UserError(
+                f"task.prompt: missing, and in row {number} of {hub.name(task)} {task['chosen']} and "
+                f"{task['rejected']} do not begin with the same dialogue"
+            )
+        pair = [text.removeprefix(before) for text in pair]
+    return before, pair, [1.0, 0.0]
+
+
+def _asked(task: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    key = task["prompt"]
+    return (_dialogue(given[key]) if key in given else columns.text(given, key)).rstrip(" ")
+
+
+def _last_turn(text: Any) -> str:
+    """A response: a text as it is, or the last turn of a conversation; "" for none."""
+    return (columns.turns(text)[-1]["content"] if isinstance(text, list) and text else text) or ""
+
+
+def _dialogue(turns: Any) -> str:
+    """A text as it is; a conversation in HH's form, `\\n\\nHuman: …\\n\\nAssistant: …`."""
+    if not isinstance(turns, list):
+        return turns or ""
+    marks = {"assistant": ASSISTANT}
+    return "".join(f"{marks.get(turn['role'], HUMAN)} {turn['content']}" for turn in columns.turns(turns))
+
+
+def _shared(one: str, other: str) -> str:
+    """The common beginning of two texts, up to the end of its last "Assistant:"; "" where it has none."""
+    same = next(
+        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+    cut = one.rfind(ASSISTANT, 0, same)
+    return one[: cut + len(ASSISTANT)] if cut >= 0 else ""

@@ -1,0 +1,47 @@
+"""Iterative GRPO: prompts of earlier iterations drawn again (DeepSeekMath §4.1.4)."""
+
+import random
+from typing import Any
+
+from encore.errors import UserError
+
+
+def replay_order(available: int, args: Any, every: int, share: float, seed: int) -> list[int]:
+    """`replay` for a GRPOConfig: iterations of `every` optimizer steps, enough of them for `max_steps`.
+
+    Raises UserError unless an iteration is a number of complete rollouts, and where there are too few
+    prompts.
+    """
+    rollout = args.generation_batch_size // args.num_generations  # prompts
+    updates = args.steps_per_generation * args.num_iterations  # of a rollout, x gradient_accumulation_steps
+    rollouts, rest = divmod(every * args.gradient_accumulation_steps, updates)
+    if rest:
+        raise UserError(
+            f"replay.every: {every} optimizer steps are not whole rollouts, of which each has "
+            f"{updates / args.gradient_accumulation_steps:g} steps"
+        )
+    return replay(available, rollouts * rollout, -(-args.max_steps // every), share, seed)
+
+
+def replay(available: int, size: int, iterations: int, share: float, seed: int) -> list[int]:
+    """Indices of `available` prompts in the order of training, `size` of them in each iteration.
+
+    From the second iteration on, the `share` of its prompts (rounded) is drawn without replacement from those
+    of all earlier iterations, and the others are new. In DeepSeekMath the replay trains the reward model.
+    Raises UserError where there are not enough new ones.
+    """
+    old = round(share * size)
+    needed = iterations * size - (iterations - 1) * old
+    if needed > available:
+        raise UserError(
+            f"problems: {needed} needed for {iterations} iterations of {size} prompts, there are {available}"
+        )
+    rng = random.Random(f"replay {seed}")
+    new = rng.sample(range(available), needed)
+    order, used = new[:size], size
+    for _ in range(iterations - 1):
+        iteration = rng.sample(new[:used], old) + new[used : used + size - old]
+        used += size - old
+        rng.shuffle(iteration)
+        order += iteration
+    return order

@@ -1,0 +1,94 @@
+"""Samples: several completions of each prompt, drawn by one stage and labelled by another."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict, cast
+
+from encore.data.forms import PREFILL
+from encore.data.preferences import Preference
+from encore.errors import UserError
+from encore.runtime import rows as files
+from encore.worlds.protocol import Problem
+
+
+class Sample(TypedDict):
+    """A row: a prompt and its completions."""
+
+    prompt: str
+    question: str
+    answer: str
+    difficulty: int
+    completions: list[str]
+    tokens: list[int]  # of each completion, the end-of-sequence token included
+    truncated: list[bool]  # of each: whether it was cut before its end-of-sequence token
+    prefill: NotRequired[str]  # what the prompt has begun of the completions
+
+
+FILE = "samples.jsonl"
+DRAWN = ("completions", "tokens", "truncated")
+COLUMNS = ("prompt", "question", "answer", "difficulty", *DRAWN)
+
+
+def save(rows: Sequence[Sample], folder: Path) -> None:
+    """Write the COLUMNS of `rows`, and prefill if they have it, to `folder`/samples.jsonl, either completely
+    or not at all."""
+    begun = (PREFILL,) if rows and PREFILL in rows[0] else ()
+    files.save(rows, (*COLUMNS, *begun), folder, FILE)
+
+
+def load(metrics_json: Path) -> list[Sample]:
+    """The rows that an upstream stage has saved.
+
+    Raises UserError where they are missing or changed, where the stage has made something else, and where a
+    row lacks a column or its `completions`, `tokens` and `truncated` differ in length.
+    """
+    rows = files.load(metrics_json, FILE, COLUMNS, "samples")
+    for number, row in enumerate(rows, start=1):
+        if len(counts := {len(row[name]) for name in DRAWN}) > 1 or not row["completions"]:
+            raise UserError(
+                f"{metrics_json}: samples, row {number}: expected completions, tokens and truncated of one "
+                f"length, got {sorted(counts)}"
+            )
+    return cast(list[Sample], rows)
+
+
+def problem(row: Mapping[str, Any]) -> Problem:
+    """The problem of a row: of samples, or of an evaluation's rows."""
+    return Problem(row["question"], row["answer"], row["difficulty"], row.get(PREFILL, ""))
+
+
+def of_preferences(rows: Sequence[Preference]) -> list[Sample]:
+    """The responses of preferences as samples, to be labelled once more; `tokens` are then characters."""
+    return [
+        {
+            "prompt": row["prompt"],
+            "question": row["question"],
+            "answer": row["answer"],
+            "difficulty": row["difficulty"],
+            "completions": row["responses"],
+            "tokens": [len(text) for text in row["responses"]],
+            "truncated": row["truncated"],
+        }
+        for row in rows
+    ]
+
+
+def grouped(problems: Sequence[Mapping[str, Any]], completions: Sequence[Any]) -> list[Sample]:
+    """Samples from `problems` and their completions, which follow one another, as many for each problem."""
+    size = len(completions) // len(problems)
+    rows: list[Sample] = []
+    for number, problem in enumerate(problems):
+        drawn = completions[number * size : (number + 1) * size]
+        row: Sample = {
+            "prompt": problem["prompt"],
+            "question": problem["question"],
+            "answer": problem["answer"],
+            "difficulty": problem["difficulty"],
+            "completions": [str(text) for text in drawn],
+            "tokens": [text.tokens for text in drawn],
+            "truncated": [text.truncated for text in drawn],
+        }
+        if PREFILL in problem:
+            row["prefill"] = problem[PREFILL]
+        rows.append(row)
+    return rows

@@ -1,0 +1,165 @@
+"""Simulated labellers, and the scores that stage `label` writes beside each ranking. Pure functions of rows.
+
+    human annotator   ranks by Plackett and Luce's model on gold (`plackett_luce`)
+    AI judge          the same on v = u + bias (j - u) + length_bias tokens / 10 (+ position_bias)
+
+with u the gold score and j the judge's own score, whose biases are dials of the world. No stage writes gold
+scores: a reply's score is its rank instead, as the number of replies to its prompt that are ranked below it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from encore.data.samples import Sample
+from encore.errors import UserError
+from encore.labels import plackett_luce
+from encore.labels.plackett_luce import Floats
+from encore.worlds.protocol import Problem
+
+Scores = list[list[float]]  # K of each row
+MOST = 1e3  # times the judge's own bias; above it nothing changes
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The scores of a labeller; of one that errs at random, also those of a second such labeller."""
+
+    scores: Scores
+    second: Scores | None = None
+    fitted: dict[str, float] = field(default_factory=dict)  # `temperature` and `bias` of the labeller
+
+
+def rewarded(rows: Sequence[Sample], reward: Callable[[Problem, str], float]) -> Scores:
+    """A world's reward of each completion, with what its prompt has begun of it."""
+    scores = []
+    for row in rows:
+        problem, begun = Problem(row["question"], row["answer"], row["difficulty"]), row.get("prefill", "")
+        scores.append([float(reward(problem, begun + text)) for text in row["completions"]])
+    return scores
+
+
+def by_rank(scores: Scores) -> Scores:
+    """For each reply, how many replies to its prompt have a lower score."""
+    return [[float(sum(other < one for other in row)) for one in row] for row in scores]
+
+
+def annotated(gold: Scores, dials: Mapping[str, Any], seed: int) -> Labels:
+    """Rankings of human annotators, who agree with each other or with gold as often as `dials` say."""
+    temperature = dials.get("temperature")
+    if temperature is None:
+        temperature = plackett_luce.temperature_for(plackett_luce.gaps(gold), **dials)
+    return _ranked(gold, temperature, seed, {"temperature": temperature})
+
+
+def ai_judge(
+    gold: Scores, own: Scores, rows: Sequence[Sample], dials: Mapping[str, Any], seed: int
+) -> Labels:
+    """Rankings of an AI judge whose scores are `own`.
+
+    The dial `accuracy` sets the temperature or, where `temperature` is given, the bias, of a judge that sees
+    both orders. The same judge is right less often when it sees only one.
+    """
+    tokens = [row["tokens"] for row in rows]
+    both, position = dials.get("both_orders", True), dials.get("position_bias", 0.0)
+
+    def perceived(bias: float, both_orders: bool = True) -> Scores:
+        return [
+            plackett_luce.perceived(
+                [u + bias * (j - u) for u, j in zip(us, js, strict=True)],
+                counts,
+                length_bias=dials.get("length_bias", 0.0),
+                position_bias=position,
+                both_orders=both_orders,
+            ).tolist()
+            for us, js, counts in zip(gold, own, tokens, strict=True)
+        ]
+
+    bias, temperature = dials.get("bias", 1.0), dials.get("temperature", 0.0)
+    if "accuracy" in dials and "temperature" in dials:
+        fair, biased = plackett_luce.gaps(perceived(0.0)), plackett_luce.gaps(perceived(1.0))
+        bias = _bias_for(fair, biased - fair, plackett_luce.gaps(gold), dials["accuracy"], temperature)
+    elif "accuracy" in dials:
+        seen, truth = plackett_luce.gaps(perceived(bias)), plackett_luce.gaps(gold)
+        temperature = plackett_luce.temperature_for(seen, accuracy=dials["accuracy"], truth=truth)
+    return _ranked(perceived(bias, both), temperature, seed, {"temperature": temperature, "bias": bias})
+
+
+def _bias_for(fair: Floats, unfair: Floats, truth: Floats, accuracy: float, temperature: float) -> float:
+    """The least b at which a judge that perceives the gaps `fair` + b `unfair` has this accuracy.
+
+    `truth`: the gold gaps of the same pairs. Raises UserError where no bias makes the judge so bad, or where
+    the temperature alone makes it worse.
+    """
+
+    def right(bias: float) -> float:
+        return plackett_luce.accuracy(fair + bias * unfair, temperature, truth)
+
+    places = [0.0, *np.geomspace(1e-2, MOST, 101).tolist()]
+    values = [right(place) for place in places]
+    at = next((i for i, value in enumerate(values) if value <= accuracy), 0)
+    if at == 0:
+        reach = f"{min(values):.3f} to {values[0]:.3f}"
+        raise UserError(
+            f"labeller.accuracy: {accuracy:g} is out of reach at temperature {temperature:g}: {reach}"
+        )
+    low, high = places[at - 1], places[at]
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if right(middle) <= accuracy else (middle, high)
+    return high
+
+
+def _ranked(perceived: Scores, temperature: float, seed: int, fitted: dict[str, float]) -> Labels:
+    """Two labellers' rankings by the utilities that both perceive.
+
+    A score is the number of replies ranked below.
+    """
+    drawn = []
+    for labeller in range(2):
+        rng = np.random.default_rng([seed, labeller])
+        scores = []
+        for values in perceived:
+            ranking = plackett_luce.annotator(values, rng, temperature)
+            below = [0.0] * len(ranking)
+            for place, i in enumerate(ranking):
+                below[i] = float(len(ranking) - 1 - place)
+            scores.append(below)
+        drawn.append(scores)
+    return Labels(drawn[0], drawn[1], fitted)
+
+
+def quality(rows: Sequence[Sample], labels: Labels, gold: Scores | None) -> dict[str, float]:
+    """Metrics of labels over the pairs of different texts to which they give different scores.
+
+    `pairs`, how many; `agreement` with the second labeller; `first_preferred`, in the order drawn; and where
+    the lengths differ `longer_preferred`. Over the pairs that gold tells apart too: `accuracy`, the share
+    ordered as gold does; `accuracy/longer_worse`, the same where gold prefers the shorter;
+    `gold/longer_preferred`. What cannot be measured is left out.
+    """
+    votes: dict[str, list[bool]] = {}
+    pairs = 0
+    for number, row in enumerate(rows):
+        scores, texts, tokens = labels.scores[number], row["completions"], row["tokens"]
+        for i in range(len(texts)):
+            for j in range(i + 1, len(texts)):
+                gap, longer = scores[i] - scores[j], tokens[i] - tokens[j]
+                if texts[i] == texts[j] or not abs(gap) > 0:  # equal texts, a tie, or a score that is NaN
+                    continue
+                pairs += 1
+                votes.setdefault("first_preferred", []).append(gap > 0)
+                if longer:
+                    votes.setdefault("longer_preferred", []).append((gap > 0) == (longer > 0))
+                if labels.second is not None:
+                    other = labels.second[number][i] - labels.second[number][j]
+                    votes.setdefault("agreement", []).append((gap > 0) == (other > 0))
+                if gold is not None and (true := gold[number][i] - gold[number][j]):
+                    votes.setdefault("accuracy", []).append((gap > 0) == (true > 0))
+                    if longer:
+                        votes.setdefault("gold/longer_preferred", []).append((true > 0) == (longer > 0))
+                        if (true > 0) != (longer > 0):
+                            votes.setdefault("accuracy/longer_worse", []).append((gap > 0) == (true > 0))
+    shares = {name: sum(given) / len(given) for name, given in votes.items()}
+    return {"pairs": pairs, **shares}

@@ -1,0 +1,81 @@
+"""TRL's DPOTrainer with exact resume, on pairs tokenised by us, in batches of like length.
+
+Direct preference optimisation (Rafailov et al. 2023, arXiv 2305.18290, Eq. 7) minimises over pairs of a
+chosen completion y_w and a rejected y_l of a prompt x
+
+    -log sigmoid( beta log pi(y_w|x)/pi_ref(y_w|x) - beta log pi(y_l|x)/pi_ref(y_l|x) )
+
+log pi(y|x) is a sum over the tokens of y, not a mean. beta log pi/pi_ref is the policy's implicit reward.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trl import DPOTrainer
+from trl.trainer import dpo_trainer
+
+from encore.data import preferences
+from encore.data.token_ids import prompt_ids, reply_ids
+from encore.learning.counted import Counted
+from encore.learning.language_model import sorted_windows
+from encore.learning.reference import by_layers
+from encore.learning.tiles import narrow_tiles
+from encore.models.sharded import load_own_weights, own_weights
+
+TokenPair = dict[str, list[int]]  # prompt_ids, chosen_ids, rejected_ids
+
+
+def tokenise(pairs: Sequence[preferences.Pair], tokenizer: Any) -> list[TokenPair]:
+    """Token ids of each pair, prompt and completions apart.
+
+    A completion that came to its end has the end of sequence, which is preferred or not like its other
+    tokens; one that was cut has none.
+    """
+    prompts = prompt_ids([pair["prompt"] for pair in pairs], tokenizer)
+    chosen = reply_ids([p["chosen"] for p in pairs], [p["chosen_truncated"] for p in pairs], tokenizer)
+    rejected = reply_ids([p["rejected"] for p in pairs], [p["rejected_truncated"] for p in pairs], tokenizer)
+    return [
+        {"prompt_ids": prompt, "chosen_ids": better, "rejected_ids": worse}
+        for prompt, better, worse in zip(prompts, chosen, rejected, strict=True)
+    ]
+
+
+def length(pair: TokenPair) -> int:
+    """Tokens of the prompt and the longer completion."""
+    return len(pair["prompt_ids"]) + max(len(pair["chosen_ids"]), len(pair["rejected_ids"]))
+
+
+class DPO(Counted, DPOTrainer):
+    """DPOTrainer, resumable at any step; its datasets hold `TokenPair`s."""
+
+    args: Any
+    ref_model: Any
+
+    def __init__(self, *args, **kwargs):
+        with by_layers(dpo_trainer):
+            super().__init__(*args, **kwargs)
+
+    def _prepare_dataset(self, dataset, processing_class, args, dataset_name):
+        """`dataset` unchanged: TRL would tokenise prompt and completion as one, and end what was cut."""
+        return dataset
+
+    def _get_train_sampler(self, dataset: Any = None):
+        data: Any = self.train_dataset if dataset is None else dataset
+        return sorted_windows([length(pair) for pair in data], self.args)
+
+    def _precompute_ref_logps(self, dataset, name, batch_size):
+        # TRL gives the file of a dataset in memory a random name, which differs between processes
+        folder = Path(self.args.output_dir)
+        dataset._get_cache_file_path = lambda mark: str(folder / f"reference-{name}-{mark}.arrow")
+        with narrow_tiles(self.model):
+            return super()._precompute_ref_logps(dataset, name, batch_size)
+
+    def held_state(self) -> dict[str, Any]:
+        synced = self.ref_model is not None and self.args.sync_ref_model
+        return {**super().held_state(), "reference": own_weights(self.ref_model) if synced else None}
+
+    def restore_held_state(self, state: dict[str, Any]) -> None:
+        super().restore_held_state(state)
+        if state["reference"] is not None:
+            load_own_weights(self.ref_model, state["reference"])

@@ -1,0 +1,56 @@
+"""Next-token training on documents, with little padding and an order that a resumed run continues."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.utils.data import Sampler
+
+from encore.learning.resume import EPOCH_STRIDE, ExactResume
+
+
+class SortedWindows(Sampler[int]):
+    """A random order whose windows, one optimizer step each, are sorted by length.
+
+    With gradient accumulation the micro-batches of a step then hold documents of like length, so little is
+    padded, while the documents of a step, hence its gradient, are those of a plain random order. An
+    incomplete last window is left out.
+    """
+
+    def __init__(self, lengths: Sequence[int], window: int, seed: int):
+        self.lengths, self.window, self.seed, self.epoch = lengths, window, seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.lengths) // self.window * self.window
+
+    def __iter__(self) -> Iterator[int]:
+        generator = torch.Generator().manual_seed(self.seed + EPOCH_STRIDE * self.epoch)
+        order = torch.randperm(len(self.lengths), generator=generator).tolist()
+        for start in range(0, len(self), self.window):
+            yield from sorted(order[start : start + self.window], key=lambda i: self.lengths[i])
+
+
+def sorted_windows(lengths: Sequence[int], args: Any) -> SortedWindows:
+    """The order of documents of these lengths for a Trainer with these arguments: a window is its step."""
+    window = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
+    return SortedWindows(lengths, window, args.seed)
+
+
+class LanguageModel(ExactResume):
+    """Trainer on a list of `document`s, which counts the tokens it has seen without padding."""
+
+    padding = 0  # the token with which `collate` pads
+
+    def _get_train_sampler(self, dataset: Any = None):
+        data: Any = self.train_dataset if dataset is None else dataset
+        return sorted_windows([len(d["input_ids"]) for d in data], self.args)
+
+    def training_step(self, model, inputs, num_items_in_batch=None):
+        self.state.num_input_tokens_seen += int((inputs["input_ids"] != self.padding).sum())
+        return super().training_step(model, inputs, num_items_in_batch)
+
+    def log(self, logs, start_time=None):
+        super().log({**logs, "num_tokens": self.state.num_input_tokens_seen}, start_time)

@@ -1,0 +1,97 @@
+r"""PPO-ptx: documents of the pretraining corpus in the same update as a rollout (InstructGPT, Eq. 2).
+
+The objective gains \gamma E[log \pi(x)] over documents x. Here log \pi is the mean over the tokens that carry
+a loss in a micro-batch, as in pretraining, and then the mean over the micro-batches of an update.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from encore.data import corpora, hub
+from encore.data.token_ids import prompt_ids, reply_ids
+from encore.errors import UserError
+from encore.learning.resume import EPOCH_STRIDE
+from encore.models.packing import collate, document
+from encore.runtime import health
+
+
+@dataclass(frozen=True)
+class Ptx:
+    """Documents as `packing.document` makes them, and how they enter an update."""
+
+    documents: Sequence[dict[str, list[int]]]
+    coefficient: float
+    batch_size: int  # documents a micro-batch and process
+    seed: int
+    padding: int  # token id
+
+    def batch(self, number: int) -> dict[str, torch.Tensor]:
+        """The documents of micro-batch `number`: `input_ids` and `labels`, (batch, time)."""
+        chosen = indices(number, self.batch_size, len(self.documents), self.seed)
+        return collate([self.documents[i] for i in chosen], self.padding)
+
+    def loss(self, model: Any, number: int) -> torch.Tensor:
+        """-log \\pi, nats a token, of micro-batch `number` under a causal language model."""
+        device = next(model.parameters()).device
+        return model(**{name: value.to(device) for name, value in self.batch(number).items()}).loss
+
+
+def indices(number: int, size: int, count: int, seed: int) -> list[int]:
+    """`size` indices of `count` documents: batch `number` of an endless stream, each epoch in a random order.
+
+    A pure function, so that a resumed run continues where the killed one stopped.
+    """
+    batch: list[int] = []
+    place = number * size
+    while len(batch) < size:
+        epoch, start = divmod(place + len(batch), count)
+        generator = torch.Generator().manual_seed(seed + EPOCH_STRIDE * (epoch + 1))
+        order = torch.randperm(count, generator=generator)
+        batch += order[start : start + size - len(batch)].tolist()
+    return batch
+
+
+def read(ptx: Mapping[str, Any], tokenizer: Any, seed: int, parts: int = 1) -> Ptx:
+    """The documents that a stage's key `ptx` names, for one of the `parts` that share its `batch_size`.
+
+    Raises UserError for a batch that does not divide among them, for texts unknown to the tokenizer, and for
+    a Hub dataset that is not as described.
+    """
+    size, rest = divmod(ptx["batch_size"], parts)
+    if rest:
+        near = max(1, round(ptx["batch_size"] / parts)) * parts
+        raise UserError(
+            f"ptx.batch_size: {ptx['batch_size']} documents do not divide among {parts} micro-batches; "
+            f"nearest: {near}"
+        )
+    if "data" in ptx:
+        limit = ptx["data"]["max_length"]
+        ids = tokenizer(texts(ptx["data"]), truncation=True, max_length=limit)["input_ids"]
+        documents = [document([], one) for one in ids]
+    else:
+        documents = [document(*pair) for pair in _halves(ptx, tokenizer, seed)]
+    return Ptx(documents, ptx["coefficient"], size, seed, tokenizer.pad_token_id)
+
+
+def _halves(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> list[tuple[list[int], list[int]]]:
+    """Token ids of each document of a world's corpus: its prompt, which carries no loss, and the rest."""
+    pairs = corpora.documents(ptx, seed)
+    known = health.known_tokens(tokenizer, [prompt + rest for prompt, rest in pairs], "document of ptx")
+    health.stop_at_errors([known])
+    prompts = prompt_ids([prompt for prompt, _ in pairs], tokenizer)
+    rests = reply_ids([rest for _, rest in pairs], [False] * len(pairs), tokenizer)
+    return [*zip(prompts, rests, strict=True)]
+
+
+def texts(data: Mapping[str, Any]) -> list[str]:
+    """The first `documents` texts of a Hub dataset, or of a local folder of the same layout."""
+    try:
+        rows = hub.load(dict(data), ("text",))
+    except UserError as error:
+        raise UserError(f"ptx.data.{str(error).removeprefix('task.')}") from None
+    if len(rows) < data["documents"]:
+        raise UserError(f"ptx.data.documents: {data['documents']} asked, {data['hub']} has {len(rows)}")
+    return [str(text) for text in rows[: data["documents"]][data["text"]]]

@@ -1,0 +1,278 @@
+"""REINFORCE from first principles: `run_policy_gradient` of Stanford CS336 (spring 2025), lecture 17.
+
+    each epoch (outer loop):
+        every few epochs, freeze the reference: pi_ref = pi
+        sample y ~ pi(.|x), some responses to each of a few prompts x
+        reward them, R(x, y), and turn the rewards of a prompt's responses into deltas
+        freeze pi_old = pi
+        each inner step:
+            Adam on loss(log pi(y|x), log pi_old(y|x), delta) + kl_coefficient * KL(pi, pi_ref)
+
+Written to be read: one process, no micro-batches. Shapes: `batch` is prompts x responses, those of a prompt
+one after another; `time` is the prompt and response of a row without the first token, which nothing predicts.
+"""
+
+import copy
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from transformers import GenerationConfig
+
+from encore.data.token_ids import end_ids, prompt_ids
+from encore.errors import UserError, nearest
+from encore.learning.completions import by_correctness
+from encore.models.packing import IGNORED, collate, document
+from encore.objectives.advantages import DELTAS
+from encore.objectives.averages import token_mean
+from encore.objectives.clip import cut_by_clip
+from encore.objectives.deltas import check_group
+from encore.objectives.kl import ESTIMATORS, entropy, exact_kl, kl, kl_penalty
+from encore.objectives.losses import LOSSES, policy_gradient
+from encore.objectives.ratios import token_ratios
+from encore.rewards.rules import Reward
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PolicyGradientConfig:
+    """`args` of a stage `policy_gradient`; the lecture's values are in recipes/policy_gradient.yaml."""
+
+    learning_rate: float  # of Adam
+    epochs: int  # rollouts
+    inner_steps: int  # updates on one rollout
+    prompts_per_epoch: int
+    num_generations: int  # responses to a prompt
+    delta: str
+    loss: str
+    max_completion_length: int
+    epsilon: float = 0.01  # of loss `clipped`
+    log_ratio: bool = False  # the lecture's defect, see `objectives.ratios.token_ratios`
+    reference_epochs: int = 10  # epochs between two references
+    kl_coefficient: float = 0.0
+    kl_estimator: str = "k3"
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, valid in (("delta", DELTAS), ("loss", LOSSES), ("kl_estimator", ESTIMATORS)):
+            if (value := getattr(self, name)) not in valid:
+                raise UserError(f'args.{name}: unknown value "{value}"{nearest(value, [*valid])}')
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type is int and not value >= 1:
+                raise UserError(f"args.{field.name}: expected at least 1, got {value}")
+            zero = field.name == "kl_coefficient"
+            if field.type is float and not (value >= 0 if zero else value > 0):
+                raise UserError(
+                    f"args.{field.name}: expected {'at least' if zero else 'more than'} 0, got {value}"
+                )
+        check_group(self.delta, self.num_generations)
+        if self.log_ratio and self.loss == "naive":
+            raise UserError("args.log_ratio: loss naive has no ratio; use unclipped or clipped")
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """The responses of an epoch, rewarded."""
+
+    problems: list[Row]  # one a response
+    texts: list[str]
+    responses: list[list[int]]  # token ids, the end-of-sequence token included
+    values: dict[str, list[float]]  # reward function -> its value of each response
+    rewards: torch.Tensor  # (prompts, responses), weighted sums of the values
+    deltas: torch.Tensor  # (batch,)
+    ids: torch.Tensor  # (batch, time + 1), padded on the right
+    mask: torch.Tensor  # (batch, time), 1 at the tokens of responses
+
+
+def train(
+    model: Any,
+    tokenizer: Any,
+    problems: Sequence[Row],
+    functions: Mapping[str, Reward],
+    weights: Mapping[str, float],
+    config: PolicyGradientConfig,
+    seed: int,
+    report: Callable[[Row, Rollout], None],
+) -> None:
+    """Train `model` in place; `report` receives the log entry and the rollout of each epoch.
+
+    `problems`: rows of encore.data.prompts. The same seed gives the same bits. Raises UserError at a loss or
+    gradient that is not finite.
+    """
+    torch.manual_seed(seed)
+    order = random.Random(seed)
+    model.eval()  # no dropout, so that the ratio is 1 before the first update
+    # a checkpoint's own defaults (top_k, repetition_penalty, …) would sample from another policy
+    model.generation_config = GenerationConfig(
+        eos_token_id=end_ids(model.generation_config, tokenizer), pad_token_id=tokenizer.pad_token_id
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
+    tokens = 0
+    for epoch in range(config.epochs):
+        if epoch % config.reference_epochs == 0:
+            reference = copy.deepcopy(model)
+        done = epoch * config.inner_steps
+        chosen = order.sample(range(len(problems)), config.prompts_per_epoch)
+        rollout = roll_out(model, tokenizer, [problems[i] for i in chosen], functions, weights, config, done)
+        with torch.no_grad():
+            log_pi = distribution(model, rollout.ids, config.temperature)  # (batch, time, vocabulary)
+            log_ref = distribution(reference, rollout.ids, config.temperature)
+        measured = before(rollout, log_pi, log_ref)
+        old, ref = of_tokens(log_pi, rollout.ids), of_tokens(log_ref, rollout.ids)  # (batch, time)
+        changes = [
+            _update(model, optimizer, rollout, old, ref, config, done + step + 1)
+            for step in range(config.inner_steps)
+        ]
+        tokens += int((rollout.ids != tokenizer.pad_token_id).sum())
+        entry = {
+            "step": done + config.inner_steps,
+            **measured,
+            **{name: sum(c[name] for c in changes) / len(changes) for name in changes[0]},
+            "ratio/deviation": max(change["ratio/deviation"] for change in changes),
+            "samples": (epoch + 1) * len(rollout.texts),
+            "num_tokens": tokens,
+        }
+        report(entry, rollout)
+
+
+def roll_out(
+    model: Any,
+    tokenizer: Any,
+    problems: list[Row],
+    functions: Mapping[str, Reward],
+    weights: Mapping[str, float],
+    config: PolicyGradientConfig,
+    step: int,
+) -> Rollout:
+    """Sample `num_generations` responses to each problem and score them; `step`: updates so far."""
+    ends = end_ids(model.generation_config, tokenizer)
+    responses = sample(model, tokenizer, [row["prompt"] for row in problems], config)
+    texts = [tokenizer.decode(ids[:-1] if ids[-1] in ends else ids) for ids in responses]
+    rows = [row for row in problems for _ in range(config.num_generations)]
+    prompts = [row["prompt"] for row in rows]
+    columns = {key: [row[key] for row in rows] for key in rows[0] if key != "prompt"}
+    values = {
+        name: function(
+            prompts=prompts,
+            completions=texts,
+            completion_ids=responses,
+            trainer_state=SimpleNamespace(global_step=step),
+            **columns,
+        )
+        for name, function in functions.items()
+    }
+    totals = [sum(weights[name] * values[name][i] for name in functions) for i in range(len(rows))]
+    rewards = torch.tensor(totals).view(-1, config.num_generations)
+    documents = [document(*pair) for pair in zip(prompt_ids(prompts, tokenizer), responses, strict=True)]
+    packed = collate(documents, tokenizer.pad_token_id)
+    return Rollout(
+        rows,
+        texts,
+        responses,
+        values,
+        rewards,
+        DELTAS[config.delta](rewards).flatten().to(model.device),
+        packed["input_ids"].to(model.device),
+        (packed["labels"][:, 1:] != IGNORED).float().to(model.device),
+    )
+
+
+@torch.no_grad()
+def sample(model: Any, tokenizer: Any, prompts: list[str], config: PolicyGradientConfig) -> list[list[int]]:
+    """Token ids of the responses to each prompt, cut after their end-of-sequence token."""
+    batch = tokenizer.pad(
+        {"input_ids": prompt_ids(prompts, tokenizer)}, padding_side="left", return_tensors="pt"
+    ).to(model.device)
+    rows = model.generate(
+        input_ids=batch["input_ids"],
+        attention_mask=batch["attention_mask"],
+        do_sample=True,
+        temperature=config.temperature,
+        top_k=0,
+        top_p=1.0,
+        max_new_tokens=config.max_completion_length,
+        num_return_sequences=config.num_generations,
+    )
+    ends = {*end_ids(model.generation_config, tokenizer)}
+    responses = rows[:, batch["input_ids"].shape[1] :].tolist()
+    cuts = [next((i + 1 for i, token in enumerate(row) if token in ends), len(row)) for row in responses]
+    return [row[:cut] for row, cut in zip(responses, cuts, strict=True)]
+
+
+def distribution(model: Any, ids: torch.Tensor, temperature: float) -> torch.Tensor:
+    """Log-probabilities of every next token: (batch, time + 1) -> (batch, time, vocabulary).
+
+    Needs no attention mask: a causal model's real tokens never see the padding after them.
+    """
+    return torch.log_softmax(model(input_ids=ids).logits[:, :-1].float() / temperature, dim=-1)
+
+
+def of_tokens(log_pi: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """Log-probabilities of the tokens in `ids`: (batch, time, vocabulary) -> (batch, time)."""
+    return log_pi.gather(-1, ids[:, 1:, None]).squeeze(-1)
+
+
+def before(rollout: Rollout, log_pi: torch.Tensor, log_ref: torch.Tensor) -> dict[str, float]:
+    """Metrics of a rollout before the updates on it; KL and entropy in nats per token."""
+    mask, size = rollout.mask, rollout.rewards.shape[1]
+    pi, ref = of_tokens(log_pi, rollout.ids), of_tokens(log_ref, rollout.ids)
+    spread = rollout.rewards.std(dim=1) if size > 1 else torch.zeros(len(rollout.rewards))
+    rows = [
+        {"tokens": len(ids), "rewards": {"accuracy": accuracy}}
+        for ids, accuracy in zip(rollout.responses, rollout.values["accuracy"], strict=True)
+    ]
+    return {
+        "reward": float(rollout.rewards.mean()),
+        "reward_std": float(spread.mean()),
+        "frac_reward_zero_std": float((spread == 0).float().mean()),
+        **{f"rewards/{name}/mean": sum(values) / len(values) for name, values in rollout.values.items()},
+        **by_correctness(rows, size),
+        "completions/mean_length": float(mask.sum(dim=1).mean()),
+        "advantage/abs": float(rollout.deltas.abs().mean()),
+        "entropy": float(token_mean(entropy(log_pi), mask)),
+        **{f"kl/{name}": float(token_mean(kl(pi, ref, name), mask)) for name in ESTIMATORS},
+        "kl/exact": float(token_mean(exact_kl(log_pi, log_ref), mask)),
+    }
+
+
+def _update(
+    model: Any,
+    optimizer: torch.optim.Optimizer,
+    rollout: Rollout,
+    old: torch.Tensor,
+    ref: torch.Tensor,
+    config: PolicyGradientConfig,
+    step: int,
+) -> dict[str, float]:
+    """Make one inner step; its metrics. `old`, `ref`: (batch, time), constants."""
+    mask = rollout.mask
+    log_probs = of_tokens(distribution(model, rollout.ids, config.temperature), rollout.ids)
+    loss = policy_gradient(
+        log_probs, old, rollout.deltas, config.loss, config.epsilon, config.log_ratio, mask
+    )
+    if config.kl_coefficient:
+        loss = loss + config.kl_coefficient * kl_penalty(log_probs, ref, config.kl_estimator, mask)
+    optimizer.zero_grad()
+    loss.backward()
+    norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
+    metrics = {"loss": loss.item(), "grad_norm": norm.item()}
+    for name, value in metrics.items():
+        if not math.isfinite(value):
+            raise UserError(
+                f"step {step}: {name} is {value}, training cannot go on; a lower learning_rate often helps"
+            )
+    optimizer.step()
+    ratio = token_ratios(log_probs.detach(), old)
+    metrics["ratio/deviation"] = float(((ratio - 1).abs() * mask).max())
+    metrics["ratio/token_std"] = float(ratio[mask > 0].std())
+    if config.loss == "clipped":
+        ratio = token_ratios(log_probs.detach(), old, config.log_ratio)
+        cut = cut_by_clip(ratio, rollout.deltas[:, None], config.epsilon, config.epsilon)
+        metrics["clip_fraction"] = float(token_mean(cut.float(), mask))
+    return metrics

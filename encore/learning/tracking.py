@@ -1,0 +1,120 @@
+"""Trainings followed by TensorBoard, Trackio or Weights & Biases, through transformers' own callbacks.
+
+A training that goes on from a checkpoint goes on in its run; one that begins anew begins a new one (Trackio
+knows runs by their names alone, and goes on with the old one).
+"""
+
+import contextlib
+import shutil
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState
+from transformers.integrations import TensorBoardCallback, TrackioCallback, WandbCallback
+
+from encore.errors import UserError, first_line
+from encore.runtime import files, gpus
+from encore.runtime.tracking import FOLDER
+
+
+class Followed(TrainerCallback):
+    """A tracker's callback, told of numbers alone; what it prints goes to the log, as all but progress."""
+
+    def __init__(self, inner: TrainerCallback):
+        self.inner = inner
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        with contextlib.redirect_stdout(sys.stderr):
+            self.inner.on_train_begin(args, state, control, **kwargs)
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        numbers = {name: value for name, value in (logs or {}).items() if isinstance(value, int | float)}
+        with contextlib.redirect_stdout(sys.stderr):
+            self.inner.on_log(args, state, control, logs=numbers, **kwargs)
+
+    def on_train_end(self, args, state, control, **kwargs):
+        with contextlib.redirect_stdout(sys.stderr):
+            self.inner.on_train_end(args, state, control, **kwargs)
+
+
+@contextlib.contextmanager
+def followed(args: Any, step: int) -> Iterator[list[Followed]]:
+    """The callbacks of `args.report_to` for a training that goes on after `step`; of its first process alone.
+
+    `args` are transformers' TrainingArguments. Raises UserError where wandb cannot begin, as without a login.
+    """
+    begun = [BEGIN[name](args, step) for name in args.report_to if name in BEGIN and gpus.first()]
+    yield [Followed(callback) for callback in begun]
+    if "wandb" in args.report_to and gpus.first():
+        # imported here: it is an extra
+        import wandb
+
+        wandb.finish()
+
+
+@contextlib.contextmanager
+def reporting(args: Any, model: Any, total: int) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """`followed` for a loop of `total` steps that no Trainer runs: a function that takes its log entries."""
+    state, control = TrainerState(max_steps=total), TrainerControl()
+    with followed(args, 0) as callbacks:
+        for callback in callbacks:
+            callback.on_train_begin(args, state, control, model=model)
+
+        def report(entry: Mapping[str, Any]) -> None:
+            state.global_step = entry["step"]
+            logs = {name: value for name, value in entry.items() if name != "step"}
+            for callback in callbacks:
+                callback.on_log(args, state, control, model=model, logs=logs)
+
+        yield report
+        for callback in callbacks:
+            callback.on_train_end(args, state, control, model=model)
+
+
+def _tensorboard(args: Any, step: int) -> TrainerCallback:
+    """Events in a folder of the run; what a killed process has logged after `step` is hidden."""
+    # imported here: tensorboard is an extra
+    from torch.utils.tensorboard import SummaryWriter
+
+    folder = FOLDER / args.project / args.run_name
+    if not step:
+        shutil.rmtree(folder, ignore_errors=True)
+    return TensorBoardCallback(SummaryWriter(str(folder), purge_step=step + 1))
+
+
+def _trackio(args: Any, step: int) -> TrainerCallback:
+    return TrackioCallback()
+
+
+def wandb_number(folder: Path) -> Path:
+    """The file with wandb's number of the run whose training state is kept in `folder`."""
+    return folder / "wandb-run"
+
+
+def _wandb(args: Any, step: int) -> TrainerCallback:
+    """A run whose number is kept with the training state."""
+    # imported here: it is an extra
+    import wandb
+
+    number = wandb_number(Path(args.output_dir))
+    if not step or not number.exists():
+        files.write(number, uuid.uuid4().hex)
+    FOLDER.mkdir(exist_ok=True)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            wandb.init(
+                project=args.project,
+                name=args.run_name,
+                id=number.read_text(encoding="utf-8"),
+                resume="allow",
+                dir=str(FOLDER),
+            )
+    except wandb.Error as error:
+        raise UserError(f"--config track=wandb: {first_line(error)}") from error
+    return WandbCallback()
+
+
+BEGIN = {"tensorboard": _tensorboard, "trackio": _trackio, "wandb": _wandb}

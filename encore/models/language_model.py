@@ -1,0 +1,212 @@
+"""Language models: built from scratch in Qwen3's shape, or loaded from a stage, a folder or the Hub.
+
+Only safetensors are read, and no code of a checkpoint is ever run.
+"""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub import snapshot_download
+from torch import nn
+from transformers import (
+    AutoModelForCausalLM,
+    GenerationConfig,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    Qwen3MoeConfig,
+    Qwen3MoeForCausalLM,
+)
+
+from encore.errors import UserError
+from encore.models import pretrained
+from encore.models.lora import product
+from encore.models.quantized import as_stored
+from encore.models.shape import is_sparse, shape
+from encore.models.sharded import Weights
+from encore.runtime import gpus, sentinel
+from encore.runtime.files import saving
+
+FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja"]  # no pickles, no code
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model's weights come from. `digest` identifies exactly these weights."""
+
+    place: str  # a folder or a Hub name
+    revision: str | None
+    digest: str
+
+
+def build(spec: dict[str, Any], tokenizer: Any, seed: int) -> Any:
+    """A randomly initialised Qwen3-shaped model (SwiGLU, RMSNorm, RoPE, normalised queries and keys).
+
+    Of a `spec` with experts: Qwen3-MoE-shaped, each layer's MLP a mixture of experts, without a loss that
+    balances them.
+    """
+    options = shape(spec)
+    special = {name: getattr(tokenizer, name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
+    torch.manual_seed(seed)
+    made, config = (
+        (Qwen3MoeForCausalLM, Qwen3MoeConfig) if is_sparse(spec) else (Qwen3ForCausalLM, Qwen3Config)
+    )
+    model = made(config(vocab_size=len(tokenizer), **options, **special))
+    model.generation_config = GenerationConfig(**special)
+    return model
+
+
+def locate(model: dict[str, Any] | None, metrics_json: Path | None, step: int | None = None) -> Source:
+    """The policy that a recipe's `model: {hub|path: …}` or an upstream stage's metrics.json names.
+
+    `step`: of the stage, after which it kept the model asked for; None: its product. Raises UserError where
+    there is neither, or where the weights are not those that metrics.json records.
+    """
+    if metrics_json is not None:
+        folder, digest = sentinel.product(metrics_json, step)
+        return Source(str(folder), None, digest)
+    if model and "path" in model:
+        folder = Path(model["path"])
+        if not folder.is_dir():
+            raise UserError(f"model.path: no folder {folder}")
+        return Source(str(folder), None, sentinel.digest(folder))
+    if model and "hub" in model:
+        return Source(model["hub"], model["revision"], f"hub:{model['hub']}@{model['revision']}")
+    raise UserError("model: this stage has neither an input `policy` nor `model: {hub: …}` or `{path: …}`")
+
+
+def folder_of(source: Source) -> str:
+    """A local folder with the files of `source`: its own, or a download of its Hub revision.
+
+    Not a Hub name, because TRL loads the reference model from where the policy was loaded, and would take the
+    newest revision of a name.
+    """
+    if source.revision is None:
+        return source.place
+    return snapshot_download(source.place, revision=source.revision, allow_patterns=FILES)
+
+
+def load_tokenizer(source: Source) -> Any:
+    """The tokenizer saved with a model. It pads on the left, for generation."""
+    failing = f"model {source.place}: cannot load its tokenizer"
+    tokenizer = pretrained.tokenizer(folder_of(source), failing)
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def same_tokenizer(own: Any, other: Any, names: tuple[str, str]) -> None:
+    """Raise UserError unless both tokenizers give every token, and the end of sequence, the same number.
+
+    `names`: whose they are, for the message.
+    """
+    first, second = own.get_vocab(), other.get_vocab()
+    odd = sorted(token for token in first.keys() | second.keys() if first.get(token) != second.get(token))
+    if not odd and own.eos_token_id == other.eos_token_id:
+        return
+    what = f"{odd[0]!r} is token {first.get(odd[0])} and {second.get(odd[0])}" if odd else "their ends differ"
+    raise UserError(
+        f"{names[0]} and {names[1]} have different tokenizers: {what}; start both from one base model"
+    )
+
+
+def load(source: Source, **options: Any) -> Any:
+    """The causal language model of `source`, float32 unless `options` (from_pretrained's) say otherwise."""
+    options = {"dtype": torch.float32, **options}
+    failing = f"model {source.place}: cannot load it"
+    return as_stored(pretrained.model(AutoModelForCausalLM, folder_of(source), failing, **options))
+
+
+def configuration(source: Source) -> Any:
+    """The configuration saved with a model."""
+    return pretrained.configuration(folder_of(source), f"model {source.place}: cannot load its configuration")
+
+
+def load_for_inference(source: Source, dtype: str | None = None) -> Any:
+    """The causal language model of `source`, on the GPU if there is one.
+
+    `dtype`: a name of torch's; by default float32 on a CPU, and as saved on a GPU.
+    """
+    dtype = dtype or ("float32" if device() == "cpu" else "auto")
+    return load(source, dtype=dtype).to(device())
+
+
+def device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def save(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str | None = None) -> None:
+    """Write weights, configuration and tokenizer to `folder`, either completely or not at all.
+
+    `generation` is the generation config to save, because trainers change the model's own for their rollouts.
+    `dtype`: a name of torch's, of the weights to write, into which a `model` that is not sharded is turned;
+    default: what it was trained in. Adapters that `model` still has are added to what is written.
+    All processes of a stage must call it: together they gather what is sharded, and the first one writes.
+    """
+    model, weights = product(model)
+    if not gpus.first():
+        return
+    if dtype and weights is None:
+        model.to(getattr(torch, dtype))
+    _write(model, weights, tokenizer, folder, generation, dtype)
+
+
+def keep(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str | None = None) -> None:
+    """`save` of a model whose training goes on: it is left as it is. All processes must call it."""
+    model, weights = product(model)
+    if not gpus.first():
+        return
+    config, own = model.config, model.generation_config
+    before = config.use_cache, config.dtype
+    if dtype and weights is None:
+        weights = model.state_dict()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _write(model, weights, tokenizer, folder, generation, dtype)
+    model.generation_config = own
+    config.use_cache, config.dtype = before
+
+
+def _write(
+    model: Any, weights: Weights | None, tokenizer: Any, folder: Path, generation: Any, dtype: str | None
+) -> None:
+    """Write `weights`, or the model's own where they are None, with all that `save` writes."""
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    model.config.use_cache = True  # trainers turn it off; without it generation is quadratic
+    model.generation_config = generation
+    with saving("the model", folder.parent):
+        model.save_pretrained(partial, state_dict=_cast(weights, dtype))
+        if dtype:  # transformers notes the type of a sharded model's parts, which stay as they are
+            model.config.dtype = dtype
+            model.config.save_pretrained(partial)
+        tokenizer.save_pretrained(partial)
+    shutil.rmtree(folder, ignore_errors=True)
+    partial.replace(folder)
+
+
+def _cast(weights: Weights | None, dtype: str | None) -> Weights | None:
+    """Weights in the type to save them in; integers stay, and what shares memory does so again."""
+    if weights is None or dtype is None:
+        return weights
+    kind = getattr(torch, dtype)
+    places = {name: (w.data_ptr(), w.shape) for name, w in weights.items()}
+    made = {places[name]: w.to(kind) if w.is_floating_point() else w for name, w in weights.items()}
+    return {name: made[place] for name, place in places.items()}
+
+
+def disable_dropout(model: Any) -> Any:
+    """`model` with the dropout rates of all modules set to 0; its configuration, which is saved, stays.
+
+    TRL's `disable_dropout` reaches modules of type Dropout, but not the rate that an attention layer keeps as
+    a number.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        for name, value in list(vars(module).items()):
+            if "dropout" in name and isinstance(value, float):
+                setattr(module, name, 0.0)
+    return model

@@ -1,0 +1,140 @@
+r"""Low-rank adapters (LoRA, arXiv 2106.09685), by peft: only B and A of W + alpha/rank B A are trained.
+
+A stage's product is the model with the adapters added to its weights, so nothing after the stage knows of
+them. Its provenance counts operations as if all weights were trained.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from peft import (
+    LoraConfig,
+    PeftModel,
+    get_peft_model,
+    get_peft_model_state_dict,
+    set_peft_model_state_dict,
+)
+from peft.tuners.lora import Linear as AdaptedLinear
+from peft.utils.other import transpose
+from torch import nn
+
+from encore.errors import known
+from encore.models.quantized import is_quantized
+from encore.models.sharded import Weights, is_sharded, size, whole_weights
+
+ALL = "all-linear"  # peft's name for every linear layer but the head
+ABOVE = "base_model.model."  # what peft puts before the name of a weight
+
+
+def adapters(
+    key: Mapping[str, Any] | None, model: Any, seed: int, head: str | None = None
+) -> LoraConfig | None:
+    """What TRL's trainers call `peft_config`, for a stage's key `lora`; None without it.
+
+    `head`: the name of a new layer, which is trained whole. peft draws A from torch's generator as the
+    trainer is made, before that sets a seed: it is set here, so that all processes draw the same. Raises
+    UserError for a target that `model` has not.
+    """
+    if key is None:
+        return None
+    if head is None:
+        return _configuration(key, model, seed, task_type="CAUSAL_LM")
+    # with a task, peft would put a forward of its own, for attention masks and labels, before the model's
+    whole = {"modules_to_save": [head], "exclude_modules": [head]}
+    return _configuration(key, model, seed, task_type=None, **whole)
+
+
+def adapted(backbone: Any, key: Mapping[str, Any], seed: int) -> Any:
+    """`backbone`, a model without a head, with adapters as `adapters` has them; only they can be trained."""
+    return get_peft_model(backbone, _configuration(key, backbone, seed, task_type=None))
+
+
+def merged(model: Any, dtype: str | None = None) -> Any:
+    """`model` with its adapters added to its weights; a model without adapters as it is.
+
+    One that is sharded keeps them, and `product` adds them as it is saved. Weights of 4 bits are
+    dequantized first, in `dtype`, a name of torch's, by default that of the other weights: rounded to 4 bits
+    again, they would lose most of what the adapters have learnt.
+    """
+    if not isinstance(model, PeftModel) or is_sharded(model):
+        return model
+    if not is_quantized(model):
+        return model.merge_and_unload()
+    config, learnt = model.peft_config["default"], get_peft_model_state_dict(model)
+    base = model.unload()
+    kind = getattr(torch, dtype) if dtype else base.dtype
+    plain = get_peft_model(base.dequantize(kind).to(kind), config)
+    set_peft_model_state_dict(plain, learnt)
+    return plain.merge_and_unload()
+
+
+def below(model: Any) -> Any:
+    """The model that adapters are laid over; a model without adapters as it is."""
+    return model.get_base_model() if isinstance(model, PeftModel) else model
+
+
+def show_ends(model: Any) -> None:
+    """Have accelerate find the final norm of a model with adapters, as it does of one without.
+
+    It shards norm, embedding and head as one unit, and looks for the norm below `base_model_prefix`.
+    """
+    if isinstance(model, PeftModel):
+        vars(model).update(base_model_prefix="backbone", backbone=below(model).base_model)
+
+
+def parameters(model: Any) -> int:
+    """How many weights a model has, without those that adapters of a sharded one have."""
+    if not is_sharded(model):
+        return model.num_parameters()
+    return sum(size(weight) for name, weight in model.named_parameters() if _plain(name))
+
+
+def _configuration(key: Mapping[str, Any], model: Any, seed: int, **options: Any) -> LoraConfig:
+    linear = {name.rpartition(".")[2] for name, m in model.named_modules() if isinstance(m, nn.Linear)}
+    known("lora.targets", key.get("targets", []), sorted(linear), "linear layer")
+    torch.manual_seed(seed)
+    return LoraConfig(
+        r=key["rank"],
+        lora_alpha=key["alpha"],
+        target_modules=key.get("targets", ALL),
+        **options,
+    )
+
+
+def _merged_weights(model: Any) -> tuple[Any, Weights] | None:
+    """The model below the adapters, and the weights that `merged(model)` would have; None without any.
+
+    Of a sharded model all processes must call it, and the first one alone gets weights.
+    """
+    if not isinstance(model, PeftModel):
+        return None
+    held, base = whole_weights(model), below(model)
+    held = model.state_dict() if held is None else held
+    weights = {plain: weight for name, weight in held.items() if (plain := _plain(name))}
+    with torch.no_grad():
+        for name, layer in base.named_modules() if held else ():
+            if isinstance(layer, AdaptedLinear):
+                (adapter,) = layer.active_adapters
+                a, b = (held[f"{ABOVE}{name}.lora_{side}.{adapter}.weight"] for side in "AB")
+                # as peft's get_delta_weight, which reads only what this process holds
+                change = transpose(b @ a, layer.fan_in_fan_out) * layer.scaling[adapter]
+                weight = weights[f"{name}.weight"]
+                weights[f"{name}.weight"] = (weight + change).to(weight.dtype)
+    return base, weights
+
+
+def product(model: Any) -> tuple[Any, Weights | None]:
+    """The model to write, and its weights with the adapters added, or gathered; None: those it holds.
+
+    All processes must call it.
+    """
+    return _merged_weights(model) or (model, whole_weights(model))
+
+
+def _plain(name: str) -> str | None:
+    """What a weight is called without adapters; None for one that would not be there."""
+    if ".lora_" in name or ".original_module." in name:
+        return None
+    plain = name.removeprefix(ABOVE).replace(".base_layer.", ".")
+    return plain.replace(".modules_to_save.default.", ".")

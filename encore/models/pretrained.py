@@ -1,0 +1,43 @@
+"""The one loader of what others have saved: models, tokenizers and configurations, from a folder.
+
+Only safetensors are read. Python code that the folder brings is never run, and transformers does not ask for
+leave to run it.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoConfig, AutoTokenizer
+
+from encore.errors import UserError, first_line
+
+ASKS = "trust_remote_code"  # in what transformers says of a folder whose own code it would have to run
+
+
+def model(kind: Any, folder: str | Path, failing: str, **options: Any) -> Any:
+    """Return the model in `folder`, of a class `kind` of transformers' AutoModel….
+
+    `options`: those of `from_pretrained`. Raises UserError, which begins with the text `failing`, where
+    there is no such model or where loading it would run the folder's own code.
+    """
+    return _load(kind, folder, failing, **options, use_safetensors=True)
+
+
+def tokenizer(folder: str | Path, failing: str) -> Any:
+    """Return the tokenizer in `folder`. Raises UserError as `model` does."""
+    return _load(AutoTokenizer, folder, failing)
+
+
+def configuration(place: str | Path, failing: str) -> Any:
+    """Return a model's configuration: `place` is its folder or config.json. Raises UserError as `model`."""
+    return _load(AutoConfig, place, failing, local_files_only=True)
+
+
+def _load(kind: Any, place: str | Path, failing: str, **options: Any) -> Any:
+    try:
+        return kind.from_pretrained(place, **options, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        why = first_line(error)
+        if ASKS in str(error):
+            why = "it brings Python code of its own (auto_map), which is never run; take a model without"
+        raise UserError(f"{failing}: {why}") from error

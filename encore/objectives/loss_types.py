@@ -1,0 +1,29 @@
+"""Which of TRL's loss types do what. Imports no torch: the recipe checks and the analysis read it too."""
+
+from encore.errors import UserError
+
+TOKEN_MEAN = ("dapo", "cispo", "vespo")  # divide by the tokens of an optimizer step
+CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # their clip cuts gradients
+DPO_LOSSES = (
+    *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard"),
+    *("aot", "aot_unpaired", "apo_zero", "apo_down", "discopop", "sft", "sigmoid_norm"),
+)
+SMOOTHED = ("robust", "exo_pair", "aot", "aot_unpaired")  # DPO losses that read label_smoothing
+
+
+def check_window(
+    loss_type: str,
+    window: int,
+    rollout: int,
+    names: tuple[str, str] = ("steps_per_generation", "gradient_accumulation_steps"),
+) -> None:
+    """Raise UserError unless a rollout of `rollout` micro-batches is whole optimizer steps of `window`.
+
+    A loss that divides by the tokens of the step must know them all before its first backward pass. Any other
+    unit does as well as micro-batches; `names` are the fields of the two lengths.
+    """
+    if loss_type in TOKEN_MEAN and rollout % window:
+        raise UserError(
+            f"args.{names[0]}: {rollout} is no multiple of {names[1]} ({window}); "
+            f"loss_type {loss_type} divides by the tokens of an optimizer step, which must be of one rollout"
+        )

@@ -1,0 +1,182 @@
+"""Code of one's own that a recipe names: `my_module:name`, a function or class of my_module.py.
+
+The file lies in the folder that snakemake is called in, or where Python finds the module. A recipe's lineage
+has the digest of this one file; what it imports is not part of it. Before a job runs it only its names are
+read, but of a world also the dials.
+"""
+
+import ast
+import importlib.util
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from encore import own_watch
+from encore.errors import UserError, first_line, nearest
+
+NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+LIMIT = 60.0  # seconds that a call may take
+
+
+class Failed(UserError):
+    """Own code that has raised something over what it was given."""
+
+
+def is_own(name: object) -> bool:
+    """Whether a name of a recipe is one of own code."""
+    return isinstance(name, str) and ":" in name
+
+
+def digest(name: str) -> str | None:
+    """64 hex digits of the content of the file that `name` is in; None where there is none."""
+    try:
+        return sha256(_file(name).read_bytes()).hexdigest()
+    except UserError:
+        return None
+
+
+def check(name: str) -> None:
+    """Raise UserError unless there is the file, it is Python, and something in it has the name."""
+    file, wanted = _file(name), name.partition(":")[2]
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise UserError(f"{name}: {file}{line}: not Python: {first_line(error)}") from None
+    names = list(_defined(tree))
+    if wanted not in names:
+        near = nearest(wanted, names) if names else ""
+        raise UserError(f'{name}: nothing is called "{wanted}" in {file}{near}')
+
+
+def load(name: str) -> Any:
+    """What `name` names, by running its file once. Raises UserError as `check`, and where the file fails."""
+    check(name)
+    file = _file(name)
+    return getattr(_run(file, sha256(file.read_bytes()).hexdigest()), name.partition(":")[2])
+
+
+def bounded(name: str, function: Callable[..., Any], limit: float = LIMIT) -> Callable[..., Any]:
+    """`function` with what goes wrong in it, and more than `limit` seconds of the clock, as a UserError line.
+
+    What it raises itself becomes a Failed. The limit holds in the main thread, where stages call rewards and
+    verifiers. Python code and regular expressions are interrupted; what cannot be ends the process, with the
+    line in its log (`own_watch`).
+    """
+
+    def call(*given: Any, **columns: Any) -> Any:
+        try:
+            with _watched(name, limit), _alarm(limit):
+                return function(*given, **columns)
+        except _Late:
+            raise UserError(
+                f"{name}: not done after {limit:g} seconds of one call; it must be faster"
+            ) from None
+        except UserError:
+            raise
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{Path(place.filename).name}, line {place.lineno}"
+            raise Failed(f"{name}: {type(error).__name__}: {first_line(error)} ({where})") from error
+
+    return call
+
+
+@contextmanager
+def _watched(name: str, limit: float) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    tell = _watch(os.getpid()).stdin
+    assert tell is not None
+    with suppress(BrokenPipeError):  # ended from outside, and no reason to end a training
+        tell.write(own_watch.begun(name, limit))
+    try:
+        yield
+    finally:
+        with suppress(BrokenPipeError):
+            tell.write(own_watch.DONE)
+
+
+@cache
+def _watch(process: int) -> subprocess.Popen[bytes]:
+    """The one that watches this process; a fork starts its own."""
+    command = [sys.executable, "-I", "-S", own_watch.__file__, str(process)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, bufsize=0)
+
+
+class _Late(BaseException):
+    """The time is over; no Exception, so that own code does not catch it."""
+
+
+@contextmanager
+def _alarm(limit: float) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    rung = []
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        rung.append(number)
+        raise _Late
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, limit)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    if rung:  # and own code has caught it, as a bare `except:` does
+        raise _Late
+
+
+def _file(name: str) -> Path:
+    if not NAME.fullmatch(name):
+        raise UserError(f"{name}: expected my_module:name, a file of Python and a name in it")
+    module = name.partition(":")[0]
+    own = Path(*module.split(".")).with_suffix(".py")
+    if own.is_file():
+        return own
+    try:
+        found = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        found = None
+    if found is None or not found.origin or not found.origin.endswith(".py"):
+        raise UserError(f"{name}: no file {own} in {Path.cwd()}, and Python finds no module {module}")
+    return Path(found.origin)
+
+
+def _defined(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign):
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name for alias in node.names)
+
+
+@cache
+def _run(file: Path, content: str) -> Any:
+    """The module of a file that has this content."""
+    name = f"encore_own_{file.stem}_{content[:12]}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None  # a file that ends in .py has one
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # a dataclass looks for its module there
+    bounded(f"{file}", spec.loader.exec_module)(module)
+    return module

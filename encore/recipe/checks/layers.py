@@ -1,0 +1,213 @@
+"""The layers of a recipe, each by itself: the keys and types of the file, and of each stage by its kind.
+
+A mistake is one `UserError` line: where, what is wrong, what would be right. `resolved` checks what the
+layers come to once they are laid on each other.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+from encore.errors import Mistakes, UserError, known
+from encore.recipe.checks import dials
+from encore.recipe.frontiers import FRONTIER
+from encore.recipe.looks import FOLDER
+from encore.recipe.recipe import GROUPED, REPORTS, alike, ungrouped
+from encore.recipe.schema import check, check_reserved, refusals, schema, stage_rules
+from encore.recipe.trl_fields import Field, enumeration, fields
+
+# fields of which transformers takes the values of an enumeration
+ENUMERATIONS = {
+    "lr_scheduler_type": "transformers.trainer_utils.SchedulerType",
+    "optim": "transformers.training_args.OptimizerNames",
+    "logging_strategy": "transformers.trainer_utils.IntervalStrategy",
+    "eval_strategy": "transformers.trainer_utils.IntervalStrategy",
+    "save_strategy": "transformers.trainer_utils.SaveStrategy",
+}
+PRIMARY = 3  # claims that a recipe may put first at a scale
+
+
+def check_shape(spec: Mapping) -> None:
+    """The keys and types of everything but the stages."""
+    check(spec, schema())
+
+
+def check_names(spec: Mapping) -> None:
+    """The names that everything but the stages gives and uses, and its claims and dials."""
+    mistakes = Mistakes()
+    for check_one in (_check_names, _check_lists):
+        with mistakes.gather():
+            check_one(spec)
+    for section in GROUPED:
+        with mistakes.gather():
+            _check_groups(spec, section)
+    with mistakes.gather():
+        _check_claims(ungrouped(alike(spec), "claims"), list(spec["scales"]))
+    with mistakes.gather():
+        dials.check(spec)
+    mistakes.tell()
+
+
+def _check_names(spec: Mapping) -> None:
+    arms, scales = list(spec["arms"]), list(spec["scales"])
+    for scale, content in spec["scales"].items():
+        _check_like(spec["scales"], scale, content)
+    if "evals" in spec["stages"]:
+        raise UserError("stages.evals: a reserved name; call the stage something else")
+    for arm in arms:
+        # The reports and looks are folders beside the arms' in results/, as is `evals` beside stages'.
+        if arm in (*REPORTS, FOLDER, FRONTIER):
+            raise UserError(f"arms.{arm}: a reserved name; call the arm something else")
+        known(f"arms.{arm}.scales", spec["arms"][arm].get("scales", []), scales, "scale")
+    if arms[0] != "base-recipe":
+        raise UserError(f'arms.{arms[0]}: the first arm must be "base-recipe", the paper\'s own')
+
+
+def _check_lists(spec: Mapping) -> None:
+    arms = list(spec["arms"])
+    known("quickstart.arms", spec.get("quickstart", {}).get("arms", []), arms, "arm")
+    known("ladder", spec.get("ladder", []), arms, "arm")
+    lacking = spec.get("leave_one_out", {"full": arms[0], "without": []})
+    known("leave_one_out.full", [lacking["full"]], arms, "arm")
+    known("leave_one_out.without", lacking["without"], arms, "arm")
+    for section in ("checkpoints", "models", "tasks"):
+        for name, value in spec["evals"].get(section, {}).items():
+            if value is None:
+                raise UserError(f"evals.{section}.{name}: nothing is below it to be deleted; remove it")
+    for scale in spec.get("without", {}):
+        if scale in spec["scales"]:
+            raise UserError(f"without.{scale}: the recipe has this scale; remove one of the two")
+
+
+def _check_like(scales: Mapping, scale: str, content: Mapping) -> None:
+    """That a scale is like another one, which says itself what it is."""
+    if "like" in content:
+        others = [name for name, other in scales.items() if "like" not in other]
+        known(f"scales.{scale}.like", [content["like"]], others, "scale that is like no other")
+
+
+def _check_groups(spec: Mapping, section: str) -> None:
+    """That each group of claims or published numbers names scales there are, and its rows name none."""
+    for index, group in enumerate(spec.get(section, [])):
+        if section not in group:
+            continue
+        path = f"{section}[{index}]"
+        known(f"{path}.scales", group["scales"], list(spec["scales"]), "scale")
+        for row, content in enumerate(group[section]):
+            if "scales" in content:
+                place = f"{path}.{section}[{row}].scales"
+                raise UserError(f"{place}: its group has scales; remove one of the two")
+
+
+def _check_claims(claims: list[dict], scales: list[str]) -> None:
+    """That each claim has an id of its own, names scales there are, and says which effect would matter."""
+    ids: set[str] = set()
+    primary: dict[str, list[str]] = {scale: [] for scale in scales}
+    for claim in claims:
+        path = f"claims.{claim['id']}"
+        known(f"{path}.scales", claim.get("scales", []), scales, "scale")
+        if claim["id"] in ids:
+            raise UserError(f"{path}: written twice")
+        ids.add(claim["id"])
+        if "against_metric" in claim and "against" not in claim:
+            raise UserError(f"{path}.against_metric: it goes with against, which is missing")
+        _check_smallest_effect(claim, path)
+        for scale in claim.get("scales", scales) if claim.get("primary") else ():
+            if len(primary[scale]) == PRIMARY:
+                raise UserError(
+                    f"{path}.primary: a fourth primary claim at scale {scale}; at most {PRIMARY}, "
+                    f"and {', '.join(primary[scale])} are"
+                )
+            primary[scale].append(claim["id"])
+
+
+def _check_smallest_effect(claim: Mapping, path: str) -> None:
+    """That a claim has one smallest effect that would matter: its own, or a margin above 0."""
+    given = "smallest_effect" in claim
+    if claim["direction"] == "equal" and given:
+        raise UserError(f"{path}.smallest_effect: of a claim of equality the margin is it; remove it")
+    if claim["direction"] != "equal" and not claim["margin"] and not given:
+        raise UserError(
+            f"{path}.smallest_effect: missing; with margin 0 nothing says which difference would not matter"
+        )
+
+
+def check_layers(spec: Mapping) -> None:
+    """Each layer's keys of each stage, by the stage's kind and its config dataclass."""
+    kinds, mistakes = list(stage_rules()["kinds"]), Mistakes()
+    for name, stage in spec["stages"].items():
+        with mistakes.gather():
+            known(f"stages.{name}.run", [stage["run"]], kinds, "stage kind")
+            _check_layer(stage, stage["run"], ["stages", name])
+    for place, layer in _overlays(spec).items():
+        for name, overlay in layer.get("stages", {}).items():
+            with mistakes.gather():
+                known(f"{place}.stages", [name], list(spec["stages"]), "stage", as_key=True)
+                if overlay and overlay.get("run", "") is None:
+                    raise UserError(f"{place}.stages.{name}.run: expected text, got nothing")
+                pruned = _without_nulls(overlay or {})
+                run = pruned.get("run", spec["stages"][name]["run"])
+                if run != spec["stages"][name]["run"]:
+                    known(f"{place}.stages.{name}.run", [run], kinds, "stage kind")
+                if run in kinds:
+                    _check_layer(pruned, run, [place, "stages", name])
+    mistakes.tell()
+
+
+def _overlays(spec: Mapping) -> dict[str, Mapping]:
+    """Path -> layer: the scales, the arms, and what a scale says of an arm."""
+    layers = {
+        f"{section}.{name}": layer for section in ("scales", "arms") for name, layer in spec[section].items()
+    }
+    for scale, content in spec["scales"].items():
+        own = content.get("arms", {})
+        arms = [arm for arm, layer in spec["arms"].items() if scale in layer.get("scales", [scale])]
+        known(f"scales.{scale}.arms", own, arms, f"arm at scale {scale}", as_key=True)
+        layers |= {f"scales.{scale}.arms.{arm}": layer for arm, layer in own.items() if layer is not None}
+    return layers
+
+
+def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
+    kind = stage_rules()["kinds"][run]
+    roles = {role: {"type": "string"} for role in kind["needs"]}
+    needs = {"type": "object", "additionalProperties": False, "properties": roles}
+    properties = stage_rules()["every-kind"] | {"needs": needs} | kind["properties"]
+    mistakes = Mistakes()
+    with mistakes.gather():
+        check(layer, {"type": "object", "additionalProperties": False, "properties": properties}, path)
+    arguments = layer.get("args", {})
+    if not isinstance(arguments, Mapping):
+        return mistakes.tell()
+    with mistakes.gather():
+        check_reserved(arguments, ".".join([*path, "args"]))
+    choices = {name: enumeration(values) for name, values in ENUMERATIONS.items()} | kind.get("choices", {})
+    fields_of = {
+        name: {"type": _types(field), **({"enum": choices[name]} if name in choices else {})}
+        | stage_rules()["limits"].get(name, {})
+        for name, field in config_fields(run).items()
+    }
+    told_above: dict[str, dict] = {name: {} for name in (*refusals("reserved"), *stage_rules()["sharding"])}
+    with mistakes.gather():
+        check(
+            arguments, {"additionalProperties": False, "properties": fields_of | told_above}, [*path, "args"]
+        )
+    mistakes.tell()
+
+
+def _types(field: Field) -> list[str]:
+    """The JSON types of a field. A mapping is no text, as on TRL's command line: nothing would check it."""
+    return sorted(field.types - ({"string"} if "object" in field.types else set()))
+
+
+@cache
+def config_fields(run: str) -> dict[str, Field]:
+    """What `args` of a kind of stage may have: its config dataclass's fields by name; none without one."""
+    config = stage_rules()["kinds"][run].get("config")
+    try:
+        return fields(config) if config else {}
+    except (ImportError, OSError) as error:
+        raise UserError(f"stage kind {run}: its config dataclass cannot be read: {error}") from None
+
+
+def _without_nulls(layer: Mapping) -> dict:
+    """An overlay less the keys it deletes."""
+    return {k: _without_nulls(v) if isinstance(v, Mapping) else v for k, v in layer.items() if v is not None}

@@ -1,0 +1,286 @@
+"""The graph that recipes span: which nodes there are, what each needs, which arm owns it.
+
+A node is one training stage or one evaluated checkpoint, of one arm and seed. Its lineage is a hash of all
+that shapes its result. Nodes of several arms with one lineage share one result: the first such arm owns it.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any
+
+from encore.errors import UserError
+from encore.recipe import protocols, sensitivity
+from encore.recipe.batch import training_nodes
+from encore.recipe.data_sets import evaluated, of_model, pinned
+from encore.recipe.eval_tasks import ROLES
+from encore.recipe.recipe import Recipe
+
+# Keys of a stage and of `evals` that are no part of a config: the graph, the seed, the machine.
+NOT_CONFIG = ("needs", "seed", "resources", "vllm_gpus")
+NOT_EVALS_CONFIG = ("checkpoints", "models", "tasks", "resources", sensitivity.KEY)
+NOT_TASK_CONFIG = ("checkpoints", protocols.KEY)  # of an evaluation's task
+
+
+RUN = "results/{recipe}/{scale}/{arm}/seed{seed}"  # folder of one run: its stages and evaluations
+
+
+@dataclass(frozen=True, order=True)
+class Node:
+    recipe: str
+    scale: str
+    arm: str
+    seed: int
+    name: str  # stage, or checkpoint name, or that of a model within a stage (Recipe.within)
+    kind: str  # "stage" | "eval"
+
+    @property
+    def folder(self) -> str:
+        return f"{RUN.format(**vars(self))}/{self.name if self.kind == 'stage' else 'evals'}"
+
+    @property
+    def sentinel(self) -> str:
+        """The file whose presence says that the node is done."""
+        return f"{self.folder}/{'metrics' if self.kind == 'stage' else self.name}.json"
+
+    def reference(self, text: str) -> tuple[str, str, str | None]:
+        """(recipe, stage, arm or None) of a `needs` target: `stage` or `recipe/stage`, or with `@arm`."""
+        place, _, arm = text.partition("@")
+        recipe, _, stage = place.rpartition("/")
+        return recipe or self.recipe, stage, arm or None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a node is run on."""
+
+    training: int  # GPUs that train or evaluate, on all nodes together
+    serving: int  # GPUs of its vLLM server
+    nodes: int  # of a Slurm job, that of the server among them
+    shard: str
+
+    @property
+    def gpus(self) -> int:
+        return self.training + self.serving
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The graph of these recipes, which must not change: what follows from a node is computed once."""
+
+    recipes: Mapping[str, Recipe]
+    _lineages: dict[Node, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _owners: dict[Node, Node] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _inputs: dict[Node, dict[str, Node]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def config(self, node: Node) -> dict[str, Any]:
+        """The full config of a node: the stage without its needs, or a checkpoint's engine and tasks.
+
+        `decontaminate` names what is to be kept out, and files are pinned by their content.
+        """
+        return pinned(self._config(node))
+
+    def _config(self, node: Node) -> dict[str, Any]:
+        if node.kind == "stage":
+            stage = self.stage(node)
+            config = {"version": 1, "threads": 1} | {k: v for k, v in stage.items() if k not in NOT_CONFIG}
+            if config.get("decontaminate"):
+                config["decontaminate"] = evaluated(self._evals(node))
+            return config
+        evals, (checkpoint, _) = self._evals(node), self.measured(node)
+        engine = {key: value for key, value in evals.items() if key not in NOT_EVALS_CONFIG}
+        if backend := sensitivity.parts(node.name)[1]:
+            if backend != engine.get("backend", sensitivity.DEFAULT_BACKEND):
+                engine.pop("backend_args", None)  # they are of the recipe's own
+            return engine | {"backend": backend, "tasks": sensitivity.tasks(evals)}
+        left_out = NOT_TASK_CONFIG if self.is_base(node) else (*NOT_TASK_CONFIG, "templates")
+        return engine | {
+            "tasks": {
+                name: {key: value for key, value in task.items() if key not in left_out}
+                for name, task in evals.get("tasks", {}).items()
+                if checkpoint in task.get("checkpoints", [checkpoint])
+            }
+        }
+
+    def knows(self, node: Node) -> bool:
+        """Whether a recipe here has the node's scale, its arm, and the stage or evaluation."""
+        recipe = self.recipes.get(node.recipe)
+        if (
+            recipe is None
+            or node.scale not in recipe.spec["scales"]
+            or node.arm not in recipe.arms(node.scale)
+        ):
+            return False
+        if node.kind == "stage":
+            return node.name in recipe.stages(node.scale, node.arm)
+        evaluated = recipe.evaluations(node.scale, node.arm) + recipe.sensitivity(node.scale, node.arm)
+        return node.name in evaluated
+
+    def resources(self, node: Node) -> dict[str, Any]:
+        """What a node is run on, by schema.yaml; the default of an evaluation is its stage's."""
+        if node.kind == "stage":
+            return self.stage(node).get("resources", {})
+        own = self._evals(node).get("resources", {})
+        stage = self._checkpoint(node)[0]
+        given = dict(self.resources(stage))
+        if given.pop("nodes", 1) > 1:  # an evaluation is run on one of those that train
+            given["gpu"] = given.get("gpu", 0) // training_nodes(self.stage(stage))
+        return given | own
+
+    def machine(self, node: Node) -> Machine:
+        """The GPUs and nodes that `resources` of a node ask for, and those of its vLLM server."""
+        given = self.resources(node)
+        return Machine(
+            training=given.get("gpu", 0),
+            serving=self.stage(node).get("vllm_gpus", 0) if node.kind == "stage" else 0,
+            nodes=given.get("nodes", 1),
+            shard=given.get("shard", "none"),
+        )
+
+    def lineage(self, node: Node) -> str:
+        """64 hex digits: a hash of the node's config and seed, and of the lineages of what it needs."""
+        if node not in self._lineages:
+            identity = {
+                "kind": node.kind,
+                "seed": self._seed(node),
+                "config": self.config(node),
+                "model": of_model(self.model_of(node)),
+                "inputs": {role: self.lineage(source) for role, source in self._sources(node).items()},
+            }
+            if step := self.measured(node)[1]:
+                identity["step"] = step
+            self._lineages[node] = sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+        return self._lineages[node]
+
+    def measured(self, node: Node) -> tuple[str, int | None]:
+        """The checkpoint that an evaluation is of; and the step, where it is of a model within the stage."""
+        if node.kind == "stage":
+            return node.name, None
+        within = self.recipes[node.recipe].within(node.scale, node.arm)
+        return within.get(node.name, (node.name, None))
+
+    def owner(self, node: Node) -> Node:
+        """The node that is computed in place of this one: that of the first arm with the same lineage.
+
+        A pinned stage, and the evaluation of its model, belong to the pinned seed.
+        """
+        if node not in self._owners:
+            self._owners[node] = self._first_alike(node)
+        return self._owners[node]
+
+    def inputs(self, node: Node) -> dict[str, Node]:
+        """role -> the owner of the node that plays it.
+
+        An evaluation's roles are "model", which it evaluates, and those of `evals.models` that its tasks
+        score by.
+        """
+        if node not in self._inputs:
+            self._inputs[node] = {role: self.owner(source) for role, source in self._sources(node).items()}
+        return self._inputs[node]
+
+    def model_of(self, node: Node) -> dict | None:
+        """The model a node takes from the Hub (`{hub, revision}`) or a folder (`{path}`), if any."""
+        stage, role = (node, None) if node.kind == "stage" else self._checkpoint(node)
+        if node.kind == "eval" and role is None:
+            return None  # the stage's own product
+        model = self.stage(stage).get("model", {})
+        return model if "hub" in model or "path" in model else None
+
+    def is_base(self, node: Node) -> bool:
+        """Whether an evaluation is of a model that none of the recipe's own stages has made."""
+        stage, role = self._checkpoint(node)
+        needed = self.stage(stage).get("needs", {}).get(role)
+        return role is not None and (needed is None or node.reference(needed)[0] != node.recipe)
+
+    def grid(self, recipe: str, scale: str, arms: list[str], seeds: list[int]) -> list[Node]:
+        """Every distinct owner node of these arms and seeds, with all it needs, upstream first."""
+        return self.ragged(recipe, scale, dict.fromkeys(arms, seeds))
+
+    def ragged(self, recipe: str, scale: str, seeds: Mapping[str, Iterable[int]]) -> list[Node]:
+        """The grid of arms that have each its own seeds."""
+        spec = self.recipes[recipe]
+        return self.with_upstream(
+            self.owner(Node(recipe, scale, arm, seed, name, kind))
+            for arm, own in seeds.items()
+            for seed in own
+            for kind, names in (
+                ("stage", spec.stages(scale, arm)),
+                ("eval", spec.evaluations(scale, arm)),
+                ("eval", spec.sensitivity(scale, arm) if seed == spec.first_seed else []),
+            )
+            for name in names
+        )
+
+    def with_upstream(self, nodes: Iterable[Node]) -> list[Node]:
+        """These nodes and all they need, each once, upstream first."""
+        ordered: dict[Node, None] = {}
+
+        def visit(node: Node) -> None:
+            if node not in ordered:
+                for source in self.inputs(node).values():
+                    visit(source)
+                ordered[node] = None
+
+        for node in nodes:
+            visit(node)
+        return list(ordered)
+
+    def stage(self, node: Node) -> dict[str, Any]:
+        """The stage as the node's arm has it at the node's scale."""
+        return self.recipes[node.recipe].overlaid(node.scale, node.arm, "stages")[node.name]
+
+    def needs(self, node: Node) -> dict[str, Node]:
+        """role -> the node a stage names, not yet its owner. What a pinned stage needs has its seed."""
+        texts, seed = self.stage(node).get("needs", {}), self._seed(node)
+        return {role: replace(self.target(node, text), seed=seed) for role, text in texts.items()}
+
+    def target(self, node: Node, text: str) -> Node:
+        """The stage that `node` names by `text`, of its seed and, where `text` names no arm, of its arm."""
+        recipe, stage, arm = node.reference(text)
+        arm = arm or (node.arm if recipe == node.recipe else self.recipes[recipe].arms(node.scale)[0])
+        return Node(recipe, node.scale, arm, node.seed, stage, "stage")
+
+    def _evals(self, node: Node) -> dict[str, Any]:
+        return self.recipes[node.recipe].overlaid(node.scale, node.arm, "evals")
+
+    def _checkpoint(self, node: Node) -> tuple[Node, str | None]:
+        """The stage of an evaluated checkpoint; and the role, where it is a model that the stage needs."""
+        checkpoint, _ = sensitivity.parts(self.measured(node)[0])
+        stage, _, role = self._evals(node)["checkpoints"][checkpoint].partition(".")
+        return replace(node, name=stage, kind="stage"), role or None
+
+    def _sources(self, node: Node) -> dict[str, Node]:
+        if node.kind == "stage":
+            return self.needs(node)
+        stage, role = self._checkpoint(node)
+        needed = self.needs(stage) if role else {}
+        model = stage if role is None else needed.get(role)
+        return ({"model": model} if model else {}) | self._judges(node)
+
+    def _judges(self, node: Node) -> dict[str, Node]:
+        """role -> the node of `evals.models` that an evaluation's tasks score by, not yet its owner."""
+        models = self._evals(node).get("models")
+        if not models:
+            return {}
+        tasks = self.config(node)["tasks"].values()
+        used = {ROLES.get(score) for task in tasks for score in task.get("score", [])}
+        return {role: self.target(node, text) for role, text in models.items() if role in used}
+
+    def _seed(self, node: Node) -> int:
+        """The seed a node is computed with: its own, a pinned stage's, or 0 to evaluate a fixed model."""
+        if node.kind == "stage":
+            return self.stage(node).get("seed", node.seed)
+        unseeded = replace(node, seed=-1)  # no stage is pinned to -1: one that has it follows the run's seed
+        seeds = [self._seed(source) for source in self._sources(unseeded).values()]
+        return node.seed if -1 in seeds else next(iter(seeds), 0)
+
+    def _first_alike(self, node: Node) -> Node:
+        recipe, seed = self.recipes[node.recipe], self._seed(node)
+        for arm in recipe.arms(node.scale):
+            names = (recipe.stages if node.kind == "stage" else recipe.evaluations)(node.scale, arm)
+            candidate = replace(node, arm=arm, seed=seed)
+            alike = node.name in names and self.lineage(candidate) == self.lineage(node)
+            if arm == node.arm or alike:
+                return candidate
+        raise UserError(f"recipes/{node.recipe}.yaml: arm {node.arm} does not exist at scale {node.scale}")

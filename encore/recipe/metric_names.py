@@ -1,0 +1,101 @@
+"""The names that a claim or a published number may use for what it compares."""
+
+import re
+from collections.abc import Iterable
+
+# of an evaluation task
+METRICS = ("format_rate", "truncation_rate", "length")
+OF_TOOL = ("calls", "called", "malformed")  # where the policy has a tool
+VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # where the task can tell right from wrong
+# rewards of a world that are metrics too
+HABITS = ("verification", "sound_checks", "backtracking", "subgoals", "backward_chaining", "idling")
+OF_WORLD = ("language_consistency", "readability", "unrepaired", "visible", "special_cased", *HABITS)
+# score -> the score that is 1 of the responses which its mean is over; of others it says nothing
+AMONG = {"sound_checks": "verification"}
+# scores that are metrics of right and of wrong responses as well
+BY_ANSWER = ("unrepaired", "perplexity", "trace")
+# score of a reward model -> what best of n by it is called: gold/bon@8, accuracy/bon_product@8
+BY_STEPS = {"proxy_product": "bon_product", "proxy_min": "bon_min"}  # of a process reward model alone
+SELECTORS = {"proxy": "bon", **BY_STEPS}
+SCORED = {  # by a task's `score`
+    "gold": ("gold", "win_rate"),
+    "judge": ("win_rate", "order_flips"),  # order_flips: share of pairs whose winner depends on their order
+    **{name: (name,) for name in SELECTORS},
+    "kl": ("kl",),
+    **{name: (name,) for name in OF_WORLD},
+    **{name: (name, f"{name}_correct", f"{name}_incorrect") for name in BY_ANSWER},
+}
+OF_LM_EVAL = "score"  # of a task of lm-eval: the mean of its own metric, such as f1; right is what scores 1
+BY_DIFFICULTY = ("accuracy", "length")
+# of a checkpoint and the one that `coverage` sets it against, made by analysis/numbers/coverage.py
+COVERED = ("both", "gained", "lost", "neither", "gained_by_chance", "crossover", "crossed", "ahead", "behind")
+FAMILIAR = "familiar"  # where the task scores perplexity as well
+
+# of two policies, made by analysis/verdicts/published.py
+PAIRED = ("win_rate", "length_controlled")
+
+# of a stage's training curve: OF_TRAINING/curve, made by encore/runtime/curves.py, and AREA/curve by
+# analysis/numbers/areas.py
+AREA = "auc"
+OF_AREA = re.compile(rf"{AREA}/(.+)")
+OF_TRAINING = ("last", "last_fifth", "first_fifth", "mean", "max", AREA)
+# effort until an accuracy is reached, made by analysis/numbers/reach.py
+REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)")
+# 1 where training collapsed, else 0: made by analysis/numbers/falls.py
+FALL = "collapsed"
+COLLAPSED = re.compile(rf"{FALL}/(accuracy)")
+# of a stage that logs gold or proxy reward: made by analysis/numbers/peaks.py
+REWARDS = ("gold", "proxy")
+OF_PEAK = ("peak", "rise", "drop", "kl_at_peak")
+NATS = r"(\d+\.?\d*|\.\d+)"
+AT_KL = re.compile(rf"(gold|proxy)_at_kl/{NATS}")
+# of a frontier: of its task, its score and the KL; made by analysis/numbers/frontiers.py
+ON_FRONTIER = re.compile(rf"([^/]+)/(gold|proxy|accuracy)_at_kl/{NATS}")
+# of a stage that labels pairs or learns from them, measured at its end
+OF_PAIRS = re.compile(
+    r"accuracy|agreement|(accuracy|loss|calibration|length|logratio|margin|members)/[a-z0-9_=/]+"
+)
+
+# All forms of a stage's final number, as an error message lists them.
+FORMS = (
+    *(f"{name}/…" for name in OF_TRAINING),
+    "updates_to/accuracy=X",
+    "samples_to/accuracy=X (0 < X <= 1)",
+    f"{FALL}/accuracy",
+    *(f"{name}/{'|'.join(REWARDS)}" for name in OF_PEAK),
+    f"{'|'.join(REWARDS)}_at_kl/NATS",
+    "accuracy/validation and its like of pairs",
+)
+
+
+def best_of(scores: Iterable[str], verified: bool) -> list[tuple[str, str, str]]:
+    """What is known of the best of n of a task with these `scores`: (what selects, of which the value, name).
+
+    The value is that of gold where it is scored, else that of right answers; of the reward model's own score
+    where that selects.
+    """
+    there = set(scores)
+    worth = "gold" if "gold" in there else "accuracy" if verified else None
+    found = []
+    for selector, best in SELECTORS.items():
+        values = (worth, "proxy") if selector == "proxy" else (worth,)
+        found += [(selector, value, f"{value}/{best}") for value in values if value and selector in there]
+    return found
+
+
+def by_template(task: str, template: str) -> str:
+    """What a task is called as one of its candidate templates puts it: no task's own name has an @."""
+    return f"{task}@{template}"
+
+
+def task_of(metric: str) -> str:
+    """The name of the task in an evaluation's metric, by whatever template."""
+    return metric.partition("/")[0].partition("@")[0]
+
+
+def of_training(metric: str) -> bool:
+    """Whether a metric has the form of a stage's final number."""
+    kind, _, name = metric.partition("/")
+    if any(form.fullmatch(metric) for form in (REACHED, COLLAPSED, AT_KL, OF_PAIRS)):
+        return True
+    return (kind in OF_TRAINING and bool(name)) or (kind in OF_PEAK and name in REWARDS)

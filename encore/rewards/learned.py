@@ -1,0 +1,85 @@
+"""A reward model as the reward of a policy."""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import exp, fsum
+from typing import Any
+
+from torch.nn.functional import logsigmoid
+
+from encore.data.token_ids import prompt_ids
+from encore.errors import UserError, nearest
+from encore.models.reward_model import AGGREGATES, RewardModel, aggregated
+from encore.rewards.rules import text
+from encore.rewards.step_rewards import Placer
+from encore.worlds.protocol import Problem
+
+# what the log-chances of a completion's steps, the last of which is its answer, make of the whole
+AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "last": lambda chances: exp(chances[-1]),
+    "product": lambda chances: exp(fsum(chances)),
+    "min": lambda chances: exp(min(chances)),
+    "sum": lambda chances: fsum(map(exp, chances)),
+}
+
+
+def as_reward(model: RewardModel, tokenizer: Any, aggregate: str = "mean") -> Callable[..., list[float]]:
+    """TRL's reward function `reward_model`, which reads the token ids of the policy's completions.
+
+    Of several members it logs how much they disagree, as the mean of their standard deviation. Raises
+    UserError where the policy's `tokenizer` differs from the reward model's.
+    """
+    model.same_tokenizer(tokenizer)
+    if aggregate not in AGGREGATES:
+        raise UserError(f"ensemble: unknown {aggregate!r}{nearest(aggregate, [*AGGREGATES])}")
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        if completion_ids is None:
+            raise ValueError("reward_model needs completion_ids")
+        rewards = model.score(prompts, completion_ids)  # (members, batch)
+        log = columns.get("log_metric")
+        if log is not None and len(rewards) > 1:
+            log("rewards/reward_model/members_std", float(rewards.std(dim=0).mean()))
+        return aggregated(rewards, aggregate).tolist()
+
+    reward.__name__ = "reward_model"
+    return reward
+
+
+def of_steps(
+    model: RewardModel, tokenizer: Any, place: Placer, aggregation: str
+) -> Callable[..., list[float]]:
+    """TRL's reward function `reward_model`: AGGREGATIONS[`aggregation`] of the chances of the steps.
+
+    `last`, `product` and `min` are between 0 and 1; `sum` grows with the number of steps (Cheng et al. 2025,
+    arXiv 2504.15275, §3: what it pays is more steps). Logs how many steps a completion has. Raises UserError
+    where the policy's `tokenizer` differs from the reward model's.
+    """
+    model.same_tokenizer(tokenizer)
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        if completion_ids is None:
+            raise ValueError("reward_model needs completion_ids")
+        begun = columns.get("prefill") or [""] * len(prompts)
+        of_task = zip(columns["question"], columns["answer"], begun, strict=True)
+        problems = [Problem(question, answer, 0, start or "") for question, answer, start in of_task]
+        replies = zip(problems, map(text, completions), completion_ids, strict=True)
+        places = [place(problem, said, [*ids]) for problem, said, ids in replies]
+        before = prompt_ids(prompts, model.tokenizer)
+        chances = log_chances(
+            model,
+            [[*prompt, *ids] for prompt, ids in zip(before, completion_ids, strict=True)],
+            [[len(prompt) + end for end in ends] for prompt, ends in zip(before, places, strict=True)],
+        )
+        if (log := columns.get("log_metric")) is not None:
+            log("rewards/reward_model/steps", sum(map(len, chances)) / len(chances))
+        return [AGGREGATIONS[aggregation](one) for one in chances]
+
+    reward.__name__ = "reward_model"
+    return reward
+
+
+def log_chances(
+    model: RewardModel, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
+) -> list[list[float]]:
+    """log sigmoid(r), of the score r of a process reward model, at some `places` of each sequence of ids."""
+    return [logsigmoid(scores.double()).tolist() for scores in model.score_places(sequences, places)]

@@ -1,0 +1,206 @@
+"""How good a reward model is: its accuracy, calibration and length bias on labelled comparisons.
+
+Functions of plain arrays over pairs. `gap` is the reward of the response that the labeller prefers less that
+of the other.
+"""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from encore.data.preferences import better_worse
+from encore.data.token_ids import Row, Sequences
+
+Array = np.ndarray
+BINS = 10  # of the calibration curve, between 0.5 and 1
+QUARTERS = 4  # of the pairs, ordered by the difference of the labeller's scores
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The rewards of a split's responses, and the differences over its pairs, better less worse."""
+
+    rewards: np.ndarray  # (responses,)
+    lengths: np.ndarray  # (responses,): tokens, prompt included
+    prompt: np.ndarray  # (responses,): number of the row
+    gap: np.ndarray  # (pairs,): of the rewards
+    margin: np.ndarray  # (pairs,): of the labeller's scores
+    longer: np.ndarray  # (pairs,): of the lengths
+    pair_prompt: np.ndarray  # (pairs,): number of the row
+
+
+def measured(rows: Sequence[Row], sequences: Sequence[Sequences], rewards: np.ndarray) -> Measured:
+    """Put together what is measured; `rewards` (responses,) are of all `sequences`, row after row."""
+    lengths = np.array([len(one) for of in sequences for one in of], dtype=float)
+    prompt = np.array([number for number, of in enumerate(sequences) for _ in of], dtype=int)
+    better, worse, margin, pair_prompt, start = [], [], [], [], 0
+    for number, row in enumerate(rows):
+        for i, j in better_worse(row):
+            better.append(start + i)
+            worse.append(start + j)
+            margin.append(row["scores"][i] - row["scores"][j])
+            pair_prompt.append(number)
+        start += len(row["responses"])
+    return Measured(
+        rewards,
+        lengths,
+        prompt,
+        rewards[better] - rewards[worse],
+        np.array(margin, dtype=float),
+        lengths[better] - lengths[worse],
+        np.array(pair_prompt, dtype=int),
+    )
+
+
+def report(splits: Mapping[str, Sequence[Measured]]) -> tuple[dict[str, float], list[dict[str, float]]]:
+    """Metrics of the splits `train` and `validation`, and the calibration curve of the latter.
+
+    A split has one entry for each member; their mean reward is measured. Without held-out pairs there are
+    only the accuracy and the loss on `train`.
+    """
+    metrics: dict[str, float] = {}
+    means = {
+        name: replace(of[0], rewards=_mean(of, "rewards"), gap=_mean(of, "gap"))
+        for name, of in splits.items()
+    }
+    for name, split in means.items():
+        if len(split.gap):
+            metrics |= {f"accuracy/{name}": accuracy(split.gap), f"loss/{name}": loss(split.gap)}
+    held_out = means["validation"]
+    if not len(held_out.gap):
+        return metrics, []
+    rows = calibration(held_out.gap)
+    metrics["accuracy/gap"] = metrics["accuracy/train"] - metrics["accuracy/validation"]
+    metrics["accuracy/validation_se"] = standard_error(held_out.gap, held_out.pair_prompt)
+    metrics["calibration/error"] = calibration_error(rows)
+    if len(splits["validation"]) > 1:
+        accuracies = [accuracy(member.gap) for member in splits["validation"]]
+        metrics["members/accuracy_mean"] = float(np.mean(accuracies))
+        metrics["members/accuracy_std"] = float(np.std(accuracies, ddof=1))
+    return metrics | by_margin(held_out.gap, held_out.margin) | length_bias(held_out), rows
+
+
+def spread(
+    raw: Mapping[str, Sequence[Array]], bias: Sequence[float], scale: Sequence[float]
+) -> dict[str, float]:
+    """Mean and standard deviation of the final rewards, and how much the members disagree.
+
+    `raw`: `train`, `validation` and `demonstrations` -> scores of each member (sequences,).
+    """
+    final = {
+        name: (np.stack(of) - np.array(bias)[:, None]) / np.array(scale)[:, None] for name, of in raw.items()
+    }  # (members, sequences)
+    metrics = {"bias": float(np.mean(bias)), "scale": float(np.mean(scale))}
+    metrics |= {f"reward/{name}": float(of.mean()) for name, of in final.items() if of.size}
+    metrics["reward/std"] = float(final["train"].mean(axis=0).std())
+    if len(bias) > 1:
+        metrics["members/disagreement"] = float(final["train"].std(axis=0, ddof=1).mean())
+    return metrics
+
+
+def accuracy(gap: Array) -> float:
+    """Share of pairs that the model ranks as the labeller does; a pair of equal rewards counts half."""
+    return float(np.mean((gap > 0) + 0.5 * (gap == 0)))
+
+
+def loss(gap: Array) -> float:
+    """Mean of -log sigmoid(gap), in nats."""
+    return float(np.mean(np.logaddexp(0.0, -gap)))
+
+
+def standard_error(gap: Array, prompt: Array) -> float:
+    """Standard error of `accuracy`, clustered by the `prompt` (pairs,) that a pair belongs to."""
+    right = (gap > 0) + 0.5 * (gap == 0)
+    _, place, count = np.unique(prompt, return_inverse=True, return_counts=True)
+    if len(count) < 2:
+        return 0.5  # the largest possible
+    residual = np.bincount(place, weights=right - right.mean())
+    return float(np.sqrt(len(count) / (len(count) - 1) * np.sum(residual**2)) / len(gap))
+
+
+def by_margin(gap: Array, margin: Array) -> dict[str, float]:
+    """Accuracy and mean margin in each quarter of the pairs by the labeller's `margin`; q1 is the closest.
+
+    Empty where all margins are equal, as in a data set that says only which response is better.
+    """
+    if len(gap) < QUARTERS or np.ptp(margin) == 0:
+        return {}
+    metrics = {}
+    for number, part in enumerate(np.array_split(np.argsort(margin, kind="stable"), QUARTERS), start=1):
+        metrics[f"accuracy/margin=q{number}"] = accuracy(gap[part])
+        metrics[f"margin/q{number}"] = float(margin[part].mean())
+    return metrics
+
+
+def calibration(gap: Array) -> list[dict[str, float]]:
+    """Rows of the calibration curve: the model's confidence against how often it agrees with the labeller.
+
+    The confidence in a pair is sigmoid(|gap|), from 0.5 to 1; `predicted` and `observed` are means over the
+    pairs of a bin. A bin without pairs has no row.
+    """
+    confidence = 1 / (1 + np.exp(-np.abs(gap)))
+    right = (gap > 0) + 0.5 * (gap == 0)
+    edges = np.linspace(0.5, 1.0, BINS + 1)
+    place = np.clip(np.digitize(confidence, edges) - 1, 0, BINS - 1)
+    return [
+        {
+            "bin_low": float(edges[i]),
+            "bin_high": float(edges[i + 1]),
+            "predicted": float(confidence[place == i].mean()),
+            "observed": float(right[place == i].mean()),
+            "count": int((place == i).sum()),
+        }
+        for i in range(BINS)
+        if (place == i).any()
+    ]
+
+
+def calibration_error(rows: Sequence[dict[str, float]]) -> float:
+    """Expected calibration error: mean of |predicted - observed| over the pairs."""
+    total = sum(row["count"] for row in rows)
+    return sum(row["count"] * abs(row["predicted"] - row["observed"]) for row in rows) / total
+
+
+def length_bias(split: Measured) -> dict[str, float]:
+    """How far the reward prefers length. What cannot be measured is left out.
+
+    Accuracy where the longer response is the worse one, and where it is the better one; how often reward and
+    labels prefer the longer one; and the correlation of reward and length within prompts.
+    """
+    gap, longer, metrics = split.gap, split.longer, {}
+    for name, part in (("worse", longer < 0), ("better", longer > 0)):
+        if part.any():
+            metrics[f"accuracy/longer_is_{name}"] = accuracy(gap[part])
+    unequal = longer != 0
+    if unequal.any():
+        metrics["length/preferred"] = accuracy(np.sign(longer[unequal]) * gap[unequal])
+        metrics["length/preferred_by_labels"] = float((longer[unequal] > 0).mean())
+    rewards, lengths = _within(split.rewards, split.prompt), _within(split.lengths, split.prompt)
+    if rewards.std() > 0 and lengths.std() > 0:
+        metrics["length/correlation"] = float(np.corrcoef(rewards, lengths)[0, 1])
+    return metrics
+
+
+def _within(values: Array, group: Array) -> Array:
+    """`values` less the mean of their group."""
+    _, place = np.unique(group, return_inverse=True)
+    means = np.bincount(place, weights=values) / np.bincount(place)
+    return values - means[place]
+
+
+def _mean(members: Sequence[Measured], name: str) -> Array:
+    return np.mean([getattr(member, name) for member in members], axis=0)
+
+
+def text(rows: Sequence[dict[str, Any]]) -> str:
+    """calibration.csv."""
+    out = io.StringIO()
+    names = ["bin_low", "bin_high", "predicted", "observed", "count"]
+    writer = csv.DictWriter(out, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: repr(value) for name, value in row.items()} for row in rows)
+    return out.getvalue()

@@ -1,0 +1,247 @@
+"""Reward functions in TRL's signature: `(prompts, completions, completion_ids, **columns) -> list of floats`.
+
+| name            | 1 when, else 0                                                                         |
+|-----------------|----------------------------------------------------------------------------------------|
+| accuracy        | the answer is right: by the world's verifier, or a data set's (`verifier`)             |
+| format          | the whole completion is `<think>…</think><answer>…</answer>` (R1-Zero's format reward) |
+| random          | a fair coin says so, whatever the completion (the spurious reward of a control)        |
+| reasoning_style | it has all marks of reasoning, else the share that it has (reasoning_style.py)         |
+| english         | all words of the scratchpad are in Latin letters, else their share (english.py)        |
+| soft_overlong   | never: it is 0, falling to -1 in the last tokens before the cap (DAPO Eq. 13)          |
+
+A world may add its own, such as the partial credit of `sort`; a data set of `verifier: tests` has those of
+encore/sandbox/verdicts.py. `my_module:function` is one of your own: called as TRL calls rewards, always with
+texts, it gives a finite number for each completion. Accuracy and format are judged apart, as in DeepSeek-R1,
+§2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from math import isfinite
+from typing import Any
+
+from encore import own_code
+from encore.errors import UserError, nearest
+from encore.objectives.caps import Caps, start
+from encore.rewards import unit_tests
+from encore.rewards.english import english
+from encore.rewards.math_answers import Comparer
+from encore.rewards.reasoning_style import reasoning_style
+from encore.rewards.verifiers import TESTS, math_verdicts, verifier
+from encore.sandbox.verdicts import REWARDS, Verdicts, passed
+from encore.worlds.answers import formatted
+from encore.worlds.protocol import Problem, World
+
+Reward = Callable[..., list[float]]
+Score = Callable[[Problem, str], float]
+OVERLONG = "soft_overlong"
+COMMON = ("accuracy", "format", "random", "reasoning_style", "english", OVERLONG)  # every task has them
+
+
+def check(names: Iterable[str], world: World | None, verifies: str = "math") -> None:
+    """Raise UserError unless each name is a common reward, or one of the world's own or the verifier's."""
+    known = [*COMMON, *(world.rewards if world else REWARDS if verifies == TESTS else ())]
+    for name in names:
+        if own_code.is_own(name):
+            try:
+                own_code.check(name)
+            except UserError as error:
+                raise UserError(f"rewards.{error}") from None
+        elif name not in known:
+            raise UserError(f"rewards.{name}: unknown reward{nearest(name, known)}")
+
+
+def check_overlong(names: Iterable[str], cache: int | None, cap: int | None) -> None:
+    """Raise UserError unless soft_overlong and its `cache`, of less than `cap` tokens, are given together."""
+    if (OVERLONG in names) != (cache is not None):
+        absent = "soft_overlong_cache" if cache is None else "rewards.soft_overlong"
+        raise UserError(f"{absent}: missing; rewards.soft_overlong and soft_overlong_cache go together")
+    if cache is not None and cap is not None and cache >= cap:
+        raise UserError(
+            f"soft_overlong_cache: expected less than args.max_completion_length {cap}, got {cache}"
+        )
+
+
+def build(
+    names: Iterable[str],
+    world: World | None,
+    seed: int = 0,
+    *,
+    caps: Caps | None = None,
+    cache: int | None = None,
+    verifies: str = "math",
+) -> list[Reward]:
+    """The reward functions of these names, in order; without a world, verifier `verifies` decides accuracy.
+
+    They read the columns `question`, `answer` and, if they exist, `difficulty` and `prefill`: what a prompt
+    has begun of the completion. `caps` and `cache`, in tokens, are L_max and L_cache of soft_overlong. Raises
+    UserError for an unknown name, or a cache that is missing or too large.
+    """
+    names = list(names)
+    check(names, world, verifies)
+    check_overlong(names, cache, min((caps or {}).values(), default=None))
+    own = world.rewards if world else {}
+    tested = _tested() if not world and verifies == TESTS else {}
+    rewards = []
+    for name in names:
+        if name in tested:
+            rewards.append(tested[name])
+        elif name == "accuracy":
+            rewards.append(_accuracy(world, verifies))
+        elif name == "format":
+            rewards.append(_scored(name, lambda problem, completion: formatted(completion)))
+        elif name == "random":
+            rewards.append(coin(seed))
+        elif name == "reasoning_style":
+            rewards.append(_scored(name, reasoning_style))
+        elif name == "english":
+            rewards.append(_scored(name, english))
+        elif name == OVERLONG:
+            rewards.append(soft_overlong(caps or {}, cache or 0))
+        elif own_code.is_own(name):
+            rewards.append(_own(name))
+        else:
+            rewards.append(_scored(name, own[name]))
+    return [_with_beginning(reward) for reward in rewards]
+
+
+def _with_beginning(reward: Reward) -> Reward:
+    """`reward` of completions with what their prompts have begun of them, the column `prefill` of some."""
+
+    def of_whole(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        if begun := columns.get("prefill"):
+            pairs = zip(begun, completions, strict=True)
+            completions = [f"{start or ''}{text(completion)}" for start, completion in pairs]
+        return reward(prompts=prompts, completions=completions, completion_ids=completion_ids, **columns)
+
+    of_whole.__name__ = reward.__name__
+    return of_whole
+
+
+def _own(name: str) -> Reward:
+    """The user's function `name`. Raises UserError where it is late, or gives no finite number for each."""
+    score = own_code.bounded(name, own_code.load(name))
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        texts = {"prompts": [text(one) for one in prompts], "completions": [text(one) for one in completions]}
+        values = score(**texts, completion_ids=completion_ids, **columns)
+        if not isinstance(values, Sequence) or len(values) != len(completions):
+            count = f"{len(values)} values" if isinstance(values, Sequence) else type(values).__name__
+            raise UserError(f"{name}: expected a list of {len(completions)} numbers, got {count}")
+        for value, given in zip(values, texts["completions"], strict=True):
+            if not isinstance(value, int | float) or not isfinite(value):
+                raise UserError(f"{name}: expected a finite number, got {value!r} for {given[:40]!r}")
+        return [float(value) for value in values]
+
+    reward.__name__ = name
+    return reward
+
+
+def _accuracy(world: World | None, verifies: str) -> Reward:
+    if world is None and verifies == "math":
+        return mathematics(Comparer())
+    return _scored("accuracy", world.verify if world else verifier(verifies))
+
+
+def _scored(name: str, score: Score) -> Reward:
+    """TRL's reward function from a score of one problem and one completion."""
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        questions, answers = columns["question"], columns["answer"]
+        difficulties = columns.get("difficulty") or [0] * len(completions)
+        return [
+            float(score(Problem(q, a, d), text(c)))
+            for q, a, d, c in zip(questions, answers, difficulties, completions, strict=True)
+        ]
+
+    reward.__name__ = name
+    return reward
+
+
+def coin(seed: int) -> Reward:
+    """A fair coin for each completion, fixed by seed, training step, prompt, completion and occurrence.
+
+    So a resumed run sees the same rewards, and the order in a batch does not matter. As the step takes part,
+    no completion is always rewarded.
+    """
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        step = getattr(columns.get("trainer_state"), "global_step", 0)
+        seen: Counter[str] = Counter()
+        values = []
+        for prompt, completion in zip(prompts, completions, strict=True):
+            key = repr((seed, step, text(prompt), text(completion)))
+            seen[key] += 1
+            digest = blake2b(f"{key} {seen[key]}".encode(errors="surrogatepass"), digest_size=1).digest()
+            values.append(float(digest[0] & 1))
+        return values
+
+    reward.__name__ = "random"
+    return reward
+
+
+def soft_overlong(caps: Caps, cache: int) -> Reward:
+    """DAPO's penalty for a length y (Eq. 13), which includes the end-of-sequence token.
+
+    0 for y <= cap - cache, -1 for y >= cap, and linear between: (cap - cache - y) / cache, with the cap in
+    force at the trainer's step.
+    """
+    # imported here, because checking a recipe needs this module and must not load TRL
+    from trl.rewards import get_soft_overlong_punishment
+
+    punish = {step: get_soft_overlong_punishment(cap, cache) for step, cap in caps.items()}
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        step = getattr(columns.get("trainer_state"), "global_step", 0)
+        return punish[start(caps, step)](completion_ids)
+
+    reward.__name__ = OVERLONG
+    return reward
+
+
+def _tested() -> dict[str, Reward]:
+    """The rewards of programs with unit tests; they share one run of a batch's programs in the sandbox, and
+    log how many of them were ended because their time was up."""
+
+    @lru_cache(maxsize=1)
+    def judged(*columns: tuple[str, ...]) -> tuple[list[Verdicts], int]:
+        questions, answers, completions = columns
+        problems = [Problem(q, a, 0) for q, a in zip(questions, answers, strict=True)]
+        return unit_tests.rollout(problems, completions)
+
+    def reward(name: str, rule: Callable[[Verdicts], float]) -> Reward:
+        def of(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+            texts = tuple(text(completion) for completion in completions)
+            verdicts, unfinished = judged(tuple(columns["question"]), tuple(columns["answer"]), texts)
+            if log := columns.get("log_metric"):
+                log(f"rewards/{name}/unfinished", float(unfinished))
+            return [float(rule(verdict)) for verdict in verdicts]
+
+        of.__name__ = name
+        return of
+
+    return {name: reward(name, rule) for name, rule in {"accuracy": passed, **REWARDS}.items()}
+
+
+def mathematics(equal: Comparer) -> Reward:
+    """Accuracy by `math_verdicts`; logs how many answers were not compared within the rollout's budget, and
+    the share of completions without a readable answer: these count as wrong."""
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        before = equal.unfinished
+        given = zip(columns["question"], columns["answer"], strict=True)
+        verdicts = math_verdicts(equal, [Problem(q, a, 0) for q, a in given], [*map(text, completions)])
+        if log := columns.get("log_metric"):
+            log("rewards/accuracy/unfinished", float(equal.unfinished - before))
+            log("rewards/accuracy/unreadable", verdicts.count("unreadable") / len(verdicts))
+        return [float(verdict == "right") for verdict in verdicts]
+
+    reward.__name__ = "accuracy"
+    return reward
+
+
+def text(turns: Any) -> str:
+    """A prompt's or completion's text: a string as it is, a conversation's messages joined."""
+    return turns if isinstance(turns, str) else "".join(message["content"] or "" for message in turns)

@@ -1,0 +1,130 @@
+"""Rewards of single steps, and the tokens at which they end, for process supervision.
+
+In DeepSeekMath (arXiv 2402.03300, §4.1.3) a reward model scores every step, the last one with the answer too.
+Here the world's step verifier scores the steps, 1 or 0, and the answer is one more step: it ends with the
+completion, and its reward is the accuracy reward. Without it a wrong answer after right steps would go
+unpunished.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from encore.errors import UserError
+from encore.objectives.process_supervision import Steps
+from encore.worlds.protocol import Problem, World
+
+Reader = Callable[[Problem, str, list[int], float], Steps]  # problem, completion, its ids, accuracy -> steps
+Placer = Callable[[Problem, str, list[int]], list[int]]  # problem, completion, ids -> places in the ids
+
+
+def reader(world: World, tokenizer: Any, special: bool = False) -> Reader:
+    """Reads the steps of a completion: those of the world's step verifier, then the answer.
+
+    Of what its problem has begun only what comes behind it counts. `special`: as of `locator`.
+    """
+    locate = locator(tokenizer, special)
+
+    def read(problem: Problem, completion: str, ids: list[int], accuracy: float) -> Steps:
+        steps = verdicts(world, problem, completion)
+        places = locate(completion, ids, [end for end, _ in steps])
+        return [*zip(places, (float(right) for _, right in steps), strict=True), (len(ids) - 1, accuracy)]
+
+    return read
+
+
+def placer(world: World | None, tokenizer: Any, special: bool = False) -> Placer:
+    """Finds the tokens that end the steps of a completion (`step_ends`), and its last one.
+
+    `special`: as of `locator`.
+    """
+    locate = locator(tokenizer, special)
+
+    def place(problem: Problem, completion: str, ids: list[int]) -> list[int]:
+        return [*locate(completion, ids, step_ends(world, problem, completion)), len(ids) - 1]
+
+    return place
+
+
+def step_ends(world: World | None, problem: Problem, completion: str) -> list[int]:
+    """Where the steps of a completion end, but for the whole, which is its last: offsets in its characters.
+
+    They are the world's, behind what its problem has begun; of a data set, which has no world, they are the
+    lines that are not blank.
+    """
+    if world is not None:
+        begun = len(problem.begun)
+        return [end - begun for end in world.step_ends(problem, problem.begun + completion) if end > begun]
+    ends, end = [], 0
+    for line in completion.splitlines(keepends=True):
+        if line.strip():
+            ends.append(end + len(line.rstrip()))
+        end += len(line)
+    return ends[:-1]
+
+
+def verdicts(world: World, problem: Problem, completion: str) -> list[tuple[int, bool]]:
+    """Each of `step_ends`, and whether its step is right, by the world's step verifier."""
+    whole, begun = problem.begun + completion, len(problem.begun)
+    both = zip(world.step_ends(problem, whole), world.steps(problem, whole), strict=True)
+    return [(end - begun, right) for end, right in both if end > begun]
+
+
+def locator(tokenizer: Any, special: bool = False) -> Callable[[str, list[int], list[int]], list[int]]:
+    """Finds the tokens of a completion that hold the last characters before some offsets, its `ends`.
+
+    `special`: completions are written with their special tokens, as samples on disk and evaluations have
+    them; only that which ends them is left out.
+    """
+    texts: dict[int, str] = {}  # token -> its text
+
+    def locate(completion: str, ids: list[int], ends: list[int]) -> list[int]:
+        written = ids[:-1] if special and ids[-1:] == [tokenizer.eos_token_id] else ids
+        for token in set(written) - texts.keys():
+            texts[token] = tokenizer.decode([token], skip_special_tokens=not special)
+        behind = list(accumulate(len(texts[token]) for token in written))
+        if "".join(texts[token] for token in written) != completion:
+            behind = _token_ends(written, completion, tokenizer, skip_special_tokens=not special)
+        return [bisect_left(behind, end) for end in ends]
+
+    return locate
+
+
+def told(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, float]:
+    """How well `scores` (n,) tell right steps from wrong ones.
+
+    `accuracy` of their signs; `right`, the share of right ones; `auc`, the chance that a right one scores
+    above a wrong one (half for a tie), where there are both. Empty without any.
+    """
+    if not len(right):
+        return {}
+    found = {"accuracy": float(np.mean((scores > 0) == right)), "right": float(right.mean())}
+    if 0 < right.sum() < len(right):
+        above = rankdata(scores)[right].sum() - right.sum() * (right.sum() + 1) / 2  # Mann and Whitney's U
+        found["auc"] = float(above / (right.sum() * (~right).sum()))
+    return found
+
+
+def _token_ends(ids: list[int], text: str, tokenizer: Any, **how: bool) -> list[int]:
+    """The offset in `text` just past each token, for tokenizers whose tokens decode differently in context.
+
+    Where several tokens make up one character, the last of them holds it and the others end before it. Raises
+    UserError if decoding does not give `text` again.
+    """
+    ends, end = [], 0
+    for count in range(1, len(ids) + 1):
+        prefix = tokenizer.decode(ids[:count], **how)
+        if text.startswith(prefix) and len(prefix) >= end:
+            end = len(prefix)
+        ends.append(end)
+    if end != len(text):
+        raise UserError(
+            f"process supervision cannot tell which tokens of {type(tokenizer).__name__} make up the steps: "
+            f"{text[:60]!r} is not what its {len(ids)} tokens decode to"
+        )
+    return ends

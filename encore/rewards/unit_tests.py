@@ -1,0 +1,236 @@
+"""Programs against the unit tests of a data set, in the sandbox: `verifier: tests`.
+
+A row's answer is its tests: the asserts of MBPP, a list of them as text, or HumanEval's `check`, followed by
+`check(name)`. Each assert becomes a call and what it must be, worked out apart from the program:
+
+| assert                                         | call                | expected                  |
+|------------------------------------------------|---------------------|---------------------------|
+| `assert f(2) == 4`                             | `f(2)`              | the value of `4`          |
+| `assert f(2) is None`, `assert f(2) is True`   | `f(2)`              | `None`, `True` and no `1` |
+| `assert set(f([1])) == set([1])`               | `set(f([1]))`       | the value of `set([1])`   |
+| `assert abs(f(2) - 1.5) < 1e-6`                | `f(2)`              | 1.5, within 1e-6          |
+| `assert math.isclose(f(2), 1.5, rel_tol=0.01)` | `f(2)`              | 1.5, within 0.01 of it    |
+| `assert f(2)`, `assert not f(2)`               | `bool(f(2))`        | `True`, `False`           |
+
+Anything else, such as an assert in a loop, is not read, and no program passes a problem with such a test: of
+such problems a benchmark has few. Tests whose text stands in the question are the ones shown.
+
+The program of a completion is its last fenced block behind `</think>`, else all of it; a body without its
+`def` goes on from the question, as completions of HumanEval do.
+"""
+
+import ast
+import builtins
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from encore.sandbox.pool import Job, run
+from encore.sandbox.values import same
+from encore.sandbox.verdicts import Verdicts
+from encore.worlds.protocol import Problem
+
+FENCE = re.compile(r"```[a-zA-Z0-9]*[ \t]*\n(.*?)```", re.DOTALL)
+LONGEST = 100_000  # characters of an answer or a completion; a longer one has no tests, or is no program
+UNFINISHED = ("time", "SIGXCPU")  # how a program ended that had no more time
+BELOW = (ast.Lt, ast.LtE)
+
+
+@dataclass(frozen=True)
+class UnitTest:
+    """`call` must give the value of `expected`, within `absolute` or `relative` times its size.
+
+    `identical`: and of the same type, as `is` has it.
+    """
+
+    call: str
+    expected: str
+    absolute: float = 0.0
+    relative: float = 0.0
+    text: str = ""  # as the data set has it
+    identical: bool = False
+
+
+@dataclass(frozen=True)
+class UnitTests:
+    """The tests of a problem, () where one cannot be read; `setup`: imports; `name`: of the function."""
+
+    tests: tuple[UnitTest, ...] = ()
+    setup: str = ""
+    name: str = ""
+
+
+class Unreadable(Exception):
+    """Of a test that has none of the forms above."""
+
+
+# what reading a text that has no such form may raise; MemoryError: of the parser, whose stack is full
+UNREADABLE = (
+    *(Unreadable, SyntaxError, ValueError, TypeError, LookupError),
+    *(OverflowError, RecursionError, MemoryError),
+)
+
+
+@lru_cache(maxsize=4096)
+def read(answer: str) -> UnitTests:
+    """The tests of a row's answer. Never raises: an answer that cannot be read has none."""
+    try:
+        if len(answer) > LONGEST:
+            raise Unreadable
+        statements = ast.parse(answer.strip()).body
+        if len(statements) == 1 and isinstance(statements[0], ast.Expr):
+            asserts = ast.literal_eval(statements[0].value)
+            statements = ast.parse("\n".join(asserts)).body
+        return _of_statements(statements)
+    except UNREADABLE:
+        return UnitTests()
+
+
+def _of_statements(statements: Sequence[ast.stmt]) -> UnitTests:
+    imports = [one for one in statements if isinstance(one, ast.Import | ast.ImportFrom)]
+    checks = [one for one in statements if isinstance(one, ast.FunctionDef) and one.name == "check"]
+    name = ""
+    for one in statements:
+        if checks and isinstance(one, ast.Expr) and isinstance(one.value, ast.Call):
+            (argument,) = one.value.args
+            name = ast.unparse(argument)
+            statements = [_Renamed(checks[0].args.args[0].arg, name).visit(line) for line in checks[0].body]
+    asserts = [one for one in statements if isinstance(one, ast.Assert)]
+    others = [one for one in statements if not isinstance(one, ast.Assert | ast.Import | ast.ImportFrom)]
+    if any(not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)) for one in others):
+        raise Unreadable  # such as a loop; a comment in quotes is none
+    name = name or _called(asserts)
+    tests = [_of_assert(one, name) for one in asserts if not isinstance(one.test, ast.Constant)]
+    return UnitTests(tuple(tests), "\n".join(map(ast.unparse, imports)), name)
+
+
+class _Renamed(ast.NodeTransformer):
+    """HumanEval's `candidate` by the function's name."""
+
+    def __init__(self, before: str, after: str) -> None:
+        self.before, self.after = before, after
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(self.after if node.id == self.before else node.id, node.ctx)
+
+
+def _called(asserts: Sequence[ast.Assert]) -> str:
+    """The one function that every assert calls and that is not Python's own, as in `set(f(x))`."""
+    called = [{_function(node) for node in ast.walk(one)} - {""} for one in asserts]
+    common = set.intersection(*called) - {*dir(builtins), "isclose", "fabs"} if called else set()
+    if len(common) != 1:
+        raise Unreadable
+    return common.pop()
+
+
+def _of_assert(one: ast.Assert, name: str) -> UnitTest:
+    test, text = one.test, ast.unparse(one)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return UnitTest(f"bool({ast.unparse(test.operand)})", "False", text=text)
+    if isinstance(test, ast.Compare):
+        if len(test.ops) != 1:
+            raise Unreadable
+        left, operator, right = test.left, test.ops[0], test.comparators[0]
+        if isinstance(operator, ast.Eq):
+            return UnitTest(*_sides(left, right, name), text=text)
+        if isinstance(operator, ast.Is) and isinstance(right, ast.Constant):
+            return UnitTest(*_sides(left, right, name), text=text, identical=True)
+        if isinstance(operator, BELOW) and isinstance(left, ast.Call) and _function(left) in ("abs", "fabs"):
+            inside = left.args[0]
+            if isinstance(inside, ast.BinOp) and isinstance(inside.op, ast.Sub):
+                within = float(ast.literal_eval(right))
+                return UnitTest(*_sides(inside.left, inside.right, name), absolute=within, text=text)
+        raise Unreadable
+    if isinstance(test, ast.Call) and _function(test) == "isclose":
+        left, right = test.args
+        given = {key.arg: float(ast.literal_eval(key.value)) for key in test.keywords}
+        call, expected = _sides(left, right, name)
+        return UnitTest(call, expected, given.get("abs_tol", 0.0), given.get("rel_tol", 1e-9), text)
+    if isinstance(test, ast.Call):
+        return UnitTest(f"bool({ast.unparse(test)})", "True", text=text)
+    raise Unreadable
+
+
+def _function(node: ast.AST) -> str:
+    """The name of what a node calls, `isclose` of `math.isclose(…)`; "" if it calls nothing."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return getattr(function, "id", getattr(function, "attr", ""))
+
+
+def _sides(left: ast.expr, right: ast.expr, name: str) -> tuple[str, str]:
+    """(call, expected): the side that names the function, and the other, which must not."""
+    named = [any(getattr(node, "id", "") == name for node in ast.walk(side)) for side in (left, right)]
+    if named[0] == named[1]:
+        raise Unreadable
+    call, expected = (left, right) if named[0] else (right, left)
+    return ast.unparse(call), ast.unparse(expected)
+
+
+def program(question: str, completion: str, name: str) -> str:
+    """The program of a completion, see the top."""
+    text = completion.rpartition("</think>")[2]
+    blocks = FENCE.findall(text) if len(text) <= LONGEST else []
+    body = blocks[-1] if blocks else text
+    defined = f"def {name}"
+    return body if defined in body or defined not in question else f"{question.rstrip()}\n{body}"
+
+
+@lru_cache(maxsize=4096)
+def _expected(tests: UnitTests) -> tuple[Any, ...]:
+    """(tests,) values; the tests are trusted no more than programs, so they are worked out in the sandbox."""
+    if not tests.tests:
+        return ()
+    (result,) = run([Job(tests.setup, tuple(test.expected for test in tests.tests))])
+    return result.values
+
+
+def verdicts(problems: Sequence[Problem], completions: Sequence[str]) -> list[Verdicts]:
+    """(completions,) verdicts; ([], []) where there are no tests. Raises UserError without a sandbox."""
+    return rollout(problems, completions)[0]
+
+
+def rollout(problems: Sequence[Problem], completions: Sequence[str]) -> tuple[list[Verdicts], int]:
+    """(completions,) `verdicts`, and how many of the programs were ended because their time was up.
+
+    All programs together have one budget of time, see `Pool.run`.
+    """
+    every = [read(problem.answer) for problem in problems]
+    jobs = [
+        Job(
+            f"{tests.setup}\n{program(problem.question, completion, tests.name)}",
+            tuple(test.call for test in tests.tests),
+        )
+        for problem, completion, tests in zip(problems, completions, every, strict=True)
+    ]
+    results = run(jobs)
+    judged = [
+        _verdicts(problem.question, tests, result.values)
+        for problem, tests, result in zip(problems, every, results, strict=True)
+    ]
+    return judged, sum(result.ended in UNFINISHED for result in results)
+
+
+def _verdicts(question: str, tests: UnitTests, values: Sequence[Any]) -> Verdicts:
+    shown: list[bool] = []
+    others: list[bool] = []
+    asked = _letters(question)
+    for test, value, wanted in zip(tests.tests, values, _expected(tests), strict=True):
+        right = same(value, wanted, _tolerance(test, wanted))
+        right = right and (type(value) is type(wanted) or not test.identical)
+        (shown if _letters(test.text) in asked else others).append(right)
+    return shown, others
+
+
+def _tolerance(test: UnitTest, wanted: Any) -> float:
+    """How far a value may be from the one that is wanted; an integer that no float can hold has no share."""
+    try:
+        return max(test.absolute, test.relative * abs(float(wanted)) if test.relative else 0.0)
+    except (TypeError, ValueError, OverflowError):
+        return test.absolute
+
+
+def _letters(text: str) -> str:
+    """Without spaces, and with one kind of quotes, which `ast.unparse` may change."""
+    return "".join(text.split()).replace('"', "'")

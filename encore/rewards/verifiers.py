@@ -1,0 +1,92 @@
+"""Whether an answer is right: by a world's verifier, or by the one that a data set's `verifier` names."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from encore import own_code, worlds
+from encore.errors import UserError
+from encore.rewards import unit_tests
+from encore.rewards.answer_forms import copied
+from encore.rewards.math_answers import Comparer, Verdict
+from encore.sandbox.verdicts import passed
+from encore.worlds.answers import answer
+from encore.worlds.expressions import makes, work_out
+from encore.worlds.final_answer import final_answer, reference
+from encore.worlds.protocol import Problem
+
+TESTS = "tests"  # the verifier of programs
+
+
+def of_task(task: Mapping[str, Any]) -> Callable[[Problem, str], bool]:
+    """The verifier of a recipe's `task`: its world's, or its data set's, math where that names none."""
+    world = worlds.of_task(task)
+    return world.verify if world else verifier(task.get("verifier", "math"))
+
+
+def verifier(name: str) -> Callable[[Problem, str], bool]:
+    """The verifier of a data set by the name that its task gives, as schema.yaml lists them.
+
+    A user's own is called with a question, its answer and a completion. What it raises is an own_code.Failed,
+    with the completion: a training ends by it, an evaluation counts the answer as wrong and says so.
+    """
+    if own_code.is_own(name):
+        return _own_verifier(name)
+    if name == TESTS:
+        return lambda problem, completion: passed(unit_tests.verdicts([problem], [completion])[0])
+    return countdown if name == "countdown" else math_verifier()
+
+
+def _own_verifier(name: str) -> Callable[[Problem, str], bool]:
+    function = own_code.load(name)
+    right = own_code.bounded(name, lambda *given: bool(function(*given)))
+
+    def verify(problem: Problem, completion: str) -> bool:
+        try:
+            return right(problem.question, problem.answer, completion)
+        except UserError as error:
+            raise type(error)(f"{error}; it was given the completion {completion[:80]!r}") from error
+
+    return verify
+
+
+def countdown(problem: Problem, completion: str) -> bool:
+    """Whether the answer is an expression with the value and the numbers of the problem's own."""
+    gold = work_out(problem.answer)
+    return gold is not None and makes(work_out(answer(completion) or ""), gold.numbers, gold.value)
+
+
+def math_verifier(equal: Comparer | None = None) -> Callable[[Problem, str], bool]:
+    """Whether `math_verdict` of a problem and a completion is `right`."""
+    compare = equal or Comparer()
+
+    def verify(problem: Problem, completion: str) -> bool:
+        return math_verdict(compare, problem, completion) == "right"
+
+    return verify
+
+
+def math_verdict(compare: Comparer, problem: Problem, completion: str) -> Verdict:
+    r"""The completion's one final answer against the data set's. Bounded in CPU time, never raises.
+
+    A reference solution stands for its last `\boxed{…}`, or for what follows its last `####`. An expression
+    copied from the question is no answer, unless it is the data set's to the letter.
+    """
+    pair = _answers(problem, completion)
+    return pair if isinstance(pair, str) else compare.verdict(*pair)
+
+
+def math_verdicts(
+    compare: Comparer, problems: Sequence[Problem], completions: Sequence[str]
+) -> list[Verdict]:
+    """(completions,) `math_verdict` of a rollout, which has one budget of CPU time."""
+    pairs = [_answers(*both) for both in zip(problems, completions, strict=True)]
+    judged = iter(compare.verdicts([pair for pair in pairs if not isinstance(pair, str)]))
+    return [pair if isinstance(pair, str) else next(judged) for pair in pairs]
+
+
+def _answers(problem: Problem, completion: str) -> tuple[str, str] | Verdict:
+    """The data set's answer and the completion's; the verdict where these two need not be compared."""
+    given, gold = final_answer(completion), reference(problem.answer)
+    if given is None:
+        return "unreadable"
+    return "wrong" if copied(given, problem.question, gold) else (gold, given)

@@ -1,0 +1,48 @@
+"""Packages that not everybody has: whether a job that asks for one finds it, before anything is loaded."""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from encore.errors import UserError
+
+INSTALL = "pip install -e '.[vllm]'"
+INSTALL_QLORA = "pip install -e '.[qlora]'"
+INSTALL_ZERO3 = "pip install -e '.[zero3]'"
+
+
+def require(package: str, lacking: str, install: str, key: str = "the key") -> None:
+    """Raise UserError where a package is not installed: `lacking` begins the line, `install` would help.
+
+    A mere folder of its name is none; wandb makes one where it is used.
+    """
+    found = find_spec(package)
+    if found is None or found.origin is None:
+        raise UserError(f"{lacking} is not installed here; `{install}`, or leave {key} out")
+
+
+def require_vllm(config: Mapping[str, Any], where: str = "") -> None:
+    """Raise UserError where `config`, of a stage or an evaluation, asks for vLLM and it is not installed.
+
+    `where`: what stands before the name of a key, such as "evals.".
+    """
+    if config.get("backend") == "vllm":
+        asked = f"{where}backend: vllm"
+    elif config.get("args", {}).get("use_vllm"):
+        asked = f"{where}args.use_vllm: true"
+    else:
+        return
+    require("vllm", f"{asked}, but vLLM", INSTALL)
+
+
+def require_bitsandbytes(config: Mapping[str, Any]) -> None:
+    """Raise UserError where a stage's `lora` asks for weights of 4 bits, and nothing here can pack them."""
+    kind = config.get("lora", {}).get("quantized")
+    if kind:
+        require("bitsandbytes", f"lora.quantized: {kind}, but bitsandbytes", INSTALL_QLORA)
+
+
+def require_deepspeed(shard: str) -> None:
+    """Raise UserError where a stage is to be sharded by DeepSpeed, and it is not installed."""
+    if shard == "zero3":
+        require("deepspeed", "resources.shard: zero3, but DeepSpeed", INSTALL_ZERO3)

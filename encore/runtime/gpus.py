@@ -1,0 +1,210 @@
+"""As many GPUs as a job asks for: none, one, or several by torchrun, which starts a process for each.
+
+All of these processes train; only the first one writes results.
+"""
+
+import contextlib
+import fcntl
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from encore.errors import UserError
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+SERVING = "ENCORE_VLLM_GPUS"  # names as in VISIBLE: of the GPUs set apart for a vLLM server
+WAIT = 10.0  # seconds between two looks for a free GPU
+LOCKS = Path(tempfile.gettempdir()) / f"encore-gpus-{os.getuid()}"
+# stages whose trainer spreads a batch over processes; the others use one GPU, or the engine uses several
+SPREAD = ("pretrain", "sft", "reward_model", "dpo", "grpo", "ppo")
+
+# CUDA's major version -> the oldest branch of the NVIDIA driver that runs it (CUDA Toolkit Release Notes,
+# "CUDA Toolkit and Corresponding Driver Versions")
+DRIVERS = {"12": 525, "13": 580}
+
+# how `accelerate launch` tells its processes to shard by FSDP2, a unit a layer, checkpoints in parts too
+FSDP = {
+    "ACCELERATE_USE_FSDP": "true",
+    "FSDP_VERSION": "2",
+    "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
+    "FSDP_STATE_DICT_TYPE": "SHARDED_STATE_DICT",
+}
+# how it tells them to shard by DeepSpeed's ZeRO, stage 3
+ZERO3 = {"ACCELERATE_USE_DEEPSPEED": "true", "ACCELERATE_DEEPSPEED_ZERO_STAGE": "3"}
+LAUNCHED = {"fsdp": FSDP, "zero3": ZERO3}
+# stages whose trainer can spread the weights as well; DeepSpeed trains one model, and ppo's critic is another
+SHARDED = ("sft", "reward_model", "dpo", "grpo", "ppo")
+SHARDED_BY = {"fsdp": SHARDED, "zero3": tuple(kind for kind in SHARDED if kind != "ppo")}
+
+
+def rank() -> int:
+    """The number of this process within its stage: 0 is the first, or the only one."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def first() -> bool:
+    """Whether this process is the one that writes results."""
+    return rank() == 0
+
+
+def spread() -> bool:
+    """Whether torchrun has started this process, as one of several of a stage."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def processes() -> int:
+    """How many processes this stage runs in, on all its nodes."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def nodes() -> int:
+    """How many machines this stage runs on; torchrun starts as many processes on each."""
+    return processes() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+
+
+def shard(how: str | None) -> None:
+    """Have the trainers of this process spread their weights: by `fsdp`, `zero3`, or not at all.
+
+    Before they are imported.
+    """
+    for names in LAUNCHED.values():
+        for name in names:
+            os.environ.pop(name, None)
+    os.environ.update(LAUNCHED.get(how or "", {}))
+
+
+def sharded() -> str | None:
+    """How the weights of this stage are to be spread over its processes: `fsdp`, `zero3` or None."""
+    if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
+        return "zero3"
+    return "fsdp" if os.environ.get("ACCELERATE_USE_FSDP") == "true" else None
+
+
+@contextlib.contextmanager
+def reserved(asked: int | None, say: Callable[[str], None], serving: int = 0) -> Iterator[list[IO]]:
+    """Wait for `asked` GPUs that no other job of this machine uses, make them visible, and hold their locks.
+
+    With 0, none is visible: what a recipe does on the CPU is the same everywhere, to the bit. With None, or
+    where a scheduler has set CUDA_VISIBLE_DEVICES to just as many, what is visible stays so, without locks.
+    The last `serving` of them are named in `SERVING`, for a vLLM server, and not visible. Enter it before
+    CUDA starts. Raises UserError where the machine has fewer GPUs, where none is left to train, or where CUDA
+    cannot use them.
+    """
+    held: dict[str, IO] = {}
+    if asked is not None:
+        names = _visible()
+        if len(names) < asked:
+            raise UserError(
+                f"resources.gpu: {asked} asked, {len(names)} visible here; batch sizes depend on it"
+            )
+        if not asked or len(names) > asked or not os.environ.get(VISIBLE):
+            held = _awaited(names, asked, say)
+            os.environ[VISIBLE] = ",".join(held)
+    if serving:
+        _set_apart(serving)
+    if asked and (why := unusable(asked - serving)):
+        raise UserError(f"resources.gpu: {asked} asked, and {why}")
+    yield list(held.values())
+    for lock in held.values():
+        lock.close()
+
+
+def _awaited(names: Sequence[str], asked: int, say: Callable[[str], None]) -> dict[str, IO]:
+    """Wait for `asked` free GPUs. Returns name -> lock."""
+    LOCKS.mkdir(exist_ok=True)
+    announced = False
+    while len(held := _free(names, asked)) < asked:
+        if not announced:
+            say(f"waiting for GPUs: {asked} asked, {len(held)} of {len(names)} are free")
+        announced = True
+        held.clear()  # a job that waits holds none, so that no two wait for each other
+        time.sleep(WAIT)
+    return held
+
+
+def unusable(count: int) -> str | None:
+    """Why CUDA cannot use `count` of the visible GPUs; None where it can.
+
+    The number of visible GPUs does not tell: it comes from the driver's NVML, which also counts those that
+    the driver is too old to use. Torch would then train on the CPU without a word.
+    """
+    import torch  # only here: runtime is also imported by code that must not load torch
+
+    child = os.fork()  # a process that has asked CUDA cannot fork others that use it, as vLLM does
+    if not child:
+        usable = False
+        with contextlib.suppress(Exception):
+            usable = torch.cuda.is_available() and torch.cuda.device_count() >= count
+        os._exit(0 if usable else 1)
+    if os.waitpid(child, 0)[1] == 0:
+        return None
+    if not torch.version.cuda:
+        return f"torch {torch.__version__} is built without CUDA: install the build for CUDA"
+    needed = DRIVERS.get(torch.version.cuda.partition(".")[0])
+    return (
+        f"torch cannot use them: the NVIDIA driver is {driver() or 'unknown to nvidia-smi'}, torch "
+        f"{torch.__version__} is built for CUDA {torch.version.cuda}"
+        + (f", which needs driver {needed} or newer" if needed else "")
+    )
+
+
+def driver() -> str | None:
+    """The version of the NVIDIA driver, such as 580.65.06; None where nvidia-smi does not tell."""
+    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return next(iter(done.stdout.split()), None)
+
+
+def _free(names: Sequence[str], most: int) -> dict[str, IO]:
+    """Name -> lock of free GPUs, `most` of them at most."""
+    held: dict[str, IO] = {}
+    for name in names:
+        if len(held) < most:
+            file = (LOCKS / name).open("a")
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held[name] = file
+    return held
+
+
+def _visible() -> list[str]:
+    """The names of the GPUs that CUDA would see."""
+    import torch  # only here: runtime is also imported by code that must not load torch
+
+    given = os.environ.get(VISIBLE)
+    count = torch.cuda.device_count()
+    return given.split(",")[:count] if given else [str(number) for number in range(count)]
+
+
+def _set_apart(count: int) -> None:
+    """Take the last `count` visible GPUs from this process and those it starts, and name them in `SERVING`.
+
+    Raises UserError where none is left.
+    """
+    names = _visible()
+    if count >= len(names):
+        raise UserError(
+            f"vllm_gpus: {count} for the server, {len(names)} visible here; none is left to train"
+        )
+    os.environ[VISIBLE], os.environ[SERVING] = ",".join(names[:-count]), ",".join(names[-count:])
+
+
+def launch(processes: int, arguments: Sequence[str], held: Sequence[IO]) -> None:
+    """Become torchrun, which starts a stage in so many processes and keeps the locks `held`.
+
+    `arguments` are the command line of encore.stages.
+    """
+    for lock in held:
+        os.set_inheritable(lock.fileno(), True)
+    sys.stdout.flush()
+    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    command = [sys.executable, *torchrun, "-m", "encore.stages", *arguments]
+    os.execv(sys.executable, command)

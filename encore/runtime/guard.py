@@ -1,0 +1,63 @@
+"""Run a command that must not outlive the process that asked for it: `python -m encore.runtime.guard PID …`.
+
+PID is the process that starts this one. When it is gone, even by `kill -9`, or when this process is told to
+end, the command and all that it has started in its process group are ended too: asked first, then killed. The
+exit status is the command's; 128 + n where signal n has ended it, as in a shell.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+LOOK = 0.2  # seconds between two looks at both processes
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+GRACE = 10.0  # seconds that the command has to end by itself
+
+
+def main(arguments: list[str]) -> int:
+    """`arguments`: the parent's process id, and the command."""
+    parent, told = int(arguments[0]), threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: told.set())
+    command = subprocess.Popen(arguments[1:], process_group=0)
+    try:
+        while command.poll() is None and not told.is_set() and os.getppid() == parent:
+            time.sleep(LOOK)
+    finally:
+        _end(command)
+    return command.returncode if command.returncode >= 0 else 128 - command.returncode
+
+
+def end_with(parent: int) -> None:
+    """Have Linux kill this process as soon as its parent has ended."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it has already
+        os._exit(1)
+
+
+def _end(command: subprocess.Popen[bytes]) -> None:
+    """End the process group of `command`, also where it has ended itself and left others behind."""
+    _signal(command, signal.SIGTERM)
+    deadline = time.monotonic() + GRACE
+    while _signal(command, 0) and time.monotonic() < deadline:
+        command.poll()  # a process that nobody has waited for still counts as one of its group
+        time.sleep(LOOK / 4)
+    _signal(command, signal.SIGKILL)
+    command.wait()
+
+
+def _signal(command: subprocess.Popen[bytes], number: int) -> bool:
+    """Send a signal to the process group of `command`; whether there is still one."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(command.pid, number)
+        return True
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

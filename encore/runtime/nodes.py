@@ -1,0 +1,250 @@
+"""A stage on several machines: `srun` starts a launcher on each machine of the Slurm job it is in.
+
+The launchers (encore.runtime.node) start the processes that train. Where one fails, Slurm ends the others,
+and one line says which. All machines are taken to see the same files: a checkpoint holds each process's part.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from encore.errors import UserError, first_line
+from encore.runtime import gpus
+from encore.runtime.ports import free_ports
+
+JOB = "SLURM_JOB_ID"
+NAMES = "ENCORE_NODES"  # the machines that train, by commas
+SERVER = "ENCORE_VLLM_NODE"  # the machine that a vLLM server has for itself
+FAILED = "encore-node-failed "  # begins the line by which a launcher says what went wrong; JSON follows
+# of what srun itself says of a task, such as "srun: error: n2: task 1: Killed"
+OF_TASK = re.compile(r"srun: error: (\S+): tasks? [\d,-]+: (.+)")
+OF_SRUN = re.compile(r"srun: (?:error|fatal): (.+)")
+# of Slurm's variables, those that name the job; the others would be options of every srun that follows
+KEPT = {JOB, "SLURM_CONF", "SLURM_CLUSTER_NAME", "SLURM_CLUSTERS"}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong on a machine, and when, in seconds on the machines' clocks."""
+
+    what: str
+    at: float
+    killed: bool = False  # from outside, such as for want of memory
+
+
+def order(failure: Failure) -> tuple[bool, float]:
+    """Sorts causes before what follows from them: who has lost another process says so at once, while one
+    that is killed says nothing, and is found a moment later."""
+    return not failure.killed, failure.at
+
+
+@dataclass(frozen=True)
+class Count:
+    """What a stage is run on, all in all; of several nodes a vLLM server has the last for itself."""
+
+    nodes: int
+    gpus: int
+    vllm_gpus: int
+
+
+def launch(count: Count, arguments: Sequence[str], log: Path, say: Callable[[str], None]) -> None:
+    """Run a stage on the first machines of this Slurm job, with as many GPUs of each.
+
+    A process trains on each GPU, or on each machine where none is asked for. `arguments` are the command line
+    of encore.stages. The log of the machines but the first is beside `log`, as <name>.node1.log and so on.
+    Raises UserError outside of a job, in one with fewer machines, where GPUs lie on them unequally, and where
+    a machine fails.
+    """
+    names = _names(count.nodes)
+    each, rest = divmod(count.gpus, count.nodes)
+    if rest or count.vllm_gpus not in (0, each):
+        raise UserError(
+            f"resources.nodes: {count.gpus} GPUs on {count.nodes} nodes, {count.vllm_gpus} of them for a "
+            "vLLM server; expected as many on each, and the last node whole for the server"
+        )
+    training = names[:-1] if count.vllm_gpus else names
+    # free here, the first machine of the job where Snakemake has submitted it; 0 would be known to it alone
+    (port,) = free_ports(1)
+    endpoint = f"{address(names[0])}:{port}"
+    command = [
+        *step(training, each),
+        *(sys.executable, "-m", "encore.runtime.node", endpoint, str(each), str(log.absolute()), *arguments),
+    ]
+    environment = environment_of_step(os.environ) | {NAMES: ",".join(training)}
+    if count.vllm_gpus:
+        environment |= {SERVER: names[-1], gpus.SERVING: ",".join(map(str, range(each)))}
+    more = f" and {len(training) - 1} more" if training[1:] else ""
+    say(f"training on {names[0]}{more}{f', the vLLM server on {names[-1]}' if count.vllm_gpus else ''}")
+    status, failures, said = _run(command, environment)
+    if status:
+        raise UserError(failure_line(status, failures, said, training, log))
+
+
+def step(names: Sequence[str], gpus_each: int) -> list[str]:
+    """The command that runs what follows it once on each of these machines, and ends all where one fails.
+
+    --overlap: a step gets the job's memory and processors, whatever other steps have. Of the GPUs it gets
+    those that it names; by default, one where the job has two.
+    """
+    number = len(names)
+    return [
+        *("srun", f"--nodes={number}", f"--ntasks={number}", "--ntasks-per-node=1"),
+        *(f"--nodelist={','.join(names)}", "--overlap", "--cpu-bind=quiet,none", "--mem=0"),
+        *([f"--gpus-per-node={gpus_each}"] if gpus_each else []),
+        *("--kill-on-bad-exit=1", "--input=none"),
+    ]
+
+
+def environment_of_step(given: Mapping[str, str]) -> dict[str, str]:
+    """The environment in which `step` is run: without what a step around this process has set."""
+    return {
+        name: value
+        for name, value in given.items()
+        if not name.startswith(("SLURM_", "SRUN_")) or name in KEPT
+    }
+
+
+def address(name: str) -> str:
+    """Where Slurm itself reaches the machine of this name."""
+    return _field(_scontrol("node", name), "NodeAddr")
+
+
+def told_by_launcher() -> bool:
+    """Whether `launch` has started this process, and tells in one line what it fails of."""
+    return NAMES in os.environ
+
+
+def server() -> str | None:
+    """The machine of the vLLM server of this stage; None where it is this one."""
+    return os.environ.get(SERVER)
+
+
+def log_of(log: Path, number: int) -> Path:
+    """The log of a machine, counted from 0; all that the first one says goes through srun to `log`."""
+    return log.with_name(f"{log.stem}.node{number}.log") if number else log
+
+
+def note(error: BaseException) -> None:
+    """Tell torchrun why this process fails, in the file and form of its own ErrorHandler."""
+    if file := os.environ.get("TORCHELASTIC_ERROR_FILE"):
+        told = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {first_line(error)}"
+        now = time.time()
+        noted = {"message": told, "timestamp": int(now), "at": now, "rank": gpus.rank()}
+        Path(file).write_text(json.dumps(noted))
+
+
+def _names(count: int) -> list[str]:
+    """The first `count` machines of this Slurm job."""
+    job = os.environ.get(JOB)
+    if not job:
+        raise UserError(
+            f"resources.nodes: {count} asked, and this is no Slurm job; run snakemake with "
+            f"--workflow-profile profiles/slurm, or in an allocation of your own (salloc --nodes={count})"
+        )
+    found = _scontrol("hostnames", _field(_scontrol("job", job), "NodeList")).split()
+    if len(found) < count:
+        raise UserError(f"resources.nodes: {count} asked, and Slurm job {job} has {len(found)}")
+    return found[:count]
+
+
+def _scontrol(what: str, name: str) -> str:
+    """What Slurm knows of a job, a node or a list of nodes. Raises UserError where it does not answer."""
+    command = ["scontrol", "show", what, name, *([] if what == "hostnames" else ["--oneliner"])]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    except OSError as error:
+        raise UserError(f"resources.nodes: {command[0]}: {error.strerror}") from None
+    except subprocess.SubprocessError as error:
+        said = str(getattr(error, "stderr", None) or error).strip().splitlines()[-1]
+        raise UserError(f"resources.nodes: {' '.join(command[:4])}: {said}") from None
+
+
+def _field(record: str, name: str) -> str:
+    """The value of a field such as NodeList=n[1-2] in a record of scontrol's."""
+    found = re.search(rf"(?:^|\s){name}=(\S+)", record)
+    if not found:
+        raise UserError(f"resources.nodes: scontrol says no {name}: {record.strip()[:200]!r}")
+    return found[1]
+
+
+def _run(command: list[str], environment: dict[str, str]) -> tuple[int, dict[str, Failure], list[str]]:
+    """Exit status, machine -> what its launcher reports, and srun's own lines; all else is passed on.
+
+    The guard ends srun, and with it all that it has started, where this process is killed.
+    """
+    guarded = [sys.executable, "-m", "encore.runtime.guard", str(os.getpid()), *command]
+    process = subprocess.Popen(
+        guarded,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=environment,
+    )
+    assert process.stdout
+    assert process.stderr
+    said: list[str] = []
+    reader = threading.Thread(target=_pass_on, args=(process.stderr, sys.stderr, said.append))
+    reader.start()
+    failures: dict[str, Failure] = {}
+    for line in process.stdout:
+        told, others = read_failures(line)
+        failures |= told
+        sys.stdout.write(others)
+        sys.stdout.flush()
+    reader.join()
+    return process.wait(), failures, said
+
+
+def read_failures(line: str) -> tuple[dict[str, Failure], str]:
+    """Machine -> what its launcher reports in a line, and what else the line says.
+
+    Where Python does not buffer its output, a process writes a line and its end apart: then two reports, or a
+    report and other output, can lie in one line.
+    """
+    failures, others = {}, ""
+    while FAILED in line:
+        before, _, rest = line.partition(FAILED)
+        told, end = json.JSONDecoder().raw_decode(rest)
+        name = told.pop("node")
+        failures[name] = Failure(**told)
+        others, line = others + before, rest[end:]
+    others += line
+    return failures, others if others.strip() or not failures else ""
+
+
+def _pass_on(source: Iterable[str], to: IO[str], keep: Callable[[str], None]) -> None:
+    """Write each line of `source` to the log as it comes, and keep those of srun's."""
+    for line in source:
+        to.write(line)
+        to.flush()
+        if line.startswith("srun: "):
+            keep(line.strip())
+
+
+def failure_line(
+    status: int, failures: Mapping[str, Failure], said: list[str], names: Sequence[str], log: Path
+) -> str:
+    """One line: which machine failed first, and why. The others have only lost it."""
+    of_task = next(filter(None, map(OF_TASK.search, said)), None)  # the first to end
+    killed = of_task and not of_task[2].startswith(("Exited", "Terminated"))
+    if failures and not killed:
+        name, first = min(failures.items(), key=lambda one: order(one[1]))
+        see = "" if "; see " in first.what else f"; see {log_of(log, names.index(name))}"
+        return f"node {name}: {first.what}{see}"
+    if of_task:
+        number = names.index(of_task[1]) if of_task[1] in names else 0
+        return f"node {of_task[1]}: its launcher ended: {of_task[2]}; see {log_of(log, number)}"
+    of_srun = next(filter(None, map(OF_SRUN.search, said)), None)
+    return (
+        f"resources.nodes: srun ended with status {status}: {of_srun[1] if of_srun else 'no word'}; see {log}"
+    )

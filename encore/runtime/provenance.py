@@ -1,0 +1,150 @@
+"""provenance.json: where a checkpoint comes from and what it cost. Only here and in timing.csv are times."""
+
+import os
+import platform
+import resource
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from encore.runtime.health import Precision
+
+PACKAGES = (
+    "torch",
+    "transformers",
+    "trl",
+    "accelerate",
+    "peft",
+    "datasets",
+    "tokenizers",
+    "safetensors",
+    "vllm",
+    "deepspeed",
+)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A finished training, or other work of a stage."""
+
+    history: list[dict[str, Any]]  # the trainer's log
+    steps: int
+    tokens: int
+    wall_s: float
+    resumed: int  # how often it went on from a checkpoint
+    # processes, and each one's part of the batch; {} of work that is not spread
+    made_on: Mapping[str, Any] = field(default_factory=dict)
+    # what a longer run of the same stage would take: `epochs` trained; seconds of the first step of this
+    # process (`first_step_s`) and of a later one (`step_s`); size of a resumable state (`state_mib`)
+    rates: Mapping[str, float] = field(default_factory=dict)
+    precision: Precision = "full"  # in which the model was trained
+
+
+def untrained(tokens: int, began: float) -> Fit:
+    """The work of a stage that makes no training step, since `began` on time.perf_counter's clock."""
+    return Fit([], 0, tokens, time.perf_counter() - began, 0)
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def commit() -> tuple[str | None, bool | None]:
+    """The commit of this code, and whether the tree differs from it; None, None outside a git checkout.
+
+    Not by GitPython, which would call git for the second too and has to be imported by every job.
+    """
+    root = Path(__file__).resolve().parents[2]
+
+    def git(*words: str) -> str | None:
+        try:
+            done = subprocess.run(
+                ["git", *words], cwd=root, capture_output=True, text=True, timeout=10, check=True
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return done.stdout.strip()
+
+    head = git("rev-parse", "HEAD")
+    changes = git("status", "--porcelain", "--untracked-files=no") if head else None
+    return head, None if changes is None else bool(changes)
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that decide a run's numbers."""
+    installed = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            installed[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return installed
+
+
+def processor() -> str:
+    """The processor's name, as the system has it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def hardware() -> dict[str, Any]:
+    """Processor, cores, threads that torch uses, and GPUs."""
+    import torch  # only here: runtime is also imported by code that must not load torch
+
+    gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return {
+        "cpu": processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "gpus": gpus,
+    }
+
+
+def _gpu_memory() -> dict[str, int]:
+    """What torch has taken of this process's GPU at its peak, and what the GPU has, in MiB; {} on a CPU."""
+    import torch  # only here: runtime is also imported by code that must not load torch
+
+    if not torch.cuda.is_available():
+        return {}
+    capacity = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
+    return {
+        "gpu_memory_mib": torch.cuda.max_memory_reserved() // 2**20,
+        "gpu_capacity_mib": capacity // 2**20,
+    }
+
+
+def record(started: str, done: Fit, flops_a_token: float, formula: str) -> dict[str, Any]:
+    """The content of provenance.json.
+
+    `wall_s` is without loading, over all parts of a resumed training; `cpu_s` (of all cores) and `memory_mib`
+    (the peak) are of this process alone, with its imports where it was not forked from one that had them.
+    """
+    head, dirty = commit()
+    return {
+        "commit": head,
+        "dirty": dirty,
+        "versions": versions(),
+        "hardware": {**hardware(), **done.made_on},
+        "started": started,
+        "wall_s": round(done.wall_s, 3),
+        "cpu_s": round(time.process_time(), 3),
+        "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        **_gpu_memory(),
+        "resumed": done.resumed,
+        "steps": done.steps,
+        **done.rates,
+        "tokens": done.tokens,
+        "tokens_per_s": round(done.tokens / done.wall_s, 1) if done.wall_s > 0 else None,
+        "flops": flops_a_token * done.tokens,
+        "flops_formula": formula,
+    }

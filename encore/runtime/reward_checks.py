@@ -1,0 +1,107 @@
+"""Checks before a stage samples and scores: its rewards tell a right completion from a meaningless one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from encore import own_code
+from encore.runtime import health
+from encore.worlds.final_answer import reference
+
+Reward = Callable[..., Sequence[float | None]]
+
+GARBAGE = ("", " ", "\0", "asdf", "<answer></answer>", "</answer><answer>", "<think>" * 3)
+CHECKED = 64  # problems whose gold answer is scored
+ALIKE = 0.05  # share of neighbours whose answers may mean the same
+
+
+def before_sampling(
+    config: Mapping[str, Any],
+    policy: Path | None,
+    tokenizer: Any,
+    rows: Sequence[Mapping[str, Any]],
+    rewards: Mapping[str, Reward],
+) -> list[health.Check]:
+    """Checks of the prompts, rewards and template of a stage that samples and scores.
+
+    `policy`: metrics.json of the stage it starts from; `rows`: those of encore.data.prompts; `rewards`
+    include accuracy where answers can be verified.
+    """
+    for name in filter(own_code.is_own, rewards):  # calls that check their contract
+        score(rewards[name], [rows[0]] * len(GARBAGE), [*GARBAGE])
+    answered = (config.get("task") or {}).get("verifier") != "tests"  # whose rows have tests, and no answer
+    strict = {name: rewards[name] for name in ("accuracy", "format") if name in rewards}
+    return [
+        health.known_tokens(tokenizer, [row["prompt"] for row in rows], "prompt"),
+        *([gold(rewards["accuracy"], rows)] if "accuracy" in rewards and answered else []),
+        garbage(strict, rows),
+        health.same_template(config, policy),
+    ]
+
+
+def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
+    """The accuracy reward of a completion that states the gold answer is 1.
+
+    Of a reference solution that is its last box or mark, which stands for it: it may have several.
+    """
+    rows = rows[:CHECKED]
+    completions = [_stated(reference(row["answer"]), row.get("prefill", "")) for row in rows]
+    scores = score(reward, rows, completions)
+    wrong = next((i for i, value in enumerate(scores) if value != 1.0), None)
+    message = f"{len(rows)} gold answers score 1"
+    if wrong is not None:
+        row = rows[wrong]
+        message = f"the gold answer {row['answer']!r} of {row['question']!r} scores {scores[wrong]}, not 1"
+    share = sum(value == 1.0 for value in scores) / len(scores)
+    return health.check("gold", wrong is None, share, 1.0, message, "error")
+
+
+def crossed(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
+    """The accuracy reward of a completion that states the next row's gold answer, another one, is 0.
+
+    Few exceptions are allowed: two answers may be written differently and mean the same.
+    """
+    rows = rows[:CHECKED]
+    texts = [reference(row["answer"]) for row in rows]
+    others = [i for i, text in enumerate(texts) if text != texts[i - 1]]
+    given = [_stated(texts[i - 1], rows[i].get("prefill", "")) for i in others]
+    scores = score(reward, [rows[i] for i in others], given) if others else []
+    paid = [i for i, value in zip(others, scores, strict=True) if value]
+    share = len(paid) / max(len(others), 1)
+    message = f"{len(others) - len(paid)} of {len(others)} gold answers of another question score 0"
+    if paid:
+        row = rows[paid[0]]
+        message += (
+            f"; {texts[paid[0] - 1]!r} is paid for {row['question']!r}, whose answer is {row['answer']!r}"
+        )
+    severity: health.Severity = "error" if share > ALIKE else "warning"
+    return health.check("gold_of_next", not paid, share, ALIKE, message, severity)
+
+
+def _stated(answer: str, prefill: str) -> str:
+    """A completion that states `answer`, behind what the prompt has begun of it."""
+    whole = f"<think>{answer}</think><answer>{answer}</answer>"
+    _, found, rest = whole.partition(prefill.strip() or "<think>")
+    return rest if prefill and found else whole
+
+
+def garbage(rewards: Mapping[str, Reward], rows: Sequence[Mapping[str, Any]]) -> health.Check:
+    """Empty and meaningless completions get no reward."""
+    worst, where = 0.0, ""
+    for name, reward in rewards.items():
+        for text in GARBAGE:
+            value = max(v or 0.0 for v in score(reward, rows[:4], [text] * len(rows[:4])))
+            if value > worst:
+                worst, where = value, f"{name} gives {value:g} to the completion {text!r}"
+    return health.check(
+        "garbage", worst == 0, worst, 0.0, where or "empty and garbage completions score 0", "error"
+    )
+
+
+def score(
+    reward: Reward, rows: Sequence[Mapping[str, Any]], completions: list[str]
+) -> Sequence[float | None]:
+    """Call a reward function the way TRL does: keyword arguments, one list per column."""
+    columns = {key: [row[key] for row in rows] for key in rows[0] if key != "prompt"}
+    prompts = [row["prompt"] for row in rows]
+    return reward(prompts=prompts, completions=completions, completion_ids=[[0]] * len(rows), **columns)

@@ -1,0 +1,123 @@
+"""metrics.json as a sentinel: written last, it vouches for a stage's product by its digest."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from encore.errors import UserError
+from encore.runtime import files
+
+
+def digest(folder: Path, of_file: Callable[[Path], str] = files.digest) -> str:
+    """`sha256:<hex>` over the names and contents of all files in `folder`, such as a saved model.
+
+    `of_file`: the digest of one of them, for who need not read each again.
+    """
+    total = hashlib.sha256()
+    for path in sorted(p for p in Path(folder).rglob("*") if p.is_file()):
+        total.update(f"{path.relative_to(folder).as_posix()}\0{of_file(path)}\n".encode())
+    return f"sha256:{total.hexdigest()}"
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    """File name -> bytes, for every file in `folder`."""
+    files = sorted(p for p in Path(folder).rglob("*") if p.is_file())
+    return {p.relative_to(folder).as_posix(): p.stat().st_size for p in files}
+
+
+def read(metrics_json: Path) -> dict[str, Any]:
+    """The sentinel's content. Raises ValueError where the file is none: cut short, or of other types."""
+    data = json.loads(Path(metrics_json).read_text(encoding="utf-8"))
+    if not _is_sentinel(data):
+        raise ValueError(f"{metrics_json}: not a stage's metrics.json")
+    return data
+
+
+def _is_sentinel(data: Any) -> bool:
+    """Whether `data` names its product, and the results it was made from, as `of_folder` and a stage do."""
+    if not isinstance(data, dict) or not all(isinstance(data.get(key), str) for key in ("model", "digest")):
+        return False
+    within = [data.get(key, {}) for key in ("steps", "upstream", "inputs")]
+    if not all(isinstance(one, dict) for one in within):
+        return False
+    steps, *named = within
+    return all(map(_is_sentinel, steps.values())) and all(
+        isinstance(text, str) for one in named for text in one.values()
+    )
+
+
+def of_folder(folder: Path) -> dict[str, Any]:
+    """What a sentinel says of a product: its folder (`model`), its `digest` and its `files`."""
+    return {"model": folder.as_posix(), "digest": digest(folder), "files": sizes(folder)}
+
+
+def kept_at(folder: Path, step: int) -> Path:
+    """Where a stage keeps its model after a step, in the folder of its training state."""
+    return folder / "steps" / str(step)
+
+
+def kept_in(folder: Path) -> dict[str, Path]:
+    """step -> the models that a stage has kept."""
+    return {path.name: path for path in sorted(folder.glob("steps/*")) if path.name.isdigit()}
+
+
+def model_at(data: dict[str, Any], step: int | None) -> dict[str, Any]:
+    """What the content of a sentinel says of the model after a step that was kept; None: of the product.
+
+    Raises UserError where none was kept after this step.
+    """
+    if step is None:
+        return data
+    models = data.get("steps", {})
+    if str(step) not in models:
+        kept = ", ".join(sorted(models, key=int)) or "none"
+        raise UserError(f"{data['model']}: no model is kept of step {step}; kept: {kept}")
+    return models[str(step)]
+
+
+def product(metrics_json: Path, step: int | None = None) -> tuple[Path, str]:
+    """The folder of a stage's product, a model or data, and its digest; or of its model after a step.
+
+    Raises UserError where the folder is missing, or has changed since metrics.json was written.
+    """
+    recorded = model_at(read(metrics_json), step)
+    folder = Path(recorded["model"])
+    if not folder.is_dir():
+        raise UserError(f"{metrics_json}: its product {folder} is missing; run its stage again")
+    if (now := digest(folder)) != recorded["digest"]:
+        raise UserError(
+            f"{metrics_json}: the files in {folder} are not the ones it was written for "
+            f"(digest {now[:19]}…, expected {recorded['digest'][:19]}…); run its stage again"
+        )
+    return folder, now
+
+
+def stale(metrics_json: Path, of_file: Callable[[Path], str] = files.digest) -> str | None:
+    """Why `metrics_json` no longer stands for a good checkpoint; None where it does.
+
+    It is stale where its product is missing or has changed, or where an input of its stage has since become
+    another one. A missing input is no reason: results may outlive what they were made from. `of_file`: as
+    `digest` has it.
+    """
+    try:
+        data = read(metrics_json)
+    except FileNotFoundError:
+        return "it does not exist"
+    except (OSError, ValueError):
+        return "it is not readable"
+    for one in (data, *data.get("steps", {}).values()):
+        model = Path(one["model"])
+        if not model.is_dir():
+            return f"its model {model} is missing"
+        if sizes(model) != one.get("files") or digest(model, of_file) != one["digest"]:
+            return f"its model {model} has changed (digest mismatch)"
+    for role, parent in data.get("upstream", {}).items():
+        try:
+            now = read(Path(parent))["digest"]
+        except (OSError, ValueError):
+            continue
+        if now != data.get("inputs", {}).get(role):
+            return f"its input {role} ({parent}) has changed"
+    return None

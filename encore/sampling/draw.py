@@ -1,0 +1,89 @@
+"""Completions of a policy, drawn for a stage that keeps some or all of them."""
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from lm_eval.api.instance import Instance
+
+from encore.errors import UserError
+from encore.models.experts import idle
+from encore.runtime.progress import Progress, reporter
+from encore.sampling import engine
+from encore.sampling.completion import Completion
+
+FORMULA = (
+    "2 x parameters x tokens of prompts and completions (generation); 0 where the engine hides its model"
+)
+
+
+@dataclass(frozen=True)
+class DrawingConfig:
+    """How a stage's completions are drawn: its `args`."""
+
+    num_generations: int  # completions of a problem
+    temperature: float
+    top_p: float
+    max_completion_length: int
+
+    def __post_init__(self) -> None:
+        for name in ("num_generations", "max_completion_length"):
+            at_least_one(name, getattr(self, name))
+        if self.temperature <= 0:
+            raise UserError(f"args.temperature: expected more than 0, got {self.temperature}")
+        if not 0 < self.top_p <= 1:
+            raise UserError(f"args.top_p: expected more than 0 and at most 1, got {self.top_p}")
+
+
+def at_least_one(name: str, value: int | None) -> None:
+    if value is not None and value < 1:
+        raise UserError(f"args.{name}: expected at least 1, got {value}")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The completions of each prompt, `num_generations` of them, one prompt's after another's."""
+
+    completions: Sequence[Completion]
+    tokens: int  # of all of them and their prompts
+    parameters: int  # of the policy that a token meets; 0 where the engine hides it
+
+
+def draw(
+    prompts: Sequence[str],
+    args: DrawingConfig,
+    source: Any,
+    ends: Sequence[int],
+    config: dict[str, Any],
+    seed: int,
+    progress: Progress,
+) -> Drawn:
+    """Sample with the engine of evaluations, `config["backend"]`; a seed always gives the same ones.
+
+    `ends`: tokens that end a completion beside those of the policy's own.
+    """
+    generation = {
+        "until": [],  # nothing but the end-of-sequence token
+        "do_sample": True,
+        "temperature": args.temperature,
+        "top_p": args.top_p,
+        "top_k": 0,
+        "max_gen_toks": args.max_completion_length,
+    }
+    each = [prompt for prompt in prompts for _ in range(args.num_generations)]
+    requests = [
+        Instance(request_type="generate_until", doc={}, arguments=(prompt, generation), idx=0)
+        for prompt in each
+    ]
+    torch.manual_seed(seed)
+    with contextlib.redirect_stdout(sys.stderr):  # lm-eval prints; `progress` keeps the true stdout
+        lm = engine.load(source, {**config, "seed": seed}, reporter(progress, "sampled"))
+        lm.end_with(ends)
+        completions = lm.generate_until(requests)
+    tokens = sum(len(text.context) + text.tokens for text in completions)
+    shown = hasattr(lm.model, "num_parameters")
+    parameters = int(lm.model.num_parameters() - idle(lm.model)) if shown else 0
+    return Drawn(completions, tokens, parameters)

@@ -1,0 +1,107 @@
+"""Tools that a policy may call in the middle of a completion, by a recipe's key `tool`.
+
+    tool: {name: calculator, calls: 5, longest: 8}
+    tool: {name: python, calls: 3, longest: 256, call: ["<tool_call>", "</tool_call>"], result: ["[", "]"]}
+
+A call stands between the two texts of `call`, the second of which is one token of the policy's tokenizer, so
+that sampling can stop behind it; the result is put between the texts of `result`. Calls are text that nobody
+has checked: whatever they hold, they get a result, of at most `longest` tokens.
+"""
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from encore.sandbox.pool import Job, Result, run
+from encore.sandbox.values import Failed
+from encore.worlds.calculator import ERROR, calculate
+from encore.worlds.products import CALL, RESULT
+
+Answer = tuple[str, bool]  # what a call is answered, and whether it was well formed
+LONGEST_CALL = 10_000  # characters; a longer one is malformed
+
+# behind this a program's `print` is kept, for there is no output but the values of expressions
+PRINTED = "".join(
+    (
+        "_said = []\n",
+        "def print(*values, sep=' ', end='\\n', **_):\n",
+        "    _said.append((' ' if sep is None else sep).join(map(str, values))"
+        " + ('\\n' if end is None else end))\n",
+    )
+)
+
+
+def calculator(calls: Sequence[str]) -> list[Answer]:
+    """One operation on two whole numbers a call: encore/worlds/calculator.py."""
+    results = [calculate(call) for call in calls]
+    return [(ERROR, False) if result is None else (result, True) for result in results]
+
+
+def python(calls: Sequence[str]) -> list[Answer]:
+    """Each call is a program, run in the sandbox; its result is what it prints and its last expression.
+
+    Raises UserError where no sandbox can be started.
+    """
+    results = run([Job(*_program(call)) for call in calls])
+    return [_printed(result) for result in results]
+
+
+TOOLS: Mapping[str, Callable[[Sequence[str]], list[Answer]]] = {"calculator": calculator, "python": python}
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool as a recipe offers it."""
+
+    name: str
+    calls: int  # answered in one completion; further ones are not
+    longest: int  # tokens of a result, less those of the texts around it
+    call: tuple[str, str] = CALL
+    result: tuple[str, str] = RESULT
+
+    def answers(self, turns: Sequence[str]) -> list[Answer]:
+        """What the tool says to each turn of a policy, which ends with a call."""
+        calls = [self._call_of(turn) for turn in turns]
+        good = [call for call in calls if call is not None]
+        found = iter(TOOLS[self.name](good) if good else [])
+        return [(ERROR, False) if call is None else next(found) for call in calls]
+
+    def _call_of(self, turn: str) -> str | None:
+        """The text of the call that ends a turn; None where none was opened, or it is too long."""
+        _, opened, call = turn.removesuffix(self.call[1]).rpartition(self.call[0])
+        return call if opened and len(call) <= LONGEST_CALL else None
+
+
+def of_config(config: Mapping[str, Any] | None) -> Tool | None:
+    """The tool of a stage's or an evaluation task's key `tool`; None without one."""
+    if not config:
+        return None
+    given: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in config.items()
+    }
+    return Tool(**given)
+
+
+def _program(call: str) -> tuple[str, tuple[str, ...]]:
+    """A program that keeps what it prints, and the expression that gives it."""
+    text = call.encode(errors="replace").decode()
+    try:
+        tree = ast.parse(text)
+        last = tree.body[-1] if tree.body else None
+        if isinstance(last, ast.Expr):
+            shown = ast.Name("_last", ast.Store())
+            tree.body[-1] = ast.copy_location(ast.Assign([shown], last.value), last)
+            text = ast.unparse(ast.fix_missing_locations(tree))
+            text += "\nif _last is not None: print(_last)"
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        pass  # it fails in the sandbox too, and is told why there
+    return PRINTED + text, ("''.join(_said)",)
+
+
+def _printed(result: Result) -> Answer:
+    """What a program printed, or why it has printed nothing: the error that it raised, or its end."""
+    (value,) = result.values
+    if isinstance(value, Failed):
+        return f"{ERROR}: {value.why if result.ended == 'done' else result.ended}", False
+    return str(value).encode(errors="replace").decode().rstrip("\n"), True

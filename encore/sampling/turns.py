@@ -1,0 +1,110 @@
+"""Completions of several turns: a policy that calls a tool is stopped, answered and goes on.
+
+What the tool says becomes part of the completion, but is not the policy's own: it is neither counted against
+the cap nor among its tokens, and `own` tells the two apart. Each turn goes on from the very tokens before it;
+nothing is tokenised anew.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from encore.errors import UserError
+from encore.sampling.tools import Tool
+
+# contexts, the most tokens, tokens that end a turn beside those that end a completion
+# -> the tokens drawn for each context, the ending one included, and their log-probabilities, if known
+Draw = Callable[[list[list[int]], int, list[int]], tuple[list[list[int]], list[list[float]] | None]]
+
+# what a kept row says of its completions, where the policy has a tool
+TURNS = "turns"  # the text in parts
+CALLS = ("calls", "malformed")
+
+
+@dataclass
+class Talk:
+    """One completion."""
+
+    ids: list[int] = field(default_factory=list)
+    own: list[int] = field(default_factory=list)  # (tokens,) 1: the policy's, 0: the tool's
+    logps: list[float] = field(default_factory=list)  # (tokens,) 0 where not the policy's; empty if not known
+    calls: int = 0  # that were answered
+    malformed: int = 0  # of them, those that got an error
+
+    def said(self) -> list[int]:
+        """The policy's own tokens."""
+        return [token for token, own in zip(self.ids, self.own, strict=True) if own]
+
+    def turns(self, tokenizer: Any) -> list[str]:
+        """The texts of its turns: what the policy said, what the tool, and so on."""
+        parts = groupby(zip(self.ids, self.own, strict=True), key=itemgetter(1))
+        tokens = [[token for token, _ in part] for _, part in parts]
+        return tokenizer.batch_decode(tokens, skip_special_tokens=False)
+
+
+def closing(tool: Tool, tokenizer: Any) -> int:
+    """The token that ends a call. Raises UserError where that text is not one token."""
+    ids = tokenizer(tool.call[1], add_special_tokens=False)["input_ids"]
+    if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
+        raise UserError(
+            f'tool.call: "{tool.call[1]}" ends a call, so it must be one token of the policy\'s tokenizer'
+        )
+    return ids[0]
+
+
+def room(tool: Tool | None, tokenizer: Any) -> int:
+    """The most tokens that results may add to a completion."""
+    if tool is None:
+        return 0
+    around = tokenizer([*tool.result], add_special_tokens=False)["input_ids"]
+    return tool.calls * (tool.longest + sum(map(len, around)))
+
+
+def converse(
+    prompts: Sequence[Sequence[int]], cap: int, draw: Draw, tool: Tool, tokenizer: Any
+) -> list[Talk]:
+    """A completion of each prompt, of at most `cap` tokens of the policy's own.
+
+    After `tool.calls` answers a call is a text like any other, and the completion goes on to its end. Raises
+    UserError as `closing`.
+    """
+    close = closing(tool, tokenizer)
+    talks = [Talk() for _ in prompts]
+    spent = [0] * len(talks)
+    going = [*range(len(talks))]
+    for turn in range(tool.calls + 1):
+        contexts = [[*prompts[i], *talks[i].ids] for i in going]
+        left = cap - min(spent[i] for i in going)
+        drawn, logps = draw(contexts, left, [close] if turn < tool.calls else [])
+        asking = []
+        for place, i in enumerate(going):
+            # a row that has less left than another is drawn too far: its beginning has the same law
+            ids = drawn[place][: cap - spent[i]]
+            talks[i].ids += ids
+            talks[i].own += [1] * len(ids)
+            talks[i].logps += logps[place][: len(ids)] if logps else []
+            spent[i] += len(ids)
+            if turn < tool.calls and ids[-1] == close and spent[i] < cap:
+                asking.append((i, tokenizer.decode(ids, skip_special_tokens=False)))
+        if not asking:
+            break
+        answers = tool.answers([text for _, text in asking])
+        for (i, _), (answer, good) in zip(asking, answers, strict=True):
+            ids = _result(tool, answer, tokenizer)
+            talks[i].ids += ids
+            talks[i].own += [0] * len(ids)
+            talks[i].logps += [0.0] * len(ids) if logps else []
+            talks[i].calls += 1
+            talks[i].malformed += not good
+        going = [i for i, _ in asking]
+    return talks
+
+
+def _result(tool: Tool, answer: str, tokenizer: Any) -> list[int]:
+    """The tokens of a result, cut to its longest, with the texts around it."""
+    before, text, after = tokenizer([tool.result[0], answer, tool.result[1]], add_special_tokens=False)[
+        "input_ids"
+    ]
+    return [*before, *text[: tool.longest], *after]

@@ -1,0 +1,171 @@
+"""A vLLM server that belongs to a stage: started, awaited, watched and ended with it.
+
+It is the server that TRL's `vllm_mode: server` speaks to (trl/generation/vllm_client.py): completions by
+HTTP, new weights by NCCL. The command is the one that `trl vllm-serve` builds (trl/scripts/vllm_serve.py).
+"""
+
+import http.client
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from trl.scripts.vllm_serve import ScriptArguments, build_command
+
+from encore.errors import UserError
+from encore.runtime import gpus, nodes
+from encore.runtime.progress import clock_text
+
+HOST = "127.0.0.1"  # on the node of the stage, and for nobody else
+MEMORY = 0.9  # share of its GPUs' memory: unlike a colocated engine it has them for itself
+LOOK = 0.5  # seconds between two looks whether it answers
+EVERY = 15.0  # seconds between two lines while it does not
+TAIL = 65536  # bytes of the log that are searched for what went wrong
+LONGEST = 300  # characters of it in the line
+# beginnings of the variables that torchrun sets for a rank
+OF_TORCHRUN = (
+    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+    *("MASTER_", "GROUP_", "ROLE_", "TORCHELASTIC_"),
+)
+# of a line of Python's, after what a logger or a worker has put before it
+ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Interrupt)(?::| \().*")
+
+
+def command(
+    model: str, host: str, port: int, workers: int, dtype: str, seed: int, args: Mapping[str, Any]
+) -> list[str]:
+    """The command line of a server of `model`, a folder, on so many GPUs, reached at `host` alone.
+
+    `args`: those of the stage that the recipe names; what it does not name is the server's own default.
+    """
+    options = ScriptArguments(
+        model=model,
+        host=host,
+        port=port,
+        tensor_parallel_size=max(workers, 1),
+        dtype=dtype,
+        gpu_memory_utilization=args.get("vllm_gpu_memory_utilization", MEMORY),
+        max_model_len=args.get("vllm_max_model_length"),
+        vllm_model_impl=args.get("vllm_model_impl", "vllm"),
+        log_level="warning",
+    )
+    # generation-config: else the model's own limits and penalties apply where TRL sends none
+    own = ["--load-format", "safetensors", "--generation-config", "vllm", "--seed", str(seed)]
+    return build_command(options, own)
+
+
+def environment(names: str) -> dict[str, str]:
+    """The environment of a server on the GPUs `names` of CUDA_VISIBLE_DEVICES; "" for none."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_TORCHRUN)}
+    return {**kept, gpus.VISIBLE: names, "VLLM_SERVER_DEV_MODE": "1"}  # where weights are received
+
+
+class Server:
+    """A server that was started; it writes to the end of `log`.
+
+    `say` prints a line of progress, and the line of a failure once the server has answered.
+    """
+
+    def __init__(
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        host: str,
+        port: int,
+        log: Path,
+        say: Callable[[str], None],
+    ):
+        self.host, self.port = host, port
+        self.log, self.say, self.closing = log, say, False
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as file:
+            self.begins = file.tell()
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "encore.runtime.guard", str(os.getpid()), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                env=environment,
+                start_new_session=True,  # Ctrl-C is for the stage, which then ends the server
+            )
+
+    def ready(self, timeout: float) -> None:
+        """Wait until it answers, and from then on end this process with one line should the server end.
+
+        Raises UserError where it ends, or does not answer within `timeout` seconds.
+        """
+        began = last = time.monotonic()
+        while not _healthy(self.host, self.port):
+            if (status := self.process.poll()) is not None:
+                raise UserError(f"vllm_mode: {self._told(f'the vLLM server ended with status {status}')}")
+            now = time.monotonic()
+            if now - began > timeout:
+                late = f"the vLLM server has not answered for {timeout:g} s"
+                raise UserError(f"args.vllm_server_timeout: {self._told(late)}")
+            if now - last >= EVERY:
+                last = now
+                self.say(
+                    f"waiting for the vLLM server: {clock_text(now - began)} of at most {clock_text(timeout)}"
+                )
+            time.sleep(LOOK)
+        self.say(f"the vLLM server answers after {clock_text(time.monotonic() - began)}")
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def close(self) -> None:
+        """End the server and wait for its end."""
+        self.closing = True
+        self.process.terminate()
+        self.process.wait()
+
+    def _watch(self) -> None:
+        """End this process when the server ends: a trainer that sends weights to nobody would wait for ever.
+
+        What was saved stays good: files are written whole or not at all.
+        """
+        status = self.process.wait()
+        if not self.closing:
+            line = f"error: vllm_mode: {self._told(f'the vLLM server ended with status {status}')}"
+            if not nodes.told_by_launcher():
+                self.say(line)
+            print(line, file=sys.stderr, flush=True)
+            nodes.note(UserError(line.removeprefix("error: ")))
+            os._exit(2)
+
+    def _told(self, what: str) -> str:
+        with self.log.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(self.begins, size - TAIL))
+            return f"{what}: {reason(file.read().decode(errors='replace'))}; see {self.log}"
+
+
+def reason(log: str) -> str:
+    """What went wrong, by a server's log: its first error, from which the later ones follow, or its last
+    line."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    found = next(filter(None, map(_error, lines)), None)
+    return (found or (lines or ["its log is empty"])[-1])[:LONGEST]
+
+
+def _error(line: str) -> str | None:
+    if match := ERROR.search(line):
+        return match[0]
+    return line if "out of memory" in line.lower() else None
+
+
+def _healthy(host: str, port: int) -> bool:
+    """Whether a server says that it can serve. No proxy stands between."""
+    connection = http.client.HTTPConnection(host, port, timeout=5)
+    try:
+        connection.request("GET", "/health")
+        answer = connection.getresponse()
+        answer.read()  # to its end: a server whose answer is cut off logs an error of its own
+        return answer.status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

@@ -1,0 +1,68 @@
+"""The command line of a sandbox: bubblewrap around a bare Python, or that Python alone where one insists."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+from encore.errors import UserError
+
+INSISTS = ("ENCORE_SANDBOX", "none: these programs may do what they like")
+TMPFS = 16 << 20  # bytes
+SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache")
+
+
+def command(environment: Mapping[str, str]) -> list[str]:
+    """Raises UserError where there is no bubblewrap, unless the environment says INSISTS in these words."""
+    if bare(environment):
+        return _python()
+    if not (found := shutil.which("bwrap", path=environment.get("PATH"))):
+        variable, words = INSISTS
+        raise UserError(
+            "sandbox: bubblewrap (bwrap) is not installed, and untrusted programs run in nothing less; "
+            f'apt install bubblewrap, or insist with {variable}="{words}"'
+        )
+    return [
+        *(found, "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL"),
+        *("--hostname", "sandbox", "--die-with-parent", "--new-session"),
+        *_visible(),
+        *("--dev-bind", "/dev/null", "/dev/null"),
+        *("--size", str(TMPFS), "--tmpfs", "/tmp", "--remount-ro", "/", "--chdir", "/tmp", "--"),
+        *_python(),
+    ]
+
+
+def bare(environment: Mapping[str, str]) -> bool:
+    """Whether one insists on no sandbox. Raises UserError for other words than these."""
+    variable, words = INSISTS
+    if variable in environment and environment[variable] != words:
+        raise UserError(f'{variable}: expected "{words}", got {environment[variable]!r}')
+    return variable in environment
+
+
+def _visible() -> list[str]:
+    """What the root of the sandbox shows, all of it read-only: Python and the system's libraries."""
+    prefix = Path(sys.base_prefix).resolve()
+    options = ["--ro-bind", str(prefix), str(prefix)]
+    for path in map(Path, SYSTEM):
+        if path.is_symlink():
+            options += ["--symlink", os.readlink(path), str(path)]
+        elif path.exists() and not path.is_relative_to(prefix):
+            options += ["--ro-bind", str(path), str(path)]
+    return options
+
+
+def _python() -> list[str]:
+    """Python without site-packages or bytecode, given inside.py itself: no file of ours is seen."""
+    source = files("encore.sandbox").joinpath("inside.py").read_text(encoding="utf-8")
+    return [
+        os.path.realpath(getattr(sys, "_base_executable", sys.executable)),
+        "-s",
+        "-P",
+        "-S",
+        "-B",
+        "-c",
+        source,
+    ]

@@ -1,0 +1,280 @@
+"""A few sandboxes, kept ready: programs go in, the values of their calls come out.
+
+One thread and a selector: a sandbox dies with the thread that started it, so no thread is started for it.
+"""
+
+import base64
+import json
+import logging
+import os
+import selectors
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Self
+
+from encore.errors import UserError
+from encore.sandbox.bubblewrap import bare, command
+from encore.sandbox.seccomp import instructions
+from encore.sandbox.values import Failed, read
+
+GRACE = 3.0  # seconds beyond a program's limit until its sandbox counts as lost
+STARTS_WITHIN = 30.0  # seconds
+LONGEST_PROGRAM = 1 << 18  # characters
+SHORT = 0.5  # seconds of wall time that a program of many gets at first
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one program may use. `wall`, `cpu`: seconds; `memory`, `file`, `output`: bytes.
+
+    On a busy machine a program's CPU time is the same, so that its verdict is; `wall` ends those that sleep.
+    `budget`: seconds of wall time of all programs that are run together, see `Pool.run`.
+    """
+
+    wall: float = 10.0
+    budget: float = 30.0
+    cpu: int = 2
+    memory: int = 512 << 20
+    file: int = 1 << 20
+    output: int = 1 << 16  # of all its values
+    descriptors: int = 32
+
+
+@dataclass(frozen=True)
+class Job:
+    """A program and the expressions to evaluate behind it, in its own names."""
+
+    program: str
+    calls: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """(calls,) values, `Failed` for none; `ended`: done, time, output, lost, too long, a signal."""
+
+    values: tuple[Any, ...]
+    ended: str
+
+
+class Sandbox:
+    """One process of inside.py and what has been read of its answer."""
+
+    def __init__(self, limits: Limits) -> None:
+        """Raises UserError if it does not start."""
+        self.home = tempfile.TemporaryDirectory() if bare(os.environ) else None
+        self.process = subprocess.Popen(
+            command(os.environ),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            cwd=self.home.name if self.home else "/",
+            env={"PYTHONHASHSEED": "0"},  # sets have the same order in every sandbox
+        )
+        self.answer, self.index, self.deadline = b"", -1, time.monotonic() + STARTS_WITHIN
+        self.send(_settings(limits))
+        with selectors.DefaultSelector() as ready:
+            ready.register(self.out, selectors.EVENT_READ)
+            while self.received() is None:
+                if not ready.select(self.deadline - time.monotonic()) or not self.more():
+                    self.process.kill()
+                    assert self.process.stderr
+                    said = self.process.stderr.read().decode(errors="replace").strip().splitlines()
+                    self.close()
+                    why = said[-1] if said else "it says nothing"
+                    raise UserError(f"sandbox: bubblewrap does not start here: {why}")
+        self.answer = b""
+
+    @property
+    def out(self) -> int:
+        assert self.process.stdout
+        return self.process.stdout.fileno()
+
+    def send(self, value: Any) -> bool:
+        """Whether it was taken."""
+        body = json.dumps(value).encode()
+        assert self.process.stdin
+        try:
+            with memoryview(struct.pack("<I", len(body)) + body) as left:
+                sent = 0
+                while sent < len(left):
+                    sent += self.process.stdin.write(left[sent:]) or 0
+        except OSError:
+            return False
+        return True
+
+    def more(self) -> bool:
+        """Read what is there; False at the end."""
+        part = os.read(self.out, 1 << 16)
+        self.answer += part
+        return bool(part)
+
+    def received(self) -> Any:
+        """The whole answer, if it is there; None else."""
+        if len(self.answer) < 4 or len(self.answer) < 4 + struct.unpack("<I", self.answer[:4])[0]:
+            return None
+        return json.loads(self.answer[4:])
+
+    def close(self) -> None:
+        """Kill it and all that is in it."""
+        self.process.kill()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe:
+                pipe.close()
+        self.process.wait()
+        if self.home:
+            self.home.cleanup()
+
+
+class Pool:
+    """At most `size` sandboxes, started as needed; a context manager that closes them."""
+
+    def __init__(self, size: int, limits: Limits | None = None) -> None:
+        self.size, self.limits = size, limits or Limits()
+        self.idle: list[Sandbox] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self.idle:
+            self.idle.pop().close()
+
+    def run(self, jobs: Sequence[Job]) -> list[Result]:
+        """(jobs,) results, in order. Raises UserError if no sandbox can be started.
+
+        Where not every program can have its whole wall time within the budget, each gets SHORT at first. Then
+        the programs that were not finished share what is left of the budget, and are run anew. So those that
+        sleep take no time from one that is quick. A program cannot start another, so its CPU time is at most
+        its wall time, and the budget is of both. It is exceeded only where SHORT of each program is more.
+        """
+        seconds = self.limits.budget * self.size  # of all sandboxes together
+        if len(jobs) * self.limits.wall <= seconds:
+            return self._round(jobs, self.limits.wall)
+        short = min(SHORT, self.limits.wall)
+        results = self._round(jobs, short)
+        cut = [index for index, result in enumerate(results) if result.ended == "time"]
+        share = min(self.limits.wall, seconds / len(cut) - short) if cut else 0.0
+        if share > short:
+            again = self._round([jobs[index] for index in cut], share)
+            for index, result in zip(cut, again, strict=True):
+                results[index] = result
+        if unfinished := sum(result.ended == "time" for result in results):
+            log.warning(
+                "%d of %d programs ended after %.3g s, their share of %g s",
+                unfinished,
+                len(jobs),
+                max(short, share),
+                self.limits.budget,
+            )
+        return results
+
+    def _round(self, jobs: Sequence[Job], wall: float) -> list[Result]:
+        """(jobs,) results of programs that get `wall` seconds each."""
+        results: dict[int, Result] = {}
+        busy: dict[int, Sandbox] = {}
+        waiting = [index for index, job in enumerate(jobs) if len(job.program) <= LONGEST_PROGRAM]
+        waiting.reverse()
+        # its sandbox may have been killed by another's hand; a second time is its own
+        again: set[int] = set()
+        with selectors.DefaultSelector() as ready:
+            try:
+                while waiting or busy:
+                    while waiting and len(busy) < self.size:
+                        self._start(waiting.pop(), jobs, wall, busy, ready)
+                    first = min(sandbox.deadline for sandbox in busy.values())
+                    for key, _ in ready.select(max(first - time.monotonic(), 0)):
+                        sandbox = busy[key.fd]
+                        if not sandbox.more():
+                            sandbox.deadline = 0.0  # it died
+                    for out, sandbox in [*busy.items()]:
+                        answer = sandbox.received()
+                        if answer is None and time.monotonic() < sandbox.deadline:
+                            continue
+                        ready.unregister(out)
+                        del busy[out]
+                        if answer is None and not sandbox.deadline and sandbox.index not in again:
+                            again.add(sandbox.index)
+                            waiting.append(sandbox.index)
+                            sandbox.close()
+                            continue
+                        results[sandbox.index] = self._end(sandbox, answer, len(jobs[sandbox.index].calls))
+            finally:
+                for sandbox in busy.values():
+                    sandbox.close()
+        return [results.get(i) or _without_values("too long", len(job.calls)) for i, job in enumerate(jobs)]
+
+    def _start(
+        self,
+        index: int,
+        jobs: Sequence[Job],
+        wall: float,
+        busy: dict[int, Sandbox],
+        ready: selectors.BaseSelector,
+    ) -> None:
+        job = {"program": jobs[index].program, "calls": jobs[index].calls, "wall": wall}
+        sandbox = self.idle.pop() if self.idle else Sandbox(self.limits)
+        if not sandbox.send(job):  # it was lost while idle
+            sandbox.close()
+            sandbox = Sandbox(self.limits)
+            sandbox.send(job)
+        sandbox.index, sandbox.answer = index, b""
+        sandbox.deadline = time.monotonic() + wall + GRACE
+        busy[sandbox.out] = sandbox
+        ready.register(sandbox.out, selectors.EVENT_READ)
+
+    def _end(self, sandbox: Sandbox, answer: dict[str, Any] | None, calls: int) -> Result:
+        if answer is None:
+            sandbox.close()
+            return _without_values("lost", calls)
+        if answer["dirty"]:  # the next program gets an empty tmpfs
+            sandbox.close()
+        else:
+            self.idle.append(sandbox)
+        return Result(read(answer["lines"], calls), answer["ended"])
+
+
+def run(jobs: Sequence[Job]) -> list[Result]:
+    """(jobs,) results by sandboxes of this process, one a core. Raises UserError as `Pool.run`."""
+    return _own(os.getpid()).run(jobs)
+
+
+@cache
+def _own(pid: int) -> Pool:
+    """A pool for each process: one forked with a pool must not speak into its parent's pipes."""
+    return Pool(os.cpu_count() or 1)
+
+
+def _without_values(ended: str, calls: int) -> Result:
+    return Result((Failed(ended),) * calls, ended)
+
+
+def _settings(limits: Limits) -> dict[str, Any]:
+    return {
+        "output": limits.output,
+        "filter": base64.b64encode(_filter(os.environ)).decode(),
+        "limits": {
+            "RLIMIT_CPU": limits.cpu,
+            "RLIMIT_AS": limits.memory,
+            "RLIMIT_FSIZE": limits.file,
+            "RLIMIT_NOFILE": limits.descriptors,
+            "RLIMIT_CORE": 0,
+        },
+    }
+
+
+def _filter(environment: Mapping[str, str]) -> bytes:
+    """The filter; none where it cannot be had and one insists on no sandbox. Raises UserError elsewhere."""
+    try:
+        return instructions()
+    except UserError:
+        if bare(environment):
+            return b""
+        raise

@@ -1,0 +1,214 @@
+"""Run one stage of a recipe: `python -m encore.stages <kind> --config … --out …/metrics.json`.
+
+`encore.stages.<kind>` does the work in its function `run`; what all stages do alike is here. stdout carries
+progress lines only, stderr the log. Exit status: 0 done, 2 a mistake, told in one line.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from encore.errors import UserError, known
+from encore.recipe.schema import stage_rules
+from encore.runtime import gpus, nodes, provenance, sentinel, tracking
+from encore.runtime.environment import (
+    ask_nothing,
+    few_collections,
+    keep_imports,
+    keep_memory,
+    names_hub,
+    quiet_environment,
+    roles,
+    stop_in_one_line,
+)
+from encore.runtime.extras import require_bitsandbytes, require_deepspeed, require_vllm
+from encore.runtime.files import NO_ROOM
+from encore.runtime.lock import only_one
+from encore.runtime.progress import Progress
+from encore.stages.outcome import Outcome
+
+LOG = "train.log"  # beside metrics.json: where Snakemake puts what a stage writes to stderr
+
+
+class Run(Protocol):
+    """Makes the product in `workdir`/final; files of its own kind go beside `out`."""
+
+    def __call__(
+        self,
+        config: dict[str, Any],
+        inputs: dict[str, Path],
+        seed: int,
+        workdir: Path,
+        out: Path,
+        progress: Progress,
+    ) -> Outcome: ...
+
+
+def _known_kind(name: str) -> str:
+    """`name`. Raises UserError where it is no kind of stage."""
+    known("stage", [name], [*stage_rules()["kinds"]], "kind")
+    return name
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Read the command line.
+
+    Raises UserError for an unknown kind, a config that is no JSON object, and an input that is no role=path.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m encore.stages", description="Run one stage of a recipe.", allow_abbrev=False
+    )
+    parser.add_argument("kind", type=_known_kind, help=", ".join(stage_rules()["kinds"]))
+    parser.add_argument("--config", required=True, help="the stage's resolved configuration as JSON")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--input", action="append", default=[], metavar="ROLE=METRICS_JSON")
+    parser.add_argument("--name", required=True, help="recipe/scale/arm/seedN/stage")
+    parser.add_argument("--checkpoints", type=Path, required=True, help="folder of the training state")
+    parser.add_argument("--out", type=Path, required=True, help="metrics.json, written last")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--gpus", type=int, help="how many GPUs to use; default: all that torch sees")
+    parser.add_argument("--vllm-gpus", type=int, default=0, help="how many of them a vLLM server gets")
+    parser.add_argument("--nodes", type=int, default=1, help="on how many machines of a Slurm job they are")
+    parser.add_argument(
+        "--shard", choices=["none", *gpus.LAUNCHED], default="none", help="spread the weights"
+    )
+    parser.add_argument(
+        "--track", choices=[tracking.NONE, *tracking.TRACKERS], default=tracking.NONE, help="what follows it"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        options.config = json.loads(options.config)
+    except ValueError as error:
+        raise UserError(f"--config: not JSON: {error}") from None
+    if not isinstance(options.config, dict):
+        raise UserError("--config: expected a JSON object")
+    if options.nodes > 1 and options.gpus is None:
+        raise UserError("--gpus: missing; with --nodes it says how many of all nodes together")
+    options.inputs, options.given = roles(options.input), arguments
+    return options
+
+
+def _already_done(out: Path, record: dict[str, Any]) -> bool:
+    """Whether `out` is a valid sentinel of exactly this work."""
+    if sentinel.stale(out) is not None:
+        return False
+    done = sentinel.read(out)
+    return all(done.get(key) == value for key, value in record.items())
+
+
+def _saved(folder: Path) -> str:
+    """What is kept of a training in `folder` that ends now."""
+    names = (path.name.removeprefix("checkpoint-") for path in folder.glob("checkpoint-*"))
+    step = max((int(name) for name in names if name.isdigit()), default=None)
+    if step is None:
+        return "no checkpoint is saved yet; the same command starts the stage anew"
+    return f"all up to step {step} is saved in {folder}; the same command goes on from there"
+
+
+def work(options: argparse.Namespace, progress: Progress) -> None:
+    """Run the stage on as many GPUs as asked, unless its result is already there."""
+    record = {
+        "kind": options.kind,
+        "config": options.config,
+        "seed": options.seed,
+        "inputs": {role: sentinel.read(path)["digest"] for role, path in options.inputs.items()},
+    }
+    if gpus.spread():  # the process that became torchrun holds the lock
+        return _perform(options, record, progress)
+    with only_one(
+        options.checkpoints / "lock",
+        lambda holder: progress.say(f"waiting for process {holder}, which works in {options.checkpoints}"),
+    ) as lock:
+        if _already_done(options.out, record):
+            return progress.say(f"nothing to do: {options.out} is there and valid")
+        require_vllm(options.config)
+        require_bitsandbytes(options.config)
+        require_deepspeed(options.shard)
+        if options.track != tracking.NONE:
+            tracking.require(options.track)
+        if options.nodes > 1:
+            count = nodes.Count(options.nodes, options.gpus or 0, options.vllm_gpus)
+            return nodes.launch(count, options.given, options.out.with_name(LOG), progress.say)
+        progress.say("loading")
+        with gpus.reserved(options.gpus, progress.say, options.vllm_gpus) as held:
+            training = (options.gpus or 0) - options.vllm_gpus
+            if options.kind in gpus.SPREAD and training > 1:
+                gpus.launch(training, options.given, [lock, *held])
+            _perform(options, record, progress)
+
+
+def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Progress) -> None:
+    """Run the stage; write metrics.json last."""
+    import torch  # like the stage's own imports, not before the environment is set and the work is known
+
+    torch.set_num_threads(options.threads)
+    run: Run = importlib.import_module(f"encore.stages.{options.kind}").run
+    keep_imports()
+    started = provenance.now()
+    outcome = run(options.config, options.inputs, options.seed, options.checkpoints, options.out, progress)
+    if not gpus.first():
+        return
+    record["upstream"] = {role: path.as_posix() for role, path in options.inputs.items()}
+    outcome.write(options.out, options.checkpoints / "final", record, started)
+    outcome.clean()
+    progress.end(f"done: {options.out}")
+
+
+def load() -> None:
+    """Import what `main` does as it needs it; the environment is set before."""
+    for kind in stage_rules()["kinds"]:
+        importlib.import_module(f"encore.stages.{kind}")
+    # imported here: only now the environment is set
+    from transformers.conversion_mapping import get_checkpoint_conversion_mapping
+
+    get_checkpoint_conversion_mapping("")  # the first call, made for the first model, compiles 800 patterns
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point; `arguments` defaults to the command line's."""
+    if not gpus.first():
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    say: Callable[[str], None] = print
+    ask_nothing()
+    try:
+        options = parse(sys.argv[1:] if arguments is None else arguments)
+        progress = Progress(options.name)
+        say = progress.say
+        if arguments is None:  # the process is this command's own
+            stop_in_one_line(say, lambda: _saved(options.checkpoints))
+        few_collections()
+        keep_memory()
+        quiet_environment(names_hub(options.config))
+        gpus.shard(options.shard)
+        tracking.choose(options.track, options.name)
+        try:
+            work(options, progress)
+        except FileNotFoundError as error:
+            if str(error.filename) not in {str(path) for path in options.inputs.values()}:
+                raise
+            raise UserError(f"--input: {error.filename} does not exist; run its stage first") from None
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            raise UserError(
+                f"{error.filename or options.checkpoints}: {error.strerror}; make room"
+            ) from error
+    except UserError as error:
+        if not nodes.told_by_launcher():
+            say(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)
+        nodes.note(error)
+        return 2
+    except Exception as error:
+        nodes.note(error)
+        raise
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

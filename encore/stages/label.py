@@ -1,0 +1,169 @@
+"""Stage `label`: samples ranked by a labeller, or the rankings of a Hub dataset.
+
+    python -m encore.stages label --config '{"by": "annotator", "labeller": {"agreement": 0.73}}' \\
+        --input data=results/…/metrics.json …
+
+`by` names the labeller:
+
+    gold, annotator, judge  of the samples' world (encore/labels/annotators.py)
+    verifier                right or wrong
+    reward_model            a model (encore/labels/model_judges.py)
+    language_model          `labeller.model`, or an input policy, asked which of two replies is better
+    self                    the implicit reward beta log(policy/reference) (Rafailov et al. 2023, Eq. 5)
+    dataset                 the rankings of a Hub dataset
+
+The three that are models can also label preferences anew. The product is preferences
+(encore/data/preferences.py) or, with `keep`, demonstrations: the best completion of each prompt, or all that
+are right. A killed run starts again.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from encore import worlds
+from encore.data import demonstrations, hub_preferences, preferences, samples
+from encore.data.preferences import Preference
+from encore.data.samples import Sample
+from encore.errors import UserError
+from encore.labels import annotators, model_judges
+from encore.labels.annotators import Labels
+from encore.recipe.checks import label as label_checks
+from encore.rewards import verifiers
+from encore.runtime import health, sentinel
+from encore.runtime.progress import Progress
+from encore.stages.outcome import Outcome, untrained
+
+FORMULA = "2 x parameters x tokens of prompts and completions, of each model that scores"
+VALIDATION = 0.1
+CHANCE = 0.55  # share of the pairs ranked as gold does; below, there is next to nothing to learn
+Row = dict[str, Any]
+
+
+def run(
+    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
+) -> Outcome:
+    """Label, and save the rows in `workdir`/final."""
+    began = time.perf_counter()
+    label_checks.check({**config, "needs": inputs})
+    by, keep = config["by"], config.get("keep", "preferences")
+    metrics: dict[str, float] = {}
+    checks: list[health.Check] = []
+    tokens, parameters = 0, 0
+    if by == "dataset":
+        template = config.get("template", "{question}")
+        validation = config.get("validation", VALIDATION)
+        ranked = hub_preferences.of_task(config["task"], template, validation, config.get("problems"))
+        rows, scores = samples.of_preferences(ranked), [row["scores"] for row in ranked]
+    else:
+        rows, world, given = read(by, inputs["data"])
+        labels, tokens, parameters = score(config, inputs, rows, world, seed)
+        gold = annotators.rewarded(rows, world.rewards["gold"]) if world and "gold" in world.rewards else None
+        metrics = annotators.quality(rows, labels, gold) | labels.fitted
+        if given is not None:  # RLAIF's alignment: how often the new label agrees with the given one
+            metrics["accuracy/given"] = annotators.quality(rows, labels, given).get("accuracy", 0.0)
+        if "accuracy" in metrics:
+            checks.append(_better_than_chance(metrics["accuracy"], int(metrics["pairs"])))
+        scores = labels.scores
+        ranked = as_preferences(rows, scores, config.get("validation", VALIDATION))
+    if keep != "preferences":
+        chosen, skipped = as_demonstrations(rows, scores, keep)
+        if not chosen:
+            raise UserError(f"keep: {keep}: none of {len(rows)} prompts has a completion to keep")
+        demonstrations.save(chosen, workdir / "final")
+        metrics |= skipped | {"kept": len(chosen), "problems": len(rows)}
+    else:
+        kept, counts = preferences.usable(ranked)
+        checks += health.stop_at_errors(preferences.checks(kept, counts))
+        preferences.save(kept, workdir / "final")
+        held_out = sum(row["split"] == "validation" for row in kept)
+        metrics |= preferences.metrics(counts)
+        metrics |= {"problems": len(kept), "problems/validation": held_out}
+        metrics["pairs"] = len(preferences.pairs(kept))
+    return untrained(metrics, checks, tokens, parameters, FORMULA, began)
+
+
+def read(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | None]:
+    """Samples, their world (None: of the Hub) and, of preferences to be labelled anew, their scores."""
+    upstream = sentinel.read(place)
+    if upstream.get("kind") == "label":
+        label_checks.check_relabels(by, str(place))
+        given = preferences.load(place)
+        return samples.of_preferences(given), None, [row["scores"] for row in given]
+    rows = samples.load(place)
+    world = worlds.of_task(upstream["config"]["task"])
+    label_checks.check_world(by, world, str(place))
+    return rows, world, None
+
+
+def score(
+    config: dict[str, Any], inputs: dict[str, Path], rows: Sequence[Sample], world: Any, seed: int
+) -> tuple[Labels, int, int]:
+    """The labeller's scores, and how many tokens and parameters they took."""
+    by, dials = config["by"], config.get("labeller", {})
+    if by in label_checks.REWARDS:
+        gold = annotators.rewarded(rows, world.rewards["gold"])
+        if by == "gold":
+            return Labels(annotators.by_rank(gold)), 0, 0
+        if by == "annotator":
+            return annotators.annotated(gold, dials, seed), 0, 0
+        own = annotators.rewarded(rows, world.rewards["judge"])
+        return annotators.ai_judge(gold, own, rows, dials, seed), 0, 0
+    if by == "verifier":
+        verify = verifiers.of_task(sentinel.read(inputs["data"])["config"]["task"])
+        return Labels(annotators.rewarded(rows, verify)), 0, 0
+    if by == "reward_model":
+        return model_judges.reward_model(rows, inputs["reward_model"], dials.get("ensemble", "mean"))
+    if by == "self":
+        return model_judges.implicit(rows, inputs["policy"], inputs["reference"], dials.get("beta", 1.0))
+    return model_judges.language_model(rows, dials, inputs.get("policy"))
+
+
+def as_preferences(rows: Sequence[Sample], scores: annotators.Scores, validation: float) -> list[Preference]:
+    """Rows of preferences: samples with their scores, rankings and splits."""
+    return [
+        {
+            "prompt": row["prompt"],
+            "question": row["question"],
+            "answer": row["answer"],
+            "difficulty": row["difficulty"],
+            "truncated": row["truncated"],
+            "responses": row["completions"],
+            "scores": values,
+            "ranking": preferences.by_score(values),
+            "split": preferences.split_of_prompt(row["prompt"], validation),
+        }
+        for row, values in zip(rows, scores, strict=True)
+    ]
+
+
+def as_demonstrations(
+    rows: Sequence[Sample], scores: annotators.Scores, keep: str
+) -> tuple[list[Row], dict[str, float]]:
+    """Demonstrations: the best completion of each prompt, or all distinct right ones; and what is skipped.
+
+    A completion is skipped where it is empty, was cut at the cap or has no finite score.
+    """
+    kept, skipped = [], dict.fromkeys(("skipped/empty", "skipped/truncated", "skipped/nan"), 0.0)
+    for row, values in zip(rows, scores, strict=True):
+        good: dict[str, float] = {}
+        for text, cut, value in zip(row["completions"], row["truncated"], values, strict=True):
+            if not text.strip():
+                skipped["skipped/empty"] += 1
+            elif cut:
+                skipped["skipped/truncated"] += 1
+            elif value - value != 0:  # neither NaN nor infinite
+                skipped["skipped/nan"] += 1
+            else:
+                good.setdefault(text, value)
+        texts = [text for text, value in good.items() if value == 1.0]
+        if keep == "best":
+            texts = [max(good, key=lambda text: good[text])] if good else []
+        kept += [{**row, "completion": text} for text in texts]
+    return kept, skipped
+
+
+def _better_than_chance(accuracy: float, pairs: int) -> health.Check:
+    message = f"{accuracy:.1%} of the pairs, {pairs} in all, are ranked as gold ranks them"
+    return health.check("accuracy", accuracy >= CHANCE, accuracy, CHANCE, message)

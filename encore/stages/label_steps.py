@@ -1,0 +1,136 @@
+"""Stage `label_steps`: labels of every step of some solutions, without a verifier of steps.
+
+    python -m encore.stages label_steps --config '{"by": "rollouts", "args": {"num_generations": 8, …}}' \\
+        --input data=results/…/metrics.json --input policy=results/…/metrics.json …
+
+`by` names the labels:
+
+    rollouts  A step is right if the policy, going on from it `num_generations` times, gets to a right
+              answer: with `estimation: hard` at least once, with `soft` as often as it does (Math-Shepherd,
+              Wang et al. 2023, arXiv 2312.08935, Eq. 3 and 4). Steps are the world's or, of a data set,
+              lines. The whole completion is one more step, labelled by its answer.
+    dataset   those of a data set (encore/data/step_labels.py)
+
+Equal beginnings of one problem are gone on from once. The product is `final/step_labels.jsonl`. A killed run
+starts again, and ends with the same bits.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from encore import worlds
+from encore.data import forms, samples, step_labels
+from encore.data.samples import Sample
+from encore.data.step_labels import Labelled, Solved
+from encore.rewards import verifiers
+from encore.rewards.step_rewards import step_ends, told, verdicts
+from encore.runtime import health, sentinel
+from encore.runtime.progress import Progress
+from encore.sampling.draw import FORMULA, DrawingConfig, draw
+from encore.stages.outcome import Outcome, untrained
+from encore.stages.policy import locate_policy
+from encore.stages.trainer_config import plain
+from encore.worlds.protocol import World
+
+Beginning = tuple[int, str]  # of which row, and its text
+
+
+def run(
+    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
+) -> Outcome:
+    """Label, and save the rows in `workdir`/final."""
+    began = time.perf_counter()
+    if config["by"] == "dataset":
+        solved = step_labels.of_task(config["task"], config["template"], config.get("problems"))
+        step_labels.save(solved, workdir / "final")
+        return untrained(_counts(solved), [], 0, 0, FORMULA, began)
+    args: DrawingConfig = plain(DrawingConfig, config["args"])
+    rows = samples.load(inputs["data"])
+    drawn_by = sentinel.read(inputs["data"])["config"]
+    world = worlds.of_task(drawn_by["task"])
+    source, tokenizer = locate_policy(config, inputs)
+    texts = sorted({text for row in rows for text in (row["prompt"], *row["completions"])})
+    checks = health.stop_at_errors([health.known_tokens(tokenizer, texts, "sample")])
+
+    ends = [[step_ends(world, samples.problem(row), text) for text in row["completions"]] for row in rows]
+    beginnings = _distinct_beginnings(rows, ends)
+    form = forms.of(drawn_by, tokenizer)
+    asked = [rows[number]["prompt"] + text for number, text in beginnings]
+    drawn = draw(asked, args, source, form.ends, config, seed, progress)
+    verify = verifiers.of_task(drawn_by["task"])
+    right: dict[Beginning, float] = {}
+    for place, (number, text) in enumerate(beginnings):
+        mine = drawn.completions[place * args.num_generations : (place + 1) * args.num_generations]
+        problem = samples.problem(rows[number])
+        found = [float(verify(problem, problem.begun + text + str(rest))) for rest in mine]
+        right[number, text] = _estimated(found, config.get("estimation", "hard"))
+    solved = [_labelled(number, row, ends[number], right, verify) for number, row in enumerate(rows)]
+    step_labels.save(solved, workdir / "final")
+    metrics = _counts(solved) | {"rollouts": float(len(drawn.completions))}
+    if world:
+        metrics |= _agreement(solved, world)
+    return untrained(metrics, checks, drawn.tokens, drawn.parameters, FORMULA, began)
+
+
+def _distinct_beginnings(rows: Sequence[Sample], ends: Sequence[Sequence[Sequence[int]]]) -> list[Beginning]:
+    """Every beginning of a completion of `rows` that ends with a step, once, in order."""
+    return [
+        *dict.fromkeys(
+            (number, text[:end])
+            for number, row in enumerate(rows)
+            for text, own in zip(row["completions"], ends[number], strict=True)
+            for end in own
+        )
+    ]
+
+
+def _estimated(right: Sequence[float], estimation: str) -> float:
+    """The label of a step from which roll-outs ended right (1) or wrong (0)."""
+    return max(right) if estimation == "hard" else sum(right) / len(right)
+
+
+def _agreement(solved: Sequence[Solved], world: World) -> dict[str, float]:
+    """How well the labels tell the steps that the world's step verifier calls right, to the first wrong one.
+
+    `accuracy/steps` of a label above a half, `auc/steps` and `truth/steps`, the share that is right.
+    """
+    truths: list[bool] = []
+    labels: list[float] = []
+    for row in solved:
+        problem = samples.problem(row)
+        for text, own in zip(row["completions"], row["steps"], strict=True):
+            said = [right for _, right in verdicts(world, problem, text)]
+            until = said.index(False) + 1 if False in said else len(said)
+            truths += said[:until]
+            labels += [label for _, label in own[:until]]
+    found = told(np.array(labels) - 0.5, np.array(truths, dtype=bool))
+    names = {"accuracy": "accuracy/steps", "auc": "auc/steps", "right": "truth/steps"}
+    return {names[name]: value for name, value in found.items()}
+
+
+def _labelled(
+    number: int, row: Sample, ends: Sequence[Sequence[int]], right: Mapping[Beginning, float], verify: Any
+) -> Solved:
+    problem = samples.problem(row)
+    steps: list[Labelled] = []
+    for text, own in zip(row["completions"], ends, strict=True):
+        answer = float(verify(problem, problem.begun + text))
+        steps.append([*((end, right[number, text[:end]]) for end in own), (len(text), answer)])
+    return {**row, "steps": steps}
+
+
+def _counts(solved: Sequence[Solved]) -> dict[str, float]:
+    """Numbers of problems and solutions; of steps and their mean label, of answers and theirs."""
+    labels = [label for row in solved for own in row["steps"] for _, label in own[:-1]]
+    answers = [own[-1][1] for row in solved for own in row["steps"]]
+    return {
+        "problems": float(len(solved)),
+        "solutions": float(len(answers)),
+        "steps": float(len(labels)),
+        "right/steps": sum(labels) / len(labels) if labels else 0.0,
+        "right/answers": sum(answers) / len(answers) if answers else 0.0,
+    }

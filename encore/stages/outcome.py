@@ -1,0 +1,64 @@
+"""What the `run` of every stage returns, and the files that every stage has."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from encore.runtime import curves, files, health, provenance, sentinel
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished stage. Its product, a model or data, lies in the folder `final` of its checkpoints."""
+
+    metrics: dict[str, float]
+    health: list[health.Check]
+    fit: provenance.Fit
+    flops_a_token: float
+    formula: str  # how `flops_a_token` and the tokens are counted
+    curve: Sequence[curves.Row] = ()  # empty where nothing is trained; without times
+    clean: Callable[[], None] = lambda: None  # removes the training state
+
+    def write(self, out: Path, product: Path, record: dict[str, Any], started: str) -> None:
+        """curve.csv and provenance.json beside `out`, then `out` itself: it says that all the rest is there.
+
+        `record`: what the stage was asked to do; `started`: when, in UTC.
+        """
+        steps = {step: sentinel.of_folder(path) for step, path in sentinel.kept_in(product.parent).items()}
+        files.write(out.with_name("curve.csv"), curves.text(self.curve))
+        files.write_json(
+            out.with_name("provenance.json"),
+            provenance.record(started, self.fit, self.flops_a_token, self.formula),
+        )
+        files.write_json(
+            out,
+            {
+                **record,
+                **sentinel.of_folder(product),
+                **({"steps": steps} if steps else {}),
+                "metrics": self.metrics,
+                "health": self.health,
+            },
+        )
+
+
+def untrained(
+    metrics: dict[str, float],
+    checks: list[health.Check],
+    tokens: int,
+    parameters: int,
+    formula: str,
+    began: float,
+) -> Outcome:
+    """The outcome of a stage that makes data and no training step.
+
+    A model of so many `parameters` has read or written `tokens`; `began`: on time.perf_counter's clock.
+    """
+    return Outcome(
+        metrics=metrics,
+        health=checks,
+        fit=provenance.untrained(tokens, began),
+        flops_a_token=2 * parameters,
+        formula=formula,
+    )

@@ -1,0 +1,143 @@
+"""Stage `rejection_sampling`: a data set of the policy's own right completions, for a later stage `sft`.
+
+    python -m encore.stages rejection_sampling --config '{"task": …, "template": …, "args": …}' \\
+        --input policy=results/…/metrics.json …
+
+Of the right completions, `keep` keeps those that some rewards of the world give enough, as in stage 3 of
+DeepSeek-R1 (arXiv 2501.12948, §2.3.3), which filters out mixed languages and what is hard to read:
+
+    keep: {language_consistency: 1.0, readability: 0.8}
+
+How many completions pass each filter (encore/sampling/funnel.py) is in metrics.json. The product is
+`final/data.jsonl`: prompt, completion, question, answer and difficulty of each completion kept. A stage with
+`needs: {data: <this stage>}` reads it. A killed run starts again, and ends with the same bits.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from encore import worlds
+from encore.data import demonstrations, forms, prompts
+from encore.errors import UserError
+from encore.learning.completions import CompletionsLog
+from encore.recipe.checks import rejection_sampling as checks_of_keys
+from encore.rewards import rules
+from encore.runtime import health, reward_checks
+from encore.runtime.progress import Progress
+from encore.sampling import funnel
+from encore.sampling.completion import Completion
+from encore.sampling.draw import FORMULA, DrawingConfig, at_least_one, draw
+from encore.stages.outcome import Outcome, untrained
+from encore.stages.policy import locate_policy
+from encore.stages.trainer_config import plain
+
+# Below a tenth, the data are of the easiest problems only.
+COVERED = 0.10
+
+
+@dataclass(frozen=True)
+class RejectionSamplingConfig(DrawingConfig):
+    """`args` of this stage."""
+
+    max_per_problem: int | None = None  # completions of a problem to keep, the first ones; None: all
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least_one("max_per_problem", self.max_per_problem)
+
+
+def run(
+    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
+) -> Outcome:
+    """Sample, and save what is kept in `workdir`/final; every completion goes to completions.jsonl."""
+    began = time.perf_counter()
+    args: RejectionSamplingConfig = plain(RejectionSamplingConfig, config["args"])
+    checks_of_keys.check(config)
+    thresholds = config.get("keep", {})
+    names = ["accuracy", *sorted(thresholds)]
+    world, verifies = worlds.of_task(config["task"]), config["task"].get("verifier", "math")
+    rewards = dict(zip(names, rules.build(names, world, seed, verifies=verifies), strict=True))
+    source, tokenizer = locate_policy(config, inputs)
+    form = forms.of(config, tokenizer)
+    given, found, long = prompts.of_part(config, form, tokenizer, seed, config.get("decontaminate"))
+    problems = given.to_list()
+    accuracy = {"accuracy": rewards["accuracy"]}
+    checks = found + health.stop_at_errors(
+        reward_checks.before_sampling(config, inputs.get("policy"), tokenizer, problems, accuracy)
+    )
+    rows = [row for row in problems for _ in range(args.num_generations)]
+    drawn = draw([row["prompt"] for row in problems], args, source, form.ends, config, seed, progress)
+    texts = [str(text) for text in drawn.completions]
+    scores: dict[str, Any] = {
+        name: reward_checks.score(reward, rows, texts) for name, reward in rewards.items()
+    }
+    passed = funnel.passed(drawn.completions, scores, thresholds, args.num_generations, args.max_per_problem)
+    kept = passed["kept"]
+    log(out.with_name("completions.jsonl"), rows, drawn.completions, scores, kept, args.num_generations)
+    if not kept:
+        raise UserError(funnel.emptied(passed, thresholds))
+    demonstrations.save([rows[i] | {"completion": texts[i]} for i in kept], workdir / "final")
+
+    metrics = summary(drawn.completions, scores["accuracy"], kept, args.num_generations)
+    metrics |= funnel.metrics(passed, args.num_generations)
+    metrics |= {} if long is None else {"skipped/long": long}
+    covered = metrics["problems/covered"]
+    text = f"{covered:.1%} of {len(problems)} problems have a {'kept' if thresholds else 'right'} completion"
+    checks += [
+        health.truncated(metrics["truncation_rate"]),
+        health.check("covered", covered >= COVERED, covered, COVERED, text),
+    ]
+    return untrained(metrics, checks, drawn.tokens, drawn.parameters, FORMULA, began)
+
+
+def log(
+    path: Path,
+    rows: Sequence[dict[str, Any]],
+    completions: Sequence[Completion],
+    scores: dict[str, Sequence[float]],
+    kept: Sequence[int],
+    size: int,
+) -> None:
+    """Write every completion with its scores, and whether it is kept, to `path`."""
+    chosen = {*kept}
+    file = CompletionsLog(path)
+    file.cut(0)  # what a killed run has left
+    file.append(
+        [
+            {
+                "step": 0,
+                **{key: row[key] for key in ("prompt", "answer", "difficulty")},
+                "completion": str(text),
+                "tokens": text.tokens,
+                "eos": not text.truncated,
+                "reward": scores["accuracy"][i],
+                "rewards": {name: values[i] for name, values in scores.items()},
+                "kept": i in chosen,
+            }
+            for i, (row, text) in enumerate(zip(rows, completions, strict=True))
+        ],
+        size,
+    )
+    file.flush()
+    file.close()
+
+
+def summary(
+    completions: Sequence[Completion], accuracy: Sequence[float], kept: Sequence[int], size: int
+) -> dict[str, float]:
+    """What the sampling gave: shares, counts, and the mean length in tokens of what was kept."""
+    problems = len(completions) // size
+    right = sum(score == 1.0 for score in accuracy)
+    return {
+        "accuracy": right / len(completions),
+        "truncation_rate": sum(text.truncated for text in completions) / len(completions),
+        "problems": problems,
+        "problems/covered": len({i // size for i in kept}) / problems,
+        "samples": len(completions),
+        "kept": len(kept),
+        "kept/share_of_right": len(kept) / right,
+        "length/kept": sum(completions[i].tokens for i in kept) / len(kept),
+    }

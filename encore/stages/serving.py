@@ -1,0 +1,73 @@
+"""The vLLM server of a stage with `vllm_mode: server`, on the GPUs that are set apart for it."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from encore.errors import UserError
+from encore.models import language_model
+from encore.runtime import gpus, nodes
+from encore.runtime.ports import free_ports
+from encore.runtime.progress import Progress
+from encore.sampling import vllm_server
+
+LOG = "vllm.log"  # beside metrics.json
+
+
+@contextmanager
+def server(
+    config: Mapping[str, Any], inputs: Mapping[str, Path], args: Any, out: Path, progress: Progress
+) -> Iterator[Callable[[], None]]:
+    """Start the server that `args`, a GRPOConfig, asks for, if any, and end it with the block.
+
+    Yields a function that waits until the server answers: call it after what can be loaded meanwhile, and
+    before the trainer is made. Of several processes of a stage the first one has the server; it is told the
+    address by `args`. Where a machine is set apart for the server, it runs there, for all in the cluster's
+    network. Raises UserError where there is no GPU for it beside those that train.
+    """
+    if not (args.use_vllm and args.vllm_mode == "server" and gpus.first()):
+        yield lambda: None
+        return
+    names = os.environ.get(gpus.SERVING, "")
+    if torch.cuda.is_available() and not names:
+        raise UserError("vllm_gpus: missing; the vLLM server needs GPUs beside those that train")
+    source = language_model.locate(config.get("model"), inputs.get("policy"))
+    machine = nodes.server()
+    host = nodes.address(machine) if machine else vllm_server.HOST
+    port, args.vllm_group_port = free_ports(2)  # of this machine, and hardly in use on another
+    args.vllm_server_base_url = f"http://{host}:{port}"
+    _bypass_proxies(host)
+    workers = len(names.split(",")) if names else 0
+    command = vllm_server.command(
+        language_model.folder_of(source), host, port, workers, precision(args), args.seed, config["args"]
+    )
+    environment = vllm_server.environment(names)
+    if machine:
+        command = [*nodes.step([machine], workers), *command]
+        environment = nodes.environment_of_step(environment)
+    started = vllm_server.Server(command, environment, host, port, out.with_name(LOG), progress.say)
+    try:
+        yield partial(started.ready, args.vllm_server_timeout)
+    finally:
+        started.close()
+
+
+def precision(args: Any) -> str:
+    """What the policy is computed in as it trains, so that the server draws from the same distribution."""
+    if args.bf16:
+        return "bfloat16"
+    if args.fp16:
+        return "float16"
+    given = str((args.model_init_kwargs or {}).get("dtype", "float32"))
+    return given.removeprefix("torch.")
+
+
+def _bypass_proxies(host: str) -> None:
+    """Have TRL's client, which obeys http_proxy, speak to the server directly."""
+    for name in ("no_proxy", "NO_PROXY"):
+        os.environ[name] = ",".join(filter(None, [os.environ.get(name), host]))

@@ -1,0 +1,186 @@
+"""Stage `sft`: supervised fine-tuning of a policy on demonstrations, by TRL's SFTTrainer.
+
+    python -m encore.stages sft --config '{"args": …}' \\
+        --input policy=results/…/metrics.json --input data=results/…/metrics.json …
+
+The demonstrations come from a stage such as `rejection_sampling`: trained on its own right completions, the
+policy learns by offline rejection sampling fine-tuning (RFT; DeepSeekMath, arXiv 2402.03300, §5.2). Without
+an input `data`, `task` names them: a world, which writes them by `template` and `corpus`, or a Hub dataset.
+`also` mixes in more of them, as stage 3 of DeepSeek-R1 does with general data (arXiv 2501.12948, §2.3.3):
+
+    also: {general: {task: {world: preferences}, template: …, corpus: {mixture: {good: 1.0}}, share: 0.25}}
+
+All are one set, of which every epoch has a random order of its own; how many come from each source is in
+metrics.json. By `chat` every reply of a conversation is learnt (encore/data/chat.py). Counted and skipped
+are empty demonstrations, without `chat` conversations of several turns, and what is longer than `max_length`:
+TRL would cut it, and a policy would learn from traces that do not come to an end. The loss is on completions
+and their ends of sequence, and where `args.completion_only_loss` is false on the prompts as well. Every field
+of `args` goes to TRL's SFTConfig; dropout that `model_init_kwargs` sets, such as `{attention_dropout: …}`, is
+of this stage only: the model is saved with the rates it came with.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+from trl import SFTConfig
+
+from encore.data import demonstrations, forms
+from encore.data.decontamination import contaminated
+from encore.data.demonstrations import Demonstration
+from encore.data.prompts import asked, left_out
+from encore.data.token_ids import following_ids, prompt_ids, reply_ids
+from encore.errors import UserError
+from encore.learning.fit import clean, fit
+from encore.learning.sft import SFT
+from encore.models import lora
+from encore.models.experts import idle
+from encore.models.language_model import Source, configuration
+from encore.models.packing import dialogue
+from encore.models.quantized import loading
+from encore.runtime import curves, health
+from encore.runtime.progress import Progress
+from encore.stages.outcome import Outcome
+from encore.stages.policy import load_policy, locate_policy, positions, take_model_options
+from encore.stages.trainer_config import arguments, batch_size
+
+LONG = "long"  # a reason to skip
+FORMULA = "6 x parameters x tokens of the documents (forward and backward)"
+
+
+def run(
+    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
+) -> Outcome:
+    """Train the policy and save it in `workdir`/final."""
+    words = locate_policy(config, inputs)[1] if forms.chats(config) else None
+    sources = demonstrations.sources(config, inputs.get("data"), seed, words)
+    sources, found = _clean(sources, config.get("decontaminate"))
+    given, skipped = sum(map(len, sources.values())), Counter[str]()
+    for name, of_source in sources.items():
+        sources[name], faults = demonstrations.usable(of_source)
+        skipped.update(faults)
+    rows = [row for of_source in sources.values() for row in of_source]
+    _require_some(rows, given, skipped)
+    args = arguments(SFTConfig, config, {"save_steps": 100}, workdir, seed)
+    options = loading(config.get("lora"), args, take_model_options(args))
+    policy = load_policy(config, inputs, **options)
+    model, tokenizer = policy.model, policy.tokenizer
+    whole = args.completion_only_loss is False
+    fitting = {
+        name: documents(of_source, tokenizer, whole, args.max_length) for name, of_source in sources.items()
+    }
+    learnt = [one for of_source in fitting.values() for one in of_source]
+    if len(learnt) < len(rows):
+        skipped[LONG] = len(rows) - len(learnt)
+    _require_some(learnt, given, skipped)
+    texts = [text for row in rows for exchange in demonstrations.exchanges(row) for text in exchange]
+    longest = max(len(one["input_ids"]) for one in learnt)
+    checks = health.stop_at_errors(
+        [
+            health.known_tokens(tokenizer, texts, "demonstration"),
+            health.context(longest, 0, positions(model)),
+            health.enough(len(learnt), batch_size(args), "demonstrations"),
+            *none_skipped(given, skipped, args.max_length),
+            *found,
+        ]
+    )
+    trainer = SFT(
+        model=model,
+        args=args,
+        train_dataset=Dataset.from_list(learnt),
+        processing_class=tokenizer,
+        peft_config=lora.adapters(config.get("lora"), model, seed),
+    )
+    done = fit(trainer, progress, policy.keep(config))
+    policy.model = model = lora.merged(trainer.model, config.get("saved_dtype"))
+    for name, rate in _own_dropout(policy.source, options).items():
+        setattr(model.config, name, rate)
+    policy.save(workdir)
+
+    curve = curves.deterministic(curves.rows(done.history))
+    parameters = lora.parameters(model)
+    metrics = {**curves.scalars(curve), "demonstrations": len(learnt), "parameters": parameters}
+    metrics |= {f"skipped/{reason}": count for reason, count in skipped.items()}
+    if "also" in config:
+        metrics |= {f"demonstrations/{name}": len(of_source) for name, of_source in fitting.items()}
+    return Outcome(
+        metrics=metrics,
+        health=[*checks, *health.falling_loss(curve, metrics)],
+        fit=done,
+        flops_a_token=6 * (parameters - idle(model)),
+        formula=FORMULA,
+        curve=curve,
+        clean=partial(clean, workdir),
+    )
+
+
+def _clean(
+    sources: dict[str, list[Demonstration]], evaluated: Mapping[str, Any] | None
+) -> tuple[dict[str, list[Demonstration]], list[health.Check]]:
+    """The rows whose question stands in no evaluation's data set, name -> task; and a check that counts."""
+    if not evaluated:
+        return sources, []
+    questions = asked(evaluated)
+    kept = {}
+    for name, rows in sources.items():
+        bad = {*contaminated([row.get("question", row["prompt"]) for row in rows], questions)}
+        kept[name] = [row for i, row in enumerate(rows) if i not in bad]
+    given, left = (sum(map(len, of_source.values())) for of_source in (sources, kept))
+    return kept, [left_out(given - left, given, evaluated)]
+
+
+def documents(
+    rows: Sequence[Demonstration], tokenizer: Any, whole: bool, max_length: int | None = None
+) -> list[dict[str, list[int]]]:
+    """`input_ids` and `labels` of each demonstration of at most `max_length` tokens, its ends included.
+
+    With `whole` the prompts carry a loss as well.
+    """
+    exchanges = [demonstrations.exchanges(row) for row in rows]
+    firsts = iter(prompt_ids([one[0][0] for one in exchanges], tokenizer))
+    later = iter(following_ids([prompt for one in exchanges for prompt, _ in one[1:]], tokenizer))
+    texts = [reply for one in exchanges for _, reply in one]
+    replies = iter(reply_ids(texts, [False] * len(texts), tokenizer))
+    made = [
+        dialogue([(next(later if place else firsts), next(replies)) for place in range(len(one))])
+        for one in exchanges
+    ]
+    return [
+        {"input_ids": one["input_ids"], "labels": one["input_ids" if whole else "labels"]}
+        for one in made
+        if max_length is None or len(one["input_ids"]) <= max_length
+    ]
+
+
+def _require_some(left: Sequence[Any], given: int, skipped: Mapping[str, int]) -> None:
+    """Raise UserError unless some of the `given` demonstrations are left."""
+    if not left:
+        why = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
+        raise UserError(f"none of {given} demonstrations is usable ({why}): nothing to learn")
+
+
+def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The dropout rates of the model at `source`, those that `options` replace."""
+    names = [name for name in options if "dropout" in name]
+    if not names:
+        return {}
+    config = configuration(source)
+    return {name: getattr(config, name) for name in names}
+
+
+def none_skipped(given: int, skipped: Mapping[str, int], max_length: int | None = None) -> list[health.Check]:
+    """A warning for each reason to skip demonstrations; from empty ones a policy would learn silence."""
+    words = {LONG: f"longer than max_length {max_length}"}
+    return [
+        health.check(
+            reason,
+            False,
+            count,
+            0,
+            f"{count} of {given} demonstrations are {words.get(reason, reason)} and skipped",
+        )
+        for reason, count in skipped.items()
+    ]

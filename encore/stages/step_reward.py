@@ -1,0 +1,218 @@
+"""A reward model of right and wrong: what stage `reward_model` does with its key `labels`.
+
+A head learns each label at its place: `outcome` at the end of a completion, by its answer (Cobbe et al.
+2021), `steps` also at the end of every step (Lightman et al. 2023), by a world's step verifier or by a stage
+`label_steps`. The completion itself is the last step. As theirs (§2.6), a process reward model learns a
+world's steps up to the first wrong one, and none after it. Prompts are held out by their hash.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from datasets import Dataset
+from trl import RewardConfig
+
+from encore import worlds
+from encore.data import preferences, samples, step_labels, token_ids
+from encore.errors import UserError
+from encore.learning.fit import clean, fit
+from encore.learning.step_reward import Solution, StepReward
+from encore.models import reward_model
+from encore.models.experts import idle
+from encore.models.lora import parameters
+from encore.objectives.process_supervision import Steps
+from encore.rewards import verifiers
+from encore.rewards.step_rewards import locator, reader, told
+from encore.runtime import curves, health, sentinel
+from encore.runtime.progress import Progress
+from encore.stages.outcome import Outcome
+from encore.stages.policy import locate_policy, positions, take_model_options
+from encore.stages.trainer_config import arguments, batch_size, check_evaluation
+from encore.worlds.protocol import World
+
+FORMULA = "6 x parameters x tokens of prompts and completions (forward and backward)"
+VALIDATION = 0.1  # share of the prompts
+CHANCE = 0.55  # chance to score a right one above a wrong one; below, there is next to nothing learnt
+
+
+def run(
+    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, progress: Progress
+) -> Outcome:
+    """Train, and save the reward model in `workdir`/final."""
+    made_by = sentinel.read(inputs["data"])
+    given = made_by.get("kind") == "label_steps"
+    rows: Sequence[samples.Sample] = (step_labels if given else samples).load(inputs["data"])
+    task = {} if given else made_by["config"]["task"]
+    world = worlds.of_task(task)
+    if world is None and not given and config["labels"] == "steps":
+        raise UserError(f"labels: steps: {inputs['data']} has no world, whose step verifier labels")
+    source, tokenizer = locate_policy(config, inputs)
+    args = arguments(RewardConfig, config, {"save_steps": 100}, workdir / "member0", seed)
+    texts = sorted({text for row in rows for text in (row["prompt"], *row["completions"])})
+    checks = health.stop_at_errors([health.known_tokens(tokenizer, texts, "sample")])
+    split: dict[str, list[samples.Sample]] = {name: [] for name in preferences.SPLITS}
+    for row in rows:
+        split[preferences.split_of_prompt(row["prompt"], VALIDATION)].append(row)
+    most = config.get("problems")
+    if most is not None and most > len(split["train"]):
+        raise UserError(f"problems: {most} asked, but there are {len(split['train'])} prompts to train on")
+    split["train"] = split["train"][:most]
+    label = as_given(tokenizer) if given else by_world(world, tokenizer) if world else by_answer(task)
+    every = {
+        name: solutions(some, label, tokenizer, lambda steps: _chosen(steps, config["labels"], given))
+        for name, some in split.items()
+    }
+    limit = args.max_length
+    kept = {
+        name: [one for one in some if limit is None or len(one["ids"]) <= limit]
+        for name, some in every.items()
+    }
+    long = sum(len(every[name]) - len(kept[name]) for name in kept)
+    message = f"{long} completions are longer than max_length {limit} with their prompts: they are skipped"
+    checks += health.stop_at_errors(
+        [
+            health.enough(len(kept["train"]), batch_size(args), "completions"),
+            health.check("long", long == 0, long, 0, message),
+        ]
+    )
+    check_evaluation(args, len(kept["validation"]), "held-out completions")
+
+    model = reward_model.from_policy(source, tokenizer, args.seed, **take_model_options(args))
+    longest = max(len(one["ids"]) for some in kept.values() for one in some)
+    checks += health.stop_at_errors([health.context(longest, 0, positions(model))])
+    trainer = StepReward(
+        model,
+        args=args,
+        train_dataset=Dataset.from_list(kept["train"]),
+        eval_dataset=Dataset.from_list(kept["validation"]) if args.eval_strategy != "no" else None,
+        processing_class=tokenizer,
+    )
+    done = fit(trainer, progress)
+    partly = reward_model.begin(workdir / "final")
+    reward_model.add(partly, 0, model)
+    reward_model.finish(partly, tokenizer, [0.0], [1.0], workdir / "final")
+
+    curve = curves.deterministic(curves.rows(done.history))
+    metrics = {
+        **curves.scalars(curve),
+        **{f"completions/{name}": float(len(some)) for name, some in kept.items()},
+        **measured(model, kept["validation"]),
+        "skipped/long": float(long),
+        "parameters": float(parameters(model)),
+    }
+    return Outcome(
+        metrics=metrics,
+        health=checks + _above_chance(metrics),
+        fit=done,
+        flops_a_token=6 * (parameters(model) - idle(model)),
+        formula=FORMULA,
+        curve=curve,
+        clean=lambda: _clean(workdir / "member0"),
+    )
+
+
+Labeller = Callable[[Any, int, list[int]], Steps]  # row, which of its completions, its ids -> its steps
+
+
+def by_world(world: World, tokenizer: Any) -> Labeller:
+    """The steps as the world's verifiers label them."""
+    read = reader(world, tokenizer, special=True)
+
+    def label(row: samples.Sample, number: int, ids: list[int]) -> Steps:
+        problem, text = samples.problem(row), row["completions"][number]
+        return read(problem, text, ids, float(world.verify(problem, problem.begun + text)))
+
+    return label
+
+
+def by_answer(task: Mapping[str, Any]) -> Labeller:
+    """The whole completion alone, as the verifier of its data set labels its answer."""
+    verify = verifiers.of_task(task)
+
+    def label(row: samples.Sample, number: int, ids: list[int]) -> Steps:
+        problem = samples.problem(row)
+        return [(len(ids) - 1, float(verify(problem, problem.begun + row["completions"][number])))]
+
+    return label
+
+
+def as_given(tokenizer: Any) -> Labeller:
+    """The steps with the labels that the rows come with."""
+    locate = locator(tokenizer, special=True)
+
+    def label(row: step_labels.Solved, number: int, ids: list[int]) -> Steps:
+        labelled = row["steps"][number]
+        places = locate(row["completions"][number], ids, [end for end, _ in labelled[:-1]])
+        return [*zip([*places, len(ids) - 1], (right for _, right in labelled), strict=True)]
+
+    return label
+
+
+def solutions(
+    rows: Sequence[samples.Sample], label: Labeller, tokenizer: Any, chosen: Callable[[Steps], Steps]
+) -> list[Solution]:
+    """Each completion of `rows`, with the places of the `chosen` of its steps."""
+    made: list[Solution] = []
+    prompts = token_ids.prompt_ids([row["prompt"] for row in rows], tokenizer)
+    for row, prompt in zip(rows, prompts, strict=True):
+        for number, ids in enumerate(token_ids.reply_ids(row["completions"], row["truncated"], tokenizer)):
+            if not ids:  # cut before its first token
+                continue
+            steps = chosen(label(row, number, ids))
+            made.append(
+                {
+                    "ids": [*prompt, *ids],
+                    "places": [len(prompt) + place for place, _ in steps],
+                    "labels": [right for _, right in steps],
+                }
+            )
+    return made
+
+
+def until_wrong(steps: Steps) -> Steps:
+    """The steps up to the first wrong one; the answer is the last step."""
+    wrong = next((i for i, (_, label) in enumerate(steps) if label == 0), len(steps))
+    return steps[: wrong + 1]
+
+
+def _chosen(steps: Steps, labels: str, given: bool) -> Steps:
+    """The steps to learn: of an outcome the last; all that are given, for a roll-out may mend a wrong one."""
+    if labels == "outcome":
+        return steps[-1:]
+    return steps if given else until_wrong(steps)
+
+
+def measured(model: Any, held_out: Sequence[Solution]) -> dict[str, float]:
+    """How well held-out labels are told: all as `…/validation`, those before the answer as `…/steps`.
+
+    `accuracy`; `right`, the share labelled right; `auc`, the chance that a right one scores above a wrong
+    one (half for a tie), where there are both.
+    """
+    prefixes = [one["ids"][: place + 1] for one in held_out for place in one["places"]]
+    if not prefixes:
+        return {}
+    scores = reward_model.read(model, prefixes).double().numpy()
+    right = np.array([label > 0.5 for one in held_out for label in one["labels"]])
+    step = np.array([place < len(one["ids"]) - 1 for one in held_out for place in one["places"]])
+    parts = {"validation": np.ones_like(step), "steps": step}
+    return {
+        f"{metric}/{name}": value
+        for name, part in parts.items()
+        for metric, value in told(scores[part], right[part]).items()
+    }
+
+
+def _above_chance(metrics: dict[str, float]) -> list[health.Check]:
+    if "auc/validation" not in metrics:
+        return []
+    value = metrics["auc/validation"]
+    text = f"a right one of the held-out labels scores above a wrong one with chance {value:.1%}"
+    return [health.check("chance", value > CHANCE, value, CHANCE, text)]
+
+
+def _clean(folder: Path) -> None:
+    """Remove the training state."""
+    clean(folder)
+    folder.rmdir()

@@ -1,0 +1,124 @@
+"""Bring in what was made elsewhere: `python -m encore.workflow.bring FOLDER`, the folder of another run.
+
+For the parts of a grid that several machines have made (`--config part=1/4`), or for a colleague's results. A
+result is taken with its provenance, its log and its weights where it is what the recipes here would make (the
+same lineage) and as its job has left it (the same digests); what is here already stays. After that the usual
+command makes what is missing, and the report.
+"""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from encore.errors import UserError
+from encore.recipe.graph import Graph, Node
+from encore.recipe.load import load_all
+from encore.runtime import sentinel
+from encore.runtime.lock import only_one
+from encore.workflow import stale, sums
+
+STAGES, EVALUATIONS = "results/*/*/*/seed*/*/metrics.json", "results/*/*/*/seed*/evals/*.json"
+
+
+def bring(graph: Graph, other: Path) -> tuple[list[Path], list[str]]:
+    """Copy what holds from `other` into the working folder; what was brought, a line for what was left."""
+    brought, left = [], []
+    for result, node in _found(other):
+        here = Path(node.sentinel)
+        if here.exists() and stale.outdated(graph, node) is None:
+            continue
+        if reason := _unfit(graph, node, result, other):
+            left.append(f"{result}: {reason}; left there")
+            continue
+        _copy(result, here, other)
+        brought.append(here)
+    return brought, left
+
+
+def _found(other: Path) -> Iterator[tuple[Path, Node]]:
+    """The results of a folder, with the nodes whose places they have."""
+    for kind, pattern in (("stage", STAGES), ("eval", EVALUATIONS)):
+        for result in sorted(other.glob(pattern)):
+            recipe, scale, arm, seed, place, file = result.relative_to(other).parts[1:]
+            if seed.removeprefix("seed").isdecimal() and (kind == "eval") == (place == "evals"):
+                name = file.removesuffix(".json") if kind == "eval" else place
+                yield result, Node(recipe, scale, arm, int(seed.removeprefix("seed")), name, kind)
+
+
+def _unfit(graph: Graph, node: Node, result: Path, other: Path) -> str | None:
+    """Why a result is not to be taken."""
+    if not graph.knows(node):
+        return "no recipe here has its place"
+    return (
+        stale.unlike(result, graph.lineage(node)) or sums.changed(result) or _without_weights(result, other)
+    )
+
+
+def _products(result: Path) -> dict[Path, str]:
+    """Folder of each product of a stage, relative to the run's -> its digest; {} of an evaluation."""
+    if result.parent.name == "evals":
+        return {}
+    data = sentinel.read(result)
+    return {Path(one["model"]): one["digest"] for one in (data, *data.get("steps", {}).values())}
+
+
+def _without_weights(result: Path, other: Path) -> str | None:
+    try:
+        products = _products(result)
+    except (OSError, ValueError):
+        return "it is not readable"
+    for folder, digest in products.items():
+        if folder.is_absolute() or ".." in folder.parts:
+            return f"its model {folder} is not in the folder of the run"
+        if not (other / folder).is_dir():
+            return f"its model {folder} is missing"
+        if sentinel.digest(other / folder) != digest:
+            return f"its model {folder} has changed (digest mismatch)"
+    return None
+
+
+def _copy(result: Path, here: Path, other: Path) -> None:
+    """The products first, then the files, the result itself, and last the record: then all is there."""
+    for folder in _products(result):
+        partial = folder.with_name(f".{folder.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.copytree(other / folder, partial)
+        shutil.rmtree(folder, ignore_errors=True)
+        partial.replace(folder)
+    ends = [result, sums.path(result), sums.record(result)]
+    logs = (
+        result.parent.glob("*.log")
+        if here.name == "metrics.json"
+        else result.parent.glob(f"{result.stem}.log")
+    )
+    listed = sums.listed(result) or dict.fromkeys(sums.files_of(result))
+    for file in [*logs, *(file for file in listed if file not in ends), *ends]:
+        if file.exists():
+            to = here.parent / file.relative_to(result.parent)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file, to)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point; `arguments` defaults to the command line's."""
+    parser = argparse.ArgumentParser(description="Bring in the results of another folder.")
+    parser.add_argument("folder", type=Path)
+    other = parser.parse_args(arguments).folder
+    try:
+        if not (other / "results").is_dir():
+            raise UserError(f"{other}: no folder results in it; expected the folder of a run")
+        with only_one(stale.LOCK, stale.busy):
+            brought, left = bring(Graph(load_all()), other)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    for line in left:
+        print(line, file=sys.stderr)
+    print(f"{len(brought)} results brought from {other}, {len(left)} left there", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

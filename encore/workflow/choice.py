@@ -1,0 +1,134 @@
+"""`--config recipe=… scale=… seeds=… arms=… claims=… part=… track=…`: what is chosen for a run, checked."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from encore.errors import UserError, known, nearest
+from encore.planning.hardware import Assumptions
+from encore.recipe.load import own_file
+from encore.recipe.looks import AUTO, arms_of, claims_at
+from encore.recipe.recipe import CHOSEN, Recipe
+from encore.recipe.schema import check, definition, schema
+from encore.runtime import tracking
+
+CHOSEN_KEYS = ("arms", "claims")
+KEYS = ("scale", "seeds", "track", "part", *CHOSEN_KEYS)  # of --config, for every target
+OF_ONE = {  # and for these targets alone; a recipe that is a file may be named for every target
+    "all": ("recipe",),
+    "preflight": ("recipe", "arm"),
+    "plan": ("recipe", "gpus", *Assumptions.__dataclass_fields__),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What `--config` says, and what goes with one target alone."""
+
+    scale: str
+    seeds: int | tuple[int, ...] | None  # how many, or which; None: as many as the recipe says
+    auto: bool = False  # from look to look, where the recipe claims anything
+    track: str = tracking.NONE  # what follows each training
+    recipe: str | None = None
+    arm: str | None = None  # None: the recipe's first
+    asked: tuple[tuple[str, Any], ...] = ()  # all of --config
+    arms: tuple[str, ...] = ()  # none: all
+    claims: tuple[str, ...] = ()  # whose arms are run
+    file: Path | None = None  # of a recipe that is not in recipes/
+    part: tuple[int, int] = (1, 1)  # which of how many parts of the grid; of several no page is made
+
+    @property
+    def report(self) -> str:
+        """The report of a recipe: of chosen parts one of its own, that leaves the whole one alone."""
+        return CHOSEN if self.arms or self.claims or isinstance(self.seeds, tuple) else "report"
+
+    def named(self, recipe: str) -> str:
+        """How a process of ours is told of a recipe: by its name, or its file where it has one of its own."""
+        return str(self.file) if self.file and self.file.stem == recipe else recipe
+
+
+def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
+    """The run's choices. Raises UserError for any other key, and for a value that is none."""
+    keys = sorted({*KEYS, *chain.from_iterable(OF_ONE.values())})
+    for key in config:
+        if key not in keys:
+            raise UserError(f"--config {key}: unknown key{nearest(key, keys)}")
+    scale, track = str(config.get("scale", "cpu")), str(config.get("track", tracking.NONE))
+    if track != tracking.NONE:
+        tracking.require(track)
+    scales = sorted({scale for recipe in recipes.values() for scale in recipe.spec["scales"]})
+    if recipes and scale not in scales:
+        raise UserError(f'--config scale: unknown scale "{scale}"{nearest(scale, scales)}')
+    file, arm = own_file(config), config.get("arm")
+    recipe = file.stem if file else config.get("recipe")
+    made = Choice(
+        scale,
+        _seeds(config.get("seeds")),
+        config.get("seeds") == AUTO,
+        track,
+        None if recipe is None else str(recipe),
+        None if arm is None else str(arm),
+        tuple(config.items()),
+        tuple(_listed(config.get("arms", ()))),
+        tuple(_listed(config.get("claims", ()))),
+        file,
+        _part(config.get("part", "1/1")),
+    )
+    if made.auto and made.part[1] > 1:
+        why = "looks at all of the grid; say how many seeds"
+        raise UserError(f"--config part: {config['part']}, but seeds={AUTO} {why}")
+    if made.auto and made.report == CHOSEN:
+        raise UserError("--config seeds: auto judges every claim; it does not go with arms or claims")
+    return made
+
+
+def _listed(value: Any) -> list[str]:
+    """The words of `a,b`, or of a list."""
+    words = value if isinstance(value, list | tuple) else str(value).split(",")
+    return [str(word).strip() for word in words if str(word).strip()]
+
+
+def _seeds(value: Any) -> int | tuple[int, ...] | None:
+    if value in (None, AUTO):
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        check(value, schema()["properties"]["seeds"], ["--config seeds"])
+        return value
+    words = _listed(value)
+    if ("," in str(value) or isinstance(value, list | tuple)) and words and all(map(str.isdecimal, words)):
+        seeds = tuple(sorted({int(word) for word in words}))
+        check(seeds[-1], definition("seed"), ["--config seeds"])
+        return seeds
+    raise UserError(
+        f"--config seeds: expected how many (8), which (0,2 or, of one, 2,) or {AUTO}, got {value}"
+    )
+
+
+def _part(asked: Any) -> tuple[int, int]:
+    """Which of how many parts, of `2/4`."""
+    found = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", str(asked))
+    which, of = map(int, found.groups()) if found else (1, 0)
+    if which > of:
+        raise UserError(f"--config part: expected such as 2/4, the second of four, got {asked}")
+    return which, of
+
+
+def selection(recipe: Recipe, scale: str, report: str, chosen: Choice) -> tuple[list[str], list[int]]:
+    """Arms and seeds of a report of the recipe. Raises UserError for an arm or claim that it lacks."""
+    arms = _chosen_arms(recipe, scale, chosen.arms, chosen.claims) if report == CHOSEN else ()
+    if isinstance(chosen.seeds, tuple) and (dials := sorted(recipe.dial_seeds & {*chosen.seeds})):
+        why = f"the dials of {recipe.name} were chosen on seed {dials[0]}, so nothing is judged on it"
+        raise UserError(f"--config seeds: {why}; take others, from {recipe.first_seed} on")
+    return recipe.selection(scale, report, chosen.seeds, arms)
+
+
+def _chosen_arms(recipe: Recipe, scale: str, arms: Sequence[str], claims: Sequence[str]) -> tuple[str, ...]:
+    """The arms that are named, and those that the claims named compare; none: all."""
+    known(f"--config arms: {recipe.name} at scale {scale}", arms, recipe.arms(scale), "arm")
+    stated = {claim["id"]: claim for claim in claims_at(recipe, scale)}
+    known(f"--config claims: {recipe.name} at scale {scale}", claims, [*stated], "claim")
+    compared = {arm for name in claims for arm in arms_of(stated[name], recipe.spec)}
+    return tuple(arm for arm in recipe.arms(scale) if arm in compared or arm in arms)

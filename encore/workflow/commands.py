@@ -1,0 +1,66 @@
+"""The commands of the rules, with the places that Snakemake fills in."""
+
+import shlex
+
+from encore.recipe.graph import RUN
+from encore.workflow import ask, ended, sums
+from encore.workflow.outputs import REPORT
+
+
+def _quoted(path: str) -> str:
+    """A path in a command with Snakemake's places to fill in."""
+    return shlex.quote(path).replace("{", "{{").replace("}", "}}")
+
+
+# recipe/scale/arm/seedN/name, of a job that trains and of one that evaluates
+NAME = RUN.removeprefix("results/").replace("{", "{wildcards.")
+TRAINED = f"{NAME}/{{wildcards.stage}}"
+EVALUATED = f"{NAME}/{{wildcards.checkpoint}}"
+
+# `python -m`, begun sooner where the workflow has a process that has imported all; see encore.workflow.warm
+PYTHON = "python -I -S"
+PYTHON_M = f"{PYTHON} {_quoted(ask.__file__)}"
+# of a job that was killed the shell would tell with the whole command; what ended it is told in its log
+TOLD = f"2> /dev/null || {PYTHON} {_quoted(ended.__file__)} $? {{log}}"
+# the last of a job: the digests of what it has made, and what it was made from
+NOTE = f"&& {PYTHON} {_quoted(sums.__file__)}"
+TRAIN = (
+    "{{ OMP_NUM_THREADS={params.threads} MKL_NUM_THREADS={params.threads}"
+    f" {PYTHON_M} encore.stages"
+    " {params.kind} --config {params.config:q} --seed {wildcards.seed}"
+    f" {{params.inputs}} --name {TRAINED} --checkpoints checkpoints/{{params.checkpoints}}"
+    " --threads {params.threads} --gpus {resources.gpu} --vllm-gpus {resources.vllm_gpu}"
+    " --nodes {resources.nodes} --shard {resources.shard} --track {resources.track}"
+    " --out {output.metrics} 2> {log}; }}"
+    f" {TOLD} {NOTE} {{output.metrics}} {{params.lineage}}"
+)
+EVALUATE = (
+    "{{ OMP_NUM_THREADS=1 MKL_NUM_THREADS=1"
+    f" {PYTHON_M} evals.evaluate"
+    " --config {params.config:q} --model {params.model:q} {params.judges}"
+    f" --name {EVALUATED} --gpus {{resources.gpu}}"
+    " --out {output.scores} --samples {output.samples} 2> {log}; }}"
+    f" {TOLD} {NOTE} {{output.scores}} {{params.lineage}}"
+)
+
+REPORT_OPTIONS = "{params.of} --scale {wildcards.scale} --seeds {params.seeds} --report {wildcards.report}"
+ANALYSE = (
+    f"python -m analysis.analyse {REPORT_OPTIONS} --out {REPORT.replace('{', '{wildcards.')} 2> {{log}}"
+    f" {NOTE} {{output.table}} {{params.judged}}"
+)
+LOOK = (
+    "python -m analysis.look {params.of} --scale {wildcards.scale} --seeds {wildcards.look}"
+    f" --out {{output}} 2> {{log}} {NOTE} {{output}} {{params.judged}}"
+)
+BENCHMARKS = (
+    "(python tests/benchmarks/grpo_speed.py --out {output.stage}"
+    " && python tests/benchmarks/grid_speed.py --cores {threads} --out {output.grid}) 2> {log}"
+)
+FAULTS = "(python tests/faults/table.py && python tests/faults/kills.py 200) 2> {log}"
+# status 1 says that a job does not fit, which the table says as well
+PLAN = "python -m encore.planning {params.asked} 2> {log} || test $? = 1"
+PREFLIGHT = "python -m encore.preflight {params.options} 2> {log}"
+WRITE_REPORT = f"python -m analysis.report {REPORT_OPTIONS} --out {{output}} 2> {{log}} {NOTE} {{output}}"
+GALLERY = (
+    "(python -m analysis.gallery --records && python -m analysis.gallery --scale {params.scale}) 2> {log}"
+)

@@ -1,0 +1,58 @@
+"""Jobs of an earlier run of this folder that are still in Slurm: ended when the workflow starts again.
+
+A head process that is killed leaves its jobs in the queue, and the next one would submit each once more
+beside them. A stage that is told to end saves its state (encore.learning.fit), and goes on from there.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from encore.errors import UserError
+
+COMMENT = "rule_"  # begins the comment that Snakemake's executor gives each of its jobs
+PATIENCE = 600.0  # seconds that they may take to end
+LOOK = 1.0  # seconds between two looks
+Ask = Callable[[list[str]], str]
+
+
+def _ask(command: list[str]) -> str:
+    """What a command of Slurm says; nothing where there is no Slurm or it does not answer."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def of_folder(folder: Path, ask: Ask = _ask) -> list[str]:
+    """The numbers of this user's jobs of Snakemake that work in `folder`."""
+    rows = (
+        line.split("|", 2) for line in ask(["squeue", "--me", "--noheader", "--format=%i|%Z|%k"]).splitlines()
+    )
+    found = [
+        row[0] for row in rows if len(row) == 3 and Path(row[1]) == folder and row[2].startswith(COMMENT)
+    ]
+    return [number for number in found if number != os.environ.get("SLURM_JOB_ID")]
+
+
+def end(folder: Path, ask: Ask = _ask, sleep: Callable[[float], None] = time.sleep) -> None:
+    """End them, with a line on stderr. Raises UserError where they do not end.
+
+    To be called by who holds the lock of the folder: no other head process waits for them.
+    """
+    jobs = of_folder(folder, ask)
+    if not jobs:
+        return
+    of = f"{len(jobs)} job{'s' if jobs[1:] else ''} of an earlier run still in Slurm ({', '.join(jobs)})"
+    print(f"{of}: ending, to go on from what was saved", file=sys.stderr, flush=True)
+    ask(["scancel", *jobs])
+    deadline = time.monotonic() + PATIENCE
+    while set(of_folder(folder, ask)) & set(jobs):
+        if time.monotonic() > deadline:
+            raise UserError(
+                f"{of}: not ended in {PATIENCE:.0f} s; run scancel {' '.join(jobs)}, then this again"
+            )
+        sleep(LOOK)

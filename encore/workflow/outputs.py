@@ -1,0 +1,48 @@
+"""The files that the rules make, as patterns of Snakemake."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from encore.recipe.graph import RUN
+from encore.recipe.looks import LOOKS
+from encore.recipe.recipe import REPORTS
+from encore.recipe.schema import pattern
+
+# A stage and a report have a folder, an evaluation files with this beginning.
+STAGE = f"{RUN}/{{stage}}"
+EVAL = f"{RUN}/evals/{{checkpoint}}"
+REPORT = "results/{recipe}/{scale}/{report}"
+STAGE_FILES = {
+    "metrics": f"{STAGE}/metrics.json",
+    "curve": f"{STAGE}/curve.csv",
+    "provenance": f"{STAGE}/provenance.json",
+}
+EVAL_FILES = {"scores": f"{EVAL}.json", "samples": f"{EVAL}.samples.jsonl"}
+REPORT_FILES = {
+    "table": f"{REPORT}/table.csv",
+    "claims": f"{REPORT}/claims.csv",
+    "summary": f"{REPORT}/summary.txt",
+}
+BENCHMARKS = {"stage": "results/benchmarks/grpo_speed.csv", "grid": "results/benchmarks/grid_speed.csv"}
+WILDCARDS = {name: pattern("identifier") for name in ("recipe", "stage", "checkpoint")}
+WILDCARDS |= {name: pattern("name") for name in ("scale", "arm")}
+WILDCARDS |= {"seed": r"\d+", "report": "|".join(REPORTS), "look": "|".join(map(str, LOOKS))}
+
+
+class Report(NamedTuple):
+    recipe: str
+    scale: str
+    report: str  # of REPORTS
+
+    @property
+    def folder(self) -> Path:
+        return Path(REPORT.format(**self._asdict()))
+
+    @property
+    def page(self) -> Path:
+        return self.folder.with_suffix(".html")
+
+    @property
+    def table(self) -> Path:
+        """What the page is made from, and the first of its files to be made."""
+        return Path(REPORT_FILES["table"].format(**self._asdict()))

@@ -1,0 +1,64 @@
+"""What is done when Snakemake reads the Snakefile, before it plans any job."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from snakemake.logging import logger
+
+from encore.errors import UserError
+from encore.recipe.checks import capacity
+from encore.recipe.graph import Graph
+from encore.recipe.load import load_sound, own_file
+from encore.workflow import clean, made_by, stale, targets, warm
+from encore.workflow.choice import choice
+from encore.workflow.console import ShowUnchanged, say_planned
+from encore.workflow.jobs import Jobs
+from encore.workflow.outputs import Report
+
+
+def start(
+    config: Mapping[str, Any], quickstart: str, is_main_process: bool, checkpoints: Any
+) -> tuple[Jobs, TextIO | None]:
+    """The jobs of all recipes; and, where jobs will run, the lock that keeps other runs out of the folder.
+
+    The main process also checks the command line and marks the results that no longer hold. A mistake ends
+    the process with one line and exit status 2.
+    """
+    try:
+        own = own_file(config)
+        recipes, broken = load_sound(own=own)
+        if own and own.stem in broken:
+            raise broken[own.stem]
+        jobs = Jobs(Graph(recipes), choice(recipes, config), checkpoints)
+        return jobs, _prepare(jobs, broken, quickstart) if is_main_process else None
+    except UserError as error:
+        for line in error.lines:
+            print(f"error: {line}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> TextIO | None:
+    arguments = targets.arguments()
+    targets.check_sound(broken, arguments, jobs.choice.recipe or quickstart)
+    for mistake in broken.values():
+        print(f"warning: {mistake.lines[0]}; this recipe is left out", file=sys.stderr)
+    requested = targets.requested(jobs.graph, jobs.choice, arguments, quickstart)
+    runs_jobs = targets.runs_jobs(arguments)
+    nodes, judgements = jobs.nodes(requested), jobs.judgements(requested)
+    capacity.check(jobs.graph, [node for node in nodes if not Path(node.sentinel).exists()])
+    lock = stale.prepare(jobs.graph, nodes, judgements, runs_jobs, jobs.later(requested))
+    if runs_jobs and jobs.choice.file:
+        clean.remember(jobs.choice.file)
+    if arguments and requested and (runs_jobs or arguments.dryrun):
+        say_planned(nodes, jobs.choice.file, wait=not runs_jobs)
+    for line in made_by.differences(Path(node.sentinel) for node in nodes if node.kind == "stage"):
+        print(line, file=sys.stderr)
+    if not broken and (unused := clean.told(jobs.graph, Path("checkpoints"))):
+        print(unused, file=sys.stderr)
+    if arguments and runs_jobs and requested:
+        warm.start()
+    if arguments and runs_jobs:
+        logger.addFilter(ShowUnchanged([one.page for one in requested if isinstance(one, Report)]))
+    return lock

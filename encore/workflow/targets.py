@@ -1,0 +1,180 @@
+"""What the command line asks of the workflow, checked before any job starts."""
+
+import os
+import re
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import replace
+
+from encore.errors import UserError, nearest
+from encore.recipe.graph import Graph, Node
+from encore.recipe.load import INNER, TARGETS
+from encore.recipe.looks import LOOKS
+from encore.recipe.recipe import CHOSEN, REPORTS, Recipe
+from encore.workflow.choice import KEYS, OF_ONE, Choice, selection
+from encore.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES, Report
+from snakemake_logger_plugin_encore import is_snakemake
+
+# Modes of Snakemake that only look: they neither run jobs nor need the folder to themselves.
+LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
+LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
+
+
+def arguments() -> Namespace | None:
+    """Snakemake's own command line, parsed by Snakemake; None where it runs as a library."""
+    if not is_snakemake(sys.argv[0]):
+        return None
+    from snakemake.cli import get_argument_parser  # slow, and of no use to the jobs
+
+    return get_argument_parser().parse_known_args(sys.argv[1:])[0]
+
+
+def runs_jobs(args: Namespace | None) -> bool:
+    """Whether jobs will run; as a library Snakemake does not say, so they may."""
+    return args is None or not any(getattr(args, mode, None) for mode in LOOKING)
+
+
+def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: str) -> list[Report | Node]:
+    """The reports and nodes that the command line asks for; as a library, all reports of the scale.
+
+    Raises UserError for a target that is neither a rule nor a file that one of them makes.
+    """
+    targets = (args.targets or ["all"]) if args else ["everything"]
+    allowed = OF_ONE.get(targets[0], ()) if len(targets) == 1 else ()
+    for key, _ in chosen.asked:
+        if key not in (*KEYS, *allowed) and not (key == "recipe" and chosen.file):
+            of = " or ".join(target for target, keys in OF_ONE.items() if key in keys)
+            raise UserError(f"--config {key}: goes with target {of} alone; name the recipe as the target")
+    for target in targets:
+        if chosen.part[1] > 1 and target not in (*graph.recipes, "everything"):
+            raise UserError(f"--config part: goes with a recipe or everything, not with {target}")
+    return [one for target in targets for one in target_of(graph, chosen, str(target), quickstart)]
+
+
+def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> list[Report | Node]:
+    """What one target asks for; nothing if it is the benchmark or the clean-up. Raises UserError."""
+    recipes = graph.recipes
+    path = os.path.relpath(target) if "/" in target else target  # as Snakemake reads it
+    parts = path.split("/")
+    if path in (*BENCHMARKS.values(), "benchmarks", "clean_checkpoints", "faults", "gallery"):
+        return []
+    if path in ("preflight", "plan"):
+        first_node(graph, chosen, path)
+        return []
+    if parts[0] == "results" and len(parts) > 3:
+        return [_file(graph, chosen, parts)]
+    if target == "all":
+        if chosen.recipe and chosen.recipe not in recipes:
+            near = nearest(chosen.recipe, [*recipes])
+            raise UserError(f'--config recipe: unknown recipe "{chosen.recipe}"{near}')
+        first = chosen.recipe or quickstart
+        if first not in recipes:
+            raise UserError(f"recipes/{first}.yaml: missing; the quickstart runs it")
+        report = CHOSEN if chosen.report == CHOSEN else "quickstart"
+        return [_report(recipes[first], chosen, report)]
+    if target == "everything":
+        return [_report(recipes[name], chosen, chosen.report) for name in at_scale(recipes, chosen.scale)]
+    if target in recipes:
+        return [_report(recipes[target], chosen, chosen.report)]
+    if target in INNER:
+        raise UserError(f"{target}: the rule of one job; ask for a recipe ({', '.join(recipes)}) or a file")
+    raise UserError(f'no target or recipe "{target}"{nearest(target, [*recipes, *TARGETS])}')
+
+
+def _report(recipe: Recipe, chosen: Choice, report: str) -> Report:
+    """A recipe's report, if it has the scale and what is chosen of it. Raises UserError."""
+    recipe.require_scale(chosen.scale, "--config scale")
+    selection(recipe, chosen.scale, report, chosen)
+    return Report(recipe.name, chosen.scale, report)
+
+
+def first_node(graph: Graph, chosen: Choice, target: str = "preflight") -> Node:
+    """A node of the arm that `chosen` names, of its first seed; without a name. Raises UserError."""
+    if chosen.recipe is None:
+        raise UserError(f"{target}: --config recipe=… is missing: which recipe is it of?")
+    if chosen.recipe not in graph.recipes:
+        raise UserError(
+            f'--config recipe: unknown recipe "{chosen.recipe}"{nearest(chosen.recipe, [*graph.recipes])}'
+        )
+    recipe = graph.recipes[chosen.recipe]
+    recipe.require_scale(chosen.scale, "--config scale")
+    arms = recipe.arms(chosen.scale)
+    if chosen.arm not in (None, *arms):
+        near = nearest(chosen.arm, arms)
+        raise UserError(f'--config arm: unknown arm "{chosen.arm}" at scale {chosen.scale}{near}')
+    _, seeds = recipe.selection(chosen.scale, "report", chosen.seeds)
+    return Node(recipe.name, chosen.scale, chosen.arm or arms[0], seeds[0], "", "stage")
+
+
+def check_sound(broken: Mapping[str, UserError], args: Namespace | None, quickstart: str) -> None:
+    """Raise the mistake of a recipe that the command line asks for, if one of them has any."""
+    for target in (args.targets or ["all"]) if args else ["everything"]:
+        parts = (os.path.relpath(target) if "/" in str(target) else str(target)).split("/")
+        named = {"all": quickstart, "everything": next(iter(broken), "")}.get(parts[0], parts[0])
+        name = parts[1] if parts[0] == "results" and len(parts) > 1 else named
+        if name in broken:
+            raise broken[name]
+
+
+def at_scale(recipes: Mapping[str, Recipe], scale: str) -> list[str]:
+    """The recipes that claim something and have the scale: no base model, no sweep of dials."""
+    return [
+        name
+        for name, recipe in recipes.items()
+        if scale in recipe.spec["scales"] and recipe.spec.get("claims")
+    ]
+
+
+def _file(graph: Graph, chosen: Choice, parts: list[str]) -> Report | Node:
+    """The report or node that makes results/recipe/scale/arm or report/… Raises UserError."""
+    target, (_, name, scale, arm) = "/".join(parts), parts[:4]
+    if name not in graph.recipes:
+        raise UserError(f'{target}: unknown recipe "{name}"{nearest(name, list(graph.recipes))}')
+    recipe = graph.recipes[name]
+    recipe.require_scale(scale, target)
+    if (report := arm.removesuffix(".html")) in REPORTS:
+        if (report == CHOSEN) != (chosen.report == CHOSEN):
+            raise UserError(f"{target}: --config arms=…, claims=… or seeds=0,2 go with {CHOSEN}.html alone")
+        if arm == report:
+            _check_file(target, "/".join(parts[4:]), REPORT_FILES)
+        return _report(recipe, replace(chosen, scale=scale), report)
+    arms = recipe.arms(scale)
+    if arm not in arms:
+        near = nearest(arm, [*arms, *REPORTS])
+        raise UserError(f'{target}: unknown arm "{arm}" at scale {scale}{near}')
+    seed = re.fullmatch(r"seed(\d+)", parts[4]) if len(parts) == 7 else None
+    if seed is None:
+        raise UserError(f"{target}: no such file; expected results/recipe/scale/arm/seedN/stage/metrics.json")
+    return _node(graph, chosen, target, Node(name, scale, arm, int(seed[1]), *_named(parts[5], parts[6])))
+
+
+def _named(folder: str, file: str) -> tuple[str, str]:
+    """Name and kind of the node that makes `folder`/`file` in the folder of a run."""
+    return (file.split(".")[0], "eval") if folder == "evals" else (folder, "stage")
+
+
+def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
+    """The node, if it is there to be asked for and makes the target. Raises UserError."""
+    recipe, evaluates = graph.recipes[node.recipe], node.kind == "eval"
+    names = (recipe.evaluations if evaluates else recipe.stages)(node.scale, node.arm)
+    names = names + (recipe.sensitivity(node.scale, node.arm) if evaluates else [])
+    if node.name not in names:
+        what = "checkpoint" if evaluates else "stage"
+        raise UserError(f'{target}: unknown {what} "{node.name}"{nearest(node.name, names)}')
+    _check_file(target, target.rpartition("/")[2], EVAL_FILES if evaluates else STAGE_FILES, node.name)
+    _, seeds = recipe.selection(node.scale, "report", LOOKS[-1] if chosen.auto else chosen.seeds)
+    pinned = graph.owner(replace(node, seed=seeds[0]))  # its seed may be none of the run's
+    if node.seed not in seeds and node != pinned:
+        raise UserError(f"{target}: seeds are {seeds[0]} to {seeds[-1]}; ask for more with --config seeds=N")
+    owner = graph.owner(node)
+    if owner != node:
+        raise UserError(f"{target}: the same as {owner.sentinel}; ask for that")
+    return node
+
+
+def _check_file(target: str, file: str, made: Mapping[str, str], checkpoint: str = "") -> None:
+    """That a rule makes a file of this name."""
+    names = [path.rpartition("/")[2].format(checkpoint=checkpoint) for path in made.values()]
+    if file not in names:
+        raise UserError(f'{target}: no rule makes "{file}"{nearest(file, names)}')

@@ -1,0 +1,177 @@
+"""Worlds: seeded tasks with exact verifiers, which stand in for data sets offline.
+
+    world = make({"world": "chain", "terms": [3, 8]})
+    problems = sample(world, 256, seed=0, split="test")
+    documents = corpus(world, {"direct": 0.5, "chain": {"weight": 0.5, "error": 0.02}}, 80_000, seed=0,
+                       template="<user>{question}<assistant>")
+
+The split is a property of the question: by its hash, one question in eight is a test question in every run
+and every world, so nothing drawn from "train" can leak into "test".
+"""
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from encore import own_code
+from encore.errors import UserError, nearest
+from encore.worlds.bilingual import Bilingual
+from encore.worlds.chain import Chain
+from encore.worlds.countdown import Countdown
+from encore.worlds.documents import mix
+from encore.worlds.functions import Functions
+from encore.worlds.modular import Modular
+from encore.worlds.preferences import Preferences
+from encore.worlds.products import Products
+from encore.worlds.protocol import Problem, World
+from encore.worlds.sort import Sort
+from encore.worlds.text import prompt, text_hash, tokenizer
+
+__all__ = [
+    "WORLDS",
+    "Problem",
+    "World",
+    "corpus",
+    "make",
+    "mix",
+    "of_task",
+    "prompt",
+    "sample",
+    "split_of",
+    "tokenizer",
+]
+
+WORLDS: dict[str, Any] = {
+    "bilingual": Bilingual,
+    "chain": Chain,
+    "countdown": Countdown,
+    "functions": Functions,
+    "modular": Modular,
+    "preferences": Preferences,
+    "products": Products,
+    "sort": Sort,
+}
+NO_DIALS = ("world", "code")  # keys of a task beside the dials; code: the digest of a world of one's own
+PROBLEMS = 4096  # distinct training problems of a world, unless the recipe sets their number
+TEST_SHARE = 8  # one question in this many
+
+
+def make(task: Mapping[str, Any]) -> World:
+    """The world that a recipe's `task: {world: name, **dials}` describes. Raises UserError for a bad dial.
+
+    `name`: of WORLDS, or `my_module:Class` of one's own.
+    """
+    name = task.get("world")
+    world = _own(name) if own_code.is_own(name) else WORLDS.get(str(name))
+    if world is None:
+        raise UserError(f'world: no world "{name}"{nearest(name, [*WORLDS])}')
+    dials = {field.name: field for field in fields(world)}
+    given = {dial: value for dial, value in task.items() if dial not in NO_DIALS}
+    for dial, value in given.items():
+        if dial not in dials:
+            raise UserError(f'{dial}: world "{name}" has no dial "{dial}"{nearest(dial, [*dials])}')
+        default = dials[dial].default
+        if not _like(value, default):
+            raise UserError(f"{dial}: expected {_describe(default)}, got {value!r}")
+    return world(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
+
+
+def _own(name: Any) -> Any:
+    """The class of a world of one's own. Raises UserError unless it has what protocol.World has."""
+    world = own_code.load(name)
+    if not is_dataclass(world):
+        raise UserError(f"world: {name}: expected a dataclass, whose fields are the dials")
+    methods = [one for one in vars(World) if not one.startswith("_")]
+    lacking = [one for one in [*World.__annotations__, *methods] if not hasattr(world, one)]
+    if lacking:
+        raise UserError(f"world: {name} lacks {', '.join(lacking)}; see encore/worlds/protocol.py")
+    return world
+
+
+def of_task(task: Mapping[str, Any]) -> World | None:
+    """The world of a recipe's `task`; None for a Hub dataset, which has none."""
+    return make(task) if "world" in task else None
+
+
+def split_of(question: str) -> str:
+    """The split of a question, by its hash: "test" for one in eight, else "train".
+
+    A language that is asked for, as in `English: 3+5=`, does not count: a sum is in one split in both.
+    """
+    return "test" if text_hash(question.rpartition(": ")[2]) % TEST_SHARE == 0 else "train"
+
+
+def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:
+    """`n` problems with distinct questions from a split; the first n of a longer sample with the same seed.
+
+    Raises UserError after so many draws without a new question that the world must be nearly exhausted.
+    """
+    if split not in ("train", "test"):
+        raise UserError(f'split: expected "train" or "test", got {split!r}')
+    problems: dict[str, Problem] = {}
+    draws, idle = _draws(world, seed, split), 0
+    while len(problems) < n:
+        problem = next(draws)
+        idle = idle + 1 if problem.question in problems else 0
+        problems.setdefault(problem.question, problem)
+        if idle > 1000 + 20 * len(problems):
+            raise UserError(
+                f'task: {n} distinct {split} questions asked of world "{world.name}", which has '
+                f"{len(problems)} with these dials; ask for fewer or widen its dials"
+            )
+    return [*problems.values()]
+
+
+def corpus(
+    world: World, mixture: Mapping[str, Any], n: int, seed: int, template: str
+) -> list[tuple[str, str]]:
+    """`n` documents, (prompt, completion), on train questions, which may repeat; without an end token.
+
+    A prompt ends with what its problem has begun of the completion. Raises UserError for a kind that begins
+    otherwise.
+    """
+    kinds, weights, dials = mix(world, mixture)
+    draws = _draws(world, seed, "train")
+    rng = random.Random(f"corpus {world.name} {seed}")
+    documents = []
+    for i in rng.choices(range(len(kinds)), weights=weights, k=n):
+        problem = next(draws)
+        whole = world.document(problem, kinds[i], rng, **dials[i])
+        if not whole.startswith(problem.begun):
+            raise UserError(
+                f"mixture.{kinds[i]}: its documents do not go on from a beginning such as {problem.begun!r}"
+            )
+        documents.append((prompt(template, problem.question) + problem.begun, whole[len(problem.begun) :]))
+    return documents
+
+
+def _draws(world: World, seed: int, split: str) -> Iterator[Problem]:
+    """An endless stream of the split's problems. Raises UserError if there seem to be none."""
+    rng = random.Random(f"{world.name} {split} {seed}")
+    missed = 0
+    while missed < 2000:  # in a row: by chance with probability 1e-116 at most
+        problem = world.problem(rng)
+        if split_of(problem.question) == split:
+            missed = 0
+            yield problem
+        else:
+            missed += 1
+    raise UserError(f'task: world "{world.name}" has no {split} question with these dials; widen its dials')
+
+
+def _like(value: Any, default: Any) -> bool:
+    """Whether a YAML value fits a dial with this default; an empty tuple takes any list of numbers."""
+    if isinstance(default, tuple):
+        number = int if default and isinstance(default[0], int) else int | float
+        fits = isinstance(value, list | tuple) and (not default or len(value) == len(default))
+        return fits and all(isinstance(v, number) and not isinstance(v, bool) for v in value)
+    if isinstance(default, float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) is type(default)
+
+
+def _describe(default: Any) -> str:
+    if isinstance(default, tuple):
+        return f"{len(default)} integers in a list" if default else "a list of numbers"
+    return {bool: "true or false", int: "an integer", float: "a number"}.get(type(default), "a string")

@@ -1,0 +1,317 @@
+"""World `chain`: sums of several terms, with an optional scratchpad of partial results.
+
+The question `3+5+7=` has the answer `15`; its difficulty is the number of terms. The kinds of document:
+
+| kind        | example                                                 | what it plants                     |
+|-------------|---------------------------------------------------------|------------------------------------|
+| direct      | `<answer>21</answer>`                                   | guesses, a share `right` is right  |
+| chain       | `<think>3+5=8,8+7=15</think><answer>15</answer>`        | reasoning from left to right       |
+| chain_error | `<think>3+5=9,9+7=16</think><answer>16</answer>`        | one wrong step, carried forward    |
+| truncated   | `<think>3+5=8</think><answer>8</answer>`                | stopping early with a partial sum  |
+| untagged    | `3+5=8,8+7=15`                                          | reasoning without the format       |
+| filler      | `<think>3+5=8..,8+7=15.</think><answer>15</answer>`     | idle length: `mean` dots a step    |
+| recheck     | `<think>3+5=8,8+7=16wait8+7=15</think>…`                | going over the last steps again    |
+| repaired    | `<think>3+5=9.,wait3+5=8..,8+7=15.</think>…`            | filler; slips are noticed at once  |
+| pairwise    | of `3+5+7+2=`: `<think>3+5=8,7+2=9,8+9=17</think>…`     | a tree: the numbers stay small     |
+| grouped     | `<think>3+5+7=15</think><answer>15</answer>`            | two terms a step: half the length  |
+
+Every kind that reasons has the dial `error`: the chance that a step is wrong and is carried forward (in
+`recheck`: that the last step was wrong, in `repaired` any, and is corrected). So a recipe makes a strategy
+*better* by giving it a lower error than `chain`, or (`grouped`) by a length cap under which it fits, and
+*rare* by a small weight.
+
+With the dial `slipped` some problems come with the beginning of a reply, `<think>3+5=9,`, whose step is
+wrong. Anyone can see it; `filler` carries it forward, `repaired` repairs it, and no other kind goes on
+from it.
+"""
+
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import repeat
+from math import inf
+from typing import Any, ClassVar
+
+from encore.worlds.answers import TAGS, answer, scratchpad
+from encore.worlds.documents import dots, tagged
+from encore.worlds.protocol import Document, Problem, require
+from encore.worlds.steps import ends, matches, take, texts
+
+Adder = Callable[[tuple[int, ...]], int]  # operands -> their sum, or a slip near it
+
+NUMBER = re.compile(r"[+-]?[0-9]+")
+SUMMANDS = 3  # of a step, at most, where the working counts: what the kinds of document add at once
+BETWEEN = ",|wait"  # steps
+STEP = re.compile(r"(-?[0-9]{1,12}(?:[+-][0-9]{1,12})+)=(-?[0-9]{1,12})")
+
+
+def operands_of(expression: str) -> tuple[int, ...]:
+    """The signed terms of `3-5+7` (a trailing `=` is ignored): (3, -5, 7)."""
+    return tuple(int(number) for number in NUMBER.findall(expression))
+
+
+def expression(operands: tuple[int, ...]) -> str:
+    return str(operands[0]) + "".join(f"{term:+d}" for term in operands[1:])
+
+
+def slip(total: int, rng: random.Random) -> int:
+    """A plausible wrong result: off by one or ten, and of the same sign."""
+    return rng.choice([total + d for d in (-10, -1, 1, 10) if (total + d >= 0) == (total >= 0)])
+
+
+def adder(faults: Iterator[bool], rng: random.Random) -> Adder:
+    """Sums operands; the n-th sum is a slip where the n-th fault is true."""
+    return lambda operands: slip(sum(operands), rng) if next(faults) else sum(operands)
+
+
+def careless(error: float, rng: random.Random) -> Adder:
+    """Sums operands, each time with the given chance of a slip."""
+    return adder((rng.random() < error for _ in repeat(None)), rng)
+
+
+def _going_on(problem: Problem, add: Adder) -> Adder:
+    """`add`, after the sums that the problem comes with."""
+    begun = _begun(problem)
+    return lambda operands: begun.pop(0) if begun else add(operands)
+
+
+def _begun(problem: Problem) -> list[int]:
+    """The results of the steps that a problem comes with."""
+    return [int(result) for _, result in STEP.findall(problem.begun)]
+
+
+def _idling(problem: Problem, steps: list[str], mean: float, rng: random.Random) -> str:
+    """The steps, each but those that the problem comes with followed by `mean` dots on average."""
+    given = len(_begun(problem))
+    return ",".join(steps[:given] + [step + dots(mean, rng) for step in steps[given:]])
+
+
+def left_to_right(terms: tuple[int, ...], add: Adder, group: int = 1) -> tuple[list[str], int]:
+    """The steps that add `group` further terms at a time, and the last result."""
+    steps, total = [], terms[0]
+    for i in range(1, len(terms), group):
+        operands = (total, *terms[i : i + group])
+        total = add(operands)
+        steps.append(f"{expression(operands)}={total}")
+    return steps, total
+
+
+def _tree(terms: tuple[int, ...], add: Adder) -> tuple[list[str], int]:
+    """The steps that add neighbours in pairs until one number is left, and that number."""
+    steps = []
+    while len(terms) > 1:
+        pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
+        sums = [add(pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        steps += [f"{expression(pair)}={s}" for pair, s in zip(pairs, sums, strict=True) if len(pair) == 2]
+        terms = tuple(sums)
+    return steps, terms[0]
+
+
+def direct(world: "Chain", problem: Problem, rng: random.Random, *, right: float = 0.3) -> str:
+    if rng.random() < right:
+        return f"<answer>{problem.answer}</answer>"
+    gold = int(problem.answer)
+    guess = sum(world.draw(problem.difficulty, rng))  # the answer to another problem of the same length
+    return f"<answer>{guess if guess != gold else slip(gold, rng)}</answer>"
+
+
+def chain(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+    steps, total = left_to_right(operands_of(problem.question), careless(error, rng))
+    return tagged(",".join(steps), str(total))
+
+
+def chain_error(world: "Chain", problem: Problem, rng: random.Random) -> str:
+    wrong = rng.randrange(problem.difficulty - 1)
+    faults = (step == wrong for step in range(problem.difficulty))
+    steps, total = left_to_right(operands_of(problem.question), adder(faults, rng))
+    return tagged(",".join(steps), str(total))
+
+
+def truncated(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+    n = problem.difficulty
+    kept = rng.randint(min(2, n - 1), n - 1)  # terms; at least one is left out
+    steps, total = left_to_right(operands_of(problem.question)[:kept], careless(error, rng))
+    return tagged(",".join(steps), str(total))
+
+
+def untagged(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+    return ",".join(left_to_right(operands_of(problem.question), careless(error, rng))[0])
+
+
+def filler(
+    world: "Chain", problem: Problem, rng: random.Random, *, mean: float = 2.0, error: float = 0.0
+) -> str:
+    add = _going_on(problem, careless(error, rng))
+    steps, total = left_to_right(operands_of(problem.question), add)
+    return tagged(_idling(problem, steps, mean, rng), str(total))
+
+
+def recheck(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+    steps, total = left_to_right(operands_of(problem.question), sum)
+    again = steps[-rng.randint(1, min(2, len(steps))) :]
+    if rng.random() < error:
+        steps[-1] = f"{steps[-1].partition('=')[0]}={slip(total, rng)}"
+    return tagged(f"{','.join(steps)}wait{','.join(again)}", str(total))
+
+
+def repaired(
+    world: "Chain", problem: Problem, rng: random.Random, *, mean: float = 2.0, error: float = 0.0
+) -> str:
+    steps, total = left_to_right(operands_of(problem.question), sum)
+    add, written = _going_on(problem, careless(error, rng)), []
+    for step in steps:
+        operands, _, right = step.partition("=")
+        if (tried := add(operands_of(operands))) != int(right):
+            written.append(f"{operands}={tried}")
+            step = f"wait{step}"
+        written.append(step)
+    return tagged(_idling(problem, written, mean, rng), str(total))
+
+
+def pairwise(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+    steps, total = _tree(operands_of(problem.question), careless(error, rng))
+    return tagged(",".join(steps), str(total))
+
+
+def grouped(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+    steps, total = left_to_right(operands_of(problem.question), careless(error, rng), group=2)
+    return tagged(",".join(steps), str(total))
+
+
+def unrepaired(problem: Problem, completion: str) -> float:
+    """1 where a step before the last is wrong and not written again, right, after `wait`.
+
+    What follows then goes on from a visible slip, to a wrong answer.
+    """
+    text = scratchpad(completion).replace(".", "").replace("wait", ",wait")
+    parts = [part for part in text.split(",") if part not in ("", "wait")]
+    wrong = set()
+    for part, step in [
+        *zip(parts, matches(STEP, [part.removeprefix("wait") for part in parts]), strict=True)
+    ][:-1]:
+        if step and sum(operands_of(step[1])) != int(step[2]):
+            wrong.add(step[1])
+        elif step and part.startswith("wait"):
+            wrong.discard(step[1])
+    return float(bool(wrong))
+
+
+def _followed(problem: Problem, completion: str) -> tuple[list[bool], list[int]]:
+    """`Chain.steps` of the scratchpad, and the numbers that are left after them."""
+    left = [*operands_of(problem.question)]  # never grows: a step consumes at least what it adds
+    before: dict[tuple[int, ...], list[int]] = {}  # operands -> what was left when they were first added
+    verdicts = []
+    for match in matches(STEP, texts(completion, BETWEEN)):
+        if match is None:
+            verdicts.append(False)
+            continue
+        operands, result = operands_of(match[1]), int(match[2])
+        rest, missing = take(left, operands)
+        if missing and operands in before:
+            rest, missing = take(before[operands], operands)
+        if not missing:
+            before.setdefault(operands, [*rest, *operands])
+        if missing < len(operands):
+            left = [*rest, result]
+        verdicts.append(not missing and sum(operands) == result)
+    return verdicts, left
+
+
+def _leads(problem: Problem, completion: str) -> bool:
+    """Whether steps of at most SUMMANDS numbers lead from the terms to the answer, with no slip on the way.
+
+    A slip that is repaired is none. A sum of all terms in one step would be a guess.
+    """
+    added = (operands_of(step[1]) for step in STEP.finditer(scratchpad(completion)))
+    if any(len(operands) > SUMMANDS for operands in added) or unrepaired(problem, completion):
+        return False
+    return _followed(problem, completion)[1] == [int(problem.answer)]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Dials: `terms` [fewest, most]; the most `digits` of an operand; `operators` "+" or "+-"; `weights`, how
+    often each number of terms is drawn, fewest first (uniform by default); `slipped`, the share of problems
+    that come with a wrong first step; `worked`, whether an answer counts only where right steps lead to it,
+    so that no guess is right."""
+
+    terms: tuple[int, int] = (3, 8)
+    digits: int = 1
+    operators: str = "+"
+    weights: tuple[float, ...] = ()
+    slipped: float = 0.0
+    worked: bool = False
+
+    name: ClassVar[str] = "chain"
+    vocabulary: ClassVar[tuple[str, ...]] = (*"0123456789+-=,.", "wait", *TAGS)
+    rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = {"unrepaired": unrepaired}
+    kinds: ClassVar[Mapping[str, Document]] = {
+        kind.__name__: kind
+        for kind in (
+            direct,
+            chain,
+            chain_error,
+            truncated,
+            untagged,
+            filler,
+            recheck,
+            repaired,
+            pairwise,
+            grouped,
+        )
+    }
+
+    def __post_init__(self) -> None:
+        fewest, most = self.terms
+        require(2 <= fewest <= most <= 64, f"terms: expected 2 <= fewest <= most <= 64, got {[*self.terms]}")
+        require(1 <= self.digits <= 6, f"digits: expected 1 to 6, got {self.digits}")
+        require(self.operators in ("+", "+-"), f'operators: expected "+" or "+-", got "{self.operators}"')
+        expected = f"{most - fewest + 1} numbers >= 0, not all zero: one for each of {fewest} to {most} terms"
+        require(
+            not self.weights
+            or (
+                len(self.weights) == most - fewest + 1
+                and min(self.weights) >= 0
+                and 0 < sum(self.weights) < inf
+            ),
+            f"weights: expected {expected}; got {[*self.weights]}",
+        )
+        require(0 <= self.slipped <= 1, f"slipped: expected a number from 0 to 1, got {self.slipped}")
+
+    def draw(self, count: int, rng: random.Random) -> tuple[int, ...]:
+        """`count` signed terms; the first is not negative, and no term is written `-0`."""
+        top = 10**self.digits
+        signs = ["+", *rng.choices(self.operators, k=count - 1)]
+        return tuple(int(rng.random() * top) if s == "+" else -rng.randrange(1, top) for s in signs)
+
+    def problem(self, rng: random.Random) -> Problem:
+        counts = range(self.terms[0], self.terms[1] + 1)
+        count = rng.choices(counts, weights=self.weights or None)[0]
+        terms = self.draw(count, rng)
+        problem = Problem(expression(terms) + "=", str(sum(terms)), count)
+        if self.slipped and rng.random() < self.slipped:  # unasked, draws stay as they were without the dial
+            (first,), _ = left_to_right(terms[:2], adder(repeat(True), rng))
+            return replace(problem, begun=f"<think>{first},")
+        return problem
+
+    def verify(self, problem: Problem, completion: str) -> bool:
+        """Whether the answer is the number as one writes it: `015`, `+15` and other scripts are wrong.
+
+        With the dial `worked` its steps must lead to it too.
+        """
+        return answer(completion) == problem.answer and (not self.worked or _leads(problem, completion))
+
+    def steps(self, problem: Problem, completion: str) -> list[bool]:
+        """A step is right if its sum is and its operands are terms or results not used yet, in any order.
+
+        A wrong result counts as a result, so an error that is carried forward is one wrong step. A step
+        written again restores what was left when it was first written, so that `wait` can repair it.
+        """
+        return _followed(problem, completion)[0]
+
+    def step_ends(self, problem: Problem, completion: str) -> list[int]:
+        return ends(completion, BETWEEN)
+
+    def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
+        return self.kinds[kind](self, problem, rng, **dials)

@@ -1,0 +1,55 @@
+"""What every world offers: problems, an exact verifier, a step verifier and documents to pretrain on."""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from encore.errors import UserError
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One item. `answer` is right: a completion that ends in `<answer>{answer}</answer>` verifies.
+
+    `begun`: the beginning of a reply that comes with the question, behind the prompt; of few worlds.
+    """
+
+    question: str
+    answer: str
+    difficulty: int
+    begun: str = ""
+
+
+Document = Callable[..., str]  # (world, problem, rng, *, dial=default, ...) -> completion
+
+
+class World(Protocol):
+    """A seeded generator of problems with verifiers; its fields are the dials of a recipe's `task`."""
+
+    name: str
+    vocabulary: tuple[str, ...]  # every token the world's text can contain, whatever its dials
+    kinds: Mapping[str, Document]  # the documents a corpus may mix; keyword arguments are a kind's dials
+    rewards: Mapping[str, Callable[[Problem, str], float]]  # the world's own, such as partial credit
+
+    def problem(self, rng: random.Random) -> Problem: ...
+
+    def verify(self, problem: Problem, completion: str) -> bool:
+        """Whether the completion's answer is right; never raises, linear time in its length."""
+        ...
+
+    def steps(self, problem: Problem, completion: str) -> list[bool]:
+        """Whether each step in the scratchpad is right; never raises, linear time in its length."""
+        ...
+
+    def step_ends(self, problem: Problem, completion: str) -> list[int]:
+        """The character offset just past each step, in the order of `steps`; linear time."""
+        ...
+
+    def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str: ...
+
+
+def require(ok: bool, message: str) -> None:
+    """Raise a UserError with `message` unless `ok`."""
+    if not ok:
+        raise UserError(message)

@@ -1,0 +1,91 @@
+"""Replies of world `preferences`: the phrases they are made of, each one token, and how a reply is read.
+
+Every phrase ends with a space of its own, so that phrases can follow one another in any order and no two
+tokens together spell a third. Reading takes linear time, and no reply can make it raise.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from encore.worlds.answers import TAGS, answer
+from encore.worlds.chain import STEP, operands_of
+from encore.worlds.steps import LONGEST_STEP, take
+
+REQUESTS = (("What is ", "?"), ("How much is ", "?"), ("Please add ", "."))  # before and after the sum
+ANSWERS = ("The answer is ", "It is ")
+OPENERS = ("Sure! ", "Of course! ", "Happy to help! ")
+CLOSERS = ("Thank you! ", "You are welcome! ", "Have a nice day! ")
+COURTESIES = (*OPENERS, *CLOSERS)
+RUDE = ("What a silly question. ", "You should know this. ", "Do not waste my time. ")
+FILLERS = ("Well, ", "Let me see, ", "As you know, ", "To be clear, ")
+CHECK = "Let me check: "
+SEPARATOR, STOP = ", ", ". "
+VOCABULARY = (
+    *"0123456789+=?.",
+    *(before for before, _ in REQUESTS),
+    *(*ANSWERS, *COURTESIES, *RUDE, *FILLERS, CHECK, SEPARATOR, STOP),
+    *TAGS,
+)
+
+TOKEN = re.compile("|".join([*map(re.escape, sorted(VOCABULARY, key=len, reverse=True)), r"[\s\S]"]))
+PHRASE = re.compile("|".join(map(re.escape, (*COURTESIES, *RUDE))))
+STATEMENT = re.compile(f"(?:{'|'.join(ANSWERS)})([0-9]{{1,12}})\\.")
+SUM = re.compile("[0-9+=]+")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a reply holds. A step leads on if its operands are terms or results that no step used before."""
+
+    tokens: int  # without the end of sequence
+    stated: str | None
+    additions: int  # in steps that are right and lead on
+    steps: tuple[bool, ...]  # of each step: whether it is right and leads on
+    step_ends: tuple[int, ...]  # the character offset just past each of them
+    false_steps: int  # those whose sum is wrong
+    courtesies: int
+    rudeness: int
+
+
+def stated(reply: str) -> str | None:
+    """The number that a reply states as its answer, or else an answer in tags; None if it states several."""
+    numbers = set(STATEMENT.findall(reply))
+    return numbers.pop() if len(numbers) == 1 else None if numbers else answer(reply)
+
+
+def count_tokens(text: str) -> int:
+    """How many tokens of the world's tokenizer a text has."""
+    return len(TOKEN.findall(text))
+
+
+@lru_cache(maxsize=1024)  # each of a world's rewards reads the same replies
+def read(question: str, reply: str) -> Reading:
+    """Read a reply to `question`."""
+    left = [*operands_of(question)]
+    verdicts, ends, additions, false = [], [], 0, 0
+    for chunk in SUM.finditer(reply):
+        if "=" not in chunk[0]:
+            continue
+        match = STEP.fullmatch(chunk[0]) if len(chunk[0]) <= LONGEST_STEP else None
+        operands = operands_of(match[1]) if match else ()
+        true = match is not None and sum(operands) == int(match[2])
+        rest, missing = take(left, operands)
+        verdicts.append(true and not missing)
+        ends.append(chunk.end())
+        false += not true
+        if true and not missing:
+            left = [*rest, sum(operands)]
+            additions += len(operands) - 1
+    phrases = PHRASE.findall(reply)
+    rude = sum(phrase in RUDE for phrase in phrases)
+    return Reading(
+        tokens=count_tokens(reply),
+        stated=stated(reply),
+        additions=additions,
+        steps=tuple(verdicts),
+        step_ends=tuple(ends),
+        false_steps=false,
+        courtesies=len(phrases) - rude,
+        rudeness=rude,
+    )

@@ -1,0 +1,73 @@
+"""Corpora of several tasks: their shares, their templates, and a corpus of one task as it always was."""
+
+from collections import Counter
+
+import pytest
+
+from encore import worlds
+from encore.data import corpora
+from encore.errors import UserError
+from encore.recipe.schema import check, schema
+from encore.worlds import split_of
+
+ONE = {
+    "task": {"world": "chain"},
+    "template": "<user>{question}<assistant>",
+    "corpus": {"documents": 400, "mixture": {"direct": 1, "chain": 1}},
+}
+SORTING = {"task": {"world": "sort"}, "template": "{question}", "mixture": {"direct": 1}, "share": 0.25}
+
+
+def two(**changes):
+    return ONE | {"corpus": ONE["corpus"] | {"also": [SORTING | changes]}}
+
+
+def test_one_task_is_the_worlds_own_corpus():
+    world = worlds.make(ONE["task"])
+    pairs = worlds.corpus(world, ONE["corpus"]["mixture"], 400, 3, ONE["template"])
+    assert corpora.documents(ONE, 3) == pairs
+    assert all(prompt.startswith("<user>") and prompt.endswith("=<assistant>") for prompt, _ in pairs)
+    assert all(text.startswith(("<think>", "<answer>")) for _, text in pairs)
+    assert corpora.worlds_of(ONE) == [world]
+
+
+def test_each_task_has_its_share_and_template():
+    found = corpora.documents(two(), 0)
+    assert Counter(prompt.startswith("<user>") for prompt, _ in found) == {True: 300, False: 100}
+    assert found[:300] == corpora.documents(ONE | {"corpus": ONE["corpus"] | {"documents": 300}}, 0)
+    questions = [prompt.removeprefix("<user>").removesuffix("<assistant>") for prompt, _ in found]
+    assert {split_of(question) for question in questions} == {"train"}
+    words = worlds.tokenizer(corpora.worlds_of(two()))
+    assert words.unk_token_id not in {i for pair in found for text in pair for i in words(text)["input_ids"]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"mixture": {"drect": 1}}, 'also[0].mixture.drect: world "sort" has no kind "drect"; did you mean'),
+        ({"task": {"world": "srot"}}, 'also[0].world: no world "srot"; did you mean "sort"?'),
+        ({"template": "no"}, "also[0].template: expected {question} exactly once"),
+        ({"share": 1.0}, "also: expected shares that add up to less than 1, got 1"),
+    ],
+)
+def test_a_mistake_in_a_further_task_is_told_in_one_line(changes, expected):
+    corpora.check(worlds.make(ONE["task"]), two()["corpus"])
+    with pytest.raises(UserError) as error:
+        corpora.check(worlds.make(ONE["task"]), two(**changes)["corpus"])
+    assert expected in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("also", "expected"),
+    [
+        ([{**SORTING, "shares": 1}], 'unknown key; did you mean "share"?'),
+        ([{**SORTING, "share": 0}], "expected more than 0"),
+        ([], "must not be empty"),
+    ],
+)
+def test_the_schema_knows_what_a_further_task_may_say(also, expected):
+    rules = schema()["$defs"]["corpus"]
+    check(two()["corpus"], rules)
+    with pytest.raises(UserError) as error:
+        check(ONE["corpus"] | {"also": also}, rules)
+    assert expected in str(error.value)

@@ -1,0 +1,61 @@
+"""Each advantage is its equation, written out once more with plain loops."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from encore.objectives.advantages import OF_GROUP, MovingAverage
+
+REWARDS = st.integers(2, 6).flatmap(
+    lambda size: st.lists(
+        st.lists(st.sampled_from([-1.0, 0.0, 0.25, 0.5, 1.0]), min_size=size, max_size=size),
+        min_size=1,
+        max_size=4,
+    )
+)
+
+
+def by_hand(name: str, group: list[float]) -> list[float]:
+    if name == "leave_one_out":
+        return [r - sum(group[:i] + group[i + 1 :]) / (len(group) - 1) for i, r in enumerate(group)]
+    if name == "best":
+        return [r if all(r >= other for other in group) else 0.0 for r in group]
+    if name == "positive":
+        return [float(r > 0) for r in group]
+    return group
+
+
+@pytest.mark.parametrize("name", OF_GROUP)
+@settings(max_examples=30)
+@given(REWARDS)
+def test_of_a_group(name: str, groups: list[list[float]]):
+    rewards = torch.tensor(groups)
+    kept = rewards.clone()
+    found = OF_GROUP[name](rewards)
+    expected = torch.tensor([by_hand(name, group) for group in groups])
+    torch.testing.assert_close(found, expected)
+    assert torch.equal(rewards, kept)  # they are logged afterwards
+
+
+@settings(max_examples=30)
+@given(REWARDS, st.floats(-5, 5))
+def test_leave_one_out_has_mean_zero_ignores_a_shift_and_is_scaled_centring(groups, shift):
+    rewards, size = torch.tensor(groups, dtype=torch.float64), len(groups[0])
+    found = OF_GROUP["leave_one_out"](rewards)
+    centred = rewards - rewards.mean(dim=1, keepdim=True)
+    torch.testing.assert_close(found, size / (size - 1) * centred)
+    torch.testing.assert_close(OF_GROUP["leave_one_out"](rewards + shift), found)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.lists(st.floats(-2, 2), min_size=1, max_size=5), min_size=1, max_size=5))
+def test_moving_average_is_over_all_earlier_rewards(rollouts):
+    baseline, earlier = MovingAverage(), []
+    for rollout in rollouts:
+        rewards = torch.tensor(rollout, dtype=torch.float64)
+        known = earlier or rollout
+        expected = [r - sum(known) / len(known) for r in rollout]
+        torch.testing.assert_close(baseline.advantages(rewards).tolist(), expected)
+        baseline = baseline.after(rewards)
+        earlier += rollout

@@ -1,0 +1,86 @@
+"""Keys of a grpo stage that contradict each other are told before a job starts."""
+
+from typing import Any
+
+import pytest
+
+from encore.errors import UserError
+from encore.recipe.checks.grpo import check
+
+TOOL = {"name": "calculator", "calls": 2, "longest": 8}
+SEQUENCE = {"importance_sampling_level": "sequence"}
+
+
+def stage(args: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
+    plain = {"task": {"world": "chain"}, "rewards": {"accuracy": 1.0}}
+    return {**plain, **keys, "args": {"loss_type": "grpo", "max_steps": 8, **(args or {})}}
+
+
+@pytest.mark.parametrize(
+    "sound",
+    [
+        stage(),
+        stage(SEQUENCE),
+        stage(advantage="process", importance_ratio="sequence_token"),
+        stage(advantage="positive", rewards={"accuracy": 1.0, "format": 0.0}),
+        stage(advantage="raw", rewards={"accuracy": 1.0, "format": 1.0}),
+        stage(importance_ratio="none", old_logp_noise=0.0),
+        stage(SEQUENCE, old_logp_noise=0.1),
+        stage(tool=TOOL, learn_results=True, resources={"gpu": 1}),
+        stage({"steps_per_generation": 6, "gradient_accumulation_steps": 4}),
+        stage({"loss_type": "dapo", "steps_per_generation": 8, "gradient_accumulation_steps": 4}),
+        stage({"loss_type": "cispo", "epsilon_high": 5.0}),
+        stage({"shuffle_dataset": False}, replay={"every": 4, "share": 0.1}),
+        stage({"top_p": 1.0, "temperature": 0.6, "use_vllm": False}, sampler="lean"),
+    ],
+)
+def test_sound(sound):
+    check(sound)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            stage(advantage="process", rewards={"accuracy": 1.0, "format": 0.5}),
+            r"rewards.format: .* weight 0",
+        ),
+        (stage(advantage="positive", rewards={"format": 0.5}), "positive reads accuracy alone"),
+        (stage(learn_results=True), "learn_results: without effect"),
+        (stage(tool=TOOL, advantage="process"), "tool: advantage process reads steps"),
+        (stage(tool=TOOL, resources={"gpu": 2}), "tool: its turns end at other times"),
+        (stage(advantage="process", task={"hub": "a/b"}), "advantage: process needs a step verifier"),
+        (stage(SEQUENCE, advantage="process"), "importance_sampling_level sequence weighs whole sequences"),
+        (stage({"loss_type": "luspo"}, advantage="process"), "loss_type luspo weighs whole sequences"),
+        (stage({"multi_objective_aggregation": "normalize_then_sum"}, advantage="raw"), "would be ignored"),
+        (stage(SEQUENCE, importance_ratio="sequence_token"), "set importance_sampling_level to token"),
+        (stage(SEQUENCE, importance_ratio="none"), "set importance_sampling_level to token"),
+        (stage(importance_ratio="none", old_logp_noise=0.1), "old_logp_noise: without effect"),
+        (
+            stage({"loss_type": "dapo", "steps_per_generation": 6, "gradient_accumulation_steps": 4}),
+            "steps_per_generation: 6 is no multiple",
+        ),
+        (stage({"loss_type": "cispo", "epsilon_high": 0.28}), "epsilon_high: 0.28 would cut every ratio"),
+        (stage({"loss_type": "cispo"}), "epsilon_high: 0.2 would cut every ratio"),
+        (stage({"shuffle_dataset": True}, replay={}), "args.shuffle_dataset: replay"),
+        (stage({"max_steps": -1}, replay={}), "args.max_steps: missing"),
+        (stage(replay={}, dynamic_sampling={"max_rounds": 3}), "replay: dynamic_sampling draws its own"),
+        (stage({"sync_ref_model": True, "beta": 0.0}), "args.sync_ref_model: with beta 0 there is no ref"),
+        (
+            stage(
+                task={"hub": "a/b"},
+                rewards={"reward_model": 1.0},
+                needs={"reward_model": "x"},
+                dynamic_sampling={"max_rounds": 3},
+            ),
+            "dynamic_sampling: it reads accuracy, and the task has no verifier",
+        ),
+        (stage(rewards={"reward_model": 1.0}), "rewards.reward_model: needs.reward_model is missing"),
+        (stage({"top_p": 0.9}, sampler="lean"), "args.top_p: 0.9, but sampler lean draws from the whole"),
+        (stage({"use_vllm": True}, sampler="lean"), "args.use_vllm: True"),
+    ],
+)
+def test_senseless(wrong, message):
+    with pytest.raises(UserError, match=message) as error:
+        check(wrong)
+    assert "\n" not in str(error.value)

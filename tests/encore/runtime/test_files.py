@@ -1,0 +1,48 @@
+"""Only the error of a full disk is reported as one."""
+
+import errno
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import SafetensorError
+
+from encore.errors import UserError
+from encore.runtime.files import saving
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        OSError(errno.EFBIG, "File too large"),
+        SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
+        RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 704 vs 598"),
+    ],
+)
+def test_no_room(error: Exception, tmp_path: Path):
+    refused = pytest.raises(UserError, match=r"cannot save it in .* MiB free there: .*; make room")
+    with refused, saving("it", tmp_path):
+        raise error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PermissionError(errno.EACCES, "Permission denied"),
+        OSError(errno.EIO, "Input/output error"),
+        RuntimeError("CUDA error: an illegal memory access was encountered"),
+        ValueError("x"),
+    ],
+)
+def test_another_mistake_stays_what_it_is(error: Exception, tmp_path: Path):
+    with pytest.raises(type(error)) as raised, saving("it", tmp_path):
+        raise error
+    assert raised.value is error
+
+
+@pytest.mark.parametrize("numbers", [1, 10**6])
+def test_what_torch_says(numbers: int, tmp_path: Path):
+    with pytest.raises(UserError, match="make room"), saving("it", tmp_path):
+        torch.save(torch.zeros(numbers), "/dev/full")

@@ -1,0 +1,224 @@
+"""Lean sampling: transformers' logits, the law of `softmax`, and ends where `generate` ends."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stage_runs
+import torch
+from scipy.stats import chi2
+from torch.nn import functional
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    Qwen3MoeConfig,
+    Qwen3MoeForCausalLM,
+)
+
+from encore.errors import UserError
+from encore.learning.resume import ExactResume
+from encore.sampling import decoding
+from encore.sampling.decoding import Decoder, sample
+
+PROMPTS = [[5, 6, 7], [8], [5, 6, 7], [9, 10, 11, 12, 5], [8], [5, 6, 7]]
+END = 1
+
+
+def model(seed: int = 0, **options: Any) -> Any:
+    size = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "head_dim": 16}
+    config = {"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 13, **size, **options}
+    torch.manual_seed(seed)
+    sparse = "num_experts" in config
+    made, shape = (Qwen3MoeForCausalLM, Qwen3MoeConfig) if sparse else (Qwen3ForCausalLM, Qwen3Config)
+    built: Any = made(
+        shape(max_position_embeddings=64, pad_token_id=0, eos_token_id=END, bos_token_id=2, **config)
+    )
+    if sparse:
+        built.set_experts_implementation("eager")  # the default one knows no float64
+    with torch.no_grad():  # norms away from 1, a distribution away from uniform
+        for parameter in built.parameters():
+            parameter += 0.3 * torch.randn_like(parameter)
+    return built.double().eval()
+
+
+def log_probs(built: Any, prompt: list[int], completion: list[int], temperature: float) -> torch.Tensor:
+    """By transformers, without padding: (completion,)."""
+    logits = built(torch.tensor([prompt + completion])).logits[0, len(prompt) - 1 : -1] / temperature
+    return logits.log_softmax(-1).gather(1, torch.tensor(completion)[:, None])[:, 0]
+
+
+SPARSE = {"num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"num_key_value_heads": 4},
+        {"tie_word_embeddings": True},
+        SPARSE | {"norm_topk_prob": True},
+        SPARSE | {"norm_topk_prob": False},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("crowded", [0.0, 0.8, 1.0])
+def test_log_probabilities_are_transformers(options, crowded, monkeypatch):
+    monkeypatch.setattr(decoding, "CROWDED", crowded)
+    built = model(**options)
+    torch.manual_seed(1)
+    prompts = PROMPTS * 4
+    ids, found = sample(built, prompts, 20, 0.7, [END])
+    assert len({len(row) for row in ids}) > 3
+    assert found.shape == (len(prompts), max(map(len, ids)))
+    for prompt, row, logps in zip(prompts, ids, found, strict=True):
+        assert END not in row[:-1]
+        assert len(row) == 20 or row[-1] == END
+        expected = log_probs(built, prompt, row, 0.7)
+        # transformers' norms and angles are in float32
+        torch.testing.assert_close(logps[: len(row)], expected, rtol=0, atol=1e-5)
+        assert not logps[len(row) :].any()
+
+
+def test_without_temperature_it_is_greedy_generate():
+    built = model(seed=3).float()
+    ids, _ = sample(built, PROMPTS, 12, 1e-6, [END])
+    for prompt, row in zip(PROMPTS, ids, strict=True):
+        whole = built.generate(torch.tensor([prompt]), max_new_tokens=12, do_sample=False)
+        assert row == whole[0, len(prompt) :].tolist()
+
+
+def test_draws_follow_the_distribution():
+    """First and second tokens of 20,000 completions against their probabilities."""
+    built = model(seed=2).float()
+    torch.manual_seed(0)
+    ids, _ = sample(built, [[5, 6, 7]] * 20_000, 2, 1.0, [END])
+    with torch.no_grad():
+        first = built(torch.tensor([[5, 6, 7]])).logits[0, -1].softmax(-1)
+        after = built(torch.tensor([[5, 6, 7, t] for t in range(13)])).logits[:, -1].softmax(-1)
+    joint = first[:, None] * after
+    joint[END] = 0.0
+    counts = torch.zeros(13, 13)
+    for row in ids:
+        if len(row) == 2:
+            counts[row[0], row[1]] += 1
+        else:
+            assert row == [END]
+    frequent = joint * len(ids) > 5
+    expected = torch.cat([joint[frequent], 1 - joint[frequent].sum(0, keepdim=True)]) * len(ids)
+    found = torch.cat([counts[frequent], len(ids) - counts[frequent].sum(0, keepdim=True)])
+    assert len(found) > 50
+    assert chi2.sf(((found - expected) ** 2 / expected).sum(), len(found) - 1) > 1e-3
+
+
+def test_one_seed_one_rollout():
+    drawn = []
+    for _ in range(2):
+        torch.manual_seed(4)
+        drawn.append(sample(model(), PROMPTS, 20, 1.0, [END]))
+    assert drawn[0][0] == drawn[1][0]
+    assert torch.equal(drawn[0][1], drawn[1][1])
+
+
+class PlainDecoder(Decoder):
+    """The same step with queries and keys apart, which costs more time."""
+
+    def step(self, ids, places, slot, cache, bias):
+        rows, queries = len(ids), self.heads + self.kv_heads
+        hidden = self.embedding[ids]
+        for weights, (keys, values) in zip(self.layers, cache, strict=True):
+            norm, qkv, qk_norm, out, mlp_norm, mlp = weights
+            heads = functional.linear(self.normed(hidden, norm), qkv).view(rows, -1, self.head_dim)
+            query = self.turned(heads[:, : self.heads], qk_norm[0], places)
+            keys[:, :, slot] = self.turned(heads[:, self.heads : queries], qk_norm[-1], places)
+            values[:, :, slot] = heads[:, queries:]
+            seen = (part[:, :, : slot + 1] for part in (keys, values))
+            attended = functional.scaled_dot_product_attention(
+                query[:, :, None], *seen, attn_mask=bias[..., : slot + 1], enable_gqa=True
+            )
+            hidden = hidden + functional.linear(attended.reshape(rows, -1), out)
+            hidden = hidden + mlp(self.normed(hidden, mlp_norm))
+        return hidden
+
+    def turned(self, heads, weight, places):
+        normed = self.normed(heads, weight)
+        rolled = normed.roll(self.head_dim // 2, dims=-1)
+        return normed * self.cos[places, None] + rolled * self.sin[places, None]
+
+
+@pytest.mark.parametrize("options", [{}, {"num_key_value_heads": 4}, {"head_dim": 32}], ids=str)
+def test_the_bits_are_those_of_a_plain_step_and_whole_copies(options, monkeypatch):
+    built = model(**options).float()
+    prompts = PROMPTS * 8
+
+    def drawn():
+        torch.manual_seed(5)
+        return sample(built, prompts, 30, 1.0, [END])
+
+    ids, logps = drawn()
+    monkeypatch.setattr(decoding, "Decoder", PlainDecoder)
+    monkeypatch.setattr(decoding, "of_rows", lambda cache, rows, used: [(k[rows], v[rows]) for k, v in cache])
+    plain_ids, plain_logps = drawn()
+    assert len({len(row) for row in ids}) > 5  # rows left the batch
+    assert ids == plain_ids
+    assert torch.equal(logps, plain_logps)
+
+
+def test_no_column_is_read_before_it_is_written(monkeypatch):
+    built = model()
+    torch.manual_seed(6)
+    expected = sample(built, PROMPTS * 4, 20, 1.0, [END])
+    monkeypatch.setattr(torch.Tensor, "new_empty", lambda self, shape: self.new_full(shape, torch.nan))
+    torch.manual_seed(6)
+    found = sample(built, PROMPTS * 4, 20, 1.0, [END])
+    assert found[0] == expected[0]
+    assert torch.equal(found[1], expected[1])
+
+
+def test_another_architecture_is_refused():
+    config = LlamaConfig(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1)
+    with pytest.raises(UserError, match="knows Qwen3 models alone, not llama; remove it"):
+        Decoder(LlamaForCausalLM(config))
+
+
+def in_mid_rollout() -> None:
+    plain, seen = ExactResume.training_step, []
+
+    def step(self, *args, **kwargs):
+        seen.append(1)
+        if len(seen) == 8:
+            stage_runs.die()
+        return plain(self, *args, **kwargs)
+
+    ExactResume.training_step = step
+
+
+@pytest.mark.slow
+def test_a_lean_stage_starts_at_ratio_one_and_is_resumed_exactly(base: Path, tmp_path: Path):
+    config = stage_runs.GRPO | {"sampler": "lean", "args": stage_runs.GRPO["args"] | {"max_steps": 10}}
+    command = stage_runs.command("grpo", config, policy="results/pretrain/metrics.json")
+    for name in ("whole", "killed"):
+        shutil.copytree(base, tmp_path / name)
+    assert stage_runs.run("grpo", command, tmp_path / "whole") == 0
+    assert stage_runs.run("grpo", command, tmp_path / "killed", in_mid_rollout) == -9
+    assert stage_runs.run("grpo", command, tmp_path / "killed") == 0
+    whole, killed = (stage_runs.outputs(tmp_path / name, "grpo") for name in ("whole", "killed"))
+    assert whole == killed
+    checks = {one["check"]: one for one in json.loads(whole["metrics.json"])["health"]}
+    assert checks["ratio_at_start"]["ok"]
+    assert checks["ratio_at_start"]["value"] < 1e-5
+
+
+@pytest.mark.slow
+def test_a_lean_stage_takes_a_width_that_is_a_multiple(base: Path, tmp_path: Path):
+    args = stage_runs.GRPO["args"] | {"max_steps": 4, "pad_to_multiple_of": 8, "sync_ref_model": False}
+    command = stage_runs.command(
+        "grpo", stage_runs.GRPO | {"sampler": "lean", "args": args}, policy="results/pretrain/metrics.json"
+    )
+    shutil.copytree(base, tmp_path / "run")
+    assert stage_runs.run("grpo", command, tmp_path / "run") == 0, (tmp_path / "run/err.txt").read_text()
+    checks = json.loads((tmp_path / "run/results/grpo/metrics.json").read_text())["health"]
+    assert next(one for one in checks if one["check"] == "ratio_at_start")["value"] < 1e-5

@@ -1,0 +1,99 @@
+"""Batches of an evaluation on a GPU are as large as its memory has room for; on a CPU they never change."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from lm_eval.api.instance import Instance
+from transformers import GPTNeoXConfig, Qwen3Config
+
+from encore.models import language_model
+from encore.sampling import engine, hf, lean, memory
+from encore.stages.policy import load_policy
+
+PYTHIA = GPTNeoXConfig(
+    vocab_size=50304, hidden_size=2560, num_hidden_layers=32, num_attention_heads=32, intermediate_size=10240
+)
+QWEN = Qwen3Config(hidden_size=4096, num_hidden_layers=36, num_attention_heads=32, num_key_value_heads=8)
+GIB = 2**30
+
+
+def test_512_rows_at_28_billion_parameters_need_190_gb_of_cache():
+    cache = 2 * 32 * 2560 * 4 * 580  # keys and values, layers, width, float32, tokens
+    assert 512 * cache / 1e9 == pytest.approx(190, rel=0.03)
+    assert memory.row_bytes(PYTHIA, 580, 4) > cache
+    assert memory.rows_at_once(PYTHIA, 580, 4, 60 * GIB) == 64
+    assert memory.rows_at_once(PYTHIA, 580, 2, 60 * GIB) == 128
+
+
+def test_heads_that_share_keys_take_less():
+    shared = memory.row_bytes(QWEN, 1000, 2)
+    alone = memory.row_bytes(Qwen3Config(**{**QWEN.to_dict(), "num_key_value_heads": 32}), 1000, 2)
+    assert alone - shared == 1000 * 2 * 36 * 24 * 128 * 2
+
+
+@given(width=st.integers(1, 65536), free=st.integers(0, 2**40), itemsize=st.sampled_from([2, 4]))
+def test_it_fits_and_twice_as_many_do_not(width, free, itemsize):
+    rows = memory.rows_at_once(QWEN, width, itemsize, free)
+    row = memory.row_bytes(QWEN, width, itemsize)
+    assert rows in {2**n for n in range(10)}
+    assert rows == 1 or rows * row <= memory.SHARE * free
+    assert rows == memory.MOST or 2 * rows * row > memory.SHARE * free
+
+
+def test_on_a_cpu_the_batch_never_changes():
+    assert memory.free_bytes(torch.device("cpu")) is None
+    assert memory.rows_at_once(PYTHIA, 65536, 4, None) == memory.MOST == 512
+
+
+@pytest.mark.parametrize("backend", ["hf", "lean"])
+@pytest.mark.parametrize(("given", "most"), [(None, 2), (3, 3)])
+def test_both_samplers_keep_to_it(checkpoint, monkeypatch, backend, given, most):
+    """Seven prompts where memory has room for three rows, so for two; or as many as the recipe says."""
+    config = {"seed": 0, "backend": backend, **({"batch_size": given} if given else {})}
+    lm = engine.load(language_model.locate(None, checkpoint), config, lambda done, total: None)
+    prompt, sizes = "<user>3+4=<assistant>", []
+    row = memory.row_bytes(lm.model.config, len(lm.tok_encode(prompt)) + 8, 4)
+    monkeypatch.setattr(hf, "free_bytes", lambda device: int(3.5 * row / memory.SHARE))
+    plain, drawn = lm._model_generate, lean.sample
+    monkeypatch.setattr(
+        lm, "_model_generate", lambda context, **rest: sizes.append(len(context)) or plain(context, **rest)
+    )
+    monkeypatch.setattr(
+        lean, "sample", lambda model, batch, *rest: sizes.append(len(batch)) or drawn(model, batch, *rest)
+    )
+    options = {"until": [], "do_sample": False, "temperature": 0.0, "max_gen_toks": 8}
+    asked = [Instance("generate_until", {}, (prompt, options), 0) for _ in range(7)]
+    assert len(lm.generate_until(asked)) == 7
+    assert max(sizes) == most
+
+
+@pytest.mark.parametrize("saved", [None, "bfloat16"])
+@pytest.mark.parametrize(("asked", "computed"), [({}, "float32"), ({"dtype": "bfloat16"}, "bfloat16")])
+def test_what_it_is_computed_in_is_what_the_recipe_says(checkpoint, tmp_path, saved, asked, computed):
+    """Whatever the weights were saved in: those of the Hub and those of a stage are measured alike."""
+    source = language_model.locate(None, checkpoint)
+    key = {"saved_dtype": saved} if saved else {}
+    load_policy({"model": {"path": source.place}, **key}, {}).save(tmp_path)
+    final = tmp_path / "final"
+    there = language_model.load(language_model.locate({"path": str(final)}, None), dtype="auto")
+    assert there.dtype == getattr(torch, saved or "float32")
+    lm = engine.load(language_model.locate({"path": str(final)}, None), {"seed": 0, **asked}, print)
+    assert lm.model.dtype == getattr(torch, computed)
+    assert engine.vllm_arguments(source, {"seed": 0, **asked})["dtype"] == computed
+
+
+def test_on_a_gpu_too(monkeypatch):
+    """There `auto` measured a published model in bfloat16, and what was trained from it in float32."""
+    asked = []
+    monkeypatch.setattr(language_model, "device", lambda: "cuda")
+    monkeypatch.setattr(
+        language_model, "load", lambda source, dtype: asked.append(dtype) or torch.nn.Module()
+    )
+    monkeypatch.setattr(torch.nn.Module, "to", lambda self, device: self)
+    monkeypatch.setattr(language_model, "load_tokenizer", lambda source: None)
+    monkeypatch.setattr(engine, "HuggingFaceSampler", lambda *arguments: None)
+    source = language_model.Source("org/model", "0" * 40, "hub:org/model@0")
+    for config in ({}, {"dtype": "bfloat16"}):
+        engine.load(source, {"seed": 0, **config}, print)
+    assert asked == ["float32", "bfloat16"]

@@ -1,0 +1,168 @@
+"""A call may hold anything: it is answered, in bounded time and length, and never raises."""
+
+import shutil
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from encore import worlds
+from encore.errors import UserError
+from encore.sampling.tools import LONGEST_CALL, Tool, of_config
+from encore.sampling.turns import closing, converse, room
+from encore.worlds.calculator import calculate
+
+CALCULATOR = Tool("calculator", calls=3, longest=4)
+PYTHON = Tool("python", calls=3, longest=64)
+WORDS = worlds.tokenizer([worlds.make({"world": "products"})])
+sandboxed = pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
+
+
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [("37*48", "1776"), ("7+5", "12"), ("3-9", "-6"), ("6/3", "2"), ("7/2", "7/2"), (" 7 + 5 ", "12")],
+)
+def test_calculator(call: str, result: str):
+    assert calculate(call) == result
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "",
+        "37",
+        "37*",
+        "37*48+5",
+        "7/0",
+        "2**9",
+        "9**9**9",
+        "a+1",
+        "__import__('os')",
+        "1+1\n",
+        "٣+٤",
+        "1e9*2",
+    ],
+)
+def test_anything_but_one_operation_is_malformed(call: str):
+    assert calculate(call) is None
+    assert CALCULATOR.answers([f"<tool>{call}</tool>"]) == [("error", False)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text())
+@example("(" * 100)
+@example("-" * 99 + "1")
+@example("9" * 50 + "*" + "9" * 49)
+@example("\ud800")
+def test_no_text_stops_the_calculator(call: str):
+    ((answer, good),) = CALCULATOR.answers([call])
+    assert good or answer == "error"
+
+
+def test_a_call_is_what_stands_between_the_last_two_tags():
+    turns = ["<tool>1*1</tool>ab<tool>2*3</tool>", "2*3</tool>", "<tool>" + "1" * LONGEST_CALL + "+1</tool>"]
+    assert CALCULATOR.answers(turns) == [("6", True), ("error", False), ("error", False)]
+
+
+@sandboxed
+def test_python_answers_with_what_a_program_prints_and_its_last_expression():
+    calls = [
+        "print(1, 2, sep='-')\nx = 5\nx",
+        "1/0",
+        "2**",
+        "x = 1",
+        "while True: pass",
+        "'\\ud800'",
+        "(" * 500,
+    ]
+    answers = PYTHON.answers([f"<tool>{call}</tool>" for call in calls])
+    assert answers[0] == ("1-2\n5", True)
+    assert answers[1:4] == [("error: ZeroDivisionError", False), ("error: SyntaxError", False), ("", True)]
+    assert not answers[4][1]
+    assert answers[5] == ("?", True)
+    assert not answers[6][1]
+
+
+@sandboxed
+@settings(max_examples=30, deadline=None)
+@given(st.text(max_size=60))
+def test_no_text_stops_python(call: str):
+    ((answer, _),) = PYTHON.answers([f"<tool>{call}</tool>"])
+    answer.encode()
+
+
+def test_the_token_that_ends_a_call_must_be_one():
+    assert closing(CALCULATOR, WORDS) == WORDS.convert_tokens_to_ids("</tool>")
+    for end in ("</tool></tool>", "?"):
+        with pytest.raises(UserError, match="must be one token"):
+            closing(Tool("calculator", 1, 1, ("<tool>", end)), WORDS)
+
+
+def test_of_config():
+    assert of_config(None) is None
+    assert of_config({"name": "python", "calls": 2, "longest": 9, "call": ["a", "b"]}) == Tool(
+        "python", 2, 9, ("a", "b")
+    )
+
+
+def scripted(*turns: str):
+    """Draws that say these texts, one a turn, to every context; and the contexts they were given."""
+    seen: list[list[list[int]]] = []
+
+    def draw(contexts, cap, also):
+        seen.append(contexts)
+        ids = WORDS(turns[len(seen) - 1])["input_ids"][:cap]
+        end = next((place + 1 for place, token in enumerate(ids) if token in also), len(ids))
+        return [ids[:end] for _ in contexts], [[-1.0] * end for _ in contexts]
+
+    return draw, seen
+
+
+def test_a_policy_is_stopped_answered_and_goes_on():
+    draw, seen = scripted("<tool>12*12</tool>", "<tool>9</tool>", "<answer>144</answer><eos>")
+    (talk,) = converse([[5, 6]], 40, draw, CALCULATOR, WORDS)
+    own = "<tool>12*12</tool><tool>9</tool><answer>144</answer><eos>"
+    assert WORDS.decode(talk.said()) == own
+    assert WORDS.decode(talk.ids) == own.replace("12</tool>", "12</tool><result>144</result>").replace(
+        "9</tool>", "9</tool><result>error</result>"
+    )
+    assert (talk.calls, talk.malformed) == (2, 1)
+    assert [logp == -1.0 for logp in talk.logps] == [bool(one) for one in talk.own]
+    assert seen[1] == [[5, 6, *WORDS("<tool>12*12</tool><result>144</result>")["input_ids"]]]
+
+
+def test_results_are_cut():
+    draw, _ = scripted("<tool>9999*9999</tool>", "<eos>")
+    (talk,) = converse([[5]], 40, draw, CALCULATOR, WORDS)
+    assert "<result>9998</result>" in WORDS.decode(talk.ids)
+    assert room(CALCULATOR, WORDS) == 3 * (4 + 2)
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_the_turn_budget_is_held(calls: int):
+    """After it a call has no result, and does not end the turn."""
+    draw, seen = scripted(*["<tool>1*1</tool>"] * calls, "<tool>1*1</tool><answer>1</answer><eos>")
+    (talk,) = converse([[5]], 60, draw, Tool("calculator", calls, 4), WORDS)
+    assert talk.calls == calls
+    assert len(seen) == calls + 1
+    assert WORDS.decode(talk.ids).endswith("</result><tool>1*1</tool><answer>1</answer><eos>")
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 30), st.lists(st.text(alphabet="123*+<>ot/l", max_size=12), min_size=4, max_size=4))
+def test_the_cap_is_of_the_policys_own_tokens(cap: int, texts: list[str]):
+    draw, _ = scripted(*[f"<tool>{text}</tool>" for text in texts])
+    (talk,) = converse([[5]], cap, draw, CALCULATOR, WORDS)
+    assert 0 < len(talk.said()) <= cap
+    assert talk.own[-1] == 1  # nothing is answered that could not be gone on from
+
+
+def test_rows_with_less_left_are_not_drawn_too_far():
+    def draw(contexts, cap, also):
+        first = len(contexts[0]) == 1
+        own = [WORDS("<tool>1*1</tool>" if first else "1" * cap)["input_ids"] for _ in contexts]
+        return ([[*own[0]], [11, 11, *own[1]]] if first else own), None
+
+    talks = converse([[5], [5]], 9, draw, Tool("calculator", 1, 4), WORDS)
+    assert [len(talk.said()) for talk in talks] == [9, 9]
+    assert talks[0].logps == []

@@ -1,0 +1,188 @@
+"""Stage `ppo`: a run with a reward model, mistakes in one line, and exact resume."""
+
+import json
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stage_runs
+from saved_models import reward_model
+from stage_runs import TASK, TEMPLATE, at_training_step, error_line
+
+from encore.errors import UserError
+from encore.recipe.checks import ppo as checks
+from encore.stages.trainer_config import arguments
+
+INPUTS = {"policy": "results/pretrain/metrics.json", "reward_model": "results/reward_model/metrics.json"}
+# 8 micro-steps a rollout of 16 completions: windows of 2, two epochs; a checkpoint every third step
+PPO: dict[str, Any] = {
+    "task": TASK,
+    "template": TEMPLATE,
+    "problems": 40,
+    "longest_prompt": 6,
+    "rewards": {"reward_model": 1.0},
+    "sampler": "lean",
+    "ptx": {
+        "coefficient": 0.5,
+        "batch_size": 3,
+        "task": TASK,
+        "template": TEMPLATE,
+        "corpus": {"documents": 7, "mixture": {"direct": 1.0}},
+    },
+    "args": {
+        "per_device_train_batch_size": 4,
+        "gradient_accumulation_steps": 2,
+        "steps_per_generation": 4,
+        "num_iterations": 2,
+        "max_completion_length": 12,
+        "learning_rate": 1e-3,
+        "critic_learning_rate": 2e-3,
+        "lr_scheduler_type": "linear",
+        "kl_coef": 0.1,
+        "kl_target": 0.2,
+        "max_steps": 13,
+        "save_steps": 3,
+        "logging_steps": 2,
+    },
+}
+
+
+def stage(config: dict[str, Any], base: Path, folder: Path) -> tuple[str, list[str], Path]:
+    shutil.copytree(base, folder, ignore=shutil.ignore_patterns("*.txt"))
+    reward_model(folder)
+    return "ppo", stage_runs.command("ppo", config, **INPUTS), folder
+
+
+@pytest.fixture(scope="module")
+def done(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a finished `ppo` stage."""
+    one = stage(PPO, base, tmp_path_factory.mktemp("ppo") / "run")
+    assert stage_runs.run(*one) == 0, (one[2] / "err.txt").read_text()
+    return one[2]
+
+
+def test_its_product_is_the_policy_alone(done: Path):
+    names = {path.name for path in (done / "checkpoints/ppo/final").iterdir()}
+    assert names == {path.name for path in (done / "checkpoints/pretrain/final").iterdir()}
+    assert not list((done / "checkpoints/ppo").glob("checkpoint-*"))
+
+
+def test_what_it_measures(done: Path):
+    result = json.loads((done / "results/ppo/metrics.json").read_text())
+    for name in ("kl", "kl_coef", "value_loss", "policy_loss", "ptx_loss", "explained_variance", "entropy"):
+        assert f"last/{name}" in result["metrics"], name
+    assert result["metrics"]["critic_parameters"] > 0
+    assert result["metrics"]["skipped/long"] > 0  # sums of three terms
+    curve = [line.split(",") for line in (done / "results/ppo/curve.csv").read_text().splitlines()]
+    at_start = [float(value) for _, name, value in curve if name == "ratio/at_start"]
+    assert len(at_start) == 3  # rollouts, of those that a log line follows
+    assert max(at_start) < 1e-5
+    assert not [name for _, name, _ in curve if name in ("frac_reward_zero_std", "groups/all_wrong")]
+    coefficients = [float(value) for _, name, value in curve if name == "kl_coef"]
+    assert coefficients[0] == 0.1
+    assert len(set(coefficients)) > 1
+
+
+def test_every_completion_is_kept_with_its_rewards_and_its_kl(done: Path):
+    lines = (done / "results/ppo/completions.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert len(rows) == 4 * 16  # rollouts
+    first = [row for row in rows if row["step"] == 1]
+    assert max(abs(row["kl"]) for row in first) < 1e-4  # the policy is still its own reference
+    assert max(abs(row["kl"]) for row in rows) > 1e-2
+    assert all(row["reward"] == row["rewards"]["reward_model"] for row in rows)
+    assert all(row["rewards"]["accuracy"] in (0.0, 1.0) for row in rows)  # measured, not rewarded
+
+
+def test_a_score_that_is_no_number_stops_the_job(base: Path, tmp_path: Path):
+    one = stage(PPO, base, tmp_path / "run")
+    assert stage_runs.run(*one, stage_runs.nan_score) == 2
+    assert "step 1: reward reward_model is nan" in error_line(one[2])
+
+
+def test_a_reward_model_with_another_tokenizer(base: Path, tmp_path: Path):
+    from encore import worlds
+
+    one = stage(PPO, base, tmp_path / "run")
+    shutil.rmtree(one[2] / "checkpoints/reward_model")
+    reward_model(one[2], worlds.tokenizer([worlds.make({"world": "countdown"})]))
+    assert stage_runs.run(*one) == 2
+    assert "have different tokenizers" in error_line(one[2])
+    assert not list((one[2] / "checkpoints/ppo").glob("checkpoint-*"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"needs": {}}, "rewards.reward_model: needs.reward_model is missing"),
+        ({"rewards": {"accuracy": 0.0}}, "expected one with a weight other than 0"),
+        ({"rewards": {"accuracy": 1.0}}, "needs.reward_model: neither rewards nor critic uses it"),
+        ({"needs": {}, "rewards": {"accuracy": 1.0}, "critic": "reward_model"}, "critic: reward_model, but"),
+        ({"rewards": {"accuracy": 1.0}, "critic": "reward_model", "ensemble": "worst"}, "ensemble: "),
+        ({"args": {"top_k": 5}}, "args.top_k: 5, but sampler lean"),
+        ({"ptx": {"batch_size": 3}}, "ptx.coefficient: missing"),
+        ({"ptx": {"coefficient": 1, "batch_size": 3}}, "ptx: its documents are"),
+        ({"ptx": {**PPO["ptx"], "data": {"hub": "a/b"}}}, "both are given"),
+        ({"ptx": {**PPO["ptx"], "corpus": {"documents": 7}}}, "ptx.corpus.mixture: missing"),
+        ({"ptx": {**PPO["ptx"], "task": {"hub": "a/b"}}}, "ptx.task: a corpus is written by a world"),
+    ],
+)
+def test_keys_that_contradict_each_other(changes: dict[str, Any], says: str):
+    with pytest.raises(UserError) as error:
+        checks.check({**PPO, "needs": dict.fromkeys(INPUTS), **changes})
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ({"loss_type": "grpo"}, "args: loss_type: expected dapo, got grpo"),
+        ({"beta": 0.04}, "args: beta: expected 0.0, got 0.04: the KL is in the reward"),
+        ({"mask_truncated_completions": True}, "args: mask_truncated_completions"),
+        ({"lam": 1.5}, "args: lam: expected a number from 0 to 1, got 1.5"),
+        ({"vf_coef": -1.0}, "args: vf_coef: expected at least 0"),
+        ({"kl_target": 1.0, "kl_coef": 0.0}, "args: kl_target: "),
+        ({"missing_eos_penalty": 1.0, "missing_eos_score": -1.0}, "args: missing_eos_score: "),
+        (
+            {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 1, "steps_per_generation": 1},
+            "args: per_device_train_batch_size x steps_per_generation: expected at least 2, got 1",
+        ),
+        ({"kl_coeff": 0.1}, 'args.kl_coeff: unknown field of PPOConfig; did you mean "kl_coef"'),
+    ],
+)
+def test_arguments_that_make_no_sense(args: dict[str, Any], says: str, tmp_path: Path):
+    from encore.learning.ppo_config import PPOConfig
+
+    with pytest.raises(UserError) as error:
+        arguments(PPOConfig, {"args": {**PPO["args"], **args}}, {}, tmp_path, 0)
+    assert says in str(error.value)
+
+
+def test_a_prompt_needs_no_group(tmp_path: Path):
+    from encore.learning.ppo_config import PPOConfig
+
+    made = arguments(PPOConfig, {"args": {**PPO["args"], "per_device_train_batch_size": 3}}, {}, tmp_path, 0)
+    assert (made.num_generations, made.generation_batch_size) == (1, 12)
+    thirds = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 3, "steps_per_generation": 3}
+    made = arguments(PPOConfig, {"args": {**PPO["args"], **thirds}}, {}, tmp_path, 0)
+    assert (made.num_generations, made.generation_batch_size) == (1, 3)
+    made = arguments(PPOConfig, {"args": {**PPO["args"], "num_generations": 4}}, {}, tmp_path, 0)
+    assert (made.num_generations, made.generation_batch_size) == (4, 16)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keys", [{}, {"sampler": None, "critic": "random"}], ids=["lean", "generate"])
+def test_killed_at_any_micro_step(keys: dict[str, Any], base: Path, tmp_path: Path):
+    config = {name: value for name, value in {**PPO, **keys}.items() if value is not None}
+    unbroken = stage(config, base, tmp_path / "whole")
+    assert stage_runs.run(*unbroken) == 0, (unbroken[2] / "err.txt").read_text()
+    kills = [3, *range(8, 27, 2)]  # 26 micro-steps
+    stages = [stage(config, base, tmp_path / str(number)) for number in kills]
+    killed = [(*one, partial(at_training_step, number)) for one, number in zip(stages, kills, strict=True)]
+    assert stage_runs.run_all(killed) == [-9] * len(kills)
+    assert stage_runs.run_all(stages) == [0] * len(kills)
+    expected = stage_runs.outputs(unbroken[2], "ppo")
+    for _, _, folder in stages:
+        assert stage_runs.outputs(folder, "ppo") == expected, folder.name

@@ -1,0 +1,47 @@
+"""What a CPU gets of bf16 and gradient checkpointing: what a stage asks for, and nothing unasked."""
+
+import pytest
+from stage_runs import GRPO
+from trl import GRPOConfig
+
+from encore.errors import UserError
+from encore.stages import rollouts
+from encore.stages.trainer_config import arguments
+
+ASKED = {"bf16": True, "gradient_checkpointing": True}
+
+
+def of(args: dict, folder):
+    return arguments(GRPOConfig, {"args": args}, rollouts.defaults(args), folder, seed=0)
+
+
+def test_what_only_costs_time_on_a_cpu_is_off_unless_asked_for(tmp_path):
+    plain, asked = of(GRPO["args"], tmp_path), of(GRPO["args"] | ASKED, tmp_path)
+    assert (plain.bf16, plain.gradient_checkpointing, plain.use_cpu) == (False, False, True)
+    assert (asked.bf16, asked.gradient_checkpointing, asked.use_cpu) == (True, True, True)
+
+
+def test_a_gpu_without_bf16_is_refused_in_one_line(tmp_path, monkeypatch):
+    """A T4; transformers takes bf16 that is emulated, and says nothing."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda including_emulation=True: including_emulation)
+    monkeypatch.setattr("torch.cuda.set_device", lambda device: None)
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda: "Tesla T4")
+    monkeypatch.setattr("torch.cuda.get_device_capability", lambda: (7, 5))
+    for args in (GRPO["args"], GRPO["args"] | {"bf16": True}):
+        with pytest.raises(UserError, match=r"args\.bf16: true, and Tesla T4 has no bfloat16 .* 7\.5"):
+            of(args, tmp_path)
+    assert not of(GRPO["args"] | {"bf16": False}, tmp_path).bf16
+
+
+def test_a_cache_of_one_precision(tmp_path):
+    """By default there is one where it works; asked for where it does not, it is refused in one line."""
+    plain, asked = of(GRPO["args"], tmp_path), of(GRPO["args"] | ASKED, tmp_path)
+    assert (plain.cache_implementation, asked.cache_implementation) == ("static", None)
+    rollouts.check_cache(plain)
+    rollouts.check_cache(asked)
+    static = of(GRPO["args"] | ASKED | {"cache_implementation": "static"}, tmp_path)
+    with pytest.raises(UserError, match=r"args\.cache_implementation: static holds .* set bf16 to false"):
+        rollouts.check_cache(static)
+    static.model_init_kwargs = {"dtype": "bfloat16"}
+    rollouts.check_cache(static)

@@ -1,0 +1,39 @@
+"""A preflight of every overlay for one GPU, on a CPU, with tiny models of the same kind: nothing fails.
+
+What it tries beside two steps of every stage (test_gpu_stand_ins.py): the probes of a true tokenizer and
+verifier, each stage on the longest rows of its own data, and what it makes of hours and memory. One arm, as a
+preflight has, of every recipe at `gpu`, and at `gpu-offline` of those that have every kind of stage.
+"""
+
+import pytest
+import stand_in_recipes
+from forked_jobs import forked
+from papers import OFFLINE, RECIPES, WITH_GPU
+from stand_in_recipes import half_are_right
+
+from encore.preflight.__main__ import preflight
+from encore.recipe.graph import Node
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [*((name, "gpu") for name in WITH_GPU), *((name, "gpu-offline") for name in OFFLINE)],
+)
+def test_nothing_of_it_fails(name, scale, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    needed = [name] if scale == "gpu" else [name, "tiny_lm"]
+    graph = stand_in_recipes.graph([stand_in_recipes.only(RECIPES[one], scale) for one in needed], tmp_path)
+    arm = RECIPES[name].arms(scale)[0]
+    (tmp_path / "work").mkdir()
+    result = preflight(
+        graph, Node(name, scale, arm, 0, "", "stage"), 1, tmp_path / "work", forked(half_are_right)
+    )
+    failed = [
+        "{stage}: {check}: {message}".format(**one) for one in result["checks"] if one["status"] == "FAIL"
+    ]
+    assert not failed, capsys.readouterr().out
+    assert result["ok"]
+    tried = {one["stage"] for one in result["costs"]}
+    assert {*RECIPES[name].stages(scale, arm)} <= {stage.rpartition("/")[2] for stage in tried}
+    assert all(one["hours"] > 0 for one in result["costs"] if one["steps"])

@@ -1,0 +1,239 @@
+"""Scales `gpu` and `gpu-offline`: one GPU of 80 GB has room for every job; budgets are as the recipes say."""
+
+import re
+from typing import Any
+
+import pytest
+from papers import GRAPH, RECIPES
+
+from encore.planning import plan
+from encore.planning.known import of_model
+from encore.recipe.graph import Node
+
+SWEEPS = (
+    "learning_rates",
+    "distill_rates",
+    "dpo_rates",
+    "dr_grpo_rates",
+    "iterative_rates",
+    "r1_rates",
+    "tldr_rates",
+)  # of the dials of scale cpu
+EXPECTED = {name: {"cpu", "gpu", "gpu-offline"} for name in RECIPES if name not in SWEEPS}
+EXPECTED |= {
+    name: {"cpu", "gpu-offline"} for name in ("tiny_lm", "policy_gradient")
+}  # without a model of the Hub
+EXPECTED |= {name: {"cpu"} for name in SWEEPS}
+AT_ONCE = ("r1_zero", "tldr")  # planned among the fast tests
+ON_GPU = [
+    pytest.param(name, scale, marks=() if name in AT_ONCE else pytest.mark.slow)
+    for name, scales in EXPECTED.items()
+    for scale in sorted(scales - {"cpu"})
+]
+WORK = (
+    "grpo",
+    "ppo",
+    "sft",
+    "dpo",
+    "reward_model",
+    "pretrain",
+    "sample",
+    "label_steps",
+    "rejection_sampling",
+    "policy_gradient",
+)
+OFFLINE_HOURS = 2
+
+SOURCES = [
+    # recipe, arm, stage, what, value, source
+    *(
+        ("r1", "base-recipe", stage, *setting)
+        for stage in ("zero", "reasoning", "scenarios", "preference")
+        for setting in (
+            ("learning_rate", 3e-6, "Nature, Methods"),
+            ("beta", 0.001, "Nature, Methods"),
+            ("epsilon", 10.0, "Nature, Methods: RL stage 1"),
+            ("num_generations", 16, "Nature, Methods"),
+        )
+    ),
+    ("r1", "base-recipe", "cold_start", "learning_rate", 5e-5, "2501.12948v2 B.4.2"),
+    ("r1", "base-recipe", "sft", "learning_rate", 5e-5, "2501.12948v2 B.4.2"),
+    ("r1", "base-recipe", "sft", "num_train_epochs", 2, "2501.12948v1 §2.3.3"),
+    ("r1", "base-recipe", "reward_model", "learning_rate", 6e-6, "Nature, Methods"),
+    ("r1", "base-recipe", "zero", "temperature", 1.0, "Nature"),
+    ("r1", "base-recipe", "preference", "temperature", 0.7, "Nature"),
+    ("distill", "base-recipe", "sft", "learning_rate", 1e-4, "2501.12948v2 B.4.3"),
+    ("distill", "zero-1.5b", "rl", "learning_rate", 2e-6, "2501.12948v2 B.4.1"),
+    ("distill", "zero-1.5b", "rl", "num_generations", 16, "Nature, Methods"),
+    *(
+        ("r1_zero", arm, "grpo", "entropy_coef", 0.001, "simpleRL-reason, train_grpo_math_tune_ray.sh")
+        for arm in ("base-recipe", "qwen-1.5b")
+    ),
+]
+
+
+def config(recipe: str, arm: str, stage: str) -> dict[str, Any]:
+    return GRAPH.config(Node(recipe, "gpu", arm, 0, stage, "stage"))
+
+
+def batch(args: dict[str, Any]) -> int:
+    return args["per_device_train_batch_size"] * args["gradient_accumulation_steps"]
+
+
+def test_the_recipes_that_have_them():
+    assert {name: {*recipe.spec["scales"]} - {"paper"} for name, recipe in RECIPES.items()} == EXPECTED
+
+
+@pytest.mark.parametrize(("recipe", "scale"), ON_GPU)
+def test_every_job_has_one_gpu_and_fits_on_it_in_the_hours_that_are_said(recipe, scale):
+    made = plan.make(GRAPH, {"recipe": recipe, "scale": scale, "gpus": "1xA100"})
+    assert [row.estimate.lacks for row in made.rows if not row.estimate.fits] == []
+    for row in made.rows:
+        node = row.nodes[0]
+        kind = "eval" if node.kind == "eval" else GRAPH.config(node)["run"]
+        labelled = kind == "label_steps" and GRAPH.config(node)["by"] == "dataset"
+        assert GRAPH.machine(node).gpus == 1 or labelled or kind not in (*WORK, "eval"), node
+        if kind in WORK and kind not in ("sample", "label_steps", "rejection_sampling", "policy_gradient"):
+            assert GRAPH.config(node)["args"]["bf16"] is True, node
+    cost = RECIPES[recipe].spec["cost"][scale]
+    said = re.match(r"(\d+) (hours|minutes) on one A100", cost)
+    assert said, cost
+    hours = int(said[1]) / (1 if said[2] == "hours" else 60)
+    assert made.gpu_hours == pytest.approx(hours, rel=0.15)
+    assert scale == "gpu" or made.gpu_hours <= OFFLINE_HOURS
+
+
+def test_models_from_nothing_have_30_to_100_million_parameters():
+    stages = [
+        Node("tiny_lm", "gpu-offline", arm, 0, "pretrain", "stage")
+        for arm in RECIPES["tiny_lm"].arms("gpu-offline")
+    ]
+    stages.append(Node("policy_gradient", "gpu-offline", "base-recipe", 0, "pretrain", "stage"))
+    sizes = {plan.of_node(GRAPH, node, plan.Assumptions()).policy for node in stages}
+    assert all(30e6 <= of_model(model).parameters <= 100e6 for model in sizes)
+
+
+@pytest.mark.parametrize("recipe", [name for name, scales in EXPECTED.items() if "gpu-offline" in scales])
+def test_offline_are_the_arms_and_claims_of_cpu(recipe):
+    """But for what there is room for at gpu-offline alone, and is said to be there alone."""
+    of, alone = RECIPES[recipe], ["gpu-offline"]
+    more = {arm for arm in of.arms("gpu-offline") if of.spec["arms"][arm].get("scales") == alone}
+    assert [arm for arm in of.arms("gpu-offline") if arm not in more] == of.arms("cpu")
+    arms, seeds = of.selection("gpu-offline", "report", None)
+    assert ([arm for arm in arms if arm not in more], seeds) == of.selection("cpu", "report", None)
+    claims = {
+        scale: [
+            one["id"]
+            for one in of.spec.get("claims", [])
+            if scale in one.get("scales", [scale]) and one.get("scales") != alone
+        ]
+        for scale in ("cpu", "gpu-offline")
+    }
+    assert claims["gpu-offline"] == claims["cpu"]
+    for arm in of.arms("gpu-offline"):
+        assert arm in more or of.stages("gpu-offline", arm) == of.stages("cpu", arm)
+        assert not any(
+            GRAPH.model_of(Node(recipe, "gpu-offline", arm, 0, name, "stage"))
+            for name in of.stages("gpu-offline", arm)
+        )
+
+
+@pytest.mark.parametrize(("recipe", "arm", "stage", "what", "value", "source"), SOURCES)
+def test_a_setting_with_a_source_is_the_papers(recipe, arm, stage, what, value, source):
+    assert config(recipe, arm, stage)["args"][what] == value, source
+
+
+def test_zero_has_as_many_updates_of_as_many_responses_as_r1():
+    args = {
+        name: config("r1", "base-recipe", name)["args"]
+        for name in ("zero", "reasoning", "scenarios", "preference")
+    }
+    updates = {name: of["max_steps"] for name, of in args.items()}
+    assert updates.pop("zero") == sum(updates.values())
+    assert {(batch(of), of["steps_per_generation"]) for of in args.values()} == {(64, 64)}
+    stage_4 = updates["scenarios"] + updates["preference"]
+    assert updates["preference"] / stage_4 == pytest.approx(400 / 1700, abs=0.02)
+    assert all(one["max_steps"] % 4 == 0 for one in args.values())  # a rollout's 4 updates are all made
+
+
+def test_stage_3_of_r1_starts_from_the_base_again():
+    names = ("zero", "cold_start", "sft")
+    models = [GRAPH.model_of(Node("r1", "gpu", "base-recipe", 0, name, "stage")) for name in names]
+    assert models[0] is not None
+    assert models == [models[0]] * 3
+
+
+def test_a_student_learns_from_as_many_traces_as_the_one_of_rl_alone_has_responses():
+    traces, responses = config("distill", "base-recipe", "sft"), config("distill", "zero-1.5b", "rl")
+    models = [
+        GRAPH.model_of(Node("distill", "gpu", arm, 0, name, "stage"))
+        for arm, name in (("base-recipe", "sft"), ("zero-1.5b", "rl"))
+    ]
+    assert models[0] == models[1]
+    for what in (batch, lambda args: args["max_steps"]):
+        assert what(traces["args"]) == what(responses["args"])
+    # RL after distillation goes on from it, and reads the answers it was taught to give
+    later = Node("distill", "gpu", "distilled-then-rl", 0, "rl", "stage")
+    assert GRAPH.model_of(later) is None
+    assert GRAPH.config(later)["template"] == traces["template"]
+
+
+def test_the_student_has_room_for_what_it_learns_and_is_asked():
+    positions = config("distill", "base-recipe", "sft")["args"]["model_init_kwargs"][
+        "max_position_embeddings"
+    ]
+    asked = RECIPES["distill"].overlaid("gpu", "base-recipe", "evals")["tasks"]
+    assert max(task["max_gen_toks"] for task in asked.values()) + 2048 <= positions
+    # the base has 4,096, in which vLLM samples for arm zero-1.5b and for the base itself
+    assert config("distill", "zero-1.5b", "rl")["args"]["max_completion_length"] + 1024 <= 4096
+    assert asked["math500-base"]["max_gen_toks"] + 1024 <= 4096
+
+
+ABOUT = {name: one.spec["scales"].get("gpu", {}).get("about", "") for name, one in RECIPES.items()}
+OF_OAT = [name for name, about in ABOUT.items() if "Oat-Zero" in about]
+
+
+@pytest.mark.parametrize("recipe", OF_OAT)
+def test_the_settings_of_oat_have_its_optimizer(recipe):
+    """As recipes/dr_grpo.yaml has it at scale paper, where every number has its source."""
+    oat = GRAPH.config(Node("dr_grpo", "paper", "base-recipe", 0, "grpo", "stage"))["args"]
+    usual = {"adam_beta1": 0.9, "adam_beta2": 0.999, "max_grad_norm": 1.0}  # of transformers
+    for arm in RECIPES[recipe].arms("gpu"):
+        if "grpo" in RECIPES[recipe].stages("gpu", arm):
+            args = config(recipe, arm, "grpo")["args"]
+            for name, value in usual.items():
+                assert args.get(name, value) == oat.get(name, value), (arm, name)
+
+
+def test_ppo_of_one_model_has_the_rates_and_the_kl_that_are_known_to_work():
+    """Pythia-1B by the N+ implementation, whose settings recipes/tldr.yaml has."""
+    known = config("tldr", "base-recipe", "ppo")["args"]
+    for arm in RECIPES["instructgpt"].arms("gpu"):
+        args = config("instructgpt", arm, "ppo")["args"]
+        for name in ("learning_rate", "critic_learning_rate", "kl_coef"):
+            assert args[name] == known[name], (arm, name)
+    nodes = [Node(recipe, "gpu", "base-recipe", 0, "sft", "stage") for recipe in ("tldr", "instructgpt")]
+    models = [GRAPH.model_of(node) for node in nodes]
+    assert models[0] == models[1]
+
+
+HOW = ("temperature", "top_p", "max_gen_toks", "protocol")
+
+
+def sampled(recipe: str, scale: str, place: str, metric: str) -> dict[str, Any]:
+    """How the task of a metric is sampled at arm/checkpoint; empty where it is no metric of a task."""
+    tasks = RECIPES[recipe].overlaid(scale, place.partition("/")[0], "evals").get("tasks", {})
+    task = tasks.get(metric.partition("/")[0].partition("@")[0])
+    return {name: task.get(name) for name in HOW} if task else {}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_two_checkpoints_that_a_claim_compares_are_sampled_alike(recipe):
+    """Else a gain may be the sampler's. How one checkpoint is sampled may be a claim's subject."""
+    for claim in RECIPES[recipe].spec.get("claims", []):
+        against = claim.get("against", claim["of"])
+        for scale in claim.get("scales", RECIPES[recipe].spec["scales"]):
+            if against != claim["of"] and "frontier" not in (against + claim["of"]):
+                of = sampled(recipe, scale, claim["of"], claim["metric"])
+                rival = sampled(recipe, scale, against, claim.get("against_metric", claim["metric"]))
+                assert not of or not rival or of == rival, (scale, claim["id"])
