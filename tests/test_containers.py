@@ -90,6 +90,6 @@ def test_what_is_copied_is_what_git_has():
     """No results but the published ones, no checkpoint, no cache; and all that an installation reads."""
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
     assert {".snakemake", "checkpoints", "results/*", "!results/published"} <= {*ignored}
-    kept = {"Snakefile", "pyproject.toml", "README.md", "LICENSE", "recipes", "profiles", ".git"}
+    kept = {"Snakefile", "pyproject.toml", "README.md", "LICENSE", "recipes", "encore", "profiles", ".git"}
     assert not kept & {*ignored}
     assert re.search(r"^COPY \. \.\n.*pip install [^\n]*-e", DOCKER, re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""What may import what: encore, analysis, evals, recipes, each downwards only, and torch late."""
+"""What may import what: the commands, analysis, evals, encore, each downwards only, and torch late."""
 
 import ast
 import re
@@ -29,14 +29,15 @@ LAYERS = """
     analysis.look analysis.analyse analysis.report
     analysis.gallery
     analysis.publish
-    encore
+    encore.commands
+    encore.__main__
 """
 HEIGHT = {name: height for height, line in enumerate(LAYERS.split("\n")) for name in line.split()}
 # Read before the environment of torch is set, or so often that its seconds of import count.
 LIGHT = (
     "worlds/",
     "runtime/",
-    "spec/",
+    "recipe/",
     "workflow/",
     "preflight/__main__.py",
     "objectives/loss_types.py",
@@ -45,7 +46,7 @@ LIGHT = (
 HEAVY = {"torch", "trl", "transformers", "datasets", "accelerate", "lm_eval", "vllm"}
 TREES = {
     path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-    for house in ("recipes", "evals", "analysis", "encore")
+    for house in ("encore", "evals", "analysis")
     for path in sorted((ROOT / house).rglob("*.py"))
     if path.stat().st_size
 }
@@ -82,7 +83,7 @@ def test_no_two_equals_import_each_other():
 def test_imports_stand_at_the_top_but_where_torch_must_wait():
     for file, tree in TREES.items():
         lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
-        light = file.removeprefix("recipes/").startswith(LIGHT)
+        light = file.removeprefix("encore/").startswith(LIGHT)
         for node in ast.walk(tree):
             if node in tree.body:
                 heavy = {module.split(".")[0] for module in imported(node)} & HEAVY
@@ -93,17 +94,22 @@ def test_imports_stand_at_the_top_but_where_torch_must_wait():
         assert "TYPE_CHECKING" not in "\n".join(lines), file
 
 
-def test_the_snakefile_imports_spec_and_workflow_alone():
+def test_the_snakefile_imports_recipe_and_workflow_alone():
     lines = (ROOT / "Snakefile").read_text(encoding="utf-8").splitlines()
     modules = [line.split()[1] for line in lines if line.startswith(("from ", "import "))]
-    ours = [module for module in modules if package(module) or module in ("recipes", "evals", "analysis")]
+    ours = [module for module in modules if package(module) or module in ("encore", "evals", "analysis")]
     assert {package(module) for module in ours} <= {"encore.recipe", "encore.workflow", "encore.errors"}
 
 
 def test_a_function_that_its_file_alone_uses_has_an_underscore():
     """Classes and constants have none. A word anywhere else, or in the docstring, counts as a use."""
-    listed = [*ROOT.glob("recipes/**/*.yaml"), *ROOT.glob("analysis/page/templates/*"), ROOT / "Snakefile"]
-    listed += ROOT.glob("recipes/**/*.smk")
+    listed = [
+        *ROOT.glob("recipes/**/*.yaml"),
+        *ROOT.glob("encore/**/*.yaml"),
+        *ROOT.glob("analysis/page/templates/*"),
+        ROOT / "Snakefile",
+    ]
+    listed += ROOT.glob("encore/**/*.smk")
     paths = [*(ROOT / file for file in TREES), *(ROOT / "tests").rglob("*.py"), *listed]
     words = {path: set(re.findall(r"\w+", path.read_text(encoding="utf-8"))) for path in paths}
     uses = Counter(word for found in words.values() for word in found)

@@ -53,7 +53,7 @@ def test_the_file_tree_is_the_tree():
         assert path.exists(), line
         named.add(path)
         folders[depth + 1 :] = [path]
-    tops = ("recipes", "evals", "analysis", "encore")
+    tops = ("encore", "evals", "analysis")
     packages = {file.parent for top in tops for file in (ROOT / top).rglob("*.py")}
     assert packages <= named
 

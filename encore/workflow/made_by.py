@@ -15,7 +15,7 @@ from encore.runtime.provenance import versions
 
 ROOT = Path(__file__).parents[2]
 # the code whose change may change a trained model
-TRAINS = ("worlds", "objectives", "data", "models", "rewards", "labels", "sampling", "trainers", "stages")
+TRAINS = ("worlds", "objectives", "data", "models", "rewards", "labels", "sampling", "learning", "stages")
 CHOICE = "kept; to make them again: the same command with --forcerun train"
 
 
@@ -62,7 +62,7 @@ def _of_code(records: Sequence[Mapping[str, Any]], root: Path) -> list[str]:
 
 def _changed(commit: str, root: Path) -> list[str]:
     """Files of the code that trains, unlike those of a commit; none outside a checkout that has it."""
-    asked = ["git", "diff", "--name-only", commit, "--", *(f"recipes/{folder}/*.py" for folder in TRAINS)]
+    asked = ["git", "diff", "--name-only", commit, "--", *(f"encore/{folder}/*.py" for folder in TRAINS)]
     try:
         done = subprocess.run(asked, cwd=root, capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -40,7 +40,7 @@ from encore.recipe.recipe import Recipe
 from encore.runtime import provenance
 from encore.workflow import ask
 
-CODE = ("recipes", "evals", "analysis", "profiles", "snakemake_logger_plugin_encore")
+CODE = ("encore", "recipes", "evals", "analysis", "profiles", "snakemake_logger_plugin_encore")
 OBJECTIVE = ("advantage", "importance_ratio", "dynamic_sampling", "old_logp_noise", "replay")  # beyond TRL's
 Row = dict[str, Any]
 Run = dict[str, Any]  # arm, seed, stage (its node), config, tasks, policy (metrics.json), comparable

@@ -1,8 +1,8 @@
-"""Every method of TRL and transformers that recipes/ overrides or reaches into is pinned by name.
+"""Every method of TRL and transformers that encore/ overrides or reaches into is pinned by name.
 
 An upgrade that renames one, changes what it takes or no longer calls it would leave an override without
 effect, and no error. hooks.json has for each the upstream methods that mention it and, of an override, the
-classes it comes from and what it takes. When a test fails: read what changed there, adapt recipes/, and only
+classes it comes from and what it takes. When a test fails: read what changed there, adapt encore/, and only
 then write the new pin.
 """
 
@@ -22,7 +22,7 @@ import pins
 import pytest
 from trl import GRPOTrainer
 
-from recipes import trainers
+from encore import learning
 
 UPSTREAM = ("trl", "transformers")
 
@@ -33,12 +33,12 @@ PINS: dict[str, Pin] = json.loads(Path(__file__).with_name("hooks.json").read_te
 @cache
 def ours() -> list[type]:
     """Every class of encore/learning that extends one of upstream's."""
-    names = [m.name for m in pkgutil.iter_modules(trainers.__path__, "encore.learning.")]
+    names = [m.name for m in pkgutil.iter_modules(learning.__path__, "encore.learning.")]
     found = {
         value
         for name in names
         for value in vars(importlib.import_module(name)).values()
-        if inspect.isclass(value) and value.__module__.startswith("recipes.") and upstream(value)
+        if inspect.isclass(value) and value.__module__.startswith("encore.") and upstream(value)
     }
     return sorted(found, key=lambda one: one.__qualname__)
 
@@ -84,7 +84,7 @@ def parameters(function: Any) -> str:
 
 def overrides(one: type) -> dict[str, Pin]:
     """The methods that a class of ours overrides."""
-    own = [base for base in one.__mro__ if base.__module__.startswith("recipes.")]
+    own = [base for base in one.__mro__ if base.__module__.startswith("encore.")]
     found = {}
     for name in {name for base in own for name, value in vars(base).items() if inspect.isfunction(value)}:
         bases = [base for base in upstream(one) if name in vars(base) and name != "__init__"]
@@ -96,8 +96,8 @@ def overrides(one: type) -> dict[str, Pin]:
 
 @cache
 def reached() -> set[str]:
-    """The private names that recipes/ mentions, its own among them."""
-    trees = [ast.parse(path.read_text()) for path in Path(trainers.__path__[0]).parent.rglob("*.py")]
+    """The private names that encore/ mentions, its own among them."""
+    trees = [ast.parse(path.read_text()) for path in Path(learning.__path__[0]).parent.rglob("*.py")]
     names = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     return {name for name in names if re.match("_[a-z]", name)}
 
@@ -117,7 +117,7 @@ def found() -> dict[str, Pin]:
 
 @pytest.mark.parametrize("name", PINS)
 def test_hook(name: str, found: dict[str, Pin]):
-    """A hook that is missing here was renamed upstream, or is no longer used by recipes/."""
+    """A hook that is missing here was renamed upstream, or is no longer used by encore/."""
     pins.hold("hooks of TRL and transformers", {name: found.get(name)}, {name: PINS[name]})
 
 
@@ -134,7 +134,7 @@ def test_the_loss_reads_the_old_log_probabilities_last():
 
 
 def test_what_a_rollout_is_to_trl():
-    """The tensors that recipes/ reads and replaces."""
+    """The tensors that encore/ reads and replaces."""
     source = inspect.getsource(GRPOTrainer._compute_loss)
     assert set(re.findall(r'inputs(?:\.get\(|\[)"(\w+)"', source)) >= {
         "prompt_ids",

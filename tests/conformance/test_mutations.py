@@ -1,6 +1,6 @@
 """The comparison with the papers is sharp: each of these small mistakes in the trainers makes it fail.
 
-A mutation replaces a piece of the source of a function, of recipes/ or of TRL. One that does not find its
+A mutation replaces a piece of the source of a function, of encore/ or of TRL. One that does not find its
 piece any more fails too: look where that code has gone.
 """
 

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-CODE = ("Snakefile", "profiles/default/*", "recipes/**/*.py", "recipes/**/*.smk", "encore/recipe/*.yaml")
+CODE = ("Snakefile", "profiles/default/*", "encore/**/*.py", "encore/**/*.smk", "encore/recipe/*.yaml")
 
 
 def lay(folder: Path) -> None:

@@ -77,7 +77,7 @@ class Project:
 def project(tmp_path: Path) -> Project:
     shutil.copy(ROOT / "Snakefile", tmp_path)
     shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
-    for path in sorted([*ROOT.glob("recipes/**/*.py"), *ROOT.glob("recipes/**/*.smk")]):
+    for path in sorted([*ROOT.glob("encore/**/*.py"), *ROOT.glob("encore/**/*.smk")]):
         copy = tmp_path / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
@@ -107,7 +107,8 @@ def open_workflow(tmp_path, monkeypatch):
     """
     monkeypatch.setattr("encore.workflow.start.load_sound", lambda own=None: (RECIPES, {}))
     monkeypatch.setattr("encore.workflow.start.Graph", lambda recipes: GRAPH)
-    (tmp_path / "recipes").symlink_to(ROOT / "recipes")
+    for name in ("encore", "recipes"):
+        (tmp_path / name).symlink_to(ROOT / name)
     shutil.copy(ROOT / "Snakefile", tmp_path)
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL}, dryrun=True)) as api:
         yield lambda **config: api.workflow(

@@ -25,7 +25,7 @@ def folder(tmp_path_factory) -> Path:
         return ROOT
     folder = tmp_path_factory.mktemp("encore")
     shutil.copy(ROOT / "Snakefile", folder)
-    for name in ("recipes", "evals", "analysis", "profiles"):
+    for name in ("encore", "recipes", "evals", "analysis", "profiles"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     recipe = folder / "recipes/r1_zero.yaml"
     text = recipe.read_text()

@@ -92,7 +92,7 @@ def environment(slurm: dict[str, str], folder: Path, trap: str) -> dict[str, str
 @pytest.fixture
 def project(tmp_path):
     """The real Snakefile, profile and code with one recipe, whose stage asks for two nodes."""
-    for name in ("recipes", "evals", "analysis"):
+    for name in ("encore", "recipes", "evals", "analysis"):
         keep = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=keep)
     for recipe in (tmp_path / "recipes").glob("*.yaml"):

@@ -28,10 +28,10 @@ STAND_IN = Path(__file__).with_name("stand_in.py")
 @pytest.fixture
 def folder(tmp_path) -> Path:
     """Our workflow's code, with stand-ins for the two commands."""
-    for path in ("errors.py", "runtime", "workflow", "spec", "__init__.py"):
-        copy = shutil.copytree if (ROOT / "recipes" / path).is_dir() else shutil.copy
-        (tmp_path / "recipes").mkdir(exist_ok=True)
-        copy(ROOT / "recipes" / path, tmp_path / "recipes" / path)
+    for path in ("errors.py", "runtime", "workflow", "recipe", "__init__.py"):
+        copy = shutil.copytree if (ROOT / "encore" / path).is_dir() else shutil.copy
+        (tmp_path / "encore").mkdir(exist_ok=True)
+        copy(ROOT / "encore" / path, tmp_path / "encore" / path)
     for command in ("encore/stages/__main__.py", "evals/evaluate.py"):
         (tmp_path / command).parent.mkdir()
         (tmp_path / command).with_name("__init__.py").touch()

@@ -18,7 +18,7 @@ from encore.errors import UserError
 from encore.recipe.load import load_sound
 from encore.worlds import make, tokenizer
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NAMES = ("r1_zero", "tiny_lm")
 
 

@@ -14,7 +14,7 @@ from hub_server import COMMIT, serving
 from encore.commands import push
 from encore.errors import UserError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 METRICS = {"accuracy": {"value": 0.5, "low": 0.3, "high": 0.7}}
 
 

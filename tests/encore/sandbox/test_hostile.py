@@ -21,7 +21,7 @@ def processes() -> set[str]:
     listed = subprocess.run(["ps", "-eo", "ppid,pid,args"], capture_output=True, text=True, check=True).stdout
     rows = [line.split(maxsplit=2) for line in listed.splitlines()[1:]]
     mine, found = {str(os.getpid())}, set()
-    while more := {pid for ppid, pid, args in rows if ppid in mine and "recipes" not in args} - found:
+    while more := {pid for ppid, pid, args in rows if ppid in mine and "encore" not in args} - found:
         found |= more
         mine |= more
     return {pid for ppid, pid, args in rows if pid in found and ("bwrap" in args or "-s -P -S -B" in args)}
