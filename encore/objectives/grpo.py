@@ -1,0 +1,214 @@
+r"""GRPO, and every objective that this suite compares with it: from log-probabilities to the loss.
+
+A rollout has G completions of each prompt, sampled by the policy \pi_old. An update lowers the loss
+
+    L = mean over the tokens ( surrogate(w, A) + \beta KL(\pi || \pi_ref) )
+
+with the importance ratio w = \pi(o_t) / \pi_old(o_t) and the advantage A of `objectives.advantages`. What a
+recipe chooses are the ratio, the surrogate and the mean:
+
+| objective       | ratio          | surrogate (loss_type)               | mean                 | arXiv      |
+|-----------------|----------------|-------------------------------------|----------------------|------------|
+| GRPO            | token          | -min(w A, clip(w) A)      (grpo)    | of completions       | 2402.03300 |
+| DAPO            | token          | the same, clipped higher  (dapo)    | of the step's tokens | 2503.14476 |
+| BNPO            | token          | the same                  (bnpo)    | of a micro-batch's   | TRL        |
+| Dr. GRPO        | token          | the same                  (dr_grpo) | over the cap         | 2503.20783 |
+| GSPO            | sequence       | the same                  (grpo)    | of completions       | 2507.18071 |
+| GSPO-token      | sequence_token | the same                  (grpo)    | of completions       | 2507.18071 |
+| LUSPO           | sequence       | the same                  (luspo)   | of sums              | 2602.05261 |
+| CISPO           | token          | -sg[min(w, high)] A log \pi (cispo) | of the step's tokens | 2506.13585 |
+| SAPO            | token          | -4/t sigmoid(t (w - 1)) A (sapo)    | of completions       | 2511.20347 |
+| REINFORCE, RLOO | none           | -A \pi / sg[\pi]          (grpo)    | of completions       | 2402.14740 |
+
+sg[.] stops the gradient. The value and the gradient are those of TRL's GRPOTrainer wherever TRL has the
+objective; `tests/conformance` compares both with TRL and with float64 references.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from encore.objectives.averages import completion_means
+
+
+class Arguments(Protocol):
+    """The fields of TRL's GRPOConfig that the loss reads."""
+
+    loss_type: str
+    beta: float
+    epsilon: float
+    epsilon_high: float | None
+    delta: float | None
+    use_bias_correction_kl: bool
+    off_policy_mask_threshold: float | None
+    sapo_temperature_pos: float
+    sapo_temperature_neg: float
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A micro-batch of B completions of at most T tokens; log-probabilities and entropies are in nats."""
+
+    logp: Tensor  # (B, T) log pi(o_t), with a gradient, as `entropy` has
+    old: Tensor  # (B, T) log pi_old(o_t) of the policy that sampled
+    advantage: Tensor  # (B, 1) of a completion, or (B, T) of each token
+    mask: Tensor  # (B, T) 1 at the tokens in the loss
+    cap: int  # tokens that a completion may have
+    step_tokens: Tensor  # () tokens in the loss of the optimizer step, over the number of processes
+    micro_batches: int = 1  # of the optimizer step
+    ref: Tensor | None = None  # (B, T) log pi_ref(o_t); None if beta is 0
+    sampled: Tensor | None = None  # (B, T) log-probabilities that the sampler told, NaN where it knows none
+    correction: Tensor | None = None  # (B, T) or (B, 1) pi_old / pi_sampler, cut; None without correction
+    uncertain: Tensor | None = None  # (B, T) 1 at the tokens of most entropy, which alone learn (2506.01939)
+    entropy: Tensor | None = None  # (B, T) of the next token; None without an entropy bonus
+    entropy_coef: float = 0.0  # weight of the entropy bonus
+
+
+class Terms(NamedTuple):
+    """The loss, and what is worth measuring of it."""
+
+    loss: Tensor  # ()
+    policy: Tensor  # () the loss without the entropy bonus
+    ratio: Tensor  # (B, T), or (B, 1) at the level `sequence`
+    cut: Tensor  # (B, T) or (B, 1) of bool: where the clip has cut the gradient
+    kl: Tensor | None  # (B, T)
+
+
+# -- the importance ratio ------------------------------------------------------------------------------------
+
+
+def importance_ratio(batch: Batch, level: str) -> Tensor:
+    r"""w, the ratio of the policy to the one that sampled: (B, T), or (B, 1) at the level `sequence`.
+
+    `none` has the value 1 and the gradient of log \pi. `sequence_token` (GSPO Eq. 14) has the value of the
+    sequence's ratio s and the gradient s grad log \pi.
+    """
+    logp = batch.logp
+    if level == "none":
+        return (logp - logp.detach()).exp()
+    log_ratio = logp - batch.old  # (B, T)
+    if level == "token":
+        return log_ratio.exp()
+    log_s = completion_means(log_ratio, batch.mask)[:, None]  # (B, 1), GSPO Eq. 7
+    if level == "sequence":
+        return log_s.exp()
+    if level == "sequence_token":
+        return (logp - (logp.detach() - log_s.detach())).exp()
+    raise ValueError(f"no importance ratio {level!r}")
+
+
+# -- the surrogate: what a token adds to the loss, (B, T) or (B, 1) ------------------------------------------
+
+
+def clip_range(args: Arguments) -> tuple[float, float]:
+    """How far below and above 1 the ratio may be: `epsilon` both, unless `epsilon_high` is set."""
+    return args.epsilon, args.epsilon if args.epsilon_high is None else args.epsilon_high
+
+
+def clipped(w: Tensor, batch: Batch, args: Arguments) -> Tensor:
+    """-min(w A, clip(w, 1 - low, 1 + high) A), with w at most `delta` if it is set (PPO Eq. 7)."""
+    low, high = clip_range(args)
+    bounded = w if args.delta is None else w.clamp(max=args.delta)
+    return -torch.min(bounded * batch.advantage, w.clamp(1 - low, 1 + high) * batch.advantage)
+
+
+def truncated(w: Tensor, batch: Batch, args: Arguments) -> Tensor:
+    r"""-sg[min(w, high)] A log \pi (CISPO Eq. 4): the weight is cut, no gradient is."""
+    return -w.clamp(max=clip_range(args)[1]).detach() * batch.advantage * batch.logp
+
+
+def soft(w: Tensor, batch: Batch, args: Arguments) -> Tensor:
+    """-4/t sigmoid(t (w - 1)) A, with a temperature t for each sign of A (SAPO)."""
+    t = torch.where(batch.advantage > 0, args.sapo_temperature_pos, args.sapo_temperature_neg)
+    return -(torch.sigmoid(t * (w - 1)) * 4 / t) * batch.advantage
+
+
+def cut_by_clip(w: Tensor, batch: Batch, args: Arguments) -> Tensor:
+    """Where `clipped` has no gradient, of bool in the shape of w A."""
+    low, high = clip_range(args)
+    first, last = (1 + high, math.inf) if args.delta is None else sorted((1 + high, args.delta))
+    up, down = batch.advantage > 0, batch.advantage < 0
+    return (up & (w > first)) | (down & ((w < 1 - low) | (w > last)))
+
+
+# -- the mean over tokens: the part, (), that a micro-batch has in the mean of an optimizer step -------------
+
+
+def of_completions(terms: Tensor, batch: Batch) -> Tensor:
+    """1/B sum_i 1/|o_i| sum_t: each completion weighs the same (DeepSeekMath Eq. 3)."""
+    return completion_means(terms, batch.mask).mean() / batch.micro_batches
+
+
+def of_micro_batch(terms: Tensor, batch: Batch) -> Tensor:
+    """The sum over the tokens of each micro-batch by their number, and the mean over micro-batches."""
+    return (terms * batch.mask).sum() / batch.mask.sum().clamp(min=1) / batch.micro_batches
+
+
+def of_step(terms: Tensor, batch: Batch) -> Tensor:
+    """The sum by the number of tokens of the optimizer step: each token weighs the same (DAPO Eq. 8)."""
+    return (terms * batch.mask).sum() / batch.step_tokens.clamp(min=1)
+
+
+def of_caps(terms: Tensor, batch: Batch) -> Tensor:
+    """1/(B cap) sum_i sum_t: no division by a length that the policy chose (Dr. GRPO)."""
+    return (terms * batch.mask).sum() / (len(terms) * batch.cap) / batch.micro_batches
+
+
+def of_sums(terms: Tensor, batch: Batch) -> Tensor:
+    """1/B sum_i sum_t (LUSPO)."""
+    return (terms * batch.mask).sum(dim=1).mean() / batch.micro_batches
+
+
+Surrogate = Callable[[Tensor, Batch, Arguments], Tensor]
+Mean = Callable[[Tensor, Batch], Tensor]
+LOSSES: dict[str, tuple[Surrogate, Mean]] = {
+    "grpo": (clipped, of_completions),
+    "bnpo": (clipped, of_micro_batch),
+    "dapo": (clipped, of_step),
+    "dr_grpo": (clipped, of_caps),
+    "luspo": (clipped, of_sums),
+    "cispo": (truncated, of_step),
+    "sapo": (soft, of_completions),
+}
+
+
+# -- the loss ------------------------------------------------------------------------------------------------
+
+
+def k3(logp: Tensor, ref: Tensor) -> Tensor:
+    """An estimate of KL(pi || pi_ref) at each token that is never negative (DeepSeekMath Eq. 4): (B, T)."""
+    return (ref - logp).exp() - (ref - logp) - 1
+
+
+def on_policy(batch: Batch, threshold: float) -> Tensor:
+    """1 for a completion that is good or still likely, else 0: (B, 1) (DeepSeek-V3.2, arXiv 2512.02556)."""
+    sampled = batch.old if batch.sampled is None else batch.sampled
+    gap = (sampled - batch.logp.detach()).nan_to_num(nan=0.0)
+    likely = completion_means(gap, batch.mask)[:, None] <= threshold
+    return ((batch.advantage >= 0) | likely).to(batch.mask.dtype)
+
+
+def loss(batch: Batch, args: Arguments, level: str) -> Terms:
+    """The loss of a micro-batch, as its part in the loss of the optimizer step, and its terms."""
+    surrogate, mean = LOSSES[args.loss_type]
+    w = importance_ratio(batch, level)  # (B, T) or (B, 1)
+    terms = surrogate(w, batch, args)
+    if args.off_policy_mask_threshold is not None:
+        terms = terms * on_policy(batch, args.off_policy_mask_threshold)
+    for factor in (batch.uncertain, batch.correction):
+        terms = terms if factor is None else terms * factor
+    kl = None if batch.ref is None else k3(batch.logp, batch.ref)
+    if kl is not None:
+        kl = kl * w if args.use_bias_correction_kl else kl
+        terms = terms + args.beta * kl
+    total = policy = mean(terms, batch)
+    if batch.entropy is not None:
+        counted = batch.mask if batch.uncertain is None else batch.mask * batch.uncertain
+        total = policy - batch.entropy_coef * of_micro_batch(batch.entropy, replace(batch, mask=counted))
+    has_cut = surrogate is clipped and level != "none"
+    cut = cut_by_clip(w, batch, args) if has_cut else torch.zeros_like(w, dtype=torch.bool)
+    return Terms(total, policy.detach(), w.detach(), cut, kl)
