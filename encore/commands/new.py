@@ -43,9 +43,12 @@ def write(name: str, wanted: Wanted) -> Path:
         raise UserError(f"--model {wanted.model}: expected the folder of a model, or org/name@commit")
     there = rows(wanted.data) if wanted.data and wanted.data.is_file() else 0
     words = Environment(
-        loader=PackageLoader("encore.commands", ""), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        loader=PackageLoader("encore.commands", ""),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
         keep_trailing_newline=True,
-    )  # fmt: skip
+    )
     text = words.get_template("recipe.yaml.jinja").render(
         asdict(wanted) | {"name": file.stem, "model": model, "rows": there}
     )

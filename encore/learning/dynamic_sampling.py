@@ -23,7 +23,6 @@ from accelerate.utils import gather_object
 from encore.errors import UserError
 from encore.learning.completions import correct
 from encore.learning.grpo import GRPO
-from encore.learning.grpo_objective import loss_mask
 from encore.learning.resume import EPOCH_STRIDE, last_checkpoint
 
 Rollout = dict[str, Any]  # name -> tensor (batch, …), list (batch,), one number for all, or None
@@ -177,8 +176,7 @@ class DynamicSampling(GRPO):
         self._metrics["train"]["dynamic/kept"].append(sum(counts) * size / len(rows))
         self._metrics["train"]["dynamic/underfull"].append(float(min(counts) < needed))
         super().record(rows)
-        rollout = join([part for part in parts if len(part["advantages"])], self._tokenizer.pad_token_id)
-        return {**rollout, TOKENS: self.accelerator.gather(loss_mask(rollout).sum()).sum()}
+        return join([part for part in parts if len(part["advantages"])], self._tokenizer.pad_token_id)
 
     def nothing_to_learn(self, rows: list[dict[str, Any]]) -> str:
         """The error message where none of the groups in `rows`, those of all rounds, is mixed."""

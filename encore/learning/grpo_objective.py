@@ -1,17 +1,14 @@
-r"""Objectives that TRL's arguments cannot express, computed by GRPOTrainer's own loss.
+r"""TRL's GRPOTrainer with the loss of `objectives.grpo`, and a stage's keys that TRL has no argument for.
 
-TRL computes the loss; only its inputs are replaced. With w_t = \pi(o_t) / \pi_old(o_t), the sequence's ratio
-s = exp(1/|o| \sum_t log w_t), and sg[.] for stop-gradient:
+| key              | what becomes of it                                                                     |
+|------------------|----------------------------------------------------------------------------------------|
+| advantage        | A is one of `objectives.advantages`, (batch,), or `process`, (batch, time)             |
+| importance_ratio | the ratio is `none` or `sequence_token` of `objectives.grpo.importance_ratio`          |
+| old_logp_noise   | Gaussian noise is added to log \pi_old, as of a sampler that differs from the policy   |
+| learn_results    | what a tool said is in the loss too, as if the policy had written it                   |
 
-| key              | what becomes of it                                                                 |
-|------------------|------------------------------------------------------------------------------------|
-| advantage        | A is one of `objectives.advantages`, (batch,), or `process`, (batch, time)         |
-| importance_ratio | w_t is \pi/sg[\pi] with `none`, sg[s] \pi/sg[\pi] with `sequence_token` (GSPO Eq. 14) |
-| old_logp_noise   | Gaussian noise is added to log \pi_old, as of a sampler that differs from the policy |
-| learn_results    | what a tool said is in the loss too, as if the policy had written it               |
-
-Corrected: DAPO Eq. 8 and CISPO divide by the number of completion tokens in an optimizer step. Where a
-rollout has several steps, TRL divides by an equal share of the tokens of the rollout instead.
+DAPO Eq. 8 and CISPO divide by the number of completion tokens in an optimizer step. Where a rollout has
+several steps, TRL divides by an equal share of the tokens of the rollout; here the tokens of the step count.
 """
 
 from dataclasses import dataclass
@@ -20,23 +17,24 @@ from typing import Any
 import torch
 from accelerate.utils import gather_object
 
-from encore.learning.old_logps import OLD, ROLLOUT, OldLogProbs
+from encore.learning.entropy import EntropyBonus
+from encore.learning.loss_metrics import loss_metrics
+from encore.learning.old_logps import OLD, REFERENCE, OldLogProbs
 from encore.learning.ratio_statistics import RatioStatistics
 from encore.learning.resume import EPOCH_STRIDE, ExactResume
 from encore.learning.sampler_gap import SAMPLED, SamplerGap
 from encore.models.language_model import disable_dropout
-from encore.objectives import process_supervision
+from encore.objectives import grpo, process_supervision
 from encore.objectives.advantages import OF_GROUP, MovingAverage, total
 from encore.objectives.averages import step_tokens
-from encore.objectives.clip import cut_by_clip
-from encore.objectives.loss_types import CLIPPED, TOKEN_MEAN, check_window
-from encore.objectives.ratios import sequence_log_ratio
+from encore.objectives.loss_types import TOKEN_MEAN, check_window
 from encore.rewards.rules import text
 from encore.rewards.step_rewards import Reader
 from encore.runtime.curves import FIFTH
 from encore.worlds.protocol import Problem
 
 NOISE = "old_logp_noise"  # of a batch, (batch, time)
+STEP_TOKENS = "step_tokens"  # of a batch: tokens of the optimizer step, over the number of processes
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Extension:
 
 
 class Objective(ExactResume, OldLogProbs):
-    """GRPOTrainer with an `extension` of its objective, and metrics of advantages and importance ratios."""
+    """GRPOTrainer with our loss, an `extension` of it, and metrics of advantages and importance ratios."""
 
     extension = Extension()
     model: Any
@@ -70,8 +68,8 @@ class Objective(ExactResume, OldLogProbs):
                 disable_dropout(self.ref_model)
         self.ratios = RatioStatistics()
         self.gap = SamplerGap()
+        self.entropy_bonus = EntropyBonus(self.args)
         self.baseline = MovingAverage()
-        self._batch: dict[str, Any] | None = None  # of the loss that is being computed
         check_window(self.loss_type, self.args.gradient_accumulation_steps, self.args.steps_per_generation)
 
     def held_state(self) -> dict[str, Any]:
@@ -79,6 +77,7 @@ class Objective(ExactResume, OldLogProbs):
             **super().held_state(),
             "ratios": self.ratios.state(),
             "gap": self.gap.sums,
+            "entropy_bonus": self.entropy_bonus.state(),
             "baseline": (self.baseline.total, self.baseline.count),
             "sampled": (self.sampled, self.rounds),
         }
@@ -87,6 +86,8 @@ class Objective(ExactResume, OldLogProbs):
         super().restore_held_state(state)
         self.ratios.restore(state["ratios"])
         self.gap.sums = state.get("gap", self.gap.sums)  # a checkpoint of an earlier version has none
+        if "entropy_bonus" in state:  # a checkpoint of an earlier version has none
+            self.entropy_bonus.restore(state["entropy_bonus"])
         self.baseline = MovingAverage(*state["baseline"])
         self.sampled, self.rounds = state["sampled"]
 
@@ -103,11 +104,8 @@ class Objective(ExactResume, OldLogProbs):
             return batch
         if self.extension.learn_results:
             del batch["tool_mask"]
-            batch["num_items_in_batch"] = self.accelerator.gather(loss_mask(batch).sum()).sum()
         self.set_truncated(batch)
         self.set_advantages(batch)
-        if self.extension.importance_ratio == "none" and OLD in batch:
-            batch[ROLLOUT] = batch.pop(OLD)  # to be measured, not for the loss
         if self.extension.old_logp_noise:
             batch[NOISE] = self.noise(batch["completion_ids"])
         self.rounds += 1
@@ -131,7 +129,6 @@ class Objective(ExactResume, OldLogProbs):
         shares[-1] = self.accelerator.gather(cut).float().mean().item()
         if self.mask_truncated_completions:
             batch["completion_mask"] = batch["completion_mask"] * (~cut)[:, None].int()
-            batch["num_items_in_batch"] = self.accelerator.gather(loss_mask(batch).sum()).sum()
 
     def set_advantages(self, batch: dict[str, Any]) -> None:
         """Replace TRL's advantages of a rollout by the extension's, if it has any."""
@@ -186,64 +183,74 @@ class Objective(ExactResume, OldLogProbs):
         inputs = super()._prepare_inputs(generation_batch)
         if not self.model.training or self.loss_type not in TOKEN_MEAN:
             return inputs
-        window, rollout = self.args.gradient_accumulation_steps, self.args.steps_per_generation
         masks = [loss_mask(part) for part in self._buffered_inputs]
-        tokens = self.accelerator.reduce(step_tokens(masks, self._step, window), reduction="sum")
-        # TRL multiplies by window / rollout
-        return {**inputs, "num_items_in_batch": tokens * (rollout // window)}
+        tokens = step_tokens(masks, self._step, self.args.gradient_accumulation_steps)
+        tokens = self.accelerator.reduce(tokens, reduction="sum")
+        return {**inputs, STEP_TOKENS: tokens / self.accelerator.num_processes}
 
-    # -- what depends on the policy of each update --------------------------------------------------------
+    # -- the loss ----------------------------------------------------------------------------------------
 
     def _compute_loss(self, model, inputs):
-        self._batch = {**inputs} if self.model.training else None
-        try:
-            return super()._compute_loss(model, self._batch or inputs)
-        finally:
-            self._batch = None
-
-    def _get_per_token_logps_and_entropies(self, *args, **kwargs):
-        outputs = super()._get_per_token_logps_and_entropies(*args, **kwargs)
-        if self._batch is not None:
-            # TRL reads the old log-probabilities after it has computed the new ones, so one pass is enough
-            self.set_ratio(outputs[0].detach(), self._batch)
-        return outputs
-
-    def set_ratio(self, logps: torch.Tensor, batch: dict[str, Any]) -> None:
-        r"""Set the batch's old log-probabilities so that TRL gets the extension's ratio; measure the ratios.
-
-        `logps`: (batch, time), of the policy now. For `sequence_token` the old ones are log \pi - log s, so
-        that TRL's exp(logp - old) has the value s and the gradient s grad log \pi.
-        """
-        mask = loss_mask(batch)
-        old = batch.get(OLD, batch.get(ROLLOUT))
-        plain = torch.zeros_like(logps) if old is None else logps - old
-        log_ratio = plain
-        if NOISE in batch:
-            log_ratio = plain - batch[NOISE]
-            batch[OLD] = (logps if old is None else old) + batch[NOISE]
-        log_sequence = sequence_log_ratio(log_ratio, mask)  # (batch, 1)
-        if self.extension.importance_ratio == "sequence_token":
-            batch[OLD] = logps - log_sequence
-        of_sequence = "sequence" in (self.extension.importance_ratio or self.importance_sampling_level)
-        advantages = batch["advantages"] if batch["advantages"].dim() > 1 else batch["advantages"][:, None]
-        cut = cut_by_clip(
-            (log_sequence if of_sequence else log_ratio).exp(),
-            advantages,
-            self.epsilon_low,
-            self.epsilon_high,
-            self.args.delta,
+        logps, entropy, aux_loss = self._get_per_token_logps_and_entropies(
+            model,
+            torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], dim=1),
+            torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], dim=1),
+            inputs["completion_ids"].shape[1],
+            compute_entropy=True,
+            compute_aux_loss=self.aux_loss_enabled,
         )
-        if self.loss_type not in CLIPPED or self.extension.importance_ratio == "none":
-            cut = torch.zeros_like(cut)
+        batch = self.loss_batch(inputs, logps, entropy)
+        terms = grpo.loss(batch, self.args, self.extension.importance_ratio or self.importance_sampling_level)
+        self.measure_loss(inputs, batch, entropy, terms)
+        if aux_loss is None:
+            return terms.loss
+        self._metrics["train"]["aux_loss"].append(self.accelerator.gather(aux_loss).mean().item())
+        return terms.loss + self.router_aux_loss_coef * aux_loss / batch.micro_batches
+
+    def loss_batch(self, inputs: dict[str, Any], logps: torch.Tensor, entropy: torch.Tensor) -> grpo.Batch:
+        """What the loss is computed from. `logps` and `entropy` are of the policy now, (batch, time)."""
+        mask, advantages = loss_mask(inputs), inputs["advantages"]
+        old = inputs.get(OLD, logps.detach())
+        kept = self.args.top_entropy_quantile
+        return grpo.Batch(
+            logp=logps,
+            old=old + inputs[NOISE] if NOISE in inputs else old,
+            advantage=advantages if advantages.dim() > 1 else advantages[:, None],
+            mask=mask,
+            cap=self.max_completion_length,
+            step_tokens=inputs.get(STEP_TOKENS, mask.sum()),
+            micro_batches=self.current_gradient_accumulation_steps,
+            ref=inputs[REFERENCE] if self.beta else None,
+            sampled=inputs.get(SAMPLED),
+            correction=inputs.get("importance_sampling_ratio"),
+            uncertain=self.get_high_entropy_mask(entropy, mask, 1 - kept) if kept < 1 else None,
+            entropy=entropy if self.entropy_bonus else None,
+            entropy_coef=self.entropy_bonus.weight,
+        )
+
+    def measure_loss(
+        self, inputs: dict[str, Any], batch: grpo.Batch, entropy: torch.Tensor, terms: grpo.Terms
+    ) -> None:
+        """Take a micro-batch into the metrics of the log line."""
+        log = self._metrics["train"]
+        for name, value in loss_metrics(terms, batch, entropy.detach(), self.args, self.accelerator).items():
+            log[name].append(value)
+        if self.entropy_bonus:
+            policy = self.accelerator.gather(terms.policy * batch.micro_batches)
+            log["policy_loss"].append(policy.mean().item())
+            counted = batch.mask if batch.uncertain is None else batch.mask * batch.uncertain
+            self.entropy_bonus.add(entropy, counted, self.accelerator)
+            log["entropy_coef"].append(self.entropy_bonus.coef)
+        logps, mask = batch.logp.detach(), batch.mask
         used = self._step % (self.args.steps_per_generation * self.num_iterations)  # micro-steps
-        if SAMPLED in batch and used < self.args.gradient_accumulation_steps:
-            self.gap.add(batch[SAMPLED], logps, mask, self.accelerator)
+        if batch.sampled is not None and used < self.args.gradient_accumulation_steps:
+            self.gap.add(batch.sampled, logps, mask, self.accelerator)
         self.ratios.add(
-            log_ratio,
+            logps - batch.old,
             mask,
-            cut,
+            terms.cut,
             self.accelerator,
-            at_start=None if used else plain,
+            at_start=None if used else logps - inputs.get(OLD, logps),
             counted=self.state.global_step + 1 > self.state.max_steps * (1 - FIFTH),
         )
 

@@ -13,8 +13,8 @@ from trl.models.utils import disable_gradient_checkpointing
 
 from encore.learning.lean import LeanSampling
 
-# of a batch, (batch, time): of the policy that sampled, for the loss or to be measured only; of the reference
-OLD, ROLLOUT, REFERENCE = "old_per_token_logps", "rollout_per_token_logps", "ref_per_token_logps"
+# of a batch, (batch, time): of the policy that sampled; of the reference
+OLD, REFERENCE = "old_per_token_logps", "ref_per_token_logps"
 
 
 class OldLogProbs(LeanSampling):
@@ -62,10 +62,10 @@ class OldLogProbs(LeanSampling):
         return inputs
 
     def _compute_again(self, part: dict[str, Any]) -> None:
-        """Compute those of OLD, ROLLOUT and REFERENCE that a minibatch has, as its loss does the new ones."""
+        """Compute OLD and REFERENCE, if a minibatch has them, as its loss computes the new ones."""
         ids = torch.cat([part["prompt_ids"], part["completion_ids"]], dim=1)
         real = torch.cat([part["prompt_mask"], part["completion_mask"]], dim=1)
-        for name, model in ((OLD, self.model), (ROLLOUT, self.model), (REFERENCE, self.ref_model)):
+        for name, model in ((OLD, self.model), (REFERENCE, self.ref_model)):
             if name in part and model is not None:
                 part[name] = self._get_per_token_logps_and_entropies(
                     model,

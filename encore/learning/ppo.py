@@ -20,7 +20,7 @@ from torch import nn
 from trl.trainer.utils import add_fused_lm_head, shuffle_sequence_dict, split_tensor_dict
 
 from encore.learning.grpo import GRPO
-from encore.learning.grpo_objective import OLD, loss_mask
+from encore.learning.grpo_objective import OLD, STEP_TOKENS, loss_mask
 from encore.learning.ptx import Ptx
 from encore.learning.reference import as_policy
 from encore.models.critic import Critic, learnt, set_learnt, token_values
@@ -253,8 +253,6 @@ class PPO(GRPO):
 
     def _compute_loss(self, model, inputs):
         loss = super()._compute_loss(model, inputs)
-        if not self.model.training:
-            return loss
         # a loss is a mean over the tokens of an optimizer step, to which each micro-batch adds its part
         parts = self.current_gradient_accumulation_steps
         self.log_loss("policy_loss", loss * parts)
@@ -277,17 +275,13 @@ class PPO(GRPO):
         )
         counts = self.summed(torch.stack([(cut * mask).sum(), mask.sum()]))
         self._metrics["train"]["value_clip_fraction"].append((counts[0] / counts[1].clamp(min=1)).item())
-        # as in TRL's policy loss: the number of tokens is a rollout's, and processes average their gradients
-        share = self.current_gradient_accumulation_steps / self.args.steps_per_generation
-        tokens = inputs["num_items_in_batch"].clamp(min=1) * share / self.accelerator.num_processes
-        return (terms * mask).sum() / tokens
+        return (terms * mask).sum() / inputs[STEP_TOKENS].clamp(min=1)
 
     def log_loss(self, name: str, value: torch.Tensor) -> None:
         self._metrics["train"][name].append(self.accelerator.gather(value.detach()).mean().item())
 
-    def set_ratio(self, logps: torch.Tensor, batch: dict[str, Any]) -> None:
-        super().set_ratio(logps, batch)
-        mask = loss_mask(batch)
-        k2 = kl(logps, batch[OLD], "k2") * mask
-        summed, tokens = self.summed(torch.stack([k2.sum(), mask.sum()]))
+    def measure_loss(self, inputs, batch, entropy, terms) -> None:
+        super().measure_loss(inputs, batch, entropy, terms)
+        k2 = kl(batch.logp.detach(), batch.old, "k2") * batch.mask
+        summed, tokens = self.summed(torch.stack([k2.sum(), batch.mask.sum()]))
         self._metrics["train"]["approx_kl"].append((summed / tokens.clamp(min=1)).item())

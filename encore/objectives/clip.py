@@ -1,6 +1,6 @@
 """PPO's clip of the importance ratio (arXiv 1707.06347, Eq. 7), and where it cuts the gradient.
 
-TRL clips in its own loss; `clipped` is for the losses that are ours, `cut_by_clip` measures both.
+`objectives.grpo` clips as TRL does; `clipped` is for the losses of stage `policy_gradient`.
 """
 
 import math

@@ -5,26 +5,25 @@ A rollout has G completions of each prompt, sampled by the policy \pi_old. An up
     L = mean over the tokens ( surrogate(w, A) + \beta KL(\pi || \pi_ref) )
 
 with the importance ratio w = \pi(o_t) / \pi_old(o_t) and the advantage A of `objectives.advantages`. What a
-recipe chooses are the ratio, the surrogate and the mean:
+recipe chooses are the ratio, the surrogate and the mean, all functions of this file:
 
-| objective       | ratio          | surrogate (loss_type)               | mean                 | arXiv      |
-|-----------------|----------------|-------------------------------------|----------------------|------------|
-| GRPO            | token          | -min(w A, clip(w) A)      (grpo)    | of completions       | 2402.03300 |
-| DAPO            | token          | the same, clipped higher  (dapo)    | of the step's tokens | 2503.14476 |
-| BNPO            | token          | the same                  (bnpo)    | of a micro-batch's   | TRL        |
-| Dr. GRPO        | token          | the same                  (dr_grpo) | over the cap         | 2503.20783 |
-| GSPO            | sequence       | the same                  (grpo)    | of completions       | 2507.18071 |
-| GSPO-token      | sequence_token | the same                  (grpo)    | of completions       | 2507.18071 |
-| LUSPO           | sequence       | the same                  (luspo)   | of sums              | 2602.05261 |
-| CISPO           | token          | -sg[min(w, high)] A log \pi (cispo) | of the step's tokens | 2506.13585 |
-| SAPO            | token          | -4/t sigmoid(t (w - 1)) A (sapo)    | of completions       | 2511.20347 |
-| REINFORCE, RLOO | none           | -A \pi / sg[\pi]          (grpo)    | of completions       | 2402.14740 |
+| objective       | importance_ratio | surrogate | mean           | loss_type | arXiv      |
+|-----------------|------------------|-----------|----------------|-----------|------------|
+| GRPO            | token            | clipped   | of_completions | grpo      | 2402.03300 |
+| DAPO            | token            | clipped   | of_step        | dapo      | 2503.14476 |
+| BNPO            | token            | clipped   | of_micro_batch | bnpo      | (TRL)      |
+| Dr. GRPO        | token            | clipped   | of_caps        | dr_grpo   | 2503.20783 |
+| GSPO            | sequence         | clipped   | of_completions | grpo      | 2507.18071 |
+| GSPO-token      | sequence_token   | clipped   | of_completions | grpo      | 2507.18071 |
+| LUSPO           | sequence         | clipped   | of_sums        | luspo     | 2602.05261 |
+| CISPO           | token            | truncated | of_step        | cispo     | 2506.13585 |
+| SAPO            | token            | soft      | of_completions | sapo      | 2511.20347 |
+| REINFORCE, RLOO | none             | clipped   | of_completions | grpo      | 2402.14740 |
 
-sg[.] stops the gradient. The value and the gradient are those of TRL's GRPOTrainer wherever TRL has the
-objective; `tests/conformance` compares both with TRL and with float64 references.
+Below, sg[.] stops the gradient, and `on_policy` is a factor of the surrogate. Values and gradients are those
+of TRL's GRPOTrainer wherever TRL has the objective; `tests/conformance` holds them to float64 references.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -33,6 +32,7 @@ import torch
 from torch import Tensor
 
 from encore.objectives.averages import completion_means
+from encore.objectives.clip import cut_by_clip
 
 
 class Arguments(Protocol):
@@ -127,14 +127,6 @@ def soft(w: Tensor, batch: Batch, args: Arguments) -> Tensor:
     return -(torch.sigmoid(t * (w - 1)) * 4 / t) * batch.advantage
 
 
-def cut_by_clip(w: Tensor, batch: Batch, args: Arguments) -> Tensor:
-    """Where `clipped` has no gradient, of bool in the shape of w A."""
-    low, high = clip_range(args)
-    first, last = (1 + high, math.inf) if args.delta is None else sorted((1 + high, args.delta))
-    up, down = batch.advantage > 0, batch.advantage < 0
-    return (up & (w > first)) | (down & ((w < 1 - low) | (w > last)))
-
-
 # -- the mean over tokens: the part, (), that a micro-batch has in the mean of an optimizer step -------------
 
 
@@ -209,6 +201,8 @@ def loss(batch: Batch, args: Arguments, level: str) -> Terms:
     if batch.entropy is not None:
         counted = batch.mask if batch.uncertain is None else batch.mask * batch.uncertain
         total = policy - batch.entropy_coef * of_micro_batch(batch.entropy, replace(batch, mask=counted))
-    has_cut = surrogate is clipped and level != "none"
-    cut = cut_by_clip(w, batch, args) if has_cut else torch.zeros_like(w, dtype=torch.bool)
+    if surrogate is clipped and level != "none":
+        cut = cut_by_clip(w, batch.advantage, *clip_range(args), args.delta)
+    else:
+        cut = torch.zeros_like(w, dtype=torch.bool)
     return Terms(total, policy.detach(), w.detach(), cut, kl)

@@ -19,30 +19,28 @@ from trl.trainer import utils
 from encore.learning.grpo_objective import Objective
 from encore.learning.lean import LeanLogProbs
 from encore.models import packing
-from encore.objectives import advantages, averages
+from encore.objectives import advantages, averages, grpo
 from encore.objectives import process_supervision as supervised
 from encore.objectives.advantages import MovingAverage
 from encore.rewards import step_rewards
 
-LOSS = GRPOTrainer._compute_loss
 SCORE = GRPOTrainer._generate_and_score_completions
 OURS = Objective._generate_and_score_completions
-LOGPS = Objective._get_per_token_logps_and_entropies
 WINDOW = Objective._prepare_inputs
-RATIO = Objective.set_ratio
+LOSS_BATCH = Objective.loss_batch
 LEAN = LeanLogProbs._get_per_token_logps_and_entropies
 OF_TOTAL = MovingAverage.advantages
 
 CENTERED = "rewards - mean_grouped_rewards"
 SCALED = 'if self.scale_rewards != "none"'
-CLIP = "torch.clamp(coef_1, 1 - self.epsilon_low, 1 + self.epsilon_high)"
-CLIP_CISPO = "torch.clamp(coef_1, max=self.epsilon_high)"
-K3 = "torch.exp(ref_per_token_logps - per_token_logps) - (ref_per_token_logps - per_token_logps) - 1"
-SEQUENCE_MEAN = "(per_token_loss * mask).sum(-1) / mask.sum(-1).clamp(min=1.0)).mean()"
-TOKEN_MEAN = "(per_token_loss * mask).sum() / mask.sum()"
-RATIO_MEAN = "(log_ratio * mask).sum(-1) / mask.sum(-1)"
-STEP_TOKENS, ROLLOUT_TOKENS = "tokens * (rollout // window)", 'inputs["num_items_in_batch"]'
-DR_TOTAL = "(per_token_loss.size(0) * self.max_completion_length)"
+CLIP = "w.clamp(1 - low, 1 + high)"
+CLIP_CISPO = "w.clamp(max=clip_range(args)[1])"
+HIGH = "args.epsilon if args.epsilon_high is None else args.epsilon_high"
+K3 = "(ref - logp).exp() - (ref - logp) - 1"
+SEQUENCE_MEAN = "completion_means(terms, batch.mask).mean()"
+RATIO_MEAN = "completion_means(log_ratio, batch.mask)[:, None]"
+STEP = "step_tokens(masks, self._step, self.args.gradient_accumulation_steps)"
+SHARE = "sum(mask.sum() for mask in masks) * self.args.gradient_accumulation_steps / len(masks)"
 
 # what is wrong, a case that shows it (in "windows" unless said), the function, a piece of it, in its place
 # fmt: off
@@ -71,36 +69,36 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("std of a population", "grpo-process", supervised.normalised, ".std()", ".std(correction=0)"),
     ("no answer step", "gspo-token", step_rewards.reader, ", (len(ids) - 1, accuracy)]", "]"),
     # ratios
-    ("a ratio", "rloo@epochs", OURS, 'importance_ratio == "none"', 'importance_ratio == "no"'),
+    ("a ratio", "rloo@epochs", grpo.importance_ratio, "logp - logp.detach())", "logp - batch.old)"),
     ("no old policy", "grpo@epochs", SCORE, "% generate_every != 0", "< 0"),
-    ("sum", "gspo", LOSS, RATIO_MEAN, "(log_ratio * mask).sum(-1) / mask[:, 0]"),
+    ("sum", "gspo", grpo.importance_ratio, RATIO_MEAN, "(log_ratio * batch.mask).sum(dim=1)[:, None]"),
     ("sum", "gspo-token", averages.completion_means, " / mask.sum(dim=1).clamp(min=1)", ""),
-    ("token ratios", "gspo-token", RATIO, '== "sequence_token"', '== "token"'),
-    ("s not frozen", "gspo-token", LOGPS, "outputs[0].detach()", "outputs[0]"),
-    ("no noise", "grpo-noise", RATIO, "+ batch[NOISE]", ""),
+    ("token ratios", "gspo-token", grpo.importance_ratio, "log_s.detach()", "log_ratio.detach()"),
+    ("s not frozen", "gspo-token", grpo.importance_ratio, "log_s.detach()", "log_s"),
+    ("no noise", "grpo-noise", LOSS_BATCH, "old + inputs[NOISE]", "old"),
     # clip
-    ("none", "grpo", LOSS, CLIP, "coef_1"),
-    ("none", "gspo", LOSS, CLIP, "coef_1"),
-    ("none", "gspo-token", LOSS, CLIP, "coef_1"),
-    ("none", "cispo", LOSS, CLIP_CISPO, "coef_1"),
-    ("not frozen", "cispo", LOSS, CLIP_CISPO + ".detach()", CLIP_CISPO),
-    ("no higher", "dapo", LOSS, CLIP, CLIP.replace("epsilon_high", "epsilon_low")),
-    ("max for min", "grpo", LOSS, "-torch.min(", "-torch.max("),
+    ("none", "grpo", grpo.clipped, CLIP, "w"),
+    ("none", "gspo", grpo.clipped, CLIP, "w"),
+    ("none", "gspo-token", grpo.clipped, CLIP, "w"),
+    ("none", "cispo", grpo.truncated, CLIP_CISPO, "w"),
+    ("not frozen", "cispo", grpo.truncated, CLIP_CISPO + ".detach()", CLIP_CISPO),
+    ("no higher", "dapo", grpo.clip_range, HIGH, "args.epsilon"),
+    ("max for min", "grpo", grpo.clipped, "-torch.min(", "-torch.max("),
     # KL
-    ("none", "grpo-kl", LOSS, "per_token_loss + self.beta * per_token_kl", "per_token_loss"),
-    ("sign", "grpo-kl", LOSS, "per_token_loss + self.beta", "per_token_loss - self.beta"),
-    ("k1", "grpo-kl", LOSS, K3, "per_token_logps - ref_per_token_logps"),
-    ("times the ratio", "grpo-kl", LOSS, "if self.args.use_bias_correction_kl", "if True"),
+    ("none", "grpo-kl", grpo.loss, "terms + args.beta * kl", "terms"),
+    ("sign", "grpo-kl", grpo.loss, "terms + args.beta", "terms - args.beta"),
+    ("k1", "grpo-kl", grpo.k3, K3, "logp - ref"),
+    ("times the ratio", "grpo-kl", grpo.loss, "if args.use_bias_correction_kl", "if True"),
     # normalisers
-    ("longest", "grpo", LOSS, SEQUENCE_MEAN, "(per_token_loss * mask).sum(-1) / mask.size(1)).mean()"),
-    ("unmasked", "grpo-overlong", LOSS, SEQUENCE_MEAN, SEQUENCE_MEAN[:-7] + "[mask.sum(-1) > 0].mean()"),
+    ("longest", "grpo", grpo.of_completions, SEQUENCE_MEAN, "(terms * batch.mask).mean()"),
+    ("unmasked", "grpo-overlong", grpo.of_completions, ".mean()", "[batch.mask.sum(1) > 0].mean()"),
     ("ended ones filtered", "grpo-overlong", Objective.set_truncated, "not in ends", "in ends"),
-    ("accumulation", "grpo", LOSS, "loss = loss / normalizer", "pass"),
-    ("share of the rollout", "dapo", WINDOW, STEP_TOKENS, ROLLOUT_TOKENS),
-    ("share of the rollout", "cispo@minibatches", WINDOW, STEP_TOKENS, ROLLOUT_TOKENS),
+    ("accumulation", "grpo", grpo.of_completions, " / batch.micro_batches", ""),
+    ("share of the rollout", "dapo", WINDOW, STEP, SHARE),
+    ("share of the rollout", "cispo@minibatches", WINDOW, STEP, SHARE),
     ("a micro-batch", "dapo", averages.step_tokens, "first + window", "first + 1"),
-    ("tokens for the cap", "dr_grpo", LOSS, DR_TOTAL, "mask.sum()"),
-    ("longest for all", "bnpo", LOSS, TOKEN_MEAN, TOKEN_MEAN[:-10] + "mask.sum(-1).max()"),
+    ("tokens for the cap", "dr_grpo", grpo.of_caps, "(len(terms) * batch.cap)", "batch.mask.sum()"),
+    ("longest for all", "bnpo", grpo.of_micro_batch, "batch.mask.sum()", "batch.mask.sum(1).max()"),
     # log-probabilities
     ("of the next token", "grpo", LEAN, "start + steps - 1", "start + steps"),
     ("without the last", "grpo", LEAN, "start + steps < length", "start + steps < length - 1"),
@@ -143,7 +141,7 @@ def test_a_mistake_is_seen(
 @pytest.mark.slow
 def test_an_unchanged_copy_is_no_mistake(monkeypatch: pytest.MonkeyPatch, folder: Path):
     """The way of mutating alone changes nothing."""
-    for function in (LOSS, SCORE, OURS, RATIO, LEAN):
+    for function in (Objective._compute_loss, SCORE, OURS, LOSS_BATCH, LEAN):
         mutate(monkeypatch, function, "self", "self")
     seen = CASES["gspo-token"].watch(folder, "one-batch-twice")
     assert worst(compare(CASES["gspo-token"], seen, folder)) < TOLERANCE

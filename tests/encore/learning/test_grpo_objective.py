@@ -1,4 +1,4 @@
-"""What the extension of the objective does to TRL's loss, on rollouts made by hand and a tiny model."""
+"""What the extension of the objective does to the loss, on rollouts made by hand and a tiny model."""
 
 from typing import Any
 
@@ -19,9 +19,8 @@ from hand_made import (
 )
 
 from encore.errors import UserError
-from encore.learning.grpo_objective import NOISE, OLD, ROLLOUT, Extension
+from encore.learning.grpo_objective import NOISE, OLD, Extension
 from encore.objectives import process_supervision
-from encore.objectives.clip import cut_by_clip
 from encore.rewards import step_rewards
 
 
@@ -37,9 +36,7 @@ def test_gspo_token_is_gspo_where_advantages_are_constant(tmp_path):
         metrics = built.ratios.flush()
         assert 0 < metrics["clip_fraction"] < 1
         found.append((loss, gradient(built, loss), metrics))
-        torch.testing.assert_close(
-            batch[OLD], rollout(built)[OLD]
-        )  # the buffer's own is kept for later epochs
+        torch.testing.assert_close(batch[OLD], rollout(built)[OLD])  # kept for later epochs
     for plain, token in zip(*(one[:2] for one in found), strict=True):
         torch.testing.assert_close(token, plain, rtol=1e-5, atol=1e-7)
     assert found[0][2] == found[1][2]
@@ -66,7 +63,6 @@ def test_no_ratio_is_the_naive_policy_gradient(tmp_path, monkeypatch):
     batch = rollout(built)
     rows = scored(monkeypatch, batch, [[float(i % 2), 0.0] for i in range(BATCH)])
     made = built._generate_and_score_completions(rows)
-    assert OLD not in made
     loss = built._compute_loss(built.model, made)
     mask = batch["completion_mask"]
     naive = -((batch["advantages"][:, None] * logps(built, batch) * mask).sum(1) / mask.sum(1)).mean()
@@ -74,7 +70,6 @@ def test_no_ratio_is_the_naive_policy_gradient(tmp_path, monkeypatch):
     metrics = built.ratios.flush()
     assert metrics["clip_fraction"] == 0
     assert metrics["ratio/token_std"] > 0.1  # how far the policy went is measured all the same
-    assert torch.equal(made[ROLLOUT], batch[OLD])
 
 
 def test_one_pass_of_the_model_is_enough(tmp_path, monkeypatch):
@@ -127,18 +122,6 @@ def test_noise_is_in_the_ratio_of_the_loss(tmp_path, monkeypatch, aligned):
     metrics = built.ratios.flush()
     assert metrics["ratio/at_start"] < 1e-5  # of the policy without the noise
     assert metrics["ratio/deviation"] > 0.1
-
-
-@pytest.mark.parametrize("delta", [None, 1.1, 1.5])
-def test_a_token_is_cut_where_it_has_no_gradient(delta):
-    """With TRL's second bound too, on ratios of negative advantages."""
-    generator = torch.Generator().manual_seed(0)
-    ratio = (0.4 * torch.randn(500, 1, generator=generator)).exp().requires_grad_()
-    advantage = torch.randn(500, 1, generator=generator)
-    bounded = ratio if delta is None else ratio.clamp(max=delta)
-    terms = torch.min(bounded * advantage, ratio.clamp(0.8, 1.3) * advantage)
-    (slope,) = torch.autograd.grad(terms.sum(), ratio)
-    assert torch.equal(cut_by_clip(ratio.detach(), advantage, 0.2, 0.3, delta), slope == 0)
 
 
 @pytest.mark.parametrize("loss_type", ["dapo", "cispo"])
@@ -255,6 +238,5 @@ def test_padding_at_the_cap_is_no_end(tmp_path, monkeypatch, masked):
     found = built._generate_and_score_completions([{}] * BATCH)
     kept = found["completion_mask"].any(dim=1).tolist()
     assert kept == ([True] + [False] * (BATCH - 1) if masked else [True] * BATCH)
-    assert found["num_items_in_batch"] == (TIME if masked else batch["num_items_in_batch"])
     assert built._metrics["train"]["completions/clipped_ratio"][-1] == pytest.approx((BATCH - 1) / BATCH)
     assert [row["eos"] for row in built._rollout_rows] == [True] + [False] * (BATCH - 1)

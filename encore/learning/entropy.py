@@ -1,0 +1,53 @@
+"""The entropy bonus of a policy's loss, with a coefficient that is fixed or adapts (Skywork-OR1, 2505.22312).
+
+TRL computes it inside its loss, from private attributes; the arguments are TRL's.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class EntropyBonus:
+    """The coefficient of the bonus, and the entropy of the optimizer step that it adapts to.
+
+    After a step whose mean entropy was at most `entropy_target` (nats), an adaptive coefficient grows by
+    `entropy_coef_delta`, else it falls. While the entropy is above the target the bonus has no weight.
+    """
+
+    def __init__(self, args: Any) -> None:
+        self.args = args  # TRL's GRPOConfig
+        self.coef: float = args.entropy_coef
+        self.entropy = float("inf")  # of the last optimizer step, over all processes
+        self.sums: Tensor | None = None  # entropy and tokens of the present step, (2,)
+
+    def __bool__(self) -> bool:
+        """Whether the loss has a bonus at all."""
+        return bool(self.args.entropy_coef or self.args.use_adaptive_entropy)
+
+    @property
+    def weight(self) -> float:
+        """The coefficient that the present optimizer step uses."""
+        enough = self.args.use_adaptive_entropy and self.entropy > self.args.entropy_target
+        return 0.0 if enough else self.coef
+
+    def add(self, entropy: Tensor, counted: Tensor, accelerator: Any) -> None:
+        """Take in a micro-batch; at the end of an optimizer step, adapt. `entropy`, `counted`: (B, T)."""
+        sums = torch.stack([(entropy * counted).sum(), counted.sum()]).detach()
+        self.sums = sums if self.sums is None else self.sums + sums
+        if not (self.args.use_adaptive_entropy and accelerator.sync_gradients):
+            return
+        total, tokens = accelerator.reduce(self.sums, reduction="sum")
+        self.sums, self.entropy = None, (total / tokens.clamp(min=1.0)).item()
+        grows = self.entropy <= self.args.entropy_target
+        moved = self.coef + (1 if grows else -1) * self.args.entropy_coef_delta
+        self.coef = min(max(moved, self.args.entropy_coef_min), self.args.entropy_coef_max)
+
+    def state(self) -> dict[str, float]:
+        """What a checkpoint keeps; checkpoints are made between optimizer steps."""
+        return {"coef": self.coef, "entropy": self.entropy}
+
+    def restore(self, state: dict[str, float]) -> None:
+        """Set what `state` returned."""
+        self.coef, self.entropy = state["coef"], state["entropy"]

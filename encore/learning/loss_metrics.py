@@ -1,0 +1,54 @@
+r"""What a log line says of the loss of GRPO, by TRL's names, each a mean over all processes.
+
+| metric                 | of the tokens in the loss                                                        |
+|------------------------|----------------------------------------------------------------------------------|
+| kl                     | mean of the KL estimate, where the loss has one                                  |
+| entropy                | mean entropy of the next token, nats                                             |
+| clip_ratio/low_mean    | share where w < 1 - low and A < 0; low_min: the least of a completion            |
+| clip_ratio/high_mean   | share where w > 1 + high and A > 0; high_max: the most of a completion           |
+| clip_ratio/region_mean | share of both                                                                    |
+| cispo_clip_ratio       | share where w > high and A > 0, of CISPO alone                                   |
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from trl.trainer.utils import nanmax, nanmin
+
+from encore.objectives.grpo import LOSSES, Batch, Terms, clip_range, clipped, truncated
+
+
+def loss_metrics(
+    terms: Terms, batch: Batch, entropy: Tensor, args: Any, accelerator: Any
+) -> dict[str, float]:
+    """The metrics of a micro-batch. `entropy`: (B, T). `args`: TRL's GRPOConfig."""
+
+    def mean(values: Tensor) -> float:
+        mask = batch.mask if values.shape[1] > 1 else torch.ones_like(values)
+        sums = torch.stack([(values * mask).sum(), mask.sum().float()])
+        total, count = accelerator.reduce(sums, reduction="sum")
+        return (total / count.clamp(min=1.0)).item()
+
+    def of_completions(values: Tensor) -> Tensor:
+        if values.shape[1] == 1:
+            return accelerator.gather(values[:, 0])
+        return accelerator.gather((values * batch.mask).sum(-1) / batch.mask.sum(-1))  # NaN without a token
+
+    metrics = {} if terms.kl is None else {"kl": mean(terms.kl)}
+    metrics["entropy"] = mean(entropy)
+    surrogate, (low, high) = LOSSES[args.loss_type][0], clip_range(args)
+    w = terms.ratio if args.delta is None else terms.ratio.clamp(max=args.delta)
+    if surrogate is clipped:
+        below = ((w < 1 - low) & (batch.advantage < 0)).float()
+        above = ((w > 1 + high) & (batch.advantage > 0)).float()
+        metrics |= {
+            "clip_ratio/low_mean": mean(below),
+            "clip_ratio/high_mean": mean(above),
+            "clip_ratio/region_mean": mean(below + above),
+            "clip_ratio/low_min": nanmin(of_completions(below)).item(),
+            "clip_ratio/high_max": nanmax(of_completions(above)).item(),
+        }
+    elif surrogate is truncated:
+        metrics["cispo_clip_ratio"] = mean(((terms.ratio > high) & (batch.advantage > 0)).float())
+    return metrics
