@@ -1,6 +1,7 @@
 r"""Measurements of importance ratios: their spread, the share of tokens that the clip cuts, a histogram.
 
-`objectives.ratios` defines the ratio w of a token and s of a completion.
+With \pi the policy and \pi_old the one that sampled the rollout, token t of completion i has the ratio
+w_{i,t} = \pi(o_{i,t}) / \pi_old(o_{i,t}), the completion the ratio s_i = exp(1/|o_i| \sum_t log w_{i,t}).
 
 | metric             | of the tokens and completions since the last log line                             |
 |--------------------|-----------------------------------------------------------------------------------|

@@ -1,12 +1,6 @@
-r"""Importance ratios: how much likelier a token or a completion is under the policy than when it was sampled.
-
-With \pi the policy and \pi_old the one that sampled the rollout, token t of completion i has the ratio
-w_{i,t} = \pi(o_{i,t}) / \pi_old(o_{i,t}), the completion the ratio s_i = exp(1/|o_i| \sum_t log w_{i,t}).
-"""
+"""The importance ratio of stage `policy_gradient`, with the defect of the lecture's code."""
 
 import torch
-
-from encore.objectives.averages import completion_means
 
 LEAST = 1e-4  # nats; the ratio of logs divides by log-probabilities, which are 0 for a token that is certain
 
@@ -23,8 +17,3 @@ def token_ratios(
     if log_ratio:
         return log_probs / old_log_probs.clamp(max=-LEAST)
     return (log_probs - old_log_probs).exp()
-
-
-def sequence_log_ratio(log_ratio: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """log s of each completion (GSPO, arXiv 2507.18071, Eq. 7): (batch, time) -> (batch, 1)."""
-    return completion_means(log_ratio, mask)[:, None]
