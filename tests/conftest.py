@@ -15,10 +15,28 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported
 gc.disable()  # while pytest collects: what tests import is no garbage
 
 
-def pytest_collection_modifyitems(items):
-    """Files with slow tests first, so that at the end no process is left with a long one alone."""
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+def pytest_addoption(parser):
+    parser.addoption("--slow", action="store_true", help="run the slow tests too")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out the slow tests unless --slow asks for them.
+
+    Files with slow tests come first, so that at the end no process is left with a long one alone.
+    """
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    if not config.getoption("--slow"):
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+    files = {item.path for item in slow}
+    items.sort(key=lambda item: item.path not in files)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if not config.getoption("--slow"):
+        terminalreporter.write_line(
+            "The slow tests, which train or start processes, were left out: `pytest --slow` runs them too."
+        )
 
 
 def pytest_collection_finish():
