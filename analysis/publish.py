@@ -24,7 +24,7 @@ import pandas as pd
 
 from analysis import command_line, methods
 from analysis.gallery import history, scoreboard
-from analysis.numbers.recorded import CURVES, current, folders, of_record, thinned
+from analysis.numbers.recorded import CURVES, DECIMALS, current, folders, of_record, thinned
 from analysis.numbers.run import Run
 from analysis.numbers.table import final
 from analysis.page.section import SHOWN
@@ -44,7 +44,7 @@ from encore.runtime import provenance
 RECORDS = "results/published"
 TABLES = tuple(name for section in SECTIONS for name in section.TABLES)
 KEY = ["arm", "seed", "node", "metric"]
-INTERVAL = {"low": 4, "high": 4}  # decimals: a record is kept in git
+INTERVAL = {"low": DECIMALS, "high": DECIMALS}  # a record is kept in git
 
 
 def publish(run: Run, out: Path, report: str) -> None:

@@ -20,6 +20,7 @@ from encore.recipe.metric_names import task_of
 KEY = ["arm", "seed", "node"]
 POINTS = 25  # that a record keeps of a curve
 DIGITS = 4  # and significant digits of each
+DECIMALS = 4  # that it keeps of the ends of an interval
 FRESH = 100  # where the seeds begin of a recipe that asks anew in another world
 CURVES = "curves.csv"  # arm, seed, node, step, and a column a metric
 

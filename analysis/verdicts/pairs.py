@@ -26,6 +26,7 @@ import pandas as pd
 from scipy import stats
 
 from analysis.numbers.reach import budget_of
+from analysis.numbers.recorded import DECIMALS
 from analysis.numbers.table import measured
 from analysis.statistics.hypotheses import constant
 from analysis.statistics.intervals import TAIL
@@ -127,9 +128,10 @@ def _independent(known: pd.DataFrame, places: list[str]) -> tuple[pd.DataFrame, 
 def _side(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
     """Columns value, source, error, budget by seed.
 
-    `error` is the standard error by an evaluation's own interval, else nan. Metrics `…_to/` have a budget.
+    `error` is the standard error by an evaluation's own interval, else nan; the interval is taken as a record
+    keeps it, so that a record judged anew has the verdicts of its run. Metrics `…_to/` have a budget.
     """
-    every = measured(table, at, metric)
+    every = measured(table, at, metric).round({"low": DECIMALS, "high": DECIMALS})
     numbers = every[["value", "source"]].assign(error=(every.high - every.low) / (2 * NORMAL))
     budget = budget_of(metric)
     return numbers.assign(budget=measured(table, at, budget).value if budget else np.nan)

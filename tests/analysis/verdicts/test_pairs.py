@@ -147,9 +147,9 @@ def test_eight_differences_of_one_number_do_not_decide(mirrored):
     verdict = gain([1.0] * 8, 0.825, error=0.0574, **changes)
     assert (verdict.n, verdict.verdict) == (8, "inconclusive")
     assert abs(verdict.mean) == pytest.approx(0.175)
-    assert verdict.p == pytest.approx(stats.t.sf((0.175 - 0.05) / 0.0574, 7))
+    assert verdict.p == pytest.approx(stats.t.sf((0.175 - 0.05) / 0.0574, 7), rel=1e-3)
     half = (verdict.high - verdict.low) / 2
-    assert half == pytest.approx(stats.t.isf(0.025, 7) * 0.0574)
+    assert half == pytest.approx(stats.t.isf(0.025, 7) * 0.0574, rel=1e-3)
     assert verdict.note.endswith("is one run for all 8 seeds: its own standard error, 0.0574, counts once")
 
 
