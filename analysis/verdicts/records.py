@@ -106,7 +106,7 @@ def told(record: Path, graph: Graph) -> tuple[str, str, str]:
     recipe, verdicts = graph.recipes[name], claims.read(record / "claims.csv")
     if of_earlier_world(record, graph):
         return EARLIER, summary.told(verdicts), judged_at(verdicts)
-    shows = first_sentence(recipe.spec.get("expected", ""))
+    shows = first_sentence(recipe.spec.get("found", ""))
     return shows, summary.told(summary.stated(recipe, scale, verdicts)), judged_at(verdicts)
 
 

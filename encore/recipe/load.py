@@ -10,10 +10,11 @@ from encore.recipe import strict_yaml
 from encore.recipe.checks.layers import check_layers, check_names, check_shape
 from encore.recipe.checks.resolved import check_resolved
 from encore.recipe.graph import Graph
-from encore.recipe.recipe import GROUPED, Recipe, alike, ungrouped
+from encore.recipe.recipe import Recipe, alike, claim_rows, published_rows
 from encore.recipe.schema import pattern
 
-SCHEMA = 1
+SCHEMA = 2
+OLD = "write found for expected, and claims by their ids (docs/own.md)"
 # No recipe can have the name of a rule in the Snakefile or of a folder in results/.
 TARGETS = ("all", "everything", "benchmarks", "faults", "gallery", "clean_checkpoints", "preflight", "plan")
 INNER = ("train", "evaluate", "look", "analyse", "report")  # rules of one job each
@@ -37,7 +38,8 @@ def load(path: str | Path) -> Recipe:
 
 def _recipe(name: str, spec: dict[str, Any]) -> Recipe:
     spec = alike(spec)
-    return Recipe(name, spec | {key: ungrouped(spec, key) for key in GROUPED if key in spec})
+    rows = {"claims": claim_rows(spec), "published": published_rows(spec)}
+    return Recipe(name, spec | {key: rows[key] for key in rows if key in spec})
 
 
 def _of_file(path: Path, lines: Iterable[str]) -> UserError:
@@ -151,8 +153,9 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(spec, dict):
         raise UserError(f"{path}: a recipe is a mapping of keys; this file is {'not' if spec else 'empty'}")
     version = spec.get("schema")
-    if isinstance(version, int) and version > SCHEMA:
+    if type(version) is int and version > 0 and version != SCHEMA:
         raise UserError(
-            f"{path}: schema: written for recipe schema {version}; this Encore reads {SCHEMA}; update it"
+            f"{path}: schema: written for recipe schema {version}; this Encore reads {SCHEMA}; "
+            + ("update it" if version > SCHEMA else OLD)
         )
     return spec

@@ -7,7 +7,6 @@ from typing import Any
 from encore.errors import UserError, nearest
 from encore.recipe import protocols, sensitivity
 
-GROUPED = ("claims", "published")  # sections of the file whose rows may stand in groups of one list of scales
 CHOSEN = "chosen"
 REPORTS = (
     "report",
@@ -129,11 +128,20 @@ class Recipe:
         return arms, list(range(first, first + (seeds or count)))
 
 
-def ungrouped(spec: Mapping[str, Any], section: str) -> list[dict[str, Any]]:
-    """The rows of `claims` or `published`, in the file's order; those of a group have its scales."""
+def claim_rows(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The claims of a file in its order, each flat: its id, its own keys and the keys of its test."""
+    return [
+        {"id": name, **{key: value for key, value in claim.items() if key != "test"}, **claim["test"]}
+        for name, claim in spec.get("claims", {}).items()
+    ]
+
+
+def published_rows(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The published numbers of a file in its order; the numbers of a group have the group's scales."""
     rows: list[dict[str, Any]] = []
-    for row in spec.get(section, []):
-        rows += [{**one, "scales": row["scales"]} for one in row[section]] if section in row else [row]
+    for row in spec.get("published", []):
+        group = row.get("published")
+        rows += [row] if group is None else [{**number, "scales": row["scales"]} for number in group]
     return rows
 
 
@@ -153,8 +161,10 @@ def alike(spec: Mapping[str, Any]) -> dict[str, Any]:
         every = [name for scale in entry["scales"] for name in (scale, *copies.get(scale, ()))]
         return {**entry, "scales": list(dict.fromkeys(every))}
 
-    lists = {key: [named(entry) for entry in spec[key]] for key in GROUPED if key in spec}
-    return {**spec, **lists, "arms": {arm: named(layer) for arm, layer in spec["arms"].items()}}
+    mappings = {
+        key: {name: named(entry) for name, entry in spec.get(key, {}).items()} for key in ("claims", "arms")
+    }
+    return {**spec, **mappings, "published": [named(entry) for entry in spec.get("published", [])]}
 
 
 def merge(base: dict, over: Mapping) -> dict:

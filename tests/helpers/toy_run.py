@@ -17,7 +17,7 @@ import yaml
 from analysis.numbers.run import Run
 from analysis.page import figures
 from encore.recipe.graph import Graph, Node
-from encore.recipe.recipe import Recipe
+from encore.recipe.recipe import Recipe, claim_rows
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 SURROGATE = "half \ud800 pair"
@@ -50,7 +50,8 @@ def ratios() -> str:
 def load_all(root: Path) -> dict[str, Recipe]:
     """The toy recipes, not validated: their dials need not follow those of the worlds."""
     paths = sorted((root / "recipes").glob("*.yaml"))
-    return {path.stem: Recipe(path.stem, yaml.load(path.read_text(), yaml.CSafeLoader)) for path in paths}
+    specs = {path.stem: yaml.load(path.read_text(), yaml.CSafeLoader) for path in paths}
+    return {name: Recipe(name, spec | {"claims": claim_rows(spec)}) for name, spec in specs.items()}
 
 
 def changed(run: Run, **keys) -> Run:

@@ -66,7 +66,7 @@ def _check_claim(recipe: Recipe, claim: Mapping) -> None:
     for scale in claim.get("scales", recipe.spec["scales"]):
         for key, metric in (("of", "metric"), ("against", other)):
             if key in claim:
-                check_place(recipe, scale, f"claims.{claim['id']}", claim, key, metric)
+                check_place(recipe, scale, f"claims.{claim['id']}.test", claim, key, metric)
 
 
 def _origin(source: str) -> str:
