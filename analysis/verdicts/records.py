@@ -46,7 +46,7 @@ the verifiers accept, refuse and cannot read; `decision_rule.csv`, how often the
 is wrong and what it finds, in % of families of claims, simulated by `python -m
 analysis.verdicts.simulation`; `grpo_speed.csv` and `grid_speed.csv`, the speed of our trainers against
 plain TRL; `other_bases.csv`, what a claim came to on base models of other pretraining seeds (commit 383c959
-with another `seed` in recipes/tiny_lm.yaml).
+with another `seed` in recipes/bases/tiny_lm.yaml).
 """
 
 
@@ -91,7 +91,7 @@ def _row(record: Path, graph: Graph) -> tuple[str, ...]:
     name = record.name.rpartition("-")[0]
     spec, (shows, verdicts, judged) = graph.recipes[name].spec, told(record, graph)
     return (
-        f"[`{name}`](../../recipes/{name}.yaml)",
+        f"[`{name}`](../../{next(iter(graph.recipes[name].files.shown))})",
         f"[{_cell(spec['title'])}]({spec['url']})",
         _cell(shows),
         verdicts,

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from encore.errors import UserError, nearest
 from encore.recipe import protocols, sensitivity
+from encore.recipe.files import Files
 
 CHOSEN = "chosen"
 REPORTS = (
@@ -20,6 +22,7 @@ DIAL_SEEDS = 1000  # from this seed on dials are chosen; judged seeds are below,
 class Recipe:
     name: str
     spec: dict[str, Any]  # must not change: what follows from it is computed once
+    files: Files = field(default_factory=lambda: Files(Path(), {}), compare=False)
     _overlaid: dict[tuple[str, str, str], dict] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -134,15 +137,6 @@ def claim_rows(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
         {"id": name, **{key: value for key, value in claim.items() if key != "test"}, **claim["test"]}
         for name, claim in spec.get("claims", {}).items()
     ]
-
-
-def published_rows(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The published numbers of a file in its order; the numbers of a group have the group's scales."""
-    rows: list[dict[str, Any]] = []
-    for row in spec.get("published", []):
-        group = row.get("published")
-        rows += [row] if group is None else [{**number, "scales": row["scales"]} for number in group]
-    return rows
 
 
 def alike(spec: Mapping[str, Any]) -> dict[str, Any]:

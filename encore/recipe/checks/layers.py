@@ -12,7 +12,7 @@ from encore.recipe.checks import dials
 from encore.recipe.frontiers import FRONTIER
 from encore.recipe.looks import FOLDER
 from encore.recipe.recipe import REPORTS, alike, claim_rows
-from encore.recipe.schema import check, check_reserved, refusals, schema, stage_rules
+from encore.recipe.schema import check, check_reserved, definition, refusals, schema, stage_rules
 from encore.recipe.trl_fields import Field, enumeration, fields
 
 # fields of which transformers takes the values of an enumeration
@@ -31,14 +31,17 @@ def check_shape(spec: Mapping) -> None:
     check(spec, schema())
 
 
+def check_scale_file(content: Mapping) -> None:
+    """The keys and types of the file of one scale, which stands beside recipe.yaml."""
+    check(content, definition("scale-file"))
+
+
 def check_names(spec: Mapping) -> None:
     """The names that everything but the stages gives and uses, and its claims and dials."""
     mistakes = Mistakes()
     for check_one in (_check_names, _check_lists):
         with mistakes.gather():
             check_one(spec)
-    with mistakes.gather():
-        _check_groups(spec)
     with mistakes.gather():
         _check_claims(claim_rows(alike(spec)), list(spec["scales"]))
     with mistakes.gather():
@@ -82,19 +85,6 @@ def _check_like(scales: Mapping, scale: str, content: Mapping) -> None:
     if "like" in content:
         others = [name for name, other in scales.items() if "like" not in other]
         known(f"scales.{scale}.like", [content["like"]], others, "scale that is like no other")
-
-
-def _check_groups(spec: Mapping) -> None:
-    """Check that each group of published numbers names scales there are, and its rows name none."""
-    for index, group in enumerate(spec.get("published", [])):
-        if "published" not in group:
-            continue
-        path = f"published[{index}]"
-        known(f"{path}.scales", group["scales"], list(spec["scales"]), "scale")
-        for row, number in enumerate(group["published"]):
-            if "scales" in number:
-                place = f"{path}.published[{row}].scales"
-                raise UserError(f"{place}: its group has scales; remove one of the two")
 
 
 def _check_claims(claims: list[dict], scales: list[str]) -> None:

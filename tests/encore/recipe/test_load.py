@@ -8,11 +8,8 @@ import typing
 
 import pytest
 
-from encore.errors import UserError
 from encore.recipe.schema import stage_rules
 from encore.recipe.trl_fields import fields
-
-NUMBER = {"what": "x", "value": 1.0, "source": "y"}
 
 
 def test_arms_of_a_scale(folder):
@@ -27,39 +24,6 @@ def test_a_claim_is_read_as_one_row_with_its_id_and_its_test(folder):
     first, last = folder.load()["paper"].spec["claims"]
     assert first == {"id": "lifts", "says": "it lifts", "source": "Fig. 1", **claim["test"]}
     assert last == first | {"id": "last", "primary": True}
-
-
-def test_a_group_of_published_numbers_is_read_as_its_rows(folder):
-    folder.set("paper", "published", [{"scales": ["paper"], "published": [NUMBER]}, NUMBER])
-    assert folder.load()["paper"].spec["published"] == [NUMBER | {"scales": ["paper"]}, NUMBER]
-
-
-@pytest.mark.parametrize(
-    ("group", "message"),
-    [
-        ({"scales": ["cqu"]}, 'published[1].scales: unknown scale "cqu"; did you mean "cpu"?'),
-        ({"scale": ["cpu"]}, 'published[1].scale: unknown key; did you mean "scales"?'),
-        ({"scales": []}, "published[1].scales: must not be empty"),
-        ({"published": []}, "published[1].published: must not be empty"),
-        ({"published": [{"whats": "x"}]}, "published[1].published[0].whats: unknown key; did you mean"),
-        ({"published": [{"what": "x"}]}, "published[1].published[0]: value: missing"),
-        (
-            {"published": [{"what": "x", "value": 1, "source": "y", "scales": ["cpu"]}]},
-            "published[1].published[0].scales: its group has scales; remove one of the two",
-        ),
-    ],
-)
-def test_a_mistake_in_a_group_is_one_line(folder, group, message):
-    folder.set("paper", "published", [NUMBER, {"scales": ["cpu"], "published": [NUMBER]} | group])
-    with pytest.raises(UserError) as error:
-        folder.load()
-    assert str(error.value).startswith(f"{folder.path / 'paper'}.yaml: {message}")
-
-
-def test_a_group_names_its_scales(folder):
-    folder.set("paper", "published", [{"published": [NUMBER]}])
-    with pytest.raises(UserError, match=r"published\[0\]: scales: missing"):
-        folder.load()
 
 
 @pytest.mark.slow
