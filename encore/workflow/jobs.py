@@ -8,10 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from encore import validity
 from encore.recipe.graph import Graph, Node
 from encore.recipe.looks import AUTO, LOOKS, Look, claims_at, path
 from encore.recipe.recipe import CHOSEN
-from encore.workflow import looks, resources, stale
+from encore.runtime import digests
+from encore.workflow import looks, marks, resources
 from encore.workflow.choice import Choice, selection
 from encore.workflow.outputs import Report
 from encore.workflow.targets import at_scale, first_node
@@ -114,8 +116,8 @@ class Jobs:
     def upstream(self, w: Any) -> dict[str, str | list[str]]:
         """role -> sentinel; and "stale", the marker by which a result that no longer holds is made again."""
         node = self.node(w)
-        sources = {role: n.sentinel for role, n in stale.waits_for(self.graph, node).items()}
-        return {**sources, "stale": stale.markers(node.sentinel)}
+        sources = {role: n.sentinel for role, n in marks.waits_for(self.graph, node).items()}
+        return {**sources, "stale": marks.markers(node.sentinel)}
 
     def kind(self, w: Any) -> str:
         return self.graph.config(self.node(w))["run"]
@@ -152,7 +154,7 @@ class Jobs:
 
     def record(self, w: Any) -> str:
         """The file that notes the lineage once the job is done."""
-        return str(stale.record(self.node(w).sentinel))
+        return str(digests.record(self.node(w).sentinel))
 
     def of_training(self) -> dict[str, Callable[[Any], Any]]:
         """The parameters of the command that trains."""
@@ -221,14 +223,14 @@ class Jobs:
         taken, file = self._before(w), _look(w)
         nodes = looks.nodes(self.graph, w.recipe, w.scale, taken)
         marked = file if file.exists() else Report(w.recipe, w.scale, "report").table
-        return [*_files(nodes, taken, w), *stale.markers(marked)]
+        return [*_files(nodes, taken, w), *marks.markers(marked)]
 
     def of_look(self) -> dict[str, Callable[[Any], str]]:
         """The parameters of the command that looks."""
         return {
             "of": self.named,
             "judged": self._look_judged,
-            "record": lambda w: str(stale.record(_look(w))),
+            "record": lambda w: str(digests.record(_look(w))),
         }
 
     def _look_judged(self, w: Any) -> str:
@@ -243,11 +245,11 @@ class Jobs:
         """Sentinels of all that a report shows, its looks, and the marker of a stale one."""
         report = Report(w.recipe, w.scale, w.report)
         taken = self._taken(report)
-        return [*_files(self.grid(report, taken), taken, w), *stale.markers(report.table)]
+        return [*_files(self.grid(report, taken), taken, w), *marks.markers(report.table)]
 
     def page_marker(self, w: Any) -> list[str]:
         """The marker by which a page is made again whose tables are gone."""
-        return stale.markers(Report(w.recipe, w.scale, w.report).page)
+        return marks.markers(Report(w.recipe, w.scale, w.report).page)
 
     def of_analysis(self) -> dict[str, Callable[[Any], Any]]:
         """The parameters of the command that analyses."""
@@ -276,12 +278,12 @@ class Jobs:
         return self._judged(report, self._taken(report))
 
     def judged_record(self, w: Any) -> str:
-        return str(stale.record(Report(w.recipe, w.scale, w.report).table))
+        return str(digests.record(Report(w.recipe, w.scale, w.report).table))
 
     def _judged(self, report: Report, taken: Sequence[Look]) -> str:
         if self.goes_by_looks(report):
             return looks.judged(self.graph, report.recipe, report.scale, taken)
-        return stale.judged(self.graph, report.recipe, self.grid(report))
+        return validity.judged(self.graph, report.recipe, self.grid(report))
 
     def _taken(self, report: Report) -> list[Look]:
         """All looks of a report, from Snakemake: see looks.ask."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from encore.workflow import made_by
+from encore import validity
 
 KEPT = "kept; to make them again: the same command with --forcerun train"
 
@@ -29,7 +29,7 @@ def test_another_version_of_a_library_is_told_once(tmp_path):
     old = [stage(tmp_path, name, versions={"torch": "2.12.0", "trl": "1.0", "gone": "1"}) for name in "ab"]
     new = stage(tmp_path, "c", versions={"torch": "2.13.0", "trl": "1.0"})
     missing = tmp_path / "d/metrics.json"
-    lines = made_by.differences([*old, new, missing], {"torch": "2.13.0", "trl": "1.0"}, tmp_path)
+    lines = validity.differences([*old, new, missing], {"torch": "2.13.0", "trl": "1.0"}, tmp_path)
     assert lines == [f"warning: 2 stages were made with torch 2.12.0, and 2.13.0 is installed; {KEPT}"]
 
 
@@ -39,7 +39,7 @@ def test_another_version_of_a_library_is_told_once(tmp_path):
 def test_a_provenance_that_is_none_is_no_error(tmp_path, text):
     path = stage(tmp_path, "a")
     path.with_name("provenance.json").write_text(text)
-    assert len(made_by.differences([path], {"torch": "2"}, tmp_path)) == ("torch" in text)
+    assert len(validity.differences([path], {"torch": "2"}, tmp_path)) == ("torch" in text)
 
 
 @pytest.mark.fault(
@@ -61,13 +61,13 @@ def test_changed_code_is_told_by_its_files(tmp_path):
     git("commit", "-q", "-m", "first")
     path = stage(tmp_path, "a", commit=git("rev-parse", "HEAD"))
     page.write_text("2")  # not what trains
-    assert made_by.differences([path], {}, tmp_path) == []
+    assert validity.differences([path], {}, tmp_path) == []
     trainer.write_text("2")  # in the tree, not committed
-    (line,) = made_by.differences([path], {}, tmp_path)
+    (line,) = validity.differences([path], {}, tmp_path)
     commit = git("rev-parse", "HEAD")[:8]
     since = f"(since commit {commit}: encore/learning/grpo.py)"
     assert line == f"warning: 1 stage was made by other code {since}; {KEPT}"
-    assert made_by.differences([stage(tmp_path, "b", commit="0" * 40)], {}, tmp_path) == []  # not known here
+    assert validity.differences([stage(tmp_path, "b", commit="0" * 40)], {}, tmp_path) == []  # not known here
 
 
 @pytest.mark.slow

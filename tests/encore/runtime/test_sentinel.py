@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from encore import validity
 from encore.runtime import files, sentinel
 
 
@@ -32,17 +33,17 @@ def chain(tmp_path: Path) -> Path:
 
 
 def test_untouched(chain: Path):
-    assert sentinel.stale(chain / "a/metrics.json") is None
-    assert sentinel.stale(chain / "b/metrics.json") is None
+    assert validity.of_stage(chain / "a/metrics.json") is None
+    assert validity.of_stage(chain / "b/metrics.json") is None
 
 
 def test_missing_or_cut_short(chain: Path):
-    assert sentinel.stale(chain / "c/metrics.json") == "it does not exist"
+    assert validity.of_stage(chain / "c/metrics.json") == "it does not exist"
     path = chain / "a/metrics.json"
     path.write_text(path.read_text()[:40])
-    assert sentinel.stale(path) == "it is not readable"
+    assert validity.of_stage(path) == "it is not readable"
     path.write_text("[]")
-    assert sentinel.stale(path) == "it is not readable"
+    assert validity.of_stage(path) == "it is not readable"
 
 
 @pytest.mark.parametrize("change", ["one byte", "another file", "a file less", "a name"])
@@ -56,22 +57,22 @@ def test_any_change_of_the_model(chain: Path, change: str):
         (model / "config.json").unlink()
     else:
         (model / "config.json").rename(model / "Config.json")
-    assert "has changed (digest mismatch)" in (sentinel.stale(chain / "a/metrics.json") or "")
-    assert sentinel.stale(chain / "b/metrics.json") is None  # its own weights are as they were
+    assert "has changed (digest mismatch)" in (validity.of_stage(chain / "a/metrics.json") or "")
+    assert validity.of_stage(chain / "b/metrics.json") is None  # its own weights are as they were
 
 
 def test_missing_model(chain: Path):
     shutil.rmtree(chain / "a/final")
-    assert "is missing" in (sentinel.stale(chain / "a/metrics.json") or "")
+    assert "is missing" in (validity.of_stage(chain / "a/metrics.json") or "")
 
 
 def test_an_input_that_became_another(chain: Path):
     path = chain / "a/metrics.json"
     data = json.loads(path.read_text())
     path.write_text(json.dumps({**data, "digest": "sha256:other"}))
-    assert "its input policy" in (sentinel.stale(chain / "b/metrics.json") or "")
+    assert "its input policy" in (validity.of_stage(chain / "b/metrics.json") or "")
     path.unlink()
-    assert sentinel.stale(chain / "b/metrics.json") is None
+    assert validity.of_stage(chain / "b/metrics.json") is None
 
 
 def test_digest_depends_on_content_alone(chain: Path):
