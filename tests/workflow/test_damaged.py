@@ -5,13 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from encore import validity
 from encore.recipe.graph import Node
 from encore.runtime import digests, files, sentinel
 from encore.workflow import after_job, marks
@@ -206,36 +204,6 @@ def test_a_list_is_one_that_sha256sum_reads(finished):
         assert done.returncode == 0, done.stderr
 
 
-def test_a_file_is_read_once_until_it_changes_in_any_way(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    path = Path("file")
-    path.write_text("a")
-    known = validity.Memory.read()
-    known.digest(path)
-    assert not known.known  # so young that another write could have the same time
-    monkeypatch.setattr(validity, "SETTLED", 0)
-    time.sleep(0.01)
-    first = known.digest(path)
-    known.save()
-    known = validity.Memory.read()
-    assert list(known.known) == ["file"]
-    monkeypatch.setattr(digests, "of_file", lambda path: "read again")
-    assert known.digest(path) == first
-    shutil.copy2(path, "copy")
-    os.replace("copy", path)  # same content, size and time of change; another file
-    assert known.digest(path) == "read again"
-    path.unlink()
-    validity.Memory.read().save()
-    assert not validity.Memory.read().known
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"files": []}', '{"files": {"a": [1]}}', "\x00"])
-def test_a_damaged_memory_of_digests_is_forgotten(tmp_path, monkeypatch, text):
-    monkeypatch.chdir(tmp_path)
-    put(validity.CHECKED, text)
-    assert validity.Memory.read().known == {}
-
-
 @pytest.mark.fault(
     "several files are damaged at once",
     "stages, evaluations, tables, page of one run",
@@ -285,3 +253,17 @@ def test_a_results_folder_that_cannot_be_written_is_one_line(project):
     assert line.endswith("Read-only file system; mend that and run the same command")
     assert "Traceback" not in done.stderr
     assert project.run() == ["demo/cpu/base-recipe/seed0/rl"]
+
+
+@pytest.mark.slow
+def test_it_is_said_at_the_start_and_the_choice_is_one_that_works(project):
+    assert len(project.run()) == 5
+    for path in (project.folder / "results").rglob("provenance.json"):
+        path.write_text(json.dumps({"versions": {"python": "2.7"}}))
+    for path in (project.folder / "results").rglob("*.sha256"):  # these results are the user's own now
+        path.unlink()
+    says = "warning: 3 stages were made with python 2.7"
+    assert says in project.snakemake("--dry-run").stderr
+    assert project.run() == []
+    assert len(project.run("--forcerun", "train")) == 5
+    assert says not in project.snakemake("--dry-run").stderr
