@@ -87,9 +87,8 @@ def check_reserved(args: Mapping[str, Any], path: str) -> None:
         _check_names(options, refusals("reserved-of-models"), f"{path}.model_init_kwargs")
     for name in args:
         if name in rules["sharding"]:
-            how = "zero3" if name == "deepspeed" else "fsdp"
             raise UserError(
-                f"{path}.{name}: set by the stage itself; write resources: {{shard: {how}}} instead"
+                f"{path}.{name}: set by the stage itself; write resources: {{shard: fsdp}} instead"
             )
 
 

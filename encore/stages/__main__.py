@@ -27,7 +27,7 @@ from encore.runtime.environment import (
     roles,
     stop_in_one_line,
 )
-from encore.runtime.extras import require_bitsandbytes, require_deepspeed, require_vllm
+from encore.runtime.extras import require_bitsandbytes, require_vllm
 from encore.runtime.files import NO_ROOM
 from encore.runtime.lock import only_one
 from encore.runtime.progress import Progress
@@ -75,9 +75,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--gpus", type=int, help="how many GPUs to use; default: all that torch sees")
     parser.add_argument("--vllm-gpus", type=int, default=0, help="how many of them a vLLM server gets")
     parser.add_argument("--nodes", type=int, default=1, help="on how many machines of a Slurm job they are")
-    parser.add_argument(
-        "--shard", choices=["none", *gpus.LAUNCHED], default="none", help="spread the weights"
-    )
+    parser.add_argument("--shard", choices=["none", "fsdp"], default="none", help="spread the weights")
     parser.add_argument(
         "--track", choices=[tracking.NONE, *tracking.TRACKERS], default=tracking.NONE, help="what follows it"
     )
@@ -121,7 +119,6 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
             return progress.say(f"nothing to do: {options.out} is there and valid")
         require_vllm(options.config)
         require_bitsandbytes(options.config)
-        require_deepspeed(options.shard)
         if options.track != tracking.NONE:
             tracking.require(options.track)
         if options.nodes > 1:
