@@ -19,12 +19,12 @@ VOCABULARY = 64  # tokens of a world's alphabet, about
 
 
 def architecture(model: Mapping[str, Any], place: Path | None, name: str) -> Architecture:
-    """What a model has; `place`: its config.json, or None where the recipe says its shape."""
+    """Return what a model has; `place`: its config.json, or None if the recipe says its shape."""
     return _count(_configuration(model, place), name)
 
 
 def saved_a_token(model: Mapping[str, Any], place: Path | None, half: bool) -> float:
-    """Bytes that one layer keeps of one token for its backward pass, without checkpointing.
+    """Return the bytes that one layer keeps of one token for its backward pass, without checkpointing.
 
     Found out by running one layer and two on tensors without data; where a token visits some of the experts
     alone, whose number of tokens only data would tell, by adding up what a layer has.
@@ -48,7 +48,7 @@ def saved_a_token(model: Mapping[str, Any], place: Path | None, half: bool) -> f
 
 
 def _kept_for_backward(config: Any, tokens: int, half: bool) -> int:
-    """Bytes that the backbone saves for its backward pass over one row, but weights and masks."""
+    """Return the bytes that the backbone saves for its backward pass over one row, but weights and masks."""
     saved: dict[int, Any] = {}  # keeps the storages, so that no address is given twice
     with FakeTensorMode():
         config._attn_implementation = "sdpa"
@@ -109,7 +109,7 @@ def _count(config: Any, name: str) -> Architecture:
 
 
 def _layers(model: Any) -> Any:
-    """The blocks of a model: the longest list of modules in it."""
+    """Return the blocks of a model: the longest list of modules in it."""
     return max((m for m in model.modules() if isinstance(m, nn.ModuleList)), key=len)
 
 
@@ -121,7 +121,7 @@ def _head_size(text: Any) -> int:
 
 
 def _cached(text: Any) -> int:
-    """Of latent attention a server keeps the latent alone, shared by all heads."""
+    """Return the numbers of a token that a server keeps: of latent attention the latent alone."""
     if getattr(text, "kv_lora_rank", None):
         return text.kv_lora_rank + text.qk_rope_head_dim
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads

@@ -53,7 +53,7 @@ class Cost:
 
 
 def of_health(stage: str, check: health.Check, stand_in: bool) -> Finding | None:
-    """A check of a stage as a finding; None of one that two steps say nothing about."""
+    """Return a check of a stage as a finding; None if two steps say nothing about it."""
     name = check["check"].partition("/")[0]
     if name in OF_TRAINING:
         return None
@@ -75,14 +75,14 @@ def of_disk(costs: Iterable[Cost], free_mib: float) -> Finding:
 
 
 def disk_mib(costs: Iterable[Cost]) -> float:
-    """Of all seeds; without completions, of which a stage keeps 256 MiB or little more."""
+    """Return the disk of all seeds, without completions, of which a stage keeps 256 MiB or little more."""
     costs = list(costs)
     kept = sum(cost.runs * cost.product_mib for cost in costs)
     return kept + 2 * max((cost.state_mib for cost in costs), default=0.0)
 
 
 def hours(costs: Iterable[Cost]) -> dict[str, float]:
-    """Of all seeds, one job after another: hours, the most they may become, and the same in GPU-hours."""
+    """Return hours of all seeds, one job after another, the most they may become, and GPU-hours."""
     costs = list(costs)
     most = [max(cost.hours, cost.hours_at_most or 0.0) for cost in costs]
     return {
@@ -100,7 +100,7 @@ def failed(findings: Iterable[Finding]) -> bool:
 
 
 def record(about: Mapping[str, Any], findings: Sequence[Finding], costs: Sequence[Cost]) -> dict[str, Any]:
-    """The content of preflight.json."""
+    """Return the content of preflight.json."""
     return {
         **about,
         "ok": not failed(findings),
@@ -111,7 +111,7 @@ def record(about: Mapping[str, Any], findings: Sequence[Finding], costs: Sequenc
 
 
 def text(findings: Sequence[Finding], costs: Sequence[Cost]) -> str:
-    """The tables, at most WIDTH columns wide."""
+    """Return the tables, at most WIDTH columns wide."""
     wide = [max(len(cell) for cell in column) for column in zip(*_cells(findings), strict=True)]
     lines = []
     for (stage, check, status), one in zip(_cells(findings)[1:], findings, strict=True):

@@ -96,6 +96,6 @@ def machine(text: str) -> tuple[int | None, GPU]:
 
 
 def named_in(text: str) -> GPU | None:
-    """The first GPU that a recipe's line on its cost names."""
+    """Return the first GPU that a recipe's line on its cost names; None if it names none."""
     found = re.search(rf"\b({'|'.join(sorted(map(re.escape, GPUS), key=len, reverse=True))})\b", text)
     return GPUS[found[1]] if found else None

@@ -27,7 +27,7 @@ COUNTED = 256  # documents of a kind
 
 @dataclass(frozen=True)
 class Lengths:
-    """Tokens in the mean; the completion's with its end."""
+    """The mean tokens of a prompt and of a completion with its end."""
 
     prompt: float
     completion: float
@@ -46,7 +46,7 @@ class _Kind:
 def drawn(
     graph: Graph, node: Node, config: Mapping[str, Any], completions: float, cap: int, assumed: Assumptions
 ) -> Generation:
-    """Completions drawn all at once, by the engine of an evaluation or of a stage that keeps them."""
+    """Return completions drawn all at once, by the engine of an evaluation or of a stage that keeps them."""
     data, engine = graph.inputs(node).get("data"), config.get("backend_args", {})
     lengths = _answers(graph, node, config, cap) or (of_documents(graph, data) if data else None)
     backend = "vllm" if config.get("backend") == "vllm" else "hf"
@@ -67,7 +67,7 @@ def drawn(
 
 
 def of_documents(graph: Graph, node: Node) -> Lengths | None:
-    """Of what a stage learns from or compares; None where a model brought its own alphabet along."""
+    """Return the lengths of what a stage learns from or compares; None if they are not a world's."""
     config, data = graph.config(node), graph.inputs(node).get("data")
     if data and "task" not in config:
         return of_documents(graph, data)
@@ -77,7 +77,7 @@ def of_documents(graph: Graph, node: Node) -> Lengths | None:
 
 
 def _answers(graph: Graph, node: Node, config: Mapping[str, Any], cap: int) -> Lengths | None:
-    """Of a policy's answers to a task or to domains, in the mean; None unless all are of worlds."""
+    """Return the mean lengths of answers to a task or to domains; None unless all are of worlds."""
     asked = [one for one in (config, *_domains(config)) if "task" in one]
     found = [of_samples(graph, node, one, cap) if "world" in one["task"] else None for one in asked]
     known = [one for one in found if one]
@@ -91,10 +91,10 @@ def _domains(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def of_samples(graph: Graph, node: Node, config: Mapping[str, Any], cap: int) -> Lengths | None:
-    """Of what the policy of a stage or evaluation answers to `{task, template}`.
+    """Return the lengths of what the policy of a stage or evaluation answers to `{task, template}`.
 
-    Of the kinds in their shares, which reinforcement has moved to those that are often right. None where the
-    policy comes from no corpus of that world, as a published model does.
+    The kinds of documents have their shares of the corpus, which reinforcement has moved to kinds that are
+    often right. None if the policy comes from no corpus of that world, as a published model does.
     """
     task = config["task"]
     learnt, reinforced = corpus_of(graph, node, task["world"])
@@ -113,7 +113,7 @@ def of_samples(graph: Graph, node: Node, config: Mapping[str, Any], cap: int) ->
 
 
 def of_corpus(config: Mapping[str, Any]) -> Lengths:
-    """Of the documents of `{task, template, corpus}`."""
+    """Return the lengths of the documents of `{task, template, corpus}`."""
     return _mean(
         [
             (share * kind.weight, kind.prompt, fmean(kind.completions))
@@ -124,13 +124,13 @@ def of_corpus(config: Mapping[str, Any]) -> Lengths:
 
 
 def _mean(weighted: list[tuple[float, float, float]]) -> Lengths:
-    """Of (weight, tokens of the prompt, of the completion)."""
+    """Return the mean of triples (weight, tokens of the prompt, tokens of the completion)."""
     weights, prompts, completions = zip(*weighted, strict=True)
     return Lengths(fmean(prompts, weights), fmean(completions, weights))
 
 
 def _parts(config: Mapping[str, Any]) -> Iterator[tuple[float, Any, str, Any]]:
-    """(share, task, template, mixture) of a corpus."""
+    """Yield share, task, template and mixture of each part of a corpus."""
     corpus = config["corpus"]
     also = corpus.get("also", [])
     yield 1 - sum(part["share"] for part in also), config["task"], config["template"], corpus["mixture"]
@@ -139,7 +139,7 @@ def _parts(config: Mapping[str, Any]) -> Iterator[tuple[float, Any, str, Any]]:
 
 
 def corpus_of(graph: Graph, node: Node, world: str) -> tuple[list[tuple[float, Any]], bool]:
-    """(share, mixture) of the world that the policy has learnt last, and whether it was reinforced since."""
+    """Return (share, mixture) of a world as the policy learnt it last, and if it was reinforced since."""
     inputs, config = graph.inputs(node), {} if node.kind == "eval" else graph.config(node)
     if config.get("run") in ("pretrain", "sft") and "corpus" in config:
         found = [(share, mixture) for share, task, _, mixture in _parts(config) if task["world"] == world]
@@ -154,7 +154,7 @@ def corpus_of(graph: Graph, node: Node, world: str) -> tuple[list[tuple[float, A
 
 @cache
 def _kinds(written: str) -> tuple[_Kind, ...]:
-    """Of `[task, template, mixture]` as JSON."""
+    """Return the kinds of documents of `[task, template, mixture]`, given as JSON."""
     task, template, mixture = json.loads(written)
     world = worlds.make(task)
     return tuple(

@@ -42,7 +42,7 @@ class Longest:
 def of_stage_kind(
     config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, folder: Path
 ) -> Longest | None:
-    """The stage on its longest rows, whose files go to `folder`; None of a kind without such a form."""
+    """Return the stage on its longest rows, whose files go to `folder`; None if its kind has no such form."""
     kind = config["run"]
     if kind in ("grpo", "ppo"):
         return _rollouts(config, inputs, seed, folder)
@@ -114,7 +114,7 @@ def _comparisons(config: Mapping[str, Any], inputs: Mapping[str, Path], folder: 
 
 
 def _longest(rows: Sequence[Any], lengths: Sequence[int], limit: int | None) -> tuple[Any, int]:
-    """The longest row of at most `limit` tokens, and its length. Raises UserError where there is none."""
+    """Return the longest row of at most `limit` tokens, and its length. Raises UserError if there is none."""
     fits = [i for i, length in enumerate(lengths) if limit is None or length <= limit]
     if not fits:
         raise UserError(f"args.max_length: {limit}, and none of {len(rows)} rows is as short")

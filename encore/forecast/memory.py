@@ -35,13 +35,13 @@ class Memory:
 
     @property
     def total(self) -> float:
-        """At the fullest: a rollout and an update follow each other, and one gives its room to the other."""
+        """The bytes at the fullest: of a rollout and an update, which follow each other, the larger counts."""
         together = sum(getattr(self, one.name) for one in fields(self)) - self.asleep
         return together - min(self.activations, self.cache + self.asleep)
 
 
 def of_trainer(job: Job, gpu: GPU) -> Memory:
-    """Of a GPU that trains, or that generates without a trainer."""
+    """Return the memory of a GPU that trains, or that generates without a trainer."""
     assert job.policy is not None
     policy, training = of_model(job.policy), job.training
     if training is None:
@@ -93,17 +93,17 @@ def _of_sampler(job: Job, policy: Architecture, gpu: GPU) -> Memory:
 
 
 def _of_engine(policy: Architecture, generation: Generation) -> float:
-    """What an engine of vLLM's needs of one GPU at least: its part of the weights and one full sequence."""
+    """Return what vLLM needs of one GPU at least: its part of the weights and one full sequence."""
     return (2 * policy.parameters + cached(policy, generation, 2)) / generation.width + ENGINE
 
 
 def cached(policy: Architecture, generation: Generation, bytes_a_number: int) -> float:
-    """Keys and values of one completion at its full length."""
+    """Return the bytes of keys and values of one completion at its full length."""
     return policy.layers * policy.cached * generation.full * bytes_a_number
 
 
 def activations(job: Job, training: Training) -> float:
-    """Of one micro-batch, at full length: layers for the backward pass, and log-probabilities by tiles."""
+    """Return the bytes of a micro-batch at full length: layers kept for backward, logits by tiles."""
     assert job.policy is not None
     policy, tokens = of_model(job.policy), training.rows * training.longest
     layer = saved_a_token(job.policy, training.half) * tokens
@@ -119,7 +119,7 @@ def activations(job: Job, training: Training) -> float:
 
 
 def _computed_in(policy: Architecture, training: Training, shard: bool) -> float:
-    """The copy of the weights that a pass computes with, beside those that are kept."""
+    """Return the bytes of the copy of the weights that a pass computes with, beside those that are kept."""
     size = 2 if training.half else 4
     if shard:  # two layers at a time, embedding and head throughout, and the gradients of one of each
         throughout = policy.head + (0 if policy.tied else policy.embedding)
@@ -128,13 +128,13 @@ def _computed_in(policy: Architecture, training: Training, shard: bool) -> float
 
 
 def _frozen(policy: Architecture, training: Training) -> float:
-    """Of the weights themselves; of four bits are the linear layers, with a scale for each 64 of them."""
+    """Return the bytes of the weights; of four bits are the linear layers, with a scale for each 64."""
     whole = policy.head + (0 if policy.tied else policy.embedding) if training.nf4 else policy.parameters
     return training.bytes_a_weight * whole + NF4 * (policy.parameters - whole)
 
 
 def _held(model: Model | None, training: Training, job: Job) -> float:
-    """Of a model that is only read, in the precision that the policy is kept in."""
+    """Return the bytes of a model that is only read, in the precision that the policy is kept in."""
     if model is None:
         return 0.0
     other = of_model(model)
@@ -152,7 +152,7 @@ def _critic(job: Job, training: Training) -> float:
 
 
 def of_host(job: Job) -> float:
-    """Bytes of a node's own memory: the weights pass through it in float32, once in each process."""
+    """Return the bytes of a node's own memory: each process loads the weights there in float32."""
     if job.policy is None or job.training is None:
         return 0.0
     models = [job.policy, job.reference, job.critic, *job.rewards]
@@ -161,12 +161,12 @@ def of_host(job: Job) -> float:
 
 
 def room(gpu: GPU) -> float:
-    """Bytes of a GPU that a job can have."""
+    """Return the bytes of a GPU that a job can have."""
     return USABLE * gpu.memory
 
 
 def lacks(job: Job, policy: Architecture, held: Memory, gpu: GPU) -> tuple[str, ...]:
-    """What stands in the way of the job on this GPU, each in a line."""
+    """Return what stands in the way of the job on this GPU, each in a line."""
     found = []
     limit = room(gpu)
     if held.total > limit:
@@ -186,7 +186,7 @@ def lacks(job: Job, policy: Architecture, held: Memory, gpu: GPU) -> tuple[str, 
 
 
 def disk(job: Job) -> tuple[float, float]:
-    """Bytes of what a stage keeps, and of its state while it runs: two of them, as one replaces the other."""
+    """Return the bytes of what a stage keeps, and of its two states while one replaces the other."""
     if job.policy is None or job.training is None:
         return 0.0, 0.0
     policy, training = of_model(job.policy), job.training

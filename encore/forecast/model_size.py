@@ -59,7 +59,7 @@ def named(model: Mapping[str, Any]) -> Model:
 
 @cache
 def of_model(model: Model) -> Architecture:
-    """What `model` has. Raises UserError where its configuration is neither here nor in the Hub's cache."""
+    """Return what a model has. Raises UserError if its configuration is not here nor in the Hub's cache."""
 
     def count(given: Mapping[str, Any], place: Path | None) -> dict[str, Any]:
         from encore.forecast import counting  # imported here: it needs torch
@@ -72,7 +72,7 @@ def of_model(model: Model) -> Architecture:
 
 @cache
 def saved_a_token(model: Model, half: bool) -> float:
-    """Bytes that one layer keeps of one token for its backward pass, without checkpointing.
+    """Return the bytes that one layer keeps of one token for its backward pass, without checkpointing.
 
     `half`: with weights in float32 and computation in bfloat16, as `bf16: true` has it. Attention is not
     materialised.
@@ -87,7 +87,7 @@ def saved_a_token(model: Model, half: bool) -> float:
 
 
 def _known(model: Model, what: str, count: Callable[[Mapping[str, Any], Path | None], Any]) -> Any:
-    """What was counted of a model, by this process or an earlier one; else what `count` finds."""
+    """Return what was counted of a model, by this process or an earlier one; else what `count` finds."""
     given = json.loads(model)
     place = _place(given)
     key = f"{_digest(given, place)} {what}"
@@ -102,14 +102,14 @@ def _known(model: Model, what: str, count: Callable[[Mapping[str, Any], Path | N
 
 
 def _digest(model: Mapping[str, Any], place: Path | None) -> str:
-    """Of all that what is counted depends on."""
+    """Return the digest of all that decides what is counted."""
     shape = place.read_bytes() if place else named(model).encode()
     counted_by = " ".join(f"{name} {version(name)}" for name in ("torch", "transformers"))
     return hashlib.sha256(counted_by.encode() + shape).hexdigest()
 
 
 def _place(model: Mapping[str, Any]) -> Path | None:
-    """The model's config.json; None of a model from nothing. Raises UserError where there is none."""
+    """Return the model's config.json; None of a model from nothing. Raises UserError if it is missing."""
     if "path" in model:
         file = Path(model["path"]) / "config.json"
         if not file.is_file():

@@ -121,7 +121,7 @@ class Plan:
 
     @property
     def hours(self) -> float:
-        """Of all jobs, one after another."""
+        """The hours of all jobs, one after another."""
         return sum(row.estimate.hours * len(row.nodes) for row in self.rows)
 
     @property
@@ -130,7 +130,7 @@ class Plan:
 
     @property
     def disk(self) -> float:
-        """Bytes at the fullest: models from the Hub, what stages keep, the state of the largest one."""
+        """The bytes at the fullest: models from the Hub, what stages keep, the state of the largest stage."""
         kept, states = 0.0, [0.0]
         for row in self.rows:
             product, state = memory.disk(row.estimate.job)

@@ -18,7 +18,7 @@ VERIFIED = ("grpo", "ppo", "policy_gradient", "rejection_sampling")  # kinds who
 
 
 def of_stage(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int) -> list[health.Check]:
-    """The checks of one stage; none of one without a policy. Raises UserError where it cannot be loaded."""
+    """Return the checks of a stage, none without a policy. Raises UserError if the policy cannot load."""
     if config["run"] == "pretrain" or ("policy" not in inputs and "model" not in config):
         return []
     source, tokenizer = locate_policy(config, inputs)

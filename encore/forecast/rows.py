@@ -34,7 +34,7 @@ RANKED = {"berkeley-nest/Nectar": 7}  # replies of a row; otherwise two
 
 
 def rows(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, tuple[str, ...]]:
-    """(rows, what had to be assumed) that a stage is given: prompts, demonstrations, pairs or rankings."""
+    """Return the rows that a stage is given (prompts, pairs, rankings …), and what had to be assumed."""
     config, inputs = graph.config(node), graph.inputs(node)
     found, unknown = 0.0, []
     if "data" in inputs:
@@ -52,7 +52,7 @@ def rows(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, tuple[s
 
 
 def made(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, int]:
-    """(rows, replies of each) of the product of a stage that makes data."""
+    """Return the rows of the product of a stage that makes data, and the replies of each row."""
     config = graph.config(node)
     given, _ = rows(graph, node, assumed)
     if config["run"] in ("rejection_sampling", "sample"):
@@ -70,7 +70,7 @@ def made(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, int]:
 
 
 def ranked(config: Mapping[str, Any]) -> int:
-    """Replies of a row of a data set of preferences."""
+    """Return the replies of a row of a data set of preferences."""
     return RANKED.get(config.get("task", {}).get("hub", ""), 2)
 
 

@@ -23,9 +23,9 @@ def emptied(kind: str, failure: str) -> bool:
 
 
 def of_stage(config: Mapping[str, Any], inputs: Mapping[str, Path], folder: Path) -> Path | None:
-    """The metrics.json of what stands in for the product of a stage that was run in `folder`.
+    """Return the metrics.json of what stands in for the product of a stage that was run in `folder`.
 
-    None where the policy wrote nothing, or what is labelled anew has no pair.
+    None if the policy wrote nothing, or if what is labelled anew has no pair.
     """
     if config["run"] == "rejection_sampling":
         lines = (folder / "completions.jsonl").read_text(encoding="utf-8").splitlines()
@@ -43,7 +43,7 @@ def of_stage(config: Mapping[str, Any], inputs: Mapping[str, Path], folder: Path
 
 
 def of_completions(config: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], folder: Path) -> Path | None:
-    """The rows that have a text, as demonstrations; None where there is none."""
+    """Save the rows that have a text as demonstrations; return their metrics.json, None without any."""
     written = [row for row in rows if row["completion"].strip()]
     if not written:
         return None
@@ -52,13 +52,13 @@ def of_completions(config: Mapping[str, Any], rows: Sequence[Mapping[str, Any]],
 
 
 def of_preferences(config: Mapping[str, Any], rows: Sequence[preferences.Preference], folder: Path) -> Path:
-    """The rows as preferences."""
+    """Save the rows as preferences; return their metrics.json."""
     preferences.save(rows, folder / "stand-in")
     return _vouched(config, folder)
 
 
 def _vouched(config: Mapping[str, Any], folder: Path) -> Path:
-    """A metrics.json, as of a stage with this config, for the data in `folder`/stand-in."""
+    """Write and return a metrics.json, as of a stage with this config, for the data in `folder`/stand-in."""
     product, out = folder / "stand-in", folder / "stand-in.json"
     made = {"model": str(product), "digest": sentinel.digest(product), "files": sentinel.sizes(product)}
     files.write_json(out, {**made, "kind": config["run"], "config": dict(config)})

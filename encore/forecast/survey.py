@@ -80,7 +80,7 @@ class Survey:
     # -- a stage -----------------------------------------------------------------------------------------
 
     def stage(self, node: Node) -> None:
-        """Two steps of a stage, or some of its work; then what it will cost, and its longest rows."""
+        """Try two steps of a stage, or some of its work; then its longest rows, and what it will cost."""
         config, sources = self.graph.config(node), self.graph.inputs(node).values()
         inputs = self.inputs(node)
         for check in probes.of_stage(config, inputs, node.seed):
@@ -122,7 +122,7 @@ class Survey:
         return any(self.made[source] != Path(source.sentinel) for source in self.graph.inputs(node).values())
 
     def price(self, node: Node, cost: Cost, done: Made, share: float) -> None:
-        """What a stage that was run will cost, and what its longest rows take."""
+        """Add what a stage that was run will cost, and what its longest rows take."""
         config, spent = self.graph.config(node), done.read("provenance.json")
         cost.state_mib = spent.get("state_mib", 0.0)
         if not spent["steps"]:
@@ -137,7 +137,7 @@ class Survey:
         self.at_full_length(node, cost, spent)
 
     def at_full_length(self, node: Node, cost: Cost, spent: Mapping[str, Any]) -> None:
-        """Two steps on the longest rows; what they hold in memory, and how long a run of them would take."""
+        """Try two steps on the longest rows: what they hold in memory, and how long a run of them takes."""
         config = self.graph.config(node)
         inputs = self.inputs(node)
         what = "its own rows"
@@ -155,7 +155,7 @@ class Survey:
         self.add(node, "memory", *memory(spent, self.graph.resources(node).get("mem_mb"), what))
 
     def tried(self, node: Node, config: Mapping[str, Any], inputs: Mapping[str, Path], how: str) -> Made:
-        """The stage's own command with this config."""
+        """Run the stage's own command with this config."""
         return trial.run_stage(config, inputs, node.seed, self.machine(node), self.place(node, how), self.run)
 
     def stand_in(self, node: Node, failed: Made) -> bool:
@@ -199,14 +199,14 @@ class Survey:
         self.costs.append(cost)
 
     def place(self, node: Node, how: str) -> tuple[str, Path]:
-        """Name and folder of a job."""
+        """Return name and folder of a job."""
         name = f"{node.recipe}/{node.scale}/{node.arm}/{how}/{node.name}"
         return name, self.folder / f"{node.recipe}-{node.kind}-{node.name}" / how
 
     # -- the machine -------------------------------------------------------------------------------------
 
     def machine(self, node: Node) -> list[str]:
-        """The options of a stage's command that say what it is run on."""
+        """Return the options of a stage's command that say what it is run on."""
         it = self.graph.machine(node)
         gpus = ["--gpus", str(it.gpus), "--vllm-gpus", str(it.serving)]
         return [*gpus, "--nodes", str(it.nodes), "--shard", it.shard]
@@ -216,7 +216,7 @@ class Survey:
 
 
 def memory(spent: Mapping[str, Any], asked_mb: int | None, what: str) -> tuple[str, str]:
-    """Status and message about the peak of a step with `what`, from its provenance."""
+    """Return status and message about the peak of a step with `what`, from its provenance."""
     if "gpu_capacity_mib" in spent:
         used, there, of = spent["gpu_memory_mib"], spent["gpu_capacity_mib"], "the GPU"
     else:
@@ -230,7 +230,7 @@ def memory(spent: Mapping[str, Any], asked_mb: int | None, what: str) -> tuple[s
 
 
 def problems(config: Mapping[str, Any]) -> int:
-    """How many problems a stage draws completions of; 0 of another stage."""
+    """Return how many problems a stage draws completions of; 0 if it draws none."""
     if config["run"] not in trial.DRAWS:
         return 0
     if "problems" in config:
@@ -239,7 +239,7 @@ def problems(config: Mapping[str, Any]) -> int:
 
 
 def _shape(model: str) -> str:
-    """What says how large a model is: of a stage's product its config.json, of another one its name."""
+    """Return what says how large a model is: config.json of a stage's product, the name of another model."""
     if model.startswith("hub:"):
         return model
     folder, _ = sentinel.product(Path(model))
@@ -256,7 +256,7 @@ def _is_done(graph: Graph, node: Node) -> bool:
 
 
 def _step_s(config: Mapping[str, Any], spent: Mapping[str, Any]) -> float:
-    """Seconds of a step on average, from the provenance of two."""
+    """Return the seconds of a step on average, from the provenance of two."""
     if "step_s" in spent:
         return trial.seconds_a_step(config, spent["first_step_s"], spent["step_s"])
     return spent["wall_s"] / max(spent["steps"], 1)

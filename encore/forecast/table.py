@@ -39,7 +39,7 @@ MEANING = {
 
 
 def _labels(plan: Plan) -> list[str]:
-    """The name of each row; where several have one name, those after the first with their first arm."""
+    """Return the name of each row; of several with one name, the later ones have their first arm in it."""
     labels: list[str] = []
     for row in plan.rows:
         labels.append(f"{row.name}@{row.nodes[0].arm}" if row.name in labels else row.name)
@@ -47,7 +47,7 @@ def _labels(plan: Plan) -> list[str]:
 
 
 def text(plan: Plan) -> str:
-    """What is printed."""
+    """Return what is printed."""
     lines = [_title(plan), "", *_costs(plan), ""]
     if any(row.estimate.job.gpus for row in plan.rows):
         lines += [*_memory(plan), ""]
@@ -56,7 +56,7 @@ def text(plan: Plan) -> str:
 
 
 def data(plan: Plan) -> dict[str, Any]:
-    """The same as JSON: bytes, tokens, operations, hours."""
+    """Return the plan for JSON: bytes, tokens, operations, hours."""
     return {
         "recipe": plan.recipe,
         "scale": plan.scale,
@@ -115,7 +115,7 @@ def _on_gpus(plan: Plan) -> bool:
 
 
 def _costs(plan: Plan) -> list[str]:
-    """Work and time of each job, and in total."""
+    """Return the lines of work and time of each job, and in total."""
     head = ("runs", "GPUs", "drawn", "trained", "EFLOP", "hours", "GPU-h")
     lines = ["work of each run".ljust(NAME) + "".join(f"{word:>9}" for word in head)]
     for label, row in zip(_labels(plan), plan.rows, strict=True):
@@ -139,7 +139,7 @@ def _costs(plan: Plan) -> list[str]:
 
 
 def _memory(plan: Plan) -> list[str]:
-    """GiB of the fullest GPU of each job, by part."""
+    """Return the lines of GiB of the fullest GPU of each job, by part."""
     limit = room(plan.gpu) / GIB
     names = [*PARTS.values(), "total"]
     lines = [f"GiB a GPU ({limit:.0f} to give)".ljust(NAME) + "".join(f"{name:>7}" for name in names)]
@@ -200,7 +200,7 @@ def _wrapped(first: str, words: str) -> list[str]:
 
 
 def _short(value: float) -> str:
-    """A number in at most seven characters."""
+    """Return a number in at most seven characters."""
     if not value:
         return "-"
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):

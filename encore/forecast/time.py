@@ -53,7 +53,7 @@ def rate(policy: Architecture, generation: Generation, gpus: int, gpu: GPU, assu
 
 
 def scale_of(mean: float, cap: int) -> float:
-    """theta of lengths min(X, cap), X exponential with mean theta, so that their mean is `mean`."""
+    """Return theta by which min(X, cap), X exponential with mean theta, has the mean `mean`."""
     low, high = 1e-6, 1e6
     share = min(max(mean / cap, 1e-6), 0.9999)
     for _ in range(80):  # theta (1 - exp(-1 / theta)) rises with theta
@@ -68,7 +68,7 @@ def scale_of(mean: float, cap: int) -> float:
 def _drained(
     policy: Architecture, generation: Generation, sequences: float, gpu: GPU, assumed: Assumptions
 ) -> float:
-    """Seconds until so many sequences that began together have all ended."""
+    """Return the seconds until so many sequences that began together have all ended."""
     theta = scale_of(generation.mean, generation.cap)
     longest = min(generation.cap, theta * (math.log(sequences) + 0.577))  # expected, of so many
     longest = max(longest, generation.mean)
@@ -88,7 +88,7 @@ def _step(
     gpu: GPU,
     assumed: Assumptions,
 ) -> float:
-    """Seconds of one step of decoding, in which each sequence gets a token."""
+    """Return the seconds of one step of decoding, in which each sequence gets a token."""
     size, width = generation.bytes_a_weight, generation.width
     read = size * (_touched(policy, sequences) + sequences * context * policy.layers * policy.cached)
     memory = read / (width * gpu.bandwidth * assumed.mbu)
@@ -100,7 +100,7 @@ def _step(
 
 
 def _touched(policy: Architecture, sequences: float) -> float:
-    """Parameters that a step reads: of the experts those that some sequence visits."""
+    """Return the parameters that a step reads: of the experts those that some sequence visits."""
     if not policy.sparse:
         return policy.active
     shared = policy.parameters - policy.embedding
@@ -110,7 +110,7 @@ def _touched(policy: Architecture, sequences: float) -> float:
 
 
 def _at_once(policy: Architecture, generation: Generation, gpu: GPU) -> float:
-    """Sequences that the memory of one copy has room for, at their mean length."""
+    """Return how many sequences of mean length the memory of one copy has room for."""
     if generation.engine == "hf":
         return math.inf  # TRL generates a whole rollout at once
     free = generation.share * gpu.memory * generation.width
@@ -131,7 +131,7 @@ def of_training(job: Job, policy: Architecture, gpu: GPU, assumed: Assumptions) 
 
 
 def _exchanged(job: Job, policy: Architecture, training: Training, gpu: GPU, assumed: Assumptions) -> float:
-    """Seconds in which gradients, and under FSDP weights as well, pass between the GPUs."""
+    """Return the seconds in which gradients, and under FSDP weights too, pass between the GPUs."""
     if job.gpus == 1:
         return 0.0
     link = gpu.link if job.gpus <= NODE else assumed.between_nodes
@@ -157,7 +157,7 @@ def operations(job: Job, policy: Architecture) -> float:
 
 
 def _passes(job: Job, policy: Architecture, training: Training, again: bool) -> float:
-    """Operations of all passes over what is trained on; `again`: with recomputation."""
+    """Return the operations of all passes over what is trained on; `again`: with recomputation."""
     tokens = training.steps * training.batch * training.mean
     backward = 1 if training.lora else 2
     extra = 1 if again and training.checkpointing else 0
@@ -173,5 +173,5 @@ def _passes(job: Job, policy: Architecture, training: Training, again: bool) -> 
 
 
 def _forward(policy: Architecture, tokens: float) -> float:
-    """Operations of one forward pass for one token, in a text of so many."""
+    """Return the operations of one forward pass for one token, in a text of so many."""
     return 2 * policy.active + 2 * policy.layers * policy.attention * tokens

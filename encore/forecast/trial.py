@@ -41,7 +41,7 @@ class Shortened:
 
 
 def cut_stage(config: Mapping[str, Any], rows: int, problems: int, from_cut: bool) -> Shortened:
-    """The stage with two steps, or where it draws completions, with `rows` of its `problems`.
+    """Return the stage with two steps, or if it draws completions, with `rows` of its `problems`.
 
     `from_cut`: its data come from a stage that was cut, so that there are fewer than `problems` asks for.
     """
@@ -59,7 +59,7 @@ def cut_stage(config: Mapping[str, Any], rows: int, problems: int, from_cut: boo
 
 
 def rows_needed(stages: Sequence[Mapping[str, Any]], processes: int) -> int:
-    """How many rows of data the stages that learn from rows need for a step, at the least."""
+    """Return how many rows of data the stages that learn from rows need at least."""
     steps = [batch.step_size(stage, processes) for stage in stages if stage["run"] in SPREAD]
     return max([LEAST_ROWS, *(ceil(SPARE * size) for size in steps)])
 
@@ -86,7 +86,7 @@ def seconds_a_step(config: Mapping[str, Any], first: float, later: float) -> flo
 
 
 def default(config: Mapping[str, Any], name: str) -> Any:
-    """A field of a stage's `args`, or else its default in the class of the installed version."""
+    """Return a field of a stage's `args`, or else its default in the class of the installed version."""
     if name in config["args"]:
         return config["args"][name]
     text = fields(stage_rules()["kinds"][config["run"]]["config"])[name].default
@@ -94,7 +94,7 @@ def default(config: Mapping[str, Any], name: str) -> Any:
 
 
 def cut_evaluation(config: Mapping[str, Any]) -> Shortened:
-    """The evaluation with so few items that none of its tasks draws more than COMPLETIONS."""
+    """Return the evaluation with so few items that none of its tasks draws more than COMPLETIONS."""
     tasks, whole, left, unknown = {}, 0.0, 0.0, []
     for name, task in config["tasks"].items():
         samples = task.get("samples") or 1
@@ -110,8 +110,7 @@ def cut_evaluation(config: Mapping[str, Any]) -> Shortened:
 
 
 def barely(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The evaluation, or the stage that draws completions, with a token of each of one item: what it takes
-    to load."""
+    """Return the evaluation, or stage that draws, cut to a token of one item: what it takes to load."""
     if "tasks" not in config:
         return {**config, "problems": 1, "args": {**config["args"], "max_completion_length": 1}}
     one = {name: {**task, "items": 1} for name, task in config["tasks"].items()}
@@ -122,32 +121,32 @@ def barely(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def whole_s(loading: float, cut: float, share: float) -> float:
-    """Seconds of the whole, from those of loading alone, and of loading and a share of the work."""
+    """Return the seconds of the whole, from those of loading alone and of loading and a share of the work."""
     return loading + max(cut - loading, 0.0) / share
 
 
 @dataclass(frozen=True)
 class Made:
-    """A job's outcome; where it failed, `failure` says why in one line."""
+    """The outcome of a job; if the job failed, `failure` says why in one line."""
 
     out: Path  # metrics.json of a stage, the scores of an evaluation
     wall_s: float
     failure: str | None = None
 
     def read(self, name: str = "") -> dict[str, Any]:
-        """What is in `out`, or in the file `name` beside it."""
+        """Return what is in `out`, or in the file `name` beside it."""
         path = self.out.with_name(name) if name else self.out
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return data
 
     def curve(self) -> list[list[str]]:
-        """The rows step, metric, value of a stage's curve.csv."""
+        """Return the rows step, metric, value of a stage's curve.csv."""
         with self.out.with_name("curve.csv").open(encoding="utf-8", newline="") as file:
             return [*csv.reader(file)][1:]
 
     @property
     def product_mib(self) -> float:
-        """Size of what a stage has made."""
+        """The size of what a stage has made."""
         return sum(sentinel.read(self.out)["files"].values()) / 2**20
 
 
@@ -212,7 +211,7 @@ def _done(words: Sequence[str], threads: int, folder: Path, out: Path, run: Runn
 
 
 def why(status: int, log: Path) -> str:
-    """The line of the log that says why a job failed, and what would help."""
+    """Return the line of the log that says why a job failed, and what would help."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
     lines = [line for line in lines if line]
     errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]

@@ -23,7 +23,7 @@ TRAINED = ("pretrain", "sft", "reward_model", "dpo", "grpo", "ppo", "policy_grad
 
 
 def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = None) -> Job:
-    """What a node of the graph takes, with as many GPUs as its recipe says.
+    """Return what a node of the graph takes, with as many GPUs as its recipe says.
 
     `most`: how many there are; a stage that is spread over several takes all, but those of its server.
     Raises UserError for a model without a configuration, and where a batch does not divide.
@@ -62,7 +62,7 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
 
 
 def _policy_of(graph: Graph, node: Node) -> Model | None:
-    """The model that a stage starts from, or that its product is."""
+    """Return the model that a stage starts from, or that its product is; None if nothing names it."""
     model = graph.stage(node).get("model")
     if model:
         return named(model)
@@ -71,7 +71,7 @@ def _policy_of(graph: Graph, node: Node) -> Model | None:
 
 
 def _members(graph: Graph, node: Node | None) -> tuple[Model, ...]:
-    """The networks of a reward model."""
+    """Return the networks of a reward model."""
     model = _policy_of(graph, node) if node else None
     return (model,) * graph.config(node).get("members", 1) if node and model else ()
 
@@ -162,7 +162,7 @@ def _rollouts(
     common: Mapping[str, Any],
     assumed: Assumptions,
 ) -> tuple[Generation, int, int]:
-    """What a stage samples, its optimizer steps, and the sequences of a step."""
+    """Return what a stage samples, its optimizer steps, and the sequences of a step."""
     args, rollout = config["args"], batch.completions(config, max(common["gpus"], 1))
     uses = args["inner_steps"] if config["run"] == "policy_gradient" else args.get("num_iterations", 1)
     steps = batch.steps(config)
@@ -192,7 +192,7 @@ def _rollouts(
 
 
 def _copies(graph: Graph, node: Node, kind: str, assumed: Assumptions) -> float:
-    """Sequences of one example of a batch: two of a pair, all of a ranking that is one, a labelled one."""
+    """Return the sequences of an example: two of a pair, all of a grouped ranking, one of a labelled text."""
     if kind == "dpo":
         return 2.0
     if kind == "reward_model":
@@ -204,7 +204,7 @@ def _copies(graph: Graph, node: Node, kind: str, assumed: Assumptions) -> float:
 
 
 def _examples(graph: Graph, node: Node, assumed: Assumptions) -> float:
-    """What an epoch has: demonstrations, rankings, or the pairs of rankings."""
+    """Return the examples of an epoch: demonstrations, rankings, or the pairs of rankings."""
     config, (given, _) = graph.config(node), rows(graph, node, assumed)
     if "labels" in config:
         return given * made(graph, graph.inputs(node)["data"], assumed)[1]
@@ -220,7 +220,7 @@ def _positions(config: Mapping[str, Any]) -> int:
 
 
 def _scored(config: Mapping[str, Any], kind: str, generation: Generation | None) -> float:
-    """Forward passes of the policy over a sequence that give old log-probabilities, a use of it."""
+    """Return the forward passes for old log-probabilities of a sequence, per optimizer step on it."""
     if generation is None:
         return 0.0
     is_stale = batch.steps_a_rollout(config) > 1 or kind == "ppo"
@@ -230,7 +230,7 @@ def _scored(config: Mapping[str, Any], kind: str, generation: Generation | None)
 def _labels(
     graph: Graph, node: Node, config: Mapping[str, Any], common: dict[str, Any], assumed: Assumptions
 ) -> Job:
-    """Who ranks: a model that reads, or somebody who costs nothing here."""
+    """Return the job of a stage that labels: a model that reads, or nothing that costs anything here."""
     inputs, (given, replies) = graph.inputs(node), made(graph, node, assumed)
     documents = of_documents(graph, node)
     shown = given * (documents.prompt + documents.completion if documents else 2 * assumed.prompt)
