@@ -35,7 +35,7 @@ class Memory:
 
     @property
     def total(self) -> float:
-        """The bytes at the fullest: of a rollout and an update, which follow each other, the larger counts."""
+        """The bytes at the fullest: a rollout and an update follow each other, so the larger one counts."""
         together = sum(getattr(self, one.name) for one in fields(self)) - self.asleep
         return together - min(self.activations, self.cache + self.asleep)
 
