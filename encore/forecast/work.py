@@ -84,67 +84,71 @@ def _training(
     common: dict[str, Any],
     assumed: Assumptions,
 ) -> Job:
-    args, kind = config.get("args", {}), config["run"]
-    inputs, processes = graph.inputs(node), max(common["gpus"], 1)
-    documents = of_documents(graph, node)
-    size, per_device = batch.step_size(config, processes), float(batch.rows_at_once(config, processes))
-    of_rollouts = kind in ("grpo", "ppo", "policy_gradient")
-    generation: Generation | None = None
-    sequences: float
-    if of_rollouts:
-        of_steps, steps, sequences = _rollouts(graph, node, config, size, common, assumed)
-        generation = of_steps
-        mean, longest = of_steps.prompt + of_steps.mean, of_steps.full
+    """Return the job of a stage that trains."""
+    kind, inputs, args = config["run"], graph.inputs(node), config.get("args", {})
+    training, generation = _learning(graph, node, config, common, assumed)
+    rewards = _members(graph, inputs.get("reward_model"))
+    reference, critic = None, None
+    if kind in ("dpo", "ppo") or (kind == "grpo" and args.get("beta", 0.0) and not training.lora):
+        reference = _policy_of(graph, inputs["reference"]) if "reference" in inputs else policy
+    if kind == "ppo":
+        start = config.get("critic") or ("reward_model" if rewards else "policy")
+        critic = rewards[0] if start == "reward_model" and rewards else policy
+    if "ptx" in config:
+        common["unknown"] += ("pretraining documents of ptx, not counted",)
+    bytes_a_weight = DTYPES.get(config.get("saved_dtype", ""), training.bytes_a_weight)
+    return Job(
+        **common,
+        policy=policy,
+        generation=generation,
+        training=training,
+        reference=reference,
+        critic=critic,
+        rewards=rewards if generation else (),
+        saved=bytes_a_weight * config.get("members", 1),
+        stretched=bool(of_documents(graph, node)) or _stretched(graph, node),  # a world's texts are short
+    )
+
+
+def _learning(
+    graph: Graph, node: Node, config: Mapping[str, Any], common: Mapping[str, Any], assumed: Assumptions
+) -> tuple[Training, Generation | None]:
+    """Return the sequences that a stage learns from, and the rollouts that it samples; None if none."""
+    args, kind, processes = config.get("args", {}), config["run"], max(common["gpus"], 1)
+    size, rows_at_once = batch.step_size(config, processes), float(batch.rows_at_once(config, processes))
+    generation, sequences, mean = None, float(size), 0.0
+    if kind in ("grpo", "ppo", "policy_gradient"):
+        generation, steps = _rollouts(graph, node, config, size, common, assumed)
+        mean, longest = generation.prompt + generation.mean, generation.full
     else:
-        sequences = size * _copies(graph, node, kind, assumed)
-        per_device *= sequences / size
+        sequences *= _copies(graph, node, kind, assumed)
+        rows_at_once *= sequences / size
         steps = batch.steps(config) or max(
             round(args.get("num_train_epochs", EPOCHS) * _examples(graph, node, assumed) / size), 1
         )
         longest = args.get("max_length") or _positions(config)
-        of_all = documents.prompt + documents.completion if documents else longest * assumed.document
-        mean = min(of_all, longest)
+        documents = of_documents(graph, node)
+        whole = documents.prompt + documents.completion if documents else longest * assumed.document
+        mean = min(whole, longest)
     half = common["gpus"] > 0 and bool(args.get("bf16", kind != "pretrain") or args.get("fp16"))
-    options = args.get("model_init_kwargs") or {}
+    options, lora = args.get("model_init_kwargs") or {}, config.get("lora") or {}
     weight = DTYPES.get(str(options.get("dtype", "float32")).removeprefix("torch."), 4)
-    scored = _scored(config, kind, generation)
     training = Training(
         steps=steps,
         batch=sequences,
-        rows=max(round(per_device), 1),
+        rows=max(round(rows_at_once), 1),
         mean=mean,
         longest=longest,
         checkpointing=bool(args.get("gradient_checkpointing", False)),
         half=half or weight == 2,
         bytes_a_weight=weight,
         optimizer=OPTIMIZERS.get(str(args.get("optim", "adamw")), 8.0) * weight / 4,
-        lora=(config.get("lora") or {}).get("rank"),
-        nf4=(config.get("lora") or {}).get("quantized") == "nf4",
-        scored=scored,
-        padded=per_device > 1 or (of_rollouts and processes > 1),
+        lora=lora.get("rank"),
+        nf4=lora.get("quantized") == "nf4",
+        scored=_scored(config, kind) if generation else 0.0,
+        padded=rows_at_once > 1 or (generation is not None and processes > 1),
     )
-    needs_reference = kind in ("dpo", "ppo") or (
-        kind == "grpo" and args.get("beta", 0.0) and not training.lora
-    )
-    reference = _policy_of(graph, inputs["reference"]) if "reference" in inputs else policy
-    rewards = _members(graph, inputs.get("reward_model"))
-    critic = None
-    if kind == "ppo":
-        start = config.get("critic") or ("reward_model" if rewards else "policy")
-        critic = rewards[0] if start == "reward_model" and rewards else policy
-    if "ptx" in config:
-        common["unknown"] += ("pretraining documents of ptx, not counted",)
-    return Job(
-        **common,
-        policy=policy,
-        generation=generation,
-        training=training,
-        reference=reference if needs_reference else None,
-        critic=critic,
-        rewards=rewards if of_rollouts else (),
-        saved=DTYPES.get(config.get("saved_dtype", ""), weight) * (config.get("members", 1)),
-        stretched=bool(documents) or _stretched(graph, node),  # a world's texts are short
-    )
+    return training, generation
 
 
 def _stretched(graph: Graph, node: Node) -> bool:
@@ -161,8 +165,8 @@ def _rollouts(
     size: int,
     common: Mapping[str, Any],
     assumed: Assumptions,
-) -> tuple[Generation, int, int]:
-    """Return what a stage samples, its optimizer steps, and the sequences of a step."""
+) -> tuple[Generation, int]:
+    """Return what a stage samples, and its optimizer steps."""
     args, rollout = config["args"], batch.completions(config, max(common["gpus"], 1))
     uses = args["inner_steps"] if config["run"] == "policy_gradient" else args.get("num_iterations", 1)
     steps = batch.steps(config)
@@ -188,7 +192,7 @@ def _rollouts(
         changed |= {"share": args.get("vllm_gpu_memory_utilization", SERVED)}
     else:
         changed |= {"engine": "hf", "bytes_a_weight": 2 if args.get("bf16") else 4}
-    return Generation(**vars(every) | changed), steps, size
+    return Generation(**vars(every) | changed), steps
 
 
 def _copies(graph: Graph, node: Node, kind: str, assumed: Assumptions) -> float:
@@ -219,10 +223,8 @@ def _positions(config: Mapping[str, Any]) -> int:
     return (config.get("model") or {}).get("max_position_embeddings", POSITIONS)
 
 
-def _scored(config: Mapping[str, Any], kind: str, generation: Generation | None) -> float:
+def _scored(config: Mapping[str, Any], kind: str) -> float:
     """Return the forward passes for old log-probabilities of a sequence, per optimizer step on it."""
-    if generation is None:
-        return 0.0
     is_stale = batch.steps_a_rollout(config) > 1 or kind == "ppo"
     return 1 / config["args"].get("num_iterations", 1) if is_stale else 0.0
 
