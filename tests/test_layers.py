@@ -14,9 +14,10 @@ LAYERS = """
     encore.objectives encore.data encore.models
     encore.rewards encore.labels encore.sampling
     encore.recipe encore.learning
-    encore.stages encore.planning
+    encore.validity
+    encore.stages
+    encore.forecast
     encore.workflow
-    encore.preflight
     evals
     analysis.statistics
     analysis.numbers
@@ -38,8 +39,10 @@ LIGHT = (
     "worlds/",
     "runtime/",
     "recipe/",
+    "validity.py",
     "workflow/",
-    "preflight/__main__.py",
+    "forecast/__main__.py",
+    "forecast/preflight.py",
     "objectives/loss_types.py",
     "stages/__main__.py",
 )

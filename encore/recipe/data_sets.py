@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from encore import own_code
-from encore.runtime import sentinel
-from encore.runtime.files import digest
+from encore.runtime import digests, sentinel
 
 
 def is_data_set(task: Mapping) -> bool:
@@ -36,7 +35,7 @@ def pinned(config: Any) -> Any:
         return config
     own = {key: pinned(value) for key, value in config.items()}
     rewards = own["rewards"] if isinstance(own.get("rewards"), dict) else {}
-    names = [own.get("world"), own.get("verifier"), *rewards]
+    names = [own.get("world"), own.get("verifier"), own.get("objective"), *rewards]
     if code := {name: own_code.digest(name) for name in names if own_code.is_own(name)}:
         own["code"] = code
     path = Path(own["file"]) if isinstance(own.get("file"), str) else None
@@ -64,4 +63,4 @@ def _digest_of_folder(folder: str, stats: tuple[tuple[str, int, int], ...]) -> s
 @cache
 def _digest(path: Path, size: int, changed: int) -> str:
     """The digest of a file that has this size and time of change."""
-    return digest(path)
+    return digests.of_file(path)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from encore import validity
 from encore.errors import UserError, known
 from encore.recipe.schema import stage_rules
 from encore.runtime import gpus, nodes, provenance, sentinel, tracking
@@ -91,14 +92,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
-def _already_done(out: Path, record: dict[str, Any]) -> bool:
-    """Whether `out` is a valid sentinel of exactly this work."""
-    if sentinel.stale(out) is not None:
-        return False
-    done = sentinel.read(out)
-    return all(done.get(key) == value for key, value in record.items())
-
-
 def _saved(folder: Path) -> str:
     """What is kept of a training in `folder` that ends now."""
     names = (path.name.removeprefix("checkpoint-") for path in folder.glob("checkpoint-*"))
@@ -122,7 +115,7 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
         options.checkpoints / "lock",
         lambda holder: progress.say(f"waiting for process {holder}, which works in {options.checkpoints}"),
     ) as lock:
-        if _already_done(options.out, record):
+        if validity.is_of(options.out, record):
             return progress.say(f"nothing to do: {options.out} is there and valid")
         require_vllm(options.config)
         require_bitsandbytes(options.config)

@@ -15,7 +15,8 @@ from papers import GRAPH
 from stage_runs import PRETRAIN
 
 from encore.errors import UserError
-from encore.preflight.survey import Survey
+from encore.forecast.survey import Survey
+from encore.recipe.chosen import first_node
 from encore.workflow import targets
 from encore.workflow.choice import choice
 from encore.workflow.jobs import Jobs
@@ -98,7 +99,7 @@ def test_mistakes_are_told_before_any_job(config, target, message):
 def test_it_asks_for_what_the_largest_job_of_the_arm_does():
     chosen = choice(GRAPH.recipes, {"recipe": "r1_zero", "scale": "paper", "seeds": 2})
     jobs = Jobs(GRAPH, chosen)
-    assert jobs.preflight(None) == "--recipe r1_zero --scale paper --seeds 2"
+    assert jobs.choice.preflight == "--recipe r1_zero --scale paper --seeds 2"
     asked = {name: of(None) for name, of in jobs.resources_of_preflight().items()}
     assert asked["gpu"] == 520
     assert asked["mem_mb"] > 8 * 60_000  # of each of 65 nodes
@@ -107,7 +108,7 @@ def test_it_asks_for_what_the_largest_job_of_the_arm_does():
     jobs = Jobs(GRAPH, choice(GRAPH.recipes, {"recipe": "dapo", "scale": "paper"}))
     asked = {name: of(None) for name, of in jobs.resources_of_preflight().items()}
     assert (asked["gpu"], asked["nodes"], asked["mpi"], asked["tasks"]) == (128, 16, "srun", 16)
-    first = targets.first_node(GRAPH, jobs.choice)
+    first = first_node(GRAPH, "dapo", "paper")
     machine = Survey(GRAPH, first, [], {}, Path(), print).machine(replace(first, name="grpo"))
     assert machine == ["--gpus", "128", "--vllm-gpus", "0", "--nodes", "16", "--shard", "fsdp"]
 
@@ -115,4 +116,4 @@ def test_it_asks_for_what_the_largest_job_of_the_arm_does():
 def test_a_plan_is_asked_for_with_all_of_its_keys():
     chosen = choice(GRAPH.recipes, {"recipe": "dapo", "scale": "paper", "gpus": "8xH100", "mfu": 0.4})
     assert not targets.requested(GRAPH, chosen, Namespace(targets=["plan"]), "r1_zero")
-    assert Jobs(GRAPH, chosen).plan(None) == "recipe=dapo scale=paper gpus=8xH100 mfu=0.4"
+    assert chosen.plan == "recipe=dapo scale=paper gpus=8xH100 mfu=0.4"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from encore import own_code
 from encore.errors import UserError
 from encore.objectives.loss_types import check_window
 from encore.recipe.batch import rollout, units
@@ -25,6 +26,7 @@ def check(stage: Mapping[str, Any]) -> None:
     if "caps" in stage:
         caps.check(stage)
     _check_aggregation(stage)
+    _check_objective(stage)
     advantage, ratio = stage.get("advantage"), stage.get("importance_ratio")
     sequence = args.get("importance_sampling_level") == "sequence"
     if advantage in ACCURACY_ALONE:
@@ -38,8 +40,8 @@ def check(stage: Mapping[str, Any]) -> None:
             raise UserError(
                 "advantage: process needs a step verifier, which a data set has not; take a world"
             )
-        if sequence or args.get("loss_type") in ("luspo", "vespo"):
-            weight = "importance_sampling_level sequence" if sequence else f"loss_type {args['loss_type']}"
+        if sequence or args.get("loss_type") == "luspo":
+            weight = "importance_sampling_level sequence" if sequence else "loss_type luspo"
             raise UserError(
                 f"advantage: process gives each token its own, {weight} weighs whole sequences; "
                 "importance_ratio sequence_token does both"
@@ -79,6 +81,22 @@ def check(stage: Mapping[str, Any]) -> None:
             raise UserError("args.shuffle_dataset: replay has an order of its own; remove it")
         if args.get("max_steps", -1) <= 0:
             raise UserError("args.max_steps: missing; replay plans all iterations beforehand")
+
+
+def _check_objective(stage: Mapping[str, Any]) -> None:
+    """Raise UserError where a stage's objective of its own is not there, or a key beside it says the same."""
+    if "objective" not in stage:
+        return
+    name = stage["objective"]
+    try:
+        own_code.check(name)
+    except UserError as error:
+        raise UserError(f"objective: {error}") from None
+    args = stage["args"]
+    replaced = {key: stage[key] for key in ("importance_ratio",) if key in stage}
+    replaced |= {f"args.{key}": args[key] for key in ("loss_type",) if args.get(key) is not None}
+    for key, value in replaced.items():
+        raise UserError(f"{key}: {value}, but the objective {name} stands in its place; remove one of them")
 
 
 def _check_aggregation(stage: Mapping[str, Any]) -> None:

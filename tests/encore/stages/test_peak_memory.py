@@ -20,11 +20,11 @@ import stage_runs
 from cpu_shards import shard_on_cpus
 from test_several_processes import both
 
+from encore.forecast import memory
+from encore.forecast.hardware import GPUS
+from encore.forecast.job import Job, Training
+from encore.forecast.model_size import named
 from encore.models import language_model
-from encore.planning import memory
-from encore.planning.architecture import named
-from encore.planning.hardware import GPUS
-from encore.planning.job import Job, Training
 from encore.runtime import sentinel
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # malloc.h
@@ -61,9 +61,9 @@ def whole() -> None:
 def note_peaks(before: Callable[[], None]) -> None:
     """Write peak_<rank>.json, bytes at the fullest of the second step; then end."""
     before()
-    from encore.learning.resume import ExactResume
+    from encore.learning.resumable import Resumable
 
-    plain, seen = ExactResume.training_step, []
+    plain, seen = Resumable.training_step, []
 
     def watch() -> None:
         while True:
@@ -83,7 +83,7 @@ def note_peaks(before: Callable[[], None]) -> None:
             os._exit(0)
         return plain(self, *args, **kwargs)
 
-    ExactResume.training_step = step
+    Resumable.training_step = step
 
 
 def held() -> int:
