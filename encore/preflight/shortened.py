@@ -4,15 +4,13 @@ Two steps, because an optimizer has its state from the second one on, and the fi
 Nothing else that a recipe says of a stage is changed.
 """
 
-import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 from encore.recipe import batch
-from encore.recipe.schema import stage_rules
-from encore.recipe.trl_fields import fields
+from encore.recipe.kinds import args_of
 from encore.runtime.gpus import SPREAD
 
 STEPS = 2
@@ -87,11 +85,12 @@ def seconds_a_step(config: Mapping[str, Any], first: float, later: float) -> flo
 
 
 def default(config: Mapping[str, Any], name: str) -> Any:
-    """A field of a stage's `args`, or else its default in the class of the installed version."""
+    """A field of a stage's `args`, or else its default; None where it has none."""
     if name in config["args"]:
         return config["args"][name]
-    text = fields(stage_rules()["kinds"][config["run"]]["config"])[name].default
-    return ast.literal_eval(text) if text else None
+    arguments = args_of(config["run"])
+    field = arguments.model_fields.get(name) if arguments else None
+    return field.default if field and not field.is_required() else None
 
 
 def of_evaluation(config: Mapping[str, Any]) -> Shortened:

@@ -23,7 +23,7 @@ def check_task(task: Mapping, path: list[str], where: str, hub: str = "task-hub"
             worlds.make(task)
 
 
-def check_tasks(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
+def check_tasks(stage: Mapping, data_set: str, path: str, where: str) -> None:
     """A stage's task, template and what they offer, or those of each of its domains."""
     if "domains" in stage:
         with under(path, where):
@@ -31,7 +31,7 @@ def check_tasks(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
     parts = {f"{path}.domains.{name}": one for name, one in stage.get("domains", {}).items()} or {path: stage}
     for place, part in parts.items():
         if "task" in part:
-            hub = "task-hub-prompts" if _unverified(stage["run"], part) else kind.get("hub", "task-hub")
+            hub = "task-hub-prompts" if _unverified(stage["run"], part) else data_set
             check_task(part["task"], [*place.split("."), "task"], where, hub)
             _check_world(stage["run"], part, place, where)
         check_form(part, place, where)

@@ -1,0 +1,182 @@
+"""What stages of all kinds have in common, and the parts that several kinds have."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Discriminator, Field, Tag, ValidatorFunctionWrapHandler, WrapValidator
+
+from encore.recipe.args import DrawingArgs
+from encore.recipe.base import (
+    AboveZero,
+    HubName,
+    Machine,
+    Model,
+    PartOfAll,
+    Positive,
+    Revision,
+    Said,
+    Seed,
+    Some,
+    refuse,
+)
+from encore.recipe.mistakes import shown
+
+Dtype = Literal["float32", "bfloat16", "float16"]
+Backend = Literal["hf", "lean", "vllm"]  # lean: encore/sampling/lean.py, for small models
+Weights = dict[str, float]
+Mixture = Annotated[dict[str, Any], Field(min_length=1)]  # kinds of document that the world can write
+RawTask = dict[str, Any]  # a world or a data set; checks/tasks.py reads it
+
+
+class Resources(Model):
+    """What a job is run on."""
+
+    gpu: Annotated[int, Field(ge=0)] = 0
+    mem_mb: Positive | None = None  # of a node
+    # minutes of the whole; a job asks for two days at most, the next one goes on
+    runtime: Positive | None = None
+    # machines of one Slurm job that `gpu` lie on, as many on each; of several, a vLLM server has the last for
+    # itself
+    nodes: Positive = 1
+    # of a stage on several GPUs: weights, gradients and optimizer are spread over them, by FSDP2 or by
+    # DeepSpeed's ZeRO-3 (not of ppo, nor with lora; encore/models/zero3.py says what is different)
+    shard: Literal["fsdp", "zero3"] | None = None
+
+
+class Lora(Model):
+    """Adapters of the policy, trained in place of its weights and added to them at the end."""
+
+    rank: Positive
+    alpha: AboveZero  # the adapters' product is multiplied by alpha/rank
+    targets: Some[str] | None = None  # linear layers such as q_proj; default: all but the head
+    # QLoRA: in training, the weights below the adapters have 4 bits. A reference loaded from elsewhere has
+    # too, a reward model has not. The product is dequantized, in saved_dtype; default: the dtype of
+    # args.model_init_kwargs, else float32
+    quantized: Literal["nf4"] | None = None
+
+
+class BackendArgs(Model):
+    """vLLM's engine arguments that say how it uses its GPUs.
+
+    Others would load code, upload or write elsewhere.
+    """
+
+    tensor_parallel_size: Positive | None = None
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] | None = None
+    max_model_len: Positive | None = None
+    max_num_seqs: Positive | None = None
+    max_num_batched_tokens: Positive | None = None
+    enforce_eager: bool | None = None
+    enable_prefix_caching: bool | None = None
+
+
+class Chat(Model):
+    """What the chat template of the model's tokenizer, in place of `template`, says beside the question.
+
+    Rewards and verifiers read a reply with its prefill.
+    """
+
+    system: Said | None = None
+    user: str | None = None  # a text with {question}; default: the question alone
+    prefill: Said | None = None  # how every reply begins, such as "<think>\n"
+
+
+def _true_or_mapping(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    if isinstance(value, Mapping):
+        if not value:
+            refuse("must not be empty")
+        return handler(value)
+    if value is not True:
+        refuse(f"expected true or a mapping, got {shown(value)}")
+    return value
+
+
+TrueOrChat = Annotated[Chat, WrapValidator(_true_or_mapping)] | Literal[True]
+
+
+class CorpusPart(Model):
+    """A further task of a corpus, with its share of the documents."""
+
+    task: RawTask
+    template: str
+    mixture: Mixture
+    share: PartOfAll
+
+
+class Corpus(Model):
+    """How many documents, and the share of each kind of document."""
+
+    documents: Positive | None = None  # of all tasks together
+    mixture: Mixture | None = None
+    also: Some[CorpusPart] | None = None
+
+
+class HubModel(Model):
+    """A model of the Hub, at a commit."""
+
+    hub: HubName
+    revision: Revision
+
+
+class FolderModel(Model):
+    """A model in a folder."""
+
+    path: str
+
+
+def _source(value: Any) -> str:
+    return "a folder" if isinstance(value, FolderModel) or "path" in value else "a Hub model"
+
+
+Source = Annotated[
+    Annotated[HubModel, Tag("a Hub model")] | Annotated[FolderModel, Tag("a folder")], Discriminator(_source)
+]
+
+
+class Stage(Model):
+    """A stage of any kind.
+
+    A field that no default fits is None where the recipe does not say it. The class variables say what a
+    stage must have once scale and arm are laid over it.
+    """
+
+    required: ClassVar[tuple[str, ...]] = ()  # keys
+    # fields of `args` that must be given, of a tuple one of them: they define the objective, in which papers
+    # differ from each other and from TRL's defaults
+    written_out: ClassVar[tuple[str | tuple[str, ...], ...]] = ()
+    # key -> those among `required` and `written_out` that are not missing where it is given
+    stands_for: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    product: ClassVar[str] = "a model"
+    # role -> what a stage must make to play it; default: a model, or what the role's name says
+    takes: ClassVar[Mapping[str, str]] = {}
+    # what a data set as its `task` must have: a name of schema.yaml's $defs
+    data_set: ClassVar[str] = "task-hub"
+
+    run: str
+    version: Positive = 1  # raise it to have the stage run again after a change of code
+    seed: Seed | None = None  # pins the stage: one model for all seeds of a run
+    threads: Positive = 1  # part of the lineage, because it decides the order of sums
+    resources: Annotated[Resources, Machine()] = Resources()
+
+
+class Asking(Stage):
+    """A stage that asks the policy the questions of a task."""
+
+    task: RawTask | None = None
+    template: str | None = None
+    chat: TrueOrChat | None = None
+    problems: Positive | None = None  # distinct training problems
+
+
+class Drawing(Asking):
+    """A stage that draws completions of the policy, by an engine of evaluations."""
+
+    stands_for = {"chat": ("template",)}
+
+    args: DrawingArgs
+    longest_prompt: Positive | None = None  # in tokens; longer prompts are left out
+    model: Source | None = None
+    backend: Backend | None = None  # these four as in evals
+    backend_args: BackendArgs | None = None
+    dtype: Dtype | None = None
+    batch_size: Positive | None = None
