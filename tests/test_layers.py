@@ -14,6 +14,7 @@ LAYERS = """
     encore.objectives encore.data encore.models
     encore.rewards encore.labels encore.sampling
     encore.recipe encore.learning
+    encore.validity
     encore.stages encore.planning
     encore.workflow
     encore.preflight
@@ -38,6 +39,7 @@ LIGHT = (
     "worlds/",
     "runtime/",
     "recipe/",
+    "validity.py",
     "workflow/",
     "preflight/__main__.py",
     "objectives/loss_types.py",

@@ -18,7 +18,6 @@ from encore.runtime import gpus
 EXTRAS = {
     "vllm": "vllm",
     "bitsandbytes": "qlora",
-    "deepspeed": "zero3",
     "snakemake_executor_plugin_slurm": "slurm",
 }
 SMALL = 20e9  # bytes that a run at scale cpu and its checkpoints never fill

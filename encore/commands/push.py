@@ -14,6 +14,7 @@ from huggingface_hub import EvalResult, HfApi, ModelCardData
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 
+from encore import validity
 from encore.errors import UserError, first_line, whole
 from encore.runtime import files, sentinel
 
@@ -39,7 +40,7 @@ def lay_out(metrics_json: Path, name: str) -> Path:
     weights = Path(made["model"])
     if not (weights / "config.json").is_file():
         raise UserError(f"{metrics_json}: its product is no model, or is not here any more ({weights})")
-    if reason := sentinel.stale(metrics_json):
+    if reason := validity.of_stage(metrics_json):
         raise UserError(f"{metrics_json}: {reason}; run it again first")
     folder = FOLDER / name.replace("/", "--")
     shutil.rmtree(folder, ignore_errors=True)

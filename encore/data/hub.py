@@ -9,7 +9,7 @@ from datasets.exceptions import DatasetGenerationError
 
 from encore.data import columns
 from encore.errors import UserError, first_line, nearest
-from encore.runtime.files import digest
+from encore.runtime.digests import of_file
 from encore.worlds.expressions import reach
 from encore.worlds.final_answer import reference
 
@@ -96,7 +96,7 @@ def _of_hub(task: Mapping[str, Any]) -> Any:
 def _of_file(task: Mapping[str, Any]) -> Any:
     path = Path(task["file"])
     try:
-        content = digest(path)
+        content = of_file(path)
         if task.get("sha256") not in (None, content):
             raise UserError(f"task.file: {path} has changed since this job was planned; start it again")
         if not path.stat().st_size:

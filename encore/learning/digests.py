@@ -5,15 +5,13 @@ the files are still in memory then, and SHA-256 takes half a second to a second 
 """
 
 import os
-import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from encore.runtime import files
+from encore.runtime import digests
 from encore.runtime.sentinel import sizes
 
 DIGESTS = "checkpoint.sha256"  # in the checkpoint, as `sha256sum -c` reads it there
-LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 AT_ONCE = min(8, os.cpu_count() or 1)  # files that are read at a time
 
 
@@ -21,26 +19,25 @@ def write(checkpoint: Path, last: str) -> None:
     """List the digests of all files in DIGESTS. `last`: the file whose line ends the list."""
     names = sorted(sizes(checkpoint), key=lambda name: (name == last, name))
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        digests = pool.map(lambda name: files.digest(checkpoint / name), names)
-        lines = [f"{digest}  {name}\n" for digest, name in zip(digests, names, strict=True)]
-    (checkpoint / DIGESTS).write_text("".join(lines), encoding="utf-8")
+        computed = pool.map(lambda name: digests.of_file(checkpoint / name), names)
+        text = digests.text_of(zip(computed, names, strict=True))
+    (checkpoint / DIGESTS).write_text(text, encoding="utf-8")
 
 
 def damaged(checkpoint: Path, last: str) -> str | None:
-    """The name of a file that is missing or not as it was saved; None if there is no such file.
+    """Return the name of a file that is missing or not as it was saved; None if there is no such file.
 
     Without DIGESTS, as in a checkpoint of an earlier version, nothing is known and None is returned. `last`:
     as in `write`; a list that does not end with it is damaged itself.
     """
     try:
         text = (checkpoint / DIGESTS).read_text(encoding="utf-8")
+        listed = digests.parse(text)
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
         return DIGESTS
-    lines = [LINE.fullmatch(line) for line in text.splitlines()]
-    listed = {line[2]: line[1] for line in lines if line}
-    if not all(lines) or not text.endswith(f"  {last}\n"):
+    if not text.endswith(f"  {last}\n"):
         return DIGESTS
     with ThreadPoolExecutor(AT_ONCE) as pool:
         now = pool.map(lambda name: _digest(checkpoint / name), listed)
@@ -48,8 +45,8 @@ def damaged(checkpoint: Path, last: str) -> str | None:
 
 
 def _digest(file: Path) -> str | None:
-    """The digest of a file; None if it cannot be read."""
+    """Return the digest of a file; None if it cannot be read."""
     try:
-        return files.digest(file)
+        return digests.of_file(file)
     except (OSError, ValueError):
         return None

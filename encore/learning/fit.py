@@ -25,7 +25,7 @@ from encore.learning.resume import (
     state_file,
 )
 from encore.learning.sampler_gap import precision
-from encore.models import lora, zero3
+from encore.models import lora
 from encore.models.quantized import learn_in_float32
 from encore.runtime import curves, gpus, health, live_curve, sentinel
 from encore.runtime.progress import Progress
@@ -190,13 +190,11 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
     Raises UserError at a non-finite number, at a failed save, where the data ends before the last step, where
     weights are to be sharded that would not be, and at a checkpoint of another number of processes.
     """
-    how = gpus.sharded()
-    spread = trainer.is_deepspeed_enabled if how == "zero3" else trainer.is_fsdp_enabled
-    if how and not (spread and trainer.args.world_size > 1):
-        raise UserError(
-            f"resources.shard: {how} spreads weights over several GPUs, and this stage has not got them"
-        )
-    if how == "fsdp":
+    if gpus.sharded():
+        if not (trainer.is_fsdp_enabled and trainer.args.world_size > 1):
+            raise UserError(
+                "resources.shard: fsdp spreads weights over several GPUs, and this stage has not got them"
+            )
         lora.show_ends(trainer.model)
     learn_in_float32(trainer.model)
     folder = Path(trainer.args.output_dir)
@@ -225,10 +223,7 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
     if newest and state and state.global_step >= state.max_steps:
         # transformers would train another step
         progress.say(f"all {state.global_step} steps were done before")
-        if how == "zero3":
-            zero3.load_checkpoint(trainer.model, newest, trainer.args.device)
-        else:
-            trainer._load_from_checkpoint(str(newest))
+        trainer._load_from_checkpoint(str(newest))
         trainer.state = state
         held = torch.load(state_file(newest), map_location="cpu", weights_only=True)
         trainer.restore_held_state(held)
@@ -267,7 +262,7 @@ def _made_on(args: Any) -> dict[str, Any]:
     return {
         "processes": args.world_size,
         "nodes": gpus.nodes(),
-        "shard": gpus.sharded() or "none",
+        "shard": "fsdp" if gpus.sharded() else "none",
         "global_batch": own * args.world_size,
         "per_device_train_batch_size": args.train_batch_size,
         "gradient_accumulation_steps": args.gradient_accumulation_steps,

@@ -20,7 +20,7 @@ from encore.learning.reference import by_layers
 from encore.learning.resume import EPOCH_STRIDE
 from encore.learning.tiles import narrow_tiles
 from encore.learning.turns import own_part
-from encore.models import lora, zero3
+from encore.models import lora
 from encore.models.sharded import load_own_weights, own_weights
 from encore.objectives.advantages import total
 from encore.objectives.averages import completion_means
@@ -71,16 +71,11 @@ class GRPO(Objective):
         )
 
     def train(self, *args, **kwargs):
-        if gpus.sharded() == "fsdp":
+        if gpus.sharded():
             # has `generate` of transformers go on until all processes have ended, as they share each layer
             lora.below(self.model)._is_fsdp_managed_module = True
         with narrow_tiles(self.model):
             return super().train(*args, **kwargs)
-
-    def training_step(self, model, *args, **kwargs):
-        if gpus.sharded() == "zero3":
-            zero3.forget_order(model)
-        return super().training_step(model, *args, **kwargs)
 
     # -- resume ------------------------------------------------------------------------------------------
 

@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate.state import AcceleratorState
 from transformers import Trainer
 
 from encore.errors import UserError
 from encore.learning import digests
-from encore.models import zero3
 from encore.models.sharded import whole
 from encore.runtime import gpus
 from encore.runtime.files import saving
@@ -28,7 +26,6 @@ from encore.runtime.files import saving
 STATE = "resume.pt"  # of the first process; a checkpoint is complete once it is there
 PARTIAL = "saving"  # a checkpoint is written here and then renamed, so that a kill leaves no half of one
 SHARDS = "pytorch_model_fsdp_0"  # accelerate's folder of sharded weights in a checkpoint
-PARTITIONS = "global_step*"  # DeepSpeed's
 EPOCH_STRIDE = 1_000_003  # between the seeds of the data orders of two epochs
 
 
@@ -76,9 +73,9 @@ def check_processes(checkpoint: Path) -> None:
             f"{checkpoint}: {then} processes saved it, and {now} cannot go on from it; run the stage on "
             f"{then} GPUs, or remove the checkpoint to start anew"
         )
-    how = "fsdp" if (checkpoint / SHARDS).is_dir() else "zero3" if [*checkpoint.glob(PARTITIONS)] else None
-    if how != gpus.sharded():
-        was = f"was sharded by {how}" if how else "was not sharded"
+    sharded = (checkpoint / SHARDS).is_dir()
+    if sharded != gpus.sharded():
+        was = "was sharded by fsdp" if sharded else "was not sharded"
         raise UserError(f"{checkpoint}: its stage {was}; set resources.shard as then, or remove it")
 
 
@@ -106,12 +103,7 @@ class ExactResume(Trainer):
     began = 0.0
 
     def create_accelerator_and_postprocess(self):
-        zero = gpus.sharded() == "zero3"
-        if zero and AcceleratorState._shared_state.get("deepspeed_plugins"):
-            self.args.deepspeed_plugin = None  # of the second member of an ensemble: there is one for all
         super().create_accelerator_and_postprocess()
-        if zero:
-            zero3.load_whole()  # the reference too, which TRL loads next
         plugin = getattr(self.accelerator.state, "fsdp_plugin", None)
         if plugin and plugin.mixed_precision_policy:
             # accelerate would round log-probabilities and rewards to 8 bits as they leave the model
@@ -149,10 +141,6 @@ class ExactResume(Trainer):
     def _get_output_dir(self, trial):
         folder = super()._get_output_dir(trial)
         return os.path.join(folder, PARTIAL) if self.saving else folder
-
-    def save_model(self, *args, **kwargs):
-        if gpus.sharded() != "zero3":  # whose checkpoint has the weights: transformers would write it twice
-            super().save_model(*args, **kwargs)
 
     def create_model_card(self, *args, **kwargs):
         """Write none: the card of a checkpoint would only cost time."""

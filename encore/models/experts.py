@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from encore.models.sharded import size
-
 
 def routed(config: Any) -> tuple[int, int]:
     """Experts of a layer, and how many a token visits; (1, 1) of a dense model."""
@@ -16,5 +14,5 @@ def idle(model: Any) -> float:
     experts, visited = routed(model.config.get_text_config())
     if experts == 1:
         return 0
-    inside = sum(size(weight) for name, weight in model.named_parameters() if ".experts." in name)
+    inside = sum(weight.numel() for name, weight in model.named_parameters() if ".experts." in name)
     return inside * (1 - visited / experts)

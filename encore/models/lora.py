@@ -21,7 +21,7 @@ from torch import nn
 
 from encore.errors import known
 from encore.models.quantized import is_quantized
-from encore.models.sharded import Weights, is_sharded, size, whole_weights
+from encore.models.sharded import Weights, is_sharded, whole_weights
 
 ALL = "all-linear"  # peft's name for every linear layer but the head
 ABOVE = "base_model.model."  # what peft puts before the name of a weight
@@ -87,7 +87,7 @@ def parameters(model: Any) -> int:
     """How many weights a model has, without those that adapters of a sharded one have."""
     if not is_sharded(model):
         return model.num_parameters()
-    return sum(size(weight) for name, weight in model.named_parameters() if _plain(name))
+    return sum(weight.numel() for name, weight in model.named_parameters() if _plain(name))
 
 
 def _configuration(key: Mapping[str, Any], model: Any, seed: int, **options: Any) -> LoraConfig:

@@ -1,4 +1,4 @@
-"""Models whose weights are spread over the processes of a stage by FSDP2 (torch's `fully_shard`), or ZeRO-3.
+"""Models whose weights are spread over the processes of a stage by FSDP2 (torch's `fully_shard`).
 
 A forward pass gathers a layer's weights, uses them and lets them go. So every process has to call a sharded
 model, and these functions, equally often: one that does not leaves the others waiting.
@@ -11,8 +11,7 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 
-from encore.models import zero3
-from encore.models.zero3 import Weights
+Weights = dict[str, Any]  # name -> tensor
 
 
 def spread(model: Any, precision: MixedPrecisionPolicy | None = None) -> Any:
@@ -39,34 +38,22 @@ def whole_weights(model: Any) -> Weights | None:
 
     None where `model` is not sharded. All processes must call it.
     """
-    if zero3.is_partitioned(model):
-        return zero3.whole_weights(model)
     options = StateDictOptions(full_state_dict=True, cpu_offload=True)
     return get_model_state_dict(model, options=options) if is_sharded(model) else None
 
 
 def is_sharded(model: Any) -> bool:
     """Whether a model's weights are spread over processes."""
-    return isinstance(model, FSDPModule) or zero3.is_partitioned(model)
-
-
-def size(weight: Any) -> int:
-    """How many numbers a weight has on all processes together."""
-    return getattr(weight, "ds_numel", weight.numel())
+    return isinstance(model, FSDPModule)
 
 
 def own_weights(model: Any) -> Weights:
     """The weights that this process holds: of a sharded model its part of each, otherwise all."""
-    if zero3.is_partitioned(model):
-        return zero3.own_weights(model)
     return {name: w.to_local() if isinstance(w, DTensor) else w for name, w in model.state_dict().items()}
 
 
 def load_own_weights(model: Any, weights: Weights) -> None:
     """Set what `own_weights` returned, with as many processes as then."""
-    if zero3.is_partitioned(model):
-        zero3.load_own_weights(model, weights)
-        return
     if not is_sharded(model):
         model.load_state_dict(weights)
         return

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from encore import worlds
+from encore import validity, worlds
 from encore.data import hub
 from encore.errors import UserError, first_line
 from encore.preflight import longest, probes, runs, shortened, stand_ins
@@ -20,7 +20,6 @@ from encore.recipe.graph import Graph, Node
 from encore.recipe.products import made
 from encore.runtime import health, sentinel
 from encore.runtime.gpus import SPREAD
-from encore.workflow import stale
 
 OF_ROWS = ("samples", "preferences", "demonstrations")  # products that are smaller for a stage that is cut
 FULL = 0.9  # share of a memory above which a run is one long prompt away from its end
@@ -254,8 +253,7 @@ def _learns_rows(graph: Graph, node: Node) -> bool:
 
 def _is_done(graph: Graph, node: Node) -> bool:
     """Whether the run has made the stage already, as its recipe now has it."""
-    path = Path(node.sentinel)
-    return path.exists() and stale.outdated(graph, node) is None and sentinel.stale(path) is None
+    return Path(node.sentinel).exists() and validity.of_node(graph, node) is None
 
 
 def _step_s(config: Mapping[str, Any], spent: Mapping[str, Any]) -> float:

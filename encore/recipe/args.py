@@ -68,11 +68,7 @@ def _refusals(reasons: Mapping[str, str]) -> dict[str, str]:
 
 
 REFUSED, REFUSED_OF_MODELS = _refusals(RESERVED), _refusals(RESERVED_OF_MODELS)
-REFUSED |= {
-    name: "set by the stage itself; write resources: "
-    f"{{shard: {'zero3' if name == 'deepspeed' else 'fsdp'}}} instead"
-    for name in SHARDING
-}
+REFUSED |= dict.fromkeys(SHARDING, "set by the stage itself; write resources: {shard: fsdp} instead")
 
 
 def _one_of(enumeration: str) -> AfterValidator:

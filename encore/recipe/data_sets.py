@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from encore import own_code
-from encore.runtime import sentinel
-from encore.runtime.files import digest
+from encore.runtime import digests, sentinel
 
 
 def is_data_set(task: Mapping) -> bool:
@@ -64,4 +63,4 @@ def _digest_of_folder(folder: str, stats: tuple[tuple[str, int, int], ...]) -> s
 @cache
 def _digest(path: Path, size: int, changed: int) -> str:
     """The digest of a file that has this size and time of change."""
-    return digest(path)
+    return digests.of_file(path)

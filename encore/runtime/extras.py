@@ -8,7 +8,6 @@ from encore.errors import UserError
 
 INSTALL = "pip install -e '.[vllm]'"
 INSTALL_QLORA = "pip install -e '.[qlora]'"
-INSTALL_ZERO3 = "pip install -e '.[zero3]'"
 
 
 def require(package: str, lacking: str, install: str, key: str = "the key") -> None:
@@ -40,9 +39,3 @@ def require_bitsandbytes(config: Mapping[str, Any]) -> None:
     kind = config.get("lora", {}).get("quantized")
     if kind:
         require("bitsandbytes", f"lora.quantized: {kind}, but bitsandbytes", INSTALL_QLORA)
-
-
-def require_deepspeed(shard: str) -> None:
-    """Raise UserError where a stage is to be sharded by DeepSpeed, and it is not installed."""
-    if shard == "zero3":
-        require("deepspeed", "resources.shard: zero3, but DeepSpeed", INSTALL_ZERO3)

@@ -1,7 +1,6 @@
 """Files written whole or not at all; a full disk is one line, whatever error the library raises."""
 
 import errno
-import hashlib
 import json
 import os
 import shutil
@@ -43,12 +42,6 @@ def saving(what: str, folder: Path, then: str = "") -> Iterator[None]:
             f"{first_line(error)}; {then}"
             "make room and run the same command again"
         ) from error
-
-
-def digest(path: Path) -> str:
-    """The SHA-256 of a file's content, 64 hex digits."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write(path: Path, text: str) -> None:

@@ -34,12 +34,8 @@ FSDP = {
     "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
     "FSDP_STATE_DICT_TYPE": "SHARDED_STATE_DICT",
 }
-# how it tells them to shard by DeepSpeed's ZeRO, stage 3
-ZERO3 = {"ACCELERATE_USE_DEEPSPEED": "true", "ACCELERATE_DEEPSPEED_ZERO_STAGE": "3"}
-LAUNCHED = {"fsdp": FSDP, "zero3": ZERO3}
-# stages whose trainer can spread the weights as well; DeepSpeed trains one model, and ppo's critic is another
+# stages whose trainer can spread the weights as well
 SHARDED = ("sft", "reward_model", "dpo", "grpo", "ppo")
-SHARDED_BY = {"fsdp": SHARDED, "zero3": tuple(kind for kind in SHARDED if kind != "ppo")}
 
 
 def rank() -> int:
@@ -67,22 +63,20 @@ def nodes() -> int:
     return processes() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
-def shard(how: str | None) -> None:
-    """Have the trainers of this process spread their weights: by `fsdp`, `zero3`, or not at all.
+def shard(how: str) -> None:
+    """Tell the trainers of this process to spread their weights by FSDP2, or with `how` "none" not to.
 
-    Before they are imported.
+    Call it before the trainers are imported.
     """
-    for names in LAUNCHED.values():
-        for name in names:
-            os.environ.pop(name, None)
-    os.environ.update(LAUNCHED.get(how or "", {}))
+    for name in FSDP:
+        os.environ.pop(name, None)
+    if how == "fsdp":
+        os.environ.update(FSDP)
 
 
-def sharded() -> str | None:
-    """How the weights of this stage are to be spread over its processes: `fsdp`, `zero3` or None."""
-    if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
-        return "zero3"
-    return "fsdp" if os.environ.get("ACCELERATE_USE_FSDP") == "true" else None
+def sharded() -> bool:
+    """Whether the weights of this stage are to be spread over its processes."""
+    return os.environ.get("ACCELERATE_USE_FSDP") == "true"
 
 
 @contextlib.contextmanager

@@ -24,7 +24,6 @@ PACKAGES = (
     "tokenizers",
     "safetensors",
     "vllm",
-    "deepspeed",
 )
 
 

@@ -2,15 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from encore.errors import UserError
-from encore.runtime import files
+from encore.runtime import digests
 
 
-def digest(folder: Path, of_file: Callable[[Path], str] = files.digest) -> str:
+def digest(folder: Path, of_file: Callable[[Path], str] = digests.of_file) -> str:
     """`sha256:<hex>` over the names and contents of all files in `folder`, such as a saved model.
 
     `of_file`: the digest of one of them, for who need not read each again.
@@ -53,6 +53,11 @@ def of_folder(folder: Path) -> dict[str, Any]:
     return {"model": folder.as_posix(), "digest": digest(folder), "files": sizes(folder)}
 
 
+def products(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what the content of a sentinel says of each product: of the last model, and of those it kept."""
+    return [data, *data.get("steps", {}).values()]
+
+
 def kept_at(folder: Path, step: int) -> Path:
     """Where a stage keeps its model after a step, in the folder of its training state."""
     return folder / "steps" / str(step)
@@ -92,32 +97,3 @@ def product(metrics_json: Path, step: int | None = None) -> tuple[Path, str]:
             f"(digest {now[:19]}…, expected {recorded['digest'][:19]}…); run its stage again"
         )
     return folder, now
-
-
-def stale(metrics_json: Path, of_file: Callable[[Path], str] = files.digest) -> str | None:
-    """Why `metrics_json` no longer stands for a good checkpoint; None where it does.
-
-    It is stale where its product is missing or has changed, or where an input of its stage has since become
-    another one. A missing input is no reason: results may outlive what they were made from. `of_file`: as
-    `digest` has it.
-    """
-    try:
-        data = read(metrics_json)
-    except FileNotFoundError:
-        return "it does not exist"
-    except (OSError, ValueError):
-        return "it is not readable"
-    for one in (data, *data.get("steps", {}).values()):
-        model = Path(one["model"])
-        if not model.is_dir():
-            return f"its model {model} is missing"
-        if sizes(model) != one.get("files") or digest(model, of_file) != one["digest"]:
-            return f"its model {model} has changed (digest mismatch)"
-    for role, parent in data.get("upstream", {}).items():
-        try:
-            now = read(Path(parent))["digest"]
-        except (OSError, ValueError):
-            continue
-        if now != data.get("inputs", {}).get(role):
-            return f"its input {role} ({parent}) has changed"
-    return None

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from encore import validity
 from encore.errors import UserError, known
 from encore.recipe.kinds import KINDS
 from encore.runtime import gpus, nodes, provenance, sentinel, tracking
@@ -26,7 +27,7 @@ from encore.runtime.environment import (
     roles,
     stop_in_one_line,
 )
-from encore.runtime.extras import require_bitsandbytes, require_deepspeed, require_vllm
+from encore.runtime.extras import require_bitsandbytes, require_vllm
 from encore.runtime.files import NO_ROOM
 from encore.runtime.lock import only_one
 from encore.runtime.progress import Progress
@@ -74,9 +75,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--gpus", type=int, help="how many GPUs to use; default: all that torch sees")
     parser.add_argument("--vllm-gpus", type=int, default=0, help="how many of them a vLLM server gets")
     parser.add_argument("--nodes", type=int, default=1, help="on how many machines of a Slurm job they are")
-    parser.add_argument(
-        "--shard", choices=["none", *gpus.LAUNCHED], default="none", help="spread the weights"
-    )
+    parser.add_argument("--shard", choices=["none", "fsdp"], default="none", help="spread the weights")
     parser.add_argument(
         "--track", choices=[tracking.NONE, *tracking.TRACKERS], default=tracking.NONE, help="what follows it"
     )
@@ -91,14 +90,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         raise UserError("--gpus: missing; with --nodes it says how many of all nodes together")
     options.inputs, options.given = roles(options.input), arguments
     return options
-
-
-def _already_done(out: Path, record: dict[str, Any]) -> bool:
-    """Whether `out` is a valid sentinel of exactly this work."""
-    if sentinel.stale(out) is not None:
-        return False
-    done = sentinel.read(out)
-    return all(done.get(key) == value for key, value in record.items())
 
 
 def _saved(folder: Path) -> str:
@@ -124,11 +115,10 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
         options.checkpoints / "lock",
         lambda holder: progress.say(f"waiting for process {holder}, which works in {options.checkpoints}"),
     ) as lock:
-        if _already_done(options.out, record):
+        if validity.is_of(options.out, record):
             return progress.say(f"nothing to do: {options.out} is there and valid")
         require_vllm(options.config)
         require_bitsandbytes(options.config)
-        require_deepspeed(options.shard)
         if options.track != tracking.NONE:
             tracking.require(options.track)
         if options.nodes > 1:

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from encore.errors import UserError, first_line, nearest
-from encore.models import zero3
 from encore.recipe.args import check_refused
 from encore.recipe.batch import of_process
 from encore.runtime import gpus, tracking
@@ -53,9 +52,6 @@ def arguments(
         made = config_class(**values)
     except (TypeError, ValueError) as error:
         raise UserError(f"args: {first_line(error)}") from error
-    finally:
-        if gpus.sharded() == "zero3":
-            zero3.load_whole()
     if made.bf16 and torch.cuda.is_available():
         _check_bf16()
     return made

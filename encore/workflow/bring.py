@@ -9,15 +9,17 @@ command makes what is missing, and the report.
 import argparse
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from encore import validity
 from encore.errors import UserError
 from encore.recipe.graph import Graph, Node
 from encore.recipe.load import load_all
-from encore.runtime import sentinel
+from encore.runtime import digests, sentinel
 from encore.runtime.lock import only_one
-from encore.workflow import stale, sums
+from encore.workflow import start
 
 STAGES, EVALUATIONS = "results/*/*/*/seed*/*/metrics.json", "results/*/*/*/seed*/evals/*.json"
 
@@ -27,7 +29,7 @@ def bring(graph: Graph, other: Path) -> tuple[list[Path], list[str]]:
     brought, left = [], []
     for result, node in _found(other):
         here = Path(node.sentinel)
-        if here.exists() and stale.outdated(graph, node) is None:
+        if here.exists() and validity.unlike(here, graph.lineage(node)) is None:
             continue
         if reason := _unfit(graph, node, result, other):
             left.append(f"{result}: {reason}; left there")
@@ -51,49 +53,42 @@ def _unfit(graph: Graph, node: Node, result: Path, other: Path) -> str | None:
     """Why a result is not to be taken."""
     if not graph.knows(node):
         return "no recipe here has its place"
-    return (
-        stale.unlike(result, graph.lineage(node)) or sums.changed(result) or _without_weights(result, other)
-    )
+    reason = validity.of_result(result, graph.lineage(node))
+    return reason or (_without_weights(result, other) if node.kind == "stage" else None)
 
 
-def _products(result: Path) -> dict[Path, str]:
-    """Folder of each product of a stage, relative to the run's -> its digest; {} of an evaluation."""
-    if result.parent.name == "evals":
-        return {}
-    data = sentinel.read(result)
-    return {Path(one["model"]): one["digest"] for one in (data, *data.get("steps", {}).values())}
+def _products(data: Mapping[str, Any]) -> list[Path]:
+    """Return the folder of each product of a stage, relative to the run's."""
+    return [Path(product["model"]) for product in sentinel.products(data)]
 
 
-def _without_weights(result: Path, other: Path) -> str | None:
+def _without_weights(metrics_json: Path, other: Path) -> str | None:
+    """Return which product of a stage is not in the folder of its run as recorded; None if all are."""
     try:
-        products = _products(result)
+        data = sentinel.read(metrics_json)
     except (OSError, ValueError):
         return "it is not readable"
-    for folder, digest in products.items():
+    for folder in _products(data):
         if folder.is_absolute() or ".." in folder.parts:
             return f"its model {folder} is not in the folder of the run"
-        if not (other / folder).is_dir():
-            return f"its model {folder} is missing"
-        if sentinel.digest(other / folder) != digest:
-            return f"its model {folder} has changed (digest mismatch)"
-    return None
+    return validity.of_products(data, other)
 
 
 def _copy(result: Path, here: Path, other: Path) -> None:
     """The products first, then the files, the result itself, and last the record: then all is there."""
-    for folder in _products(result):
+    for folder in _products(sentinel.read(result)) if here.name == "metrics.json" else []:
         partial = folder.with_name(f".{folder.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         shutil.copytree(other / folder, partial)
         shutil.rmtree(folder, ignore_errors=True)
         partial.replace(folder)
-    ends = [result, sums.path(result), sums.record(result)]
+    ends = [result, digests.listing(result), digests.record(result)]
     logs = (
         result.parent.glob("*.log")
         if here.name == "metrics.json"
         else result.parent.glob(f"{result.stem}.log")
     )
-    listed = sums.listed(result) or dict.fromkeys(sums.files_of(result))
+    listed = digests.listed(result) or dict.fromkeys(digests.files_of(result))
     for file in [*logs, *(file for file in listed if file not in ends), *ends]:
         if file.exists():
             to = here.parent / file.relative_to(result.parent)
@@ -109,7 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if not (other / "results").is_dir():
             raise UserError(f"{other}: no folder results in it; expected the folder of a run")
-        with only_one(stale.LOCK, stale.busy):
+        with only_one(start.LOCK, start.busy):
             brought, left = bring(Graph(load_all()), other)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -1,6 +1,7 @@
 """`--config recipe=… scale=… seeds=… arms=… claims=… part=… track=…`: what is chosen for a run, checked."""
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -48,6 +49,18 @@ class Choice:
     def named(self, recipe: str) -> str:
         """How a process of ours is told of a recipe: by its name, or its file where it has one of its own."""
         return str(self.file) if self.file and self.file.stem == recipe else recipe
+
+    @property
+    def plan(self) -> str:
+        """All of --config, as the planner's command line has it."""
+        return shlex.join(f"{key}={value}" for key, value in self.asked)
+
+    @property
+    def preflight(self) -> str:
+        """The options of the command that tries the run."""
+        chosen = {name: getattr(self, name) for name in ("recipe", "scale", "arm", "seeds")}
+        chosen["recipe"] = self.named(self.recipe or "")
+        return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in chosen.items() if value)
 
 
 def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:

@@ -3,13 +3,13 @@
 import shlex
 
 from encore.recipe.graph import RUN
-from encore.workflow import ask, ended, sums
+from encore.workflow import after_job, warm
 from encore.workflow.outputs import REPORT
 
 
-def _quoted(path: str) -> str:
-    """A path in a command with Snakemake's places to fill in."""
-    return shlex.quote(path).replace("{", "{{").replace("}", "}}")
+def _literal(command: str) -> str:
+    """Return a command in which Snakemake has no places to fill in."""
+    return command.replace("{", "{{").replace("}", "}}")
 
 
 # recipe/scale/arm/seedN/name, of a job that trains and of one that evaluates
@@ -17,16 +17,14 @@ NAME = RUN.removeprefix("results/").replace("{", "{wildcards.")
 TRAINED = f"{NAME}/{{wildcards.stage}}"
 EVALUATED = f"{NAME}/{{wildcards.checkpoint}}"
 
-# `python -m`, begun sooner where the workflow has a process that has imported all; see encore.workflow.warm
-PYTHON = "python -I -S"
-PYTHON_M = f"{PYTHON} {_quoted(ask.__file__)}"
+# the last command of a job; see encore/workflow/after_job.py
+AFTER_JOB = _literal(f"python -I -S {shlex.quote(after_job.__file__)}")
+NOTE = f"&& {AFTER_JOB} made"
 # of a job that was killed the shell would tell with the whole command; what ended it is told in its log
-TOLD = f"2> /dev/null || {PYTHON} {_quoted(ended.__file__)} $? {{log}}"
-# the last of a job: the digests of what it has made, and what it was made from
-NOTE = f"&& {PYTHON} {_quoted(sums.__file__)}"
+TOLD = f"2> /dev/null || {AFTER_JOB} ended $? {{log}}"
 TRAIN = (
     "{{ OMP_NUM_THREADS={params.threads} MKL_NUM_THREADS={params.threads}"
-    f" {PYTHON_M} encore.stages"
+    f" {_literal(warm.command('encore.stages'))}"
     " {params.kind} --config {params.config:q} --seed {wildcards.seed}"
     f" {{params.inputs}} --name {TRAINED} --checkpoints checkpoints/{{params.checkpoints}}"
     " --threads {params.threads} --gpus {resources.gpu} --vllm-gpus {resources.vllm_gpu}"
@@ -36,7 +34,7 @@ TRAIN = (
 )
 EVALUATE = (
     "{{ OMP_NUM_THREADS=1 MKL_NUM_THREADS=1"
-    f" {PYTHON_M} evals.evaluate"
+    f" {_literal(warm.command('evals.evaluate'))}"
     " --config {params.config:q} --model {params.model:q} {params.judges}"
     f" --name {EVALUATED} --gpus {{resources.gpu}}"
     " --out {output.scores} --samples {output.samples} 2> {log}; }}"

@@ -5,9 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from encore import validity
 from encore.recipe.graph import Graph, Node
 from encore.recipe.looks import LOOKS, Look, following, path, read, seeds_of
-from encore.workflow import stale, sums
 
 
 def nodes(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> list[Node]:
@@ -20,7 +20,9 @@ def nodes(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> list[
 
 def judged(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> str:
     """The hash of what the look after those taken, or after the last the report, is judged from."""
-    return stale.judged(graph, recipe, nodes(graph, recipe, scale, taken), [asdict(look) for look in taken])
+    return validity.judged(
+        graph, recipe, nodes(graph, recipe, scale, taken), [asdict(look) for look in taken]
+    )
 
 
 def holding(graph: Graph, recipe: str, scale: str) -> list[Look]:
@@ -28,9 +30,8 @@ def holding(graph: Graph, recipe: str, scale: str) -> list[Look]:
     taken: list[Look] = []
     while look := following(taken):
         file = path(recipe, scale, look)
-        unlike = stale.unlike(file, judged(graph, recipe, scale, taken)) or sums.changed(file)
-        found = None if unlike else read(file)
-        if found is None:
+        holds = validity.of_result(file, judged(graph, recipe, scale, taken)) is None
+        if not holds or not (found := read(file)):
             break
         taken.append(found)
     return taken

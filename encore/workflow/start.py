@@ -1,21 +1,25 @@
 """What is done when Snakemake reads the Snakefile, before it plans any job."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from snakemake.logging import logger
 
+from encore import validity
 from encore.errors import UserError
 from encore.recipe.checks import capacity
-from encore.recipe.graph import Graph
+from encore.recipe.graph import Graph, Node
 from encore.recipe.load import load_sound, own_file
-from encore.workflow import clean, made_by, stale, targets, warm
+from encore.runtime.lock import only_one
+from encore.workflow import clean, marks, orphans, targets, warm
 from encore.workflow.choice import choice
 from encore.workflow.console import ShowUnchanged, say_planned
 from encore.workflow.jobs import Jobs
 from encore.workflow.outputs import Report
+
+LOCK = Path(".snakemake/encore.lock")
 
 
 def start(
@@ -46,14 +50,19 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
         print(f"warning: {mistake.lines[0]}; this recipe is left out", file=sys.stderr)
     requested = targets.requested(jobs.graph, jobs.choice, arguments, quickstart)
     runs_jobs = targets.runs_jobs(arguments)
-    nodes, judgements = jobs.nodes(requested), jobs.judgements(requested)
+    nodes = jobs.nodes(requested)
     capacity.check(jobs.graph, [node for node in nodes if not Path(node.sentinel).exists()])
-    lock = stale.prepare(jobs.graph, nodes, judgements, runs_jobs, jobs.later(requested))
+    lock = _lock(runs_jobs)
+    if lock:
+        _mark(jobs, requested, nodes)
+    if lock and not runs_jobs:
+        lock.close()
+        lock = None
     if runs_jobs and jobs.choice.file:
         clean.remember(jobs.choice.file)
     if arguments and requested and (runs_jobs or arguments.dryrun):
         say_planned(nodes, jobs.choice.file, wait=not runs_jobs)
-    for line in made_by.differences(Path(node.sentinel) for node in nodes if node.kind == "stage"):
+    for line in validity.differences(Path(node.sentinel) for node in nodes if node.kind == "stage"):
         print(line, file=sys.stderr)
     if not broken and (unused := clean.told(jobs.graph, Path("checkpoints"))):
         print(unused, file=sys.stderr)
@@ -62,3 +71,35 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
     if arguments and runs_jobs:
         logger.addFilter(ShowUnchanged([one.page for one in requested if isinstance(one, Report)]))
     return lock
+
+
+def _lock(runs_jobs: bool) -> TextIO | None:
+    """Take the lock of the folder; None if another process holds it and no jobs will run.
+
+    Raises UserError if another process holds the lock and jobs will run. Jobs of an earlier run that are
+    still in Slurm are ended first.
+    """
+    try:
+        lock = only_one(LOCK, busy)
+    except UserError:
+        if runs_jobs:
+            raise
+        return None
+    if runs_jobs:
+        orphans.end(Path.cwd())
+    return lock
+
+
+def busy(holder: str) -> NoReturn:
+    """Raise the UserError that process `holder` has the folder."""
+    raise UserError(f"another snakemake (process {holder}) runs in this folder; wait for it")
+
+
+def _mark(jobs: Jobs, requested: Sequence[Report | Node], nodes: Sequence[Node]) -> None:
+    """Mark the results that no longer hold, with a line for each on stderr."""
+    try:
+        lines = marks.mark(jobs.graph, nodes, jobs.judgements(requested), jobs.later(requested))
+    except OSError as error:
+        raise UserError(f"{error.filename}: {error.strerror}; mend that and run the same command") from None
+    for line in lines:
+        print(line, file=sys.stderr)

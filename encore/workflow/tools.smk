@@ -49,7 +49,7 @@ rule plan:
         "results/plan.log",
     localrule: True
     params:
-        asked=JOBS.plan,
+        asked=JOBS.choice.plan,
     message:
         "what the run would cost"
     shell:
@@ -63,7 +63,7 @@ rule preflight:
     resources:
         **JOBS.resources_of_preflight(),
     params:
-        options=JOBS.preflight,
+        options=JOBS.choice.preflight,
     message:
         "try the run before it is paid for"
     shell:

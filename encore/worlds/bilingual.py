@@ -27,11 +27,12 @@ from typing import Any, ClassVar
 
 from encore.worlds import chain, languages, readability
 from encore.worlds.answers import TAGS, answer, scratchpad
-from encore.worlds.chain import Chain, careless, left_to_right, operands_of
+from encore.worlds.chain import Chain
 from encore.worlds.documents import dots, tagged
 from encore.worlds.languages import LANGUAGES, spell
 from encore.worlds.protocol import Document, Problem, require
 from encore.worlds.readability import MARKS, SUMMARIES, asked, stated
+from encore.worlds.sums import careless, left_to_right, operands_of
 
 
 def _steps(problem: Problem, error: float, rng: random.Random) -> tuple[list[str], int]:

@@ -26,8 +26,7 @@ from it.
 """
 
 import random
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import repeat
 from math import inf
@@ -37,37 +36,10 @@ from encore.worlds.answers import TAGS, answer, scratchpad
 from encore.worlds.documents import dots, tagged
 from encore.worlds.protocol import Document, Problem, require
 from encore.worlds.steps import ends, matches, take, texts
+from encore.worlds.sums import STEP, Adder, adder, careless, expression, left_to_right, operands_of, slip
 
-Adder = Callable[[tuple[int, ...]], int]  # operands -> their sum, or a slip near it
-
-NUMBER = re.compile(r"[+-]?[0-9]+")
 SUMMANDS = 3  # of a step, at most, where the working counts: what the kinds of document add at once
 BETWEEN = ",|wait"  # steps
-STEP = re.compile(r"(-?[0-9]{1,12}(?:[+-][0-9]{1,12})+)=(-?[0-9]{1,12})")
-
-
-def operands_of(expression: str) -> tuple[int, ...]:
-    """The signed terms of `3-5+7` (a trailing `=` is ignored): (3, -5, 7)."""
-    return tuple(int(number) for number in NUMBER.findall(expression))
-
-
-def expression(operands: tuple[int, ...]) -> str:
-    return str(operands[0]) + "".join(f"{term:+d}" for term in operands[1:])
-
-
-def slip(total: int, rng: random.Random) -> int:
-    """A plausible wrong result: off by one or ten, and of the same sign."""
-    return rng.choice([total + d for d in (-10, -1, 1, 10) if (total + d >= 0) == (total >= 0)])
-
-
-def adder(faults: Iterator[bool], rng: random.Random) -> Adder:
-    """Sums operands; the n-th sum is a slip where the n-th fault is true."""
-    return lambda operands: slip(sum(operands), rng) if next(faults) else sum(operands)
-
-
-def careless(error: float, rng: random.Random) -> Adder:
-    """Sums operands, each time with the given chance of a slip."""
-    return adder((rng.random() < error for _ in repeat(None)), rng)
 
 
 def _going_on(problem: Problem, add: Adder) -> Adder:
@@ -85,16 +57,6 @@ def _idling(problem: Problem, steps: list[str], mean: float, rng: random.Random)
     """The steps, each but those that the problem comes with followed by `mean` dots on average."""
     given = len(_begun(problem))
     return ",".join(steps[:given] + [step + dots(mean, rng) for step in steps[given:]])
-
-
-def left_to_right(terms: tuple[int, ...], add: Adder, group: int = 1) -> tuple[list[str], int]:
-    """The steps that add `group` further terms at a time, and the last result."""
-    steps, total = [], terms[0]
-    for i in range(1, len(terms), group):
-        operands = (total, *terms[i : i + group])
-        total = add(operands)
-        steps.append(f"{expression(operands)}={total}")
-    return steps, total
 
 
 def _tree(terms: tuple[int, ...], add: Adder) -> tuple[list[str], int]:

@@ -16,9 +16,9 @@ CENTRE and SCALE are about the mean and the standard deviation of the points of 
 that repeats what a reward model has learnt to prefer loses gold with each repetition.
 """
 
-from encore.worlds.chain import left_to_right, operands_of
 from encore.worlds.protocol import Problem
 from encore.worlds.replies import Reading, read
+from encore.worlds.sums import left_to_right, operands_of
 from encore.worlds.text import text_hash
 
 RIGHT, WORKING, FALSE_STEP = 1.6, 0.8, -0.3

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from encore.worlds.answers import TAGS, answer
-from encore.worlds.chain import expression, operands_of
 from encore.worlds.documents import geometric, tagged
 from encore.worlds.protocol import Document, Problem, require
 from encore.worlds.steps import ends, matches, texts
+from encore.worlds.sums import expression, operands_of
 
 SUM = re.compile(r"0|[1-9][0-9]{0,2}")
 

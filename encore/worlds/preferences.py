@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from encore.worlds.chain import adder, careless, left_to_right, operands_of, slip
 from encore.worlds.documents import geometric
 from encore.worlds.gold import gold, judge
 from encore.worlds.protocol import Document, Problem, require
@@ -43,6 +42,7 @@ from encore.worlds.replies import (
     read,
     stated,
 )
+from encore.worlds.sums import adder, careless, left_to_right, operands_of, slip
 
 # of `reference`: what a paid writer delivers, not the best there is
 REFERENCE = {"good": 0.4, "plain": 0.3, "wordy": 0.2, "curt": 0.1}

@@ -18,10 +18,10 @@ are words of neither language. Whether steps are right does not count.
 import re
 
 from encore.worlds.answers import answer, formatted, scratchpad
-from encore.worlds.chain import STEP, operands_of
 from encore.worlds.languages import LANGUAGES, read, spoken
 from encore.worlds.protocol import Problem
 from encore.worlds.steps import matches
+from encore.worlds.sums import STEP, operands_of
 
 MARKS = {"english": "English: ", "spanish": "Spanish: "}  # how a question asks for a language
 SUMMARIES = {"english": "The sum is ", "spanish": "La suma es "}  # what may go before an answer

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from encore.worlds.answers import TAGS, answer
-from encore.worlds.chain import STEP, operands_of
 from encore.worlds.steps import LONGEST_STEP, take
+from encore.worlds.sums import STEP, operands_of
 
 REQUESTS = (("What is ", "?"), ("How much is ", "?"), ("Please add ", "."))  # before and after the sum
 ANSWERS = ("The answer is ", "It is ")

@@ -38,7 +38,7 @@ from encore.recipe.graph import Graph, Node
 from encore.recipe.load import load_all
 from encore.recipe.recipe import Recipe
 from encore.runtime import provenance
-from encore.workflow import ask
+from encore.workflow.warm.client import VARIABLE
 
 CODE = ("encore", "recipes", "evals", "analysis", "profiles", "snakemake_logger_plugin_encore")
 OBJECTIVE = ("advantage", "importance_ratio", "dynamic_sampling", "old_logp_noise", "replay")  # beyond TRL's
@@ -133,9 +133,9 @@ def imports(runs: list[Run], folder: Path, recipe: str, cores: int, grid_cpu: fl
 
     shutil.rmtree(folder / "results" / recipe)
     shutil.rmtree(folder / "checkpoints" / recipe)
-    os.environ[ask.VARIABLE] = "off"
+    os.environ[VARIABLE] = "off"
     _, plain_cpu = snakemake(folder, [runs[0]["scores"]], cores)
-    del os.environ[ask.VARIABLE]
+    del os.environ[VARIABLE]
     return [
         row("ours", import_share=cpu(stages + evaluation) / grid_cpu),
         row("ours, plain processes", runs[0]["arm"], runs[0]["seed"], cpu_s=plain_cpu),

@@ -90,7 +90,7 @@ PROPERTIES = {  # property -> status, note
     "tokens that a step is divided by": (
         "corrected",
         "With several steps a rollout TRL divides by an equal share of the rollout's tokens; "
-        "encore/learning/objective.py by the step's own.",
+        "ours by the step's own.",
     ),
     "tokens of a step for those of a group": (
         "deviates",

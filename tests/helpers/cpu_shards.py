@@ -68,11 +68,6 @@ def shares(model: Any) -> dict[str, list[int]]:
     from torch.distributed.tensor import DTensor
 
     def own(weight: Any) -> int:
-        if hasattr(weight, "ds_tensor"):
-            return weight.ds_tensor.numel()
         return (weight.to_local() if isinstance(weight, DTensor) else weight).numel()
 
-    return {
-        name: [own(weight), getattr(weight, "ds_numel", weight.numel())]
-        for name, weight in model.named_parameters()
-    }
+    return {name: [own(weight), weight.numel()] for name, weight in model.named_parameters()}

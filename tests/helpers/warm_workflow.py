@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from encore.workflow import ask
-from encore.workflow.ask import VARIABLE
+from encore.workflow.warm import client
+from encore.workflow.warm.client import VARIABLE
 
 # The workflow's process: it starts the server, and says where it is and who it is.
 WORKFLOW = """
@@ -36,7 +36,7 @@ class Workflow:
         return os.environ | ours | more
 
     def command(self, *arguments: str, module: str = "encore.stages") -> list[str]:
-        return [sys.executable, "-I", "-S", ask.__file__, module, *arguments]
+        return [sys.executable, "-I", "-S", client.__file__, module, *arguments]
 
     def ask(
         self,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from encore.recipe.graph import Node
-from encore.runtime import files, sentinel
-from encore.workflow import bring, stale, sums
+from encore.runtime import digests, files, sentinel
+from encore.workflow import after_job, bring, marks
 
 STAGE = Node("base", "cpu", "base-recipe", 0, "pretrain", "stage")
 EVALUATION = Node("demo", "cpu", "base-recipe", 0, "before", "eval")
@@ -32,7 +32,7 @@ def other(demo, project, tmp_path_factory, monkeypatch) -> Path:
     scores.with_name("before.log").write_text("a log")
     files.write_json(scores, {"digest": record["digest"], "tasks": {}})
     for result, node in ((metrics, STAGE), (scores, EVALUATION)):
-        sums.main([str(result), demo.lineage(node)])
+        after_job.main(["made", str(result), demo.lineage(node)])
     monkeypatch.chdir(project.folder)
     return folder
 
@@ -47,7 +47,7 @@ def tree(folder: Path) -> dict[str, str]:
 def test_all_of_a_result_is_brought_once(demo, other):
     assert bring.bring(demo, other) == ([Path(STAGE.sentinel), Path(EVALUATION.sentinel)], [])
     assert tree(Path()) == tree(other)
-    assert stale.mark(demo, [STAGE, EVALUATION], {}) == []
+    assert marks.mark(demo, [STAGE, EVALUATION], {}) == []
     assert bring.bring(demo, other) == ([], [])
 
 
@@ -65,8 +65,14 @@ def test_all_of_a_result_is_brought_once(demo, other):
             f"its model {MODEL} has changed (digest mismatch)",
         ),
         (lambda o: shutil.rmtree(o / MODEL), f"its model {MODEL} is missing"),
-        (lambda o: sums.record(o / STAGE.sentinel).write_text("another"), "it was made from other settings"),
-        (lambda o: sums.record(o / STAGE.sentinel).unlink(), "there is no record of what it was made from"),
+        (
+            lambda o: digests.record(o / STAGE.sentinel).write_text("other"),
+            "it was made from other settings",
+        ),
+        (
+            lambda o: digests.record(o / STAGE.sentinel).unlink(),
+            "there is no record of what it was made from",
+        ),
     ],
 )
 def test_what_is_not_as_its_job_left_it_stays_there(demo, other, harm, says):
@@ -79,7 +85,7 @@ def test_what_is_not_as_its_job_left_it_stays_there(demo, other, harm, says):
 
 @pytest.mark.parametrize("name", ["../../x", "/etc/passwd"])
 def test_a_list_of_digests_names_no_file_outside(demo, other, name):
-    path = sums.path(other / STAGE.sentinel)
+    path = digests.listing(other / STAGE.sentinel)
     path.write_text(path.read_text() + f"{'0' * 64}  {name}\n")
     _, (line,) = bring.bring(demo, other)
     assert "its metrics.sha256 is not readable" in line
@@ -89,7 +95,7 @@ def test_a_list_of_digests_names_no_file_outside(demo, other, name):
 def test_no_weights_from_outside_the_folder(demo, other, model):
     path = other / STAGE.sentinel
     path.write_text(json.dumps(json.loads(path.read_text()) | {"model": model}))
-    sums.note(path)
+    digests.note(path)
     _, (line,) = bring.bring(demo, other)
     assert "is not in the folder of the run" in line
 
@@ -101,7 +107,7 @@ def test_what_no_recipe_has_and_what_is_here_already(demo, other):
     here = Path(STAGE.sentinel)
     here.parent.mkdir(parents=True)
     here.write_text("of this folder")
-    sums.record(here).write_text(demo.lineage(STAGE))
+    digests.record(here).write_text(demo.lineage(STAGE))
     brought, left = bring.bring(demo, other)
     assert brought == [Path(EVALUATION.sentinel)]
     assert left == [f"{strange}: no recipe here has its place; left there"]

@@ -112,7 +112,7 @@ def test_a_recipe_from_elsewhere(demo, project, tmp_path, monkeypatch):
     )
 
     node = next(node for node in run.nodes(reports) if node.recipe == "mine" and node.kind == "stage")
-    kept = Path("checkpoints") / run.checkpoint(node)
+    kept = Path("checkpoints") / run.of_training()["checkpoints"](node)
     kept.mkdir(parents=True)
     clean.remember(own)
     monkeypatch.setattr("sys.argv", ["clean"])

@@ -5,15 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from encore.recipe.graph import Node
-from encore.runtime import files, sentinel
-from encore.workflow import seen, stale, sums
+from encore.runtime import digests, files, sentinel
+from encore.workflow import after_job, marks
 
 STAGE = Node("base", "cpu", "base-recipe", 0, "pretrain", "stage")
 EVALUATION = Node("demo", "cpu", "base-recipe", 0, "before", "eval")
@@ -47,9 +46,9 @@ def finished(demo, project, monkeypatch) -> Callable[[], list[str]]:
     put(PAGE, "<html>a page</html>")
     ends = {metrics: demo.lineage(STAGE), scores: demo.lineage(EVALUATION), TABLE: JUDGED}
     for result, made_from in ends.items():
-        assert sums.main([str(result), made_from]) == 0
-    assert sums.main([str(PAGE)]) == 0
-    say = lambda: stale.mark(demo, [STAGE, EVALUATION], {TABLE: JUDGED})  # noqa: E731
+        assert after_job.main(["made", str(result), made_from]) == 0
+    assert after_job.main(["made", str(PAGE)]) == 0
+    say = lambda: marks.mark(demo, [STAGE, EVALUATION], {TABLE: JUDGED})  # noqa: E731
     assert say() == []
     return say
 
@@ -111,7 +110,7 @@ def test_a_damaged_file_has_its_job_done_again(finished, result, file, harm):
     assert lines == [
         f"{result}: its {file} {'is missing' if harm == 'missing' else 'has changed'}; redoing it"
     ]
-    assert stale.markers(result)
+    assert marks.markers(result)
 
 
 def test_a_log_or_a_file_of_the_users_own_is_no_part_of_a_result(finished):
@@ -136,7 +135,7 @@ def test_a_folder_in_the_place_of_a_file_is_moved_aside(finished, file):
     assert not path.exists()
     (aside,) = path.parent.glob(f"{file}.*.aside")
     assert (aside / "something").read_text() == "of the user's"
-    assert aside not in [file.parent for file in sums.listed(Path(TABLE)) or {}]
+    assert aside not in [file.parent for file in digests.listed(Path(TABLE)) or {}]
 
 
 @pytest.mark.fault(
@@ -166,7 +165,7 @@ def test_a_sentinel_of_another_type_is_made_again(finished, wrong):
     """Also where there is no list of digests, as of results from before there were any."""
     metrics = Path(STAGE.sentinel)
     metrics.write_text(json.dumps(wrong))
-    sums.path(metrics).unlink()
+    digests.listing(metrics).unlink()
     (line,) = finished()
     assert line == f"{metrics}: it is not readable; redoing it"
 
@@ -187,14 +186,14 @@ def test_results_without_a_list_are_taken_as_they_are_and_get_one(finished):
                    "one line; the result counts as not made")  # fmt: skip
 def test_a_list_that_cannot_be_written_whole_is_not_there(finished):
     result = Path(STAGE.sentinel)
-    before = sums.path(result).read_text()
+    before = digests.listing(result).read_text()
     full = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); "
-    full += f"sys.argv[:] = ['sums', {str(result)!r}, 'lineage']; "
-    full += f"runpy.run_path({sums.__file__!r}, run_name='__main__')"
+    full += f"sys.argv[:] = ['after_job', 'made', {str(result)!r}, 'lineage']; "
+    full += f"runpy.run_path({after_job.__file__!r}, run_name='__main__')"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", full], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == f"error: {result}: File too large\n"
-    assert sums.path(result).read_text() == before
+    assert digests.listing(result).read_text() == before
 
 
 def test_a_list_is_one_that_sha256sum_reads(finished):
@@ -203,36 +202,6 @@ def test_a_list_is_one_that_sha256sum_reads(finished):
             ["sha256sum", "--strict", "-c", path.name], cwd=path.parent, capture_output=True
         )
         assert done.returncode == 0, done.stderr
-
-
-def test_a_file_is_read_once_until_it_changes_in_any_way(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    path = Path("file")
-    path.write_text("a")
-    known = seen.read()
-    known.digest(path)
-    assert not known.known  # so young that another write could have the same time
-    monkeypatch.setattr(seen, "SETTLED", 0)
-    time.sleep(0.01)
-    first = known.digest(path)
-    known.save()
-    known = seen.read()
-    assert list(known.known) == ["file"]
-    monkeypatch.setattr(files, "digest", lambda path: "read again")
-    assert known.digest(path) == first
-    shutil.copy2(path, "copy")
-    os.replace("copy", path)  # same content, size and time of change; another file
-    assert known.digest(path) == "read again"
-    path.unlink()
-    seen.read().save()
-    assert not seen.read().known
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"files": []}', '{"files": {"a": [1]}}', "\x00"])
-def test_a_damaged_memory_of_digests_is_forgotten(tmp_path, monkeypatch, text):
-    monkeypatch.chdir(tmp_path)
-    put(seen.CHECKED, text)
-    assert seen.read().known == {}
 
 
 @pytest.mark.fault(
@@ -284,3 +253,17 @@ def test_a_results_folder_that_cannot_be_written_is_one_line(project):
     assert line.endswith("Read-only file system; mend that and run the same command")
     assert "Traceback" not in done.stderr
     assert project.run() == ["demo/cpu/base-recipe/seed0/rl"]
+
+
+@pytest.mark.slow
+def test_it_is_said_at_the_start_and_the_choice_is_one_that_works(project):
+    assert len(project.run()) == 5
+    for path in (project.folder / "results").rglob("provenance.json"):
+        path.write_text(json.dumps({"versions": {"python": "2.7"}}))
+    for path in (project.folder / "results").rglob("*.sha256"):  # these results are the user's own now
+        path.unlink()
+    says = "warning: 3 stages were made with python 2.7"
+    assert says in project.snakemake("--dry-run").stderr
+    assert project.run() == []
+    assert len(project.run("--forcerun", "train")) == 5
+    assert says not in project.snakemake("--dry-run").stderr

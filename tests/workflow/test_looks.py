@@ -10,8 +10,8 @@ from encore.recipe.graph import Graph
 from encore.recipe.load import load_all
 from encore.recipe.looks import Look, path
 from encore.recipe.recipe import Recipe
-from encore.runtime import files
-from encore.workflow import looks, stale, targets
+from encore.runtime import digests, files
+from encore.workflow import looks, marks, targets
 from encore.workflow.jobs import Jobs
 from encore.workflow.outputs import Report
 
@@ -25,7 +25,7 @@ def put(graph: Graph, look: int, arms: list[str], taken: list[Look]) -> list[Loo
     found = Look(look, {}, [], arms)
     file = path("demo", "cpu", look)
     files.write_json(file, asdict(found))
-    stale.record(file).write_text(looks.judged(graph, "demo", "cpu", taken))
+    digests.record(file).write_text(looks.judged(graph, "demo", "cpu", taken))
     return [*taken, found]
 
 
@@ -65,11 +65,11 @@ def test_a_look_of_an_edited_recipe_and_those_after_it_are_taken_again(folder, d
     put(demo, 16, ["hot"], put(demo, 8, ["hot"], []))
     assert planned(demo)["hot"] == 32
     jobs = Jobs(demo, AUTO)
-    assert stale.mark(demo, [], jobs.judgements([REPORT])) == []
+    assert marks.mark(demo, [], jobs.judgements([REPORT])) == []
     folder.edit("demo", "margin: 0.1", "margin: 0.2")
     edited = Graph(load_all(folder.folder / "recipes"))
     assert planned(edited) == dict.fromkeys(EVERY, 8)
-    again = stale.mark(edited, [], Jobs(edited, AUTO).judgements([REPORT]))
+    again = marks.mark(edited, [], Jobs(edited, AUTO).judgements([REPORT]))
     assert again == [
         f"results/demo/cpu/looks/{look}.json: it was made from other settings; redoing it" for look in (8, 16)
     ]
@@ -79,7 +79,7 @@ def test_a_lost_look_is_taken_again_and_those_after_it(folder, demo):
     put(demo, 16, [], put(demo, 8, ["hot"], []))
     path("demo", "cpu", 8).unlink()
     assert planned(demo) == dict.fromkeys(EVERY, 8)
-    (line,) = stale.mark(demo, [], Jobs(demo, AUTO).judgements([REPORT]))
+    (line,) = marks.mark(demo, [], Jobs(demo, AUTO).judgements([REPORT]))
     assert line.startswith("results/demo/cpu/looks/16.json: ")
 
 
@@ -88,9 +88,9 @@ def test_a_look_without_its_record_or_cut_short_does_not_hold(folder, demo):
     put(demo, 8, ["hot"], [])
     path("demo", "cpu", 8).write_text("{")
     assert planned(demo)["hot"] == 8
-    assert stale.mark(demo, [], Jobs(demo, AUTO).judgements([REPORT]))
+    assert marks.mark(demo, [], Jobs(demo, AUTO).judgements([REPORT]))
     put(demo, 8, ["hot"], [])
-    stale.record(path("demo", "cpu", 8)).unlink()
+    digests.record(path("demo", "cpu", 8)).unlink()
     assert planned(demo)["hot"] == 8
 
 
@@ -130,10 +130,10 @@ def test_a_stale_result_that_a_later_look_may_ask_for_is_marked_and_nothing_said
     result = Path(late.sentinel)
     result.parent.mkdir(parents=True)
     result.write_text("{}")
-    stale.record(result).write_text("another lineage")
+    digests.record(result).write_text("another lineage")
     assert late not in jobs.nodes([REPORT])
-    assert stale.mark(demo, jobs.nodes([REPORT]), {}, jobs.later([REPORT])) == []
-    assert stale.markers(result)
+    assert marks.mark(demo, jobs.nodes([REPORT]), {}, jobs.later([REPORT])) == []
+    assert marks.markers(result)
     assert Jobs(demo, targets.Choice("cpu", None)).later([REPORT]) == []
 
 

@@ -98,7 +98,7 @@ def test_mistakes_are_told_before_any_job(config, target, message):
 def test_it_asks_for_what_the_largest_job_of_the_arm_does():
     chosen = choice(GRAPH.recipes, {"recipe": "r1_zero", "scale": "paper", "seeds": 2})
     jobs = Jobs(GRAPH, chosen)
-    assert jobs.preflight(None) == "--recipe r1_zero --scale paper --seeds 2"
+    assert jobs.choice.preflight == "--recipe r1_zero --scale paper --seeds 2"
     asked = {name: of(None) for name, of in jobs.resources_of_preflight().items()}
     assert asked["gpu"] == 520
     assert asked["mem_mb"] > 8 * 60_000  # of each of 65 nodes
@@ -115,4 +115,4 @@ def test_it_asks_for_what_the_largest_job_of_the_arm_does():
 def test_a_plan_is_asked_for_with_all_of_its_keys():
     chosen = choice(GRAPH.recipes, {"recipe": "dapo", "scale": "paper", "gpus": "8xH100", "mfu": 0.4})
     assert not targets.requested(GRAPH, chosen, Namespace(targets=["plan"]), "r1_zero")
-    assert Jobs(GRAPH, chosen).plan(None) == "recipe=dapo scale=paper gpus=8xH100 mfu=0.4"
+    assert chosen.plan == "recipe=dapo scale=paper gpus=8xH100 mfu=0.4"

@@ -9,10 +9,10 @@ import pytest
 from papers import GRAPH, RECIPES
 from snakemake.settings.types import DAGSettings
 
+from encore import validity
 from encore.recipe.graph import RUN, Graph, Node
 from encore.recipe.recipe import Recipe, merge
-from encore.runtime import sentinel
-from encore.workflow import stale
+from encore.runtime import digests
 from encore.workflow.outputs import EVAL_FILES, STAGE_FILES
 
 pytestmark = pytest.mark.slow
@@ -26,8 +26,8 @@ Plan = Callable[..., set[str]]
 def plan(open_workflow, tmp_path, monkeypatch) -> Plan:
     """(target, graph) -> sentinels of the stages and evaluations that a dry run of one seed would make."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sentinel, "stale", lambda path, of_file: None)  # there are no weights to look at
-    monkeypatch.setattr(stale, "remeasure", lambda graph, node: None)
+    monkeypatch.setattr(validity, "of_stage", lambda path, of_file: None)  # there are no weights to look at
+    monkeypatch.setattr(validity, "of_evaluation", lambda graph, node: None)
     monkeypatch.setattr("encore.workflow.targets.runs_jobs", lambda arguments: False)  # so no lock is kept
 
     def planned(target: str, graph: Graph) -> set[str]:
@@ -50,7 +50,7 @@ def finish(nodes: Iterable[Node]) -> None:
             path = Path(pattern.replace(RUN, run).format(stage=node.name, checkpoint=node.name))
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
-        stale.record(node.sentinel).write_text(GRAPH.lineage(node))
+        digests.record(node.sentinel).write_text(GRAPH.lineage(node))
 
 
 def changed(section: str, change: dict[str, Any]) -> Graph:

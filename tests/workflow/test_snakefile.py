@@ -14,11 +14,12 @@ from snakemake.exceptions import MissingRuleException
 from snakemake.settings.types import DAGSettings, OutputSettings
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from encore import validity
 from encore.errors import UserError
 from encore.recipe.graph import Graph, Node
 from encore.recipe.load import load_all
-from encore.runtime import files, sentinel
-from encore.workflow import clean, resources, seen, stale, targets
+from encore.runtime import digests, files, sentinel
+from encore.workflow import clean, marks, resources, targets
 from encore.workflow.jobs import Jobs
 from snakemake_logger_plugin_encore import (
     LogHandler,
@@ -77,8 +78,8 @@ def test_lint_finds_what_is_known(config, open_workflow, caplog):
 def test_editing_one_arm_marks_its_results_alone(demo, project, monkeypatch):
     """Without any notes of Snakemake's: by what lies beside the results."""
     monkeypatch.chdir(project.folder)
-    monkeypatch.setattr(sentinel, "stale", lambda path, of_file: None)
-    monkeypatch.setattr(stale, "remeasure", lambda recipes, node: None)
+    monkeypatch.setattr(validity, "of_stage", lambda path, of_file: None)
+    monkeypatch.setattr(validity, "of_evaluation", lambda recipes, node: None)
     run = Jobs(demo, targets.Choice("cpu", None))
     asked = targets.target_of(demo, run.choice, "demo", "demo")
     nodes, judgements = run.nodes(asked), run.judgements(asked)
@@ -86,18 +87,18 @@ def test_editing_one_arm_marks_its_results_alone(demo, project, monkeypatch):
     for path, made_from in (made | judgements).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
-        stale.record(path).write_text(made_from)
-    assert stale.mark(demo, nodes, judgements) == []
+        digests.record(path).write_text(made_from)
+    assert marks.mark(demo, nodes, judgements) == []
     project.edit("demo", "{dial: 5}", "{dial: 6}")
     run = Jobs(Graph(load_all(project.folder / "recipes")), run.choice)
-    lines = stale.mark(run.graph, run.nodes(asked), run.judgements(asked))
+    lines = marks.mark(run.graph, run.nodes(asked), run.judgements(asked))
     hot = [f"hot/seed{seed}/{file}" for seed in (0, 1) for file in ("rl/metrics.json", "evals/after.json")]
     assert lines == [
         f"results/demo/cpu/{file}: it was made from other settings; redoing it"
         for file in [*hot, "report/table.csv"]
     ]
     quickstart = targets.target_of(demo, run.choice, "all", "demo")  # does not include the edited arm
-    assert stale.mark(run.graph, run.nodes(quickstart), run.judgements(quickstart)) == []
+    assert marks.mark(run.graph, run.nodes(quickstart), run.judgements(quickstart)) == []
 
 
 def test_a_page_whose_tables_are_gone_is_made_again(demo, project, monkeypatch):
@@ -107,13 +108,13 @@ def test_a_page_whose_tables_are_gone_is_made_again(demo, project, monkeypatch):
     (report,) = targets.target_of(demo, run.choice, "demo", "demo")
     report.folder.mkdir(parents=True)
     report.page.write_text("")
-    lines = stale.mark(demo, [], {report.table: "judged"})
+    lines = marks.mark(demo, [], {report.table: "judged"})
     assert lines == [f"{report.page}: its tables are gone; redoing it"]
-    assert stale.markers(report.page)
+    assert marks.markers(report.page)
     report.table.write_text("")
-    stale.record(report.table).write_text("judged")
-    assert stale.mark(demo, [], {report.table: "judged"}) == []
-    assert not stale.markers(report.page)
+    digests.record(report.table).write_text("judged")
+    assert marks.mark(demo, [], {report.table: "judged"}) == []
+    assert not marks.markers(report.page)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +159,7 @@ def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):
     """Twice the same size and times: taken as checked. Another content: found, though size and time are the
     same again."""
     monkeypatch.chdir(project.folder)
-    monkeypatch.setattr(seen, "SETTLED", 0)
+    monkeypatch.setattr(validity, "SETTLED", 0)
     node = Node("base", "cpu", "base-recipe", 0, "pretrain", "stage")
     metrics, weights = Path(node.sentinel), Path("checkpoints/w/final/weights")
     for path in (metrics, weights):
@@ -169,22 +170,22 @@ def test_unchanged_weights_are_not_read_again(demo, project, monkeypatch):
         metrics,
         {"model": str(model), "digest": sentinel.digest(model), "files": sentinel.sizes(model), "inputs": {}},
     )
-    stale.record(metrics).write_text(demo.lineage(node))
+    digests.record(metrics).write_text(demo.lineage(node))
     read: list[Path] = []
-    digest = files.digest
-    monkeypatch.setattr(files, "digest", lambda file: read.append(file) or digest(file))
-    assert stale.mark(demo, [node], {}) == stale.mark(demo, [node], {}) == []
+    digest = digests.of_file
+    monkeypatch.setattr(digests, "of_file", lambda file: read.append(file) or digest(file))
+    assert marks.mark(demo, [node], {}) == marks.mark(demo, [node], {}) == []
     assert sorted(read) == [weights, metrics]
     before = weights.stat().st_mtime_ns
     weights.write_text("evil")
     os.utime(weights, ns=(before, before))
     for _ in range(2):
-        assert len(stale.mark(demo, [node], {})) == 1
-        assert stale.marker(metrics).exists()
-    stale.record(metrics).write_text("another lineage")
-    assert stale.outdated(demo, node) == "it was made from other settings"
-    stale.record(metrics).unlink()
-    assert stale.outdated(demo, node) == "there is no record of what it was made from"
+        assert len(marks.mark(demo, [node], {})) == 1
+        assert marks.marker(metrics).exists()
+    digests.record(metrics).write_text("another lineage")
+    assert validity.unlike(metrics, demo.lineage(node)) == "it was made from other settings"
+    digests.record(metrics).unlink()
+    assert validity.unlike(metrics, demo.lineage(node)) == "there is no record of what it was made from"
 
 
 def test_unused_checkpoints(demo, tmp_path):

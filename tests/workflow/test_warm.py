@@ -14,10 +14,10 @@ from papers import GRAPH, RECIPES
 from warm_workflow import NO_GPU, Workflow, opened, runs, wait
 
 from encore.runtime.environment import names_hub
-from encore.workflow.ask import VARIABLE, may_be_warm
 from encore.workflow.jobs import Jobs
 from encore.workflow.outputs import Report
 from encore.workflow.targets import Choice
+from encore.workflow.warm.client import VARIABLE, may_be_warm
 
 pytestmark = pytest.mark.slow  # servers and their jobs: processes
 

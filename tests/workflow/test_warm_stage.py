@@ -7,7 +7,7 @@ import pytest
 from stage_runs import PRETRAIN, TASK, TEMPLATE
 from warm_workflow import NO_GPU, opened
 
-from encore.workflow.ask import VARIABLE
+from encore.workflow.warm.client import VARIABLE
 
 ROOT = Path(__file__).parents[2]
 HELDOUT = {

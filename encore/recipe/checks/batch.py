@@ -6,7 +6,7 @@ from typing import Any
 from encore.errors import UserError
 from encore.recipe.batch import of_process, training_nodes
 from encore.recipe.checks import machines
-from encore.runtime.gpus import SHARDED_BY, SPREAD
+from encore.runtime.gpus import SHARDED, SPREAD
 
 # what follows from the batch and the number of GPUs -> what to say of it
 FOLLOWS = {
@@ -24,10 +24,10 @@ def check(stage: Mapping[str, Any]) -> None:
     gpus = resources.get("gpu", 0)
     nodes = _nodes(stage)
     how = resources.get("shard")
-    if how and (stage["run"] not in SHARDED_BY[how] or gpus < 2):
-        kinds = ", ".join(SHARDED_BY[how])
+    if how and (stage["run"] not in SHARDED or gpus < 2):
         raise UserError(
-            f"resources.shard: {how} is of stages {kinds} on several GPUs, not of {stage['run']} on {gpus}"
+            f"resources.shard: {how} is of stages {', '.join(SHARDED)} on several GPUs, "
+            f"not of {stage['run']} on {gpus}"
         )
     if stage["run"] not in SPREAD:
         return

@@ -12,15 +12,13 @@ def check(stage: Mapping[str, Any]) -> None:
         return
     if stage.get("sampler") == "lean":
         raise UserError("sampler: lean reads the weights without the adapters of lora; remove one of the two")
-    how = stage.get("resources", {}).get("shard")
-    if how == "zero3":
-        raise UserError("lora: adapters go with resources.shard: fsdp, not with zero3; write fsdp")
-    if "quantized" in stage["lora"] and how:
+    sharded = "shard" in stage.get("resources", {})
+    if "quantized" in stage["lora"] and sharded:
         raise UserError(
             "lora.quantized: weights of 4 bits stay whole on each GPU, and resources.shard would spread "
             "them; remove one"
         )
-    if how and stage["args"].get("use_vllm"):
+    if sharded and stage["args"].get("use_vllm"):
         raise UserError(
             "lora: TRL cannot send vLLM the sum of adapters and weights that resources.shard spreads; remove "
             "shard, or args.use_vllm"

@@ -38,9 +38,8 @@ class Resources(Model):
     # machines of one Slurm job that `gpu` lie on, as many on each; of several, a vLLM server has the last for
     # itself
     nodes: Positive = 1
-    # of a stage on several GPUs: weights, gradients and optimizer are spread over them, by FSDP2 or by
-    # DeepSpeed's ZeRO-3 (not of ppo, nor with lora; encore/models/zero3.py says what is different)
-    shard: Literal["fsdp", "zero3"] | None = None
+    # of a stage on several GPUs: weights, gradients and optimizer are spread over them, by FSDP2
+    shard: Literal["fsdp"] | None = None
 
 
 class Lora(Model):

@@ -16,8 +16,8 @@ from encore.preflight import probes
 from encore.preflight.__main__ import main, preflight
 from encore.recipe.graph import Graph
 from encore.recipe.load import load_all
+from encore.runtime import digests
 from encore.runtime.lock import only_one
-from encore.workflow import stale
 from encore.workflow.targets import Choice, first_node
 
 WRITTEN_OUT = {
@@ -297,7 +297,7 @@ def test_what_is_done_is_gone_on_from(tried, tmp_path):
     path = Path(node.sentinel)
     path.parent.mkdir(parents=True)
     path.write_bytes((made / "metrics.json").read_bytes())
-    stale.record(path).write_text(graph.lineage(node))
+    digests.record(path).write_text(graph.lineage(node))
     before = {file: file.read_bytes() for file in (tmp_path / "results").rglob("*") if file.is_file()}
 
     result, _ = tried(short)

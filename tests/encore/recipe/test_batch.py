@@ -76,10 +76,6 @@ def test_what_does_not_divide_is_refused(one, processes, says):
             "resources.shard: fsdp is of stages sft, reward_model, dpo, grpo, ppo on .*, not of sft on 1$",
         ),
         (
-            stage(run="ppo") | {"resources": {"gpu": 8, "shard": "zero3"}},
-            "resources.shard: zero3 is of stages sft, reward_model, dpo, grpo on .*, not of ppo on 8$",
-        ),
-        (
             stage(run="pretrain") | {"resources": {"gpu": 8, "shard": "fsdp"}},
             "resources.shard: .* not of pretrain on 8",
         ),

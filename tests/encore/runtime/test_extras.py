@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 from encore.errors import UserError
-from encore.runtime.extras import require_bitsandbytes, require_deepspeed, require_vllm
+from encore.runtime.extras import require_bitsandbytes, require_vllm
 
 WITHOUT = """
 import importlib.util, sys
 plain = importlib.util.find_spec
-missing = ("vllm", "bitsandbytes", "deepspeed")
+missing = ("vllm", "bitsandbytes")
 importlib.util.find_spec = lambda name, *rest: None if name in missing else plain(name, *rest)
 from {module} import main
 status = main(sys.argv[1:])
@@ -23,10 +23,7 @@ sys.exit(f"loaded: {{loaded}}" if loaded else status)
 STAGE = ["grpo", "--seed", "0", "--name", "r/cpu/a/seed0/grpo", "--checkpoints", "checkpoints"]
 ADVICE = "but vLLM is not installed here; `pip install -e '.[vllm]'`, or leave the key out"
 
-EXTRAS = {
-    "lora.quantized: nf4": ("qlora", "bitsandbytes"),
-    "resources.shard: zero3": ("zero3", "DeepSpeed"),
-}
+EXTRAS = {"lora.quantized: nf4": ("qlora", "bitsandbytes")}
 
 
 def test_a_stage_and_an_evaluation_say_it_before_they_load_anything(tmp_path, checkpoint):
@@ -43,11 +40,6 @@ def test_a_stage_and_an_evaluation_say_it_before_they_load_anything(tmp_path, ch
             "encore.stages.__main__",
             [*STAGE, "--config", json.dumps({"lora": {"quantized": "nf4"}}), "--out", "metrics.json"],
             "lora.quantized: nf4",
-        ),
-        (
-            "encore.stages.__main__",
-            [*STAGE, "--config", "{}", "--shard", "zero3", "--out", "metrics.json"],
-            "resources.shard: zero3",
         ),
         (
             "evals.evaluate",
@@ -93,11 +85,3 @@ def test_weights_of_4_bits_ask_for_bitsandbytes(monkeypatch):
         require_bitsandbytes({"lora": {"quantized": "nf4"}})
     monkeypatch.setattr("encore.runtime.extras.find_spec", lambda name: SimpleNamespace(origin="here"))
     require_bitsandbytes({"lora": {"quantized": "nf4"}})
-
-
-def test_zero3_asks_for_deepspeed(monkeypatch):
-    monkeypatch.setattr("encore.runtime.extras.find_spec", lambda name: None)
-    require_deepspeed("none")
-    require_deepspeed("fsdp")
-    with pytest.raises(UserError, match=r"^resources\.shard: zero3, but DeepSpeed is not installed"):
-        require_deepspeed("zero3")

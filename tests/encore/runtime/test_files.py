@@ -1,6 +1,7 @@
 """Only the error of a full disk is reported as one."""
 
 import errno
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from safetensors import SafetensorError
 
 from encore.errors import UserError
+from encore.runtime import files
 from encore.runtime.files import saving
 
 
@@ -46,3 +48,11 @@ def test_another_mistake_stays_what_it_is(error: Exception, tmp_path: Path):
 def test_what_torch_says(numbers: int, tmp_path: Path):
     with pytest.raises(UserError, match="make room"), saving("it", tmp_path):
         torch.save(torch.zeros(numbers), "/dev/full")
+
+
+def test_write_leaves_the_old_file_when_it_fails(tmp_path: Path):
+    path = tmp_path / "x.json"
+    files.write_json(path, {"a": 1})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        files.write_json(path, {"a": float("nan")})
+    assert json.loads(path.read_text()) == {"a": 1}

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from stage_runs import GRPO, PRETRAIN, command
 from test_live_curve import in_step_11
 
+from encore import validity
 from encore.models import language_model
 from encore.runtime import sentinel
 
@@ -105,7 +106,7 @@ def test_a_lost_one_has_the_stage_redone(tmp_path: Path):
     for one in (record, record["steps"]["1"]):
         one["model"] = str(tmp_path / one["model"])
     path.write_text(json.dumps(record))
-    assert sentinel.stale(path) is None
+    assert validity.of_stage(path) is None
     assert language_model.locate(None, path, 1).digest == record["steps"]["1"]["digest"]
     shutil.rmtree(tmp_path / "checkpoints/pretrain/steps/1")
-    assert "steps/1 is missing" in (sentinel.stale(path) or "")
+    assert "steps/1 is missing" in (validity.of_stage(path) or "")

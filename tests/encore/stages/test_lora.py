@@ -203,10 +203,6 @@ def test_an_unknown_layer_is_refused():
     [
         ({"sampler": "lean"}, "sampler: lean reads the weights without the adapters"),
         (
-            {"resources": {"gpu": 8, "shard": "zero3"}},
-            "lora: adapters go with resources.shard: fsdp, not with zero3; write fsdp",
-        ),
-        (
             {"resources": {"gpu": 8, "shard": "fsdp"}, "args": {"use_vllm": True}},
             "lora: TRL cannot send vLLM the sum of adapters and weights that resources.shard spreads",
         ),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import stage_runs
 
+from encore import validity
 from encore.data import demonstrations
 from encore.errors import UserError
 from encore.runtime import files, sentinel
@@ -60,7 +61,7 @@ def test_demonstrations_that_were_changed_are_refused(tmp_path: Path):
     metrics = stage_runs.rows_product(tmp_path, [ROW])
     with (tmp_path / "final" / demonstrations.FILE).open("a") as file:
         file.write(json.dumps(ROW) + "\n")
-    assert "digest mismatch" in str(sentinel.stale(metrics))
+    assert "digest mismatch" in str(validity.of_stage(metrics))
     with pytest.raises(UserError, match="are not the ones it was written for"):
         demonstrations.load(metrics)
 

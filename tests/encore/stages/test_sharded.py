@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from shutil import copytree
@@ -81,18 +80,11 @@ def require_same_measures(kind: str, one: Path, two: Path) -> None:
 
 @pytest.mark.slow
 def test_sharded_rollouts_are_those_of_whole_weights(base: Path, tmp_path: Path):
-    require_same_rollouts(base, tmp_path, FSDP, shard_on_cpus)
-
-
-def require_same_rollouts(base: Path, folder: Path, options: list[str], sharded: Callable[[], None]) -> None:
-    """Two processes each, with the same draws: completions of unequal length, a reference that follows.
-
-    `sharded`: what spreads the weights of the one of the two runs that has these options.
-    """
-    plain, spread = (grpo(base, folder / name) for name in ("plain", "sharded"))
+    """Two processes each, with the same draws: completions of unequal length, a reference that follows."""
+    plain, spread = (grpo(base, tmp_path / name) for name in ("plain", "sharded"))
     assert both(*plain) == [0, 0], (plain[2] / "err.txt").read_text()
     kind, arguments, two = spread
-    assert both(kind, arguments + options, two, sharded) == [0, 0], (two / "err.txt").read_text()
+    assert both(kind, arguments + FSDP, two, shard_on_cpus) == [0, 0], (two / "err.txt").read_text()
     require_spread(two, "ref_model")
     require_same(plain[2] / "checkpoints/grpo", two / "checkpoints/grpo", base / "checkpoints/pretrain")
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from encore.errors import UserError
 from encore.worlds import Problem, corpus, make, sample
-from encore.worlds.chain import Chain, operands_of
+from encore.worlds.chain import Chain
+from encore.worlds.sums import operands_of
 
 PROBLEM = Problem("3+5+7=", "15", 3)
 worlds = st.builds(

@@ -10,8 +10,8 @@ from encore.errors import UserError
 from encore.recipe.checks import layers, resolved
 from encore.recipe.graph import Graph, Node
 from encore.recipe.recipe import Recipe
-from encore.runtime import files
-from encore.workflow import stale
+from encore.runtime import digests, files
+from encore.workflow import marks
 from encore.workflow.jobs import Jobs
 from encore.workflow.targets import Choice
 
@@ -171,9 +171,9 @@ def test_it_is_redone_when_one_of_them_has_changed(scored, tmp_path, monkeypatch
     made = {"digest": "sha256:grpo", "inputs": {"reference": "sha256:sft", "proxy": "sha256:rm"}}
     path = tmp_path / node.sentinel
     files.write_json(path, made | change)
-    stale.record(path).write_text(Graph(recipes).lineage(node))
+    digests.record(path).write_text(Graph(recipes).lineage(node))
     (tmp_path / ".snakemake").mkdir()
-    lines = stale.mark(Graph(recipes), [node], {})
+    lines = marks.mark(Graph(recipes), [node], {})
     assert lines == ([f"{node.sentinel}: {reason}; redoing it"] if reason else [])
     assert json.loads(path.read_text()) == made | change
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from encore.recipe.graph import Graph, Node
-from encore.runtime import files
-from encore.workflow import stale
+from encore.runtime import digests, files
+from encore.workflow import marks
 from encore.workflow.jobs import Jobs
 from encore.workflow.targets import Choice, target_of
 
@@ -85,9 +85,9 @@ def test_it_is_redone_when_its_own_model_has_changed(followed, tmp_path, monkeyp
     path = tmp_path / node.sentinel
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"digest": "sha256:20"}))
-    stale.record(path).write_text(graph.lineage(node))
+    digests.record(path).write_text(graph.lineage(node))
     (tmp_path / ".snakemake").mkdir()
-    lines = stale.mark(graph, [node], {})
+    lines = marks.mark(graph, [node], {})
     assert lines == ([f"{node.sentinel}: {reason}; redoing it"] if reason else [])
 
 

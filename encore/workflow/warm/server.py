@@ -1,8 +1,8 @@
-"""Jobs forked from a process that has imported what they import, which is a quarter of a short job's time.
+"""The server of warm jobs: it imports what jobs import, and forks a job for each request of a client.
 
-The workflow starts this server, `encore.workflow.ask` asks it for a job. It imports nothing heavy before the
-first request; it has no file, and no thread; the kernel ends it with the workflow, and the jobs with it. A
-job that could differ from a plain process, by its environment, its folder or edited code, it refuses.
+It imports nothing heavy before the first request; it has no file, and no thread; the kernel ends it with the
+workflow, and the jobs with it. It refuses a job that could differ from a plain process, by its environment,
+its folder or edited code.
 
 Python's multiprocessing.forkserver serves the process that has started it alone: its jobs get no streams,
 environment, process group or arguments of another one, and live on when that one dies.
@@ -15,13 +15,11 @@ import importlib
 import io
 import json
 import os
-import secrets
 import select
 import selectors
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -33,7 +31,8 @@ from encore.errors import first_line
 from encore.runtime.environment import few_collections, quiet_environment
 from encore.runtime.gpus import VISIBLE
 from encore.runtime.guard import end_with
-from encore.workflow.ask import AGAIN, LENGTH, REFUSED, STARTED, STATUS, VARIABLE, owner, receive
+from encore.workflow.warm import serving
+from encore.workflow.warm.client import AGAIN, LENGTH, REFUSED, STARTED, STATUS, owner, receive
 
 # module of a command -> the one with its functions `load`, which imports what `main` will need, and `main`
 COMMANDS = {"encore.stages": "encore.stages.__main__", "evals.evaluate": "evals.evaluate"}
@@ -70,32 +69,6 @@ class Loaded:
 
     environment: dict[str, str]
     files: dict[Path, int]
-
-
-# -- in the workflow's process -------------------------------------------------------------------------------
-
-
-def start() -> None:
-    """Start the server, unless the environment says "off"; jobs find it by the environment."""
-    if sys.platform != "linux" or os.environ.get(VARIABLE) == "off":
-        return
-    name = f"encore-{secrets.token_hex(16)}"
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(f"\0{name}")  # before it serves: a job that comes early waits in the queue
-        listener.listen(64)
-        command = _command(os.getpid(), listener)
-        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[listener.fileno()])
-    os.environ[VARIABLE] = name
-    atexit.register(_stop, server)
-
-
-def _command(parent: int, listener: socket.socket) -> list[str]:
-    return [sys.executable, "-m", "encore.workflow.warm", str(parent), str(listener.fileno())]
-
-
-def _stop(server: subprocess.Popen[bytes]) -> None:
-    server.kill()
-    server.wait()
 
 
 # -- in the server's -----------------------------------------------------------------------------------------
@@ -280,7 +253,7 @@ def _main(parent: int, listener: int, is_again: bool) -> int:
     try:
         with socket.socket(fileno=listener) as listening:
             os.set_inheritable(listener, not is_again)
-            again = [] if is_again else [*_command(parent, listening), "again"]
+            again = [] if is_again else [*serving(parent, listening), "again"]
             request = _serve(listening, again)
     except (Exception, SystemExit) as error:
         print(f"warning: every job imports for itself: {first_line(error)}", file=sys.stderr)

@@ -1,6 +1,6 @@
-"""`python -I -S …/ask.py encore.stages grpo …`: what `python -m encore.stages grpo …` does, begun sooner.
+"""`python -I -S …/client.py encore.stages grpo …`: what `python -m encore.stages grpo …` does, begun sooner.
 
-Where `encore.workflow.warm` serves, the job is forked there, with the arguments, environment, umask and
+Where the server (server.py) serves, the job is forked there, with the arguments, environment, umask and
 standard streams of this process, which waits for it and ends as it ends. Otherwise, as on another machine,
 this process becomes the plain command; likewise if the server ends before the job, which then goes on from
 its checkpoint. Python starts this file in 0.03 s, for it imports little.

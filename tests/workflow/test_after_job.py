@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from encore.workflow import ended
+from encore.workflow import after_job
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_a_job_that_was_killed(tmp_path, number, says, before):
     log.write_text(before)
     done = subprocess.run(
         ["bash", "-c", f"{{ sh -c 'kill -{number:d} $$' 2>> {log}; }} 2> /dev/null"
-                       f" || {sys.executable} -I -S {ended.__file__} $? {log}"],
+                       f" || {sys.executable} -I -S {after_job.__file__} ended $? {log}"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
@@ -39,15 +39,15 @@ def test_a_job_that_was_killed(tmp_path, number, says, before):
 def test_a_job_that_has_said_it_itself(tmp_path, status):
     log = tmp_path / "train.log"
     log.write_text("error: no such file\n")
-    assert ended.main([str(status), str(log)]) == status
+    assert after_job.main(["ended", str(status), str(log)]) == status
     assert log.read_text() == "error: no such file\n"
 
 
 def test_a_log_that_cannot_be_written_is_told(tmp_path, capsys):
     log = tmp_path / "no/train.log"
-    assert ended.main(["1", str(log)]) == 1
+    assert after_job.main(["ended", "1", str(log)]) == 1
     assert capsys.readouterr().err == f"error: {log}: No such file or directory\n"
-    assert ended.main(["137", str(log)]) == 137
+    assert after_job.main(["ended", "137", str(log)]) == 137
     assert "SIGKILL" in capsys.readouterr().err
 
 

@@ -1,0 +1,91 @@
+"""SHA-256 digests of files, and the two notes that a job leaves beside its result: the list and the record.
+
+The list has the digests of the result's files, as `sha256sum -c` reads them in their folder: `metrics.sha256`
+of a stage, `<checkpoint>.sha256` of an evaluation, `table.sha256` of an analysis, `report.sha256` of a page.
+Logs are left out. The record, `metrics.lineage` and so on, says what the result was made from. It is written
+after the list, so where there is a record the list is whole.
+
+This file imports the standard library alone: the last command of a job runs it without any package.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+WHOLE = ("metrics.json", "table.csv")  # results that stand for all files of their folder
+NOT_LISTED = (".log", ".lineage", ".sha256", ".stale", ".aside")
+LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
+
+
+def of_file(file: Path) -> str:
+    """Return the SHA-256 of a file's content, 64 hex digits."""
+    with Path(file).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def listing(result: str | Path) -> Path:
+    """Return the path of a result's list."""
+    return Path(result).with_suffix(".sha256")
+
+
+def record(result: str | Path) -> Path:
+    """Return the path of a result's record."""
+    return Path(result).with_suffix(".lineage")
+
+
+def files_of(result: Path) -> list[Path]:
+    """Return the files for which a result stands, without hidden files and what was moved aside."""
+    folder = result.parent
+    whole = result.name in WHOLE and folder.name != "evals"
+    paths = folder.rglob("*") if whole else folder.glob(f"{result.stem}.*")
+    files = (path for path in paths if path.is_file())
+    return sorted(file for file in files if not any(map(_is_left_out, file.relative_to(folder).parts)))
+
+
+def _is_left_out(name: str) -> bool:
+    return name.startswith(".") or name.endswith(NOT_LISTED)
+
+
+def note(result: Path, digest: Callable[[Path], str] = of_file) -> None:
+    """Write the list of a result's files as they are now."""
+    names = [(digest(file), file.relative_to(result.parent).as_posix()) for file in files_of(result)]
+    write(listing(result), text_of(names))
+
+
+def listed(result: Path) -> dict[Path, str] | None:
+    """Return the files that a result's list names, each with its digest; None if there is no list.
+
+    Raises ValueError if the list cannot be read, or if it is not the list of this result.
+    """
+    try:
+        text = listing(result).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ValueError(error) from None
+    files = {result.parent / name: digest for name, digest in parse(text).items()}
+    outside = any(".." in file.parts or result.parent not in file.parents for file in files)
+    if result not in files or outside:
+        raise ValueError(f"{listing(result)}: not the list of {result}")
+    return files
+
+
+def text_of(names: Iterable[tuple[str, str]]) -> str:
+    """Return the text of a list, of pairs (digest, name)."""
+    return "".join(f"{digest}  {name}\n" for digest, name in names)
+
+
+def parse(text: str) -> dict[str, str]:
+    """Return name -> digest of the text of a list. Raises ValueError if a line is none of a list."""
+    lines = [LINE.fullmatch(line) for line in text.splitlines()]
+    if not all(lines):
+        raise ValueError("no list of digests")
+    return {line[2]: line[1] for line in lines if line}
+
+
+def write(file: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    partial = file.with_name(f".{file.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(file)

@@ -1,0 +1,248 @@
+"""Does this result still hold, and what was it made from? The workflow asks it at its start, and so do jobs.
+
+A result holds if it was made from what its recipe says now (its record), if its files are as its job left
+them (its list of digests), if the product of a stage is there unchanged, and if the models that it was made
+with are still the same. Beside each result lie its list and its record (encore/runtime/digests.py), since
+Snakemake's own notes in .snakemake may be lost, or left behind on another machine.
+
+A file that is not as its list says has its job done again. Who has changed a result and wants to keep it
+deletes the list: a result without a list, such as one from before there were lists, is taken as it is.
+
+The lineage of a result has what its recipe says and not the code: a reworded comment would train everything
+anew. So a change of the code or of a library is only told (`differences`), and who reads it decides.
+"""
+
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from time import time_ns
+from typing import Any, Self
+
+from encore.errors import UserError
+from encore.recipe.graph import Graph, Node
+from encore.runtime import digests, files, sentinel
+from encore.runtime.provenance import versions
+
+Digest = Callable[[Path], str]  # the SHA-256 of a file, read anew or remembered
+ROOT = Path(__file__).parents[1]
+# the packages whose change may change a trained model
+TRAINS = ("worlds", "objectives", "data", "models", "rewards", "labels", "sampling", "learning", "stages")
+CHOICE = "kept; to make them again: the same command with --forcerun train"
+CHECKED = Path(".snakemake/encore.checked.json")
+SETTLED = 2 * 10**9  # ns; two writes within a tick of the clock have the same time
+
+# -- of a result ---------------------------------------------------------------------------------------------
+
+
+def of_node(graph: Graph, node: Node, digest: Digest = digests.of_file) -> str | None:
+    """Return why a node's result does not hold; None if it does, or if there is none."""
+    result = Path(node.sentinel)
+    if not result.exists():
+        return None
+    reason = of_result(result, graph.lineage(node), digest)
+    return reason or (of_stage(result, digest) if node.kind == "stage" else of_evaluation(graph, node))
+
+
+def of_result(result: Path, made_from: str, digest: Digest = digests.of_file) -> str | None:
+    """Return why a result is not what a job left that made it from this; None if it is."""
+    return unlike(result, made_from) or changed(result, digest)
+
+
+def unlike(result: Path, made_from: str) -> str | None:
+    """Return why a result is not known to be made from this; None if its record says so."""
+    record = digests.record(result)
+    if not record.exists():
+        return "there is no record of what it was made from"
+    same = record.read_text(encoding="utf-8", errors="replace").strip() == made_from
+    return None if same else "it was made from other settings"
+
+
+def changed(result: Path, digest: Digest = digests.of_file) -> str | None:
+    """Return which file of a result is not as its job left it; None if all are, or without a list."""
+    try:
+        listed = digests.listed(result) or {}
+    except ValueError:
+        return f"its {digests.listing(result).name} is not readable"
+    for file, then in listed.items():
+        name = file.relative_to(result.parent)
+        if not file.is_file():
+            return f"its {name} is missing"
+        if digest(file) != then:
+            return f"its {name} has changed"
+    return None
+
+
+def of_stage(metrics_json: Path, digest: Digest = digests.of_file) -> str | None:
+    """Return why metrics.json no longer stands for a good product of its stage; None if it does.
+
+    A missing input is no reason: results may outlive what they were made from.
+    """
+    try:
+        data = sentinel.read(metrics_json)
+    except FileNotFoundError:
+        return "it does not exist"
+    except (OSError, ValueError):
+        return "it is not readable"
+    if reason := of_products(data, digest=digest):
+        return reason
+    for role, path in data.get("upstream", {}).items():
+        if _now(Path(path)) not in (None, data.get("inputs", {}).get(role)):
+            return f"its input {role} ({path}) has changed"
+    return None
+
+
+def of_products(data: Mapping[str, Any], root: Path = Path(), digest: Digest = digests.of_file) -> str | None:
+    """Return which model of a stage is missing or has changed under `root`; None if all are as recorded.
+
+    `data`: the content of the stage's metrics.json.
+    """
+    for product in sentinel.products(data):
+        folder = root / product["model"]
+        if not folder.is_dir():
+            return f"its model {product['model']} is missing"
+        same_sizes = product.get("files") in (None, sentinel.sizes(folder))
+        if not same_sizes or sentinel.digest(folder, digest) != product["digest"]:
+            return f"its model {product['model']} has changed (digest mismatch)"
+    return None
+
+
+def of_evaluation(graph: Graph, node: Node) -> str | None:
+    """Return which model of an evaluation has another digest than when it was measured; None if none has."""
+    sources = graph.inputs(node)
+    if not sources:
+        return None
+    try:
+        done = json.loads(Path(node.sentinel).read_text(encoding="utf-8"))
+        measured = {"model": done["digest"]} | done.get("inputs", {})
+    except (ValueError, KeyError, TypeError):
+        return "it is not readable"
+    for role, source in sources.items():
+        step = graph.measured(node)[1] if role == "model" else None
+        if _now(Path(source.sentinel), step) not in (None, measured.get(role)):
+            return "its checkpoint has changed" if role == "model" else f"its {role} model has changed"
+    return None
+
+
+def _now(metrics_json: Path, step: int | None = None) -> str | None:
+    """Return the digest of a stage's product, or of its model after a step; None if it is not known."""
+    try:
+        digest: str = sentinel.model_at(sentinel.read(metrics_json), step)["digest"]
+    except (OSError, ValueError, UserError):
+        return None
+    return digest
+
+
+def is_of(metrics_json: Path, work: Mapping[str, Any]) -> bool:
+    """Whether a stage's result holds and is of exactly this work: kind, config, seed and inputs."""
+    if of_stage(metrics_json) is not None:
+        return False
+    done = sentinel.read(metrics_json)
+    return all(done.get(key) == value for key, value in work.items())
+
+
+def judged(graph: Graph, recipe: str, nodes: Iterable[Node], *rest: Any) -> str:
+    """Return the hash of what a page or a look is judged from: recipe, lineages of these nodes, the rest."""
+    content = [graph.recipes[recipe].spec, [graph.lineage(node) for node in nodes], *rest]
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+# -- of files that were read before --------------------------------------------------------------------------
+
+
+@dataclass
+class Memory:
+    """Digests of files that need not be read again: the file system says that they are as they were.
+
+    A file is unchanged if its size, its inode and both its times are those with which it was read. The time
+    of its last change of any kind (ctime) is the kernel's: no `touch`, `cp -p` or `rsync -t` sets it. A file
+    that is younger than SETTLED is read again.
+    """
+
+    known: dict[str, list]  # file -> size, inode, mtime, ctime, digest
+    used: set[str] = field(default_factory=set)
+
+    @classmethod
+    def read(cls) -> Self:
+        """Return what was known when the workflow last started; nothing if that is lost or damaged."""
+        try:
+            known = json.loads(CHECKED.read_text(encoding="utf-8"))["files"]
+            whole = {name: entry for name, entry in known.items() if len(entry) == 5}
+            return cls({name: entry for name, entry in whole.items() if isinstance(entry[4], str)})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return cls({})
+
+    def digest(self, path: Path) -> str:
+        """Return the SHA-256 of a file's content, 64 hex digits."""
+        name, stat = str(path), path.stat()
+        now = [stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns]
+        self.used.add(name)
+        entry = self.known.pop(name, [])
+        if entry[:-1] != now:
+            entry = [*now, digests.of_file(path)]
+        if stat.st_ctime_ns < time_ns() - SETTLED:
+            self.known[name] = entry
+        return entry[-1]
+
+    def save(self) -> None:
+        """Keep what is known of files that are still there."""
+        kept = {name: entry for name, entry in self.known.items() if name in self.used or Path(name).exists()}
+        files.write_json(CHECKED, {"files": kept})
+
+
+# -- of the code and the libraries ---------------------------------------------------------------------------
+
+
+def differences(
+    stages: Iterable[Path], installed: Mapping[str, str] | None = None, root: Path = ROOT
+) -> list[str]:
+    """Return a line for each way in which finished stages, by their metrics.json, were made otherwise."""
+    made = [provenance for path in stages if path.exists() and (provenance := _provenance(path))]
+    return [*_of_libraries(made, installed or versions()), *_of_code(made, root)]
+
+
+def _provenance(metrics_json: Path) -> dict[str, Any]:
+    """Return the provenance of a stage; {} if there is none."""
+    try:
+        data = json.loads(metrics_json.with_name("provenance.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _of_libraries(made: Sequence[Mapping[str, Any]], installed: Mapping[str, str]) -> list[str]:
+    recorded = [data["versions"] for data in made if isinstance(data.get("versions"), dict)]
+    counts = Counter((name, str(version)) for versions in recorded for name, version in versions.items())
+    return [
+        f"warning: {_stages(count)} made with {name} {version}, and {installed[name]} is installed; {CHOICE}"
+        for (name, version), count in sorted(counts.items())
+        if installed.get(name, version) != version
+    ]
+
+
+def _of_code(made: Sequence[Mapping[str, Any]], root: Path) -> list[str]:
+    counts = Counter(data["commit"] for data in made if isinstance(data.get("commit"), str))
+    lines = []
+    for commit, count in sorted(counts.items()):
+        if files_now := _changed_code(commit, root):
+            more = f" and {len(files_now) - 1} more" if files_now[1:] else ""
+            since = f"by other code (since commit {commit[:8]}: {files_now[0]}{more})"
+            lines.append(f"warning: {_stages(count)} made {since}; {CHOICE}")
+    return lines
+
+
+def _changed_code(commit: str, root: Path) -> list[str]:
+    """Return the files of TRAINS that differ from a commit; none outside a checkout that has the commit."""
+    command = ["git", "diff", "--name-only", commit, "--", *(f"encore/{folder}/*.py" for folder in TRAINS)]
+    try:
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return done.stdout.split()
+
+
+def _stages(count: int) -> str:
+    return "1 stage was" if count == 1 else f"{count} stages were"

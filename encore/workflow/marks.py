@@ -1,0 +1,119 @@
+"""Results that no longer hold are marked when the workflow starts, so that they alone are made again.
+
+Snakemake repeats whatever follows a job that it repeats. But a stage repeated with the same lineage gives the
+same weights, so `waits_for` leaves the edge from such a stage to a node that is up to date out of the graph.
+If the weights differ after all, as they may on a GPU, the recorded digests show it at the next start.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from time import time_ns
+
+from encore import validity
+from encore.recipe.graph import Graph, Node
+from encore.runtime import digests
+from encore.workflow.outputs import EVAL_FILES, STAGE_FILES
+
+
+def marker(result: str | Path) -> Path:
+    """Return the path of the file that says why a result no longer holds, an input of its rule if there."""
+    return Path(result).with_suffix(".stale")
+
+
+def markers(result: str | Path) -> list[str]:
+    """Return the marker as inputs of the rule: none if the result holds."""
+    path = marker(result)
+    return [str(path)] if path.exists() else []
+
+
+def waits_for(graph: Graph, node: Node) -> dict[str, Node]:
+    """Return role -> the nodes that must be there before `node` is made; none that is only repeated."""
+    sources = graph.inputs(node)
+    path = Path(node.sentinel)
+    if not path.exists() or marker(path).exists() or validity.unlike(path, graph.lineage(node)):
+        return sources
+    return {role: source for role, source in sources.items() if not _is_repeated(graph, source)}
+
+
+def _is_repeated(graph: Graph, node: Node) -> bool:
+    """Whether the node is to be made once more, from what it was made from before."""
+    path = Path(node.sentinel)
+    unchanged = validity.unlike(path, graph.lineage(node)) is None
+    return (not path.exists() or marker(path).exists()) and unchanged
+
+
+def mark(
+    graph: Graph, nodes: Sequence[Node], reports: Mapping[Path, str], later: Sequence[Node] = ()
+) -> list[str]:
+    """Write or remove the marker of each result; return a line for each that will be made again.
+
+    `reports`: table of a report, or a look -> the hash of what it is to be judged from. A page whose tables
+    are gone, as after an analysis that failed, is made again too: Snakemake alone takes a newer page to be up
+    to date. `later`: nodes that jobs may yet ask for; nothing is said of them.
+    """
+    memory = validity.Memory.read()
+    reasons: dict[Path, str | None] = {}
+    for node in (*nodes, *later):
+        path = Path(node.sentinel)
+        reasons[path] = _displaced(path, _made(node)) or validity.of_node(graph, node, memory.digest)
+        if path.exists() and reasons[path] is None:
+            _settle(graph, node)
+    for table, made_from in reports.items():
+        page = table.parent.with_suffix(".html")
+        reasons[table] = _displaced(table) or (
+            validity.of_result(table, made_from, memory.digest) if table.exists() else None
+        )
+        reasons[page] = _displaced(page) or (_of_page(page, table, memory.digest) if page.exists() else None)
+    for path, reason in reasons.items():
+        if path.exists() and reason is None and not digests.listing(path).exists():
+            digests.note(path, memory.digest)  # made before there were lists, or its list was deleted
+    memory.save()
+    for path, reason in reasons.items():
+        if reason is None:
+            marker(path).unlink(missing_ok=True)
+        else:
+            # Snakemake compares small inputs by content, so each marker is unlike those before it.
+            marker(path).write_text(f"{reason}\n{time_ns()}\n", encoding="utf-8")
+    silent = {Path(node.sentinel) for node in later} - {Path(node.sentinel) for node in nodes}
+    told = {path: reason for path, reason in reasons.items() if reason and path not in silent}
+    return [f"{path}: {reason}; redoing it" for path, reason in told.items()]
+
+
+def _of_page(page: Path, table: Path, digest: validity.Digest) -> str | None:
+    """Return why a page does not hold; None if it does."""
+    return validity.changed(page, digest) if table.exists() else "its tables are gone"
+
+
+def _displaced(result: Path, made: Iterable[Path] = ()) -> str | None:
+    """Move folders aside that stand in the place of a result's files; return that there were such."""
+    try:
+        listed = digests.listed(result) or {}
+    except ValueError:
+        listed = {}
+    files = [result, *made, *listed, digests.record(result), digests.listing(result), marker(result)]
+    folders = [path for path in dict.fromkeys(files) if path.is_dir()]
+    for folder in folders:
+        folder.rename(folder.with_name(f"{folder.name}.{time_ns()}.aside"))
+    names = ", ".join(str(folder.relative_to(result.parent)) for folder in folders)
+    return f"a folder stood in the place of {names}, now beside it (.aside)" if folders else None
+
+
+def _made(node: Node) -> list[Path]:
+    """Return the files that the node's rule makes."""
+    patterns = STAGE_FILES if node.kind == "stage" else EVAL_FILES
+    wildcards = vars(node) | {"stage": node.name, "checkpoint": node.name}
+    return [Path(pattern.format(**wildcards)) for pattern in patterns.values()]
+
+
+def _settle(graph: Graph, node: Node) -> None:
+    """Make the files of a node that holds no older than what it was made from.
+
+    Snakemake goes by these times, and a copy of a folder has them in any order.
+    """
+    made = [file for file in _made(node) if file.exists()]
+    sources = [Path(source.sentinel) for source in graph.inputs(node).values()]
+    newest = max((file.stat().st_mtime_ns for file in sources if file.exists()), default=0)
+    for file in made:
+        if file.stat().st_mtime_ns < newest:
+            os.utime(file)

@@ -1,0 +1,45 @@
+"""Sums of signed whole numbers as texts, and their steps, rightly added or with slips."""
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from itertools import repeat
+
+Adder = Callable[[tuple[int, ...]], int]  # operands -> their sum, or a slip near it
+
+NUMBER = re.compile(r"[+-]?[0-9]+")
+STEP = re.compile(r"(-?[0-9]{1,12}(?:[+-][0-9]{1,12})+)=(-?[0-9]{1,12})")
+
+
+def operands_of(expression: str) -> tuple[int, ...]:
+    """The signed terms of `3-5+7` (a trailing `=` is ignored): (3, -5, 7)."""
+    return tuple(int(number) for number in NUMBER.findall(expression))
+
+
+def expression(operands: tuple[int, ...]) -> str:
+    return str(operands[0]) + "".join(f"{term:+d}" for term in operands[1:])
+
+
+def slip(total: int, rng: random.Random) -> int:
+    """A plausible wrong result: off by one or ten, and of the same sign."""
+    return rng.choice([total + d for d in (-10, -1, 1, 10) if (total + d >= 0) == (total >= 0)])
+
+
+def adder(faults: Iterator[bool], rng: random.Random) -> Adder:
+    """Sums operands; the n-th sum is a slip where the n-th fault is true."""
+    return lambda operands: slip(sum(operands), rng) if next(faults) else sum(operands)
+
+
+def careless(error: float, rng: random.Random) -> Adder:
+    """Sums operands, each time with the given chance of a slip."""
+    return adder((rng.random() < error for _ in repeat(None)), rng)
+
+
+def left_to_right(terms: tuple[int, ...], add: Adder, group: int = 1) -> tuple[list[str], int]:
+    """The steps that add `group` further terms at a time, and the last result."""
+    steps, total = [], terms[0]
+    for i in range(1, len(terms), group):
+        operands = (total, *terms[i : i + group])
+        total = add(operands)
+        steps.append(f"{expression(operands)}={total}")
+    return steps, total
