@@ -56,6 +56,10 @@ class Model(BaseModel):
             raise ValidationError.from_exception_data(cls.__name__, found)
         return made
 
+    def said(self) -> dict[str, Any]:
+        """What the recipe says, as a mapping: for code that is not typed yet."""
+        return self.model_dump(exclude_unset=True)
+
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         """Yield the mistakes in a mapping that the types of the fields do not show."""

@@ -4,56 +4,20 @@ A mistake is one `UserError` line: where, what is wrong, what would be right. `l
 shape of the file and each layer (stage, scale, arm) by itself.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from encore.errors import Mistakes, UserError
-from encore.models import shape
 from encore.recipe import kinds
-from encore.recipe.args import TrainerArgs
-from encore.recipe.checks import (
-    batch,
-    claims,
-    dials,
-    dpo,
-    frontiers,
-    gates,
-    groups,
-    grpo,
-    label,
-    label_steps,
-    lora,
-    policy_gradient,
-    ppo,
-    rejection_sampling,
-    reward_model,
-    sft,
-    stage_ladder,
-    trainer,
-    vllm,
-)
+from encore.recipe.checks import claims, dials, frontiers, gates, stage_ladder
 from encore.recipe.checks.data_sets import check_decontaminate
 from encore.recipe.checks.evals import check_evals
 from encore.recipe.checks.evaluate_every import check_evaluate_every
-from encore.recipe.checks.needs import check_cycle, check_needs
+from encore.recipe.checks.needs import check_cycle, check_data, check_needs, check_samples, check_scored
 from encore.recipe.checks.tasks import check_tasks, under
 from encore.recipe.graph import Graph, Node
-from encore.recipe.kinds import KINDS
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.recipe import Recipe
-
-# Kind of stage -> the rule of which of its keys go together.
-COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
-    "grpo": grpo.check,
-    "label": label.check,
-    "label_steps": label_steps.check,
-    "policy_gradient": policy_gradient.check,
-    "ppo": ppo.check,
-    "dpo": dpo.check,
-    "rejection_sampling": rejection_sampling.check,
-    "reward_model": reward_model.check,
-    "sft": sft.check,
-}
 
 
 def check_resolved(graph: Graph, recipe: Recipe) -> None:
@@ -96,9 +60,9 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
         if found.lines:
             continue  # what follows reads what these have found to be there
         with found.gather(), under(path, where):
-            label.check_samples(graph, node)
-            reward_model.check_data(graph, node)
-            reward_model.check_scored(graph, node)
+            check_samples(graph, node)
+            check_data(graph, node)
+            check_scored(graph, node)
             check_evaluate_every(node.name, stages[node.name], recipe.overlaid(scale, arm, "evals"))
         with found.gather():
             check_decontaminate(stages[node.name], recipe.overlaid(scale, arm, "evals"), path, where)
@@ -120,21 +84,9 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
     with mistakes.gather():
         check_tasks(stage, typed.data_set, path, where)
     with mistakes.gather():
-        _check_model(stage, path, where)
-    with mistakes.gather():
         _check_written_out(typed, path, where)
     mistakes.tell()
-    with under(path, where):
-        batch.check(stage)
-        if isinstance(getattr(typed, "args", None), TrainerArgs):
-            trainer.check({"args": {}, **stage})
-        if stage["run"] in groups.KINDS:
-            groups.check(stage)
-        lora.check(stage)
-        vllm.check(stage)
-    if stage["run"] in COMBINATIONS:
-        with under(path, where):
-            COMBINATIONS[stage["run"]](stage)
+    typed.check(path, where)
 
 
 def _check_required(stage: Stage, path: str, where: str) -> None:
@@ -156,20 +108,6 @@ def _is_said(stage: Stage, key: str) -> bool:
 def _stood_for(stage: Stage) -> set[str]:
     """The keys and fields of `args` that others take the place of."""
     return {name for key in stage.model_fields_set for name in stage.stands_for.get(key, ())}
-
-
-def _check_model(stage: Mapping, path: str, where: str) -> None:
-    """The shape of a model trained from nothing; of any other, that there is one place it comes from."""
-    if stage["run"] == "pretrain":
-        with under(path, where):
-            shape.shape(stage["model"])
-        return
-    if "model" not in KINDS[stage["run"]].model_fields or stage.get("by") == "dataset":
-        return  # nothing draws; checks/label_steps.py refuses both
-    has_model, has_policy = "model" in stage, "policy" in stage.get("needs", {})
-    if has_model == has_policy:
-        both = "both are" if has_model else "neither is"
-        raise UserError(f"{path}: it starts from one of needs.policy and model; {both} given{where}")
 
 
 def _check_written_out(stage: Stage, path: str, where: str) -> None:

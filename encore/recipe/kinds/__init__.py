@@ -36,8 +36,8 @@ KINDS: dict[str, type[Stage]] = {
 }
 
 
-def read(stage: Mapping[str, Any], path: str, where: str = "") -> Stage:
-    """The stage at `path` of a recipe, all layers laid on each other.
+def read(stage: Mapping[str, Any], path: str = "", where: str = "") -> Stage:
+    """The stage at `path` of a recipe, all layers laid on each other; its rules are not checked.
 
     Raises UserError with all mistakes, lines that begin with `path` and end with `where`.
     """

@@ -1,8 +1,10 @@
 """Stage `policy_gradient`: a lecture's naive, unclipped and clipped policy gradients."""
 
+from collections.abc import Iterator
 from typing import Literal
 
-from encore.recipe.kinds.stage import Asking, Dtype, Source, Weights
+from encore.objectives.deltas import check_group
+from encore.recipe.kinds.stage import Asking, Dtype, Mistake, Weights, rule
 from encore.recipe.rl_args import PolicyGradientArgs
 
 
@@ -15,6 +17,11 @@ class PolicyGradientStage(Asking):
     run: Literal["policy_gradient"]
     needs: dict[Literal["policy"], str] = {}
     args: PolicyGradientArgs
-    model: Source | None = None
     saved_dtype: Dtype | None = None  # as in stage pretrain
     rewards: Weights | None = None  # by name: a function of encore/rewards/rules.py, or of the task's world
+
+    @rule
+    def _responses_to_compare(self) -> Iterator[Mistake]:
+        """Yield a delta that compares more responses than there are."""
+        check_group(self.args.delta, self.args.num_generations)
+        yield from ()

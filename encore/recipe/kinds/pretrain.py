@@ -1,10 +1,12 @@
 """Stage `pretrain`: a language model from nothing, on the documents of a world."""
 
+from collections.abc import Iterator
 from typing import Literal
 
-from encore.recipe.args import TrainingArgs
+from encore.models import shape
 from encore.recipe.base import Model, Positive
-from encore.recipe.kinds.stage import Corpus, Dtype, RawTask, Stage
+from encore.recipe.kinds.stage import Corpus, Dtype, Mistake, RawTask, rule
+from encore.recipe.kinds.training import TrainingStage
 
 
 class NoInputs(Model):
@@ -31,16 +33,14 @@ class Shape(Model):
     attention_dropout: float | None = None
 
 
-class PretrainStage(Stage):
+class PretrainStage(TrainingStage):
     """A language model is trained from nothing."""
 
     required = ("task", "template", "corpus.documents", "corpus.mixture", "model", "args")
 
     run: Literal["pretrain"]
     needs: NoInputs = NoInputs()
-    args: TrainingArgs = TrainingArgs()
     evaluate_every: Positive | None = None  # as in stage grpo
-    global_batch: Positive | None = None  # as in stage grpo
     task: RawTask | None = None
     template: str | None = None
     corpus: Corpus | None = None
@@ -48,3 +48,10 @@ class PretrainStage(Stage):
     # bfloat16, most of what RL at a small rate has changed would be lost to the stage that goes on from there
     saved_dtype: Dtype | None = None
     model: Shape | None = None
+
+    @rule
+    def _shape_that_fits(self) -> Iterator[Mistake]:
+        """Yield numbers of heads and experts that do not go together."""
+        if self.model:
+            shape.shape(self.model.said())
+        yield from ()

@@ -1,10 +1,11 @@
 """What stages of all kinds have in common, and the parts that several kinds have."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidatorFunctionWrapHandler, WrapValidator
 
+from encore.errors import UserError
 from encore.recipe.args import DrawingArgs
 from encore.recipe.base import (
     AboveZero,
@@ -19,7 +20,9 @@ from encore.recipe.base import (
     Some,
     refuse,
 )
+from encore.recipe.checks import machines
 from encore.recipe.mistakes import shown
+from encore.runtime.gpus import SHARDED, SPREAD
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 Backend = Literal["hf", "lean", "vllm"]  # lean: encore/sampling/lean.py, for small models
@@ -132,11 +135,21 @@ Source = Annotated[
 ]
 
 
+Mistake = tuple[str, str]  # the key, "" for the stage itself, and what is wrong with it
+Rule = Callable[[Any], Iterator[Mistake]]
+
+
+def rule(check: Rule) -> Rule:
+    """Mark a method of a stage that yields the mistakes of keys which do not go together."""
+    vars(check)["is_rule"] = True
+    return check
+
+
 class Stage(Model):
     """A stage of any kind.
 
     A field that no default fits is None where the recipe does not say it. The class variables say what a
-    stage must have once scale and arm are laid over it.
+    stage must have once scale and arm are laid over it, its rules which of its keys go together.
     """
 
     required: ClassVar[tuple[str, ...]] = ()  # keys
@@ -150,6 +163,7 @@ class Stage(Model):
     takes: ClassVar[Mapping[str, str]] = {}
     # what a data set as its `task` must have: a name of schema.yaml's $defs
     data_set: ClassVar[str] = "task-hub"
+    rules: ClassVar[tuple[Rule, ...]] = ()
 
     run: str
     version: Positive = 1  # raise it to have the stage run again after a change of code
@@ -157,8 +171,77 @@ class Stage(Model):
     threads: Positive = 1  # part of the lineage, because it decides the order of sums
     resources: Annotated[Resources, Machine()] = Resources()
 
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Gather the rules of the class and its bases; a rule of the same name replaces that of a base."""
+        marked = (
+            name
+            for each in reversed(cls.__mro__)
+            for name, own in vars(each).items()
+            if hasattr(own, "is_rule")
+        )
+        cls.rules = tuple(getattr(cls, name) for name in dict.fromkeys(marked))
 
-class Asking(Stage):
+    def broken(self) -> list[Mistake]:
+        """The mistakes that the first rule with any has found: a rule may build on those before it.
+
+        Rules of a base class come first.
+        """
+        for check in self.rules:
+            try:
+                found = list(check(self))
+            except UserError as error:  # of a function that the stage's job calls too
+                found = [(key, words) for key, _, words in (line.partition(": ") for line in error.lines)]
+            if found:
+                return found
+        return []
+
+    def check(self, path: str = "", where: str = "") -> None:
+        """Raise UserError with what `broken` finds: lines that begin with `path` and end with `where`."""
+        found = [(".".join(filter(None, (path, key))), words) for key, words in self.broken()]
+        if found:
+            raise UserError("\n".join(f"{at}: {words}{where}" for at, words in found))
+
+    @property
+    def serving(self) -> int:
+        """The GPUs of the stage's vLLM server."""
+        return 0
+
+    @rule
+    def _one_machine(self) -> Iterator[Mistake]:
+        """Yield what no machine, or not the number of machines that is asked for, can give."""
+        nodes, gpus = self.resources.nodes, self.resources.gpu
+        if nodes == 1:
+            machines.check_one(gpus, self.serving)
+        elif self.run not in SPREAD:
+            others = ", ".join(SPREAD)
+            yield "resources.nodes", f"{nodes}; stage {self.run} is run on one, as all but {others}"
+
+    @rule
+    def _no_shards(self) -> Iterator[Mistake]:
+        """Yield `shard` of a stage whose weights nothing spreads."""
+        how, gpus = self.resources.shard, self.resources.gpu
+        if how and (self.run not in SHARDED or gpus < 2):
+            kinds = ", ".join(SHARDED)
+            words = f"{how} is of stages {kinds} on several GPUs, not of {self.run} on {gpus}"
+            yield "resources.shard", words
+
+
+class FromPolicy(Stage):
+    """A stage that starts from a model: a stage's, or one of the Hub or a folder."""
+
+    needs: dict[Any, str] = {}
+    model: Source | None = None
+
+    @rule
+    def _one_start(self) -> Iterator[Mistake]:
+        """Yield a stage that starts from two models, or from none."""
+        if ("policy" in self.needs) == (self.model is not None):
+            both = "both are" if self.model else "neither is"
+            yield "", f"it starts from one of needs.policy and model; {both} given"
+
+
+class Asking(FromPolicy):
     """A stage that asks the policy the questions of a task."""
 
     task: RawTask | None = None
@@ -174,7 +257,6 @@ class Drawing(Asking):
 
     args: DrawingArgs
     longest_prompt: Positive | None = None  # in tokens; longer prompts are left out
-    model: Source | None = None
     backend: Backend | None = None  # these four as in evals
     backend_args: BackendArgs | None = None
     dtype: Dtype | None = None

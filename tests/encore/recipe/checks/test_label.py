@@ -10,7 +10,7 @@ from encore import worlds
 from encore.data import demonstrations, prompts
 from encore.data.forms import plain
 from encore.errors import UserError
-from encore.recipe.checks import label as label_checks
+from encore.recipe.kinds import label as labelling
 from encore.recipe.kinds.label import Labeller, LabelStage
 
 DRAW = {"num_generations": 4, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 8}
@@ -192,8 +192,8 @@ def test_demonstrations_have_one_source(chain, changes, says):
 
 
 def test_every_labeller_is_of_the_schema():
-    assert get_args(LabelStage.model_fields["by"].annotation) == tuple(label_checks.NEEDS)
-    dials = {dial for own in label_checks.DIALS.values() for dial in own}
+    assert get_args(LabelStage.model_fields["by"].annotation) == tuple(labelling.NEEDS)
+    dials = {dial for own in labelling.DIALS.values() for dial in own}
     assert dials == Labeller.model_fields.keys()
 
 
