@@ -47,13 +47,16 @@ def lines(
 
     `whole` is false of a layer: what it lacks may stand in another one.
     """
-    mistakes = Mistakes()
+    mistakes, told = Mistakes(), set()
     errors = [(_place(details, value), details) for details in error.errors(include_url=False)]
     errors = [(place, details) for place, details in errors if whole or details["type"] != "missing"]
     hinted = " ".join(details["msg"] for _, details in errors if details["type"] == WORDS)
     for place, details in sorted(errors, key=lambda each: _position(each[0], value)):
         if details["type"] == "missing" and f'did you mean "{place[-1]}"' in hinted:
             continue  # the key is there under a wrong name
+        if tuple(place) in told:
+            continue  # what has not even the right key or type is told of that alone
+        told.add(tuple(place))
         at = dotted([*path, *place])
         line = f"{at}: {words(details)}" if at else words(details)
         mistakes.note((line + where).replace("\n", "\\n"))

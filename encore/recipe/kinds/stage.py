@@ -127,7 +127,8 @@ class FolderModel(Model):
 
 
 def _source(value: Any) -> str:
-    return "a folder" if isinstance(value, FolderModel) or "path" in value else "a Hub model"
+    folder = isinstance(value, FolderModel) or (isinstance(value, Mapping) and "path" in value)
+    return "a folder" if folder else "a Hub model"
 
 
 Source = Annotated[
@@ -182,19 +183,15 @@ class Stage(Model):
         )
         cls.rules = tuple(getattr(cls, name) for name in dict.fromkeys(marked))
 
-    def broken(self) -> list[Mistake]:
-        """The mistakes that the first rule with any has found: a rule may build on those before it.
-
-        Rules of a base class come first.
-        """
+    def broken(self) -> Iterator[Mistake]:
+        """Yield the mistakes that the rules find, those of a base class first."""
         for check in self.rules:
             try:
-                found = list(check(self))
+                yield from check(self)
             except UserError as error:  # of a function that the stage's job calls too
-                found = [(key, words) for key, _, words in (line.partition(": ") for line in error.lines)]
-            if found:
-                return found
-        return []
+                for line in error.lines:
+                    key, _, words = line.partition(": ")
+                    yield key, words
 
     def check(self, path: str = "", where: str = "") -> None:
         """Raise UserError with what `broken` finds: lines that begin with `path` and end with `where`."""
