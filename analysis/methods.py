@@ -16,9 +16,9 @@ from analysis.numbers.means import DASH, number, with_interval
 from analysis.numbers.recorded import of_earlier_world, of_record
 from analysis.numbers.run import Run
 from analysis.statistics.intervals import interval
-from encore.planning.hardware import Assumptions
-from encore.planning.job import Job
-from encore.planning.jobs import of_node
+from encore.forecast.hardware import Assumptions
+from encore.forecast.job import Job
+from encore.forecast.work import of_node
 from encore.recipe.graph import Graph, Node
 
 SCALE = "cpu"

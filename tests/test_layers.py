@@ -15,9 +15,9 @@ LAYERS = """
     encore.rewards encore.labels encore.sampling
     encore.recipe encore.learning
     encore.validity
-    encore.stages encore.planning
+    encore.stages
+    encore.forecast
     encore.workflow
-    encore.preflight
     evals
     analysis.statistics
     analysis.numbers
@@ -41,7 +41,8 @@ LIGHT = (
     "recipe/",
     "validity.py",
     "workflow/",
-    "preflight/__main__.py",
+    "forecast/__main__.py",
+    "forecast/preflight.py",
     "objectives/loss_types.py",
     "stages/__main__.py",
 )

@@ -76,7 +76,7 @@ def verdicts(recipes: Graph) -> dict[str, str]:
 
 def plans(recipes: Graph) -> dict[str, str]:
     """The planner's table of every recipe at every scale, or its error."""
-    from encore.planning import plan, table
+    from encore.forecast import plan, table
 
     tables = {}
     for name, recipe in recipes.recipes.items():

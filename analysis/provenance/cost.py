@@ -14,7 +14,7 @@ def planned(run: Run, trained: pd.DataFrame) -> list[float]:
     """Seconds that the planner gives each stage that was trained, on the GPU that it ran on; 0: none."""
     if not len(trained):
         return []
-    from encore.planning import plan  # imported here: torch takes seconds, and pages are written without
+    from encore.forecast import plan  # imported here: torch takes seconds, and pages are written without
 
     rows = zip(trained.arm, trained.seed, trained.stage, trained.hardware, strict=True)
     return [

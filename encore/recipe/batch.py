@@ -52,16 +52,41 @@ def units(stage: Mapping[str, Any]) -> tuple[str, str]:
     return "steps_per_generation", "gradient_accumulation_steps"
 
 
-def completions(stage: Mapping[str, Any]) -> int:
-    """The completions of a stage's rollout, over all processes; of a stage that does not say, by TRL's rule.
+def step_size(stage: Mapping[str, Any], processes: int) -> int:
+    """Return the examples of an optimizer step over all processes."""
+    args = stage.get("args", {})
+    if stage["run"] == "policy_gradient":
+        return int(args["prompts_per_epoch"] * args["num_generations"])
+    rows = args.get("per_device_train_batch_size", DEFAULT)
+    return int(stage.get("global_batch") or rows * args.get("gradient_accumulation_steps", 1) * processes)
 
-    A stage without `global_batch` is of one process.
-    """
+
+def rows_at_once(stage: Mapping[str, Any], processes: int) -> int:
+    """Return the examples of a micro-batch of one process. Raises UserError as `of_process`."""
+    if stage["run"] == "policy_gradient":
+        return step_size(stage, processes)
+    args = stage.get("args", {}) | of_process(stage, processes)
+    return int(args.get("per_device_train_batch_size", DEFAULT))
+
+
+def steps(stage: Mapping[str, Any]) -> int | None:
+    """Return the optimizer steps of a stage, of each member of an ensemble; None if it goes by epochs."""
+    args = stage.get("args", {})
+    if stage["run"] == "policy_gradient":
+        return int(args["epochs"] * args["inner_steps"])
+    most = int(args.get("max_steps", -1))
+    return most if most > 0 else None
+
+
+def completions(stage: Mapping[str, Any], processes: int = 1) -> int:
+    """Return the completions of a stage's rollout, over all processes; if it does not say, by TRL's rule."""
+    if stage["run"] == "policy_gradient":
+        return step_size(stage, processes)
     args = stage["args"]
-    if own := args.get("generation_batch_size") or stage.get("global_batch"):
-        return int(own)
-    steps = args.get("steps_per_generation") or args.get("gradient_accumulation_steps", 1)
-    return int(steps * args.get("per_device_train_batch_size", DEFAULT))
+    if stated := args.get("generation_batch_size") or stage.get("global_batch"):
+        return int(stated)
+    micro_batches = args.get("steps_per_generation") or args.get("gradient_accumulation_steps", 1)
+    return int(micro_batches * args.get("per_device_train_batch_size", DEFAULT) * processes)
 
 
 def rollout(stage: Mapping[str, Any]) -> tuple[int, int] | None:
@@ -69,3 +94,9 @@ def rollout(stage: Mapping[str, Any]) -> tuple[int, int] | None:
     of_rollout, of_step = units(stage)
     given = {**stage["args"], "global_batch": stage.get("global_batch")}
     return (given[of_rollout], given.get(of_step, 1)) if given.get(of_rollout) else None
+
+
+def steps_a_rollout(stage: Mapping[str, Any]) -> float:
+    """Return how many optimizer steps are made on a rollout."""
+    whole, step = rollout(stage) or (1, 1)
+    return whole * stage["args"].get("num_iterations", 1) / step

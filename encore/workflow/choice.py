@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from encore.errors import UserError, known, nearest
-from encore.planning.hardware import Assumptions
+from encore.forecast.hardware import Assumptions
 from encore.recipe.load import own_file
 from encore.recipe.looks import AUTO, arms_of, claims_at
 from encore.recipe.recipe import CHOSEN, Recipe

@@ -56,8 +56,8 @@ BENCHMARKS = (
 )
 FAULTS = "(python tests/faults/table.py && python tests/faults/kills.py 200) 2> {log}"
 # status 1 says that a job does not fit, which the table says as well
-PLAN = "python -m encore.planning {params.asked} 2> {log} || test $? = 1"
-PREFLIGHT = "python -m encore.preflight {params.options} 2> {log}"
+PLAN = "python -m encore.forecast plan {params.asked} 2> {log} || test $? = 1"
+PREFLIGHT = "python -m encore.forecast preflight {params.options} 2> {log}"
 WRITE_REPORT = f"python -m analysis.report {REPORT_OPTIONS} --out {{output}} 2> {{log}} {NOTE} {{output}}"
 GALLERY = (
     "(python -m analysis.gallery --records && python -m analysis.gallery --scale {params.scale}) 2> {log}"

@@ -24,7 +24,7 @@ def say_planned(nodes: Iterable[Node], own: Path | None = None, wait: bool = Fal
         with TemporaryFile("w+") as file:  # a pipe would be full before the planner reads
             json.dump(left, file)
             file.seek(0)
-            command = [sys.executable, "-m", "encore.planning.ahead", *([str(own)] if own else [])]
+            command = [sys.executable, "-m", "encore.forecast.left", *([str(own)] if own else [])]
             beside = subprocess.Popen(command, stdin=file)
         if wait:
             atexit.register(beside.wait)

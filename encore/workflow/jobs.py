@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from encore import validity
+from encore.recipe.chosen import first_node
 from encore.recipe.graph import Graph, Node
 from encore.recipe.looks import AUTO, LOOKS, Look, claims_at, path
 from encore.recipe.recipe import CHOSEN
@@ -16,7 +17,7 @@ from encore.runtime import digests
 from encore.workflow import looks, marks, resources
 from encore.workflow.choice import Choice, selection
 from encore.workflow.outputs import Report
-from encore.workflow.targets import at_scale, first_node
+from encore.workflow.targets import at_scale
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,8 @@ class Jobs:
         """Return what the command that tries the run is run on: the most that one of its jobs asks for."""
 
         def nodes() -> list[Node]:
-            first = first_node(self.graph, self.choice)
+            choice = self.choice
+            first = first_node(self.graph, choice.recipe, choice.scale, choice.arm, choice.seeds)
             return self.graph.grid(first.recipe, first.scale, [first.arm], [first.seed])
 
         return resources.of_all(self.graph, nodes)

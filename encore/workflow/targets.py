@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from encore.errors import UserError, nearest
+from encore.recipe.chosen import first_node
 from encore.recipe.graph import Graph, Node
 from encore.recipe.load import INNER, TARGETS
 from encore.recipe.looks import LOOKS
@@ -60,7 +61,7 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     if path in (*BENCHMARKS.values(), "benchmarks", "clean_checkpoints", "faults", "gallery"):
         return []
     if path in ("preflight", "plan"):
-        first_node(graph, chosen, path)
+        first_node(graph, chosen.recipe, chosen.scale, chosen.arm, chosen.seeds, path)
         return []
     if parts[0] == "results" and len(parts) > 3:
         return [_file(graph, chosen, parts)]
@@ -87,24 +88,6 @@ def _report(recipe: Recipe, chosen: Choice, report: str) -> Report:
     recipe.require_scale(chosen.scale, "--config scale")
     selection(recipe, chosen.scale, report, chosen)
     return Report(recipe.name, chosen.scale, report)
-
-
-def first_node(graph: Graph, chosen: Choice, target: str = "preflight") -> Node:
-    """A node of the arm that `chosen` names, of its first seed; without a name. Raises UserError."""
-    if chosen.recipe is None:
-        raise UserError(f"{target}: --config recipe=… is missing: which recipe is it of?")
-    if chosen.recipe not in graph.recipes:
-        raise UserError(
-            f'--config recipe: unknown recipe "{chosen.recipe}"{nearest(chosen.recipe, [*graph.recipes])}'
-        )
-    recipe = graph.recipes[chosen.recipe]
-    recipe.require_scale(chosen.scale, "--config scale")
-    arms = recipe.arms(chosen.scale)
-    if chosen.arm not in (None, *arms):
-        near = nearest(chosen.arm, arms)
-        raise UserError(f'--config arm: unknown arm "{chosen.arm}" at scale {chosen.scale}{near}')
-    _, seeds = recipe.selection(chosen.scale, "report", chosen.seeds)
-    return Node(recipe.name, chosen.scale, chosen.arm or arms[0], seeds[0], "", "stage")
 
 
 def check_sound(broken: Mapping[str, UserError], args: Namespace | None, quickstart: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stage_runs import FORK, finish
 
-from encore.preflight.runs import Runner
+from encore.forecast.trial import Runner
 
 
 def child(words: Sequence[str], log: Path, trap: Callable[[], None] | None) -> None:

@@ -11,7 +11,7 @@ from forked_jobs import forked
 from papers import OFFLINE, RECIPES, WITH_GPU
 from stand_in_recipes import half_are_right
 
-from encore.preflight.__main__ import preflight
+from encore.forecast.preflight import preflight
 from encore.recipe.graph import Node
 
 

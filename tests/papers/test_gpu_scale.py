@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from papers import GRAPH, RECIPES
 
-from encore.planning import plan
-from encore.planning.known import of_model
+from encore.forecast import plan
+from encore.forecast.model_size import of_model
 from encore.recipe.graph import Node
 
 SWEEPS = (

@@ -9,7 +9,7 @@ from forked_jobs import forked
 from papers import OFFLINE, RECIPES, WITH_GPU
 from stand_in_recipes import half_are_right
 
-from encore.preflight import runs, stand_ins
+from encore.forecast import stand_ins, trial
 from encore.recipe.graph import Graph, Node
 
 MACHINE = ["--gpus", "0", "--vllm-gpus", "0", "--nodes", "1", "--shard", "none"]
@@ -19,7 +19,7 @@ def stage(graph: Graph, node: Node, inputs: dict[str, Path], place: tuple[str, P
     """The metrics.json of a stage, or of what stands in for data that two steps leave empty."""
     config = graph.config(node)
     trap = half_are_right if "dynamic_sampling" in config else None
-    done = runs.stage(config, inputs, 0, MACHINE, place, forked(trap))
+    done = trial.run_stage(config, inputs, 0, MACHINE, place, forked(trap))
     if not done.failure:
         if "steps" in (spent := done.read("provenance.json")) and "max_steps" in config.get("args", {}):
             assert spent["steps"] == 2 * config.get("members", 1), node
@@ -33,7 +33,7 @@ def stage(graph: Graph, node: Node, inputs: dict[str, Path], place: tuple[str, P
 def evaluation(graph: Graph, node: Node, inputs: dict[str, Path], place: tuple[str, Path]) -> Path:
     named = "hub:" + json.dumps(graph.model_of(node), sort_keys=True)
     model = str(inputs.pop("model", named))
-    done = runs.evaluation(graph.config(node) | {"seed": 0}, model, inputs, 0, place, forked())
+    done = trial.run_evaluation(graph.config(node) | {"seed": 0}, model, inputs, 0, place, forked())
     assert not done.failure, f"{node}: {done.failure}"
     assert done.read()["tasks"], node
     return done.out

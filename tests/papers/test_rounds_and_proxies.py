@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from papers import GRAPH, RECIPES
 
-from encore.planning import plan
+from encore.forecast import plan
 from encore.recipe.graph import Node
 
 ROUNDS = (1, 2, 3)

@@ -6,7 +6,7 @@ import pytest
 from papers import GRAPH, RECIPES
 
 from encore.errors import UserError
-from encore.planning import plan
+from encore.forecast import plan
 from encore.workflow import targets
 from encore.workflow.choice import choice
 

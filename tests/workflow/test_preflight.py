@@ -15,7 +15,8 @@ from papers import GRAPH
 from stage_runs import PRETRAIN
 
 from encore.errors import UserError
-from encore.preflight.survey import Survey
+from encore.forecast.survey import Survey
+from encore.recipe.chosen import first_node
 from encore.workflow import targets
 from encore.workflow.choice import choice
 from encore.workflow.jobs import Jobs
@@ -107,7 +108,7 @@ def test_it_asks_for_what_the_largest_job_of_the_arm_does():
     jobs = Jobs(GRAPH, choice(GRAPH.recipes, {"recipe": "dapo", "scale": "paper"}))
     asked = {name: of(None) for name, of in jobs.resources_of_preflight().items()}
     assert (asked["gpu"], asked["nodes"], asked["mpi"], asked["tasks"]) == (128, 16, "srun", 16)
-    first = targets.first_node(GRAPH, jobs.choice)
+    first = first_node(GRAPH, "dapo", "paper")
     machine = Survey(GRAPH, first, [], {}, Path(), print).machine(replace(first, name="grpo"))
     assert machine == ["--gpus", "128", "--vllm-gpus", "0", "--nodes", "16", "--shard", "fsdp"]
 

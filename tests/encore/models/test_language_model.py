@@ -14,8 +14,8 @@ from encore import worlds
 from encore.data import prompts
 from encore.data.forms import plain
 from encore.errors import UserError
+from encore.forecast import model_size
 from encore.models import experts, language_model, lora
-from encore.planning import architecture, known
 from encore.runtime import sentinel
 
 TOKENIZER = worlds.tokenizer([worlds.make(TASK)])
@@ -55,7 +55,7 @@ def test_a_token_is_not_multiplied_with_the_experts_it_passes_by():
 
 def test_a_mixture_of_experts_is_planned_as_one():
     mixture = {"experts": 4, "visited": 1, "expert_size": 16}
-    planned = known.of_model(architecture.named({**SHAPE, **mixture}))
+    planned = model_size.of_model(model_size.named({**SHAPE, **mixture}))
     idle = 2 * 3 * 3 * 16 * 64  # of each layer three experts: gate, up and down
     assert (planned.experts, planned.visited) == (4, 1)
     assert planned.active == planned.parameters - planned.embedding - idle

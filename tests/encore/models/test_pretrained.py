@@ -15,9 +15,8 @@ import stage_runs
 
 from encore import worlds
 from encore.errors import UserError
+from encore.forecast import counting, probes
 from encore.models import language_model, pretrained, reward_model
-from encore.planning import counting
-from encore.preflight import probes
 
 ROOT = Path(__file__).parents[3]
 TOKENIZER = worlds.tokenizer([worlds.make(stage_runs.TASK)])
@@ -137,6 +136,6 @@ def test_nothing_of_a_model_is_loaded_but_by_the_one_loader():
                 if isinstance(node, ast.Attribute) and node.attr == "from_pretrained":
                     loaders.append((path.relative_to(ROOT).as_posix(), ast.unparse(node.value)))
     assert sorted(loaders) == [
+        ("encore/forecast/probes.py", "GenerationConfig"),
         ("encore/models/pretrained.py", "kind"),
-        ("encore/preflight/probes.py", "GenerationConfig"),
     ]

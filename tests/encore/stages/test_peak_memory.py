@@ -20,11 +20,11 @@ import stage_runs
 from cpu_shards import shard_on_cpus
 from test_several_processes import both
 
+from encore.forecast import memory
+from encore.forecast.hardware import GPUS
+from encore.forecast.job import Job, Training
+from encore.forecast.model_size import named
 from encore.models import language_model
-from encore.planning import memory
-from encore.planning.architecture import named
-from encore.planning.hardware import GPUS
-from encore.planning.job import Job, Training
 from encore.runtime import sentinel
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # malloc.h

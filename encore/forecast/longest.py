@@ -1,0 +1,122 @@
+"""A stage with the longest rows of its own data alone: what its memory has to hold.
+
+Prompts are repeated, and every completion runs to the cap, so a step has the shape of the worst one of the
+run. Rewards by rule take no memory and are left out.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from encore.data import demonstrations, forms, preferences, prompts, token_ids
+from encore.errors import UserError
+from encore.forecast import stand_ins
+from encore.forecast.trial import default
+from encore.objectives.caps import of_stage
+from encore.recipe.kinds.rollout import REWARD_MODEL
+from encore.runtime import files, health
+from encore.sampling import tools
+from encore.sampling.turns import room
+from encore.stages.policy import locate_policy
+from encore.stages.sft import documents
+
+ROWS = 4096  # more than any rollout or batch takes
+HELD_OUT = 8
+OF_PROMPTS = ("domains", "problems", "longest_prompt", "decontaminate", "replay", "caps")
+# and what reads rewards by rule; sampler lean would end a completion where the policy does
+OF_ROLLOUTS = ("advantage", "dynamic_sampling", "soft_overlong_cache", "sampler", "tool", "learn_results")
+OF_DEMONSTRATIONS = ("task", "template", "chat", "corpus", "also", "problems", "decontaminate")
+
+
+@dataclass(frozen=True)
+class Longest:
+    """A stage on its longest rows."""
+
+    config: dict[str, Any]
+    inputs: dict[str, Path]
+    tokens: str  # how many a row has
+
+
+def of_stage_kind(
+    config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, folder: Path
+) -> Longest | None:
+    """Return the stage on its longest rows, whose files go to `folder`; None if its kind has no such form."""
+    kind = config["run"]
+    if kind in ("grpo", "ppo"):
+        return _rollouts(config, inputs, seed, folder)
+    if kind == "sft":
+        return _demonstrations(config, inputs, seed, folder)
+    ranked = kind == "dpo" or (kind == "reward_model" and "labels" not in config)
+    return _comparisons(config, inputs, folder) if ranked else None
+
+
+def _rollouts(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, folder: Path) -> Longest:
+    _, tokenizer = locate_policy(config, inputs)
+    found: list[tuple[int, str, Mapping[str, Any]]] = []
+    for part in config.get("domains", {"": config}).values():
+        form = forms.of(part, tokenizer)
+        given = prompts.of_task(part["task"], form, part.get("problems"), seed)
+        kept, length = prompts.fitting(given, tokenizer, part.get("longest_prompt"))
+        lengths = [len(ids) for ids in token_ids.prompt_ids(kept["prompt"][:], tokenizer)]
+        found.append((length, kept["question"][lengths.index(length)], part))
+    length, question, part = max(found, key=lambda one: one[0])
+    path = folder / "longest.jsonl"
+    files.write(path, (json.dumps({"question": question}) + "\n") * ROWS)
+
+    args, caps = dict(config["args"]), of_stage(config)
+    cap = max(caps.values()) if caps else default(config, "max_completion_length")
+    cap += room(tools.of_config(config.get("tool")), tokenizer)
+    least = "min_tokens" if args.get("use_vllm") else "min_new_tokens"
+    args["generation_kwargs"] = {**(args.get("generation_kwargs") or {}), least: cap}
+    args["max_completion_length"] = cap
+    if "mask_truncated_completions" in args:
+        args["mask_truncated_completions"] = False  # else there is nothing to learn from
+    longest = {
+        **{key: value for key, value in config.items() if key not in (*OF_PROMPTS, *OF_ROLLOUTS)},
+        **{key: part[key] for key in health.FORMS if key in part},
+        "task": {"file": str(path), "question": "question"},
+        "rewards": {"random": 1.0} | ({REWARD_MODEL: 1.0} if REWARD_MODEL in inputs else {}),
+        "args": args,
+    }
+    return Longest(longest, dict(inputs), f"a prompt of {length} tokens and a completion of {cap}")
+
+
+def _demonstrations(
+    config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, folder: Path
+) -> Longest:
+    _, tokenizer = locate_policy(config, inputs)
+    words = tokenizer if forms.chats(config) else None
+    sources = demonstrations.sources(config, inputs.get("data"), seed, words)
+    rows, _ = demonstrations.usable([row for of_source in sources.values() for row in of_source])
+    lengths = [len(one["input_ids"]) for one in documents(rows, tokenizer, whole=True)]
+    longest, length = _longest(rows, lengths, default(config, "max_length"))
+    (prompt, reply), *further = demonstrations.exchanges(longest)
+    empty = {"question": "", "answer": "", "difficulty": 0}
+    whole = "".join([reply, *(text for exchange in further for text in exchange)])
+    row = {**empty, "prompt": prompt, "completion": whole}
+    data = stand_ins.of_completions(config, [row] * ROWS, folder)
+    assert data, "a usable demonstration has a text"
+    left = {key: value for key, value in config.items() if key not in OF_DEMONSTRATIONS}
+    return Longest(left, {**inputs, "data": data}, f"a demonstration of {length} tokens")
+
+
+def _comparisons(config: Mapping[str, Any], inputs: Mapping[str, Path], folder: Path) -> Longest:
+    _, tokenizer = locate_policy(config, inputs)
+    rows, _ = preferences.usable(preferences.load(inputs["data"]))
+    lengths = [max(map(len, one)) for one in token_ids.tokenised(rows, tokenizer)]
+    row, length = _longest(rows, lengths, default(config, "max_length"))
+    learnt, held_out = (row | {"split": split} for split in preferences.SPLITS)
+    data = stand_ins.of_preferences(config, [learnt] * ROWS + [held_out] * HELD_OUT, folder)
+    left = {key: value for key, value in config.items() if key != "problems"}
+    return Longest(left, {**inputs, "data": data}, f"pairs of up to {length} tokens")
+
+
+def _longest(rows: Sequence[Any], lengths: Sequence[int], limit: int | None) -> tuple[Any, int]:
+    """Return the longest row of at most `limit` tokens, and its length. Raises UserError if there is none."""
+    fits = [i for i, length in enumerate(lengths) if limit is None or length <= limit]
+    if not fits:
+        raise UserError(f"args.max_length: {limit}, and none of {len(rows)} rows is as short")
+    best = max(fits, key=lambda i: lengths[i])
+    return rows[best], lengths[best]

@@ -1,0 +1,197 @@
+"""GPU memory of a job by part, of the GPU that holds most: bytes.
+
+Per trained number 4 bytes of weight, 4 of gradient and 8 of Adam's moments (mixed precision keeps the weights
+in float32 and computes in bfloat16); FSDP spreads these three over all GPUs and gathers a layer at a time
+(ZeRO, arXiv 1910.02054, §3). The logits are never whole: TRL 1.16 computes log-probabilities tile by tile.
+
+What is held, and not what a process has of the system: on a CPU a stage asks glibc to keep what it frees
+(`keep_memory`), which made two processes of 94M parameters look 206 MB larger than planned.
+"""
+
+from dataclasses import dataclass, fields
+
+from encore.forecast.hardware import GIB, GPU, NODE, USABLE
+from encore.forecast.job import Generation, Job, Training
+from encore.forecast.model_size import Architecture, Model, of_model, saved_a_token
+
+TILE = 4096  # tokens whose logits TRL's kernel has at a time, in slices of the vocabulary
+SLICE = 8192  # of the vocabulary
+ENGINE = 2 * GIB  # what a vLLM engine takes beside weights and cache: graphs, activations, its own context
+NF4 = 0.52  # bytes a weight of four bits, with its share of the scales
+
+
+@dataclass(frozen=True)
+class Memory:
+    weights: float = 0.0  # with the bfloat16 copy that they are computed in
+    gradients: float = 0.0
+    optimizer: float = 0.0
+    activations: float = 0.0
+    reference: float = 0.0
+    critic: float = 0.0  # weights, gradients and optimizer; its activations are taken after the policy's
+    reward: float = 0.0  # of reward models, and of judges
+    cache: float = 0.0  # keys and values, of generation without vLLM
+    engine: float = 0.0  # vLLM's share: its weights and cache
+    asleep: float = 0.0  # of that, what it gives back while the trainer works
+
+    @property
+    def total(self) -> float:
+        """The bytes at the fullest: a rollout and an update follow each other, so the larger one counts."""
+        together = sum(getattr(self, one.name) for one in fields(self)) - self.asleep
+        return together - min(self.activations, self.cache + self.asleep)
+
+
+def of_trainer(job: Job, gpu: GPU) -> Memory:
+    """Return the memory of a GPU that trains, or that generates without a trainer."""
+    assert job.policy is not None
+    policy, training = of_model(job.policy), job.training
+    if training is None:
+        return _of_sampler(job, policy, gpu)
+    parts = job.gpus if job.shard else 1
+    adapters = training.lora * policy.linear if training.lora else 0
+    trained = adapters or policy.parameters
+    weights = (_frozen(policy, training) + training.bytes_a_weight * adapters) / parts
+    weights += _computed_in(policy, training, job.shard)
+    engine = cache = asleep = 0.0
+    if job.generation and job.generation.engine == "colocate":
+        engine = job.generation.share * gpu.memory
+        asleep = engine if job.generation.sleeps else 0.0
+    if job.generation and job.generation.engine == "hf":
+        # autocast makes values bfloat16; keys, which are rotated in float32, stay
+        each = 3 if training.half and training.bytes_a_weight == 4 else training.bytes_a_weight
+        cache = cached(policy, job.generation, each) * job.generation.rollout / max(job.gpus, 1)
+    return Memory(
+        weights=weights,
+        gradients=training.bytes_a_weight * trained / parts,
+        optimizer=training.optimizer * trained / parts,
+        activations=activations(job, training),
+        reference=_held(job.reference, training, job),
+        critic=_critic(job, training),
+        reward=sum(4 * of_model(one).parameters for one in job.rewards),
+        cache=cache,
+        engine=engine,
+        asleep=asleep,
+    )
+
+
+def _of_sampler(job: Job, policy: Architecture, gpu: GPU) -> Memory:
+    generation = job.generation
+    rewards = sum(4 * of_model(one).parameters for one in job.rewards)
+    rewards += sum(2 * of_model(one).parameters for one in {judge for judge, _ in job.judges})  # as published
+    reference = 4 * of_model(job.reference).parameters if job.reference else 0.0
+    if generation is None:
+        return Memory(weights=2 * policy.parameters, reward=rewards, reference=reference)
+    if generation.engine == "vllm":
+        return Memory(engine=generation.share * gpu.memory, reward=rewards, reference=reference)
+    # hf: as many rows at once as fit, so one is enough
+    one = cached(policy, generation, generation.bytes_a_weight)
+    return Memory(
+        weights=generation.bytes_a_weight * policy.parameters,
+        cache=one,
+        reward=rewards,
+        reference=reference,
+    )
+
+
+def _of_engine(policy: Architecture, generation: Generation) -> float:
+    """Return what vLLM needs of one GPU at least: its part of the weights and one full sequence."""
+    return (2 * policy.parameters + cached(policy, generation, 2)) / generation.width + ENGINE
+
+
+def cached(policy: Architecture, generation: Generation, bytes_a_number: int) -> float:
+    """Return the bytes of keys and values of one completion at its full length."""
+    return policy.layers * policy.cached * generation.full * bytes_a_number
+
+
+def activations(job: Job, training: Training) -> float:
+    """Return the bytes of a micro-batch at full length: layers kept for backward, logits by tiles."""
+    assert job.policy is not None
+    policy, tokens = of_model(job.policy), training.rows * training.longest
+    layer = saved_a_token(job.policy, training.half) * tokens
+    mask = 2 * training.rows * training.longest**2 if training.padded else 0.0
+    # autocast leaves the residual stream in float32; FSDP, which casts the embedding, does not
+    rounded = training.half and (job.shard or training.bytes_a_weight == 2)
+    stream = (2 if rounded else 4) * policy.hidden * tokens
+    once = layer + mask
+    kept = policy.layers * stream + once if training.checkpointing else policy.layers * once
+    tile = 3 * 4 * min(tokens, TILE) * min(policy.vocabulary, SLICE)
+    # gradient of the head, added up in float32 beside that of the optimizer
+    return kept + 2 * stream + tile + 4 * policy.head
+
+
+def _computed_in(policy: Architecture, training: Training, shard: bool) -> float:
+    """Return the bytes of the copy of the weights that a pass computes with, beside those that are kept."""
+    size = 2 if training.half else 4
+    if shard:  # two layers at a time, embedding and head throughout, and the gradients of one of each
+        throughout = policy.head + (0 if policy.tied else policy.embedding)
+        return size * (3 * policy.largest_layer + 2 * throughout)
+    return size * policy.parameters if training.half and training.bytes_a_weight == 4 else 0.0
+
+
+def _frozen(policy: Architecture, training: Training) -> float:
+    """Return the bytes of the weights; of four bits are the linear layers, with a scale for each 64."""
+    whole = policy.head + (0 if policy.tied else policy.embedding) if training.nf4 else policy.parameters
+    return training.bytes_a_weight * whole + NF4 * (policy.parameters - whole)
+
+
+def _held(model: Model | None, training: Training, job: Job) -> float:
+    """Return the bytes of a model that is only read, in the precision that the policy is kept in."""
+    if model is None:
+        return 0.0
+    other = of_model(model)
+    return training.bytes_a_weight * other.parameters / (job.gpus if job.shard else 1)
+
+
+def _critic(job: Job, training: Training) -> float:
+    if job.critic is None:
+        return 0.0
+    critic = of_model(job.critic)
+    size = critic.parameters - critic.head
+    learnt = training.lora * critic.linear if training.lora else size
+    held = training.bytes_a_weight * (size + learnt) + training.optimizer * learnt
+    return held / (job.gpus if job.shard else 1) + (2 * size if training.half and not job.shard else 0)
+
+
+def of_host(job: Job) -> float:
+    """Return the bytes of a node's own memory: each process loads the weights there in float32."""
+    if job.policy is None or job.training is None:
+        return 0.0
+    models = [job.policy, job.reference, job.critic, *job.rewards]
+    sizes = sum(of_model(one).parameters for one in models if one)
+    return 4.0 * sizes * min(job.gpus, NODE)
+
+
+def room(gpu: GPU) -> float:
+    """Return the bytes of a GPU that a job can have."""
+    return USABLE * gpu.memory
+
+
+def lacks(job: Job, policy: Architecture, held: Memory, gpu: GPU) -> tuple[str, ...]:
+    """Return what stands in the way of the job on this GPU, each in a line."""
+    found = []
+    limit = room(gpu)
+    if held.total > limit:
+        found.append(f"{held.total / GIB:,.0f} GiB a GPU, {gpu.name} has {limit / GIB:,.0f} to give")
+    generation = job.generation
+    if generation and generation.engine != "hf" and (generation.completions or generation.read):
+        need, share = _of_engine(policy, generation), generation.share * gpu.memory
+        if need > share:
+            found.append(
+                f"vLLM needs {need / GIB:,.0f} GiB of each of {generation.width} GPUs for the weights and "
+                f"one full sequence, its share is {share / GIB:,.0f}"
+            )
+    longest = job.training.longest if job.training else 0
+    if policy.positions and longest > policy.positions and not job.stretched:
+        found.append(f"sequences of {longest:,} tokens, {policy.name} has {policy.positions:,} positions")
+    return tuple(found)
+
+
+def disk(job: Job) -> tuple[float, float]:
+    """Return the bytes of what a stage keeps, and of its two states while one replaces the other."""
+    if job.policy is None or job.training is None:
+        return 0.0, 0.0
+    policy, training = of_model(job.policy), job.training
+    trained = training.lora * policy.linear if training.lora else policy.parameters
+    state = (training.bytes_a_weight + training.optimizer) * trained
+    if job.critic:
+        state += (training.bytes_a_weight + training.optimizer) * of_model(job.critic).parameters
+    return job.saved * policy.parameters, 2 * state

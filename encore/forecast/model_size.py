@@ -1,0 +1,132 @@
+"""What decides the memory and the operations of a model, counted from its configuration alone.
+
+The configuration comes from a folder, from the cache of the Hub, or, where that has none, from `configs/`:
+copies of published config.json files, less the keys that shape nothing. What `counting` has found is kept
+beside Snakemake's own notes, for torch and transformers take seconds to import.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from encore.errors import UserError, nearest
+from encore.runtime import files
+
+CONFIGS = Path(__file__).with_name("configs")
+KNOWN = Path(".snakemake/encore.models.json")  # digest of a configuration, what was asked -> what was found
+
+
+Model = str  # a recipe's key `model`, as JSON
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What decides memory and operations; numbers of parameters unless another unit is said."""
+
+    name: str
+    parameters: int
+    active: int  # those that a token is multiplied with: no input embedding, of the experts those it visits
+    embedding: int
+    head: int  # of the output; also where it is the embedding
+    tied: bool
+    largest_layer: int
+    linear: int  # inputs and outputs of all linear layers, for LoRA: rank times this are trained
+    layers: int
+    hidden: int  # numbers of a token in the residual stream
+    attention: int  # numbers of a token's queries, all heads
+    cached: int  # numbers of a token's keys and values that a server keeps, a layer
+    inner: int  # numbers of a token inside a layer's MLP, in the experts that it visits
+    vocabulary: int
+    positions: int | None
+    experts: int = 1
+    visited: int = 1  # experts a token visits
+
+    @property
+    def sparse(self) -> bool:
+        return self.experts > 1
+
+
+def named(model: Mapping[str, Any]) -> Model:
+    """`{hub, revision}`, `{path}` or the shape of a model from nothing, as text that can be compared."""
+    return json.dumps({key: value for key, value in model.items() if value is not None}, sort_keys=True)
+
+
+@cache
+def of_model(model: Model) -> Architecture:
+    """Return what a model has. Raises UserError if its configuration is not here nor in the Hub's cache."""
+
+    def count(given: Mapping[str, Any], place: Path | None) -> dict[str, Any]:
+        from encore.forecast import counting  # imported here: it needs torch
+
+        name = given.get("hub") or given.get("path") or "from nothing"
+        return asdict(counting.architecture(given, place, name))
+
+    return Architecture(**_known(model, "has", count))
+
+
+@cache
+def saved_a_token(model: Model, half: bool) -> float:
+    """Return the bytes that one layer keeps of one token for its backward pass, without checkpointing.
+
+    `half`: with weights in float32 and computation in bfloat16, as `bf16: true` has it. Attention is not
+    materialised.
+    """
+
+    def count(given: Mapping[str, Any], place: Path | None) -> float:
+        from encore.forecast import counting  # imported here: it needs torch
+
+        return counting.saved_a_token(given, place, half)
+
+    return _known(model, "saves half" if half else "saves", count)
+
+
+def _known(model: Model, what: str, count: Callable[[Mapping[str, Any], Path | None], Any]) -> Any:
+    """Return what was counted of a model, by this process or an earlier one; else what `count` finds."""
+    given = json.loads(model)
+    place = _place(given)
+    key = f"{_digest(given, place)} {what}"
+    known: dict[str, Any] = {}
+    with suppress(OSError, ValueError):  # it is counted again
+        known = json.loads(KNOWN.read_text(encoding="utf-8"))
+    if key not in known:
+        known[key] = count(given, place)
+        if KNOWN.parent.is_dir():
+            files.write_json(KNOWN, known)
+    return known[key]
+
+
+def _digest(model: Mapping[str, Any], place: Path | None) -> str:
+    """Return the digest of all that decides what is counted."""
+    shape = place.read_bytes() if place else named(model).encode()
+    counted_by = " ".join(f"{name} {version(name)}" for name in ("torch", "transformers"))
+    return hashlib.sha256(counted_by.encode() + shape).hexdigest()
+
+
+def _place(model: Mapping[str, Any]) -> Path | None:
+    """Return the model's config.json; None of a model from nothing. Raises UserError if it is missing."""
+    if "path" in model:
+        file = Path(model["path"]) / "config.json"
+        if not file.is_file():
+            raise UserError(f"model.path: {model['path']}: it has no config.json")
+        return file
+    if "hub" not in model:
+        return None
+    hub = model["hub"]
+    # imported here: a model in a folder, or from nothing, needs none of it
+    from huggingface_hub import try_to_load_from_cache
+
+    cached = try_to_load_from_cache(hub, "config.json", revision=model.get("revision"))
+    kept = CONFIGS / f"{hub.replace('/', '--')}.json"
+    if isinstance(cached, str) or kept.exists():
+        return Path(cached) if isinstance(cached, str) else kept
+    names = [path.stem.replace("--", "/") for path in CONFIGS.glob("*.json")]
+    raise UserError(
+        f"model.hub: {hub}: its config.json is neither in the Hub's cache nor among those kept here; "
+        f"`hf download {hub} config.json`, or copy it to {kept}{nearest(hub, names)}"
+    )

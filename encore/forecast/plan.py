@@ -1,0 +1,215 @@
+"""The plan of a recipe at a scale: every distinct job with how often it runs, and what all of them cost."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from encore.errors import UserError, nearest
+from encore.forecast import memory, time
+from encore.forecast.hardware import GPU, GPUS, NODE, Assumptions, change, machine, named_in
+from encore.forecast.job import Job
+from encore.forecast.memory import Memory
+from encore.forecast.model_size import of_model
+from encore.forecast.work import of_node
+from encore.recipe.graph import Graph, Node
+from encore.recipe.recipe import Recipe
+
+KEYS = ("recipe", "scale", "seeds", "gpus")
+DEFAULT = "H100"  # where neither the command line nor the recipe's line on its cost names a GPU
+HOUR = 3600.0
+# operations a second of a job without a GPU: models of a tenth of a million parameters, one thread
+CPU = 20e9
+SYNC = 10e9  # bytes a second at which new weights reach an engine
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a job takes; nothing of a job that computes nothing."""
+
+    job: Job
+    memory: Memory = field(default_factory=Memory)
+    generated: float = 0.0  # tokens
+    trained: float = 0.0  # tokens, each as often as it is learnt from
+    flops: float = 0.0
+    hours: float = 0.0
+    rate: float = 0.0  # tokens generated a second by a GPU; 0: none
+    lacks: tuple[str, ...] = ()  # why it cannot run so; nothing: it can
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def gpu_hours(self) -> float:
+        return self.hours * self.job.all_gpus
+
+    @property
+    def fits(self) -> bool:
+        return not self.lacks
+
+
+def of_job(job: Job, gpu: GPU, assumed: Assumptions) -> Estimate:
+    """Return the estimate of one job; `gpu` is of no account if the job has none."""
+    if job.policy is None:
+        return Estimate(job)
+    policy = of_model(job.policy)
+    generation, training = job.generation, job.training
+    generated = generation.completions * generation.mean if generation else 0.0
+    trained = training.steps * training.batch * training.mean if training else 0.0
+    compared = sum(2 * of_model(judge).active * tokens for judge, tokens in job.judges)
+    flops = time.operations(job, policy) + compared
+    if not job.gpus:
+        return Estimate(job, Memory(), generated, trained, flops, flops / CPU / HOUR)
+    held = memory.of_trainer(job, gpu)
+    seconds = time.of_training(job, policy, gpu, assumed) + compared / (gpu.flops * assumed.prefill)
+    speed = 0.0
+    if generation:
+        on = job.server if generation.engine == "server" else job.gpus
+        seconds += time.of_generation(policy, generation, on, gpu, assumed)
+        speed = time.rate(policy, generation, on, gpu, assumed)
+        if training and generation.engine in ("colocate", "server"):
+            seconds += generation.completions / generation.rollout * 2 * policy.parameters / SYNC
+    return Estimate(
+        job=job,
+        memory=held,
+        generated=generated,
+        trained=trained,
+        flops=flops,
+        hours=seconds / HOUR,
+        rate=speed,
+        lacks=memory.lacks(job, policy, held, gpu),
+        warnings=_warnings(job),
+    )
+
+
+def _warnings(job: Job) -> tuple[str, ...]:
+    """Return what a reader should know of a job that may fit all the same."""
+    found = list(job.unknown)
+    if job.all_gpus > NODE:
+        found.append(f"{job.all_gpus} GPUs are {-(-job.all_gpus // NODE)} nodes of {NODE}")
+    host = memory.of_host(job)
+    if host > NODE * 64e9:
+        found.append(f"{host / 1e9:,.0f} GB of a node's memory, through which each process loads in float32")
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Jobs that cost the same."""
+
+    estimate: Estimate
+    nodes: tuple[Node, ...]
+    other: float  # bytes of activations with checkpointing where there is none, and without it where there is
+
+    @property
+    def name(self) -> str:
+        first = self.nodes[0]
+        return f"{first.name} (eval)" if first.kind == "eval" else first.name
+
+
+@dataclass(frozen=True)
+class Plan:
+    recipe: str
+    scale: str
+    gpu: GPU
+    gpus: int | None  # of the command line
+    assumed: Assumptions
+    rows: tuple[Row, ...]
+    seeds: int
+
+    @property
+    def gpu_hours(self) -> float:
+        return sum(row.estimate.gpu_hours * len(row.nodes) for row in self.rows)
+
+    @property
+    def hours(self) -> float:
+        """The hours of all jobs, one after another."""
+        return sum(row.estimate.hours * len(row.nodes) for row in self.rows)
+
+    @property
+    def money(self) -> float | None:
+        return None if self.assumed.price is None else self.gpu_hours * self.assumed.price
+
+    @property
+    def disk(self) -> float:
+        """The bytes at the fullest: models from the Hub, what stages keep, the state of the largest stage."""
+        kept, states = 0.0, [0.0]
+        for row in self.rows:
+            product, state = memory.disk(row.estimate.job)
+            kept += product * len(row.nodes)
+            states.append(state)
+        return kept + max(states) + self._downloads()
+
+    def _downloads(self) -> float:
+        jobs = [row.estimate.job for row in self.rows]
+        models = {one for job in jobs for one in (job.policy, job.reference, job.critic, *job.rewards) if one}
+        models |= {judge for job in jobs for judge, _ in job.judges}
+        return sum(2.0 * of_model(one).parameters for one in models if "hub" in json.loads(one))
+
+    @property
+    def fits(self) -> bool:
+        return all(row.estimate.fits for row in self.rows)
+
+
+def make(graph: Graph, given: Mapping[str, Any]) -> Plan:
+    """Return the plan of `recipe`, `scale`, `seeds`, `gpus` and assumptions, as the command line has them.
+
+    Raises UserError for a key or value that is unknown.
+    """
+    fields = [*Assumptions.__dataclass_fields__]
+    for key in given:
+        if key not in KEYS and key not in fields:
+            raise UserError(f"{key}: unknown key{nearest(key, [*KEYS, *fields])}")
+    assumed = change(Assumptions(), {key: value for key, value in given.items() if key in fields})
+    name, scale = str(given.get("recipe", "")), str(given.get("scale", "cpu"))
+    if name not in graph.recipes:
+        raise UserError(f'recipe: no recipe "{name}"{nearest(name, list(graph.recipes))}')
+    recipe = graph.recipes[name]
+    recipe.require_scale(scale, "scale")
+    seeds = given.get("seeds")
+    if seeds is not None and (isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1):
+        raise UserError(f"seeds: expected a whole number of at least 1, got {seeds}")
+    most, gpu = None, gpu_of(recipe, scale)
+    if "gpus" in given:
+        most, gpu = machine(given["gpus"])
+    arms, chosen = recipe.selection(scale, "report", seeds)
+    nodes = graph.grid(name, scale, arms, chosen)
+    rows = rows_of(graph, nodes, gpu, most, assumed)
+    return Plan(name, scale, gpu, most, assumed, tuple(rows), len(chosen))
+
+
+def gpu_of(recipe: Recipe, scale: str) -> GPU:
+    """Return the GPU that the recipe's line on its cost names; DEFAULT if it names none."""
+    return named_in(recipe.spec.get("cost", {}).get(scale, "")) or GPUS[DEFAULT]
+
+
+def rows_of(graph: Graph, nodes: list[Node], gpu: GPU, most: int | None, assumed: Assumptions) -> list[Row]:
+    """Return the jobs of these nodes; those that cost the same are one row."""
+    alike: dict[tuple[Job, str], list[Node]] = {}
+    for node in nodes:
+        try:
+            job, refused = of_node(graph, node, assumed, most), ""
+        except UserError as error:
+            job, refused = Job(node.name, node.kind, gpus=0), str(error)
+        alike.setdefault((job, refused), []).append(node)
+    rows = []
+    for (job, refused), same in alike.items():
+        estimate = Estimate(job, lacks=(refused,)) if refused else of_job(job, gpu, assumed)
+        rows.append(Row(estimate, tuple(same), _other(job)))
+    return rows
+
+
+def _other(job: Job) -> float:
+    """Return the bytes of a job's activations with checkpointing where there is none, and the reverse."""
+    if not (job.policy and job.training and job.gpus):
+        return 0.0
+    turned = replace(job.training, checkpointing=not job.training.checkpointing)
+    return memory.activations(job, turned)
+
+
+def seconds(graph: Graph, node: Node, on: str) -> float:
+    """Return how long a node takes on the GPU that `on` names; 0 if it cannot be planned."""
+    try:
+        job = of_node(graph, node, Assumptions())
+        found = of_job(job, named_in(on) or GPUS[DEFAULT], Assumptions())
+    except UserError:
+        return 0.0
+    return HOUR * found.hours

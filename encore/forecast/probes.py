@@ -1,0 +1,73 @@
+"""Checks of what a stage starts from, before it runs: what ends a reply, and what a gold answer earns."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from transformers import GenerationConfig
+
+from encore import worlds
+from encore.data import forms, prompts
+from encore.data.token_ids import end_ids
+from encore.models.language_model import Source, configuration, folder_of, load_tokenizer
+from encore.rewards import rules
+from encore.runtime import health, reward_checks
+from encore.stages.policy import locate_policy
+
+VERIFIED = ("grpo", "ppo", "policy_gradient", "rejection_sampling")  # kinds whose task may have a verifier
+
+
+def of_stage(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int) -> list[health.Check]:
+    """Return the checks of a stage, none without a policy. Raises UserError if the policy cannot load."""
+    if config["run"] == "pretrain" or ("policy" not in inputs and "model" not in config):
+        return []
+    source, tokenizer = locate_policy(config, inputs)
+    checks = [ends(source, tokenizer, forms.chats(config))]
+    parts = config.get("domains", {"": config}) if config["run"] in VERIFIED else {}
+    for name, part in parts.items():
+        world = worlds.of_task(part["task"])
+        if world or "verifier" in part["task"]:
+            one = _gold_of_next(part, world, tokenizer, seed)
+            checks.append({**one, "check": f"{one['check']}/{name}".rstrip("/")})
+    return checks
+
+
+def ends(source: Source, tokenizer: Any, by_chat: bool) -> health.Check:
+    """What ends a reply: known to the model, and the same for tokenizer and generation config.
+
+    By chat, `tokenizer` ends a turn with a token of its own, which stages and evaluations add to the others.
+    """
+    own, config = load_tokenizer(source), configuration(source)
+    generation = _generation(source, config)
+    given = generation.eos_token_id
+    listed = [] if given is None else given if isinstance(given, list) else [given]
+    ids = end_ids(generation, tokenizer)
+    words = ", ".join(f"{tokenizer.convert_ids_to_tokens(end)!r} ({end})" for end in ids)
+    size = config.get_text_config().vocab_size
+    wrong = ""
+    if own.eos_token_id is None:
+        wrong = "the tokenizer names no end of sequence: set eos_token in tokenizer_config.json"
+    elif outside := [end for end in ids if end >= size]:
+        wrong = f"end {outside[0]} is no token of the model, which has {size}: is it the model's tokenizer?"
+    elif listed and own.eos_token_id not in listed:
+        wrong = (
+            f"the tokenizer ends texts with {own.eos_token!r} ({own.eos_token_id}), generation_config.json "
+            f"replies with {listed}: make them agree, or training teaches another end than sampling awaits"
+        )
+    message = wrong or f"replies end with {words}{', the end of a turn among them' if by_chat else ''}"
+    return health.check("ends", not wrong, len(ids), 1, message, "error")
+
+
+def _generation(source: Source, config: Any) -> Any:
+    try:
+        return GenerationConfig.from_pretrained(folder_of(source))
+    except OSError:  # a checkpoint need not have one
+        return GenerationConfig.from_model_config(config)
+
+
+def _gold_of_next(part: Mapping[str, Any], world: Any, tokenizer: Any, seed: int) -> health.Check:
+    few = min(part.get("problems") or reward_checks.CHECKED, reward_checks.CHECKED)
+    given = prompts.of_task(part["task"], forms.of(part, tokenizer), few if world else None, seed)
+    rows = given.select(range(min(few, len(given)))).to_list()
+    (accuracy,) = rules.build(["accuracy"], world, seed, verifies=part["task"].get("verifier", "math"))
+    return reward_checks.crossed(accuracy, rows)

@@ -1,0 +1,269 @@
+"""The stages and evaluations of one arm, each tried on what the stages before it have made."""
+
+import json
+import os
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from encore import validity, worlds
+from encore.data import hub
+from encore.errors import UserError, first_line
+from encore.forecast import longest, probes, stand_ins, trial
+from encore.forecast.findings import Cost, Finding, of_health
+from encore.forecast.trial import Made, Runner, Shortened
+from encore.recipe.graph import Graph, Node
+from encore.recipe.products import made
+from encore.runtime import health, sentinel
+from encore.runtime.gpus import SPREAD
+
+OF_ROWS = ("samples", "preferences", "demonstrations")  # products that are smaller for a stage that is cut
+FULL = 0.9  # share of a memory above which a run is one long prompt away from its end
+
+
+@dataclass
+class Survey:
+    """What was found so far, and what the later stages go on from."""
+
+    graph: Graph
+    arm: Node  # any node of the arm
+    nodes: Sequence[Node]  # of one seed, upstream first
+    seeds: Mapping[tuple[str, ...], int]  # (recipe, arm, kind, name) -> how many seeds of the run have it
+    folder: Path
+    say: Callable[[str], None]
+    run: Runner = trial.in_a_process
+    findings: list[Finding] = field(default_factory=list)
+    costs: list[Cost] = field(default_factory=list)
+    made: dict[Node, Path] = field(default_factory=dict)  # the metrics.json that stands for a stage
+    shares: dict[Node, float] = field(default_factory=dict)  # of the data of a stage that was cut
+    timed: dict[str, float] = field(default_factory=dict)  # hours of evaluations, by what they do
+
+    def all(self) -> None:
+        """Try every stage and evaluation. What fails is a finding; what needs it is left out."""
+        for node in self.nodes:
+            self.say(f"trying {self.label(node)}")
+            with self.told(node):
+                if lacking := [
+                    source for source in self.graph.inputs(node).values() if source not in self.made
+                ]:
+                    names = ", ".join(self.label(source) for source in lacking)
+                    self.add(node, "not tried", "warn", f"it needs {names}, which failed")
+                elif node.kind == "eval":
+                    self.evaluation(node)
+                elif _is_done(self.graph, node):
+                    self.made[node] = Path(node.sentinel)
+                    self.add(node, "done", "ok", "its result is there, and is what later stages go on from")
+                else:
+                    self.stage(node)
+
+    @contextmanager
+    def told(self, node: Node) -> Iterator[None]:
+        """Turn whatever goes wrong into a finding: the other stages are to be tried too."""
+        try:
+            yield
+        except UserError as error:
+            self.add(node, "runs", "FAIL", str(error))
+        except Exception as error:
+            traceback.print_exc()  # to the log
+            self.add(node, "runs", "FAIL", f"{type(error).__name__}: {first_line(error)}")
+
+    def add(self, node: Node, check: str, status: str, message: str) -> None:
+        self.findings.append(Finding(self.label(node), check, status, message))
+
+    def label(self, node: Node) -> str:
+        name = node.name if node.kind == "stage" else f"eval {node.name}"
+        return name if node.recipe == self.arm.recipe else f"{node.recipe}/{name}"
+
+    # -- a stage -----------------------------------------------------------------------------------------
+
+    def stage(self, node: Node) -> None:
+        """Try two steps of a stage, or some of its work; then its longest rows, and what it will cost."""
+        config, sources = self.graph.config(node), self.graph.inputs(node).values()
+        inputs = self.inputs(node)
+        for check in probes.of_stage(config, inputs, node.seed):
+            self.health(node, check)
+        learning = [self.graph.config(one) for one in self.nodes if _learns_rows(self.graph, one)]
+        rows = trial.rows_needed(learning, max(1, self.graph.machine(node).training))
+        share = min([self.shares[source] for source in sources if source in self.shares], default=1.0)
+        short = trial.cut_stage(config, rows, problems(config), share < 1)
+        done = self.tried(node, short.config, inputs, "two-steps")
+        if done.failure and not self.stand_in(node, done):
+            self.add(node, "runs", "FAIL", done.failure)
+            return
+        if made(config) in OF_ROWS:
+            self.shares[node] = share * short.share
+        cost = Cost(self.label(node), self.count(node), gpus=self.graph.machine(node).gpus)
+        self.costs.append(cost)
+        if config["run"] in trial.DRAWS:
+            barely = self.tried(node, trial.barely(config), inputs, "barely")
+            cost.hours = trial.whole_s(barely.wall_s, done.wall_s, short.share) / 3600
+        if done.failure:
+            return
+        self.made[node] = done.out
+        for check in done.read()["health"]:
+            if check["check"] != "truncation" or config["run"] in trial.DRAWS:
+                self.health(node, check)
+        cut = [float(value) for _, name, value in done.curve() if name == "completions/clipped_ratio"]
+        if cut:
+            self.health(node, health.truncated(sum(cut) / len(cut)))
+        cost.product_mib = done.product_mib / self.shares.get(node, 1.0)
+        self.price(node, cost, done, share)
+
+    def health(self, node: Node, check: health.Check) -> None:
+        """Add a check of a stage, unless two steps say nothing about it."""
+        found = of_health(self.label(node), check, self.from_two_steps(node))
+        self.findings += [found] if found else []
+
+    def from_two_steps(self, node: Node) -> bool:
+        """Whether what the node goes on from was made here."""
+        return any(self.made[source] != Path(source.sentinel) for source in self.graph.inputs(node).values())
+
+    def price(self, node: Node, cost: Cost, done: Made, share: float) -> None:
+        """Add what a stage that was run will cost, and what its longest rows take."""
+        config, spent = self.graph.config(node), done.read("provenance.json")
+        cost.state_mib = spent.get("state_mib", 0.0)
+        if not spent["steps"]:
+            part = self.shares.get(node, 1.0)
+            self.add(node, "runs", "ok", f"{part:.1%} of its work in {done.wall_s:.1f} s")
+            cost.hours = cost.hours or spent["wall_s"] / part / 3600
+            return
+        self.add(node, "runs", "ok", f"{spent['steps']} steps in {spent['wall_s']:.1f} s")
+        cost.steps = trial.steps(config, spent.get("epochs", 0.0) * share)
+        cost.step_s = _step_s(config, spent)
+        cost.hours = cost.steps * cost.step_s / 3600
+        self.at_full_length(node, cost, spent)
+
+    def at_full_length(self, node: Node, cost: Cost, spent: Mapping[str, Any]) -> None:
+        """Try two steps on the longest rows: what they hold in memory, and how long a run of them takes."""
+        config = self.graph.config(node)
+        inputs = self.inputs(node)
+        what = "its own rows"
+        folder = self.place(node, "longest")[1]
+        if full := longest.of_stage_kind(config, inputs, node.seed, folder):
+            what = full.tokens
+            cut = trial.cut_stage(full.config, 0, 0, from_cut=False)
+            done = self.tried(node, cut.config, full.inputs, "longest")
+            if done.failure:
+                self.add(node, "memory", "FAIL", f"a step with {what}: {done.failure}")
+                return
+            spent = done.read("provenance.json")
+            if cost.steps:
+                cost.hours_at_most = cost.steps * _step_s(config, spent) / 3600
+        self.add(node, "memory", *memory(spent, self.graph.resources(node).get("mem_mb"), what))
+
+    def tried(self, node: Node, config: Mapping[str, Any], inputs: Mapping[str, Path], how: str) -> Made:
+        """Run the stage's own command with this config."""
+        return trial.run_stage(config, inputs, node.seed, self.machine(node), self.place(node, how), self.run)
+
+    def stand_in(self, node: Node, failed: Made) -> bool:
+        """Whether a stage failed only for want of right replies, after two steps; then what the policy wrote
+        stands in for the stage's product."""
+        config, inputs = self.graph.config(node), self.inputs(node)
+        if not (self.from_two_steps(node) and stand_ins.emptied(config["run"], failed.failure or "")):
+            return False
+        data = stand_ins.of_stage(config, inputs, failed.out.parent)
+        if data:
+            self.made[node] = data
+        self.add(
+            node, "runs", "warn", f"{failed.failure}; so far, after two steps: what was written stands in"
+        )
+        return True
+
+    def inputs(self, node: Node) -> dict[str, Path]:
+        """role -> the metrics.json that plays it."""
+        return {role: self.made[source] for role, source in self.graph.inputs(node).items()}
+
+    # -- an evaluation -----------------------------------------------------------------------------------
+
+    def evaluation(self, node: Node) -> None:
+        config = self.graph.config(node) | {"seed": node.seed}
+        short = trial.cut_evaluation(config)
+        inputs = self.inputs(node)
+        model = str(inputs.pop("model", "hub:" + json.dumps(self.graph.model_of(node), sort_keys=True)))
+        gpus = self.graph.machine(node).gpus
+        key = json.dumps([_shape(model), short.config, self.graph.resources(node)], sort_keys=True)
+        if key not in self.timed:  # of several checkpoints of one shape the first one says how long it takes
+            barely, done = (
+                trial.run_evaluation(cut, model, inputs, gpus, self.place(node, how), self.run)
+                for cut, how in ((trial.barely(config), "barely"), (short.config, "few-items"))
+            )
+            if done.failure:
+                self.add(node, "runs", "FAIL", done.failure)
+                return
+            self.timed[key] = trial.whole_s(barely.wall_s, done.wall_s, short.share) / 3600
+            self.add(node, "runs", *_few(short, done))
+        cost = Cost(self.label(node), self.count(node), gpus=gpus, hours=self.timed[key])
+        self.costs.append(cost)
+
+    def place(self, node: Node, how: str) -> tuple[str, Path]:
+        """Return name and folder of a job."""
+        name = f"{node.recipe}/{node.scale}/{node.arm}/{how}/{node.name}"
+        return name, self.folder / f"{node.recipe}-{node.kind}-{node.name}" / how
+
+    # -- the machine -------------------------------------------------------------------------------------
+
+    def machine(self, node: Node) -> list[str]:
+        """Return the options of a stage's command that say what it is run on."""
+        it = self.graph.machine(node)
+        gpus = ["--gpus", str(it.gpus), "--vllm-gpus", str(it.serving)]
+        return [*gpus, "--nodes", str(it.nodes), "--shard", it.shard]
+
+    def count(self, node: Node) -> int:
+        return self.seeds[node.recipe, node.arm, node.kind, node.name]
+
+
+def memory(spent: Mapping[str, Any], asked_mb: int | None, what: str) -> tuple[str, str]:
+    """Return status and message about the peak of a step with `what`, from its provenance."""
+    if "gpu_capacity_mib" in spent:
+        used, there, of = spent["gpu_memory_mib"], spent["gpu_capacity_mib"], "the GPU"
+    else:
+        used = spent["memory_mib"]
+        there = asked_mb or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+        of = "resources.mem_mb" if asked_mb else "this machine"
+    message = f"{used:,} of {there:,} MiB of {of} at the peak, with {what}"
+    if used <= FULL * there:
+        return "ok", message
+    return "warn", f"{message}; {trial.ROOM}"
+
+
+def problems(config: Mapping[str, Any]) -> int:
+    """Return how many problems a stage draws completions of; 0 if it draws none."""
+    if config["run"] not in trial.DRAWS:
+        return 0
+    if "problems" in config:
+        return int(config["problems"])
+    return worlds.PROBLEMS if "world" in config["task"] else len(hub.problems(config["task"]))
+
+
+def _shape(model: str) -> str:
+    """Return what says how large a model is: config.json of a stage's product, the name of another model."""
+    if model.startswith("hub:"):
+        return model
+    folder, _ = sentinel.product(Path(model))
+    return (folder / "config.json").read_text(encoding="utf-8")
+
+
+def _learns_rows(graph: Graph, node: Node) -> bool:
+    return node.kind == "stage" and "data" in graph.inputs(node) and graph.config(node)["run"] in SPREAD
+
+
+def _is_done(graph: Graph, node: Node) -> bool:
+    """Whether the run has made the stage already, as its recipe now has it."""
+    return Path(node.sentinel).exists() and validity.of_node(graph, node) is None
+
+
+def _step_s(config: Mapping[str, Any], spent: Mapping[str, Any]) -> float:
+    """Return the seconds of a step on average, from the provenance of two."""
+    if "step_s" in spent:
+        return trial.seconds_a_step(config, spent["first_step_s"], spent["step_s"])
+    return spent["wall_s"] / max(spent["steps"], 1)
+
+
+def _few(short: Shortened, done: Made) -> tuple[str, str]:
+    message = f"{short.share:.1%} of its completions in {done.wall_s:.1f} s"
+    if not short.unknown:
+        return "ok", message
+    return "warn", f"{message}; how many items {', '.join(short.unknown)} has is unknown: not in the hours"

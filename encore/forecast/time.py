@@ -1,0 +1,177 @@
+"""How long generation and training take: operations over what a GPU reaches, bytes over its bandwidth.
+
+Generation is followed token by token, from the memory bandwidth of its GPUs. Each step of decoding reads the
+weights once and the keys and values of every sequence that still runs (roofline; Pope et al. 2022, arXiv
+2211.05102, §2). As completions end, fewer are left to share the reading of the weights, and the longest one
+decides when the rollout is over: lengths are taken to be exponential, cut at the cap, with the mean that is
+assumed.
+"""
+
+import math
+
+from encore.forecast.hardware import GPU, NODE, Assumptions
+from encore.forecast.job import Generation, Job, Training
+from encore.forecast.memory import ENGINE
+from encore.forecast.model_size import Architecture, of_model
+
+STEP = 4e-3  # seconds of a step of decoding by vLLM beside what is read: scheduling and launches
+SEQUENCE = 16e-6  # … and for each sequence in it: sampling and bookkeeping
+HOP = 20e-6  # of one exchange between the GPUs of a node; a layer has two
+FAR = 80e-6  # … of several nodes
+EAGER = 1.0e-3  # of a layer, in a step of transformers' generate: launches, one by one
+MOST = 1024  # sequences that an engine runs at once at most
+POINTS = 256  # of the integral over a rollout
+SLOWER = 8  # how many times the operations of bfloat16 outnumber those of float32
+
+
+def of_generation(
+    policy: Architecture, generation: Generation, gpus: int, gpu: GPU, assumed: Assumptions
+) -> float:
+    """Return the seconds of all completions, on `gpus`, each copy of the model on `width` of them."""
+    copies = max(gpus // generation.width, 1)
+    if assumed.rate and generation.completions:
+        return generation.completions * generation.mean / (assumed.rate * gpus)
+    reading = generation.completions * generation.prompt + generation.read
+    read = 2 * policy.active * reading / (gpus * gpu.flops * assumed.prefill)
+    if not generation.completions:
+        return read
+    each = max(generation.rollout / copies, 1.0)  # sequences of one copy
+    most = _at_once(policy, generation, gpu)
+    if each <= most:
+        one = _drained(policy, generation, each, gpu, assumed)
+    else:  # as one ends the next begins, until the last `most` are left
+        context = generation.prompt + generation.mean
+        steady = _step(policy, generation, most, context, gpu, assumed) * generation.mean / most
+        one = (each - most) * steady + _drained(policy, generation, most, gpu, assumed)
+    return read + one * generation.completions / generation.rollout
+
+
+def rate(policy: Architecture, generation: Generation, gpus: int, gpu: GPU, assumed: Assumptions) -> float:
+    """Return the tokens that one GPU generates in a second, in the mean over a rollout."""
+    took = of_generation(policy, generation, gpus, gpu, assumed)
+    return generation.completions * generation.mean / took / gpus if took else 0.0
+
+
+def scale_of(mean: float, cap: int) -> float:
+    """Return theta by which min(X, cap), X exponential with mean theta, has the mean `mean`."""
+    low, high = 1e-6, 1e6
+    share = min(max(mean / cap, 1e-6), 0.9999)
+    for _ in range(80):  # theta (1 - exp(-1 / theta)) rises with theta
+        middle = math.sqrt(low * high)
+        if middle * -math.expm1(-1 / middle) < share:
+            low = middle
+        else:
+            high = middle
+    return low * cap
+
+
+def _drained(
+    policy: Architecture, generation: Generation, sequences: float, gpu: GPU, assumed: Assumptions
+) -> float:
+    """Return the seconds until so many sequences that began together have all ended."""
+    theta = scale_of(generation.mean, generation.cap)
+    longest = min(generation.cap, theta * (math.log(sequences) + 0.577))  # expected, of so many
+    longest = max(longest, generation.mean)
+    part, total = longest / POINTS, 0.0
+    for point in range(POINTS):
+        at = (point + 0.5) * part
+        left = max(sequences * math.exp(-at / theta), 1.0)
+        total += part * _step(policy, generation, left, generation.prompt + at, gpu, assumed)
+    return total
+
+
+def _step(
+    policy: Architecture,
+    generation: Generation,
+    sequences: float,
+    context: float,
+    gpu: GPU,
+    assumed: Assumptions,
+) -> float:
+    """Return the seconds of one step of decoding, in which each sequence gets a token."""
+    size, width = generation.bytes_a_weight, generation.width
+    read = size * (_touched(policy, sequences) + sequences * context * policy.layers * policy.cached)
+    memory = read / (width * gpu.bandwidth * assumed.mbu)
+    computed = 2 * policy.active * sequences / (width * gpu.flops * assumed.prefill)
+    if generation.engine == "hf":
+        return max(memory, computed) + EAGER * policy.layers
+    hops = 0.0 if width == 1 else 2 * policy.layers * (HOP if width <= NODE else FAR)
+    return max(memory, computed) + STEP + SEQUENCE * sequences + hops
+
+
+def _touched(policy: Architecture, sequences: float) -> float:
+    """Return the parameters that a step reads: of the experts those that some sequence visits."""
+    if not policy.sparse:
+        return policy.active
+    shared = policy.parameters - policy.embedding
+    idle = shared - policy.active
+    missed = (1 - policy.visited / policy.experts) ** sequences
+    return policy.active + idle * (1 - missed)
+
+
+def _at_once(policy: Architecture, generation: Generation, gpu: GPU) -> float:
+    """Return how many sequences of mean length the memory of one copy has room for."""
+    if generation.engine == "hf":
+        return math.inf  # TRL generates a whole rollout at once
+    free = generation.share * gpu.memory * generation.width
+    free -= 2 * policy.parameters + ENGINE * generation.width
+    each = 2 * policy.layers * policy.cached * (generation.prompt + generation.mean)
+    return min(max(free / each, 1.0), MOST)
+
+
+def of_training(job: Job, policy: Architecture, gpu: GPU, assumed: Assumptions) -> float:
+    """Return the seconds of the passes, or of what the GPUs exchange for them if that takes longer."""
+    training = job.training
+    if training is None:
+        return 0.0
+    reached = gpu.flops * assumed.mfu * (assumed.moe if policy.sparse else 1.0)
+    reached /= 1 if training.half else SLOWER
+    computed = _passes(job, policy, training, again=True) / (job.gpus * reached)
+    return max(computed, _exchanged(job, policy, training, gpu, assumed))
+
+
+def _exchanged(job: Job, policy: Architecture, training: Training, gpu: GPU, assumed: Assumptions) -> float:
+    """Return the seconds in which gradients, and under FSDP weights too, pass between the GPUs."""
+    if job.gpus == 1:
+        return 0.0
+    link = gpu.link if job.gpus <= NODE else assumed.between_nodes
+    if not job.shard:
+        trained = policy.parameters if not training.lora else training.lora * policy.linear
+        return training.steps * 2 * training.bytes_a_weight * trained / link
+    parts = max(training.batch / job.gpus / training.rows, 1.0)  # micro-batches of a GPU, a step
+    gathers = 3 + training.scored + (1 if job.reference else 0)  # forward, backward, gradients; scoring
+    return training.steps * parts * gathers * 2 * policy.parameters / link
+
+
+def operations(job: Job, policy: Architecture) -> float:
+    """Return the operations of the mathematics: what is computed twice to save memory counts once."""
+    total = 0.0
+    if generation := job.generation:
+        each = generation.prompt + generation.mean
+        total += (
+            generation.completions * each * _forward(policy, each / 2) + 2 * policy.active * generation.read
+        )
+    if training := job.training:
+        total += _passes(job, policy, training, again=False)
+    return total
+
+
+def _passes(job: Job, policy: Architecture, training: Training, again: bool) -> float:
+    """Return the operations of all passes over what is trained on; `again`: with recomputation."""
+    tokens = training.steps * training.batch * training.mean
+    backward = 1 if training.lora else 2
+    extra = 1 if again and training.checkpointing else 0
+    each = _forward(policy, training.mean / 2)
+    total = (1 + backward + extra + training.scored) * each
+    uses = training.scored or 1.0  # the reference and rewards are asked once a rollout
+    if job.reference:
+        total += uses * _forward(of_model(job.reference), training.mean / 2)
+    if job.critic:
+        total += (3 + extra + uses) * _forward(of_model(job.critic), training.mean / 2)
+    total += sum(uses * _forward(of_model(one), training.mean / 2) for one in job.rewards)
+    return tokens * total
+
+
+def _forward(policy: Architecture, tokens: float) -> float:
+    """Return the operations of one forward pass for one token, in a text of so many."""
+    return 2 * policy.active + 2 * policy.layers * policy.attention * tokens

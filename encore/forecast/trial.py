@@ -1,0 +1,223 @@
+"""A job tried: cut short, run by its ordinary command in a process of its own, and what came of it.
+
+A stage has two optimizer steps, because an optimizer has its state from the second one on, and the first one
+of a process is slow. An evaluation has a few items. Nothing else that a recipe says is changed.
+"""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from encore.recipe import batch
+from encore.recipe.kinds import args_of
+from encore.runtime import sentinel
+from encore.runtime.gpus import SPREAD
+
+STEPS = 2
+DRAWS = ("sample", "rejection_sampling")  # stages whose time goes with the number of their problems
+LEAST_ROWS = 64  # of data that a later stage learns from: some are held out, of others no pair is left
+SPARE = 1.5  # data for so many steps
+COMPLETIONS = 256  # that an evaluation draws of a task at most
+Runner = Callable[[Sequence[str], int, Path], int]  # module and arguments, threads, log -> exit status
+ROOM = "a smaller per_device_train_batch_size (with global_batch the result stays), gradient_checkpointing, "
+ROOM += "lora or resources.shard: fsdp would help"
+
+
+@dataclass(frozen=True)
+class Shortened:
+    config: dict[str, Any]
+    share: float  # of the work that is left, where it is known beforehand; else 1
+    unknown: tuple[str, ...] = ()  # what the share leaves out, because its size is not known
+
+
+def cut_stage(config: Mapping[str, Any], rows: int, problems: int, from_cut: bool) -> Shortened:
+    """Return the stage with two steps, or if it draws completions, with `rows` of its `problems`.
+
+    `from_cut`: its data come from a stage that was cut, so that there are fewer than `problems` asks for.
+    """
+    kind, short = config["run"], {key: value for key, value in config.items() if key != "evaluate_every"}
+    if kind in SPREAD:
+        short["args"] = {**config["args"], "max_steps": STEPS, "logging_steps": 1}
+    elif kind == "policy_gradient":
+        short["args"] = {**config["args"], "epochs": STEPS}
+    elif kind in DRAWS and problems > rows:
+        short["problems"] = rows
+        return Shortened(short, rows / problems)
+    if from_cut:
+        short.pop("problems", None)
+    return Shortened(short, 1.0)
+
+
+def rows_needed(stages: Sequence[Mapping[str, Any]], processes: int) -> int:
+    """Return how many rows of data the stages that learn from rows need at least."""
+    steps = [batch.step_size(stage, processes) for stage in stages if stage["run"] in SPREAD]
+    return max([LEAST_ROWS, *(ceil(SPARE * size) for size in steps)])
+
+
+def steps(config: Mapping[str, Any], epochs: float) -> int:
+    """Return the optimizer steps of the whole stage; `epochs`: how many, or what part of one, STEPS were.
+
+    Of an ensemble those of all members.
+    """
+    stated = batch.steps(config)
+    if stated is None:
+        whole = default(config, "num_train_epochs")
+        stated = ceil(round(whole / (epochs / STEPS), 3)) if epochs else STEPS
+    return stated if config["run"] == "policy_gradient" else stated * config.get("members", 1)
+
+
+def seconds_a_step(config: Mapping[str, Any], first: float, later: float) -> float:
+    """Return the seconds of a step on average, from those of the first one and of a later one.
+
+    Where a rollout is used for several steps, only the first of them pays for it.
+    """
+    uses = max(1.0, batch.steps_a_rollout(config)) if config["run"] in ("grpo", "ppo") else 1.0
+    return later if uses < STEPS else (first + (uses - 1) * later) / uses
+
+
+def default(config: Mapping[str, Any], name: str) -> Any:
+    """Return a field of a stage's `args`, or else its default; None where it has none."""
+    if name in config["args"]:
+        return config["args"][name]
+    arguments = args_of(config["run"])
+    field = arguments.model_fields.get(name) if arguments else None
+    return field.default if field and not field.is_required() else None
+
+
+def cut_evaluation(config: Mapping[str, Any]) -> Shortened:
+    """Return the evaluation with so few items that none of its tasks draws more than COMPLETIONS."""
+    tasks, whole, left, unknown = {}, 0.0, 0.0, []
+    for name, task in config["tasks"].items():
+        samples = task.get("samples") or 1
+        few = max(1, COMPLETIONS // samples)
+        items = task.get("items")
+        tasks[name] = {**task, "items": min(items or few, few)}
+        if items is None:
+            unknown.append(name)
+            continue
+        tokens = samples * (task.get("max_gen_toks") or 1)
+        whole, left = whole + items * tokens, left + tasks[name]["items"] * tokens
+    return Shortened({**config, "tasks": tasks}, left / whole if whole else 1.0, tuple(unknown))
+
+
+def barely(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the evaluation, or stage that draws, cut to a token of one item: what it takes to load."""
+    if "tasks" not in config:
+        return {**config, "problems": 1, "args": {**config["args"], "max_completion_length": 1}}
+    one = {name: {**task, "items": 1} for name, task in config["tasks"].items()}
+    cut = {
+        name: {**task, "max_gen_toks": 1} if "max_gen_toks" in task else task for name, task in one.items()
+    }
+    return {**config, "tasks": cut}
+
+
+def whole_s(loading: float, cut: float, share: float) -> float:
+    """Return the seconds of the whole, from those of loading alone and of loading and a share of the work."""
+    return loading + max(cut - loading, 0.0) / share
+
+
+@dataclass(frozen=True)
+class Made:
+    """The outcome of a job; if the job failed, `failure` says why in one line."""
+
+    out: Path  # metrics.json of a stage, the scores of an evaluation
+    wall_s: float
+    failure: str | None = None
+
+    def read(self, name: str = "") -> dict[str, Any]:
+        """Return what is in `out`, or in the file `name` beside it."""
+        path = self.out.with_name(name) if name else self.out
+        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return data
+
+    def curve(self) -> list[list[str]]:
+        """Return the rows step, metric, value of a stage's curve.csv."""
+        with self.out.with_name("curve.csv").open(encoding="utf-8", newline="") as file:
+            return [*csv.reader(file)][1:]
+
+    @property
+    def product_mib(self) -> float:
+        """The size of what a stage has made."""
+        return sum(sentinel.read(self.out)["files"].values()) / 2**20
+
+
+def in_a_process(words: Sequence[str], threads: int, log: Path) -> int:
+    """`python -m` with these words, its stderr to `log`, as the rules of the workflow run it."""
+    several = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    with log.open("w", encoding="utf-8") as stderr:
+        command = [sys.executable, "-m", *words]
+        return subprocess.run(command, stderr=stderr, env=os.environ | several, check=False).returncode
+
+
+def run_stage(
+    config: Mapping[str, Any],
+    inputs: Mapping[str, Path],
+    seed: int,
+    machine: Sequence[str],
+    place: tuple[str, Path],
+    run: Runner,
+) -> Made:
+    """Run a stage; `machine`: the options that say on how many GPUs; `place`: its name, and its folder."""
+    name, folder = place
+    out = folder / "metrics.json"
+    threads = config.get("threads", 1)
+    words = [
+        *("encore.stages", config["run"], "--config", json.dumps(config, sort_keys=True)),
+        *("--seed", str(seed), *_options(inputs), "--name", name, "--checkpoints", str(folder / "state")),
+        *("--threads", str(threads), *machine, "--out", str(out)),
+    ]
+    return _done(words, threads, folder, out, run)
+
+
+def run_evaluation(
+    config: Mapping[str, Any],
+    model: str,
+    inputs: Mapping[str, Path],
+    gpus: int,
+    place: tuple[str, Path],
+    run: Runner,
+) -> Made:
+    """Run an evaluation of `model`: a stage's metrics.json, or `hub:` with what a recipe names."""
+    name, folder = place
+    out = folder / "scores.json"
+    words = [
+        *("evals.evaluate", "--config", json.dumps(config, sort_keys=True), "--model", model),
+        *_options(inputs),
+        *("--name", name, "--gpus", str(gpus), "--out", str(out), "--samples", str(folder / "samples.jsonl")),
+    ]
+    return _done(words, 1, folder, out, run)
+
+
+def _options(inputs: Mapping[str, Path]) -> list[str]:
+    return [word for role, path in inputs.items() for word in ("--input", f"{role}={path}")]
+
+
+def _done(words: Sequence[str], threads: int, folder: Path, out: Path, run: Runner) -> Made:
+    folder.mkdir(parents=True, exist_ok=True)
+    log, began = folder / "log.txt", time.perf_counter()
+    status = run(words, threads, log)
+    spent = time.perf_counter() - began
+    print(log.read_text(encoding="utf-8", errors="replace"), end="", file=sys.stderr, flush=True)
+    return Made(out, spent, why(status, log) if status or not out.exists() else None)
+
+
+def why(status: int, log: Path) -> str:
+    """Return the line of the log that says why a job failed, and what would help."""
+    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
+    lines = [line for line in lines if line]
+    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    last = next(reversed([line for line in lines if "Error" in line]), lines[-1] if lines else "")
+    line = errors[-1] if errors else last or f"exit status {status}, and an empty log"
+    if "out of memory" in line or "OutOfMemory" in line:
+        return f"{line.partition(' GPU ')[0]}; {ROOM}"
+    if status in (-9, 137):
+        return f"it was killed, most likely for the host's memory; {ROOM}"
+    return line
