@@ -1,7 +1,7 @@
 """Writes what a stage may say: docs/reference.md and, for editors, recipes/recipe.schema.json.
 
-Both are made of the models. `python -m encore.recipe.reference` writes both anew, and a test compares them. The
-meaning of a key is the comment at its field.
+Both are made of the models. `python -m encore.recipe.reference` writes both anew, and a test compares them.
+The meaning of a key is the comment at its field.
 """
 
 import ast

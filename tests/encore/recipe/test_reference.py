@@ -26,7 +26,8 @@ def validator():
 
 
 def test_an_editor_finds_no_mistake_in_the_recipes(validator):
-    paths = sorted((ROOT / "recipes").rglob("*.yaml"))
+    places = ("*/recipe.yaml", "dials/*.yaml", "bases/*.yaml")  # the others are of one scale of a recipe
+    paths = [path for place in places for path in (ROOT / "recipes").glob(place)]
     assert len(paths) > 20
     for path in paths:
         content = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
@@ -34,7 +35,7 @@ def test_an_editor_finds_no_mistake_in_the_recipes(validator):
 
 
 def test_an_editor_finds_an_unknown_key_of_a_stage(validator):
-    content = yaml.load((ROOT / "recipes/r1_zero.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
+    content = yaml.load((ROOT / "recipes/r1_zero/recipe.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
     content["stages"]["grpo"]["global_bach"] = 8
     (error,) = validator.iter_errors(content)
     assert "global_bach" in error.message
