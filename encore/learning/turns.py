@@ -37,7 +37,7 @@ def rollouts(tool: Tool, learn_results: bool) -> Callable[[list[str], Any], dict
             "completion_ids": [talk.ids for talk in talks],
             "logprobs": [talk.logps for talk in talks] if known else None,
             "env_mask": [talk.own for talk in talks],
-            OWN: [talk.said() for talk in talks],
+            OWN: [talk.said for talk in talks],
             "turns": [talk.turns(trainer.processing_class) for talk in talks],
             "calls": [talk.calls for talk in talks],
             "malformed": [talk.malformed for talk in talks],

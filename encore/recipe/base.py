@@ -5,6 +5,7 @@ A model is strict ("3e-6" is no number, 16.0 no whole number), frozen, and has n
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from types import NoneType
 from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeVar, get_args
 
@@ -56,6 +57,7 @@ class Model(BaseModel):
             raise ValidationError.from_exception_data(cls.__name__, found)
         return made
 
+    @cached_property
     def said(self) -> dict[str, Any]:
         """What the recipe says, as a mapping: for code that is not typed yet."""
         return self.model_dump(exclude_unset=True)

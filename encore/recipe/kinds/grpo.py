@@ -121,7 +121,7 @@ class GrpoStage(RolloutStage):
     @rule
     def _reward_model(self) -> Iterator[Mistake]:
         """Yield a reward model that is not there where it is used, or that nothing uses."""
-        used = [place for place, names in weights(self.said()).items() if REWARD_MODEL in names]
+        used = [place for place, names in weights(self.said).items() if REWARD_MODEL in names]
         given = REWARD_MODEL in self.needs
         if used and not given:
             words = "needs.reward_model is missing; name the stage that trains it"
@@ -159,7 +159,7 @@ class GrpoStage(RolloutStage):
         """Yield caps that do not rise from step 0 on, within the steps of the stage, between two rollouts."""
         if self.caps is None:
             return
-        caps, args = of_stage(self.said()), self.args
+        caps, args = of_stage(self.said), self.args
         if not caps or next(iter(caps)) != 0:
             yield "caps", f"expected the first at step 0, got {next(iter(caps), 'none')}"
             return
@@ -175,7 +175,7 @@ class GrpoStage(RolloutStage):
             yield "args.max_steps", "missing; caps counts its steps"
         elif last >= steps:
             yield f"caps.{last}", f"expected less than args.max_steps {steps}"
-        elif lengths := batch.rollout(self.said()):
+        elif lengths := batch.rollout(self.said):
             check_boundaries(caps, lengths[0] * args.num_iterations, lengths[1])
 
     @rule
@@ -242,8 +242,8 @@ class GrpoStage(RolloutStage):
     @rule
     def _whole_steps(self) -> Iterator[Mistake]:
         """Yield a rollout that is not whole optimizer steps, where the loss needs it."""
-        if lengths := batch.rollout(self.said()):
-            check_window(self.args.loss_type, lengths[1], lengths[0], batch.units(self.said()))
+        if lengths := batch.rollout(self.said):
+            check_window(self.args.loss_type, lengths[1], lengths[0], batch.units(self.said))
         yield from ()
 
     @rule

@@ -89,13 +89,13 @@ class LabelStage(Stage):
         """Yield dials that `by` has not, and those that follow from others."""
         by, given = self.by, self.labeller.model_fields_set
         dials = DIALS.get(by, ())
-        for dial in self.labeller.said():
+        for dial in self.labeller.said:
             if dial not in dials:
                 hint = nearest(dial, [*dials]) if dials else "; it has none"
                 yield f"labeller.{dial}", f"no dial of by: {by}{hint}"
                 return
         if by == "annotator" and len(given) != 1:
-            words = f"expected one of {', '.join(dials)}, got {', '.join(self.labeller.said()) or 'none'}"
+            words = f"expected one of {', '.join(dials)}, got {', '.join(self.labeller.said) or 'none'}"
             yield "labeller", words
         if by == "judge" and given >= {"accuracy", "temperature", "bias"}:
             words = "it follows from temperature and bias; remove one of the three"

@@ -116,4 +116,4 @@ class PpoStage(RolloutStage):
             yield "ptx.task", words
             return
         worlds.prompt(ptx.template or "", "")
-        corpora.check(world, corpus.said())
+        corpora.check(world, corpus.said)

@@ -53,5 +53,5 @@ class PretrainStage(TrainingStage):
     def _shape_that_fits(self) -> Iterator[Mistake]:
         """Yield numbers of heads and experts that do not go together."""
         if self.model:
-            shape.shape(self.model.said())
+            shape.shape(self.model.said)
         yield from ()

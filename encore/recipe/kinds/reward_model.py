@@ -65,4 +65,4 @@ class RewardModelStage(TuningStage):
         if "demonstrations" in self.needs:
             yield "demonstrations", "needs.demonstrations has them; remove one of the two"
         else:
-            demonstrations.check_source(self.demonstrations.said(), "demonstrations")
+            demonstrations.check_source(self.demonstrations.said, "demonstrations")

@@ -57,7 +57,7 @@ class RolloutStage(Asking, TuningStage):
             words = "steps_per_generation is given too; remove one of the two"
             yield "args.generation_batch_size", words
             return
-        size = batch.completions(self.said())
+        size = batch.completions(self.said)
         rows = 1 if self.global_batch else args.per_device_train_batch_size
         group = args.num_generations or 0
         if size < 2:

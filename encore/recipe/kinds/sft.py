@@ -68,7 +68,7 @@ class SftStage(TuningStage):
             words = "missing; or give the task, template and corpus of demonstrations"
             yield "needs.data", words
         else:
-            demonstrations.check_keys(self.said())
+            demonstrations.check_keys(self.said)
 
     @rule
     def _sources_beside(self) -> Iterator[Mistake]:
@@ -77,7 +77,7 @@ class SftStage(TuningStage):
             if name in FIRST:
                 yield f"also.{name}", "a reserved name; call the source something else"
                 return
-            demonstrations.check_source(source.said(), f"also.{name}")
+            demonstrations.check_source(source.said, f"also.{name}")
         total = sum(source.share or 0 for source in self.also.values())
         if total >= 1:
             yield "also", f"expected shares that add up to less than 1, got {total:g}"

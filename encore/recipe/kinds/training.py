@@ -34,7 +34,7 @@ class TrainingStage(Stage):
         gpus, nodes = self.resources.gpu, self.resources.nodes
         if nodes == 1:
             return
-        training = batch.training_nodes(self.said())
+        training = batch.training_nodes(self.said)
         if gpus % training:
             fits = gpus - gpus % training or training
             words = f"{gpus} do not lie on {training} nodes, equally many on each; nearest: {fits}"
@@ -51,7 +51,7 @@ class TrainingStage(Stage):
     @rule
     def _same_batch_on_any_number_of_gpus(self) -> Iterator[Mistake]:
         """Yield what leaves the batch to the number of GPUs, or does not divide among them."""
-        gpus, training = self.resources.gpu, batch.training_nodes(self.said())
+        gpus, training = self.resources.gpu, batch.training_nodes(self.said)
         if self.global_batch is None:
             if max(gpus, training) > 1:
                 words = f"missing; on {max(gpus, training)} GPUs the batch would follow their number"
@@ -61,7 +61,7 @@ class TrainingStage(Stage):
             if name in self.args.model_fields_set:
                 yield f"args.{name}", why
                 return
-        batch.of_process(self.said(), max(gpus, training))
+        batch.of_process(self.said, max(gpus, training))
 
     @rule
     def _nothing_that_a_trainer_falls_over(self) -> Iterator[Mistake]:
