@@ -4,7 +4,7 @@ The line has the key's path, what is expected there, and for an unknown key the 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from encore.errors import Mistakes, UserError, nearest
+from encore.errors import Mistakes, nearest
 
 
 def _matches_whole(validator: Any, pattern: str, value: Any, rules: Any) -> Iterator[ValidationError]:
@@ -39,12 +39,6 @@ WORDS |= {"object": "a mapping", "array": "a list", "null": "null"}
 def schema() -> dict[str, Any]:
     """The JSON schema of a recipe's file."""
     return _read("schema.yaml")
-
-
-@cache
-def stage_rules() -> dict[str, Any]:
-    """What a stage of each kind may contain; stages.yaml says what its keys mean."""
-    return _read("stages.yaml")
 
 
 def pattern(name: str) -> str:
@@ -77,31 +71,6 @@ def check(value: Any, rules: dict, path: Iterable[str] = (), where: str = "") ->
                 continue  # it is there by another name
             mistakes.note((line + where).replace("\n", "\\n"))
     mistakes.tell()
-
-
-def check_reserved(args: Mapping[str, Any], path: str) -> None:
-    """Raise UserError at a field of a stage's `args`, or of its `model_init_kwargs`, that no recipe has."""
-    rules = stage_rules()
-    _check_names(args, refusals("reserved"), path)
-    if isinstance(options := args.get("model_init_kwargs"), Mapping):
-        _check_names(options, refusals("reserved-of-models"), f"{path}.model_init_kwargs")
-    for name in args:
-        if name in rules["sharding"]:
-            raise UserError(
-                f"{path}.{name}: set by the stage itself; write resources: {{shard: fsdp}} instead"
-            )
-
-
-@cache
-def refusals(key: str) -> dict[str, str]:
-    """Name -> why no recipe may have it, by `key` of stages.yaml: `reserved` or `reserved-of-models`."""
-    return {name: why for why, names in stage_rules()[key].items() for name in names}
-
-
-def _check_names(names: Iterable[str], refused: Mapping[str, str], path: str) -> None:
-    for name in names:
-        if name in refused:
-            raise UserError(f"{path}.{name}: {refused[name]}; remove it")
 
 
 def _lines(error: ValidationError, path: list[str]) -> list[str]:
