@@ -15,6 +15,7 @@ from typing import Any
 from encore.recipe.args import Args
 from encore.recipe.base import Model
 from encore.recipe.kinds import KINDS
+from encore.recipe.mistakes import OF_JSON
 from encore.recipe.schema import schema
 
 PAGE, SCHEMA = Path("docs/reference.md"), Path("recipes/recipe.schema.json")
@@ -26,8 +27,6 @@ default may be left out unless a recipe is refused without it. What a recipe say
 """
 LIMITS = {"minimum": "at least", "exclusiveMinimum": "more than"}
 LIMITS |= {"maximum": "at most", "exclusiveMaximum": "less than"}
-TYPES = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
-TYPES |= {"null": "null", "object": "a mapping", "array": "a list"}
 
 
 def page() -> str:
@@ -143,7 +142,7 @@ def _value(rules: dict[str, Any]) -> str:
     if kind == "object" and isinstance(rules.get("additionalProperties"), dict):
         return f"a mapping to {_value(rules['additionalProperties'])}"
     limits = [f"{LIMITS[key]} {rules[key]}" for key in LIMITS if key in rules]
-    return " ".join([TYPES.get(str(kind), "any value"), *limits])
+    return " ".join([OF_JSON.get(str(kind), "any value"), *limits])
 
 
 def _models(annotation: Any) -> Iterator[type[Model]]:
