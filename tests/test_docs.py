@@ -80,7 +80,10 @@ def test_every_command_runs(page, folder):
 
 
 def test_modules_that_are_shown_do_what_is_said_of_them(tmp_path, monkeypatch):
+    from trl import GRPOConfig
+
     from encore import worlds
+    from encore.objectives import own
     from encore.rewards import rules, verifiers
 
     monkeypatch.chdir(tmp_path)
@@ -98,6 +101,7 @@ def test_modules_that_are_shown_do_what_is_said_of_them(tmp_path, monkeypatch):
     (short,) = rules.build(["taste:short"], None)
     columns = {"question": ["1"] * 2, "answer": ["1"] * 2}
     assert short(prompts=["1"] * 2, completions=["", "a" * 100], **columns) == [1.0, 0.5]
+    own.try_out(own.objective("calm:loss"), GRPOConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False))
     verify = verifiers.verifier("taste:right")
     assert verify(problems[0], stated.format(problems[0].answer))
 

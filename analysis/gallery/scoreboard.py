@@ -110,6 +110,6 @@ def _method(recipe: Recipe, scale: str, claim: Mapping[str, object]) -> str:
         return "frontier"
     stages = recipe.overlaid(scale, arm, "stages")
     stage: Mapping[str, Any] = next((stages[name] for name in reversed(list(stages)) if stages[name]), {})
-    loss = stage.get("args", {}).get("loss_type")
+    loss = stage.get("objective") or stage.get("args", {}).get("loss_type")
     kind = stage.get("run", "evaluation")
     return f"{kind} ({loss})" if isinstance(loss, str) else kind

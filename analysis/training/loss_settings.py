@@ -47,6 +47,7 @@ def grpo(config: Config) -> dict[str, str]:
     get = partial(argument, config)
     advantage, scaled, loss = config.get("advantage"), str(get("scale_rewards")), get("loss_type")
     own = advantage not in (None, "process")
+    loss = DASH if "objective" in config else loss
     return {
         "objective": name(config),
         "loss_type": loss,
@@ -123,6 +124,8 @@ DESCRIBED: dict[str, Callable[[Config], dict[str, str]]] = {  # kind of stage ->
 
 def name(config: Config) -> str:
     """The objective of a `grpo` stage's resolved config, as the conformance table calls it."""
+    if "objective" in config:
+        return config["objective"]
     get = partial(argument, config)
     advantage, ratio, loss = config.get("advantage"), config.get("importance_ratio"), get("loss_type")
     if ratio == "none":
@@ -146,7 +149,7 @@ def name(config: Config) -> str:
 
 def clip_bounds(config: Config) -> tuple[float, float] | None:
     """The ratios at which the loss clips, 0: never; None where nothing is clipped."""
-    if config["run"] == "dpo" or config.get("importance_ratio") == "none":
+    if config["run"] == "dpo" or config.get("importance_ratio") == "none" or "objective" in config:
         return None
     low = argument(config, "epsilon")
     if config["run"] == "policy_gradient":
@@ -178,6 +181,8 @@ def _updates(config: Config) -> str:
 
 
 def _ratio(config: Config) -> str:
+    if "objective" in config:
+        return DASH
     named = {"none": "none", "sequence_token": "sequence, gradient by token"}
     return named.get(config.get("importance_ratio", ""), str(argument(config, "importance_sampling_level")))
 

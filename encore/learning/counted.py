@@ -2,34 +2,34 @@
 
 from typing import Any
 
-from encore.learning.resume import ExactResume
-from encore.learning.tiles import narrow_tiles
+from encore.learning.resumable import Part, Resumable
 
 TIMES = ("eval_runtime", "eval_samples_per_second", "eval_steps_per_second", "eval_model_preparation_time")
 
 
-class Counted(ExactResume):
+class Counts:
+    """The tokens and the metrics that a trainer of TRL has counted since the last log line."""
+
+    def __init__(self, trainer: Any):
+        self.trainer = trainer
+
+    def state(self) -> dict[str, Any]:
+        unlogged = {name: list(values) for name, values in self.trainer._metrics["train"].items()}
+        return {"tokens": self.trainer._total_train_tokens, "unlogged": unlogged}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.trainer._total_train_tokens = state["tokens"]
+        self.trainer._metrics["train"].clear()
+        self.trainer._metrics["train"].update(state["unlogged"])
+
+
+class Counted(Resumable):
     """Mixin for a trainer of TRL that counts tokens and averages its metrics between two log lines."""
 
     _total_train_tokens: int
-    _metrics: Any
 
-    def held_state(self) -> dict[str, Any]:
-        return {
-            **super().held_state(),
-            "tokens": self._total_train_tokens,
-            "unlogged": {name: list(values) for name, values in self._metrics["train"].items()},
-        }
-
-    def restore_held_state(self, state: dict[str, Any]) -> None:
-        super().restore_held_state(state)
-        self._total_train_tokens = state["tokens"]
-        self._metrics["train"].clear()
-        self._metrics["train"].update(state["unlogged"])
-
-    def train(self, *args, **kwargs):
-        with narrow_tiles(self.model):
-            return super().train(*args, **kwargs)
+    def held(self) -> dict[str, Part]:
+        return {**super().held(), "counts": Counts(self)}
 
     def training_step(self, *args, **kwargs):
         loss = super().training_step(*args, **kwargs)

@@ -19,9 +19,9 @@ from encore.data import preferences
 from encore.data.token_ids import prompt_ids, reply_ids
 from encore.learning.counted import Counted
 from encore.learning.language_model import sorted_windows
-from encore.learning.reference import by_layers
+from encore.learning.reference import Reference, by_layers
+from encore.learning.resumable import Part
 from encore.learning.tiles import narrow_tiles
-from encore.models.sharded import load_own_weights, own_weights
 
 TokenPair = dict[str, list[int]]  # prompt_ids, chosen_ids, rejected_ids
 
@@ -71,11 +71,6 @@ class DPO(Counted, DPOTrainer):
         with narrow_tiles(self.model):
             return super()._precompute_ref_logps(dataset, name, batch_size)
 
-    def held_state(self) -> dict[str, Any]:
+    def held(self) -> dict[str, Part]:
         synced = self.ref_model is not None and self.args.sync_ref_model
-        return {**super().held_state(), "reference": own_weights(self.ref_model) if synced else None}
-
-    def restore_held_state(self, state: dict[str, Any]) -> None:
-        super().restore_held_state(state)
-        if state["reference"] is not None:
-            load_own_weights(self.ref_model, state["reference"])
+        return {**super().held(), "reference": Reference(self.ref_model, synced)}

@@ -1,190 +1,48 @@
 """Run a trainer to its last step, from where an earlier process stopped."""
 
 import shutil
-import signal
-import sys
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-from transformers import PrinterCallback, TrainerCallback
+from transformers import PrinterCallback
 from transformers.trainer_callback import TrainerState
 
 from encore.errors import UserError
 from encore.learning import tracking
-from encore.learning.resume import (
+from encore.learning.callbacks import (
+    Keep,
+    KeepCurve,
+    KeepModel,
+    SaveWhenTold,
+    ShowProgress,
+    StepTimes,
+    WatchDisk,
+    WatchHealth,
+    size_mib,
+)
+from encore.learning.reference import exact_outputs
+from encore.learning.resumable import (
     PARTIAL,
-    ExactResume,
+    OrderOfEpoch,
+    Resumable,
+    Resume,
     check_processes,
     checkpoints,
     discard,
     discard_damaged,
     last_checkpoint,
-    state_file,
 )
 from encore.learning.sampler_gap import precision
+from encore.learning.tiles import narrow_tiles
 from encore.models import lora
 from encore.models.quantized import learn_in_float32
-from encore.runtime import curves, gpus, health, live_curve, sentinel
+from encore.runtime import gpus, live_curve
 from encore.runtime.progress import Progress
 from encore.runtime.provenance import Fit
 
-Keep = tuple[int, Callable[..., None]]  # after every so many steps: writes a model to `folder`, and leaves it
 
-
-class ShowProgress(TrainerCallback):
-    """Prints a line from time to time; its clock starts at the first step of this process."""
-
-    def __init__(self, progress: Progress):
-        self.progress = progress
-        self.started = False
-
-    def on_step_begin(self, args, state, control, **kwargs):
-        if not self.started:
-            self.started = True
-            curve = live_curve.path(Path(args.output_dir))
-            self.progress.start(state.global_step, state.max_steps, state.num_input_tokens_seen, curve)
-
-    def on_log(self, args, state, control, logs=None, **kwargs):
-        self.progress.step(state.global_step, state.max_steps, logs or {}, state.num_input_tokens_seen)
-
-
-class KeepCurve(TrainerCallback):
-    """Writes the curve as training goes; on resume, what was logged after the checkpoint is dropped."""
-
-    def on_train_begin(self, args, state, control, **kwargs):
-        live_curve.begin(Path(args.output_dir), state.log_history)
-
-    def on_log(self, args, state, control, **kwargs):
-        live_curve.add(Path(args.output_dir), state.log_history[-1])
-
-
-class KeepModel(TrainerCallback):
-    """Keeps the model after every so many steps, to be measured; after the last one it is the product."""
-
-    def __init__(self, trainer: Any, keep: Keep):
-        self.trainer = trainer
-        self.every, self.save = keep
-
-    def on_step_end(self, args, state, control, **kwargs):
-        if state.global_step % self.every == 0 and state.global_step < state.max_steps:
-            folder = sentinel.kept_at(Path(args.output_dir), state.global_step)
-            self.save(self.trainer.model, folder=folder)
-
-
-class SaveWhenTold(TrainerCallback):
-    """At SIGTERM, as from a scheduler that takes the machine away, saves after the step being made and ends.
-
-    Exit status: 143, as of a shell. Of one process alone: several would have to agree on the step.
-    """
-
-    def __init__(self, progress: Progress):
-        self.progress = progress
-        self.told = False
-        self.before: Any = signal.SIG_DFL
-
-    def on_train_begin(self, args, state, control, **kwargs):
-        self.before = signal.signal(signal.SIGTERM, self.tell)
-
-    def tell(self, *_: object) -> None:
-        self.told = True
-
-    def on_step_end(self, args, state, control, **kwargs):
-        control.should_save |= self.told
-
-    def on_save(self, args, state, control, **kwargs):
-        if self.told:
-            line = (
-                f"stopped; all up to step {state.global_step} is saved in {args.output_dir}; "
-                "the same command goes on from there"
-            )
-            self.progress.say(line)
-            print(line, file=sys.stderr, flush=True)
-            sys.exit(128 + signal.SIGTERM)
-
-    def on_train_end(self, args, state, control, **kwargs):
-        signal.signal(signal.SIGTERM, self.before)
-
-
-class WatchDisk(TrainerCallback):
-    """Warns, once, when the disk has no room for a further checkpoint: it is written beside the last."""
-
-    def __init__(self, progress: Progress):
-        self.progress = progress
-        self.warned = False
-
-    def on_save(self, args, state, control, **kwargs):
-        folder = Path(args.output_dir)
-        needed, free = _size_mib(last_checkpoint(folder)), shutil.disk_usage(folder).free / 2**20
-        if not self.warned and state.global_step < state.max_steps and free < needed:
-            self.warned = True
-            self.progress.say(
-                f"warning: {folder}: {free:,.0f} MiB free, and the next checkpoint needs {needed:,.0f}"
-            )
-
-
-class WatchHealth(TrainerCallback):
-    """Warns as soon as a check of the training curve fails, once for each check; stops at an error.
-
-    It looks at every twentieth of the run, from the first fifth on; at what is sampled, at every log line.
-    `precision`: in which the policy is trained.
-    """
-
-    LOOKS = 20  # a look reads all of the history
-
-    def __init__(self, progress: Progress, precision: health.Precision):
-        self.progress = progress
-        self.precision = precision
-        self.looked = self.LOOKS // 5 - 1
-        self.warned: set[str] = set()
-
-    def on_log(self, args, state, control, **kwargs):
-        gaps = [entry["sampler_gap"] for entry in state.log_history if "sampler_gap" in entry]
-        sampled = health.ratio_at_start(curves.rows(state.log_history[-1:]))
-        self.tell(sampled + health.sampler_gap_now(gaps, self.precision))
-        now = self.LOOKS * state.global_step // max(state.max_steps, 1)
-        if now <= self.looked:
-            return
-        self.looked = now
-        curve = curves.rows(state.log_history)
-        when = f"at step {state.global_step}"
-        self.tell(health.training(curve, curves.scalars(curve), self.precision, when))
-
-    def tell(self, checks: list[health.Check]) -> None:
-        """Warn of those that fail for the first time. Raises UserError at an error."""
-        for one in health.stop_at_errors(checks):
-            if not one["ok"] and one["check"] not in self.warned:
-                self.warned.add(one["check"])
-                self.progress.say(f"warning: {one['message']}")
-
-
-class StepTimes(TrainerCallback):
-    """Seconds of the first step of this process, in which it warms up, and of the later ones together."""
-
-    def __init__(self) -> None:
-        self.first = self.later = self.began = 0.0
-        self.steps = 0
-
-    def on_step_begin(self, args, state, control, **kwargs):
-        self.began = time.perf_counter()
-
-    def on_step_end(self, args, state, control, **kwargs):
-        spent = time.perf_counter() - self.began
-        if self.steps:
-            self.later += spent
-        else:
-            self.first = spent
-        self.steps += 1
-
-    def rates(self) -> Mapping[str, float]:
-        """`first_step_s` and `step_s`, where there were such steps."""
-        known = {"first_step_s": round(self.first, 4)} if self.steps else {}
-        return known | ({"step_s": round(self.later / (self.steps - 1), 4)} if self.steps > 1 else {})
-
-
-def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> Fit:
+def fit(trainer: Resumable, progress: Progress, keep: Keep | None = None) -> Fit:
     """Train from the newest complete checkpoint to the end; `keep` models on the way.
 
     Raises UserError at a non-finite number, at a failed save, where the data ends before the last step, where
@@ -197,12 +55,14 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
             )
         lora.show_ends(trainer.model)
     learn_in_float32(trainer.model)
+    exact_outputs(trainer.accelerator)
     folder = Path(trainer.args.output_dir)
     if gpus.first():
         discard_damaged(folder, progress.say)
         _remove_incomplete(folder)
     trainer.accelerator.wait_for_everyone()
     trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(OrderOfEpoch())
     trainer.add_callback(ShowProgress(progress))
     trainer.add_callback(KeepCurve())
     if keep:
@@ -225,16 +85,19 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
         progress.say(f"all {state.global_step} steps were done before")
         trainer._load_from_checkpoint(str(newest))
         trainer.state = state
-        held = torch.load(state_file(newest), map_location="cpu", weights_only=True)
-        trainer.restore_held_state(held)
-        spent = held["spent_s"]
+        trainer.restore(newest)
+        spent = trainer.clock.earlier_s
     else:
+        if newest:
+            trainer.add_callback(Resume(trainer, newest))
         with tracking.followed(trainer.args, state.global_step if state else 0) as trackers:
             for tracker in trackers:
                 trainer.remove_callback(type(tracker.inner))  # as the trainer has made it
                 trainer.add_callback(tracker)
-            trainer.train(resume_from_checkpoint=str(newest) if newest else None)
-        spent = trainer.spent_s()
+            with narrow_tiles(trainer.model):
+                trainer.clock.began = time.perf_counter()
+                trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+        spent = trainer.clock.spent_s()
     state = trainer.state
     if state.global_step < state.max_steps:
         raise UserError(
@@ -245,12 +108,12 @@ def fit(trainer: ExactResume, progress: Progress, keep: Keep | None = None) -> F
         state.global_step,
         state.num_input_tokens_seen,
         spent,
-        trainer.resumed,
+        trainer.clock.resumed,
         _made_on(trainer.args),
         {
             **times.rates(),
             "epochs": round(state.epoch or 0.0, 6),
-            "state_mib": _size_mib(last_checkpoint(folder)),
+            "state_mib": size_mib(last_checkpoint(folder)),
         },
         trained_in,
     )
@@ -267,11 +130,6 @@ def _made_on(args: Any) -> dict[str, Any]:
         "per_device_train_batch_size": args.train_batch_size,
         "gradient_accumulation_steps": args.gradient_accumulation_steps,
     }
-
-
-def _size_mib(checkpoint: Path | None) -> float:
-    files = checkpoint.rglob("*") if checkpoint else ()
-    return round(sum(path.stat().st_size for path in files if path.is_file()) / 2**20, 2)
 
 
 def clean(folder: Path) -> None:

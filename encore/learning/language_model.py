@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch.utils.data import Sampler
 
-from encore.learning.resume import EPOCH_STRIDE, ExactResume
+from encore.learning.resumable import EPOCH_STRIDE, Resumable
 
 
 class SortedWindows(Sampler[int]):
@@ -39,7 +39,7 @@ def sorted_windows(lengths: Sequence[int], args: Any) -> SortedWindows:
     return SortedWindows(lengths, window, args.seed)
 
 
-class LanguageModel(ExactResume):
+class LanguageModel(Resumable):
     """Trainer on a list of `document`s, which counts the tokens it has seen without padding."""
 
     padding = 0  # the token with which `collate` pads

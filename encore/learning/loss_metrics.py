@@ -20,9 +20,12 @@ from encore.objectives.grpo import LOSSES, Batch, Terms, clip_range, clipped, tr
 
 
 def loss_metrics(
-    terms: Terms, batch: Batch, entropy: Tensor, args: Any, accelerator: Any
+    terms: Terms, batch: Batch, entropy: Tensor, args: Any, accelerator: Any, clips: bool = True
 ) -> dict[str, float]:
-    """The metrics of a micro-batch. `entropy`: (B, T). `args`: TRL's GRPOConfig."""
+    """Return the metrics of a micro-batch; without `clips` those of no clip.
+
+    `entropy`: (B, T). `args`: TRL's GRPOConfig.
+    """
 
     def mean(values: Tensor) -> float:
         mask = batch.mask if values.shape[1] > 1 else torch.ones_like(values)
@@ -37,6 +40,8 @@ def loss_metrics(
 
     metrics = {} if terms.kl is None else {"kl": mean(terms.kl)}
     metrics["entropy"] = mean(entropy)
+    if not clips:
+        return metrics
     surrogate, (low, high) = LOSSES[args.loss_type][0], clip_range(args)
     w = terms.ratio if args.delta is None else terms.ratio.clamp(max=args.delta)
     if surrogate is clipped:

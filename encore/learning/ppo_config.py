@@ -13,6 +13,7 @@ FIXED: dict[str, tuple[Any, str]] = {
     "mask_truncated_completions": (False, "missing_eos_penalty or missing_eos_score punishes truncation"),
     "sync_ref_model": (False, "the reference of PPO stays as it is"),
     "multi_objective_aggregation": ("sum_then_normalize", "the score is the weighted sum of the rewards"),
+    "fp16": (False, "the critic's optimizer scales no gradients; bf16 needs no scaling"),
     "top_entropy_quantile": (1.0, "the critic learns from all tokens, and so must the policy"),
 }
 

@@ -13,8 +13,11 @@ import torch
 from encore.data import corpora, hub
 from encore.data.token_ids import prompt_ids, reply_ids
 from encore.errors import UserError
-from encore.learning.resume import EPOCH_STRIDE
+from encore.learning.measures import Measures
+from encore.learning.minibatch import Minibatch
+from encore.learning.resumable import EPOCH_STRIDE
 from encore.models.packing import collate, document
+from encore.objectives.grpo import Batch
 from encore.runtime import health
 
 
@@ -37,6 +40,22 @@ class Ptx:
         """-log \\pi, nats a token, of micro-batch `number` under a causal language model."""
         device = next(model.parameters()).device
         return model(**{name: value.to(device) for name, value in self.batch(number).items()}).loss
+
+
+class PtxLoss:
+    """The pretraining loss of each micro-batch of a trainer."""
+
+    def __init__(self, ptx: Ptx, trainer: Any, measures: Measures):
+        self.ptx, self.trainer, self.measures = ptx, trainer, measures
+
+    def loss(self, model: Any, minibatch: Minibatch, batch: Batch) -> torch.Tensor:
+        """Return the weighted part, (), of a micro-batch in the loss of an optimizer step."""
+        accelerator = self.trainer.accelerator
+        number = self.trainer._step * accelerator.num_processes + accelerator.process_index
+        with accelerator.autocast():
+            pretraining = self.ptx.loss(model, number)
+        self.measures.add_mean("ptx_loss", pretraining)
+        return self.ptx.coefficient * pretraining / batch.micro_batches
 
 
 def indices(number: int, size: int, count: int, seed: int) -> list[int]:

@@ -16,6 +16,7 @@ from encore.models import lora
 from encore.models.language_model import disable_dropout
 from encore.models.packing import in_order, longest_first, to_the_left
 from encore.models.reward_model import parts, read_out
+from encore.models.sharded import own_part
 
 AWAY = 7_919  # added to the seed, or a policy made from nothing and its critic would start with equal weights
 
@@ -70,8 +71,10 @@ def with_adapters(critic: Critic, key: Mapping[str, Any], seed: int) -> Critic:
 
 
 def learnt(critic: Critic) -> dict[str, torch.Tensor]:
-    """The weights that training changes, by name."""
-    return {name: weight.detach() for name, weight in critic.named_parameters() if weight.requires_grad}
+    """Return the weights that training changes, by name; of a sharded critic this process's part of each."""
+    return {
+        name: own_part(weight.detach()) for name, weight in critic.named_parameters() if weight.requires_grad
+    }
 
 
 def set_learnt(critic: Critic, weights: Mapping[str, torch.Tensor]) -> None:

@@ -47,9 +47,14 @@ def is_sharded(model: Any) -> bool:
     return isinstance(model, FSDPModule)
 
 
+def own_part(value: Any) -> Any:
+    """Return the part of `value` that this process holds: of a sharded tensor a part, otherwise all."""
+    return value.to_local() if isinstance(value, DTensor) else value
+
+
 def own_weights(model: Any) -> Weights:
     """The weights that this process holds: of a sharded model its part of each, otherwise all."""
-    return {name: w.to_local() if isinstance(w, DTensor) else w for name, w in model.state_dict().items()}
+    return {name: own_part(weight) for name, weight in model.state_dict().items()}
 
 
 def load_own_weights(model: Any, weights: Weights) -> None:
@@ -60,3 +65,31 @@ def load_own_weights(model: Any, weights: Weights) -> None:
     with torch.no_grad():
         for name, weight in own_weights(model).items():
             weight.copy_(weights[name])
+
+
+def own_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Return the state of an optimizer; of sharded weights the part that this process holds."""
+    state = optimizer.state_dict()
+    kept = {
+        number: {name: own_part(value) for name, value in of_weight.items()}
+        for number, of_weight in state["state"].items()
+    }
+    return {**state, "state": kept}
+
+
+def load_own_state(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    """Set what `own_state` returned, with as many processes as then."""
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+
+    def shard(value: Any, weight: Any) -> Any:
+        if not isinstance(weight, DTensor) or not isinstance(value, torch.Tensor) or not value.ndim:
+            return value
+        device = weight.to_local().device
+        layout: dict[str, Any] = {"shape": weight.shape, "stride": weight.stride(), "run_check": False}
+        return DTensor.from_local(value.to(device), weight.device_mesh, weight.placements, **layout)
+
+    held = {
+        number: {name: shard(value, weights[number]) for name, value in of_weight.items()}
+        for number, of_weight in state["state"].items()
+    }
+    optimizer.load_state_dict({**state, "state": held})

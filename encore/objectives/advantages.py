@@ -1,7 +1,8 @@
-r"""Advantages that TRL has no argument for, as pure functions of the rewards of a rollout.
+r"""Advantages, as pure functions of the rewards of a rollout.
 
-`total` weights and adds the rewards of several functions. Each function of the table takes rewards (groups,
-G), a row for the G completions of a prompt, and returns the same shape.
+`total` weights and adds the rewards of several functions. `of_groups` has GRPO's advantages, and TRL's
+variants of them. Each function of the table takes rewards (groups, G), a row for the G completions of a
+prompt, and returns the same shape.
 
 | name           | A_i                                 | source                                           |
 |----------------|-------------------------------------|--------------------------------------------------|
@@ -23,6 +24,7 @@ import torch
 
 Advantage = Callable[[torch.Tensor], torch.Tensor]  # (groups, G) -> (groups, G)
 STD_GUARD = 1e-5  # the lecture's
+GUARD = 1e-4  # TRL's
 
 
 def total(rewards: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -31,6 +33,54 @@ def total(rewards: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     NaN, where a function gives none, counts as 0.
     """
     return (rewards * weights.to(rewards.device)).nansum(dim=1)
+
+
+def of_groups(
+    rewards: torch.Tensor,
+    weights: torch.Tensor,
+    size: int,
+    scale: str = "group",
+    normalize_first: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the advantages of completions and the standard deviations of their rewards, both (batch,).
+
+        A_i = (r_i - mean of the group) / (std + 1e-4)          (DeepSeekMath §4.1.2)
+
+    `rewards`: (batch, functions), in which one group of `size` follows another, NaN where a function gives
+    none; a completion without any reward has the advantage 0. `scale`: whose std it is, `group` or `batch`;
+    `none` does not divide (Dr. GRPO). `normalize_first`: normalise the rewards of each function in its group,
+    add them up, and normalise the sums over the batch (GDPO, arXiv 2601.05242).
+    """
+    unscored = rewards.isnan().all(dim=1)
+    if normalize_first:
+        grouped = rewards.view(-1, size, rewards.shape[1])  # (groups, G, functions)
+        each = (grouped - grouped.nanmean(dim=1, keepdim=True)) / (std_of_known(grouped, 1) + GUARD)
+        sums = total(each.view(-1, rewards.shape[1]), weights).masked_fill(unscored, torch.nan)
+        std = std_of_known(sums, 0).expand_as(sums)
+        advantages = (sums - sums.nanmean()) / (std + GUARD)
+    else:
+        sums = total(rewards, weights).masked_fill(unscored, torch.nan)
+        groups = sums.view(-1, size)
+        if scale == "batch":
+            std = std_of_known(sums, 0).expand_as(sums)
+        else:
+            std = std_of_known(groups, 1).expand_as(groups).flatten()
+        advantages = (groups - groups.nanmean(dim=1, keepdim=True)).flatten()
+        if scale != "none":
+            advantages = advantages / (std + GUARD)
+    return advantages.nan_to_num(nan=0.0), std
+
+
+def std_of_known(values: torch.Tensor, dim: int) -> torch.Tensor:
+    """Return the standard deviation along `dim`, which stays with size 1; NaN are left out.
+
+    With Bessel's correction: 0 for a group of one, NaN where one number alone is known.
+    """
+    if values.shape[dim] == 1:
+        return torch.zeros_like(values)
+    variance = (values - values.nanmean(dim=dim, keepdim=True)).square().nanmean(dim=dim, keepdim=True)
+    count = (~values.isnan()).sum(dim=dim, keepdim=True)
+    return (variance * (count / (count - 1)).masked_fill(count < 2, torch.nan)).sqrt()
 
 
 def leave_one_out(rewards: torch.Tensor) -> torch.Tensor:

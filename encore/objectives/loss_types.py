@@ -2,7 +2,7 @@
 
 from encore.errors import UserError
 
-TOKEN_MEAN = ("dapo", "cispo", "vespo")  # divide by the tokens of an optimizer step
+TOKEN_MEAN = ("dapo", "cispo")  # divide by the tokens of an optimizer step
 CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # their clip cuts gradients
 DPO_LOSSES = (
     *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard"),

@@ -42,6 +42,8 @@ RESERVED = {
         push_to_hub hub_model_id hub_token hub_strategy hub_revision hub_private_repo hub_always_push
         log_completions_hub_repo trackio_space_id trackio_bucket_id trackio_static_space_id""",
     "it is the policy's, or says nothing beside the key chat": "chat_template_path eos_token pad_token",
+    "completions.jsonl has all completions": """
+        log_completions log_unique_prompts log_multimodal num_completions_to_print""",
     "no extra of Encore installs Liger": "use_liger_kernel liger_kernel_config",
 }
 # Likewise keys of model_init_kwargs. What transformers does not read itself is of the model's configuration.

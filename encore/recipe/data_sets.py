@@ -35,7 +35,7 @@ def pinned(config: Any) -> Any:
         return config
     own = {key: pinned(value) for key, value in config.items()}
     rewards = own["rewards"] if isinstance(own.get("rewards"), dict) else {}
-    names = [own.get("world"), own.get("verifier"), *rewards]
+    names = [own.get("world"), own.get("verifier"), own.get("objective"), *rewards]
     if code := {name: own_code.digest(name) for name in names if own_code.is_own(name)}:
         own["code"] = code
     path = Path(own["file"]) if isinstance(own.get("file"), str) else None

@@ -57,7 +57,8 @@ def editors_schema() -> str:
     whole = schema()
     properties = whole["properties"]
     properties = properties | {"stages": properties["stages"] | {"additionalProperties": stages}}
-    return _lines(whole | {"properties": properties, "$defs": whole["$defs"] | _untitled(definitions)})
+    definitions = whole["$defs"] | _untitled(definitions)
+    return _lines(_with_presets(whole | {"properties": properties, "$defs": definitions}))
 
 
 def _lines(whole: dict[str, Any]) -> str:
@@ -71,6 +72,18 @@ def _lines(whole: dict[str, Any]) -> str:
         for key, of in inner.items()
     ]
     return ",\n".join([json.dumps(whole)[:-1], *blocks]) + "}\n"
+
+
+def _with_presets(rules: Any) -> Any:
+    """A JSON schema in which each mapping of known keys may name presets, which have what it lacks."""
+    if isinstance(rules, list):
+        return [_with_presets(each) for each in rules]
+    if not isinstance(rules, dict):
+        return rules
+    laid = {key: _with_presets(each) for key, each in rules.items()}
+    if rules.get("additionalProperties") is False and isinstance(rules.get("properties"), dict):
+        laid["properties"]["use"] = {"type": ["string", "array"], "description": "presets"}
+    return laid
 
 
 def _untitled(rules: Any) -> Any:

@@ -16,7 +16,7 @@ class GrpoArgs(TrlArgs):
     learning_rate: Rate = 1e-6
     disable_dropout: bool = False
     # the objective
-    loss_type: Literal["grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo"] = "dapo"
+    loss_type: Literal["grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo"] = "dapo"
     importance_sampling_level: Literal["token", "sequence"] = "token"
     epsilon: NotNegative = 0.2
     epsilon_high: NotNegative | None = None  # None: epsilon

@@ -54,7 +54,7 @@ def completed(
 
 def answered(talk: Talk, ends: Collection[int], context: Sequence[int], tokenizer: Any) -> Completion:
     """A completion of several turns; a token of `ends`, if it is the last, is counted, not shown."""
-    own = talk.said
+    own = talk.said()
     ended = own[-1] in ends
     texts = [talk.ids[:-1], own[:-1]] if ended else [talk.ids, own]
     whole, said = tokenizer.batch_decode(texts, skip_special_tokens=False)

@@ -15,14 +15,13 @@ from typing import Any
 
 from trl import GRPOConfig
 
-from encore.learning.dynamic_sampling import DynamicSampling
 from encore.learning.fit import clean, fit
-from encore.learning.grpo import GRPO
-from encore.learning.grpo_objective import Extension
-from encore.learning.turns import rollouts as of_turns
+from encore.learning.rollout_trainer import Method, RolloutTrainer
+from encore.learning.rollouts import Options
 from encore.models import lora
 from encore.models.experts import idle
 from encore.models.quantized import loading
+from encore.objectives import own
 from encore.objectives.caps import Caps, of_stage
 from encore.recipe.kinds.grpo import check_boundaries
 from encore.rewards import step_rewards
@@ -32,7 +31,7 @@ from encore.sampling import tools
 from encore.sampling.turns import room
 from encore.stages import colocated, grpo_tasks, rollouts, serving
 from encore.stages.outcome import Outcome
-from encore.stages.policy import load_policy, take_model_options
+from encore.stages.policy import load_policy, load_reference, take_model_options
 from encore.stages.trainer_config import arguments
 
 AT_FIRST = ("groups/wrong_in_mixed",)  # later the policy has learned from them
@@ -73,45 +72,51 @@ def _train(
     """`run`, once `args` and the `caps` of its rollouts are known; `answering` waits for a vLLM server."""
     options = loading(config.get("lora"), args, take_model_options(args))
     policy = load_policy(config, inputs, **options)
+    # with adapters, the reference is the policy without them
+    reference = load_reference(policy, inputs, **options) if args.beta and "lora" not in config else None
     rollouts.end_with_turns(args, config, policy)
     tasks = grpo_tasks.of_stage(config, inputs, policy, args, caps)
     functions, args.reward_weights = grpo_tasks.rewarded(tasks)
     dataset = grpo_tasks.dataset(tasks, config, args)
+    objective = own.objective(config["objective"]) if "objective" in config else None
+    if objective:
+        own.try_out(objective, args)
     tool = tools.of_config(config.get("tool"))
-    learned = config.get("learn_results", False)
     longest = max(caps.values()) + room(tool, policy.tokenizer)
     checks = grpo_tasks.checks(tasks, dataset, inputs, policy, args, longest)
 
     answering()
     log = rollouts.opened(workdir)
-    dynamic = config.get("dynamic_sampling")
-    trainer = (DynamicSampling if dynamic else GRPO)(
+    world = None if "domains" in config else tasks[0].world
+    trainer = RolloutTrainer(
+        Method(
+            Options(
+                caps if "caps" in config else None,
+                log,
+                config.get("old_logp_noise", 0.0),
+                config.get("learn_results", False),
+            ),
+            lean=config.get("sampler") == "lean",
+            tool=tool,
+            max_rounds=config["dynamic_sampling"]["max_rounds"] if "dynamic_sampling" in config else None,
+            advantage=config.get("advantage"),
+            read_steps=step_rewards.reader(world, policy.tokenizer) if world else None,
+            importance_ratio=config.get("importance_ratio"),
+            objective=objective,
+            reference=reference,
+        ),
+        args,
         model=policy.model,
-        args=args,
         reward_funcs=functions,
         train_dataset=dataset,
         processing_class=policy.tokenizer,
         peft_config=lora.adapters(config.get("lora"), policy.model, args.seed),
-        rollout_func=of_turns(tool, learned) if tool else None,
     )
-    trainer.rollouts = log
-    trainer.lean = config.get("sampler") == "lean"
-    trainer.caps = caps if "caps" in config else None
-    world = None if "domains" in config else tasks[0].world
-    trainer.extension = Extension(
-        config.get("advantage"),
-        config.get("importance_ratio"),
-        config.get("old_logp_noise", 0.0),
-        step_rewards.reader(world, policy.tokenizer) if world else None,
-        learned,
-    )
-    if isinstance(trainer, DynamicSampling) and dynamic:
-        trainer.max_rounds = dynamic["max_rounds"]
     done = fit(trainer, progress, policy.keep(config))
     policy.model = lora.merged(trainer.model, config.get("saved_dtype"))
     policy.save(workdir)
 
-    curve, scalars = rollouts.write(out, done.history, trainer.ratios, log)
+    curve, scalars = rollouts.write(out, done.history, trainer.parts.measures.ratios, log)
     parameters = lora.parameters(policy.model)
     passes = 2 + 6 * args.num_iterations + 2 * (args.beta != 0)
     passes += 2 * (args.gradient_accumulation_steps % (args.steps_per_generation * args.num_iterations) != 0)

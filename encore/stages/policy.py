@@ -9,7 +9,7 @@ from typing import Any
 
 from encore.data import forms
 from encore.data.token_ids import end_ids
-from encore.learning.fit import Keep
+from encore.learning.callbacks import Keep
 from encore.models import language_model
 from encore.models.language_model import Source
 

@@ -17,8 +17,9 @@ from encore import worlds
 from encore.data import forms, prompts
 from encore.learning import ptx
 from encore.learning.fit import clean, fit
-from encore.learning.ppo import PPO
 from encore.learning.ppo_config import PPOConfig
+from encore.learning.rollout_trainer import Method, RolloutTrainer
+from encore.learning.rollouts import Options
 from encore.models import lora, reward_model
 from encore.models.critic import from_nothing, from_policy, from_reward_model, with_adapters
 from encore.models.experts import idle
@@ -97,31 +98,34 @@ def _train(
     valued = critic(config.get("critic"), policy.model, scorer, seed)
     if "lora" in config:
         valued = with_adapters(valued, config["lora"], seed)
-    trainer = PPO(
+    trainer = RolloutTrainer(
+        Method(
+            Options(log=log),
+            lean=config.get("sampler") == "lean",
+            reference=reference,
+            critic=valued,
+            ptx=documents,
+        ),
+        args,
         model=policy.model,
-        args=args,
         reward_funcs=list(functions.values()),
         train_dataset=dataset,
         processing_class=policy.tokenizer,
-        critic=valued,
-        reference=reference,
-        ptx=documents,
         peft_config=lora.adapters(config.get("lora"), policy.model, seed),
     )
     if scorer:  # no longer whole, once the critic has its copy
         scorer.spread() if gpus.sharded() else scorer.to(args.device)
-    trainer.rollouts = log
-    trainer.lean = config.get("sampler") == "lean"
     done = fit(trainer, progress, policy.keep(config))
     policy.model = lora.merged(trainer.model, config.get("saved_dtype"))
     policy.save(workdir)
 
-    curve, scalars = rollouts.write(out, done.history, trainer.ratios, log)
+    curve, scalars = rollouts.write(out, done.history, trainer.parts.measures.ratios, log)
     sizes = {
         "parameters": lora.parameters(policy.model),
-        "critic_parameters": sum(weight.numel() for weight in trainer.critic.parameters()),
+        "critic_parameters": sum(weight.numel() for weight in valued.parameters()),
     }
-    sampled = 4 if trainer.fine else 6  # else old log-probabilities are computed for the KL and for the loss
+    # 6: old log-probabilities are computed for the KL, and again for the loss
+    sampled = 4 if trainer.parts.policy.fine else 6
     compared = reference or policy.model
     flops = (sizes["parameters"] - idle(policy.model)) * (sampled + 6 * args.num_iterations)
     flops += 2 * (lora.parameters(compared) - idle(compared))

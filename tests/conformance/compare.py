@@ -124,8 +124,9 @@ class Held:
         self.group = {row: at // GROUP for at, row in enumerate(self.rows)}
         self.own = dict(zip(self.rows, map(torch.tensor, rollout.own), strict=False))
         self.old = reader.fixed(rollout.parameters, self.rows)
-        reference = seen.trainer.ref_model
-        self.reference = reader.fixed(dict(reference.named_parameters()), self.rows) if reference else {}
+        reference = seen.trainer.parts.policy.reference
+        weights = dict(reference.model.named_parameters()) if reference else None
+        self.reference = reader.fixed(weights, self.rows) if weights else {}
 
     def sample(self, row: tuple, noise: torch.Tensor | None, reader: Reader) -> Sample:
         """`noise`: what the stage says it has added to the old log-probabilities, (width of the batch,)"""
@@ -146,9 +147,9 @@ def outcome(case: Case, update: Update, rollout: Held, reader: Reader) -> Outcom
     reader.load(update.parameters)
     slices = []
     for part in update.slices:
-        pairs = zip(part["prompt_ids"].tolist(), part["completion_ids"].tolist(), strict=True)
+        pairs = zip(part.prompt_ids.tolist(), part.completion_ids.tolist(), strict=True)
         rows = [tuple(tuple(token for token in ids if token != reader.pad) for ids in pair) for pair in pairs]
-        noises = part.get("old_logp_noise", [None] * len(rows))
+        noises = [None] * len(rows) if part.noise is None else part.noise
         slices.append([rollout.sample(*each, reader) for each in zip(rows, noises, strict=True)])
     parts = slices if case.per_slice else [[sample for part in slices for sample in part]]
     loss = -case.scale * references.mean_of(case.objective, parts)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import cases
 import preference_rows
@@ -34,7 +35,6 @@ from measures import (
     without_nan,
 )
 from observe import CAP
-from trl import GRPOTrainer
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "results/published/conformance.csv"
@@ -162,7 +162,7 @@ def unsorted() -> Iterator[tuple[str, str, Measure]]:
             biased = replace(case, args={**case.args, "use_bias_correction_kl": True})
             yield name, "KL term without the ratio", gap(biased, "epochs")
         if case.args.get("loss_type") in ("dapo", "cispo"):
-            trl = gap(case, "minibatches", before=GRPOTrainer._prepare_inputs)
+            trl = gap(case, "minibatches", before=equal_share)
             yield name, "tokens that a step is divided by", trl
             group = replace(case, objective=partial(by_group, case.objective))
             yield name, "tokens of a step for those of a group", gap(case, "one-update", group)
@@ -188,6 +188,12 @@ def unsorted() -> Iterator[tuple[str, str, Measure]]:
     args = CASES["gspo-token"].args
     same = Case(CASES["gspo"].objective, cases.normalized, args, {"importance_ratio": "sequence_token"})
     yield "gspo-token", "GSPO where all tokens have one advantage", exact(same)
+
+
+def equal_share(rollouts: Any) -> Any:
+    """The tokens of the rollout by its optimizer steps, by which TRL divides."""
+    steps = len(rollouts.kept) / rollouts.trainer.args.gradient_accumulation_steps
+    return sum(part.loss_mask.sum() for part in rollouts.kept) / steps
 
 
 def declared() -> list[tuple[str, str, str, str]]:

@@ -16,7 +16,7 @@ import references as paper
 from compare import TOLERANCE, Case, Outcome, compare, worst
 from observe import GROUP, Watch
 
-from encore.learning.grpo_objective import Objective
+from encore.learning.rollouts import Rollouts
 
 EXACT = f"< {TOLERANCE:.0e}"
 Measure = Callable[["Lab"], str]
@@ -60,13 +60,13 @@ def exact(case: Case, like: Case | None = None) -> Measure:
 
 
 def gap(case: Case, layout: str, like: Case | None = None, before: Any = None) -> Measure:
-    """The largest relative error of a step's gradient; `before`: how Objective prepares a micro-batch."""
+    """The largest relative error of a step's gradient; `before`: other `step_tokens` of a rollout."""
 
     def measure(lab: Lab) -> str:
         if before is None:
             found = lab.outcomes(case, layout, like)
         else:
-            with patch.object(Objective, "_prepare_inputs", before):
+            with patch.object(Rollouts, "step_tokens", before):
                 found = Lab(lab.folder).outcomes(case, layout, like)
         return apart(found)
 

@@ -23,6 +23,7 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZE
 import torch
 from transformers import PrinterCallback, TrainerCallback
 
+from encore.learning.minibatch import Minibatch
 from encore.worlds.protocol import Problem
 
 Parameters = dict[str, torch.Tensor]
@@ -51,7 +52,7 @@ class Update:
 
     parameters: Parameters  # of the policy, before the step
     rollout: int
-    slices: list[dict[str, torch.Tensor]] = field(default_factory=list)  # the micro-batches, as given
+    slices: list[Minibatch] = field(default_factory=list)  # the micro-batches, as given
     loss: float = 0.0
     gradient: torch.Tensor | None = None  # (parameters,)
 
@@ -79,6 +80,7 @@ class Watch:
     rollouts: list[Rollout]
     updates: list[Update]
     logged: list[float]  # the loss of each step as the trainer logs it
+    records: list[list[dict[str, Any]]] = field(default_factory=list)  # of each round, the lines of its log
 
 
 def arguments(layout: str, **args: Any) -> dict[str, Any]:
@@ -212,12 +214,13 @@ def recorder(trainer: Any, weights: dict[str, float]) -> Watch:
     """Script the trainer's sampling, move its reference model off the policy, and record."""
     seen = Watch(trainer, weights, [], [], [])
     policy = trainer.model
-    if trainer.ref_model is not None:
+    if (reference := trainer.parts.policy.reference) is not None:
         generator = torch.Generator().manual_seed(1)
         with torch.no_grad():
-            for weight in trainer.ref_model.parameters():
+            for weight in reference.model.parameters():
                 weight += 0.1 * torch.randn(weight.shape, generator=generator, dtype=weight.dtype)
-    score = trainer._calculate_rewards
+    scorer = trainer.parts.rollouts.scorer
+    score = scorer.score
     compute, train = trainer.compute_loss, trainer.training_step
     current: list[Update] = []
 
@@ -236,18 +239,19 @@ def recorder(trainer: Any, weights: dict[str, float]) -> Watch:
         seen.rollouts[-1].completions += ids
         return [list(row) for row in ids], None
 
-    def calculate(inputs: Any, prompts: Any, completions: Any, ids: Any) -> torch.Tensor:
-        rewards = score(inputs, prompts, completions, ids)
+    def scored(*given: Any) -> Any:
+        scores = score(*given)
         now = seen.rollouts[-1]
-        now.texts += completions
-        now.rewards += rewards.double().tolist()
-        now.problems += [Problem(row["question"], row["answer"], row["difficulty"]) for row in inputs]
-        return rewards
+        seen.records.append(scores.records)
+        now.texts += scores.texts
+        now.rewards += scores.rewards.double().tolist()
+        now.problems += [Problem(row["question"], row["answer"], row["difficulty"]) for row in scores.rows]
+        return scores
 
-    def loss_of(model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def loss_of(model: Any, inputs: Minibatch, *args: Any, **kwargs: Any) -> Any:
         if not current:
             current.append(Update(parameters(), len(seen.rollouts) - 1))
-        current[0].slices.append({k: v for k, v in inputs.items() if isinstance(v, torch.Tensor)})
+        current[0].slices.append(inputs)
         return compute(model, inputs, *args, **kwargs)
 
     def step(*args: Any, **kwargs: Any) -> torch.Tensor:
@@ -262,7 +266,7 @@ def recorder(trainer: Any, weights: dict[str, float]) -> Watch:
             seen.updates.append(update)
 
     trainer._generate_single_turn = sample
-    trainer._calculate_rewards = calculate
+    scorer.score = scored
     trainer.compute_loss, trainer.training_step = loss_of, step
     trainer.add_callback(Gradient())
     return seen

@@ -14,7 +14,9 @@ import ppo_references as paper
 import torch
 from compare import Outcome, Reader, keys
 from observe import Parameters, Watch
-from transformers import TrainerCallback
+
+from encore.learning.minibatch import Minibatch
+from encore.learning.ptx import PtxLoss
 
 REWARDS = {"accuracy": 1.0, "format": 0.5}
 PTX = {
@@ -79,23 +81,23 @@ def run(folder: Path, case: str, layout: str) -> Seen:
 
 def recorder(trainer: Any) -> Seen:
     seen = Seen(observe.recorder(trainer, REWARDS))
-    set_advantages = trainer.set_advantages
+    learning, estimator = trainer.parts.kept["critic"], trainer.parts.kept["estimator"]
+    estimate, make_step = estimator.estimate, learning.step
 
     def critic() -> Parameters:
-        return {name: weight.detach().clone() for name, weight in trainer.critic.named_parameters()}
+        return {name: weight.detach().clone() for name, weight in learning.critic.named_parameters()}
 
-    def advantages(batch: dict[str, Any]) -> None:
+    def estimated(*given: Any) -> Any:
         seen.critics.append(critic())
-        seen.kl_coefs.append(trainer.kl_coef)
-        set_advantages(batch)
+        seen.kl_coefs.append(estimator.kl_coef)
+        return estimate(*given)
 
-    class Gradient(TrainerCallback):
-        def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            gradients = [weight.grad for weight in trainer.critic.parameters()]
-            seen.critic_updates.append((critic(), observe.flat(gradients, trainer.critic)))
+    def step() -> None:
+        gradients = [weight.grad for weight in learning.critic.parameters()]
+        seen.critic_updates.append((critic(), observe.flat(gradients, learning.critic)))
+        make_step()
 
-    trainer.set_advantages = advantages
-    trainer.add_callback(Gradient())
+    estimator.estimate, learning.step = estimated, step
     return seen
 
 
@@ -114,7 +116,7 @@ class Critic:
     """Values of whole completions, by a plain forward pass of one unpadded row in float64."""
 
     def __init__(self, trainer: Any):
-        self.model = copy.deepcopy(trainer.critic)
+        self.model = copy.deepcopy(trainer.parts.kept["critic"].critic)
 
     def load(self, parameters: Parameters) -> None:
         self.model.load_state_dict(parameters)
@@ -133,9 +135,10 @@ class Critic:
 
 def hold(seen: Seen, index: int, reader: Reader, critic: Critic) -> Held:
     rollout, args = seen.watch.rollouts[index], seen.watch.trainer.args
+    policy = seen.watch.trainer.parts.policy
     rows, end = keys(rollout), seen.watch.trainer.processing_class.eos_token_id
     old = reader.fixed(rollout.parameters, rows)
-    reference = reader.fixed(dict(seen.watch.trainer.ref_model.named_parameters()), rows)
+    reference = reader.fixed(dict(policy.reference.model.named_parameters()), rows)
     critic.load(seen.critics[index])
     with torch.no_grad():
         values = {row: critic.values(row).numpy() for row in rows}
@@ -170,7 +173,9 @@ def outcomes(seen: Seen, folder: Path) -> tuple[list[Outcome], list[Outcome], li
     """Of each step: loss and gradient of the policy; the same of the critic's part. And the rollouts."""
     reader = Reader(folder / "model", seen.watch.trainer.args.temperature)
     critic = Critic(seen.watch.trainer)
-    args, ptx = seen.watch.trainer.args, seen.watch.trainer.ptx
+    args = seen.watch.trainer.args
+    extra = [loss.__self__ for loss in seen.watch.trainer.parts.extra_losses]
+    ptx = next((one.ptx for one in extra if isinstance(one, PtxLoss)), None)
     done, policy, value = 0, [], []
     with observe.quick():
         held = [hold(seen, i, reader, critic) for i in range(len(seen.watch.rollouts))]
@@ -202,8 +207,8 @@ def outcomes(seen: Seen, folder: Path) -> tuple[list[Outcome], list[Outcome], li
     return policy, value, held
 
 
-def rows_of(part: dict[str, torch.Tensor], pad: int) -> list[tuple]:
-    pairs = zip(part["prompt_ids"].tolist(), part["completion_ids"].tolist(), strict=True)
+def rows_of(part: Minibatch, pad: int) -> list[tuple]:
+    pairs = zip(part.prompt_ids.tolist(), part.completion_ids.tolist(), strict=True)
     return [tuple(tuple(token for token in ids if token != pad) for ids in pair) for pair in pairs]
 
 

@@ -110,7 +110,7 @@ def test_dynamic_sampling_leaves_groups_of_mixed_outcome(layout: str, watch):
             for update in seen.updates
             if update.rollout == number
             for part in update.slices
-            for ids in part["prompt_ids"].tolist()
+            for ids in part.prompt_ids.tolist()
         }
         assert len(used) == PROMPTS
         assert used <= mixed
@@ -131,7 +131,7 @@ def test_soft_overlong_reward(sizes: tuple[int, int], data: st.DataObject):
 def test_noise(watch):
     """Of the given spread, other for each rollout, the same in all epochs over it."""
     seen = watch("grpo-noise", "one-batch-twice")
-    noise = [update.slices[0]["old_logp_noise"] for update in seen.updates]
+    noise = [update.slices[0].noise for update in seen.updates]
     assert torch.equal(noise[0], noise[1])
     assert torch.equal(noise[2], noise[3])
     assert noise[0].std().item() == pytest.approx(0.1, rel=0.15)

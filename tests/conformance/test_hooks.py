@@ -1,9 +1,9 @@
 """Every method of TRL and transformers that encore/ overrides or reaches into is pinned by name.
 
 An upgrade that renames one, changes what it takes or no longer calls it would leave an override without
-effect, and no error. hooks.json has for each the upstream methods that mention it and, of an override, the
-classes it comes from and what it takes. When a test fails: read what changed there, adapt encore/, and only
-then write the new pin.
+effect, and no error. hooks.json has each once: an override as Class.method, with the classes it comes from,
+what it takes and the upstream methods that mention it; a private name that encore/ uses by that name alone.
+When a test fails: read what changed there, adapt encore/, and only then write the new pin.
 """
 
 import ast
@@ -20,7 +20,6 @@ from typing import Any
 
 import pins
 import pytest
-from trl import GRPOTrainer
 
 from encore import learning
 
@@ -83,14 +82,14 @@ def parameters(function: Any) -> str:
 
 
 def overrides(one: type) -> dict[str, Pin]:
-    """The methods that a class of ours overrides."""
-    own = [base for base in one.__mro__ if base.__module__.startswith("encore.")]
+    """The methods that a class of ours itself overrides, as Class.method."""
     found = {}
-    for name in {name for base in own for name, value in vars(base).items() if inspect.isfunction(value)}:
+    for name in (name for name, value in vars(one).items() if inspect.isfunction(value)):
         bases = [base for base in upstream(one) if name in vars(base) and name != "__init__"]
         if bases:
             pin = {"takes": parameters(vars(bases[0])[name]), "used by": users(name, upstream(one))}
-            found[name] = {"in": " ".join(base.__name__ for base in bases), **pin}
+            place = f"{bases[0].__name__}.{name}"
+            found[place] = {"in": " ".join(base.__name__ for base in bases), **pin}
     return found
 
 
@@ -104,14 +103,16 @@ def reached() -> set[str]:
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Pin]:
-    """All hooks in the form of `PINS`. `GRPOTrainer.…` is what is reached through a GRPOTrainer."""
+    """All hooks in the form of `PINS`."""
     pins: dict[str, Pin] = {}
     for one in ours():
-        private = {name: {"used by": users(name, upstream(one))} for name in reached()}
-        hooks = {**{name: pin for name, pin in private.items() if pin["used by"]}, **overrides(one)}
-        for name, pin in hooks.items():
-            key = f"{upstream(one)[0].__name__}.{name}"
-            pins[key] = {**pin, **pins.get(key, {})}  # another class of ours may override it
+        pins |= overrides(one)
+    overridden = {name.split(".")[1] for name in pins}
+    bases = sorted({base for one in ours() for base in upstream(one)}, key=lambda base: base.__name__)
+    for name in sorted(reached() - overridden):
+        methods = [vars(base)[name] for base in bases if inspect.isfunction(vars(base).get(name))]
+        if who := users(name, bases):
+            pins[name] = {"used by": who, **({"takes": parameters(methods[0])} if methods else {})}
     return pins
 
 
@@ -124,25 +125,3 @@ def test_hook(name: str, found: dict[str, Pin]):
 def test_every_hook_is_pinned(found: dict[str, Pin]):
     """A new override, or a private name newly used, needs a pin."""
     assert {name: pin for name, pin in found.items() if name not in PINS} == {}
-
-
-def test_the_loss_reads_the_old_log_probabilities_last():
-    """`Objective` sets them while TRL computes the new ones."""
-    source = inspect.getsource(GRPOTrainer._compute_loss)
-    assert source.index("_get_per_token_logps_and_entropies(") < source.index('"old_per_token_logps"')
-    assert source.count('"old_per_token_logps"') == 1
-
-
-def test_what_a_rollout_is_to_trl():
-    """The tensors that encore/ reads and replaces."""
-    source = inspect.getsource(GRPOTrainer._compute_loss)
-    assert set(re.findall(r'inputs(?:\.get\(|\[)"(\w+)"', source)) >= {
-        "prompt_ids",
-        "prompt_mask",
-        "completion_ids",
-        "completion_mask",
-        "advantages",
-        "old_per_token_logps",
-        "num_items_in_batch",
-        "tool_mask",
-    }

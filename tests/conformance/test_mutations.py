@@ -13,34 +13,35 @@ from typing import Any
 import pytest
 from cases import CASES
 from compare import TOLERANCE, compare, worst
-from trl import GRPOTrainer
-from trl.trainer import utils
 
-from encore.learning.grpo_objective import Objective
-from encore.learning.lean import LeanLogProbs
+from encore.learning import policy
+from encore.learning.policy import Policy
+from encore.learning.rollout_trainer import RolloutTrainer
+from encore.learning.rollouts import Rollouts
+from encore.learning.scoring import Scorer
 from encore.models import packing
 from encore.objectives import advantages, averages, grpo
 from encore.objectives import process_supervision as supervised
 from encore.objectives.advantages import MovingAverage
 from encore.rewards import step_rewards
 
-SCORE = GRPOTrainer._generate_and_score_completions
-OURS = Objective._generate_and_score_completions
-WINDOW = Objective._prepare_inputs
-LOSS_BATCH = Objective.loss_batch
-LEAN = LeanLogProbs._get_per_token_logps_and_entropies
+ROUND = Rollouts.round
+WINDOW = Rollouts.step_tokens
+LOSS_BATCH = RolloutTrainer.loss_batch
+LEAN = policy.without_padding
 OF_TOTAL = MovingAverage.advantages
 
-CENTERED = "rewards - mean_grouped_rewards"
-SCALED = 'if self.scale_rewards != "none"'
+CENTERED = "groups - groups.nanmean(dim=1, keepdim=True)"
+SCALED = 'if scale != "none"'
+OLD = "self.needs_old = not aligned or self.corrects or in_rewards"
 CLIP = "w.clamp(1 - low, 1 + high)"
 CLIP_CISPO = "w.clamp(max=clip_range(args)[1])"
 HIGH = "args.epsilon if args.epsilon_high is None else args.epsilon_high"
 K3 = "(ref - logp).exp() - (ref - logp) - 1"
 SEQUENCE_MEAN = "completion_means(terms, batch.mask).mean()"
 RATIO_MEAN = "completion_means(log_ratio, batch.mask)[:, None]"
-STEP = "step_tokens(masks, self._step, self.args.gradient_accumulation_steps)"
-SHARE = "sum(mask.sum() for mask in masks) * self.args.gradient_accumulation_steps / len(masks)"
+STEP = "step_tokens(masks, trainer._step, trainer.args.gradient_accumulation_steps)"
+SHARE = "sum(mask.sum() for mask in masks) * trainer.args.gradient_accumulation_steps / len(masks)"
 
 # what is wrong, a case that shows it (in "windows" unless said), the function, a piece of it, in its place
 # fmt: off
@@ -56,11 +57,11 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("own mean", "reinforce", OF_TOTAL, "if self.count", "if False"),
     ("sign of the baseline", "reinforce", OF_TOTAL, "rewards - (", "rewards + ("),
     ("counted twice", "reinforce", MovingAverage.after, "rewards.numel()", "2 * rewards.numel()"),
-    ("TRL's own", "rloo", OURS, "self.set_advantages(batch)", "pass"),
-    ("sign", "grpo", SCORE, CENTERED, "mean_grouped_rewards - rewards"),
-    ("std of a population", "grpo", utils.nanstd, "count / (count - 1)", "count / count"),
-    ("no std", "grpo", SCORE, SCALED, "if False"),
-    ("std", "dr_grpo", SCORE, SCALED, "if True"),
+    ("none", "rloo", ROUND, "batch = self.estimator.estimate(batch, scores)", "pass"),
+    ("sign", "grpo", advantages.of_groups, CENTERED, "groups.nanmean(dim=1, keepdim=True) - groups"),
+    ("std of a population", "grpo", advantages.std_of_known, "count / (count - 1)", "count / count"),
+    ("no std", "grpo", advantages.of_groups, SCALED, "if False"),
+    ("std", "dr_grpo", advantages.of_groups, SCALED, "if True"),
     # process supervision
     ("steps before", "grpo-process", supervised.advantages, "flip(1).cumsum(1).flip(1)", "cumsum(1)"),
     ("a token late", "grpo-process", supervised.advantages, "[row, end]", "[row, end + 1]"),
@@ -70,12 +71,12 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("no answer step", "gspo-token", step_rewards.reader, ", (len(ids) - 1, accuracy)]", "]"),
     # ratios
     ("a ratio", "rloo@epochs", grpo.importance_ratio, "logp - logp.detach())", "logp - batch.old)"),
-    ("no old policy", "grpo@epochs", SCORE, "% generate_every != 0", "< 0"),
+    ("no old policy", "grpo@epochs", Policy.__init__, OLD, "self.needs_old = False"),
     ("sum", "gspo", grpo.importance_ratio, RATIO_MEAN, "(log_ratio * batch.mask).sum(dim=1)[:, None]"),
     ("sum", "gspo-token", averages.completion_means, " / mask.sum(dim=1).clamp(min=1)", ""),
     ("token ratios", "gspo-token", grpo.importance_ratio, "log_s.detach()", "log_ratio.detach()"),
     ("s not frozen", "gspo-token", grpo.importance_ratio, "log_s.detach()", "log_s"),
-    ("no noise", "grpo-noise", LOSS_BATCH, "old + inputs[NOISE]", "old"),
+    ("no noise", "grpo-noise", LOSS_BATCH, "old + minibatch.noise", "old"),
     # clip
     ("none", "grpo", grpo.clipped, CLIP, "w"),
     ("none", "gspo", grpo.clipped, CLIP, "w"),
@@ -92,7 +93,7 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     # normalisers
     ("longest", "grpo", grpo.of_completions, SEQUENCE_MEAN, "(terms * batch.mask).mean()"),
     ("unmasked", "grpo-overlong", grpo.of_completions, ".mean()", "[batch.mask.sum(1) > 0].mean()"),
-    ("ended ones filtered", "grpo-overlong", Objective.set_truncated, "not in ends", "in ends"),
+    ("ended ones filtered", "grpo-overlong", Scorer.ended, "in self.ends", "not in self.ends"),
     ("accumulation", "grpo", grpo.of_completions, " / batch.micro_batches", ""),
     ("share of the rollout", "dapo", WINDOW, STEP, SHARE),
     ("share of the rollout", "cispo@minibatches", WINDOW, STEP, SHARE),
@@ -141,7 +142,7 @@ def test_a_mistake_is_seen(
 @pytest.mark.slow
 def test_an_unchanged_copy_is_no_mistake(monkeypatch: pytest.MonkeyPatch, folder: Path):
     """The way of mutating alone changes nothing."""
-    for function in (Objective._compute_loss, SCORE, OURS, LOSS_BATCH, LEAN):
-        mutate(monkeypatch, function, "self", "self")
+    for function in (RolloutTrainer._compute_loss, ROUND, LOSS_BATCH, LEAN):
+        mutate(monkeypatch, function, "\n", "\n")
     seen = CASES["gspo-token"].watch(folder, "one-batch-twice")
     assert worst(compare(CASES["gspo-token"], seen, folder)) < TOLERANCE

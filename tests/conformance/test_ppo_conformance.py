@@ -56,10 +56,11 @@ def test_the_critics_gradient_is_clipped_and_its_norms_do_not_decay(folder: Path
     seen = ppo_cases.run(folder, "guarded", "windows")
     norms = [float(gradient.norm()) for _, gradient in seen.critic_updates]
     assert norms == pytest.approx([limit] * len(norms), rel=1e-3)
-    names = {id(weight): name for name, weight in seen.watch.trainer.critic.named_parameters()}
+    learning = seen.watch.trainer.parts.kept["critic"]
+    names = {id(weight): name for name, weight in learning.critic.named_parameters()}
     decays = {
         names[id(weight)]: group["weight_decay"]
-        for group in seen.watch.trainer.optimizer.param_groups
+        for group in learning.optimizer.param_groups
         for weight in group["params"]
         if id(weight) in names
     }

@@ -8,13 +8,17 @@ import pytest
 from compare import TOLERANCE, worst
 from test_mutations import mutate
 
-from encore.learning.ppo import PPO
+from encore.learning.critic import LearningCritic
+from encore.learning.estimators import Gae
+from encore.learning.ptx import PtxLoss
+from encore.learning.rollout_trainer import RolloutTrainer
+from encore.learning.scoring import Scorer
 from encore.models import critic, packing
 from encore.objectives import gae, losses
 
-RETURNS = "values, advantages + values"
-WRONG_RETURNS = "values, gae.whiten(advantages, mask) + values"
-ROLLOUT, LOSS, VALUE = PPO.set_advantages, PPO._compute_loss, PPO.value_loss
+RETURNS = "returns = found + values"
+WRONG_RETURNS = "returns = gae.whiten(found, mask) + values"
+ROLLOUT, VALUE, PTX = Gae.estimate, LearningCritic.loss, PtxLoss.loss
 
 # what is wrong, a case that shows it (in "windows" unless said), the function, a piece of it, in its place
 # fmt: off
@@ -26,11 +30,11 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("no penalty", "penalty", gae.end_scores, "scores - penalty", "scores - 0"),
     ("penalty for those that ended", "penalty", gae.end_scores, "~ended", "ended"),
     ("no EOS trick", "eos-trick", gae.end_scores, "instead is not None", "False"),
-    ("the last but one token ends it", "penalty", PPO.ended, "sum(dim=1) - 1", "sum(dim=1) - 2"),
+    ("the last but one token ends it", "penalty", Scorer.ended, "tokens[-1]", "tokens[-2]"),
     # whitening
-    ("rewards not whitened", "ziegler", ROLLOUT, "self.args.whiten_rewards", "False"),
+    ("rewards not whitened", "ziegler", ROLLOUT, "args.whiten_rewards", "False"),
     ("rewards shifted", "ziegler", ROLLOUT, "shift_mean=False", "shift_mean=True"),
-    ("advantages not whitened", "plain", ROLLOUT, "self.args.whiten_advantages", "False"),
+    ("advantages not whitened", "plain", ROLLOUT, "args.whiten_advantages", "False"),
     ("whitened with the padding", "plain", gae.whiten, "mask.sum()", "torch.ones_like(mask).sum()"),
     # advantages and returns
     ("no lambda", "plain", gae.advantages, "gamma * lam", "gamma"),
@@ -43,13 +47,13 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("min for max", "plain@epochs", losses.value_terms, "torch.maximum", "torch.minimum"),
     ("no half", "plain", losses.value_terms, "torch.maximum(plain, held) / 2", "torch.maximum(plain, held)"),
     ("clipped around the return", "plain@epochs", losses.value_terms, "held = (old +", "held = (returns +"),
-    ("no coefficient", "plain", LOSS, "self.args.vf_coef * value", "value"),
-    ("share of the rollout", "plain", VALUE, "self.current_gradient_accumulation_steps / ", "1 / "),
-    ("mean over the batch", "plain", VALUE, "(terms * mask).sum() / tokens", "(terms * mask).mean()"),
-    ("no ptx", "ptx", LOSS, "if self.ptx", "if False"),
-    ("ptx of each micro-batch", "ptx", LOSS, "pretraining / parts", "pretraining"),
-    ("ptx of the same documents", "ptx", LOSS, "self.ptx.loss(model, number)", "self.ptx.loss(model, 0)"),
-    ("critic with the policy's gradients", "plain", PPO.add_critic, "self.critic.zero_grad()", "None"),
+    ("no coefficient", "plain", VALUE, "self.args.vf_coef * value", "value"),
+    ("share of the rollout", "plain", VALUE, "batch.step_tokens.clamp(min=1)", "(4 * batch.mask.sum())"),
+    ("mean over the batch", "plain", VALUE, "/ batch.step_tokens.clamp(min=1)", "/ batch.mask.numel()"),
+    ("no ptx", "ptx", RolloutTrainer._compute_loss, "parts.extra_losses:", "parts.extra_losses[:1]:"),
+    ("ptx of each micro-batch", "ptx", PTX, "pretraining / batch.micro_batches", "pretraining"),
+    ("ptx of the same documents", "ptx", PTX, "self.ptx.loss(model, number)", "self.ptx.loss(model, 0)"),
+    ("gradients of all steps", "plain", LearningCritic.step, "self.optimizer.zero_grad()", "None"),
 ]
 # fmt: on
 

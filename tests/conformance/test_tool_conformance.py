@@ -130,6 +130,4 @@ def test_what_is_counted_are_the_policys_tokens(folder: Path):
     assert first["completions/clipped_ratio"] == 0.25
     assert (first["tool/calls"], first["tool/used"]) == (1.0, 0.75)
     assert first["tool/malformed"] == 0.25
-    assert [row["tokens"] for row in seen.trainer._rollout_rows] == [
-        sum(own) for own in seen.rollouts[-1].own
-    ]
+    assert [row["tokens"] for row in seen.records[-1]] == [sum(own) for own in seen.rollouts[-1].own]

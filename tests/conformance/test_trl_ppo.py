@@ -16,7 +16,6 @@ from typing import Any
 import observe
 import pytest
 import torch
-from transformers import TrainerCallback
 
 from encore.objectives import gae
 
@@ -84,8 +83,8 @@ def ours(folder: Path) -> tuple[list[dict[str, torch.Tensor]], Any]:
     from datasets import Dataset
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
-    from encore.learning.ppo import PPO
     from encore.learning.ppo_config import PPOConfig
+    from encore.learning.rollout_trainer import Method, RolloutTrainer
     from encore.models.critic import Critic
 
     tokenizer = AutoTokenizer.from_pretrained(folder / "policy", padding_side="left")
@@ -122,28 +121,29 @@ def ours(folder: Path) -> tuple[list[dict[str, torch.Tensor]], Any]:
         save_strategy="no",
         **{**SETTINGS, **rates},
     )
-    trainer: Any = PPO(
+    trainer: Any = RolloutTrainer(
+        Method(critic=Critic(value.model, value.score), reference=reference),
+        args,
         model=policy,
-        args=args,
         reward_funcs=[score],
         train_dataset=Dataset.from_dict({"prompt": [tokenizer.decode(p) for p in given["prompts"]]}),
         processing_class=tokenizer,
-        critic=Critic(value.model, value.score),
-        reference=reference,
     )
+    learning = trainer.parts.kept["critic"]
+    make_step = learning.step
     trainer._generate_single_turn = lambda ids, *a, **k: ([list(reply[tuple(p)]) for p in ids], None)
     steps: list[dict[str, torch.Tensor]] = []
 
-    class Gradient(TrainerCallback):
-        def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            named = {f"policy.{name}": weight for name, weight in trainer.model.named_parameters()}
-            names = {"backbone": "value_model.model", "head": "value_model.score"}
-            for name, weight in trainer.critic.named_parameters():
-                part, rest = name.split(".", 1)
-                named[f"{names[part]}.{rest}"] = weight
-            steps.append({name: weight.grad.clone() for name, weight in named.items()})
+    def step() -> None:
+        named = {f"policy.{name}": weight for name, weight in trainer.model.named_parameters()}
+        names = {"backbone": "value_model.model", "head": "value_model.score"}
+        for name, weight in learning.critic.named_parameters():
+            part, rest = name.split(".", 1)
+            named[f"{names[part]}.{rest}"] = weight
+        steps.append({name: weight.grad.clone() for name, weight in named.items()})
+        make_step()
 
-    trainer.add_callback(Gradient())
+    learning.step = step
     trainer.train()
     return steps, trainer
 

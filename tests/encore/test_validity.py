@@ -159,7 +159,7 @@ def test_changed_code_is_told_by_its_files(tmp_path):
         return subprocess.run(own, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.strip()
 
     git("init", "-q")
-    trainer, page = tmp_path / "encore/learning/grpo.py", tmp_path / "analysis/report.py"
+    trainer, page = tmp_path / "encore/learning/rollouts.py", tmp_path / "analysis/report.py"
     for file in (trainer, page):
         file.parent.mkdir(parents=True)
         file.write_text("1")
@@ -171,6 +171,6 @@ def test_changed_code_is_told_by_its_files(tmp_path):
     trainer.write_text("2")  # in the tree, not committed
     (line,) = validity.differences([path], {}, tmp_path)
     commit = git("rev-parse", "HEAD")[:8]
-    since = f"(since commit {commit}: encore/learning/grpo.py)"
+    since = f"(since commit {commit}: encore/learning/rollouts.py)"
     assert line == f"warning: 1 stage was made by other code {since}; {KEPT}"
     assert validity.differences([stage(tmp_path, "b", commit="0" * 40)], {}, tmp_path) == []  # not known here

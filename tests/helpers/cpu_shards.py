@@ -27,17 +27,21 @@ def shard_on_cpus() -> None:
 
 def note_shares() -> None:
     """Note in shards_<rank>.json what this process holds of each model in the first training step."""
-    from encore.learning.resume import ExactResume
+    from encore.learning.resumable import Resumable
     from encore.models.reward_model import RewardModel
 
-    plain_step, plain_score = ExactResume.training_step, RewardModel.score_ids
+    plain_step, plain_score = Resumable.training_step, RewardModel.score_ids
     scorers: list[Any] = []
 
     def step(self: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         loss = plain_step(self, model, *args, **kwargs)
         note = Path(f"shards_{os.environ['RANK']}.json")
         if not note.exists():
-            beside = {name: getattr(self, name, None) for name in ("ref_model", "critic")}
+            kept = self.held()
+            beside = {
+                "ref_model": getattr(kept.get("reference"), "model", None),
+                "critic": getattr(kept.get("critic"), "model", None),
+            }
             for one in beside.values():
                 require_by_layers(one)
             models = {"model": model, **beside, **{f"scorer{i}": one for i, one in enumerate(scorers)}}
@@ -48,7 +52,7 @@ def note_shares() -> None:
         scorers[:] = self.members
         return plain_score(self, *args)
 
-    ExactResume.training_step = step
+    Resumable.training_step = step
     RewardModel.score_ids = score_ids
 
 

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 from encore.data import demonstrations, preferences, samples
-from encore.learning.resume import ExactResume
+from encore.learning.resumable import Resumable
 
 KILLED = Path("killed")  # where this folder is, each stage is killed that has no file in it
 STEPS = 4  # of training that are done by then: past the first checkpoint, in the middle of a rollout
@@ -22,11 +22,11 @@ def lay(name: str) -> None:
         os.killpg(0, signal.SIGKILL)
 
     samples.save = demonstrations.save = preferences.save = die
-    plain = ExactResume.training_step
+    plain = Resumable.training_step
 
     def step(self, *args, **kwargs):
         if self.state.global_step >= STEPS:  # or more, where it was killed together with another stage
             die()
         return plain(self, *args, **kwargs)
 
-    ExactResume.training_step = step
+    Resumable.training_step = step

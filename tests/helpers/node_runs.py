@@ -29,13 +29,13 @@ if "TORCHELASTIC_RUN_ID" in os.environ:
         0, lambda at: None, lambda at, place: at if place == "cpu:0" else None
     )
     {trap}
-    from encore.learning.resume import ExactResume
-    plain = ExactResume.training_step
+    from encore.learning.resumable import Resumable
+    plain = Resumable.training_step
     def step(self, *args, **kwargs):
         if os.environ["RANK"] == "1":
             trap(self.state.global_step)
         return plain(self, *args, **kwargs)
-    ExactResume.training_step = step
+    Resumable.training_step = step
 """
 NOTHING = "trap = lambda step: None"
 KILLED = "trap = lambda step: step == 6 and (open('killed', 'w').close(), os.kill(os.getpid(), 9))"

@@ -168,9 +168,9 @@ def nan_score() -> None:
 
 def at_training_step(number: int) -> None:
     """Die at the start of a micro-step, counted from 1."""
-    from encore.learning.resume import ExactResume
+    from encore.learning.resumable import Resumable
 
-    plain, seen = ExactResume.training_step, []
+    plain, seen = Resumable.training_step, []
 
     def step(self, *args, **kwargs):
         seen.append(1)
@@ -178,7 +178,7 @@ def at_training_step(number: int) -> None:
             die()
         return plain(self, *args, **kwargs)
 
-    ExactResume.training_step = step
+    Resumable.training_step = step
 
 
 def error_line(folder: Path) -> str:

@@ -57,9 +57,9 @@ KEPT = "vllm_importance_sampling_correction"
 
 def half_are_right() -> None:
     """As a tiny random model gets nothing right, and dynamic sampling then stops."""
-    from encore.learning import dynamic_sampling
+    from encore.learning import mixed_groups
 
-    dynamic_sampling.correct = lambda row: len(row["completion"]) % 2 == 1
+    mixed_groups.correct = lambda row: len(row["completion"]) % 2 == 1
 
 
 def kind(hub: str) -> str:

@@ -71,6 +71,7 @@ def project(folder: Path) -> Path:
     """A folder with the code, where each stage can be killed, and the two recipes cut short."""
     code_copy.lay(folder)
     shutil.copy(kill_once.__file__, folder)
+    shutil.copytree(ROOT / "recipes/presets", folder / "recipes/presets")
     main = folder / "encore/stages/__main__.py"
     before, run, after = main.read_text().partition("    outcome = run(")
     assert run

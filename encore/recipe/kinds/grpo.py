@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
+from encore import own_code
 from encore.errors import UserError
 from encore.objectives.caps import Caps, of_stage
 from encore.objectives.loss_types import check_window
@@ -15,26 +16,13 @@ from encore.recipe.base import Identifier, Model, NotNegative, PartOfAll, Positi
 from encore.recipe.checks.domains import weights
 from encore.recipe.data_sets import is_data_set
 from encore.recipe.kinds.rollout import REWARD_MODEL, RolloutStage
-from encore.recipe.kinds.stage import Mistake, RawTask, TrueOrChat, Weights, rule
+from encore.recipe.kinds.stage import Mistake, RawTask, Tool, TrueOrChat, Weights, rule
 
 Step = Annotated[str, AfterValidator(matching("0|[1-9][0-9]*", "a number of optimizer steps"))]
-Around = Annotated[
-    tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False, min_length=2, max_length=2)
-]
 
 ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward than accuracy
 # advantages that read accuracy alone, or a baseline of all prompts
 ACROSS = (*ACCURACY_ALONE, "moving_average")
-
-
-class Tool(Model):
-    """What the policy may call: encore/sampling/tools.py."""
-
-    name: Literal["calculator", "python"]  # python: in the sandbox
-    calls: Positive  # answered in one completion; further ones are not
-    longest: Positive  # tokens of a result; what is longer is cut
-    call: Around | None = None  # the texts around a call; the second is one token
-    result: Around | None = None  # and around its result
 
 
 class Domain(Model):
@@ -71,6 +59,7 @@ class GrpoStage(RolloutStage):
         "domains": ("task", "template", "rewards"),
         "caps": ("max_completion_length",),
         "global_batch": ("gradient_accumulation_steps",),
+        "objective": ("loss_type", "importance_sampling_level", "use_bias_correction_kl", "epsilon"),
     }
     written_out = (
         *(
@@ -109,6 +98,8 @@ class GrpoStage(RolloutStage):
     advantage: Literal["leave_one_out", "moving_average", "raw", "best", "positive", "process"] | None = None
     # none: policy gradient without a ratio, however often a rollout is used; sequence_token: GSPO, Eq. 13-14
     importance_ratio: Literal["none", "sequence_token"] | None = None
+    # my_module:loss, a function of one's own in place of loss_type and of every ratio; docs/own.md
+    objective: str | None = None
     dynamic_sampling: MixedGroups | None = None
     # standard deviation in nats of noise on old log-probabilities, as if the sampler differed from the policy
     old_logp_noise: NotNegative = 0.0
@@ -193,6 +184,23 @@ class GrpoStage(RolloutStage):
                 yield key, words
 
     @rule
+    def _own_objective(self) -> Iterator[Mistake]:
+        """Yield an objective of one's own that is not there, and what says the same beside it."""
+        if self.objective is None:
+            return
+        try:
+            own_code.check(self.objective)
+        except UserError as error:
+            yield "objective", str(error)
+        replaced: dict[str, str | None] = {"importance_ratio": self.importance_ratio}
+        if "loss_type" in self.args.model_fields_set:
+            replaced["args.loss_type"] = self.args.loss_type
+        for key, value in replaced.items():
+            if value:
+                words = f"{value}, but the objective {self.objective} stands in its place; remove one of them"
+                yield key, words
+
+    @rule
     def _advantage(self) -> Iterator[Mistake]:
         """Yield what an advantage in place of TRL's would ignore, or cannot have."""
         args, advantage = self.args, self.advantage
@@ -206,8 +214,8 @@ class GrpoStage(RolloutStage):
                 words = "process needs a step verifier, which a data set has not; take a world"
                 yield "advantage", words
             sequence = args.importance_sampling_level == "sequence"
-            if sequence or args.loss_type in ("luspo", "vespo"):
-                whole = "importance_sampling_level sequence" if sequence else f"loss_type {args.loss_type}"
+            if sequence or args.loss_type == "luspo":
+                whole = "importance_sampling_level sequence" if sequence else "loss_type luspo"
                 yield (
                     "advantage",
                     f"process gives each token its own, {whole} weighs whole sequences; importance_ratio "

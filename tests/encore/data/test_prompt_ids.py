@@ -13,7 +13,7 @@ from encore.data import forms
 from encore.data.token_ids import end_ids, following_ids, prompt_ids, tokenised
 from encore.labels import model_judges
 from encore.learning import dpo, reinforce
-from encore.learning.grpo import GRPO
+from encore.learning.samplers import Sampler
 from encore.models import language_model
 from encore.models.packing import IGNORED
 from encore.models.reward_model import RewardModel
@@ -47,6 +47,13 @@ def case(request, tmp_path_factory):
     return source, texts, ids
 
 
+def drawn_from(words: Any, texts: list[str]) -> list[list[int]]:
+    """The prompts that the sampler of a rollout is given."""
+    drawing: Any = SimpleNamespace(exact=False, draw=lambda contexts, cap, alike: (contexts, None))
+    trainer = SimpleNamespace(processing_class=words, num_generations=1)
+    return Sampler(trainer, drawing).sample(texts, 1).prompts
+
+
 def test_all_paths_have_the_ids_of_the_tokenizer_itself(case):
     source, texts, expected = case
     words = language_model.load_tokenizer(source)
@@ -60,7 +67,7 @@ def test_all_paths_have_the_ids_of_the_tokenizer_itself(case):
     learnt = sft.documents([{"prompt": text, "completion": "It"} for text in texts], words, whole=False)
     found = {
         "prompt_ids": prompt_ids(texts, words),
-        "grpo and ppo": GRPO._tokenize_prompts(SimpleNamespace(processing_class=words), texts)[0],
+        "grpo and ppo": drawn_from(words, texts),
         "reinforce": seen_by_generate(words, texts),
         "sft": [one["input_ids"][: one["labels"].count(IGNORED)] for one in learnt],
         "dpo": [one["prompt_ids"] for one in dpo.tokenise([pair | cut for pair in pairs], words)],

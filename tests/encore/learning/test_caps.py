@@ -7,27 +7,31 @@ from types import SimpleNamespace
 import hand_made
 import pytest
 
+from encore.learning.rollout_trainer import Method
+from encore.learning.rollouts import Options
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    trainer = hand_made.trainer(tmp_path_factory.mktemp("trainer"), loss_type="dr_grpo", scale_rewards="none")
-    trainer.caps = {0: hand_made.TIME, 4: 2 * hand_made.TIME}
-    return trainer
+    method = Method(Options(caps={0: hand_made.TIME, 4: 2 * hand_made.TIME}))
+    options = {"loss_type": "dr_grpo", "scale_rewards": "none"}
+    return hand_made.trainer(tmp_path_factory.mktemp("trainer"), method, **options)
 
 
 def test_the_cap_in_force_is_set_before_a_rollout(built, monkeypatch):
-    parent = hand_made.GRPO.__mro__[1]
-    monkeypatch.setattr(parent, "_prepare_inputs", lambda self, batch: self.max_completion_length)
+    monkeypatch.setattr(built, "_generate_single_turn", lambda ids, *_: ([[5, 5] for _ in ids], None))
+    rows = [{"prompt": "<user>1+2=<assistant>"}] * hand_made.BATCH
     for step, cap in ((0, 6), (3, 6), (4, 12), (9, 12)):
         built.state.global_step = step
-        assert built._prepare_inputs(None) == cap
+        built._prepare_inputs(rows)
+        assert built.max_completion_length == cap
         assert built.generation_config.max_new_tokens == built.generation_kwargs["max_new_tokens"] == cap
 
 
 def test_dr_grpo_divides_by_the_cap_in_force(built):
     losses = []
-    for cap in (6, 12):
-        built.set_cap(cap)
+    for step in (0, 4):
+        built.state.global_step = step
         losses.append(built._compute_loss(built.model, hand_made.rollout(built)).item())
     assert losses[0] == pytest.approx(2 * losses[1], rel=1e-5)
 
@@ -35,7 +39,7 @@ def test_dr_grpo_divides_by_the_cap_in_force(built):
 def test_vllm_is_told_the_cap(built, monkeypatch):
     monkeypatch.setattr(built, "use_vllm", True)
     monkeypatch.setattr(built, "vllm_generation", SimpleNamespace(max_completion_length=6), raising=False)
-    built.set_cap(12)
+    built.parts.rollouts.sampler.drawing.ask(12, [])
     assert built.vllm_generation.max_completion_length == 12
     # TRL reads it anew for each rollout
     place = find_spec("trl.generation.vllm_generation").origin

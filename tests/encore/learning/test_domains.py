@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from encore.errors import UserError
 from encore.learning.completions import by_domain
-from encore.learning.grpo_objective import Extension
+from encore.learning.rollout_trainer import Method
 from encore.rewards.domains import routed
 
 G = hand_made.GROUP
@@ -25,13 +25,12 @@ def given_rewards(values: list[float]):
 
 @pytest.fixture(scope="module", params=["group", "none", "leave_one_out", "raw", "best", "batch"])
 def mixed(request, tmp_path_factory):
-    """A trainer with rewards of two domains: TRL's advantages, or the extension's."""
+    """A trainer with rewards of two domains: TRL's advantages, or the stage's."""
     own = request.param if request.param in ("leave_one_out", "raw", "best") else None
     scaled = "group" if own else request.param
     built = hand_made.trainer(
-        tmp_path_factory.mktemp("trainer"), Extension(own), scale_rewards=scaled, beta=0.0
+        tmp_path_factory.mktemp("trainer"), Method(lean=True, advantage=own), scale_rewards=scaled, beta=0.0
     )
-    built.lean = True
     built.reward_weights = torch.tensor([0.5, 2.0])
     return request.param, built
 
@@ -48,7 +47,8 @@ def advantages(built, reasoning: list[float], general: list[float]) -> tuple[tor
         for domain in ("reasoning", "general")
         for _ in range(G)
     ]
-    return built._generate_and_score_completions(rows)["advantages"], built._rollout_rows
+    batch, records = built.parts.rollouts.round(rows)
+    return batch.advantages, records
 
 
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -96,7 +96,7 @@ def test_a_prompt_of_an_unknown_domain_is_told_in_one_line(mixed, columns, says)
     advantages(built, [0.0, 1.0] * 2, [0.0, 1.0] * 2)
     rows = [{"prompt": "<user>1+2=<assistant>", "question": "1+2=", "answer": "3", **columns}] * G
     with pytest.raises(UserError, match=rf"^a prompt is of the {re.escape(says)}$"):
-        built._generate_and_score_completions(rows)
+        built.parts.rollouts.round(rows)
 
 
 def row(domain: str, reward: float, rewards: dict, tokens: int = 4, eos: bool = True) -> dict:

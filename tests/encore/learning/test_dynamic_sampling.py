@@ -11,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from encore.errors import UserError
-from encore.learning.dynamic_sampling import DynamicSampling, join, prompts_of, select
-from encore.learning.grpo import GRPO, PromptSampler
+from encore.learning.measures import Measures
+from encore.learning.minibatch import Minibatch, joined, rows
+from encore.learning.mixed_groups import MixedGroups, prompts_of
+from encore.learning.rollout_trainer import EpochOrder
+from encore.learning.rollouts import Options
 
 PAD = 0
 SIZE = 4  # completions a group
@@ -28,76 +31,76 @@ class Log:
         self.rows += rows
 
 
-class Scripted(DynamicSampling):
+class Scripted(MixedGroups):
     """Dynamic sampling over rounds whose outcomes a script gives: right completions of each group."""
 
-    num_generations = SIZE
-
     def __init__(self, script: list[list[int]], max_rounds: int, folder: Path):
-        self.script = iter(script)
-        self.max_rounds = max_rounds
-        self.model = SimpleNamespace(training=True)
-        self.accelerator = SimpleNamespace(
-            num_processes=1, process_index=0, is_main_process=True, gather=lambda tensor: tensor
+        trainer = SimpleNamespace(
+            accelerator=SimpleNamespace(
+                num_processes=1, process_index=0, is_main_process=True, gather=lambda tensor: tensor
+            ),
+            args=SimpleNamespace(seed=0, output_dir=str(folder)),
+            state=SimpleNamespace(global_step=6),
+            num_generations=SIZE,
+            train_dataset=[{"prompt": str(i)} for i in range(40)],
+            shuffle_dataset=True,
+            processing_class=SimpleNamespace(pad_token_id=PAD),
+            _metrics={"train": defaultdict(list)},
         )
-        self.args = SimpleNamespace(seed=0, output_dir=str(folder))
-        self.state = SimpleNamespace(global_step=6)
-        self.train_dataset = [{"prompt": str(i)} for i in range(40)]
-        self.shuffle_dataset = True
-        self._tokenizer = SimpleNamespace(pad_token_id=PAD)
-        self._metrics = {"train": defaultdict(list)}
-        self.rollouts: Any = Log()
+        self.log: Any = Log()
+        measures = Measures(trainer, SimpleNamespace(), of_critic=False)
+        nothing: Any = None
+        super().__init__(
+            *(trainer, nothing, nothing, nothing, nothing, measures, Options(log=self.log)),
+            max_rounds=max_rounds,
+        )
+        self.script = iter(script)
         self.prompts_seen: list[str] = []
 
-    def round(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        """What GRPO does in a round: row i of the run has i + 1 tokens i + 1 in a prompt of 1 + i % 3."""
+    def round(self, rows: list[dict[str, Any]]) -> tuple[Minibatch, list[dict[str, Any]]]:
+        """Row i of the run has i + 1 tokens i + 1 in a prompt of 1 + i % 3."""
         counts = next(self.script)
-        assert len(inputs) == len(counts) * SIZE
+        assert len(rows) == len(counts) * SIZE
         first = len(self.prompts_seen)
-        self.prompts_seen += [row["prompt"] for row in inputs]
+        self.prompts_seen += [row["prompt"] for row in rows]
         right = [place < count for count in counts for place in range(SIZE)]
-        self._rollout_rows = [
-            {"prompt": row["prompt"], "rewards": {"accuracy": float(is_right)}}
-            for row, is_right in zip(inputs, right, strict=True)
+        records = [
+            {"prompt": row["prompt"], "tokens": 1, "rewards": {"accuracy": float(is_right)}}
+            for row, is_right in zip(rows, right, strict=True)
         ]
-        numbers = [first + i for i in range(len(inputs))]
+        numbers = [first + i for i in range(len(rows))]
         completions = [[number + 1] * (number + 1) for number in numbers]
         prompts = [[number + 1] * (1 + number % 3) for number in numbers]
-        self.record(self._rollout_rows)
-        return rollout(prompts, completions)
+        return rollout(prompts, completions), records
 
 
-def rollout(prompts: list[list[int]], completions: list[list[int]]) -> dict[str, Any]:
-    """As TRL returns it; the advantages are (batch, time), and tokens stand for numbers."""
+def rollout(prompts: list[list[int]], completions: list[list[int]]) -> Minibatch:
+    """Return a round; the advantages are (batch, time), and tokens stand for numbers."""
     left, right = max(map(len, prompts)), max(map(len, completions))
     ids = torch.tensor([c + [PAD] * (right - len(c)) for c in completions])
     before = torch.tensor([[PAD] * (left - len(p)) + p for p in prompts])
-    return {
-        "prompt_ids": before,
-        "prompt_mask": (before != PAD).long(),
-        "completion_ids": ids,
-        "completion_mask": (ids != PAD).long(),
-        "advantages": ids.float(),
-        "old_per_token_logps": -ids.float(),
-        "num_items_in_batch": (ids != PAD).sum(),
-        "ref_per_token_logps": None,
-    }
+    return Minibatch(
+        before,
+        (before != PAD).long(),
+        ids,
+        (ids != PAD).long(),
+        advantages=ids.float(),
+        old=-ids.float(),
+    )
 
 
 @pytest.fixture
-def scripted(monkeypatch, tmp_path: Path):
-    monkeypatch.setattr(GRPO, "_generate_and_score_completions", Scripted.round)
-
+def scripted(tmp_path: Path):
     def build(script: list[list[int]], max_rounds: int = 5) -> Scripted:
         return Scripted(script, max_rounds, tmp_path)
 
     return build
 
 
-def sample(trainer: Scripted, groups: int) -> tuple[dict[str, Any], list[int]]:
+def sample(rollouts: Scripted, groups: int) -> tuple[Minibatch, list[int]]:
     """A rollout, and which rows of all sampled it holds."""
-    found = trainer._generate_and_score_completions([{"prompt": "the dataloader's"}] * groups * SIZE)
-    numbers = (found["completion_ids"].max(dim=1).values - 1).tolist()
+    found = rollouts.collect([{"prompt": "the dataloader's"}] * groups * SIZE)
+    numbers = (found.completion_ids.max(dim=1).values - 1).tolist()
     return found, numbers
 
 
@@ -109,14 +112,14 @@ def test_rounds_go_on_until_the_rollout_is_full_and_the_surplus_is_thrown_away(s
     trainer = scripted([[0, 2, 4], [0, 4, 1], [3, 1, 2]])
     _, numbers = sample(trainer, 3)
     assert numbers == rows_of(1, 5, 6)  # of the third round's three mixed groups one was still needed
-    metrics = trainer._metrics["train"]
+    metrics = trainer.measures.log
     assert {name: metrics[f"dynamic/{name}"] for name in ("rounds", "kept", "underfull")} == {
         "rounds": [3.0],
         "kept": [3 / 9],
         "underfull": [0.0],
     }
-    assert [row["prompt"] for row in trainer.rollouts.rows] == trainer.prompts_seen
-    assert [i for i, row in enumerate(trainer.rollouts.rows) if row["kept"]] == numbers
+    assert [row["prompt"] for row in trainer.log.rows] == trainer.prompts_seen
+    assert [i for i, row in enumerate(trainer.log.rows) if row["kept"]] == numbers
     assert "the dataloader's" not in trainer.prompts_seen
 
 
@@ -124,36 +127,36 @@ def test_the_rectangle_is_as_wide_as_its_longest_row(scripted):
     found, numbers = sample(scripted([[1, 0, 4], [1, 4, 1], [0, 0, 4]]), 3)
     assert numbers == rows_of(0, 3, 5)
     longest = max(numbers) + 1
-    assert found["completion_ids"].shape == (12, longest)
-    assert found["prompt_ids"].shape == (12, 3)
+    assert found.completion_ids.shape == (12, longest)
+    assert found.prompt_ids.shape == (12, 3)
     for row, number in enumerate(numbers):
         tokens = [number + 1] * (number + 1)
         padding = [PAD] * (longest - len(tokens))
-        assert found["completion_ids"][row].tolist() == tokens + padding
-        assert found["completion_mask"][row].tolist() == [1] * len(tokens) + padding
-        assert found["old_per_token_logps"][row].tolist() == [-token for token in tokens] + padding
-        assert found["advantages"][row].tolist() == tokens + padding
+        assert found.completion_ids[row].tolist() == tokens + padding
+        assert found.completion_mask[row].tolist() == [1] * len(tokens) + padding
+        assert found.old[row].tolist() == [-token for token in tokens] + padding
+        assert found.advantages[row].tolist() == tokens + padding
         prompt = [number + 1] * (1 + number % 3)
-        assert found["prompt_ids"][row].tolist() == [PAD] * (3 - len(prompt)) + prompt
+        assert found.prompt_ids[row].tolist() == [PAD] * (3 - len(prompt)) + prompt
 
 
 def test_too_few_mixed_groups_are_filled_up_without_advantage(scripted):
     trainer = scripted([[0, 2, 4], [0, 4, 4]], max_rounds=2)
     found, numbers = sample(trainer, 3)
     assert numbers == rows_of(1, 3, 4)
-    assert found["advantages"][:SIZE].any(dim=1).all()
-    assert not found["advantages"][SIZE:].any()
-    assert trainer._metrics["train"]["dynamic/underfull"] == [1.0]
-    assert trainer._metrics["train"]["dynamic/kept"] == [1 / 6]
-    assert [row["kept"] for row in trainer.rollouts.rows] == [i // SIZE == 1 for i in range(24)]
+    assert found.advantages[:SIZE].any(dim=1).all()
+    assert not found.advantages[SIZE:].any()
+    assert trainer.measures.log["dynamic/underfull"] == [1.0]
+    assert trainer.measures.log["dynamic/kept"] == [1 / 6]
+    assert [row["kept"] for row in trainer.log.rows] == [i // SIZE == 1 for i in range(24)]
 
 
 def test_a_truncated_completion_out_of_the_loss_keeps_its_tokens():
     one = rollout([[1], [2]], [[1, 1], [2, 2, 2]])
-    one["completion_mask"][1] = 0
-    joined = join([select(one, [1], 1), select(one, [0], 1)], PAD)
-    assert joined["completion_ids"].tolist() == [[2, 2, 2], [1, 1, 0]]
-    assert joined["completion_mask"].tolist() == [[0, 0, 0], [1, 1, 0]]
+    one.completion_mask[1] = 0
+    both = joined([rows(one, [1]), rows(one, [0])], PAD)
+    assert both.completion_ids.tolist() == [[2, 2, 2], [1, 1, 0]]
+    assert both.completion_mask.tolist() == [[0, 0, 0], [1, 1, 0]]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +184,7 @@ def test_without_any_mixed_group_it_ends_with_what_to_do(scripted, script, says,
 
 def test_groups_that_are_not_whole_are_refused(scripted):
     with pytest.raises(UserError, match="no whole groups of 4"):
-        scripted([[1]])._generate_and_score_completions([{"prompt": "p"}] * 6)
+        scripted([[1]]).collect([{"prompt": "p"}] * 6)
 
 
 def test_the_cursor_is_one_number(scripted):
@@ -199,7 +202,7 @@ def test_the_cursor_is_one_number(scripted):
 
 
 def test_prompts_come_in_the_order_of_a_run_without_dynamic_sampling():
-    sampler = PromptSampler(list(range(11)), mini_repeat_count=2, batch_size=4, repeat_count=3, seed=5)
+    sampler = EpochOrder(list(range(11)), mini_repeat_count=2, batch_size=4, repeat_count=3, seed=5)
     number = 0
     for epoch in range(3):
         sampler.set_epoch(epoch)
@@ -208,13 +211,6 @@ def test_prompts_come_in_the_order_of_a_run_without_dynamic_sampling():
             assert prompts_of(number, 4, 11, 5) == indices[start : start + 8 : 2]
             number += 1
     assert number == 3 * 2
-
-
-def test_what_cannot_be_selected_is_named():
-    with pytest.raises(ValueError, match="cannot select rows of threshold: float"):
-        select({"threshold": 0.5}, [0], SIZE)
-    with pytest.raises(ValueError, match="cannot select rows of loss: Tensor"):
-        select({"loss": torch.tensor(0.5)}, [0], SIZE)
 
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 6)), min_size=2, max_size=2)
@@ -230,14 +226,14 @@ def test_joined_rounds_hold_the_rows_they_had(rounds, rng):
         completions = [[token + i] * c for i, (_, c) in enumerate(lengths)]
         token += len(lengths)
         chosen = rng.sample(range(2), rng.randint(1, 2))
-        parts.append(select(rollout(prompts, completions), chosen, 1))
+        parts.append(rows(rollout(prompts, completions), chosen))
         expected += [(prompts[i], completions[i]) for i in chosen]
-    joined = join(parts, PAD)
-    assert joined["prompt_ids"].shape[1] == max(len(p) for p, _ in expected)
-    assert joined["completion_ids"].shape[1] == max(len(c) for _, c in expected)
+    whole = joined(parts, PAD)
+    assert whole.prompt_ids.shape[1] == max(len(p) for p, _ in expected)
+    assert whole.completion_ids.shape[1] == max(len(c) for _, c in expected)
     for row, (prompt, completion) in enumerate(expected):
         for side, tokens in (("prompt", prompt), ("completion", completion)):
-            ids, mask = joined[f"{side}_ids"][row], joined[f"{side}_mask"][row].bool()
+            ids, mask = vars(whole)[f"{side}_ids"][row], vars(whole)[f"{side}_mask"][row].bool()
             assert ids[mask].tolist() == tokens
             assert (ids[~mask] == PAD).all()
             edge = mask[-1] if side == "prompt" else mask[0]

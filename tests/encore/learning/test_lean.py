@@ -10,13 +10,11 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOTrainer
 from trl.trainer.utils import add_fused_lm_head
 
-from encore.learning.lean import LeanLogProbs
+from encore.learning.minibatch import Tokens
+from encore.learning.policy import without_padding
 from encore.models.packing import to_the_left
 
-
-class Lean(LeanLogProbs):
-    def __init__(self):
-        self.accelerator = SimpleNamespace(num_processes=1, autocast=contextlib.nullcontext)
+ACCELERATOR = SimpleNamespace(num_processes=1, autocast=contextlib.nullcontext)
 
 
 def model() -> Qwen3ForCausalLM:
@@ -45,9 +43,14 @@ def test_values_and_gradients(shape: list[tuple[int, int]], seed: int):
     trl = GRPOTrainer._get_per_token_logps_and_entropies.__wrapped__
     weight = torch.rand(len(shape), 9, generator=generator, dtype=torch.float64) * mask[:, 6:]
     found = []
-    for function in (trl, LeanLogProbs._get_per_token_logps_and_entropies):
+    tokens = Tokens(ids[:, :6], mask[:, :6], ids[:, 6:], mask[:, 6:])
+    passes = (
+        lambda: trl(SimpleNamespace(accelerator=ACCELERATOR), MODEL, ids, mask, 9, len(shape), True),
+        lambda: without_padding(MODEL, tokens, len(shape), True, ACCELERATOR),
+    )
+    for run in passes:
         MODEL.zero_grad()
-        logps, entropies, _ = function(Lean(), MODEL, ids, mask, 9, len(shape), True)
+        logps, entropies, _ = run()
         ((logps + 0.1 * entropies) * weight).sum().backward()  # an entropy bonus learns too
         gradient = torch.cat([p.grad.flatten() for p in MODEL.parameters()])
         found.append((logps * mask[:, 6:], entropies * mask[:, 6:], gradient))

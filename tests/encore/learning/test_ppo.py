@@ -8,17 +8,16 @@ import torch
 from papers import GRAPH
 from transformers import get_scheduler
 
-from encore.learning.ppo import PPO
+from encore.learning.samplers import Sampled
+from encore.learning.scoring import Scorer, every_weighted_reward
 from encore.recipe.graph import Node
 
 
 def test_a_completion_has_ended_if_its_last_token_ends_it():
-    batch = {
-        "completion_ids": torch.tensor([[5, 2, 0], [5, 5, 2], [5, 2, 5], [2, 0, 0], [5, 5, 5]]),
-        "completion_mask": torch.tensor([[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 0, 0], [1, 1, 1]]),
-    }
-    trainer: Any = SimpleNamespace(eos_token_ids=[2])
-    assert PPO.ended(trainer, batch).tolist() == [True, True, False, True, False]
+    completions = [[5, 2], [5, 5, 2], [5, 2, 5], [2], [5, 5, 5]]
+    trainer: Any = SimpleNamespace(eos_token_ids=[2], accelerator=SimpleNamespace(device="cpu"))
+    ended = Scorer(trainer, every_weighted_reward).ended(Sampled([[1]] * 5, completions))
+    assert ended.tolist() == [True, True, False, True, False]
 
 
 def test_instructgpts_rate_rises_from_a_tenth_in_ten_iterations_and_stays():

@@ -5,9 +5,8 @@ from collections import defaultdict
 
 import pytest
 import torch
-from hand_made import held, logps, rollout, trainer
+from hand_made import logps, resumed, rollout, trainer
 
-from encore.learning.grpo_objective import OLD
 from encore.learning.ratio_statistics import EDGES
 from encore.runtime import curves, health
 
@@ -15,15 +14,14 @@ from encore.runtime import curves, health
 def test_metrics_of_ratios_are_those_of_all_micro_batches(tmp_path):
     built = trainer(tmp_path, epsilon=0.1, epsilon_high=0.3)
     built.state.global_step = 8  # the ninth of ten steps
+    ratios = built.parts.measures.ratios
     tokens, outputs, cut = [], [], []
     for built._step, seed in enumerate((1, 2, 3)):
         batch = rollout(built, seed=seed)
         built._compute_loss(built.model, batch)
         with torch.no_grad():
-            logs = (logps(built, batch) - batch[OLD]).double()
-        for row, keep, advantage in zip(
-            logs, batch["completion_mask"].bool(), batch["advantages"], strict=True
-        ):
+            logs = (logps(built, batch) - batch.old).double()
+        for row, keep, advantage in zip(logs, batch.completion_mask.bool(), batch.advantages, strict=True):
             own = row[keep].exp()
             tokens += own.tolist()
             outputs.append(row[keep].mean().exp().item())
@@ -38,23 +36,24 @@ def test_metrics_of_ratios_are_those_of_all_micro_batches(tmp_path):
         torch.tensor(outputs).std(correction=0).item(), rel=1e-4
     )
     assert logged["clip_fraction"] == pytest.approx(sum(cut) / len(cut))
-    assert built.ratios.flush() == {}
-    assert built.ratios.counts.sum(dim=1).tolist() == [len(tokens), len(outputs)]
-    for counts, ratios in zip(built.ratios.counts.tolist(), (tokens, outputs), strict=True):
+    assert ratios.flush() == {}
+    assert ratios.counts.sum(dim=1).tolist() == [len(tokens), len(outputs)]
+    for counts, found in zip(ratios.counts.tolist(), (tokens, outputs), strict=True):
         for count, low, high in zip(counts, EDGES, EDGES[1:], strict=False):
-            assert count == sum(low <= math.log(ratio) < high for ratio in ratios)
+            assert count == sum(low <= math.log(ratio) < high for ratio in found)
     other = trainer(tmp_path)
-    other.restore_held_state(held(built))
-    assert other.ratios.text() == built.ratios.text()
+    resumed(built, other)
+    assert other.parts.measures.ratios.text() == ratios.text()
 
 
 def test_the_histogram_is_of_the_last_fifth(tmp_path):
     built = trainer(tmp_path)
+    ratios = built.parts.measures.ratios
     for step, counted in ((0, False), (7, False), (8, True), (9, True)):
         built.state.global_step = step
-        before = built.ratios.counts.sum().item()
+        before = ratios.counts.sum().item()
         built._compute_loss(built.model, rollout(built))
-        assert (built.ratios.counts.sum().item() > before) is counted
+        assert (ratios.counts.sum().item() > before) is counted
 
 
 def test_a_large_ratio_at_the_start_is_told():

@@ -2,13 +2,15 @@
 
 from pathlib import Path
 
+import hand_made
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from encore.errors import UserError
 from encore.learning import digests
-from encore.learning.resume import SHARDS, STATE, check_processes, discard_damaged, last_checkpoint
+from encore.learning.resumable import SHARDS, STATE, check_processes, discard_damaged, last_checkpoint
 from encore.runtime import gpus
 
 
@@ -106,3 +108,10 @@ def test_a_checkpoint_of_an_earlier_version_is_gone_on_from(tmp_path: Path):
 
 def refused(line: str) -> None:
     raise AssertionError(line)
+
+
+def test_a_checkpoint_of_another_version_is_one_line(tmp_path: Path):
+    (tmp_path / "checkpoint-3").mkdir()
+    torch.save({"summed_loss": 0.0}, tmp_path / "checkpoint-3" / STATE)
+    with pytest.raises(UserError, match="checkpoint-3: another version of Encore saved it; remove it"):
+        hand_made.trainer(tmp_path / "run").restore(tmp_path / "checkpoint-3")

@@ -7,7 +7,9 @@ import hand_made
 import pytest
 import torch
 
-from encore.learning import lean
+from encore.learning import samplers
+from encore.learning.minibatch import Tokens
+from encore.learning.rollout_trainer import Method
 from encore.learning.sampler_gap import SamplerGap, precision
 
 ONE_PROCESS = SimpleNamespace(reduce=lambda value, reduction: value)
@@ -32,21 +34,20 @@ def learn(built: Any) -> dict[str, float]:
         with torch.no_grad():
             for weight in built.model.parameters():
                 weight.mul_(3)
-    return built.gap.flush()
+    return built.parts.measures.gap.flush()
 
 
 def test_our_own_sampler(tmp_path, monkeypatch):
-    built = hand_made.trainer(tmp_path, steps_per_generation=2)
-    built.lean = True
+    built = hand_made.trainer(tmp_path, Method(lean=True), steps_per_generation=2)
     assert learn(built)["sampler_gap"] < 1e-6
 
-    plain = lean.sample
+    plain = samplers.sample
 
     def far(*args):
         ids, logps = plain(*args)
         return ids, logps + 0.02
 
-    monkeypatch.setattr(lean, "sample", far)
+    monkeypatch.setattr(samplers, "sample", far)
     assert learn(built)["sampler_gap"] == pytest.approx(0.02, abs=1e-5)
 
 
@@ -56,13 +57,15 @@ def test_our_own_sampler(tmp_path, monkeypatch):
 def test_vllm_with_and_without_correction(correction, bf16, tmp_path):
     options = {"vllm_importance_sampling_correction": correction, "bf16": bf16}
     built = hand_made.trainer(tmp_path, steps_per_generation=2, **options)
+    built.parts.policy.corrects = correction
 
     def generate(prompts, **_):
         """What VLLMGeneration returns: of each token the likeliest log-probabilities, here its own alone."""
         ids = [[4 + i % 5, 7, 8] for i in range(len(prompts))]
-        batch = torch.tensor([[*prompt, *own] for prompt, own in zip(prompts, ids, strict=True)])
+        context, said = torch.tensor(prompts), torch.tensor(ids)
+        tokens = Tokens(context, torch.ones_like(context), said, torch.ones_like(said))
         with torch.no_grad():
-            found = built._get_per_token_logps_and_entropies(built.model, batch, torch.ones_like(batch), 3)[0]
+            found = built.parts.policy.logps(built.model, tokens).logp
         return prompts, ids, [[[value + 0.1] for value in row] for row in found.tolist()], None
 
     built.use_vllm, built._last_loaded_step = True, 0

@@ -1,17 +1,22 @@
 """TRL's LM head with narrow buffers: the same bits, in each of our trainers."""
 
+import io
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
-from transformers import Qwen3Config, Qwen3ForCausalLM, Trainer
+from transformers import Qwen3Config, Qwen3ForCausalLM, Trainer, TrainingArguments
+from transformers.trainer_callback import CallbackHandler, TrainerState
 from trl import DPOTrainer
 from trl.trainer import utils
 
 from encore.learning.dpo import DPO
-from encore.learning.grpo import GRPO
+from encore.learning.fit import fit
+from encore.learning.rollout_trainer import RolloutTrainer
 from encore.learning.sft import SFT
 from encore.learning.tiles import WIDTH, narrow_tiles
+from encore.runtime.progress import Progress
 
 VOCABULARY = 13
 TRL_WIDTH = getattr(utils, WIDTH)
@@ -58,12 +63,22 @@ def test_a_large_vocabulary_and_a_model_without_a_head_keep_trl_s_width():
             assert getattr(utils, WIDTH) == TRL_WIDTH
 
 
-@pytest.mark.parametrize("kind", [GRPO, SFT, DPO])
-def test_our_trainers_train_with_it(kind, model, monkeypatch):
-    monkeypatch.setattr(Trainer, "train", lambda self: getattr(utils, WIDTH))
-    trainer = kind.__new__(kind)
-    trainer.model = model
-    assert trainer.train() == VOCABULARY
+@pytest.mark.parametrize("kind", [RolloutTrainer, SFT, DPO])
+def test_our_trainers_train_with_it(kind, model, tmp_path, monkeypatch):
+    width = []
+
+    def train(self, resume_from_checkpoint=None):
+        width.append(getattr(utils, WIDTH))
+        self.state = TrainerState(global_step=1, max_steps=1)
+
+    monkeypatch.setattr(Trainer, "train", train)
+    trainer: Any = kind.__new__(kind)
+    trainer.model, trainer.begin_anew = model, lambda: None
+    trainer.args = TrainingArguments(output_dir=str(tmp_path), use_cpu=True, report_to="none")
+    trainer.accelerator = SimpleNamespace(wait_for_everyone=lambda: None, state=SimpleNamespace())
+    trainer.callback_handler = CallbackHandler([], model, None, None, None)
+    fit(trainer, Progress("r/s", io.StringIO()))
+    assert width == [VOCABULARY]
 
 
 def test_the_reference_of_dpo_is_read_with_it(model, tmp_path, monkeypatch):

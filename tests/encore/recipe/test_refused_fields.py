@@ -70,10 +70,9 @@ ALLOWED = {
         greater_is_better include_for_metrics load_best_model_at_end metric_for_best_model
         prediction_loss_only""",
     "what is logged, and saved in the stage's folder": """
-        debug include_num_input_tokens_seen log_completions log_level log_level_replica log_multimodal
-        log_on_each_node log_unique_prompts logging_first_step logging_steps logging_strategy
-        num_completions_to_print restore_callback_states_from_checkpoint save_on_each_node save_steps
-        save_strategy save_total_limit""",
+        debug include_num_input_tokens_seen log_level log_level_replica log_on_each_node
+        logging_first_step logging_steps logging_strategy restore_callback_states_from_checkpoint
+        save_on_each_node save_steps save_strategy save_total_limit""",
 }
 # of transformers' from_pretrained: all other keys of model_init_kwargs are of the model's configuration
 ALLOWED_LOADING = {
@@ -145,6 +144,11 @@ def test_kinds_with_a_configuration_of_trl():
         ("sft", {"push_to_hub": True}, "push_to_hub: it would reach the network; remove it"),
         ("dpo", {"hub_token": "x"}, "hub_token: it would reach the network; remove it"),
         ("grpo", {"log_completions_hub_repo": "a/b"}, "log_completions_hub_repo: it would reach the network"),
+        (
+            "grpo",
+            {"log_completions": True},
+            "log_completions: completions.jsonl has all completions; remove it",
+        ),
         ("pretrain", {"run_name": "x"}, "run_name: set by the stage itself; remove it"),
         ("reward_model", {"chat_template_path": "a/b"}, "chat_template_path: it is the policy's"),
         (

@@ -10,7 +10,7 @@ from stage_runs import TASK
 
 from encore import worlds
 from encore.errors import UserError
-from encore.learning.fit import WatchHealth
+from encore.learning.callbacks import WatchHealth
 from encore.runtime import curves, files, health
 from encore.runtime.progress import Progress
 

@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from encore.errors import UserError
-from encore.learning.resume import ExactResume
+from encore.learning.resumable import Resumable
 from encore.sampling import decoding
 from encore.sampling.decoding import Decoder, sample
 
@@ -185,7 +185,7 @@ def test_another_architecture_is_refused():
 
 
 def in_mid_rollout() -> None:
-    plain, seen = ExactResume.training_step, []
+    plain, seen = Resumable.training_step, []
 
     def step(self, *args, **kwargs):
         seen.append(1)
@@ -193,7 +193,7 @@ def in_mid_rollout() -> None:
             stage_runs.die()
         return plain(self, *args, **kwargs)
 
-    ExactResume.training_step = step
+    Resumable.training_step = step
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ import pytest
 import stage_runs
 import torch
 
-from encore.learning.dynamic_sampling import DynamicSampling
-from encore.learning.grpo import GRPO
+from encore.learning.mixed_groups import MixedGroups
+from encore.learning.rollout_trainer import RolloutTrainer
 
 pytestmark = pytest.mark.slow
 
@@ -143,11 +143,12 @@ class Kill:
 
     def __call__(self) -> None:
         some_mixed()
-        from encore.learning.resume import ExactResume
+        from encore.learning.resumable import Resumable
 
-        owner, name = {"step": (ExactResume, "training_step"), "round": (GRPO, "_generate_single_turn")}[
-            self.what
-        ]
+        owner, name = {
+            "step": (Resumable, "training_step"),
+            "round": (RolloutTrainer, "_generate_single_turn"),
+        }[self.what]
         plain, seen = getattr(owner, name), []
 
         def trapped(trainer, *args, **kwargs):
@@ -179,14 +180,14 @@ def one_of_two(rank: int, port: int, base: Path, folder: Path) -> None:
     from encore.runtime.progress import Progress
     from encore.stages import grpo
 
-    plain = DynamicSampling._generate_and_score_completions
+    plain = MixedGroups.collect
 
-    def noted(self, inputs):
-        rollout = plain(self, inputs)
-        torch.save({**rollout, "rounds": self._metrics["train"]["dynamic/rounds"]}, folder / "rollout.pt")
+    def noted(self, rows):
+        rollout = plain(self, rows)
+        torch.save({**vars(rollout), "rounds": self.measures.log["dynamic/rounds"]}, folder / "rollout.pt")
         return rollout
 
-    DynamicSampling._generate_and_score_completions = noted
+    MixedGroups.collect = noted
     config = CONFIG | {"args": CONFIG["args"] | {"max_steps": 4, "save_strategy": "no", "beta": 0.0}}
     config["args"] = {k: v for k, v in config["args"].items() if "ref_model" not in k}
     inputs = {"policy": Path("results/pretrain/metrics.json")}
@@ -209,11 +210,9 @@ def test_two_processes_fill_a_part_each(base: Path, tmp_path: Path):
     parts = [torch.load(folder / "rollout.pt") for folder in folders]
     assert parts[0]["rounds"] == parts[1]["rounds"]
     assert all(len(part["completion_ids"]) == 16 for part in parts)
-    tokens = sum(part["completion_mask"].sum() for part in parts)
-    assert parts[0]["num_items_in_batch"] == parts[1]["num_items_in_batch"] == tokens
     rows = [json.loads(line) for line in (folders[0] / "completions.jsonl").read_text().splitlines()]
     assert len(rows) == 32 * parts[0]["rounds"][-1]
     assert len({row["prompt"] for row in rows[:32]}) == 8  # the two processes take different prompts
     kept = [row["tokens"] for row in rows if row["kept"]]
     assert len(kept) == 32
-    assert sum(kept) == tokens
+    assert sum(kept) == sum(part["completion_mask"].sum() for part in parts)

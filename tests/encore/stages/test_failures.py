@@ -31,7 +31,7 @@ def folder(base: Path, tmp_path: Path) -> Path:
 
 
 def nan_loss():
-    from encore.learning.grpo import GRPO as Trainer
+    from encore.learning.rollout_trainer import RolloutTrainer as Trainer
 
     plain = Trainer.compute_loss
     Trainer.compute_loss = lambda self, *a, **k: (
@@ -97,9 +97,9 @@ def test_a_number_that_is_not_finite_stops_the_job(kind, trap, config, says, fol
 
 def disk_full_at_step_6():
     """From the second checkpoint on, no file can have more than a few bytes."""
-    from encore.learning.resume import ExactResume
+    from encore.learning.resumable import Resumable
 
-    plain = ExactResume._save_checkpoint
+    plain = Resumable._save_checkpoint
 
     def save(self, model, trial):
         if self.state.global_step > 3:
@@ -114,7 +114,7 @@ def disk_full_at_step_6():
 
     disk_usage = files.shutil.disk_usage
     files.shutil.disk_usage = make_room  # called once the save has failed: the log must still be written
-    ExactResume._save_checkpoint = save
+    Resumable._save_checkpoint = save
 
 
 @pytest.mark.fault(
@@ -181,16 +181,16 @@ def test_an_upstream_that_was_not_run(tmp_path: Path):
 
 
 def until_another_waits():
-    from encore.learning.resume import ExactResume
+    from encore.learning.resumable import Resumable
 
-    plain, deadline = ExactResume.training_step, time.monotonic() + 60
+    plain, deadline = Resumable.training_step, time.monotonic() + 60
 
     def step(self, *args, **kwargs):
         while "waiting for process" not in Path("out.txt").read_text() and time.monotonic() < deadline:
             time.sleep(0.02)
         return plain(self, *args, **kwargs)
 
-    ExactResume.training_step = step
+    Resumable.training_step = step
 
 
 @pytest.mark.fault("two processes are started", "one stage", "the second waits, and finds nothing to do")

@@ -35,9 +35,9 @@ def disk(base: Path, tmp_path: Path) -> Iterator[Path]:
 
 def full_at(step: int, left: int) -> None:
     """Have another program fill the disk after so many steps, but for `left` KiB."""
-    from encore.learning.resume import ExactResume
+    from encore.learning.resumable import Resumable
 
-    plain = ExactResume.training_step
+    plain = Resumable.training_step
 
     def fill(self, *args, **kwargs):
         if self.state.global_step == step and not FILLER.exists():
@@ -49,7 +49,7 @@ def full_at(step: int, left: int) -> None:
                     os.truncate(FILLER, max(0, stream.tell() - left * 1024))
         return plain(self, *args, **kwargs)
 
-    ExactResume.training_step = fill
+    Resumable.training_step = fill
 
 
 @pytest.mark.fault(

@@ -1,4 +1,4 @@
-"""A stage with data, reward and verifier of one's own: it learns from them; where they fail, it says so."""
+"""A stage learns from data, rewards and objectives of one's own; where they fail, it says so."""
 
 import json
 import os
@@ -12,6 +12,7 @@ import stage_runs
 
 pytestmark = pytest.mark.slow
 
+PRODUCTS = ("checkpoints/grpo/final/model.safetensors", "results/grpo/completions.jsonl")
 LIMIT = 2.0  # seconds for a call, in place of a minute
 TASTE = """
 import time
@@ -29,6 +30,11 @@ def breaks(completions, **columns):
     return [1.0 if len(calls) < 2 else float("inf") for _ in completions]
 def right(question, answer, completion):
     return f"<answer>{answer}</answer>" in completion
+from encore.objectives.grpo import clipped, importance_ratio, of_step
+def dapo(batch, args):
+    calls.append(1)
+    terms = clipped(importance_ratio(batch, "token"), batch, args)
+    return of_step(terms * (float("nan") if Path("nan.txt").exists() and len(calls) > 4 else 1.0), batch)
 """
 
 
@@ -44,10 +50,11 @@ def run(tmp_path, checkpoint):
     policy = tmp_path / "policy.json"
     policy.write_text(json.dumps(made | told))
 
-    def started(reward: str, steps: int = 4, trap: Any = None) -> int:
-        args = stage_runs.GRPO["args"] | {"max_steps": steps}
+    def started(reward: str, steps: int = 4, trap: Any = None, change: Any = None, **keys: Any) -> int:
+        args = stage_runs.GRPO["args"] | {"max_steps": steps} | (change or {})
+        args = {key: value for key, value in args.items() if value is not None}
         config = stage_runs.GRPO | {"task": task, "rewards": {"accuracy": 1.0, reward: 1.0}, "args": args}
-        config = {key: value for key, value in config.items() if key != "problems"}
+        config = {key: value for key, value in config.items() if key != "problems"} | keys
         return stage_runs.run("grpo", stage_runs.command("grpo", config, policy=str(policy)), tmp_path, trap)
 
     return started
@@ -104,3 +111,20 @@ def test_a_reward_that_hangs_ends_the_stage_in_a_line(run, tmp_path, how, status
     hang.unlink()
     assert run("taste:hangs", 8, trap) == 0, (tmp_path / "err.txt").read_text()
     assert "resuming from step 3" in (tmp_path / "out.txt").read_text()
+
+
+def test_an_objective_of_ones_own_learns_what_ours_learns(run, tmp_path):
+    """The same loss written anew gives the same weights and rewards, also after a failure in mid-run."""
+    plain = {"beta": 0.0, "sync_ref_model": None, "ref_model_sync_steps": None}
+    assert run("taste:short", 6, change={**plain, "loss_type": "dapo"}) == 0
+    ours = [(tmp_path / name).read_bytes() for name in PRODUCTS]
+    for place in ("checkpoints", "results"):
+        (tmp_path / place).rename(tmp_path / f"{place}_ours")
+    own = {"change": {**plain, "loss_type": None}, "objective": "taste:dapo"}
+    (tmp_path / "nan.txt").touch()
+    assert run("taste:short", 6, **own) == 2
+    assert "error: taste:dapo: expected a finite loss, got nan" in stage_runs.error_line(tmp_path)
+    (tmp_path / "nan.txt").unlink()
+    assert run("taste:short", 6, **own) == 0, (tmp_path / "err.txt").read_text()[-3000:]
+    assert [(tmp_path / name).read_bytes() for name in PRODUCTS] == ours
+    assert "clip_ratio" not in (tmp_path / "results/grpo/curve.csv").read_text()

@@ -61,9 +61,9 @@ def whole() -> None:
 def note_peaks(before: Callable[[], None]) -> None:
     """Write peak_<rank>.json, bytes at the fullest of the second step; then end."""
     before()
-    from encore.learning.resume import ExactResume
+    from encore.learning.resumable import Resumable
 
-    plain, seen = ExactResume.training_step, []
+    plain, seen = Resumable.training_step, []
 
     def watch() -> None:
         while True:
@@ -83,7 +83,7 @@ def note_peaks(before: Callable[[], None]) -> None:
             os._exit(0)
         return plain(self, *args, **kwargs)
 
-    ExactResume.training_step = step
+    Resumable.training_step = step
 
 
 def held() -> int:

@@ -15,19 +15,19 @@ from stage_runs import arguments_of, fresh
 
 def at_save(number: int) -> None:
     """Die during the n-th save, with the weights written and the rest missing."""
-    from encore.learning import resume
+    from encore.learning import resumable
 
-    plain, seen = resume.torch.save, []
+    plain, seen = resumable.torch.save, []
 
     def save(data, path, *args, **kwargs):
-        if Path(path).name == resume.STATE:
+        if Path(path).name == resumable.STATE:
             seen.append(1)
             if len(seen) == number:
                 Path(path).write_bytes(b"half")
                 stage_runs.die()
         return plain(data, path, *args, **kwargs)
 
-    resume.torch.save = save
+    resumable.torch.save = save
 
 
 def before_the_sentinel() -> None:
@@ -59,14 +59,14 @@ def last_save():
 
 def during_clean():
     """Die with metrics.json written and the training state half removed, in the worst order."""
-    from encore.learning import resume
+    from encore.learning import resumable
     from encore.runtime import files
 
     plain = files.write_json
 
     def remove(folder: Path, **options) -> None:
         for path in folder.iterdir():
-            if path.name != resume.STATE:
+            if path.name != resumable.STATE:
                 path.unlink()
         stage_runs.die()
 
@@ -152,10 +152,10 @@ def test_a_damaged_checkpoint_is_left_out(
 
 
 def full_soon() -> None:
-    from encore.learning import fit
+    from encore.learning import callbacks
 
-    plain = fit.shutil.disk_usage
-    fit.shutil.disk_usage = lambda folder: plain(folder)._replace(free=1000)
+    plain = callbacks.shutil.disk_usage
+    callbacks.shutil.disk_usage = lambda folder: plain(folder)._replace(free=1000)
 
 
 @pytest.mark.fault("the disk is nearly full", "in training", "a warning, once, before it fails")
@@ -170,9 +170,9 @@ def test_room_for_the_next_checkpoint_is_watched(base: Path, tmp_path: Path):
 
 def told_to_end() -> None:
     """SIGTERM in the middle of the 11th micro-step, as from Slurm."""
-    from encore.learning.resume import ExactResume
+    from encore.learning.resumable import Resumable
 
-    plain, seen = ExactResume.training_step, []
+    plain, seen = Resumable.training_step, []
 
     def step(self, *args, **kwargs):
         seen.append(1)
@@ -180,7 +180,7 @@ def told_to_end() -> None:
             os.kill(os.getpid(), signal.SIGTERM)
         return plain(self, *args, **kwargs)
 
-    ExactResume.training_step = step
+    Resumable.training_step = step
 
 
 @pytest.mark.fault(

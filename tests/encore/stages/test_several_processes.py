@@ -98,7 +98,7 @@ def test_one_batch_gives_the_same_gradients_on_one_and_two(kind, args, request, 
 
 def fixed_completions() -> None:
     """Have a policy's completions depend on the prompt and on their place in the group alone."""
-    from encore.learning.grpo import GRPO
+    from encore.learning.rollout_trainer import RolloutTrainer
 
     def single_turn(self: Any, prompt_ids: Any, *_: Any) -> tuple[list[list[int]], None]:
         words = len(self.processing_class)
@@ -110,7 +110,7 @@ def fixed_completions() -> None:
             rows.append([*ids, self.processing_class.eos_token_id])
         return rows, None
 
-    GRPO._generate_single_turn = single_turn
+    RolloutTrainer._generate_single_turn = single_turn
 
 
 @pytest.mark.slow

@@ -130,16 +130,16 @@ def test_in_bf16_log_probabilities_leave_the_model_whole(base: Path, tmp_path: P
 
 
 def bf16_and_sharded() -> None:
-    from encore.learning.grpo import GRPO
+    from encore.learning.policy import Policy
 
-    plain = GRPO._get_per_token_logps_and_entropies
+    plain = Policy.logps
 
     def logps(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = plain(self, *args, **kwargs)
-        assert result[0].dtype == torch.float32, result[0].dtype
+        assert result.logp.dtype == torch.float32, result.logp.dtype
         return result
 
-    GRPO._get_per_token_logps_and_entropies = logps
+    Policy.logps = logps
     shard_on_cpus()
 
 

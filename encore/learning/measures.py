@@ -1,0 +1,207 @@
+"""What the log lines of rollouts say, by TRL's names: of completions and rewards, and of the loss.
+
+TRL's trainer keeps a list of values of each metric until the next line, which has their means.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+from torch import Tensor
+
+from encore.learning.completions import by_calls, by_correctness, by_domain
+from encore.learning.entropy import EntropyBonus
+from encore.learning.loss_metrics import loss_metrics
+from encore.learning.minibatch import Minibatch
+from encore.learning.ratio_statistics import RatioStatistics
+from encore.learning.sampler_gap import SamplerGap
+from encore.learning.samplers import Sampled
+from encore.learning.scoring import Scores
+from encore.objectives.advantages import of_groups, std_of_known
+from encore.objectives.averages import completion_means
+from encore.objectives.grpo import Batch, Terms
+from encore.objectives.kl import kl
+from encore.runtime.curves import FIFTH
+
+# metrics that mean nothing where a prompt has one completion, and where nothing verifies the answers
+OF_GROUPS = ("frac_reward_zero_std", "groups/all_correct", "groups/all_wrong", "groups/wrong_in_mixed")
+OF_ANSWERS = ("accuracy", "length/correct", "length/incorrect", *OF_GROUPS)
+
+
+class Measures:
+    """The metrics of a trainer of TRL's, and the sums that they are made of."""
+
+    def __init__(
+        self, trainer: Any, entropy_bonus: EntropyBonus, of_critic: bool = False, clips: bool = True
+    ):
+        """`of_critic`: whether advantages are a critic's, so that groups may mean nothing.
+
+        `clips`: whether the loss is one of `objectives.grpo`, of which it is known where the clip cuts.
+        """
+        self.trainer, self.accelerator = trainer, trainer.accelerator
+        self.ratios, self.gap, self.entropy_bonus = RatioStatistics(), SamplerGap(), entropy_bonus
+        self.of_critic, self.clips = of_critic, clips
+
+    @property
+    def log(self) -> Any:
+        """The values of each metric since the last log line, by name."""
+        return self.trainer._metrics["train"]
+
+    def add(self, name: str, value: float) -> None:
+        """Add a value to the metric `name`, of which the log line has the mean."""
+        self.log[name].append(value)
+
+    def add_mean(self, name: str, value: Tensor) -> None:
+        """Add the mean of a number over all processes; `value`: ()."""
+        self.add(name, self.accelerator.gather(value.detach()).mean().item())
+
+    def set(self, name: str, value: float) -> None:
+        """Have the log line show the newest value of `name`, where others are means."""
+        self.log[name] = [value]
+
+    # -- a round of completions ------------------------------------------------------------------------------
+
+    def completions(self, sampled: Sampled, ended: Tensor) -> None:
+        """Take in the lengths of a round; `ended`: (completions,) of bool, whether the last token ends it."""
+        device, state = self.accelerator.device, self.trainer.state
+        prompts = torch.tensor([len(ids) for ids in sampled.prompts], device=device)
+        lengths = torch.tensor([len(ids) for ids in sampled.said], device=device)
+        prompts, lengths = self.accelerator.gather(prompts), self.accelerator.gather(lengths)
+        ended = self.accelerator.gather(ended)
+        state.num_input_tokens_seen += (prompts.sum() + lengths.sum()).item()
+        self.set("num_tokens", state.num_input_tokens_seen)
+        self.lengths("length", lengths)
+        self.add("completions/clipped_ratio", (~ended).float().mean().item())
+        self.lengths("terminated_length", lengths[ended] if ended.any() else lengths.new_zeros(1))
+
+    def lengths(self, name: str, lengths: Tensor) -> None:
+        """Take in lengths in tokens, (completions,)."""
+        lengths = lengths.float()
+        for kind, value in (("mean", lengths.mean()), ("min", lengths.min()), ("max", lengths.max())):
+            self.add(f"completions/{kind}_{name}", value.item())
+
+    def rewards(self, scores: Scores, told: dict[str, float]) -> None:
+        """Take in the rewards of a round, and what reward functions have `told`."""
+        args = self.trainer.args
+        for name, rewards in zip(scores.names, scores.rewards.T, strict=True):
+            self.add(f"rewards/{name}/mean", rewards.nanmean().item())
+            self.add(f"rewards/{name}/std", std_of_known(rewards, 0).item())
+        totals = scores.totals.masked_fill(scores.rewards.isnan().all(dim=1), torch.nan)
+        self.add("reward", totals.nanmean().item())
+        self.add("reward_std", std_of_known(totals, 0).item())
+        first = args.multi_objective_aggregation == "normalize_then_sum"
+        _, std = of_groups(
+            scores.rewards, scores.weights, self.trainer.num_generations, args.scale_rewards, first
+        )
+        flat = torch.isclose(std, torch.zeros_like(std))
+        self.add("frac_reward_zero_std", flat.float().mean().item())
+        for name, value in told.items():
+            self.add(name, value)
+
+    def sampler(self, batch: Minibatch) -> None:
+        """Take in how far the sampler was from the policy, where the loss is corrected for it."""
+        if batch.correction is None:
+            return
+        assert batch.old is not None
+        assert batch.sampled is not None
+        mask = batch.loss_mask.bool()
+        gap = (batch.old - batch.sampled).abs()[mask & ~batch.sampled.isnan()]
+        whole = batch.correction.shape[1] == 1 != batch.time
+        weights = batch.correction.flatten() if whole else batch.correction[mask]
+        name = "sampling/sampling_logp_difference"
+        self.over_processes(name, gap, {"mean": torch.mean, "max": torch.max})
+        kinds = {"min": torch.min, "mean": torch.mean, "max": torch.max}
+        self.over_processes("sampling/importance_sampling_ratio", weights, kinds)
+
+    def over_processes(self, name: str, values: Tensor, kinds: dict[str, Any]) -> None:
+        """Take in measures of this process's `values`, combined over the processes by the same measure."""
+        for kind, measure in kinds.items():
+            own = measure(values) if values.numel() else values.new_zeros(())
+            self.add(f"{name}/{kind}", measure(self.accelerator.gather(own)).item())
+
+    def advantages(self, batch: Minibatch) -> None:
+        """Take in the mean size of the advantages of a round."""
+        size = batch.advantages.abs()
+        if size.dim() > 1:
+            mask = batch.loss_mask
+            size = (size * mask).sum() / mask.sum().clamp(min=1)
+        self.add_mean("advantage/abs", size.mean())
+
+    def groups(self, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Take in the completions of a round as they are recorded; returns those of all processes."""
+        rows, size = gather_object(list(records)), self.trainer.num_generations
+        for name, value in (by_correctness(rows, size) | by_domain(rows, size) | by_calls(rows)).items():
+            self.add(name, value)
+        return rows
+
+    def without_groups(self) -> None:
+        """Leave out what means nothing with a critic."""
+        if not self.of_critic:
+            return
+        verified = "accuracy" in self.trainer.reward_func_names
+        for name in (OF_GROUPS if self.trainer.num_generations == 1 else ()) if verified else OF_ANSWERS:
+            self.log.pop(name, None)
+
+    # -- a micro-batch ---------------------------------------------------------------------------------------
+
+    def loss(self, minibatch: Minibatch, batch: Batch, entropy: Tensor, terms: Terms, used: int) -> None:
+        """Take in the loss of a micro-batch. `entropy`: (B, T); `used`: micro-batches before it."""
+        args, state = self.trainer.args, self.trainer.state
+        for name, value in loss_metrics(
+            terms, batch, entropy.detach(), args, self.accelerator, self.clips
+        ).items():
+            self.add(name, value)
+        if self.entropy_bonus:
+            self.add_mean("policy_loss", terms.policy * batch.micro_batches)
+            counted = batch.mask if batch.uncertain is None else batch.mask * batch.uncertain
+            self.entropy_bonus.add(entropy, counted, self.accelerator)
+            self.add("entropy_coef", self.entropy_bonus.coef)
+        logps, mask = batch.logp.detach(), batch.mask
+        if batch.sampled is not None and used < args.gradient_accumulation_steps:
+            self.gap.add(batch.sampled, logps, mask, self.accelerator)
+        old = logps if minibatch.old is None else minibatch.old  # without noise
+        self.ratios.add(
+            logps - batch.old,
+            mask,
+            terms.cut,
+            self.accelerator,
+            at_start=None if used else logps - old,
+            counted=state.global_step + 1 > state.max_steps * (1 - FIFTH),
+        )
+        if self.of_critic:
+            k2 = kl(logps, batch.old, "k2") * mask
+            summed, tokens = self.accelerator.reduce(torch.stack([k2.sum(), mask.sum()]), reduction="sum")
+            self.add("approx_kl", (summed / tokens.clamp(min=1)).item())
+            self.add_mean("policy_loss", terms.loss * batch.micro_batches)
+
+    def flush(self) -> None:
+        """Add the sums since the last log line to the metrics."""
+        for name, value in (self.ratios.flush() | self.gap.flush()).items():
+            self.add(name, value)
+
+    # -- resume ----------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "unlogged": {name: list(values) for name, values in self.log.items()},
+            "ratios": self.ratios.state(),
+            "gap": self.gap.sums,
+            "entropy_bonus": self.entropy_bonus.state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.log.clear()
+        self.log.update(state["unlogged"])
+        self.ratios.restore(state["ratios"])
+        self.gap.sums = state["gap"]
+        self.entropy_bonus.restore(state["entropy_bonus"])
+
+
+def record_advantages(records: Sequence[dict[str, Any]], batch: Minibatch) -> None:
+    """Write the advantage of each completion into its record; of advantages of tokens their mean."""
+    advantages = batch.advantages
+    if advantages.dim() > 1:
+        advantages = completion_means(advantages, batch.completion_mask)
+    for row, advantage in zip(records, advantages.tolist(), strict=True):
+        row["advantage"] = advantage

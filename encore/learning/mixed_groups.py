@@ -1,0 +1,131 @@
+r"""Dynamic sampling of DAPO (arXiv 2503.14476, §3.2): rollouts of groups with right and wrong answers.
+
+Eq. 11 maximises DAPO's objective subject to
+
+    0 < |{o_i : o_i is correct}| < G        for every prompt of the batch,
+
+because a group all right or all wrong has equal rewards and so no advantage. Rounds of fresh prompts are
+sampled until the rollout is full of such mixed groups. As in the authors' code (verl,
+`filter_groups.metric=acc`), the accuracy reward decides what is correct, whatever else is rewarded; surplus
+mixed groups of the last round are dropped; and the number of rounds is bounded. A round has as many prompts
+as the rollout needs groups (in the authors' code three times as many). When the rounds are used up, the
+authors' code stops. Here a rollout with at least one mixed group is filled up with other groups, whose
+advantage is set to 0, and counted as `dynamic/underfull`.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+
+from encore.errors import UserError
+from encore.learning import minibatch
+from encore.learning.completions import correct
+from encore.learning.minibatch import Minibatch
+from encore.learning.resumable import EPOCH_STRIDE, last_checkpoint
+from encore.learning.rollouts import Rollouts
+from encore.learning.scoring import Row
+
+
+def prompts_of(number: int, prompts: int, available: int, seed: int, shuffle: bool = True) -> list[int]:
+    """Return the numbers of the `prompts` prompts of round `number`, counted from 0 over all of the run.
+
+    They are in the order of `EpochOrder`: a permutation in each epoch, without the last prompts where these
+    do not fill a round. So the first round has the prompts of a run without dynamic sampling.
+    """
+    epoch, place = divmod(number, available // prompts)
+    generator = torch.Generator().manual_seed(seed + EPOCH_STRIDE * epoch)
+    order = torch.randperm(available, generator=generator) if shuffle else torch.arange(available)
+    return order[place * prompts : (place + 1) * prompts].tolist()
+
+
+class MixedGroups(Rollouts):
+    """Rollouts of mixed groups; their prompts come from a cursor of its own instead of the dataloader."""
+
+    rounds_drawn = 0  # the cursor: later prompts depend on nothing else
+
+    def __init__(self, *parts: Any, max_rounds: int):
+        super().__init__(*parts)
+        self.max_rounds = max_rounds
+
+    def collect(self, rows: list[Row]) -> Minibatch:
+        """Return a rollout full of mixed groups, or after `max_rounds` one whose last have no advantage.
+
+        Each process fills its own part. One that is full goes on sampling with the others and keeps nothing.
+        Raises UserError where no process has sampled a mixed group.
+        """
+        size = self.trainer.num_generations
+        needed, rest = divmod(len(rows), size)
+        if rest:
+            raise UserError(
+                f"dynamic_sampling: a process samples {len(rows)} completions, no whole groups of {size}; "
+                "change per_device_train_batch_size or steps_per_generation"
+            )
+        parts: list[Minibatch] = []
+        mixed_groups, lines, flags = 0, [], []
+        while True:
+            sampled, records = self.round(self.fresh(needed))
+            lines += self.gathered(records)
+            right = [correct(row) for row in records]
+            mixed = [0 < sum(right[i : i + size]) < size for i in range(0, len(right), size)]
+            kept = [group for group, is_mixed in enumerate(mixed) if is_mixed][: needed - mixed_groups]
+            flags.append([group in kept for group in range(needed) for _ in range(size)])
+            parts.append(_groups(sampled, kept, size))
+            mixed_groups += len(kept)
+            counts = gather_object([mixed_groups])
+            if min(counts) == needed or len(parts) == self.max_rounds:
+                break
+        every_flag = [flag for of_round in flags for flag in gather_object(of_round)]
+        for row, flag in zip(lines, every_flag, strict=True):
+            row["kept"] = flag
+        if not sum(counts):
+            raise UserError(self.nothing_to_learn(lines))
+        if mixed_groups < needed:  # the last round alone has enough others
+            others = [group for group in range(needed) if not mixed[group]]
+            filler = _groups(sampled, others[: needed - mixed_groups], size)
+            parts.append(replace(filler, advantages=torch.zeros_like(filler.advantages)))
+        self.measures.add("dynamic/rounds", float(len(flags)))
+        self.measures.add("dynamic/kept", sum(counts) * size / len(lines))
+        self.measures.add("dynamic/underfull", float(min(counts) < needed))
+        self.record(lines)
+        pad_token = self.trainer.processing_class.pad_token_id
+        return minibatch.joined([part for part in parts if len(part)], pad_token)
+
+    def fresh(self, groups: int) -> list[Row]:
+        """Return the next rows for this process, each prompt once for each completion of its group."""
+        trainer, processes = self.trainer, self.trainer.accelerator.num_processes
+        first = trainer.accelerator.process_index * groups
+        available = len(trainer.train_dataset)
+        chosen = prompts_of(
+            self.rounds_drawn, groups * processes, available, trainer.args.seed, trainer.shuffle_dataset
+        )
+        self.rounds_drawn += 1
+        rows = [trainer.train_dataset[number] for number in chosen[first : first + groups]]
+        return [dict(row) for row in rows for _ in range(trainer.num_generations)]
+
+    def nothing_to_learn(self, rows: list[Row]) -> str:
+        """Return the error message where none of the groups in `rows`, those of all rounds, is mixed."""
+        size, good = self.trainer.num_generations, last_checkpoint(Path(self.trainer.args.output_dir))
+        groups = len(rows) // size
+        solved = sum(correct(row) for row in rows[::size]) / groups
+        return (
+            f"step {self.trainer.state.global_step + 1}: dynamic sampling found no group of mixed outcome in "
+            f"{self.max_rounds} rounds of {groups // self.max_rounds} prompts: {solved:.0%} of the groups "
+            f"are all right, {1 - solved:.0%} all wrong; last good checkpoint: {good or 'none'}; take "
+            f"{'harder' if solved > 0.5 else 'easier'} problems, more samples a group (num_generations) "
+            "or more rounds (dynamic_sampling.max_rounds)"
+        )
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "rounds_drawn": self.rounds_drawn}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.rounds_drawn = state["rounds_drawn"]
+
+
+def _groups(batch: Minibatch, groups: list[int], size: int) -> Minibatch:
+    """Return the completions of these groups, of `size` each, in this order."""
+    return minibatch.rows(batch, [group * size + place for group in groups for place in range(size)])

@@ -1,0 +1,216 @@
+"""GRPO and PPO: TRL's GRPOTrainer, whose rollouts and loss are made by parts of ours.
+
+| part         | what it does                                                                              |
+|--------------|-------------------------------------------------------------------------------------------|
+| rollouts     | draws completions, has them scored, cuts them into minibatches: `rollouts`, `mixed_groups`|
+| sampler      | `samplers`: transformers or vLLM by TRL, our decoder, a policy that calls a tool          |
+| scorer       | `scoring`: the rewards of completions                                                     |
+| estimator    | `estimators`: advantages of groups, of a moving average, of steps, of a critic            |
+| policy       | `policy`: log-probabilities of policy, old policy and reference                           |
+| objective    | `objectives.grpo.loss`, or an objective of one's own                                      |
+| extra losses | `critic` and `ptx`                                                                        |
+| measures     | `measures`: what the log lines say                                                        |
+
+TRL keeps the loop, the optimizer, `generate`, vLLM and its weights.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from torch import Tensor
+from trl import GRPOTrainer
+from trl.trainer.callbacks import SyncRefModelCallback
+from trl.trainer.utils import RepeatSampler
+
+from encore.learning import estimators
+from encore.learning.critic import LearningCritic
+from encore.learning.entropy import EntropyBonus
+from encore.learning.measures import Measures
+from encore.learning.minibatch import Minibatch
+from encore.learning.mixed_groups import MixedGroups
+from encore.learning.policy import Policy
+from encore.learning.ptx import Ptx, PtxLoss
+from encore.learning.reference import beside
+from encore.learning.resumable import EPOCH_STRIDE, Part, Resumable
+from encore.learning.rollouts import Options, Rollouts
+from encore.learning.samplers import LeanSampler, Sampler, ToolSampler, TrlSampler
+from encore.learning.scoring import Scorer, every_completion, every_weighted_reward
+from encore.models import lora
+from encore.models.critic import Critic
+from encore.models.language_model import disable_dropout
+from encore.objectives import grpo
+from encore.objectives.grpo import Batch, Terms
+from encore.objectives.loss_types import check_window
+from encore.rewards.step_rewards import Reader
+from encore.runtime import gpus
+from encore.sampling.tools import Tool
+
+# of a model, a minibatch, and what its loss is computed from: the weighted part of a micro-batch, ()
+ExtraLoss = Callable[[Any, Minibatch, Batch], Tensor]
+
+
+# of what a loss is computed from, and TRL's arguments
+Objective = Callable[[Batch, Any], Terms]
+
+
+@dataclass(frozen=True)
+class Method:
+    """What a stage says of how it learns, beside the arguments of TRL."""
+
+    rollouts: Options = field(default_factory=Options)
+    lean: bool = False  # our decoder samples
+    tool: Tool | None = None
+    max_rounds: int | None = None  # of dynamic sampling; None without
+    advantage: str | None = None  # a name of `estimators.of_stage`; None: TRL's
+    read_steps: Reader | None = None  # for the advantage `process`
+    importance_ratio: str | None = None  # a level of `grpo.importance_ratio` that TRL has not
+    objective: Objective | None = None  # of one's own; None: by loss_type and ratio
+    reference: Any = None  # a model; None for the policy without its adapters, if there is a KL at all
+    critic: Critic | None = None  # of PPO
+    ptx: Ptx | None = None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a `RolloutTrainer` has."""
+
+    policy: Policy
+    rollouts: Rollouts
+    measures: Measures
+    objective: Objective
+    extra_losses: list[ExtraLoss]
+    kept: dict[str, Part]  # what a checkpoint keeps the state of, in the order in which it is restored
+
+
+class EpochOrder(RepeatSampler):
+    """TRL's sampler of prompts, with an order fixed by the number of the epoch; in epoch 0 it is TRL's."""
+
+    epoch = 0
+    seed: int
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __iter__(self):
+        if self.shuffle:
+            self.generator.manual_seed(self.seed + EPOCH_STRIDE * self.epoch)
+        return super().__iter__()
+
+
+class RolloutTrainer(Resumable, GRPOTrainer):
+    """GRPOTrainer, resumable at any step of a rollout, that learns by a `Method`."""
+
+    def __init__(self, method: Method, args: Any, **trl: Any):
+        beta, synced = args.beta, args.sync_ref_model
+        args.beta, args.sync_ref_model = 0.0, False  # with these TRL would load a reference of its own
+        super().__init__(args=args, **trl)
+        args.beta, args.sync_ref_model = beta, synced
+        check_window(args.loss_type, args.gradient_accumulation_steps, args.steps_per_generation)
+        if args.disable_dropout:  # TRL leaves it on in attention, and ratios would start away from 1
+            disable_dropout(self.model)
+        if gpus.sharded():
+            # has `generate` of transformers go on until all processes have ended, as they share each layer
+            lora.below(self.model)._is_fsdp_managed_module = True
+        self.parts = _assembled(self, method)
+
+    def held(self) -> dict[str, Part]:
+        return {**super().held(), **self.parts.kept}
+
+    def begin_anew(self) -> None:
+        self.parts.rollouts.begin_anew()
+
+    def _get_train_sampler(self, dataset=None):
+        trl: Any = super()._get_train_sampler(dataset)
+        return EpochOrder(
+            data_source=trl.data_source,
+            mini_repeat_count=trl.mini_repeat_count,
+            batch_size=trl.batch_size,
+            repeat_count=trl.repeat_count,
+            shuffle=trl.shuffle,
+            seed=trl.seed,
+        )
+
+    def _prepare_inputs(self, generation_batch):
+        return self.parts.rollouts.minibatch(generation_batch)
+
+    def _compute_loss(self, model, inputs):
+        parts = self.parts
+        logp, entropy, balance = parts.policy.logps(
+            model, inputs, with_entropy=True, with_balance=self.aux_loss_enabled
+        )
+        assert entropy is not None
+        batch = self.loss_batch(inputs, logp, entropy)
+        terms = parts.objective(batch, self.args)
+        parts.measures.loss(inputs, batch, entropy, terms, parts.rollouts.used)
+        loss = terms.loss
+        if balance is not None:
+            parts.measures.add_mean("aux_loss", balance)
+            loss = loss + self.router_aux_loss_coef * balance / batch.micro_batches
+        for extra in parts.extra_losses:
+            loss = loss + extra(model, inputs, batch)
+        return loss
+
+    def loss_batch(self, minibatch: Minibatch, logp: Tensor, entropy: Tensor) -> Batch:
+        """Return what the loss is computed from. `logp`, `entropy`: of the policy now, (B, T)."""
+        mask, advantages, bonus = minibatch.loss_mask, minibatch.advantages, self.parts.measures.entropy_bonus
+        old = logp.detach() if minibatch.old is None else minibatch.old
+        step_tokens, learning = self.parts.rollouts.step_tokens(), self.args.top_entropy_quantile
+        return Batch(
+            logp=logp,
+            old=old if minibatch.noise is None else old + minibatch.noise,
+            advantage=advantages if advantages.dim() > 1 else advantages[:, None],
+            mask=mask,
+            cap=self.parts.rollouts.cap,
+            step_tokens=mask.sum() if step_tokens is None else step_tokens,
+            micro_batches=self.current_gradient_accumulation_steps,
+            ref=minibatch.ref,
+            sampled=minibatch.sampled,
+            correction=minibatch.correction,
+            uncertain=self.get_high_entropy_mask(entropy, mask, 1 - learning) if learning < 1 else None,
+            entropy=entropy if bonus else None,
+            entropy_coef=bonus.weight,
+        )
+
+    def log(self, logs, start_time=None):
+        self.parts.measures.flush()
+        super().log(logs, start_time)
+
+
+def _assembled(trainer: Any, method: Method) -> Parts:
+    """Return the parts of a trainer that has been made."""
+    args, of_critic = trainer.args, method.critic is not None
+    measures = Measures(trainer, EntropyBonus(args), of_critic, clips=method.objective is None)
+    reference = None
+    if of_critic or args.beta:
+        reference = beside(method.reference, trainer)
+        if reference.model is not None and args.sync_ref_model:
+            trainer.add_callback(SyncRefModelCallback(reference.model, trainer.accelerator))
+    policy = Policy(trainer, reference, in_rewards=of_critic)
+    extra_losses: list[ExtraLoss] = []
+    kept: dict[str, Part] = {"measures": measures}
+    estimator: estimators.Estimator
+    if method.critic is not None:
+        critic = LearningCritic(method.critic, trainer, measures)
+        estimator = estimators.Gae(args, policy, critic, measures)
+        extra_losses.append(critic.loss)
+        kept["critic"] = critic
+    else:
+        estimator = estimators.of_stage(method.advantage, args, method.read_steps)
+    if method.ptx:
+        extra_losses.append(PtxLoss(method.ptx, trainer, measures).loss)
+    drawing = LeanSampler(trainer) if method.lean else TrlSampler(trainer)
+    sampler = Sampler(trainer, drawing)
+    if method.tool:
+        sampler = ToolSampler(trainer, drawing, method.tool, method.rollouts.learn_results)
+    scorer = Scorer(trainer, every_weighted_reward if of_critic else every_completion)
+    ingredients = (trainer, sampler, scorer, policy, estimator, measures, method.rollouts)
+    rounds = method.max_rounds
+    rollouts = MixedGroups(*ingredients, max_rounds=rounds) if rounds else Rollouts(*ingredients)
+    kept |= {"estimator": estimator, "rollouts": rollouts}
+    if reference:
+        kept["reference"] = reference
+    level = method.importance_ratio or args.importance_sampling_level
+    objective = method.objective or partial(grpo.loss, level=level)
+    return Parts(policy, rollouts, measures, objective, extra_losses, kept)

@@ -1,0 +1,205 @@
+"""A rollout: completions that are sampled, scored, shuffled, cut into minibatches and kept for updates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from trl.trainer.utils import pad
+
+from encore.learning import minibatch
+from encore.learning.completions import CompletionsLog
+from encore.learning.estimators import Estimator
+from encore.learning.measures import Measures, record_advantages
+from encore.learning.minibatch import Minibatch, Tokens
+from encore.learning.policy import Policy
+from encore.learning.resumable import EPOCH_STRIDE
+from encore.learning.samplers import Sampled, Sampler
+from encore.learning.scoring import Row, Scorer
+from encore.objectives.averages import step_tokens
+from encore.objectives.caps import Caps, start
+from encore.objectives.loss_types import TOKEN_MEAN
+from encore.objectives.sampler_correction import correction
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a stage's keys say of its rollouts."""
+
+    caps: Caps | None = None  # where the cap of completions rises in mid-run
+    log: CompletionsLog | None = None  # of every completion
+    old_logp_noise: float = 0.0  # standard deviation of what is added to log pi_old, nats
+    learn_results: bool = False  # whether what a tool said is in the loss, as if the policy had written it
+
+
+class Rollouts:
+    """The rollouts of a trainer of TRL's, one after another."""
+
+    def __init__(
+        self,
+        trainer: Any,
+        sampler: Sampler,
+        scorer: Scorer,
+        policy: Policy,
+        estimator: Estimator,
+        measures: Measures,
+        options: Options,
+    ):
+        self.trainer, self.sampler, self.scorer, self.policy = trainer, sampler, scorer, policy
+        self.estimator, self.measures, self.options = estimator, measures, options
+        self.reshuffles = getattr(trainer.args, "reshuffle", False)  # new minibatches in each epoch
+        self.kept: list[Minibatch] = []
+        self.sampled = 0  # completions so far, of all processes and rounds
+        self.rounds = 0  # calls that sampled them
+
+    # -- what an update learns from ----------------------------------------------------------------------
+
+    @property
+    def used(self) -> int:
+        """How many micro-batches have learned from the present rollout."""
+        args = self.trainer.args
+        return self.trainer._step % (args.steps_per_generation * args.num_iterations)
+
+    @property
+    def cap(self) -> int:
+        """The most tokens of a completion, as this optimizer step has it."""
+        caps = self.options.caps
+        if caps:
+            return caps[start(caps, self.trainer.state.global_step)]
+        return self.trainer.args.max_completion_length
+
+    def minibatch(self, rows: list[Row]) -> Minibatch:
+        """Return what the next micro-batch learns from; where a rollout is due, sample one of `rows`."""
+        parts = self.trainer.args.steps_per_generation
+        if not self.used or not self.kept:
+            rollout = minibatch.shuffled(self.collect(rows))
+            self.kept = [self.policy.shuffled(part) for part in minibatch.cut(rollout, parts)]
+        elif self.reshuffles and self.used % parts == 0:
+            self.kept = minibatch.cut(minibatch.shuffled(minibatch.together(self.kept)), parts)
+        return self.kept[self.trainer._step % parts]
+
+    def step_tokens(self) -> Tensor | None:
+        """Return the tokens of the optimizer step, over the number of processes: (); None if not divided by.
+
+        DAPO Eq. 8 and CISPO divide by the number of completion tokens in an optimizer step. Where a rollout
+        has several steps, TRL divides by an equal share of the tokens of the rollout.
+        """
+        trainer = self.trainer
+        if trainer.loss_type not in TOKEN_MEAN:
+            return None
+        masks = [part.loss_mask for part in self.kept]
+        tokens = step_tokens(masks, trainer._step, trainer.args.gradient_accumulation_steps)
+        return trainer.accelerator.reduce(tokens, reduction="sum") / trainer.accelerator.num_processes
+
+    # -- sampling ----------------------------------------------------------------------------------------
+
+    def collect(self, rows: list[Row]) -> Minibatch:
+        """Return a rollout with a completion of each row, and record it."""
+        rollout, records = self.round(rows)
+        self.record(self.gathered(records))
+        return rollout
+
+    def gathered(self, records: list[Row]) -> list[Row]:
+        """Log a round by its records; returns those of all processes."""
+        rows = self.measures.groups(records)
+        if self.options.caps:
+            self.measures.set("completions/cap", float(self.cap))
+        return rows
+
+    def round(self, rows: list[Row]) -> tuple[Minibatch, list[Row]]:
+        """Sample and score a completion of each row; the completions, and what is recorded of them."""
+        sampled = self.sampler.sample([row["prompt"] for row in rows], self.cap)
+        scorer, measures = self.scorer, self.measures
+        ended = scorer.ended(sampled)
+        measures.completions(sampled, ended)
+        tokens = self.tokens(sampled, ended)
+        old, reference = self.policy.sampled(tokens, sampled)
+        scores = scorer.score(rows, sampled, ended)
+        measures.rewards(scores, scorer.metrics())
+        told = self.padded(sampled.logps, 0)
+        batch = Minibatch(
+            **vars(tokens),
+            advantages=torch.zeros(len(rows), device=tokens.ids.device),
+            old=old,
+            ref=reference,
+            sampled=told,
+            correction=self.correction(tokens, old, told),
+        )
+        measures.sampler(batch)
+        if self.options.learn_results:
+            batch = replace(batch, own=None)
+        batch = self.estimator.estimate(batch, scores)
+        if self.options.old_logp_noise:
+            batch = replace(batch, noise=self.noise(batch.completion_ids))
+        self.rounds += 1
+        self.sampled += len(rows) * self.trainer.accelerator.num_processes
+        measures.set("samples", float(self.sampled))
+        measures.advantages(batch)
+        record_advantages(scores.records, batch)
+        return batch, scores.records
+
+    def tokens(self, sampled: Sampled, ended: Tensor) -> Tokens:
+        """Return what was sampled as tensors; without `ended`, a completion may be out of the loss."""
+        pad_token = self.trainer.processing_class.pad_token_id
+        prompts = self.padded(sampled.prompts, pad_token, left=True)
+        prompt_mask = self.padded([[1] * len(ids) for ids in sampled.prompts], 0, left=True)
+        completions = self.padded(sampled.completions, pad_token)
+        mask = self.padded([[1] * len(ids) for ids in sampled.completions], 0)
+        if self.trainer.mask_truncated_completions:
+            mask = mask * ended[:, None].int()
+        return Tokens(prompts, prompt_mask, completions, mask, self.padded(sampled.own, 1))
+
+    def padded(self, values: Sequence[Sequence[Any]] | None, fill: int, left: bool = False) -> Any:
+        """Return lists of numbers as a tensor, (batch, longest), None among them as NaN; None for None."""
+        if values is None:
+            return None
+        rows = [torch.tensor([torch.nan if x is None else x for x in row]) for row in values]
+        multiple = self.trainer.pad_to_multiple_of
+        table = pad(rows, fill, "left" if left else "right", pad_to_multiple_of=multiple)
+        return table.to(self.trainer.accelerator.device)
+
+    def correction(self, tokens: Tokens, old: Tensor | None, told: Tensor | None) -> Tensor | None:
+        """Return the weights that correct for a vLLM sampler, (B, T) or (B, 1); None without correction."""
+        args = self.trainer.args
+        if not self.policy.corrects or old is None or told is None:
+            return None
+        low, high = args.vllm_importance_sampling_clip_min, args.vllm_importance_sampling_clip_max
+        return correction(old, told, tokens.loss_mask, args.vllm_importance_sampling_mode, low, high)
+
+    def noise(self, like: Tensor) -> Tensor:
+        """Return Gaussian noise, shaped `like`, that seed, process and number of the round fix."""
+        accelerator = self.trainer.accelerator
+        number = self.rounds * accelerator.num_processes + accelerator.process_index
+        generator = torch.Generator().manual_seed(self.trainer.args.seed + EPOCH_STRIDE * (number + 1))
+        return self.options.old_logp_noise * torch.randn(like.shape, generator=generator).to(like.device)
+
+    def record(self, rows: list[Row]) -> None:
+        """Append the completions of a rollout, those of all processes, to completions.jsonl."""
+        self.measures.without_groups()
+        if self.options.log and self.trainer.accelerator.is_main_process:
+            self.options.log.append(rows, self.trainer.num_generations)
+
+    # -- resume ------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        log = self.options.log
+        return {
+            "micro_step": self.trainer._step,
+            "kept": [vars(part) for part in self.kept],
+            "sampled": (self.sampled, self.rounds),
+            "completions_bytes": log.flush() if log else 0,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.trainer._step = state["micro_step"]
+        device = self.trainer.accelerator.device
+        self.kept = [minibatch.on_device(Minibatch(**part), device) for part in state["kept"]]
+        self.sampled, self.rounds = state["sampled"]
+        if self.options.log:
+            self.options.log.cut(state["completions_bytes"])
+
+    def begin_anew(self) -> None:
+        """Remove what a killed run has left in the log of completions."""
+        if self.options.log:
+            self.options.log.cut(0)

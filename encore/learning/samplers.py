@@ -1,0 +1,140 @@
+"""What draws the completions of a rollout: TRL (transformers or vLLM), our decoder, or either with a tool."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from encore.data.token_ids import prompt_ids
+from encore.sampling.decoding import sample
+from encore.sampling.tools import Tool
+from encore.sampling.turns import CALLS, TURNS, converse
+
+OWN = "own_ids"  # the column of the policy's own tokens
+TokenLists = list[list[int]]
+Logps = list[list[float]] | None
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """The completions of a list of prompts."""
+
+    prompts: TokenLists  # token ids
+    completions: TokenLists  # token ids, the end of sequence included
+    logps: Logps = None  # of each completion's tokens, as the sampler tells them; None if it tells none
+    exact: bool = False  # whether `logps` are the policy's own but for rounding
+    own: TokenLists | None = None  # 1 at the policy's tokens, 0 at a tool's; None if all are the policy's
+    columns: dict[str, list[Any]] = field(default_factory=dict)  # what rewards and records read of them
+
+    @property
+    def said(self) -> TokenLists:
+        """The policy's own tokens of each completion."""
+        return self.columns.get(OWN, self.completions)
+
+
+class Draw(Protocol):
+    """Draws a completion of each context."""
+
+    exact: bool  # as of `Sampled`
+
+    def draw(
+        self, contexts: TokenLists, cap: int, also: Sequence[int] = (), alike: int = 1
+    ) -> tuple[TokenLists, Logps]:
+        """Return token ids of at most `cap` tokens, and their log-probabilities.
+
+        A completion ends with an end of sequence or with a token of `also`. `alike`: how many contexts in a
+        row are of one prompt.
+        """
+
+
+class TrlSampler:
+    """The sampling of TRL's GRPOTrainer: `generate` of transformers, or vLLM with the policy's weights."""
+
+    exact = False
+
+    def __init__(self, trainer: Any):
+        self.trainer = trainer
+        self.ends = list(trainer.eos_token_ids)
+        self.asked: tuple[int, list[int]] = (trainer.max_completion_length, [])
+
+    def draw(
+        self, contexts: TokenLists, cap: int, also: Sequence[int] = (), alike: int = 1
+    ) -> tuple[TokenLists, Logps]:
+        if self.asked != (cap, [*also]):
+            self.asked = (cap, [*also])
+            self.ask(cap, [*also])
+        return self.trainer._generate_single_turn(contexts, None, {}, alike)
+
+    def ask(self, cap: int, also: list[int]) -> None:
+        """Let completions from here on have at most `cap` tokens, and end with one of `also` too."""
+        trainer, ends = self.trainer, [*self.ends, *also]
+        trainer.max_completion_length, trainer.eos_token_ids = cap, ends
+        if trainer.use_vllm:
+            trainer.vllm_generation.max_completion_length = cap
+            options = trainer.args.generation_kwargs or {}  # vLLM knows the checkpoint's own ends
+            stops = [*options.get("stop_token_ids", []), *also]
+            trainer.vllm_generation.generation_kwargs = options | ({"stop_token_ids": stops} if stops else {})
+        else:
+            trainer.generation_config.max_new_tokens, trainer.generation_config.eos_token_id = cap, ends
+            trainer.generation_kwargs |= {"max_new_tokens": cap, "eos_token_id": ends}
+
+
+class LeanSampler:
+    """Our decoder of small models."""
+
+    exact = True
+
+    def __init__(self, trainer: Any):
+        self.trainer = trainer
+
+    def draw(
+        self, contexts: TokenLists, cap: int, also: Sequence[int] = (), alike: int = 1
+    ) -> tuple[TokenLists, Logps]:
+        trainer = self.trainer
+        policy = trainer.accelerator.unwrap_model(trainer.model)
+        ids, logps = sample(policy, contexts, cap, trainer.temperature, [*trainer.eos_token_ids, *also])
+        return ids, [row[: len(own)] for row, own in zip(logps.tolist(), ids, strict=True)]
+
+
+class Sampler:
+    """Samples a completion of each prompt by what draws it."""
+
+    def __init__(self, trainer: Any, drawing: Draw):
+        self.trainer, self.drawing = trainer, drawing
+
+    def sample(self, prompts: list[str], cap: int) -> Sampled:
+        """Sample completions of at most `cap` tokens; prompts of one group follow each other."""
+        # TRL would put a second BOS before a text of a chat template
+        ids = prompt_ids(prompts, self.trainer.processing_class)
+        completions, logps = self.drawing.draw(ids, cap, alike=self.trainer.num_generations)
+        return Sampled(ids, completions, logps, self.drawing.exact)
+
+
+class ToolSampler(Sampler):
+    """Samples completions turn by turn: the policy may call a tool, whose results become part of them.
+
+    The loss, ratios, KL, entropies, lengths and rewards see the policy's own tokens alone, unless
+    `learn_results`.
+    """
+
+    def __init__(self, trainer: Any, drawing: Draw, tool: Tool, learn_results: bool):
+        super().__init__(trainer, drawing)
+        self.tool, self.learn_results = tool, learn_results
+
+    def sample(self, prompts: list[str], cap: int) -> Sampled:
+        tokenizer = self.trainer.processing_class
+        ids = prompt_ids(prompts, tokenizer)
+        talks = converse(ids, cap, self.drawing.draw, self.tool, tokenizer)
+        # the sampler has no log-probabilities of results, which matters where these are learned
+        known = bool(talks[0].logps) and not self.learn_results
+        return Sampled(
+            ids,
+            [talk.ids for talk in talks],
+            [talk.logps for talk in talks] if known else None,
+            self.drawing.exact,
+            [talk.own for talk in talks],
+            {
+                OWN: [talk.said() for talk in talks],
+                TURNS: [talk.turns(tokenizer) for talk in talks],
+                **{name: [getattr(talk, name) for talk in talks] for name in CALLS},
+            },
+        )

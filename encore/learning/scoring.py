@@ -1,0 +1,182 @@
+"""The rewards of a rollout's completions, and what is recorded of each."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from accelerate.utils import gather, gather_object
+from torch import Tensor
+
+from encore.learning.resumable import stop_unless_finite
+from encore.learning.samplers import Sampled
+from encore.objectives.advantages import total
+from encore.rewards.domains import check_routed, split
+from encore.sampling.turns import CALLS, TURNS
+
+Row = dict[str, Any]  # a prompt's columns, as rewards read them; or a line of completions.jsonl
+KEPT = ("answer", "difficulty", "domain", *CALLS, TURNS)  # columns that completions.jsonl has
+# (name of a reward and its domain, weight, rewards of all completions) of each function; raises UserError
+Check = Callable[[Any, Sequence[str], Tensor, Tensor], None]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The rewards of a round's completions, those of all processes together."""
+
+    names: list[str]  # of the functions
+    weights: Tensor  # (functions,)
+    rewards: Tensor  # (completions of all processes, functions), NaN where a function gives none
+    own: slice  # which of them are this process's
+    rows: list[Row]  # this process's prompts
+    texts: list[str]  # what its policy said
+    ids: list[list[int]]  # the same in tokens
+    ended: Tensor  # (this process's completions,) of bool: whether the last token ends it
+    records: list[Row]  # the lines of completions.jsonl of this process's completions
+
+    @property
+    def totals(self) -> Tensor:
+        """The weighted sum of the rewards of each completion, those of all processes: (completions,)."""
+        return total(self.rewards, self.weights)
+
+    @property
+    def accuracy(self) -> Tensor:
+        """The accuracy reward of each completion, those of all processes: (completions,)."""
+        return self.rewards[:, self.names.index("accuracy")]
+
+
+@dataclass
+class Scorer:
+    """Calls the reward functions of a trainer of TRL's."""
+
+    trainer: Any
+    check: Check
+    ends: list[int] = field(init=False)  # tokens that end a completion
+    logged: dict[str, list[float]] = field(default_factory=dict)  # what rewards have said of this round
+
+    def __post_init__(self) -> None:
+        self.ends = list(self.trainer.eos_token_ids)
+
+    def ended(self, sampled: Sampled) -> Tensor:
+        """Return of each completion whether the policy has ended it, (completions,) of bool.
+
+        TRL takes a padding token at the cap, which a policy may sample, for an end too.
+        """
+        flags = [tokens[-1] in self.ends for tokens in sampled.said]
+        return torch.tensor(flags, device=self.trainer.accelerator.device)
+
+    def score(self, rows: list[Row], sampled: Sampled, ended: Tensor) -> Scores:
+        """Score the completions of `rows` as the policy has said them, without a tool's results.
+
+        Raises UserError where a reward is not a finite number that it must be.
+        """
+        trainer = self.trainer
+        rows = [
+            row | {name: values[place] for name, values in sampled.columns.items()}
+            for place, row in enumerate(rows)
+        ]
+        check_routed(trainer.reward_func_names, rows)
+        ids = sampled.said
+        texts = trainer.processing_class.batch_decode(ids, skip_special_tokens=True)
+        rewards = gather(self.rewards(rows, texts, ids))
+        self.check(trainer, trainer.reward_func_names, trainer.reward_weights, rewards)
+        start = trainer.accelerator.process_index * len(rows)
+        own = slice(start, start + len(rows))
+        self.require_judged(rewards[own], rows)
+        return Scores(
+            names=trainer.reward_func_names,
+            weights=trainer.reward_weights,
+            rewards=rewards,
+            own=own,
+            rows=rows,
+            texts=texts,
+            ids=ids,
+            ended=ended,
+            records=self.records(rows, sampled, ended.tolist(), rewards[own]),
+        )
+
+    def rewards(self, rows: list[Row], texts: list[str], ids: list[list[int]]) -> Tensor:
+        """Return the rewards of this process's completions, (completions, functions); NaN for None."""
+        trainer, columns = self.trainer, [name for name in rows[0] if name != "prompt"]
+        options: dict[str, Any] = {name: [row[name] for row in rows] for name in columns}
+        options |= {"trainer_state": trainer.state, "log_metric": self.log}
+        table = torch.zeros(len(rows), len(trainer.reward_funcs), device=trainer.accelerator.device)
+        prompts = [row["prompt"] for row in rows]
+        for place, function in enumerate(trainer.reward_funcs):
+            values = function(prompts=prompts, completions=texts, completion_ids=ids, **options)
+            known = [math.nan if value is None else value for value in values]
+            table[:, place] = torch.tensor(known, dtype=torch.float32)
+        return table
+
+    def log(self, name: str, value: float) -> None:
+        """Take in a metric of a reward function, which calls this as `log_metric`."""
+        self.logged.setdefault(name, []).append(value)
+
+    def metrics(self) -> dict[str, float]:
+        """Return the mean of each metric that reward functions have told, over all processes."""
+        logged, self.logged = self.logged, {}
+        means = {}
+        for name in sorted({name for names in gather_object([[*logged]]) for name in names}):
+            values = logged.get(name, [])
+            sums = torch.tensor(
+                [sum(values), len(values)], dtype=torch.float32, device=self.trainer.accelerator.device
+            )
+            total, count = self.trainer.accelerator.gather(sums).view(-1, 2).sum(dim=0).tolist()
+            means[name] = total / count
+        return means
+
+    def records(self, rows: list[Row], sampled: Sampled, ended: list[bool], rewards: Tensor) -> list[Row]:
+        """Return the lines of completions.jsonl; `rewards`: (completions, functions)."""
+        tokenizer = self.trainer.processing_class
+        texts = tokenizer.batch_decode(sampled.completions, skip_special_tokens=True)
+        names = [split(name) for name in self.trainer.reward_func_names]
+        totals = total(rewards, self.trainer.reward_weights).tolist()
+        return [
+            {
+                "step": self.trainer.state.global_step + 1,
+                "prompt": row["prompt"],
+                "completion": text,
+                **{key: row[key] for key in KEPT if key in row},
+                "tokens": len(tokens),
+                "eos": end,
+                "reward": reward,
+                "rewards": {
+                    name: None if math.isnan(value) else value
+                    for (name, domain), value in zip(names, values, strict=True)
+                    if domain in ("", row.get("domain"))
+                },
+            }
+            for row, text, tokens, end, reward, values in zip(
+                rows, texts, sampled.said, ended, totals, rewards.tolist(), strict=True
+            )
+        ]
+
+    def require_judged(self, rewards: Tensor, rows: list[Row]) -> None:
+        """Stop where a learned reward is NaN, which elsewhere means None: no reward.
+
+        `rewards`: (completions, functions), of this process's `rows`.
+        """
+        for column, name in enumerate(self.trainer.reward_func_names):
+            reward, domain = split(name)
+            if reward == "reward_model":
+                judged = [place for place, row in enumerate(rows) if domain in ("", row.get("domain"))]
+                lost = rewards[judged, column].isnan().any()
+                if self.trainer.accelerator.gather(lost).any():
+                    stop_unless_finite(f"reward {name}", math.nan, self.trainer)
+
+
+def every_completion(trainer: Any, names: Sequence[str], weights: Tensor, rewards: Tensor) -> None:
+    """Stop unless every completion has a finite reward. `rewards`: (completions, functions)."""
+    for name, column in zip(names, rewards.T, strict=True):
+        if torch.isinf(column).any():
+            stop_unless_finite(f"reward {name}", math.inf, trainer)
+    if rewards.isnan().all(dim=1).any():
+        stop_unless_finite("reward", math.nan, trainer)
+
+
+def every_weighted_reward(trainer: Any, names: Sequence[str], weights: Tensor, rewards: Tensor) -> None:
+    """Stop unless the rewards that have a weight are finite. `rewards`: (completions, functions)."""
+    for name, weight, column in zip(names, weights.tolist(), rewards.T, strict=True):
+        if weight:
+            stop_unless_finite(f"reward {name}", column.sum(), trainer)
