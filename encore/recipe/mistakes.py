@@ -15,15 +15,13 @@ from encore.errors import Mistakes, nearest
 
 WORDS = "words"  # the type of an error whose message is all that is to be said of the key
 KEY = "[key]"  # pydantic's place of an error that is about a key instead of its value
-OF_TYPE = {
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "string_type": "text",
-    "bool_type": "true or false",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-    "tuple_type": "a list",
-}
+# a type of JSON -> its name in a line
+OF_JSON = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
+OF_JSON |= {"object": "a mapping", "array": "a list", "null": "null"}
+# pydantic's error of a type -> what was expected
+OF_TYPE = {"int_type": OF_JSON["integer"], "float_type": OF_JSON["number"], "string_type": OF_JSON["string"]}
+OF_TYPE |= {"bool_type": OF_JSON["boolean"], "tuple_type": OF_JSON["array"]}
+OF_TYPE |= dict.fromkeys(("dict_type", "model_type"), OF_JSON["object"])
 LIMITS = {
     "greater_than": ("more than", "gt"),
     "greater_than_equal": ("at least", "ge"),
@@ -70,7 +68,8 @@ def words(details: ErrorDetails, nullable: bool = False) -> str:
         return "missing"
     if kind in OF_TYPE:
         wanted = [OF_TYPE[kind], *["null"] * nullable]
-        return f"expected {' or '.join(wanted)}, got {shown(value)}{_hint(kind, value)}"
+        told = hint(value, kind == "int_type", kind == "float_type")
+        return f"expected {' or '.join(wanted)}, got {shown(value)}{told}"
     if kind == "literal_error":
         if not isinstance(value, str):
             return f"expected {'text or null' if nullable else 'text'}, got {shown(value)}"
@@ -143,12 +142,15 @@ def _number(limit: float) -> str:
     return str(int(limit)) if limit == int(limit) else str(limit)
 
 
-def _hint(kind: str, value: Any) -> str:
-    """How to write a number that YAML 1.1 reads as text, such as 3e-6; nothing for other values."""
-    number = re.fullmatch(r"([+-]?\d+)(?:\.(\d*))?[eE]([+-]?)(\d+)", str(value))
-    if number is None or kind not in ("int_type", "float_type"):
+def hint(value: Any, whole: bool, number: bool) -> str:
+    """Return how to write a number that YAML 1.1 reads as text, such as 3e-6; nothing for other values.
+
+    `whole` and `number`: whether a whole number, or any number, was expected.
+    """
+    found = re.fullmatch(r"([+-]?\d+)(?:\.(\d*))?[eE]([+-]?)(\d+)", str(value))
+    if found is None or not (whole or number):
         return ""
-    integer, fraction, sign, power = number.groups()
-    if kind == "int_type":
+    integer, fraction, sign, power = found.groups()
+    if not number:
         return f"; write {float(value):.0f}"
     return f"; write {integer}.{fraction or '0'}e{sign or '+'}{power}"

@@ -15,6 +15,7 @@ from typing import Any
 from encore.recipe.args import Args
 from encore.recipe.base import Model
 from encore.recipe.kinds import KINDS
+from encore.recipe.mistakes import OF_JSON
 from encore.recipe.schema import schema
 
 PAGE, SCHEMA = Path("docs/reference.md"), Path("recipes/recipe.schema.json")
@@ -26,8 +27,6 @@ default may be left out unless a recipe is refused without it. What a recipe say
 """
 LIMITS = {"minimum": "at least", "exclusiveMinimum": "more than"}
 LIMITS |= {"maximum": "at most", "exclusiveMaximum": "less than"}
-TYPES = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
-TYPES |= {"null": "null", "object": "a mapping", "array": "a list"}
 
 
 def page() -> str:
@@ -58,7 +57,8 @@ def editors_schema() -> str:
     whole = schema()
     properties = whole["properties"]
     properties = properties | {"stages": properties["stages"] | {"additionalProperties": stages}}
-    return _lines(whole | {"properties": properties, "$defs": whole["$defs"] | _untitled(definitions)})
+    definitions = whole["$defs"] | _untitled(definitions)
+    return _lines(_with_presets(whole | {"properties": properties, "$defs": definitions}))
 
 
 def _lines(whole: dict[str, Any]) -> str:
@@ -72,6 +72,18 @@ def _lines(whole: dict[str, Any]) -> str:
         for key, of in inner.items()
     ]
     return ",\n".join([json.dumps(whole)[:-1], *blocks]) + "}\n"
+
+
+def _with_presets(rules: Any) -> Any:
+    """A JSON schema in which each mapping of known keys may name presets, which have what it lacks."""
+    if isinstance(rules, list):
+        return [_with_presets(each) for each in rules]
+    if not isinstance(rules, dict):
+        return rules
+    laid = {key: _with_presets(each) for key, each in rules.items()}
+    if rules.get("additionalProperties") is False and isinstance(rules.get("properties"), dict):
+        laid["properties"]["use"] = {"type": ["string", "array"], "description": "presets"}
+    return laid
 
 
 def _untitled(rules: Any) -> Any:
@@ -143,7 +155,7 @@ def _value(rules: dict[str, Any]) -> str:
     if kind == "object" and isinstance(rules.get("additionalProperties"), dict):
         return f"a mapping to {_value(rules['additionalProperties'])}"
     limits = [f"{LIMITS[key]} {rules[key]}" for key in LIMITS if key in rules]
-    return " ".join([TYPES.get(str(kind), "any value"), *limits])
+    return " ".join([OF_JSON.get(str(kind), "any value"), *limits])
 
 
 def _models(annotation: Any) -> Iterator[type[Model]]:

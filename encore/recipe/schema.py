@@ -15,6 +15,8 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from encore.errors import Mistakes, nearest
+from encore.recipe.base import unknown_key
+from encore.recipe.mistakes import OF_JSON, dotted, hint, shown
 
 
 def _matches_whole(validator: Any, pattern: str, value: Any, rules: Any) -> Iterator[ValidationError]:
@@ -31,8 +33,6 @@ Validator = extend(
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     ),
 )
-WORDS = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
-WORDS |= {"object": "a mapping", "array": "a list", "null": "null"}
 
 
 @cache
@@ -79,17 +79,12 @@ def _lines(error: ValidationError, path: list[str]) -> list[str]:
     value: Any = error.instance
     if error.validator == "additionalProperties":
         valid = list(error.schema.get("properties", {}))  # type: ignore[union-attr]
-        return [_unknown(dotted([*place, key]), key, valid) for key in value if key not in valid]
+        return [f"{dotted([*place, key])}: {unknown_key(key, valid)}" for key in value if key not in valid]
     if error.validator == "required":
         at = dotted(place)
         lacking: Any = error.validator_value
         return [f"{at}: {key}: missing" if at else f"{key}: missing" for key in lacking if key not in value]
     return [_line(error, path)]
-
-
-def _unknown(place: str, key: str, valid: list[str]) -> str:
-    hint = nearest(key, valid) if valid else ""
-    return f"{place}: unknown key{hint if len(hint) < 400 else ''}"  # a config has 150 fields
 
 
 def _line(error: ValidationError, path: list[str]) -> str:
@@ -102,40 +97,17 @@ def _line(error: ValidationError, path: list[str]) -> str:
         return f'{prefix}expected {rules["description"]}, got "{value}"'
     if error.validator == "type":
         types = [expected] if isinstance(expected, str) else expected
-        wanted = " or ".join(WORDS[t] for t in types)
-        return f"{prefix}expected {wanted}, got {_shown(value)}{_hint(value, types)}"
+        wanted = " or ".join(OF_JSON[t] for t in types)
+        told = hint(value, "integer" in types, "number" in types)
+        return f"{prefix}expected {wanted}, got {shown(value)}{told}"
     if error.validator == "enum":
-        return f"{prefix}unknown value {_shown(value)}{nearest(value, [str(e) for e in expected])}"
+        return f"{prefix}unknown value {shown(value)}{nearest(value, [str(e) for e in expected])}"
     limits = {"minimum": "at least", "maximum": "at most"}
     limits |= {"exclusiveMinimum": "more than", "exclusiveMaximum": "less than"}
     if str(error.validator) in limits:
-        return f"{prefix}expected {limits[str(error.validator)]} {expected}, got {_shown(value)}"
+        return f"{prefix}expected {limits[str(error.validator)]} {expected}, got {shown(value)}"
     if error.validator == "maxLength":
         return f"{prefix}expected at most {expected} characters, got {len(value)}"
     if error.validator in ("minItems", "minProperties", "minLength"):
         return f"{prefix}must not be empty"
     return prefix + str(error.message).splitlines()[0]
-
-
-def dotted(parts: Iterable[str | int]) -> str:
-    """Keys and positions as one path: `claims[0].id`."""
-    return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts).lstrip(".")
-
-
-def _shown(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "nothing", True: "true", False: "false"}[value]
-    if isinstance(value, str):
-        return f'the text "{value}"'
-    return "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else str(value)
-
-
-def _hint(value: Any, types: list[str]) -> str:
-    """How to write a number that YAML 1.1 reads as text, such as 3e-6; nothing for other values."""
-    number = re.fullmatch(r"([+-]?\d+)(?:\.(\d*))?[eE]([+-]?)(\d+)", str(value))
-    if number is None or not {"number", "integer"} & set(types):
-        return ""
-    integer, fraction, sign, power = number.groups()
-    if "number" not in types:
-        return f"; write {float(value):.0f}"
-    return f"; write {integer}.{fraction or '0'}e{sign or '+'}{power}"

@@ -11,14 +11,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from encore.recipe.mistakes import shown
+from encore.recipe.mistakes import OF_JSON, shown
 
 # Re-exported lazily by the package, so the import statement does not name the file.
 HOMES = {"transformers.TrainingArguments": "transformers.training_args.TrainingArguments"}
 NAMES = {"int": "integer", "float": "number", "bool": "boolean", "str": "string"}
 NAMES |= {"dict": "object", "list": "array"}
-WORDS = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
-WORDS |= {"object": "a mapping", "array": "a list", "null": "null"}
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def mistake(field: Field, value: Any) -> str | None:
     if not types or any(_is(value, name) for name in types):
         return None
     names = [*sorted(types - {"null"}), *types & {"null"}]
-    return f"expected {' or '.join(WORDS[name] for name in names)}, got {shown(value)}"
+    return f"expected {' or '.join(OF_JSON[name] for name in names)}, got {shown(value)}"
 
 
 def _is(value: Any, name: str) -> bool:

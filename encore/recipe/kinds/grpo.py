@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
 from encore import own_code
 from encore.errors import UserError
@@ -16,26 +16,13 @@ from encore.recipe.base import Identifier, Model, NotNegative, PartOfAll, Positi
 from encore.recipe.checks.domains import weights
 from encore.recipe.data_sets import is_data_set
 from encore.recipe.kinds.rollout import REWARD_MODEL, RolloutStage
-from encore.recipe.kinds.stage import Mistake, RawTask, TrueOrChat, Weights, rule
+from encore.recipe.kinds.stage import Mistake, RawTask, Tool, TrueOrChat, Weights, rule
 
 Step = Annotated[str, AfterValidator(matching("0|[1-9][0-9]*", "a number of optimizer steps"))]
-Around = Annotated[
-    tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False, min_length=2, max_length=2)
-]
 
 ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward than accuracy
 # advantages that read accuracy alone, or a baseline of all prompts
 ACROSS = (*ACCURACY_ALONE, "moving_average")
-
-
-class Tool(Model):
-    """What the policy may call: encore/sampling/tools.py."""
-
-    name: Literal["calculator", "python"]  # python: in the sandbox
-    calls: Positive  # answered in one completion; further ones are not
-    longest: Positive  # tokens of a result; what is longer is cut
-    call: Around | None = None  # the texts around a call; the second is one token
-    result: Around | None = None  # and around its result
 
 
 class Domain(Model):
@@ -197,6 +184,23 @@ class GrpoStage(RolloutStage):
                 yield key, words
 
     @rule
+    def _own_objective(self) -> Iterator[Mistake]:
+        """Yield an objective of one's own that is not there, and what says the same beside it."""
+        if self.objective is None:
+            return
+        try:
+            own_code.check(self.objective)
+        except UserError as error:
+            yield "objective", str(error)
+        replaced: dict[str, str | None] = {"importance_ratio": self.importance_ratio}
+        if "loss_type" in self.args.model_fields_set:
+            replaced["args.loss_type"] = self.args.loss_type
+        for key, value in replaced.items():
+            if value:
+                words = f"{value}, but the objective {self.objective} stands in its place; remove one of them"
+                yield key, words
+
+    @rule
     def _advantage(self) -> Iterator[Mistake]:
         """Yield what an advantage in place of TRL's would ignore, or cannot have."""
         args, advantage = self.args, self.advantage
@@ -242,24 +246,6 @@ class GrpoStage(RolloutStage):
         if args.sync_ref_model and not args.beta:
             words = "with beta 0 there is no reference to replace; remove it"
             yield "args.sync_ref_model", words
-
-    @rule
-    def _own_objective(self) -> Iterator[Mistake]:
-        """Yield an objective that is not there, and the keys in whose place it stands."""
-        if self.objective is None:
-            return
-        try:
-            own_code.check(self.objective)
-        except UserError as error:
-            yield "objective", str(error)
-        replaced: dict[str, str] = {}
-        if self.importance_ratio:
-            replaced["importance_ratio"] = self.importance_ratio
-        if "loss_type" in self.args.model_fields_set:
-            replaced["args.loss_type"] = self.args.loss_type
-        for key, value in replaced.items():
-            words = f"{value}, but the objective {self.objective} stands in its place; remove one of them"
-            yield key, words
 
     @rule
     def _whole_steps(self) -> Iterator[Mistake]:

@@ -30,6 +30,10 @@ Weights = dict[str, float]
 Mixture = Annotated[dict[str, Any], Field(min_length=1)]  # kinds of document that the world can write
 RawTask = dict[str, Any]  # a world or a data set; checks/tasks.py reads it
 
+Around = Annotated[
+    tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False, min_length=2, max_length=2)
+]
+
 
 class Resources(Model):
     """What a job is run on."""
@@ -43,6 +47,16 @@ class Resources(Model):
     nodes: Positive = 1
     # of a stage on several GPUs: weights, gradients and optimizer are spread over them, by FSDP2
     shard: Literal["fsdp"] | None = None
+
+
+class Tool(Model):
+    """What the policy may call: encore/sampling/tools.py."""
+
+    name: Literal["calculator", "python"]  # python: in the sandbox
+    calls: Positive  # answered in one completion; further ones are not
+    longest: Positive  # tokens of a result; what is longer is cut
+    call: Around | None = None  # the texts around a call; the second is one token
+    result: Around | None = None  # and around its result
 
 
 class Lora(Model):
