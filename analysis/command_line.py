@@ -64,7 +64,7 @@ def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
     scales = list(recipe.spec["scales"])
     if args.scale not in scales:
         known = nearest(args.scale, scales)
-        raise UserError(f'recipes/{args.recipe}.yaml: unknown scale "{args.scale}"{known}')
+        raise UserError(f'{recipe.files.file()}: unknown scale "{args.scale}"{known}')
     if args.seeds == looks.AUTO and args.report == "report" and looks.claims_at(recipe, args.scale):
         return replace(_by_looks(Graph(recipes), recipe, args.scale, root), file=own)
     asked = {key: getattr(args, key) for key in ("scale", "seeds", "arms") if getattr(args, key)}

@@ -40,7 +40,8 @@ def test_command_is_planned(planned, command):
 
 
 def test_every_recipe_is_in_the_gallery():
-    assert set(re.findall(r"\(recipes/(\w+)\.yaml\)", README)) == set(load_all(ROOT / "recipes"))
+    linked = {ROOT / path for path in re.findall(r"\((recipes/[\w/]+\.yaml)\)", README)}
+    assert linked == {recipe.files.file() for recipe in load_all(ROOT / "recipes").values()}
 
 
 def test_the_file_tree_is_the_tree():

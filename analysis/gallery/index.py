@@ -104,7 +104,7 @@ def _listed(record: Path, graph: Graph) -> Listed:
 def _live(folder: Path, recipe: Recipe, scale: str, href: str) -> Listed:
     """Of a report's folder, which has claims.csv."""
     verdicts = summary.stated(recipe, scale, claims.read(folder / "claims.csv"))
-    shows = records.first_sentence(recipe.spec.get("expected", "")) if scale == "cpu" else ""
+    shows = records.first_sentence(recipe.spec.get("found", "")) if scale == "cpu" else ""
     return _line(recipe, href, shows, summary.told(verdicts), records.judged_at(verdicts))
 
 

@@ -72,7 +72,7 @@ def _of_record(record: Path, graph: Graph) -> Iterator[Line]:
 def _origin(verdict: claims.Verdict, recipe: Recipe) -> tuple[str, str]:
     """Where a claim was first made, as an address from the folder of records, and its name."""
     if verdict.paper == claims.OURS:
-        return f"../../recipes/{recipe.name}.yaml", OWN
+        return f"../../{next(iter(recipe.files.shown))}", OWN
     url = address(verdict.paper) if verdict.paper else recipe.spec["url"]
     return url, label(url)
 

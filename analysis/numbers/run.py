@@ -33,9 +33,9 @@ class Run:
         return self.graph.recipes[self.name]
 
     @property
-    def recipe_file(self) -> Path:
-        """Where the recipe stands."""
-        return self.file or Path("recipes", f"{self.name}.yaml")
+    def recipe_files(self) -> dict[str, Path]:
+        """The name that a page shows -> the path, of each file of the recipe."""
+        return {self.file.as_posix(): self.file} if self.file else self.recipe.files.shown
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Page:
     audit: dict[str, Any]  # of the verifiers; and in words how often they erred
     audited: str
     differences: dict[str, Any]
-    recipe: Markup
+    recipe: dict[str, Markup]  # file -> its text
     facts: dict[str, list[str]]
     cost: dict[str, Any]
     total: Any  # the last row of cost()
@@ -76,7 +76,9 @@ def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
         audit=cells(audit),
         audited=verifiers.errors(audit) if len(audit) else "",
         differences=cells(configuration.differences(run)),
-        recipe=commented_yaml((run.root / run.recipe_file).read_text(encoding="utf-8")),
+        recipe={
+            name: commented_yaml(path.read_text(encoding="utf-8")) for name, path in run.recipe_files.items()
+        },
         facts=configuration.facts(trained),
         cost=cells(cost_shown(spent)),
         total=spent.iloc[-1],

@@ -54,8 +54,8 @@ def judge_run(run: Run, numbers: pd.DataFrame) -> list[list[Verdict]]:
     chose = sorted(run.recipe.dial_seeds & set(run.seeds))
     if claims and chose:
         raise UserError(
-            f"recipes/{run.name}.yaml: dials: seed {chose[0]} was used to choose them and cannot be judged; "
-            "set first_seed to one above it, or choose dials on seeds from 1000 on"
+            f"{run.recipe.files.file()}: dials: seed {chose[0]} was used to choose them and cannot be "
+            "judged; set first_seed to one above it, or choose dials on seeds from 1000 on"
         )
     gates = run.spec.get("gates", {})
     return judge_looks(claims, numbers, run.scale, run.seeds, gates, collapses(run, numbers))

@@ -46,7 +46,7 @@ the verifiers accept, refuse and cannot read; `decision_rule.csv`, how often the
 is wrong and what it finds, in % of families of claims, simulated by `python -m
 analysis.verdicts.simulation`; `grpo_speed.csv` and `grid_speed.csv`, the speed of our trainers against
 plain TRL; `other_bases.csv`, what a claim came to on base models of other pretraining seeds (commit 383c959
-with another `seed` in recipes/tiny_lm.yaml).
+with another `seed` in recipes/bases/tiny_lm.yaml).
 """
 
 
@@ -91,7 +91,7 @@ def _row(record: Path, graph: Graph) -> tuple[str, ...]:
     name = record.name.rpartition("-")[0]
     spec, (shows, verdicts, judged) = graph.recipes[name].spec, told(record, graph)
     return (
-        f"[`{name}`](../../recipes/{name}.yaml)",
+        f"[`{name}`](../../{next(iter(graph.recipes[name].files.shown))})",
         f"[{_cell(spec['title'])}]({spec['url']})",
         _cell(shows),
         verdicts,
@@ -106,7 +106,7 @@ def told(record: Path, graph: Graph) -> tuple[str, str, str]:
     recipe, verdicts = graph.recipes[name], claims.read(record / "claims.csv")
     if of_earlier_world(record, graph):
         return EARLIER, summary.told(verdicts), judged_at(verdicts)
-    shows = first_sentence(recipe.spec.get("expected", ""))
+    shows = first_sentence(recipe.spec.get("found", ""))
     return shows, summary.told(summary.stated(recipe, scale, verdicts)), judged_at(verdicts)
 
 

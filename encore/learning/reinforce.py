@@ -41,7 +41,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class PolicyGradientConfig:
-    """`args` of a stage `policy_gradient`; the lecture's values are in recipes/policy_gradient.yaml."""
+    """`args` of a stage `policy_gradient`; recipes/policy_gradient has the values of the lecture."""
 
     learning_rate: float  # of Adam
     epochs: int  # rollouts

@@ -283,4 +283,4 @@ class Graph:
             alike = node.name in names and self.lineage(candidate) == self.lineage(node)
             if arm == node.arm or alike:
                 return candidate
-        raise UserError(f"recipes/{node.recipe}.yaml: arm {node.arm} does not exist at scale {node.scale}")
+        raise UserError(f"{recipe.files.file()}: arm {node.arm} does not exist at scale {node.scale}")

@@ -1,19 +1,20 @@
-"""Reads and checks recipes: what each paper ran, as data, one YAML file a paper."""
+"""Reads and checks recipes: what each paper ran, as data, a folder of YAML files a paper."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from encore.errors import Mistakes, UserError
-from encore.recipe import strict_yaml
-from encore.recipe.checks.layers import check_layers, check_names, check_shape
+from encore.recipe.checks.layers import check_layers, check_names, check_scale_file, check_shape
 from encore.recipe.checks.resolved import check_resolved
+from encore.recipe.files import Files, read
+from encore.recipe.files import recipes as recipes_in
 from encore.recipe.graph import Graph
-from encore.recipe.recipe import GROUPED, Recipe, alike, ungrouped
+from encore.recipe.recipe import Recipe, alike, claim_rows
 from encore.recipe.schema import pattern
 
-SCHEMA = 1
 # No recipe can have the name of a rule in the Snakefile or of a folder in results/.
 TARGETS = ("all", "everything", "benchmarks", "faults", "gallery", "clean_checkpoints", "preflight", "plan")
 INNER = ("train", "evaluate", "look", "analyse", "report")  # rules of one job each
@@ -23,25 +24,36 @@ REFERRING = ("claims", "gates", "frontiers", "coverage", "stage_ladder", "publis
 
 
 def load(path: str | Path) -> Recipe:
-    """One recipe, checked as far as one can be without the others. Raises UserError, one line."""
-    path = Path(path)
-    spec = _read(path)
-    mistakes = Mistakes()
-    for check in (check_shape, check_names, lambda whole: check_layers(alike(whole))):
-        with mistakes.gather_further():
+    """The recipe in a file or folder, checked as far as one can be without the others.
+
+    Raises UserError, one line a mistake, each with its file.
+    """
+    files, mistakes = read(Path(path)), Mistakes()
+    for scale, content in ("", files.main), *files.further.items():
+        with mistakes.gather_further(), _of_file(files.file(scale)):
+            (check_scale_file if scale else check_shape)(content)
+    spec: dict[str, Any] = {}
+    with mistakes.gather_further(), files.told():
+        spec |= files.joined()
+    for check in (check_names, lambda whole: check_layers(alike(whole))):
+        with mistakes.gather_further(), files.told():
             check(spec)
-    if mistakes.lines:
-        raise _of_file(path, mistakes.lines)
-    return _recipe(path.stem, spec)
+    mistakes.tell()
+    return _recipe(files)
 
 
-def _recipe(name: str, spec: dict[str, Any]) -> Recipe:
-    spec = alike(spec)
-    return Recipe(name, spec | {key: ungrouped(spec, key) for key in GROUPED if key in spec})
+def _recipe(files: Files) -> Recipe:
+    spec = alike(files.joined())
+    return Recipe(files.path.stem, spec | {"claims": claim_rows(spec)}, files)
 
 
-def _of_file(path: Path, lines: Iterable[str]) -> UserError:
-    return UserError("\n".join(f"{path}: {line}" for line in lines))
+@contextmanager
+def _of_file(path: Path) -> Iterator[None]:
+    """Have each line of a UserError of the block begin with the path."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError("\n".join(f"{path}: {line}" for line in error.lines)) from None
 
 
 def own_file(config: Mapping[str, Any]) -> Path | None:
@@ -66,7 +78,7 @@ def load_sound(
     `own`: a recipe's file elsewhere, which is one of them. A recipe that builds on one with a mistake has a
     mistake too. Raises UserError where there is no recipe, or two have one name.
     """
-    paths = {p.stem: p for p in sorted(Path(folder).glob("*.y*ml"))}
+    paths = recipes_in(Path(folder))
     if not paths:
         raise UserError(f"no recipe in {Path(folder).resolve()}; work in the folder of Encore's Snakefile")
     if own:
@@ -84,7 +96,7 @@ def load_sound(
             misshapen.remove(name)
         except UserError as error:
             broken[name] = error
-    while mistakes := _mistakes(recipes, broken, paths):
+    while mistakes := _mistakes(recipes, broken):
         broken |= mistakes
         recipes = {name: recipe for name, recipe in recipes.items() if name not in broken}
     for name in misshapen:
@@ -93,22 +105,23 @@ def load_sound(
 
 
 def _with_more(recipes: Mapping[str, Recipe], path: Path, error: UserError) -> UserError:
-    """The mistakes of a file, and those that its layers come to, of parts that have none by themselves."""
+    """The mistakes of a recipe, and those that its layers come to, of parts that have none by themselves."""
     if any(re.search("expected a name of|seeds: expected at most", line) for line in error.lines):
         return error  # what bears such a name cannot be told of in a line, and so many seeds not gone through
-    told = {_part(line.removeprefix(f"{path}: ")) for line in error.lines}
+    told = {_part(line) for line in error.lines}
     try:
-        spec = _read(path)
+        files = read(path)
     except UserError:
-        return error  # that the file cannot be read is the mistake
+        return error  # that a file cannot be read is the mistake
     try:
-        recipe = _recipe(path.stem, spec)
-        check_resolved(Graph({**recipes, path.stem: recipe}), recipe)
+        recipe = _recipe(files)
+        with files.told():
+            check_resolved(Graph({**recipes, recipe.name: recipe}), recipe)
     except UserError as further:
         if told & {"evals", "arms", "scales", *REFERRING}:
             told |= {"evals", *REFERRING}
         more = [line for line in further.lines if _part(line) not in told]
-        return UserError("\n".join([*error.lines, *_of_file(path, more).lines])) if more else error
+        return UserError("\n".join([*error.lines, *more]))
     except Exception:  # it falls over what has been told
         return error
     return error
@@ -116,12 +129,13 @@ def _with_more(recipes: Mapping[str, Recipe], path: Path, error: UserError) -> U
 
 def _part(line: str) -> str:
     """The part of a recipe that a line is about: a stage, or a section."""
+    line = line.partition(".yaml: ")[2]
     stage = re.search(r"\bstages\.\w+", line.partition(": ")[0])
     return stage[0] if stage else re.split(r"[.\[:]", line)[0]
 
 
 def _check_name(path: Path) -> None:
-    if path.suffix != ".yaml":
+    if path.suffix != ".yaml" and not path.is_dir():
         raise UserError(f"{path}: a recipe's file ends in .yaml; rename it")
     if not re.fullmatch(pattern("identifier"), path.stem):
         raise UserError(f'{path}: a recipe has a name of lower-case letters, digits and "_"; rename it')
@@ -129,30 +143,17 @@ def _check_name(path: Path) -> None:
         raise UserError(f"{path}: a reserved name; call the recipe something else")
 
 
-def _mistakes(
-    recipes: Mapping[str, Recipe], broken: Mapping[str, UserError], paths: Mapping[str, Path]
-) -> dict[str, UserError]:
+def _mistakes(recipes: Mapping[str, Recipe], broken: Mapping[str, UserError]) -> dict[str, UserError]:
     """What is wrong with recipes that are well-formed by themselves: name -> the mistake."""
     graph, mistakes = Graph(recipes), {}
     for name, recipe in recipes.items():
         try:
-            check_resolved(graph, recipe)
+            with recipe.files.told():
+                check_resolved(graph, recipe)
         except UserError as error:
+            mistakes[name] = error
             below = next((other for other in broken if f'unknown recipe "{other}"' in str(error)), None)
-            lines = error.lines
             if below:
-                lines = [f"it builds on recipe {below}, which has a mistake: {broken[below].lines[0]}"]
-            mistakes[name] = _of_file(paths[name], lines)
+                wrong = f"it builds on recipe {below}, which has a mistake: {broken[below].lines[0]}"
+                mistakes[name] = UserError(f"{recipe.files.file()}: {wrong}")
     return mistakes
-
-
-def _read(path: Path) -> dict[str, Any]:
-    spec = strict_yaml.read(path)
-    if not isinstance(spec, dict):
-        raise UserError(f"{path}: a recipe is a mapping of keys; this file is {'not' if spec else 'empty'}")
-    version = spec.get("schema")
-    if isinstance(version, int) and version > SCHEMA:
-        raise UserError(
-            f"{path}: schema: written for recipe schema {version}; this Encore reads {SCHEMA}; update it"
-        )
-    return spec

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from encore.errors import UserError, nearest
 from encore.recipe import protocols, sensitivity
+from encore.recipe.files import Files
 
-GROUPED = ("claims", "published")  # sections of the file whose rows may stand in groups of one list of scales
 CHOSEN = "chosen"
 REPORTS = (
     "report",
@@ -21,6 +22,7 @@ DIAL_SEEDS = 1000  # from this seed on dials are chosen; judged seeds are below,
 class Recipe:
     name: str
     spec: dict[str, Any]  # must not change: what follows from it is computed once
+    files: Files = field(default_factory=lambda: Files(Path(), {}), compare=False)
     _overlaid: dict[tuple[str, str, str], dict] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -129,12 +131,12 @@ class Recipe:
         return arms, list(range(first, first + (seeds or count)))
 
 
-def ungrouped(spec: Mapping[str, Any], section: str) -> list[dict[str, Any]]:
-    """The rows of `claims` or `published`, in the file's order; those of a group have its scales."""
-    rows: list[dict[str, Any]] = []
-    for row in spec.get(section, []):
-        rows += [{**one, "scales": row["scales"]} for one in row[section]] if section in row else [row]
-    return rows
+def claim_rows(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The claims of a file in its order, each flat: its id, its own keys and the keys of its test."""
+    return [
+        {"id": name, **{key: value for key, value in claim.items() if key != "test"}, **claim["test"]}
+        for name, claim in spec.get("claims", {}).items()
+    ]
 
 
 def alike(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,8 +155,10 @@ def alike(spec: Mapping[str, Any]) -> dict[str, Any]:
         every = [name for scale in entry["scales"] for name in (scale, *copies.get(scale, ()))]
         return {**entry, "scales": list(dict.fromkeys(every))}
 
-    lists = {key: [named(entry) for entry in spec[key]] for key in GROUPED if key in spec}
-    return {**spec, **lists, "arms": {arm: named(layer) for arm, layer in spec["arms"].items()}}
+    mappings = {
+        key: {name: named(entry) for name, entry in spec.get(key, {}).items()} for key in ("claims", "arms")
+    }
+    return {**spec, **mappings, "published": [named(entry) for entry in spec.get("published", [])]}
 
 
 def merge(base: dict, over: Mapping) -> dict:

@@ -71,7 +71,7 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
             raise UserError(f'--config recipe: unknown recipe "{chosen.recipe}"{near}')
         first = chosen.recipe or quickstart
         if first not in recipes:
-            raise UserError(f"recipes/{first}.yaml: missing; the quickstart runs it")
+            raise UserError(f"recipes/{first}: missing; the quickstart runs it")
         report = CHOSEN if chosen.report == CHOSEN else "quickstart"
         return [_report(recipes[first], chosen, report)]
     if target == "everything":

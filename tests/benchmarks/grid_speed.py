@@ -54,7 +54,7 @@ def copied(folder: Path, recipe: str, settings: list[str]) -> dict[str, Recipe]:
     for name in ("results/tiny_lm", "checkpoints/tiny_lm"):  # the base models, if they are there
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name)
-    path = folder / "recipes" / f"{recipe}.yaml"
+    path = load_all(folder / "recipes")[recipe].files.file()
     spec = yaml.safe_load(path.read_text())
     for setting in settings:
         keys, _, value = setting.partition("=")

@@ -72,18 +72,18 @@ def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 
 @cache
-def _parsed(recipe: str) -> tuple[Any, list[str]]:
-    """A recipe's tree of nodes, which know their lines; and its lines."""
-    text = (FOLDER / f"{recipe}.yaml").read_text(encoding="utf-8")
+def _parsed(path: Path) -> tuple[Any, list[str]]:
+    """The tree of nodes of a file, which know their lines; and its lines."""
+    text = path.read_text(encoding="utf-8")
     return yaml.compose(text, yaml.CSafeLoader), text.splitlines()
 
 
 def _comment(recipe: str, arm: str, section: str, keys: Sequence[str]) -> str:
     """What stands behind # on the line of a value; of the layers that give it the last counts."""
-    root, lines = _parsed(recipe)
-    layers = [[], ["scales", "paper"], ["arms", arm], ["scales", "paper", "arms", arm]]
-    for layer in reversed(layers):
-        node = root
+    files = RECIPES[recipe].files
+    main, paper = files.file(), files.file("paper")
+    for path, layer in ((paper, ["arms", arm]), (main, ["arms", arm]), (paper, []), (main, [])):
+        node, lines = _parsed(path)
         for key in [*layer, section, *keys]:
             pairs = node.value if isinstance(node, yaml.MappingNode) else []
             node = next((below for name, below in pairs if name.value == key), None)

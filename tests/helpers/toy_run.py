@@ -16,8 +16,9 @@ import yaml
 
 from analysis.numbers.run import Run
 from analysis.page import figures
+from encore.recipe.files import Files
 from encore.recipe.graph import Graph, Node
-from encore.recipe.recipe import Recipe
+from encore.recipe.recipe import Recipe, claim_rows
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 SURROGATE = "half \ud800 pair"
@@ -50,12 +51,16 @@ def ratios() -> str:
 def load_all(root: Path) -> dict[str, Recipe]:
     """The toy recipes, not validated: their dials need not follow those of the worlds."""
     paths = sorted((root / "recipes").glob("*.yaml"))
-    return {path.stem: Recipe(path.stem, yaml.load(path.read_text(), yaml.CSafeLoader)) for path in paths}
+    specs = {path: yaml.load(path.read_text(), yaml.CSafeLoader) for path in paths}
+    return {
+        path.stem: Recipe(path.stem, spec | {"claims": claim_rows(spec)}, Files(path, spec))
+        for path, spec in specs.items()
+    }
 
 
 def changed(run: Run, **keys) -> Run:
     """The run with these keys of its recipe changed."""
-    recipe = Recipe(run.name, run.spec | keys)
+    recipe = Recipe(run.name, run.spec | keys, run.recipe.files)
     return replace(run, graph=Graph({**run.graph.recipes, run.name: recipe}))
 
 

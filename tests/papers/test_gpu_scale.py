@@ -195,7 +195,7 @@ OF_OAT = [name for name, about in ABOUT.items() if "Oat-Zero" in about]
 
 @pytest.mark.parametrize("recipe", OF_OAT)
 def test_the_settings_of_oat_have_its_optimizer(recipe):
-    """As recipes/dr_grpo.yaml has it at scale paper, where every number has its source."""
+    """As recipes/dr_grpo/recipe.yaml has it at scale paper, where every number has its source."""
     oat = GRAPH.config(Node("dr_grpo", "paper", "base-recipe", 0, "grpo", "stage"))["args"]
     usual = {"adam_beta1": 0.9, "adam_beta2": 0.999, "max_grad_norm": 1.0}  # of transformers
     for arm in RECIPES[recipe].arms("gpu"):
@@ -206,7 +206,7 @@ def test_the_settings_of_oat_have_its_optimizer(recipe):
 
 
 def test_ppo_of_one_model_has_the_rates_and_the_kl_that_are_known_to_work():
-    """Pythia-1B by the N+ implementation, whose settings recipes/tldr.yaml has."""
+    """Pythia-1B by the N+ implementation, whose settings recipes/tldr/recipe.yaml has."""
     known = config("tldr", "base-recipe", "ppo")["args"]
     for arm in RECIPES["instructgpt"].arms("gpu"):
         args = config("instructgpt", arm, "ppo")["args"]

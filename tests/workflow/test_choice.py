@@ -1,6 +1,7 @@
 """`--config recipe=… arms=… claims=… seeds=…`: parts of a recipe, and recipes that are not in recipes/."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -135,7 +136,7 @@ def test_a_world_with_too_few_questions_is_found_before_anything_runs(demo):
     task = {"task": few, "items": 64}
     spec["stages"]["rl"] = stage
     spec["evals"]["tasks"] = {"heldout": task}
-    graph = Graph({**demo.recipes, "demo": Recipe("demo", spec)})
+    graph = Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], spec=spec)})
     nodes = graph.grid("demo", "cpu", ["base-recipe", "hot"], [0, 1])
     with pytest.raises(UserError) as error:
         capacity.check(graph, nodes)
@@ -145,7 +146,7 @@ def test_a_world_with_too_few_questions_is_found_before_anything_runs(demo):
     ]
     assert (len(stages), len(evals), len(error.value.lines)) == (1, 1, 2)
     spec["stages"]["rl"]["problems"] = spec["evals"]["tasks"]["heldout"]["items"] = 8
-    capacity.check(Graph({**demo.recipes, "demo": Recipe("demo", spec)}), nodes)
+    capacity.check(Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], spec=spec)}), nodes)
 
 
 def test_more_questions_of_a_world_than_can_be_drawn_are_refused_undrawn(demo):
@@ -153,14 +154,15 @@ def test_more_questions_of_a_world_than_can_be_drawn_are_refused_undrawn(demo):
     world = {"world": "chain"}
     spec["stages"]["rl"] |= {"run": "grpo", "task": world, "problems": 10**18}
     spec["evals"]["tasks"] = {"heldout": {"task": world, "items": 10**9}}
-    graph = Graph({**demo.recipes, "demo": Recipe("demo", spec)})
+    graph = Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], spec=spec)})
     with pytest.raises(UserError) as error:
         capacity.check(graph, graph.grid("demo", "cpu", ["base-recipe"], [0]))
     wrong = "expected at most 100000 questions of a world, got"
     where = "(scale cpu, arm base-recipe)"
+    file = demo.recipes["demo"].files.file()
     assert error.value.lines == [
-        f"recipes/demo.yaml: stages.rl.problems: {wrong} {10**18} {where}",
-        f"recipes/demo.yaml: evals.tasks.heldout.items: {wrong} {10**9} {where}",
+        f"{file}: stages.rl.problems: {wrong} {10**18} {where}",
+        f"{file}: evals.tasks.heldout.items: {wrong} {10**9} {where}",
     ]
 
 
@@ -179,8 +181,10 @@ def test_a_file_with_too_few_rows_is_found_before_anything_runs(demo, tmp_path, 
     spec["stages"]["rl"] = stage = {"run": "grpo", "task": few, "args": args, "needs": {}}
     spec["evals"]["tasks"] = {"heldout": {"task": few, "items": 16}}
 
+    recipe = demo.recipes["demo"].files.file()
+
     def mistakes() -> list[str]:
-        graph = Graph({**demo.recipes, "demo": Recipe("demo", spec)})
+        graph = Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], spec=spec)})
         try:
             capacity.check(graph, graph.grid("demo", "cpu", ["base-recipe"], [0]))
         except UserError as error:
@@ -188,7 +192,7 @@ def test_a_file_with_too_few_rows_is_found_before_anything_runs(demo, tmp_path, 
         return []
 
     assert mistakes() == [
-        f"recipes/demo.yaml: {place}.task.file: {file} has 15 rows; {why} (scale cpu, arm base-recipe)"
+        f"{recipe}: {place}.task.file: {file} has 15 rows; {why} (scale cpu, arm base-recipe)"
         for place, why in (
             ("stages.rl", "one rollout asks for 16"),
             ("evals.tasks.heldout", "items asks for 16"),

@@ -180,7 +180,7 @@ def test_a_part_goes_with_a_recipe_alone(demo):
 
 
 def test_quickstart_without_its_recipe(demo):
-    with pytest.raises(UserError, match=r"recipes/r1_zero\.yaml: missing; the quickstart runs it"):
+    with pytest.raises(UserError, match=r"recipes/r1_zero: missing; the quickstart runs it"):
         targets.target_of(demo, targets.Choice("cpu", None), "all", "r1_zero")
 
 

@@ -27,7 +27,7 @@ def folder(tmp_path_factory) -> Path:
     shutil.copy(ROOT / "Snakefile", folder)
     for name in ("encore", "recipes", "evals", "analysis", "profiles"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    recipe = folder / "recipes/r1_zero.yaml"
+    recipe = folder / "recipes/r1_zero/recipe.yaml"
     text = recipe.read_text()
     cuts = {
         "max_steps: 240": "max_steps: 96",

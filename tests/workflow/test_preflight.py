@@ -22,7 +22,7 @@ from encore.workflow.choice import choice
 from encore.workflow.jobs import Jobs
 
 RECIPE = {
-    "schema": 1,
+    "schema": 2,
     "title": "A toy",
     "url": "https://example.org",
     "stages": {"pretrain": {"run": "pretrain", **PRETRAIN}},

@@ -57,11 +57,14 @@ BASE = {  # of arm bilingual of tiny_lm: a corpus from which the form of a trace
 
 def shorten(folder: Path, recipe: str, at: tuple[str, str], stages: dict[str, Any]) -> None:
     """Write the recipe into `folder` with other stages at scales/cpu or at an arm."""
-    spec = yaml.load((ROOT / f"recipes/{recipe}.yaml").read_text(), yaml.CSafeLoader)
+    path = RECIPES[recipe].files.file()
+    spec = yaml.load(path.read_text(), yaml.CSafeLoader)
     spec.pop("dials", None)  # their sweep is another recipe
     section, name = at
     spec[section][name]["stages"] = merge(spec[section][name]["stages"], stages)
-    (folder / f"recipes/{recipe}.yaml").write_text(yaml.dump(spec, Dumper=yaml.CSafeDumper, sort_keys=False))
+    copy = folder / path.relative_to(ROOT)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_text(yaml.dump(spec, Dumper=yaml.CSafeDumper, sort_keys=False))
 
 
 def project(folder: Path) -> Path:

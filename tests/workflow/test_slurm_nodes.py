@@ -27,11 +27,11 @@ ONCE = """
             os.kill(os.getpid(), 9)
 """
 RECIPE = {
-    "schema": 1,
+    "schema": 2,
     "title": "Two nodes",
     "url": "https://slurm.schedmd.com",
     "cost": {"cpu": "seconds"},
-    "expected": "A stage trains on two nodes.",
+    "found": "A stage trains on two nodes.",
     "stages": {
         "pretrain": {
             "run": "pretrain",

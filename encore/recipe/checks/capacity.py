@@ -39,11 +39,11 @@ def check(graph: Graph, nodes: Iterable[Node]) -> None:
             if key not in known:
                 known.add(key)
                 with mistakes.gather():
-                    _find(asked, node)
+                    _find(graph, asked, node)
     mistakes.tell()
 
 
-def _find(asked: Asked, node: Node) -> None:
+def _find(graph: Graph, asked: Asked, node: Node) -> None:
     try:
         if "world" in asked.task:
             if asked.questions > MOST:
@@ -56,7 +56,8 @@ def _find(asked: Asked, node: Node) -> None:
             )
     except UserError as error:
         where = f" (scale {node.scale}, arm {node.arm})"
-        raise UserError(f"recipes/{node.recipe}.yaml: {asked.place}.{error}{where}") from None
+        with graph.recipes[node.recipe].files.told():
+            raise UserError(f"{asked.place}.{error}{where}") from None
 
 
 def _asked(graph: Graph, node: Node) -> Iterator[Asked]:

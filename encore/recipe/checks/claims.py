@@ -66,7 +66,7 @@ def _check_claim(recipe: Recipe, claim: Mapping) -> None:
     for scale in claim.get("scales", recipe.spec["scales"]):
         for key, metric in (("of", "metric"), ("against", other)):
             if key in claim:
-                check_place(recipe, scale, f"claims.{claim['id']}", claim, key, metric)
+                check_place(recipe, scale, f"claims.{claim['id']}.test", claim, key, metric)
 
 
 def _origin(source: str) -> str:
@@ -188,12 +188,8 @@ def _check_published(recipe: Recipe, path: str, row: Mapping) -> None:
         return
     arm = row["at"].partition("/")[0]
     known(f"{path}.at", [arm], list(recipe.spec["arms"]), "arm")
-    if "scales" in row:
-        known(f"{path}.scales", row["scales"], list(recipe.spec["scales"]), "scale")
-        for scale in row["scales"]:
-            check_place(recipe, scale, path, row, "at", "metric")
-        return
-    scales = [scale for scale in recipe.spec["scales"] if arm in recipe.arms(scale)]
+    known(f"{path}.scales", row.get("scales", []), list(recipe.spec["scales"]), "scale")
+    scales = row.get("scales", recipe.spec["scales"])
     _check_at_one(scales, lambda scale: check_place(recipe, scale, path, row, "at", "metric"))
 
 

@@ -11,8 +11,8 @@ from encore.errors import Mistakes, UserError, known
 from encore.recipe.checks import dials
 from encore.recipe.frontiers import FRONTIER
 from encore.recipe.looks import FOLDER
-from encore.recipe.recipe import GROUPED, REPORTS, alike, ungrouped
-from encore.recipe.schema import check, check_reserved, refusals, schema, stage_rules
+from encore.recipe.recipe import REPORTS, alike, claim_rows
+from encore.recipe.schema import check, check_reserved, definition, refusals, schema, stage_rules
 from encore.recipe.trl_fields import Field, enumeration, fields
 
 # fields of which transformers takes the values of an enumeration
@@ -31,17 +31,19 @@ def check_shape(spec: Mapping) -> None:
     check(spec, schema())
 
 
+def check_scale_file(content: Mapping) -> None:
+    """The keys and types of the file of one scale, which stands beside recipe.yaml."""
+    check(content, definition("scale-file"))
+
+
 def check_names(spec: Mapping) -> None:
     """The names that everything but the stages gives and uses, and its claims and dials."""
     mistakes = Mistakes()
     for check_one in (_check_names, _check_lists):
         with mistakes.gather():
             check_one(spec)
-    for section in GROUPED:
-        with mistakes.gather():
-            _check_groups(spec, section)
     with mistakes.gather():
-        _check_claims(ungrouped(alike(spec), "claims"), list(spec["scales"]))
+        _check_claims(claim_rows(alike(spec)), list(spec["scales"]))
     with mistakes.gather():
         dials.check(spec)
     mistakes.tell()
@@ -85,32 +87,15 @@ def _check_like(scales: Mapping, scale: str, content: Mapping) -> None:
         known(f"scales.{scale}.like", [content["like"]], others, "scale that is like no other")
 
 
-def _check_groups(spec: Mapping, section: str) -> None:
-    """That each group of claims or published numbers names scales there are, and its rows name none."""
-    for index, group in enumerate(spec.get(section, [])):
-        if section not in group:
-            continue
-        path = f"{section}[{index}]"
-        known(f"{path}.scales", group["scales"], list(spec["scales"]), "scale")
-        for row, content in enumerate(group[section]):
-            if "scales" in content:
-                place = f"{path}.{section}[{row}].scales"
-                raise UserError(f"{place}: its group has scales; remove one of the two")
-
-
 def _check_claims(claims: list[dict], scales: list[str]) -> None:
-    """That each claim has an id of its own, names scales there are, and says which effect would matter."""
-    ids: set[str] = set()
+    """Check that each claim names scales there are, and says which effect would matter."""
     primary: dict[str, list[str]] = {scale: [] for scale in scales}
     for claim in claims:
         path = f"claims.{claim['id']}"
         known(f"{path}.scales", claim.get("scales", []), scales, "scale")
-        if claim["id"] in ids:
-            raise UserError(f"{path}: written twice")
-        ids.add(claim["id"])
         if "against_metric" in claim and "against" not in claim:
-            raise UserError(f"{path}.against_metric: it goes with against, which is missing")
-        _check_smallest_effect(claim, path)
+            raise UserError(f"{path}.test.against_metric: it goes with against, which is missing")
+        _check_smallest_effect(claim, f"{path}.test")
         for scale in claim.get("scales", scales) if claim.get("primary") else ():
             if len(primary[scale]) == PRIMARY:
                 raise UserError(

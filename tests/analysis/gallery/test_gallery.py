@@ -244,7 +244,7 @@ def test_no_claim_of_ours_stands_under_the_name_of_a_paper():
     assert said <= shown
     for one in board:
         if one.paper == scoreboard.OWN:
-            assert (RECORDS / one.url).resolve() == RECORDS.parents[1] / f"recipes/{one.recipe}.yaml"
+            assert (RECORDS / one.url).resolve() == GRAPH.recipes[one.recipe].files.file()
 
 
 def test_claims_of_ours_are_counted_apart(run, record):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from papers import RECIPES
 from typer.testing import CliRunner
 
 from encore.commands import command_line, doctor, measure, models, new
@@ -34,7 +35,8 @@ def here(tmp_path, monkeypatch):
     """A folder like that of the checkout, with two recipes and nothing in results/."""
     (tmp_path / "recipes").mkdir()
     for name in NAMES:
-        shutil.copy(ROOT / f"recipes/{name}.yaml", tmp_path / "recipes")
+        path = RECIPES[name].files.path
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, tmp_path / "recipes" / path.name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

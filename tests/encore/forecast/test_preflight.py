@@ -41,7 +41,7 @@ TASK_OF_EVAL = {
     "k": [1],
 }
 RECIPE = {
-    "schema": 1,
+    "schema": 2,
     "title": "A toy",
     "url": "https://example.org",
     "seeds": 2,

@@ -31,7 +31,7 @@ max_completion_length: 64
 vllm_importance_sampling_correction: false
 """
 PAPER = f"""
-schema: 1
+schema: 2
 title: A paper
 url: https://example.org
 seeds: 3
@@ -61,11 +61,11 @@ evals:
     heldout: {{task: {{world: chain}}, template: "{{question}}", items: 8, samples: 4, temperature: 1.0,
                top_p: 1.0, max_gen_toks: 64, k: [1, 4]}}
 claims:
-  - {{id: lifts, says: it lifts, source: Fig. 1, metric: heldout/accuracy, of: base-recipe/after,
-     against: base-recipe/before, direction: higher, margin: 0.25}}
+  lifts: {{says: it lifts, source: Fig. 1, test: {{metric: heldout/accuracy, of: base-recipe/after,
+          against: base-recipe/before, direction: higher, margin: 0.25}}}}
 """
 TINY = """
-schema: 1
+schema: 2
 title: A base model
 url: https://example.org
 stages:

@@ -55,9 +55,9 @@ def config_of(folder, scale):
 
 
 def test_it_has_the_arms_claims_numbers_and_seeds_of_the_other(like):
-    claim = like.specs["paper"]["claims"][0]
+    claim = like.specs["paper"]["claims"]["lifts"]
     number = {"what": "x", "value": 1.0, "source": "y", "scales": ["paper", "cpu"]}
-    like.set("paper", "claims", [claim | {"id": "small", "scales": ["cpu"]}, claim | {"id": "all"}])
+    like.set("paper", "claims", {"small": claim | {"scales": ["cpu"]}, "all": claim})
     like.set("paper", "published", [number])
     like.set("paper", "scales/cpu/seeds", 2)
     recipe = like.load()["paper"]
@@ -97,9 +97,9 @@ def test_it_is_like_one_that_says_itself_what_it_is(like, scale, other, message)
 
 
 def test_a_fourth_primary_claim_by_likeness_is_refused(like):
-    claim = like.specs["paper"]["claims"][0] | {"primary": True}
-    claims = [claim | {"id": f"c{i}", "scales": ["cpu"]} for i in range(3)]
-    like.set("paper", "claims", [*claims, claim | {"id": "own", "scales": ["gpu"]}])
+    claim = like.specs["paper"]["claims"]["lifts"] | {"primary": True}
+    claims = {f"c{i}": claim | {"scales": ["cpu"]} for i in range(3)}
+    like.set("paper", "claims", claims | {"own": claim | {"scales": ["gpu"]}})
     assert "a fourth primary claim at scale gpu" in like.mistake()
 
 

@@ -1,5 +1,7 @@
 """Every mistake in a recipe is one line: file, key path, what is wrong, what would be right."""
 
+import copy
+
 import pytest
 
 from encore.errors import UserError
@@ -27,7 +29,8 @@ def test_the_unspoilt_recipes_load(folder):
         ("tiny", "stages/pretrain/model/layer", 2,
          'stages.pretrain.model.layer: unknown key; did you mean "layers"?'),
         ("paper", f"{TASK}/sample", 3, 'evals.tasks.heldout.sample: unknown key; did you mean "samples"?'),
-        ("paper", "claims/0/margins", 1, 'claims[0].margins: unknown key; did you mean "margin"?'),
+        ("paper", "claims/lifts/test/margins", 1,
+         'claims.lifts.test.margins: unknown key; did you mean "margin"?'),
         ("paper", "stages/grpo/args/output_dir", "x",
          "stages.grpo.args.output_dir: set by the stage itself; remove it"),
         ("paper", "stages/grpo/args/fsdp", True,
@@ -51,8 +54,8 @@ def test_the_unspoilt_recipes_load(folder):
          'stages.grpo.args.loss_type: unknown value the text "drgrpo"; did you mean "dr_grpo"?'),
         ("paper", "seeds", 0, "seeds: expected at least 1, got 0"),
         ("paper", "first_seed", -1, "first_seed: expected at least 0, got -1"),
-        ("paper", "claims/0/direction", "up",
-         'claims[0].direction: unknown value the text "up"; valid: equal, higher, lower'),
+        ("paper", "claims/lifts/test/direction", "up",
+         'claims.lifts.test.direction: unknown value the text "up"; valid: equal, higher, lower'),
         ("paper", "stages/grpo/task", {"world": "chian"},
          'stages.grpo.task.world: no world "chian"; did you mean "chain"?'),
         ("paper", f"{OVERLAY}/importance_ratio", "sequence",
@@ -101,30 +104,33 @@ def test_the_unspoilt_recipes_load(folder):
         ("paper", f"{TASK}/k", [8],
          "evals.tasks.heldout.k: 8 is more than samples: 4; pass@k needs k samples (scale cpu, arm"),
         # claims
-        ("paper", "claims/0/of", "hott/after", 'claims.lifts.of: unknown arm "hott"; did you mean "hot"?'),
-        ("paper", "claims/0/of", "hot/aftr",
-         'claims.lifts.of: unknown checkpoint or stage "aftr"; did you mean "after"?'),
-        ("paper", "claims/0/of", "hot/grp",
-         'claims.lifts.of: unknown checkpoint or stage "grp"; did you mean "grpo"?'),
-        ("paper", "claims/0/of", "hot/grpo",
-         "claims.lifts.metric: expected a final number of stage hot/grpo: last/…"),
-        ("paper", "claims/0/metric", "last/entropy",
-         'claims.lifts.metric: "last/entropy" is a number of training, and base-recipe/after a checkpoint; '
-         "its stages: grpo"),
-        ("paper", "claims/0/needs", "ratio",
+        ("paper", "claims/lifts/test/of", "hott/after",
+         'claims.lifts.test.of: unknown arm "hott"; did you mean "hot"?'),
+        ("paper", "claims/lifts/test/of", "hot/aftr",
+         'claims.lifts.test.of: unknown checkpoint or stage "aftr"; did you mean "after"?'),
+        ("paper", "claims/lifts/test/of", "hot/grp",
+         'claims.lifts.test.of: unknown checkpoint or stage "grp"; did you mean "grpo"?'),
+        ("paper", "claims/lifts/test/of", "hot/grpo",
+         "claims.lifts.test.metric: expected a final number of stage hot/grpo: last/…"),
+        ("paper", "claims/lifts/test/metric", "last/entropy",
+         'claims.lifts.test.metric: "last/entropy" is a number of training, and base-recipe/after a '
+         "checkpoint; its stages: grpo"),
+        ("paper", "claims/lifts/needs", "ratio",
          'claims.lifts.needs: expected GATE >= NUMBER, GATE <= NUMBER or GATE within P%, got "ratio"'),
-        ("paper", "claims/0/smallest_effect", 0, "claims[0].smallest_effect: expected more than 0, got 0"),
-        ("paper", "claims/0/primary", "yes",
-         'claims[0].primary: expected true or false, got the text "yes"'),
-        ("paper", "claims/0/of", "only-cpu/after",
-         'claims.lifts.of: arm "only-cpu" does not exist at scale paper; there are: base-recipe, hot'),
-        ("paper", "claims/0/metric", "held/accuracy",
-         'claims.lifts.metric: unknown task at base-recipe/after (scale cpu) "held"'),
-        ("paper", "claims/0/metric", "heldout/acuracy",
-         'claims.lifts.metric: unknown metric "acuracy"; did you mean "accuracy"?'),
-        ("paper", "claims/0/metric", "heldout/pass@2",
-         'claims.lifts.metric: unknown metric "pass@2"; did you mean "pass@4"?'),
-        ("paper", "claims/0/margin", -0.1, "claims[0].margin: expected at least 0, got -0.1"),
+        ("paper", "claims/lifts/test/smallest_effect", 0,
+         "claims.lifts.test.smallest_effect: expected more than 0, got 0"),
+        ("paper", "claims/lifts/primary", "yes",
+         'claims.lifts.primary: expected true or false, got the text "yes"'),
+        ("paper", "claims/lifts/test/of", "only-cpu/after",
+         'claims.lifts.test.of: arm "only-cpu" does not exist at scale paper; there are: base-recipe, hot'),
+        ("paper", "claims/lifts/test/metric", "held/accuracy",
+         'claims.lifts.test.metric: unknown task at base-recipe/after (scale cpu) "held"'),
+        ("paper", "claims/lifts/test/metric", "heldout/acuracy",
+         'claims.lifts.test.metric: unknown metric "acuracy"; did you mean "accuracy"?'),
+        ("paper", "claims/lifts/test/metric", "heldout/pass@2",
+         'claims.lifts.test.metric: unknown metric "pass@2"; did you mean "pass@4"?'),
+        ("paper", "claims/lifts/test/margin", -0.1,
+         "claims.lifts.test.margin: expected at least 0, got -0.1"),
         # roles
         ("paper", "stages/grpo/needs/polcy", "tiny/pretrain",
          'stages.grpo.needs.polcy: unknown key; did you mean "policy"?'),
@@ -201,7 +207,7 @@ def test_an_arm_that_deletes_a_field_is_checked_too(folder):
 def test_all_mistakes_are_told_at_once(folder):
     """Of the file's keys, of each stage and arm, of evaluations and of claims; those of several arms once."""
     folder.set("paper", "titel", "x")
-    folder.set("paper", "claims/0/margins", 1)
+    folder.set("paper", "claims/lifts/test/margins", 1)
     folder.set("paper", "stages/grpo/args/lerning_rate", 1.0)
     folder.set("paper", "stages/grpo/args/max_steps", "1e3")
     folder.set("paper", f"{OVERLAY}/args/temprature", 1.0)
@@ -211,7 +217,7 @@ def test_all_mistakes_are_told_at_once(folder):
         folder.load()
     assert [line.removeprefix(f"{folder.path}/paper.yaml: ") for line in error.value.lines] == [
         'titel: unknown key; did you mean "title"?',
-        'claims[0].margins: unknown key; did you mean "margin"?',
+        'claims.lifts.test.margins: unknown key; did you mean "margin"?',
         'arms.only-cpu.scales: unknown scale "cqu"; did you mean "cpu"?',
         'ladder: unknown arm "hott"; did you mean "hot"?',
         'stages.grpo.args.lerning_rate: unknown key; did you mean "learning_rate"?',
@@ -224,9 +230,10 @@ def test_all_mistakes_that_layers_come_to_are_told_at_once(folder):
     folder.set("paper", "stages/grpo/rewards", {"acuracy": 1})
     folder.set("paper", "stages/grpo/needs/policy", "tinny/pretrain")
     folder.set("paper", f"{OVERLAY}/args/beta", None)
-    folder.set("paper", "claims/0/of", "hott/after")
-    claim = folder.specs["paper"]["claims"][0] | {"id": "other", "metric": "held/accuracy", "of": "hot/after"}
-    folder.specs["paper"]["claims"].append(claim)
+    folder.set("paper", "claims/lifts/test/of", "hott/after")
+    claim = copy.deepcopy(folder.specs["paper"]["claims"]["lifts"])
+    claim["test"] |= {"metric": "held/accuracy", "of": "hot/after"}
+    folder.set("paper", "claims/other", claim)
     with pytest.raises(UserError) as error:
         folder.load()
     assert [line.removeprefix(f"{folder.path}/paper.yaml: ") for line in error.value.lines] == [
@@ -234,8 +241,8 @@ def test_all_mistakes_that_layers_come_to_are_told_at_once(folder):
         'stages.grpo.rewards.acuracy: unknown reward; did you mean "accuracy"? (scale cpu, arm base-recipe)',
         "stages.grpo.args: beta: missing (scale cpu, arm hot): it defines the objective, and TRL's default "
         "0.0 would be used silently; write it out",
-        'claims.lifts.of: unknown arm "hott"; did you mean "hot"?',
-        'claims.other.metric: unknown task at hot/after (scale cpu) "held"; did you mean "heldout"?',
+        'claims.lifts.test.of: unknown arm "hott"; did you mean "hot"?',
+        'claims.other.test.metric: unknown task at hot/after (scale cpu) "held"; did you mean "heldout"?',
     ]
 
 

@@ -31,9 +31,9 @@ ARGS = "stages/grpo/args"
         ("title", "x" * 501, "title: expected at most 500 characters, got 501"),
         ("title", "   ", "title: expected some text"),
         ("url", "", "url: must not be empty"),
-        ("claims/0/source", "", "claims[0].source: must not be empty"),
-        ("claims/0/says", "", "claims[0].says: must not be empty"),
-        ("claims/0/margin", -1.0, "claims[0].margin: expected at least 0"),
+        ("claims/lifts/source", "", "claims.lifts.source: must not be empty"),
+        ("claims/lifts/says", "", "claims.lifts.says: must not be empty"),
+        ("claims/lifts/test/margin", -1.0, "claims.lifts.test.margin: expected at least 0"),
     ],
 )
 def test_numbers_and_texts_that_make_no_sense(folder, key, value, message):
@@ -104,14 +104,14 @@ def test_a_line_break_at_the_end_of_a_hub_name(folder, key):
     assert f"stages.grpo.model.{key}: expected " in folder.mistake()
 
 
-@pytest.mark.parametrize("name", [["lifts"], {"a": "lifts"}, None, 5, 0.5, True])
-def test_the_id_of_a_claim_is_text(folder, name):
-    folder.set("paper", "claims/0/id", name)
-    assert "paper.yaml: claims[0].id: expected text, got " in folder.mistake()
+@pytest.mark.parametrize("name", ["Lifts", "a b", "", "a.b"])
+def test_the_id_of_a_claim_is_a_name(folder, name):
+    folder.set("paper", f"claims/{name}", folder.specs["paper"]["claims"]["lifts"])
+    assert "paper.yaml: claims: expected a name of lower-case letters, digits" in folder.mistake()
 
 
 def test_a_scale_that_was_removed_and_that_a_claim_still_names(folder):
-    folder.set("paper", "claims/0/scales", ["paper"])
+    folder.set("paper", "claims/lifts/scales", ["paper"])
     folder.remove("paper", "scales/paper")
     with pytest.raises(UserError, match=r"claims\.lifts\.scales: unknown scale \"paper\""):
         folder.load()

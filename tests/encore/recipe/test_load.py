@@ -8,21 +8,8 @@ import typing
 
 import pytest
 
-from encore.errors import UserError
 from encore.recipe.schema import stage_rules
 from encore.recipe.trl_fields import fields
-
-NUMBER = {"what": "x", "value": 1.0, "source": "y"}
-CLAIM = {
-    "id": "lifts",
-    "says": "it lifts",
-    "source": "Fig. 1",
-    "metric": "heldout/accuracy",
-    "of": "base-recipe/after",
-    "direction": "higher",
-    "margin": 0.25,
-}
-ROWS = {"claims": CLAIM, "published": NUMBER}
 
 
 def test_arms_of_a_scale(folder):
@@ -31,48 +18,12 @@ def test_arms_of_a_scale(folder):
     assert recipe.arms("paper") == ["base-recipe", "hot"]
 
 
-def test_groups_of_claims_and_of_published_numbers_are_read_as_their_rows(folder):
-    claim, number = CLAIM, NUMBER
-    last = claim | {"id": "last"}
-    group = {"scales": ["cpu"], "claims": [claim | {"id": "first"}, claim | {"id": "second"}]}
-    folder.set("paper", "claims", [claim, group, last])
-    folder.set("paper", "published", [{"scales": ["paper"], "published": [number]}, number])
-    spec = folder.load()["paper"].spec
-    in_group = [claim | {"id": name, "scales": ["cpu"]} for name in ("first", "second")]
-    assert spec["claims"] == [claim, *in_group, last]
-    assert spec["published"] == [number | {"scales": ["paper"]}, number]
-
-
-@pytest.mark.parametrize(
-    ("section", "group", "message"),
-    [
-        ("claims", {"scales": ["cqu"]}, 'claims[1].scales: unknown scale "cqu"; did you mean "cpu"?'),
-        ("published", {"scales": ["cqu"]}, 'published[1].scales: unknown scale "cqu"; did you mean "cpu"?'),
-        ("claims", {"scale": ["cpu"]}, 'claims[1].scale: unknown key; did you mean "scales"?'),
-        ("claims", {"scales": []}, "claims[1].scales: must not be empty"),
-        ("claims", {"claims": []}, "claims[1].claims: must not be empty"),
-        ("claims", {"claims": [{"margins": 1}]}, "claims[1].claims[0].margins: unknown key; did you mean"),
-        ("claims", {"claims": [{}]}, "claims[1].claims[0]: id: missing"),
-        ("published", {"published": [{"what": "x"}]}, "published[1].published[0]: value: missing"),
-        (
-            "published",
-            {"published": [{"what": "x", "value": 1, "source": "y", "scales": ["cpu"]}]},
-            "published[1].published[0].scales: its group has scales; remove one of the two",
-        ),
-    ],
-)
-def test_a_mistake_in_a_group_is_one_line(folder, section, group, message):
-    row = ROWS[section]
-    folder.set("paper", section, [row, {"scales": ["cpu"], section: [row]} | group])
-    with pytest.raises(UserError) as error:
-        folder.load()
-    assert str(error.value).startswith(f"{folder.path / 'paper'}.yaml: {message}")
-
-
-def test_a_group_names_its_scales(folder):
-    folder.set("paper", "claims", [{"claims": folder.specs["paper"]["claims"]}])
-    with pytest.raises(UserError, match=r"claims\[0\]: scales: missing"):
-        folder.load()
+def test_a_claim_is_read_as_one_row_with_its_id_and_its_test(folder):
+    claim = folder.specs["paper"]["claims"]["lifts"]
+    folder.set("paper", "claims/last", claim | {"primary": True})
+    first, last = folder.load()["paper"].spec["claims"]
+    assert first == {"id": "lifts", "says": "it lifts", "source": "Fig. 1", **claim["test"]}
+    assert last == first | {"id": "last", "primary": True}
 
 
 @pytest.mark.slow

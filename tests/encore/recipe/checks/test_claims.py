@@ -61,9 +61,9 @@ def test_two_policies_of_the_recipe_can_be_compared(folder):
 
 
 def test_against_metric_alone(folder):
-    del folder.specs["paper"]["claims"][0]["against"]
-    folder.set("paper", "claims/0/against_metric", "heldout/length")
-    with pytest.raises(UserError, match=r"claims\.lifts\.against_metric: it goes with against"):
+    del folder.specs["paper"]["claims"]["lifts"]["test"]["against"]
+    folder.set("paper", "claims/lifts/test/against_metric", "heldout/length")
+    with pytest.raises(UserError, match=r"claims\.lifts\.test\.against_metric: it goes with against"):
         folder.load()
 
 
@@ -89,47 +89,50 @@ def test_against_metric_alone(folder):
 )
 def test_a_claim_about_a_stage_takes_a_final_number_of_training(folder, metric, valid):
     changes = {"of": "hot/grpo", "against": "base-recipe/grpo", "metric": metric}
-    folder.specs["paper"]["claims"][0] |= changes
+    folder.specs["paper"]["claims"]["lifts"]["test"] |= changes
     if valid:
         folder.load()
         return
-    with pytest.raises(UserError, match=r"claims\.lifts\.metric: expected a final number of stage hot/grpo"):
+    with pytest.raises(
+        UserError, match=r"claims\.lifts\.test\.metric: expected a final number of stage hot/grpo"
+    ):
         folder.load()
 
 
 @pytest.mark.parametrize("direction", ["higher", "lower"])
 def test_with_margin_0_a_claim_says_which_effect_would_matter(folder, direction):
-    folder.specs["paper"]["claims"][0] |= {"direction": direction, "margin": 0}
+    folder.specs["paper"]["claims"]["lifts"]["test"] |= {"direction": direction, "margin": 0}
     with pytest.raises(
-        UserError, match=r"claims\.lifts\.smallest_effect: missing; with margin 0 nothing says"
+        UserError, match=r"claims\.lifts\.test\.smallest_effect: missing; with margin 0 nothing says"
     ):
         folder.load()
-    folder.set("paper", "claims/0/smallest_effect", 0.02)
+    folder.set("paper", "claims/lifts/test/smallest_effect", 0.02)
     folder.load()
 
 
 def test_a_margin_above_0_may_have_a_smaller_effect_beside_it(folder):
-    folder.set("paper", "claims/0/smallest_effect", 0.02)
+    folder.set("paper", "claims/lifts/test/smallest_effect", 0.02)
     folder.load()
 
 
 @pytest.mark.parametrize("margin", [0, 0.05])
 def test_the_smallest_effect_of_an_equality_is_its_margin(folder, margin):
-    folder.specs["paper"]["claims"][0] |= {"direction": "equal", "margin": margin}
+    folder.specs["paper"]["claims"]["lifts"]["test"] |= {"direction": "equal", "margin": margin}
     folder.load()
-    folder.set("paper", "claims/0/smallest_effect", 0.02)
+    folder.set("paper", "claims/lifts/test/smallest_effect", 0.02)
     with pytest.raises(
-        UserError, match=r"claims\.lifts\.smallest_effect: of a claim of equality the margin is"
+        UserError, match=r"claims\.lifts\.test\.smallest_effect: of a claim of equality the margin is"
     ):
         folder.load()
 
 
 def primaries(folder, scales):
     """The claim of `paper` once for each of `scales` (a list, or None for all), all of them primary."""
-    claim = folder.specs["paper"]["claims"][0]
+    claim = folder.specs["paper"]["claims"]["lifts"]
     own = [{"scales": at} if at else {} for at in scales]
-    rows = [claim | {"id": f"c{number}", "primary": True} | at for number, at in enumerate(own)]
-    folder.set("paper", "claims", rows)
+    folder.set(
+        "paper", "claims", {f"c{number}": claim | {"primary": True} | at for number, at in enumerate(own)}
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,7 +154,7 @@ def test_a_fourth_primary_claim_at_one_scale(folder, scales, message):
 
 def test_three_primary_claims_at_each_scale_and_others_that_are_not(folder):
     primaries(folder, [["cpu"], ["paper"], None, None, None])
-    folder.set("paper", "claims/4/primary", False)
+    folder.set("paper", "claims/c4/primary", False)
     folder.load()
 
 
@@ -172,22 +175,23 @@ SAMPLED = {"samples": 4, "temperature": 1.0, "top_p": 1.0, "max_gen_toks": 8, "k
 )
 def test_metrics_of_a_task_of_lm_eval(folder, task, metric, valid):
     folder.set("paper", "evals/tasks/tax", task)
-    folder.set("paper", "claims/0/metric", f"tax/{metric}")
+    folder.set("paper", "claims/lifts/test/metric", f"tax/{metric}")
     if valid:
         folder.load()
         return
-    with pytest.raises(UserError, match=rf'claims\.lifts\.metric: unknown metric "{metric}"'):
+    with pytest.raises(UserError, match=rf'claims\.lifts\.test\.metric: unknown metric "{metric}"'):
         folder.load()
 
 
 CLAIM = {
-    "id": "gain",
     "says": "It helps.",
-    "metric": "heldout/accuracy",
-    "of": "base-recipe/after",
-    "against": "hot/after",
-    "direction": "higher",
-    "margin": 0.1,
+    "test": {
+        "metric": "heldout/accuracy",
+        "of": "base-recipe/after",
+        "against": "hot/after",
+        "direction": "higher",
+        "margin": 0.1,
+    },
 }
 
 
@@ -201,16 +205,16 @@ CLAIM = {
     ],
 )
 def test_a_claim_of_ours_or_of_another_paper_does_not_fall_to_the_paper_of_the_recipe(folder, source, reason):
-    folder.set("paper", "claims", [CLAIM | {"source": source}])
+    folder.set("paper", "claims", {"gain": CLAIM | {"source": source}})
     with pytest.raises(UserError) as error:
         folder.load()
     assert f'claims.gain.paper: missing; the source names "{reason}", so' in str(error.value)
     for whose in ("ours", "2601.03525", "https://example.org/post"):
-        folder.set("paper", "claims", [CLAIM | {"source": source, "paper": whose}])
+        folder.set("paper", "claims", {"gain": CLAIM | {"source": source, "paper": whose}})
         assert folder.load()["paper"].spec["claims"][0]["paper"] == whose
 
 
 @pytest.mark.parametrize("source", ["§6.1, Fig. 2; arXiv 2404.10719 finds the opposite", "four hours of §3"])
 def test_a_claim_of_the_paper_of_the_recipe_needs_no_paper(folder, source):
-    folder.set("paper", "claims", [CLAIM | {"source": source}])
+    folder.set("paper", "claims", {"gain": CLAIM | {"source": source}})
     folder.load()

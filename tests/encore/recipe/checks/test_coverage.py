@@ -7,7 +7,7 @@ import pytest
 def covered(folder):
     """`paper`, whose claim asks how much a checkpoint gains on the one that `coverage` names."""
     folder.set("paper", "coverage", "before")
-    claim = folder.specs["paper"]["claims"][0]
+    claim = folder.specs["paper"]["claims"]["lifts"]["test"]
     claim |= {"of": "base-recipe/after", "metric": "heldout/gained"}
     claim.pop("against", None)
     claim.pop("against_metric", None)
@@ -18,12 +18,12 @@ def covered(folder):
     "name", ["gained", "lost", "both", "neither", "crossover", "crossed", "ahead", "behind"]
 )
 def test_sound(covered, name):
-    covered.specs["paper"]["claims"][0]["metric"] = f"heldout/{name}"
+    covered.specs["paper"]["claims"]["lifts"]["test"]["metric"] = f"heldout/{name}"
     covered.load()
 
 
 def test_what_is_familiar_needs_the_perplexity(covered):
-    covered.specs["paper"]["claims"][0]["metric"] = "heldout/familiar"
+    covered.specs["paper"]["claims"]["lifts"]["test"]["metric"] = "heldout/familiar"
     assert 'unknown metric "familiar"' in covered.mistake()
     covered.specs["paper"]["evals"]["tasks"]["heldout"]["score"] = ["perplexity"]
     covered.set("tiny", "scales/paper", {"about": "large"})
@@ -37,7 +37,7 @@ def test_perplexity_needs_a_reference(covered):
 
 
 def test_the_base_gains_nothing_on_itself(covered):
-    covered.specs["paper"]["claims"][0]["of"] = "base-recipe/before"
+    covered.specs["paper"]["claims"]["lifts"]["test"]["of"] = "base-recipe/before"
     assert 'unknown metric "gained"' in covered.mistake()
 
 

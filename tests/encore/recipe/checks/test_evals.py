@@ -9,7 +9,7 @@ import pytest
 from encore.errors import UserError
 from encore.recipe.checks import layers, resolved
 from encore.recipe.graph import Graph, Node
-from encore.recipe.recipe import Recipe
+from encore.recipe.recipe import Recipe, claim_rows
 from encore.runtime import digests, files
 from encore.workflow import marks
 from encore.workflow.jobs import Jobs
@@ -42,7 +42,7 @@ STAGES = {
     "rm": REWARD,
 }
 TASK = "evals/tasks/heldout"
-CLAIM = "claims/0/metric"
+CLAIM = "claims/lifts/test/metric"
 
 
 @pytest.fixture
@@ -60,14 +60,15 @@ def scored(folder, monkeypatch):
 
 
 def recipes_of(specs):
-    return {name: Recipe(name, copy.deepcopy(spec)) for name, spec in specs.items()}
+    copies = copy.deepcopy(specs)
+    return {name: Recipe(name, spec | {"claims": claim_rows(spec)}) for name, spec in copies.items()}
 
 
 def checked(specs):
     """The recipes, `paper` checked but for the keys of its stages: no file is written or read."""
     recipes = recipes_of(specs)
-    layers.check_shape(recipes["paper"].spec)
-    layers.check_names(recipes["paper"].spec)
+    layers.check_shape(specs["paper"])
+    layers.check_names(specs["paper"])
     resolved.check_resolved(Graph(recipes), recipes["paper"])
     return recipes
 
@@ -185,7 +186,7 @@ def test_prompts_of_the_hub_need_no_answer_where_something_else_scores_them(scor
     scored.set("paper", CLAIM, "heldout/proxy")
     scored.load()
     scored.set("paper", CLAIM, "heldout/accuracy")
-    with pytest.raises(UserError, match=r'claims\.lifts\.metric: unknown metric "accuracy"; valid: '):
+    with pytest.raises(UserError, match=r'claims\.lifts\.test\.metric: unknown metric "accuracy"; valid: '):
         scored.load()
     scored.set("paper", CLAIM, "heldout/kl")
     scored.load()
@@ -214,7 +215,7 @@ def test_measures_of_world_bilingual_are_metrics_of_its_tasks_alone(scored, metr
     scored.set("paper", f"{TASK}/score", ["language_consistency", "readability"])
     assert scored.load()["paper"].spec["claims"][0]["metric"] == f"heldout/{metric}"
     scored.remove("paper", f"{TASK}/score")
-    with pytest.raises(UserError, match=f'claims.lifts.metric: unknown metric "{metric}"'):
+    with pytest.raises(UserError, match=f'claims.lifts.test.metric: unknown metric "{metric}"'):
         scored.load()
     scored.set("paper", f"{TASK}/score", [metric])
     scored.set("paper", f"{TASK}/task", {"world": "chain"})
@@ -281,7 +282,7 @@ def test_a_claim_about_what_is_not_scored_is_one_line(scored, scores, metric, sa
     scored.set("paper", CLAIM, f"heldout/{metric}")
     with pytest.raises(UserError) as error:
         scored.load()
-    assert f"claims.lifts.metric: {says}" in str(error.value)
+    assert f"claims.lifts.test.metric: {says}" in str(error.value)
 
 
 @pytest.mark.parametrize(

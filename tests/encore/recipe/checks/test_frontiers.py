@@ -14,7 +14,7 @@ def frontier(folder):
     folder.set("tiny", "scales/paper", {"about": "large"})
     folder.set("paper", "evals/models", {"reference": "tiny/pretrain"})
     folder.set("paper", "frontiers", {"swept": PLACES})
-    folder.specs["paper"]["claims"][0] |= {
+    folder.specs["paper"]["claims"]["lifts"]["test"] |= {
         "metric": METRIC,
         "of": "frontier/swept",
         "against_metric": "heldout/gold",
@@ -32,35 +32,35 @@ def frontier(folder):
     ],
 )
 def test_sound(frontier, claim):
-    frontier.specs["paper"]["claims"][0] |= claim
+    frontier.specs["paper"]["claims"]["lifts"]["test"] |= claim
     frontier.load()
 
 
 @pytest.mark.parametrize(
     ("claim", "message"),
     [
-        ({"of": "frontier/swpet"}, 'claims.lifts.of: unknown frontier "swpet"; did you mean "swept"?'),
-        ({"of": "frontier"}, 'claims.lifts.of: expected arm/checkpoint or arm/stage, got "frontier"'),
+        ({"of": "frontier/swpet"}, 'claims.lifts.test.of: unknown frontier "swpet"; did you mean "swept"?'),
+        ({"of": "frontier"}, 'claims.lifts.test.of: expected arm/checkpoint or arm/stage, got "frontier"'),
         (
             {"against": "frontier/swept"},
-            "claims.lifts.against_metric: expected TASK/gold_at_kl/NATS, TASK/proxy_at_kl/NATS or "
+            "claims.lifts.test.against_metric: expected TASK/gold_at_kl/NATS, TASK/proxy_at_kl/NATS or "
             'TASK/accuracy_at_kl/NATS of a frontier, got "heldout/gold"',
         ),
-        ({"metric": "gold_at_kl/2.5"}, "claims.lifts.metric: expected TASK/gold_at_kl/NATS"),
-        ({"metric": "heldout/gold_at_kl/-1"}, "claims.lifts.metric: expected TASK/gold_at_kl/NATS"),
+        ({"metric": "gold_at_kl/2.5"}, "claims.lifts.test.metric: expected TASK/gold_at_kl/NATS"),
+        ({"metric": "heldout/gold_at_kl/-1"}, "claims.lifts.test.metric: expected TASK/gold_at_kl/NATS"),
         (
             {"metric": "heldot/gold_at_kl/2.5"},
-            'claims.lifts.metric: unknown task at base-recipe/before (scale cpu) "heldot"; did you mean "',
+            'claims.lifts.test.metric: unknown task at base-recipe/before (scale cpu) "heldot"; did you mean',
         ),
         (
             {"metric": "heldout/proxy_at_kl/2.5"},
-            "claims.lifts.metric: task heldout has no score proxy at base-recipe/before (scale cpu); "
+            "claims.lifts.test.metric: task heldout has no score proxy at base-recipe/before (scale cpu); "
             "it has: gold, kl, accuracy",
         ),
     ],
 )
 def test_mistake_in_what_is_asked(frontier, claim, message):
-    frontier.specs["paper"]["claims"][0] |= claim
+    frontier.specs["paper"]["claims"]["lifts"]["test"] |= claim
     assert message in frontier.mistake()
 
 
@@ -88,15 +88,13 @@ def test_mistake_in_the_places(frontier, places, message):
 
 def test_a_place_where_the_task_has_no_kl(frontier):
     frontier.set("paper", "arms/hot/evals", {"tasks": {"heldout": {"score": ["gold"]}}})
-    text = (
-        "claims.lifts.metric: task heldout has no score kl at hot/after (scale cpu); it has: gold, accuracy"
-    )
-    assert text in frontier.mistake()
+    place = "claims.lifts.test.metric: task heldout has no score kl at hot/after (scale cpu)"
+    assert f"{place}; it has: gold, accuracy" in frontier.mistake()
 
 
 def test_places_are_needed_at_the_scales_of_the_claims_alone(frontier):
     frontier.set("paper", "frontiers/swept", [*PLACES, "only-cpu/after"])
-    frontier.set("paper", "claims/0/scales", ["cpu"])
+    frontier.set("paper", "claims/lifts/scales", ["cpu"])
     frontier.load()
 
 
@@ -104,13 +102,13 @@ def test_a_frontier_that_nothing_asks_for(frontier):
     frontier.set("paper", "frontiers/idle", PLACES)
     assert "frontiers.idle: no claim or gate uses it; remove it" in frontier.mistake()
     frontier.set("paper", "gates", {"far": {"metric": METRIC, "of": "frontier/idle"}})
-    frontier.set("paper", "claims/0/needs", "far >= 0.1")
+    frontier.set("paper", "claims/lifts/needs", "far >= 0.1")
     frontier.load()
 
 
 def test_without_any_frontiers(frontier):
     frontier.remove("paper", "frontiers")
-    assert 'claims.lifts.of: unknown frontier "swept"' in frontier.mistake()
+    assert 'claims.lifts.test.of: unknown frontier "swept"' in frontier.mistake()
 
 
 def test_no_arm_has_the_name(folder):

@@ -12,7 +12,7 @@ GATE: dict[str, Any] = {"metric": "last_fifth/entropy", "of": "base-recipe/grpo"
 def with_gate(folder, needs="entropy >= 0.5", **changes: Any):
     """Recipe `paper` with the gate `entropy`, which its claim needs."""
     folder.set("paper", "gates", {"entropy": {k: v for k, v in (GATE | changes).items() if v is not None}})
-    folder.set("paper", "claims/0/needs", needs)
+    folder.set("paper", "claims/lifts/needs", needs)
     return folder
 
 
@@ -38,8 +38,8 @@ def test_sound(folder, needs, changes):
         ("entropi >= 0.5", {}, 'claims.lifts.needs: unknown gate "entropi"; did you mean "entropy"?'),
         ("entropy > 0.5", {}, 'claims.lifts.needs: unknown relation ">" in "entropy > 0.5"; did you'),
         (["entropy >= 0.5", "ratio"], {}, "claims.lifts.needs: expected GATE >= NUMBER, GATE <= NUMBER or"),
-        ([], {}, "claims[0].needs: must not be empty"),
-        (3, {}, "claims[0].needs: expected text or a list, got 3"),
+        ([], {}, "claims.lifts.needs: must not be empty"),
+        (3, {}, "claims.lifts.needs: expected text or a list, got 3"),
         ("entropy within 20%", {},
          "gates.entropy.target: expected a number other than 0, for claims.lifts needs it within 20%"),
         ("entropy within 20%", {"target": 0}, "gates.entropy.target: expected a number other than 0"),
@@ -64,12 +64,12 @@ def test_mistake(folder, needs, changes, message):
 
 
 def test_a_gate_is_measured_at_the_scales_of_its_claims_alone(folder):
-    folder.set("paper", "claims/0/scales", ["cpu"])
+    folder.set("paper", "claims/lifts/scales", ["cpu"])
     with_gate(folder, of="only-cpu/grpo").load()
 
 
 def test_a_need_without_any_gates(folder):
-    folder.set("paper", "claims/0/needs", "entropy >= 0.5")
+    folder.set("paper", "claims/lifts/needs", "entropy >= 0.5")
     with pytest.raises(UserError, match=r'claims\.lifts\.needs: unknown gate "entropy"'):
         folder.load()
 

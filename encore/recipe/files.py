@@ -1,0 +1,192 @@
+"""The files of a recipe: one file with all its scales, or recipe.yaml and a file for each further scale.
+
+A recipe's checks read one mapping, as one file would have it. What gpu.yaml says of its scale stands there at
+`scales.gpu`; its claims, published numbers, deviations and new arms stand beside those of recipe.yaml. In a
+folder, a claim or a published number without `scales` is of the scales of its own file.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from encore.errors import Mistakes, UserError
+from encore.recipe import strict_yaml
+
+SCHEMA = 2
+OLD = "write found for expected, and claims by their ids (docs/own.md)"
+MAIN = "recipe.yaml"
+COLLECTIONS = ("bases", "dials")  # folders of recipes/ that hold recipes of one file each
+PRESETS = "presets"  # the folder of what recipes share
+SECTIONS = ("claims", "arms", "published", "deviations")  # to which a scale's file may add
+
+
+@dataclass(frozen=True)
+class Files:
+    """A recipe's files and what each of them says."""
+
+    path: Path  # the file, or the folder
+    main: dict[str, Any]
+    further: dict[str, dict[str, Any]] = field(default_factory=dict)  # scale -> content of its own file
+
+    @property
+    def paths(self) -> list[Path]:
+        """All files of the recipe, the one with its title first."""
+        return [self.file(), *(self.file(scale) for scale in self.further)]
+
+    def file(self, scale: str = "") -> Path:
+        """The file of a scale; recipe.yaml, or the only file, if the scale has none of its own."""
+        if not self.path.is_dir():
+            return self.path
+        return self.path / (f"{scale}.yaml" if scale in self.further else MAIN)
+
+    @property
+    def shown(self) -> dict[str, Path]:
+        """The name that pages and links give a file, from `recipes` on -> its path, the main file first."""
+        return {_from_recipes(path): path for path in self.paths}
+
+    def joined(self) -> dict[str, Any]:
+        """What all files say, as one mapping. Raises UserError where two files say the same thing."""
+        if not self.further:
+            return self.main
+        whole = {**self.main, "scales": dict(self.main["scales"])}
+        home = {"scales": list(self.main["scales"])}
+        whole["claims"] = {name: home | claim for name, claim in self.main.get("claims", {}).items()}
+        whole["published"] = [home | number for number in self.main.get("published", [])]
+        whole["deviations"] = list(self.main.get("deviations", []))
+        whole["arms"] = dict(self.main["arms"])
+        for scale, content in self.further.items():
+            there = {"scales": [scale]}
+            claims, arms = content.get("claims", {}), content.get("arms", {})
+            new = {name: there | layer for name, layer in arms.items() if layer and "about" in layer}
+            for section, added in (("claims", claims), ("arms", new), ("scales", there["scales"])):
+                for name in added:
+                    if name in whole[section]:
+                        place = f"{section}.{name}" if section != "scales" else section
+                        raise UserError(
+                            f"scales.{scale}.{place}: {MAIN} has {name} too; remove one of the two"
+                        )
+            whole["claims"] |= {name: there | claim for name, claim in claims.items()}
+            whole["arms"] |= new
+            whole["published"] += [there | number for number in content.get("published", [])]
+            whole["deviations"] += content.get("deviations", [])
+            own = {key: value for key, value in content.items() if key not in SECTIONS}
+            overlays = {name: layer for name, layer in arms.items() if name not in new}
+            whole["scales"][scale] = own | ({"arms": overlays} if overlays else {})
+        return whole
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Have each line of a UserError of the block begin with the file that it is about."""
+        try:
+            yield
+        except UserError as error:
+            raise UserError("\n".join(map(self.located, error.lines))) from None
+
+    def located(self, line: str) -> str:
+        """A line about the joined mapping, as a line about a file with the keys of this file."""
+        place, colon, says = line.partition(": ")
+        keys = place.split(".")
+        for scale, content in self.further.items():
+            if place == f"scales.{scale}" or place.startswith(f"scales.{scale}."):
+                place = place.removeprefix(f"scales.{scale}").removeprefix(".")
+                return f"{self.file(scale)}: {place}{colon if place else ''}{says}"
+            if keys[0] in ("claims", "arms") and len(keys) > 1:
+                name = place.split(".", 1)[1]
+                own = [known for known in _added(content, keys[0]) if f"{name}.".startswith(f"{known}.")]
+                if own:
+                    return f"{self.file(scale)}: {line}"
+        if place.startswith("published["):
+            return self._numbered(int(place[len("published[") : place.index("]")]), line)
+        return f"{self.file(self._scale(keys, says))}: {line}"
+
+    def _numbered(self, index: int, line: str) -> str:
+        """A line about a published number by its position in the joined list."""
+        behind = line[line.index("]") :]
+        for scale, content in ("", self.main), *self.further.items():
+            count = len(content.get("published", []))
+            if index < count:
+                return f"{self.file(scale)}: published[{index}{behind}"
+            index -= count
+        return f"{self.file()}: {line}"
+
+    def _scale(self, keys: list[str], says: str) -> str:
+        """The scale whose file is meant by a line that names a scale and an arm; empty for recipe.yaml."""
+        for scale, content in self.further.items():
+            if f"(scale {scale}" not in says:
+                continue
+            for name in (scale, content.get("like", "")):
+                if _says(self.further.get(name, {}), keys):
+                    return name
+            return "" if _says(self.main, keys) else scale
+        return ""
+
+
+def _added(content: Mapping[str, Any], section: str) -> list[str]:
+    """The names that a scale's file adds to a section: its claims, or its new arms."""
+    added = content.get(section, {})
+    return [name for name, value in added.items() if section == "claims" or (value and "about" in value)]
+
+
+def _says(content: Any, keys: list[str]) -> bool:
+    """Whether a mapping, or one of its arms, has a value at the keys."""
+    at = content
+    for key in keys:
+        at = at.get(key) if isinstance(at, Mapping) else None
+    arms = content.get("arms") if isinstance(content, Mapping) else None
+    return at is not None or any(_says(layer, keys) for layer in (arms or {}).values())
+
+
+def _from_recipes(path: Path) -> str:
+    parts = path.parts
+    begin = len(parts) - 1 - parts[::-1].index("recipes") if "recipes" in parts else 0
+    return Path(*parts[begin:]).as_posix()
+
+
+def read(path: Path) -> Files:
+    """The files of the recipe that lies at a path, a file or a folder. Raises UserError, a line a file."""
+    if not path.is_dir():
+        return Files(path, _mapping(path))
+    mistakes, contents = Mistakes(), {}
+    for file in (path / MAIN, *sorted(set(path.glob("*.yaml")) - {path / MAIN})):
+        with mistakes.gather():
+            contents[file.stem] = _mapping(file)
+    mistakes.tell()
+    return Files(path, contents.pop(Path(MAIN).stem), contents)
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    content = strict_yaml.read(path)
+    if not isinstance(content, dict):
+        raise UserError(
+            f"{path}: a recipe is a mapping of keys; this file is {'not' if content else 'empty'}"
+        )
+    version = content.get("schema")
+    if type(version) is int and version > 0 and version != SCHEMA:
+        raise UserError(
+            f"{path}: schema: written for recipe schema {version}; this Encore reads {SCHEMA}; "
+            + ("update it" if version > SCHEMA else OLD)
+        )
+    return content
+
+
+def recipes(folder: Path) -> dict[str, Path]:
+    """Name -> file or folder of each recipe below a folder, in the order of names.
+
+    Raises UserError where two have one name.
+    """
+    paths = [
+        path for part in (folder, *(folder / name for name in COLLECTIONS)) for path in part.glob("*.y*ml")
+    ]
+    paths += [
+        path
+        for path in folder.glob("[!.]*")
+        if path.name not in (*COLLECTIONS, PRESETS) and any(path.glob("*.yaml"))
+    ]
+    named: dict[str, Path] = {}
+    for path in sorted(paths, key=lambda path: path.stem):
+        if path.stem in named:
+            raise UserError(f"{path}: {named[path.stem]} has the same name; rename one of the two")
+        named[path.stem] = path
+    return named
