@@ -1,13 +1,12 @@
 """The resolved settings of an arm: as it ran, not as the recipe is written."""
 
-import ast
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from analysis.numbers.run import Run
-from encore.recipe.checks.layers import config_fields
 from encore.recipe.graph import Node
+from encore.recipe.kinds import args_of
 
 
 def settings(run: Run, arm: str) -> Iterator[tuple[str, str]]:
@@ -27,13 +26,12 @@ def of_stages(run: Run, arm: str) -> Iterator[tuple[str, str]]:
 
 
 def argument(config: Mapping[str, Any], name: str) -> Any:
-    """An argument of a stage's resolved config; where it has none, the default of the stage's config class.
-
-    ValueError for a default that is computed and not written out.
-    """
+    """An argument of a stage's resolved config; where it has none, the default of the stage's kind."""
     if name in config["args"]:
         return config["args"][name]
-    return ast.literal_eval(config_fields(config["run"])[name].default.removeprefix("lambda: "))
+    arguments = args_of(config["run"])
+    assert arguments, f"a stage {config['run']} has no args"
+    return arguments.model_fields[name].default
 
 
 def _flat(key: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from encore.errors import UserError
 from encore.forecast import stand_ins
 from encore.forecast.trial import default
 from encore.objectives.caps import of_stage
-from encore.recipe.checks.domains import REWARD_MODEL
+from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.runtime import files, health
 from encore.sampling import tools
 from encore.sampling.turns import room

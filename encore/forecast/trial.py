@@ -4,7 +4,6 @@ A stage has two optimizer steps, because an optimizer has its state from the sec
 of a process is slow. An evaluation has a few items. Nothing else that a recipe says is changed.
 """
 
-import ast
 import csv
 import json
 import os
@@ -18,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from encore.recipe import batch
-from encore.recipe.schema import stage_rules
-from encore.recipe.trl_fields import fields
+from encore.recipe.kinds import args_of
 from encore.runtime import sentinel
 from encore.runtime.gpus import SPREAD
 
@@ -86,11 +84,12 @@ def seconds_a_step(config: Mapping[str, Any], first: float, later: float) -> flo
 
 
 def default(config: Mapping[str, Any], name: str) -> Any:
-    """Return a field of a stage's `args`, or else its default in the class of the installed version."""
+    """Return a field of a stage's `args`, or else its default; None where it has none."""
     if name in config["args"]:
         return config["args"][name]
-    text = fields(stage_rules()["kinds"][config["run"]]["config"])[name].default
-    return ast.literal_eval(text) if text else None
+    arguments = args_of(config["run"])
+    field = arguments.model_fields.get(name) if arguments else None
+    return field.default if field and not field.is_required() else None
 
 
 def cut_evaluation(config: Mapping[str, Any]) -> Shortened:

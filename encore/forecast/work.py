@@ -1,6 +1,7 @@
 """From the nodes of a recipe's graph to what a plan is made of: one `Job` a stage or evaluation."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from encore.forecast.hardware import Assumptions
@@ -38,27 +39,20 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
         asked = most - server
     policy = _policy_of(graph, node)
     given, unknown = rows(graph, node, assumed)
-    common: dict[str, Any] = {
-        "name": node.name,
-        "kind": kind,
-        "gpus": asked,
-        "server": server,
-        "shard": machine.shard != "none",
-        "unknown": unknown,
-    }
+    job = Job(node.name, kind, asked, server=server, shard=machine.shard != "none", unknown=unknown)
     if kind in TRAINED:
-        return _training(graph, node, config, policy, common, assumed)
+        return _training(graph, node, config, replace(job, policy=policy), assumed)
     if kind == "label":
-        return _labels(graph, node, config, common, assumed)
+        return _labels(graph, node, config, job, assumed)
     if config.get("by") == "dataset":
-        return Job(**common | {"gpus": 0})
+        return replace(job, gpus=0)
     args = config["args"]
     if kind == "label_steps":  # from every step of every reply
         given *= made(graph, node, assumed)[1] * STEPS
     every = drawn(
         graph, node, config, given * args["num_generations"], args["max_completion_length"], assumed
     )
-    return Job(**common | {"gpus": min(common["gpus"], every.width)}, policy=policy, generation=every)
+    return replace(job, gpus=min(job.gpus, every.width), policy=policy, generation=every)
 
 
 def _policy_of(graph: Graph, node: Node) -> Model | None:
@@ -80,71 +74,73 @@ def _training(
     graph: Graph,
     node: Node,
     config: Mapping[str, Any],
-    policy: Model | None,
-    common: dict[str, Any],
+    job: Job,
     assumed: Assumptions,
 ) -> Job:
-    args, kind = config.get("args", {}), config["run"]
-    inputs, processes = graph.inputs(node), max(common["gpus"], 1)
-    documents = of_documents(graph, node)
-    size, per_device = batch.step_size(config, processes), float(batch.rows_at_once(config, processes))
-    of_rollouts = kind in ("grpo", "ppo", "policy_gradient")
-    generation: Generation | None = None
-    sequences: float
-    if of_rollouts:
-        of_steps, steps, sequences = _rollouts(graph, node, config, size, common, assumed)
-        generation = of_steps
-        mean, longest = of_steps.prompt + of_steps.mean, of_steps.full
+    """Return the job of a stage that trains, which has a policy so far."""
+    kind, inputs, args = config["run"], graph.inputs(node), config.get("args", {})
+    training, generation = _learning(graph, node, config, job, assumed)
+    rewards = _members(graph, inputs.get("reward_model"))
+    reference, critic = None, None
+    if kind in ("dpo", "ppo") or (kind == "grpo" and args.get("beta", 0.0) and not training.lora):
+        reference = _policy_of(graph, inputs["reference"]) if "reference" in inputs else job.policy
+    if kind == "ppo":
+        start = config.get("critic") or ("reward_model" if rewards else "policy")
+        critic = rewards[0] if start == "reward_model" and rewards else job.policy
+    uncounted = ("pretraining documents of ptx, not counted",) if "ptx" in config else ()
+    bytes_a_weight = DTYPES.get(config.get("saved_dtype", ""), training.bytes_a_weight)
+    return replace(
+        job,
+        unknown=job.unknown + uncounted,
+        generation=generation,
+        training=training,
+        reference=reference,
+        critic=critic,
+        rewards=rewards if generation else (),
+        saved=bytes_a_weight * config.get("members", 1),
+        stretched=bool(of_documents(graph, node)) or _stretched(graph, node),  # a world's texts are short
+    )
+
+
+def _learning(
+    graph: Graph, node: Node, config: Mapping[str, Any], job: Job, assumed: Assumptions
+) -> tuple[Training, Generation | None]:
+    """Return the sequences that a stage learns from, and the rollouts that it samples; None if none."""
+    args, kind, processes = config.get("args", {}), config["run"], max(job.gpus, 1)
+    size, rows_at_once = batch.step_size(config, processes), float(batch.rows_at_once(config, processes))
+    generation, sequences, mean = None, float(size), 0.0
+    if kind in ("grpo", "ppo", "policy_gradient"):
+        generation, steps = _rollouts(graph, node, config, size, job, assumed)
+        mean, longest = generation.prompt + generation.mean, generation.full
     else:
-        sequences = size * _copies(graph, node, kind, assumed)
-        per_device *= sequences / size
+        sequences *= _copies(graph, node, kind, assumed)
+        rows_at_once *= sequences / size
         steps = batch.steps(config) or max(
             round(args.get("num_train_epochs", EPOCHS) * _examples(graph, node, assumed) / size), 1
         )
         longest = args.get("max_length") or _positions(config)
-        of_all = documents.prompt + documents.completion if documents else longest * assumed.document
-        mean = min(of_all, longest)
-    half = common["gpus"] > 0 and bool(args.get("bf16", kind != "pretrain") or args.get("fp16"))
-    options = args.get("model_init_kwargs") or {}
+        documents = of_documents(graph, node)
+        whole = documents.prompt + documents.completion if documents else longest * assumed.document
+        mean = min(whole, longest)
+    half = job.gpus > 0 and bool(args.get("bf16", kind != "pretrain") or args.get("fp16"))
+    options, lora = args.get("model_init_kwargs") or {}, config.get("lora") or {}
     weight = DTYPES.get(str(options.get("dtype", "float32")).removeprefix("torch."), 4)
-    scored = _scored(config, kind, generation)
     training = Training(
         steps=steps,
         batch=sequences,
-        rows=max(round(per_device), 1),
+        rows=max(round(rows_at_once), 1),
         mean=mean,
         longest=longest,
         checkpointing=bool(args.get("gradient_checkpointing", False)),
         half=half or weight == 2,
         bytes_a_weight=weight,
         optimizer=OPTIMIZERS.get(str(args.get("optim", "adamw")), 8.0) * weight / 4,
-        lora=(config.get("lora") or {}).get("rank"),
-        nf4=(config.get("lora") or {}).get("quantized") == "nf4",
-        scored=scored,
-        padded=per_device > 1 or (of_rollouts and processes > 1),
+        lora=lora.get("rank"),
+        nf4=lora.get("quantized") == "nf4",
+        scored=_scored(config, kind) if generation else 0.0,
+        padded=rows_at_once > 1 or (generation is not None and processes > 1),
     )
-    needs_reference = kind in ("dpo", "ppo") or (
-        kind == "grpo" and args.get("beta", 0.0) and not training.lora
-    )
-    reference = _policy_of(graph, inputs["reference"]) if "reference" in inputs else policy
-    rewards = _members(graph, inputs.get("reward_model"))
-    critic = None
-    if kind == "ppo":
-        start = config.get("critic") or ("reward_model" if rewards else "policy")
-        critic = rewards[0] if start == "reward_model" and rewards else policy
-    if "ptx" in config:
-        common["unknown"] += ("pretraining documents of ptx, not counted",)
-    return Job(
-        **common,
-        policy=policy,
-        generation=generation,
-        training=training,
-        reference=reference if needs_reference else None,
-        critic=critic,
-        rewards=rewards if of_rollouts else (),
-        saved=DTYPES.get(config.get("saved_dtype", ""), weight) * (config.get("members", 1)),
-        stretched=bool(documents) or _stretched(graph, node),  # a world's texts are short
-    )
+    return training, generation
 
 
 def _stretched(graph: Graph, node: Node) -> bool:
@@ -159,11 +155,11 @@ def _rollouts(
     node: Node,
     config: Mapping[str, Any],
     size: int,
-    common: Mapping[str, Any],
+    job: Job,
     assumed: Assumptions,
-) -> tuple[Generation, int, int]:
-    """Return what a stage samples, its optimizer steps, and the sequences of a step."""
-    args, rollout = config["args"], batch.completions(config, max(common["gpus"], 1))
+) -> tuple[Generation, int]:
+    """Return what a stage samples, and its optimizer steps."""
+    args, rollout = config["args"], batch.completions(config, max(job.gpus, 1))
     uses = args["inner_steps"] if config["run"] == "policy_gradient" else args.get("num_iterations", 1)
     steps = batch.steps(config)
     if steps is None:
@@ -178,17 +174,20 @@ def _rollouts(
     at_once = rollout * (assumed.rounds if "dynamic_sampling" in config else 1)
     tool = config.get("tool", {"calls": 0, "longest": 0})
     longest = max(caps.values()) + tool["calls"] * tool["longest"]  # its results come on top
-    changed: dict[str, Any] = {"rollout": float(min(at_once, sampled)), "longest": longest}
-    if args.get("use_vllm") and args.get("vllm_mode", "server") == "colocate":
-        changed |= {"engine": "colocate", "share": args.get("vllm_gpu_memory_utilization", COLOCATED)}
-        changed |= {"width": args.get("vllm_tensor_parallel_size", 1)}
-        changed |= {"sleeps": bool(args.get("vllm_enable_sleep_mode"))}
-    elif args.get("use_vllm"):
-        changed |= {"engine": "server", "width": max(common["server"], 1)}
-        changed |= {"share": args.get("vllm_gpu_memory_utilization", SERVED)}
-    else:
-        changed |= {"engine": "hf", "bytes_a_weight": 2 if args.get("bf16") else 4}
-    return Generation(**vars(every) | changed), steps, size
+    every = replace(every, rollout=float(min(at_once, sampled)), longest=longest)
+    if not args.get("use_vllm"):
+        return replace(every, engine="hf", bytes_a_weight=2 if args.get("bf16") else 4), steps
+    if args.get("vllm_mode", "server") == "server":
+        share = args.get("vllm_gpu_memory_utilization", SERVED)
+        return replace(every, engine="server", width=max(job.server, 1), share=share), steps
+    colocated = replace(
+        every,
+        engine="colocate",
+        share=args.get("vllm_gpu_memory_utilization", COLOCATED),
+        width=args.get("vllm_tensor_parallel_size", 1),
+        sleeps=bool(args.get("vllm_enable_sleep_mode")),
+    )
+    return colocated, steps
 
 
 def _copies(graph: Graph, node: Node, kind: str, assumed: Assumptions) -> float:
@@ -219,17 +218,13 @@ def _positions(config: Mapping[str, Any]) -> int:
     return (config.get("model") or {}).get("max_position_embeddings", POSITIONS)
 
 
-def _scored(config: Mapping[str, Any], kind: str, generation: Generation | None) -> float:
+def _scored(config: Mapping[str, Any], kind: str) -> float:
     """Return the forward passes for old log-probabilities of a sequence, per optimizer step on it."""
-    if generation is None:
-        return 0.0
     is_stale = batch.steps_a_rollout(config) > 1 or kind == "ppo"
     return 1 / config["args"].get("num_iterations", 1) if is_stale else 0.0
 
 
-def _labels(
-    graph: Graph, node: Node, config: Mapping[str, Any], common: dict[str, Any], assumed: Assumptions
-) -> Job:
+def _labels(graph: Graph, node: Node, config: Mapping[str, Any], job: Job, assumed: Assumptions) -> Job:
     """Return the job of a stage that labels: a model that reads, or nothing that costs anything here."""
     inputs, (given, replies) = graph.inputs(node), made(graph, node, assumed)
     documents = of_documents(graph, node)
@@ -244,9 +239,9 @@ def _labels(
         policy = _policy_of(graph, source) if source else None
         read = shown * replies * (2 if config["by"] == "self" else len(_members(graph, source)))
     else:
-        return Job(**common | {"gpus": 0})
+        return replace(job, gpus=0)
     reading = Generation(0, 1, 1, 0, 0, "hf", read=read)
-    return Job(**common | {"gpus": min(common["gpus"], 1)}, policy=policy, generation=reading)
+    return replace(job, gpus=min(job.gpus, 1), policy=policy, generation=reading)
 
 
 def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
@@ -270,9 +265,7 @@ def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
     total = sum(one.completions for one in every)
     mean = sum(one.completions * one.mean for one in every) / total
     longest = max(every, key=lambda one: one.cap)
-    whole = Generation(
-        **vars(longest) | {"completions": total, "rollout": total, "mean": min(mean, longest.cap)}
-    )
+    whole = replace(longest, completions=total, rollout=total, mean=min(mean, longest.cap))
     return Job(
         name=node.name,
         kind="eval",

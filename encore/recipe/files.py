@@ -13,12 +13,13 @@ from typing import Any
 
 from encore.errors import Mistakes, UserError
 from encore.recipe import strict_yaml
+from encore.recipe.presets import Presets, laid
 
 SCHEMA = 2
 OLD = "write found for expected, and claims by their ids (docs/own.md)"
 MAIN = "recipe.yaml"
 COLLECTIONS = ("bases", "dials")  # folders of recipes/ that hold recipes of one file each
-PRESETS = "presets"  # the folder of what recipes share
+PRESETS = "presets"  # the folder of what recipes share: presets.py
 SECTIONS = ("claims", "arms", "published", "deviations")  # to which a scale's file may add
 
 
@@ -144,19 +145,22 @@ def _from_recipes(path: Path) -> str:
     return Path(*parts[begin:]).as_posix()
 
 
-def read(path: Path) -> Files:
-    """The files of the recipe that lies at a path, a file or a folder. Raises UserError, a line a file."""
+def read(path: Path, presets: Presets) -> Files:
+    """The files of the recipe that lies at a path, a file or a folder, with the presets that they use.
+
+    Raises UserError for the first mistake of each file that cannot be read.
+    """
     if not path.is_dir():
-        return Files(path, _mapping(path))
+        return Files(path, _mapping(path, presets))
     mistakes, contents = Mistakes(), {}
     for file in (path / MAIN, *sorted(set(path.glob("*.yaml")) - {path / MAIN})):
         with mistakes.gather():
-            contents[file.stem] = _mapping(file)
+            contents[file.stem] = _mapping(file, presets)
     mistakes.tell()
     return Files(path, contents.pop(Path(MAIN).stem), contents)
 
 
-def _mapping(path: Path) -> dict[str, Any]:
+def _mapping(path: Path, presets: Presets) -> dict[str, Any]:
     content = strict_yaml.read(path)
     if not isinstance(content, dict):
         raise UserError(
@@ -168,7 +172,17 @@ def _mapping(path: Path) -> dict[str, Any]:
             f"{path}: schema: written for recipe schema {version}; this Encore reads {SCHEMA}; "
             + ("update it" if version > SCHEMA else OLD)
         )
-    return content
+    with of_file(path):
+        return laid(content, presets)
+
+
+@contextmanager
+def of_file(path: Path) -> Iterator[None]:
+    """Have each line of a UserError of the block begin with the path."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError("\n".join(f"{path}: {line}" for line in error.lines)) from None
 
 
 def recipes(folder: Path) -> dict[str, Path]:

@@ -1,17 +1,18 @@
 """Reads and checks recipes: what each paper ran, as data, a folder of YAML files a paper."""
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from encore.errors import Mistakes, UserError
+from encore.recipe import presets
 from encore.recipe.checks.layers import check_layers, check_names, check_scale_file, check_shape
 from encore.recipe.checks.resolved import check_resolved
-from encore.recipe.files import Files, read
+from encore.recipe.files import PRESETS, Files, of_file, read
 from encore.recipe.files import recipes as recipes_in
 from encore.recipe.graph import Graph
+from encore.recipe.presets import Presets
 from encore.recipe.recipe import Recipe, alike, claim_rows
 from encore.recipe.schema import pattern
 
@@ -23,14 +24,17 @@ RESERVED = (*TARGETS, *INNER, "published")
 REFERRING = ("claims", "gates", "frontiers", "coverage", "stage_ladder", "published")
 
 
-def load(path: str | Path) -> Recipe:
+def load(path: str | Path, shared: Presets | None = None) -> Recipe:
     """The recipe in a file or folder, checked as far as one can be without the others.
+
+    `shared`: the presets that it may use; default: those of recipes/presets.
 
     Raises UserError, one line a mistake, each with its file.
     """
-    files, mistakes = read(Path(path)), Mistakes()
+    files = read(Path(path), presets.read() if shared is None else shared)
+    mistakes = Mistakes()
     for scale, content in ("", files.main), *files.further.items():
-        with mistakes.gather_further(), _of_file(files.file(scale)):
+        with mistakes.gather_further(), of_file(files.file(scale)):
             (check_scale_file if scale else check_shape)(content)
     spec: dict[str, Any] = {}
     with mistakes.gather_further(), files.told():
@@ -45,15 +49,6 @@ def load(path: str | Path) -> Recipe:
 def _recipe(files: Files) -> Recipe:
     spec = alike(files.joined())
     return Recipe(files.path.stem, spec | {"claims": claim_rows(spec)}, files)
-
-
-@contextmanager
-def _of_file(path: Path) -> Iterator[None]:
-    """Have each line of a UserError of the block begin with the path."""
-    try:
-        yield
-    except UserError as error:
-        raise UserError("\n".join(f"{path}: {line}" for line in error.lines)) from None
 
 
 def own_file(config: Mapping[str, Any]) -> Path | None:
@@ -78,7 +73,7 @@ def load_sound(
     `own`: a recipe's file elsewhere, which is one of them. A recipe that builds on one with a mistake has a
     mistake too. Raises UserError where there is no recipe, or two have one name.
     """
-    paths = recipes_in(Path(folder))
+    paths, shared = recipes_in(Path(folder)), presets.read(Path(folder, PRESETS))
     if not paths:
         raise UserError(f"no recipe in {Path(folder).resolve()}; work in the folder of Encore's Snakefile")
     if own:
@@ -92,7 +87,7 @@ def load_sound(
         try:
             _check_name(path)
             misshapen.append(name)
-            recipes[name] = load(path)
+            recipes[name] = load(path, shared)
             misshapen.remove(name)
         except UserError as error:
             broken[name] = error
@@ -100,17 +95,17 @@ def load_sound(
         broken |= mistakes
         recipes = {name: recipe for name, recipe in recipes.items() if name not in broken}
     for name in misshapen:
-        broken[name] = _with_more(recipes, paths[name], broken[name])
+        broken[name] = _with_more(recipes, paths[name], shared, broken[name])
     return recipes, broken
 
 
-def _with_more(recipes: Mapping[str, Recipe], path: Path, error: UserError) -> UserError:
+def _with_more(recipes: Mapping[str, Recipe], path: Path, shared: Presets, error: UserError) -> UserError:
     """The mistakes of a recipe, and those that its layers come to, of parts that have none by themselves."""
     if any(re.search("expected a name of|seeds: expected at most", line) for line in error.lines):
         return error  # what bears such a name cannot be told of in a line, and so many seeds not gone through
     told = {_part(line) for line in error.lines}
     try:
-        files = read(path)
+        files = read(path, shared)
     except UserError:
         return error  # that a file cannot be read is the mistake
     try:

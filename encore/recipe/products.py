@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from encore.recipe.schema import stage_rules
+from encore.recipe.kinds import KINDS
 
 # Role -> what a stage must make to play it, unless the kind of the stage that needs it says otherwise.
 PLAYED_BY = {
@@ -17,11 +17,10 @@ def made(stage: Mapping[str, Any]) -> str:
     """What a stage makes: "a model", "a reward model", "samples", "preferences", …"""
     if stage["run"] == "label":
         return "preferences" if stage.get("keep", "preferences") == "preferences" else "demonstrations"
-    return stage_rules()["kinds"][stage["run"]].get("product", "a model")
+    return KINDS[stage["run"]].product
 
 
 def played_by(role: str, run: str | None = None) -> str:
     """What can play `role` in a stage of kind `run` or in an evaluation, such as "samples or preferences"."""
-    takes = stage_rules()["kinds"][run].get("takes", {}) if run else {}
-    wanted = takes.get(role, PLAYED_BY.get(role, "a model"))
-    return wanted if isinstance(wanted, str) else " or ".join(wanted)
+    takes = KINDS[run].takes if run else {}
+    return takes.get(role, PLAYED_BY.get(role, "a model"))

@@ -4,7 +4,7 @@ The line has the key's path, what is expected there, and for an unknown key the 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from encore.errors import Mistakes, UserError, nearest
+from encore.errors import Mistakes, nearest
+from encore.recipe.base import unknown_key
+from encore.recipe.mistakes import OF_JSON, dotted, hint, shown
 
 
 def _matches_whole(validator: Any, pattern: str, value: Any, rules: Any) -> Iterator[ValidationError]:
@@ -31,20 +33,12 @@ Validator = extend(
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     ),
 )
-WORDS = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
-WORDS |= {"object": "a mapping", "array": "a list", "null": "null"}
 
 
 @cache
 def schema() -> dict[str, Any]:
     """The JSON schema of a recipe's file."""
     return _read("schema.yaml")
-
-
-@cache
-def stage_rules() -> dict[str, Any]:
-    """What a stage of each kind may contain; stages.yaml says what its keys mean."""
-    return _read("stages.yaml")
 
 
 def pattern(name: str) -> str:
@@ -79,48 +73,18 @@ def check(value: Any, rules: dict, path: Iterable[str] = (), where: str = "") ->
     mistakes.tell()
 
 
-def check_reserved(args: Mapping[str, Any], path: str) -> None:
-    """Raise UserError at a field of a stage's `args`, or of its `model_init_kwargs`, that no recipe has."""
-    rules = stage_rules()
-    _check_names(args, refusals("reserved"), path)
-    if isinstance(options := args.get("model_init_kwargs"), Mapping):
-        _check_names(options, refusals("reserved-of-models"), f"{path}.model_init_kwargs")
-    for name in args:
-        if name in rules["sharding"]:
-            raise UserError(
-                f"{path}.{name}: set by the stage itself; write resources: {{shard: fsdp}} instead"
-            )
-
-
-@cache
-def refusals(key: str) -> dict[str, str]:
-    """Name -> why no recipe may have it, by `key` of stages.yaml: `reserved` or `reserved-of-models`."""
-    return {name: why for why, names in stage_rules()[key].items() for name in names}
-
-
-def _check_names(names: Iterable[str], refused: Mapping[str, str], path: str) -> None:
-    for name in names:
-        if name in refused:
-            raise UserError(f"{path}.{name}: {refused[name]}; remove it")
-
-
 def _lines(error: ValidationError, path: list[str]) -> list[str]:
     """A violation's lines: one for each key that is unknown or missing, else one."""
     place = [*path, *error.absolute_path]
     value: Any = error.instance
     if error.validator == "additionalProperties":
         valid = list(error.schema.get("properties", {}))  # type: ignore[union-attr]
-        return [_unknown(dotted([*place, key]), key, valid) for key in value if key not in valid]
+        return [f"{dotted([*place, key])}: {unknown_key(key, valid)}" for key in value if key not in valid]
     if error.validator == "required":
         at = dotted(place)
         lacking: Any = error.validator_value
         return [f"{at}: {key}: missing" if at else f"{key}: missing" for key in lacking if key not in value]
     return [_line(error, path)]
-
-
-def _unknown(place: str, key: str, valid: list[str]) -> str:
-    hint = nearest(key, valid) if valid else ""
-    return f"{place}: unknown key{hint if len(hint) < 400 else ''}"  # a config has 150 fields
 
 
 def _line(error: ValidationError, path: list[str]) -> str:
@@ -133,40 +97,17 @@ def _line(error: ValidationError, path: list[str]) -> str:
         return f'{prefix}expected {rules["description"]}, got "{value}"'
     if error.validator == "type":
         types = [expected] if isinstance(expected, str) else expected
-        wanted = " or ".join(WORDS[t] for t in types)
-        return f"{prefix}expected {wanted}, got {_shown(value)}{_hint(value, types)}"
+        wanted = " or ".join(OF_JSON[t] for t in types)
+        told = hint(value, "integer" in types, "number" in types)
+        return f"{prefix}expected {wanted}, got {shown(value)}{told}"
     if error.validator == "enum":
-        return f"{prefix}unknown value {_shown(value)}{nearest(value, [str(e) for e in expected])}"
+        return f"{prefix}unknown value {shown(value)}{nearest(value, [str(e) for e in expected])}"
     limits = {"minimum": "at least", "maximum": "at most"}
     limits |= {"exclusiveMinimum": "more than", "exclusiveMaximum": "less than"}
     if str(error.validator) in limits:
-        return f"{prefix}expected {limits[str(error.validator)]} {expected}, got {_shown(value)}"
+        return f"{prefix}expected {limits[str(error.validator)]} {expected}, got {shown(value)}"
     if error.validator == "maxLength":
         return f"{prefix}expected at most {expected} characters, got {len(value)}"
     if error.validator in ("minItems", "minProperties", "minLength"):
         return f"{prefix}must not be empty"
     return prefix + str(error.message).splitlines()[0]
-
-
-def dotted(parts: Iterable[str | int]) -> str:
-    """Keys and positions as one path: `claims[0].id`."""
-    return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts).lstrip(".")
-
-
-def _shown(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "nothing", True: "true", False: "false"}[value]
-    if isinstance(value, str):
-        return f'the text "{value}"'
-    return "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else str(value)
-
-
-def _hint(value: Any, types: list[str]) -> str:
-    """How to write a number that YAML 1.1 reads as text, such as 3e-6; nothing for other values."""
-    number = re.fullmatch(r"([+-]?\d+)(?:\.(\d*))?[eE]([+-]?)(\d+)", str(value))
-    if number is None or not {"number", "integer"} & set(types):
-        return ""
-    integer, fraction, sign, power = number.groups()
-    if "number" not in types:
-        return f"; write {float(value):.0f}"
-    return f"; write {integer}.{fraction or '0'}e{sign or '+'}{power}"

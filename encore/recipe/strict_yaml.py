@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from encore.errors import UserError, first_line
-from encore.recipe.schema import dotted
+from encore.recipe.mistakes import dotted
 
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 TAG = "tag:yaml.org,2002:"

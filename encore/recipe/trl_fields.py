@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+from encore.recipe.mistakes import OF_JSON, shown
 
 # Re-exported lazily by the package, so the import statement does not name the file.
 HOMES = {"transformers.TrainingArguments": "transformers.training_args.TrainingArguments"}
@@ -45,6 +48,27 @@ def fields(config: str) -> dict[str, Field]:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _is_argument(node):
             known[node.target.id] = Field(frozenset(_types(node.annotation)), _default(node.value))
     return known
+
+
+def mistake(field: Field, value: Any) -> str | None:
+    """What is wrong with the type of a field's value; None if it is right.
+
+    A mapping is no text, as on TRL's command line: nothing would check it.
+    """
+    types = field.types - ({"string"} if "object" in field.types else set())
+    if not types or any(_is(value, name) for name in types):
+        return None
+    names = [*sorted(types - {"null"}), *types & {"null"}]
+    return f"expected {' or '.join(OF_JSON[name] for name in names)}, got {shown(value)}"
+
+
+def _is(value: Any, name: str) -> bool:
+    """Whether a value is of a JSON type; 16.0 is no whole number here, as in Python."""
+    if value is None or isinstance(value, bool):
+        return name == ("null" if value is None else "boolean")
+    classes: dict[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "string": (str,)}
+    classes |= {"object": (dict,), "array": (list,)}
+    return isinstance(value, classes.get(name, ()))
 
 
 @cache

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from encore import validity
 from encore.errors import UserError, known
-from encore.recipe.schema import stage_rules
+from encore.recipe.kinds import KINDS
 from encore.runtime import gpus, nodes, provenance, sentinel, tracking
 from encore.runtime.environment import (
     ask_nothing,
@@ -52,7 +52,7 @@ class Run(Protocol):
 
 def _known_kind(name: str) -> str:
     """`name`. Raises UserError where it is no kind of stage."""
-    known("stage", [name], [*stage_rules()["kinds"]], "kind")
+    known("stage", [name], [*KINDS], "kind")
     return name
 
 
@@ -64,7 +64,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m encore.stages", description="Run one stage of a recipe.", allow_abbrev=False
     )
-    parser.add_argument("kind", type=_known_kind, help=", ".join(stage_rules()["kinds"]))
+    parser.add_argument("kind", type=_known_kind, help=", ".join(KINDS))
     parser.add_argument("--config", required=True, help="the stage's resolved configuration as JSON")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--input", action="append", default=[], metavar="ROLE=METRICS_JSON")
@@ -151,7 +151,7 @@ def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Prog
 
 def load() -> None:
     """Import what `main` does as it needs it; the environment is set before."""
-    for kind in stage_rules()["kinds"]:
+    for kind in KINDS:
         importlib.import_module(f"encore.stages.{kind}")
     # imported here: only now the environment is set
     from transformers.conversion_mapping import get_checkpoint_conversion_mapping

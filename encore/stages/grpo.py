@@ -23,8 +23,7 @@ from encore.models.experts import idle
 from encore.models.quantized import loading
 from encore.objectives import own
 from encore.objectives.caps import Caps, of_stage
-from encore.recipe.checks.caps import check_boundaries
-from encore.recipe.checks.grpo import check
+from encore.recipe.kinds.grpo import check_boundaries
 from encore.rewards import step_rewards
 from encore.runtime import curves, health
 from encore.runtime.progress import Progress
@@ -47,7 +46,6 @@ def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
 ) -> Outcome:
     """Train the policy and save it in `workdir`/final; times, ratios and completions beside `out`."""
-    check({**config, "needs": dict.fromkeys(inputs)})
     caps = of_stage(config)
     first = {"max_completion_length": caps[0]} if "caps" in config else {}
     defaults = rollouts.defaults(config["args"])

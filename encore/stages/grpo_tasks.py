@@ -11,8 +11,8 @@ from encore.data import domains, forms, prompts, replay
 from encore.errors import UserError
 from encore.models import reward_model
 from encore.objectives.caps import Caps
-from encore.recipe.checks.domains import REWARD_MODEL
 from encore.recipe.data_sets import is_data_set
+from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.rewards import learned, rules, step_rewards
 from encore.rewards.domains import OfDomain, routed
 from encore.runtime import health

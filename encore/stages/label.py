@@ -29,7 +29,7 @@ from encore.data.samples import Sample
 from encore.errors import UserError
 from encore.labels import annotators, model_judges
 from encore.labels.annotators import Labels
-from encore.recipe.checks import label as label_checks
+from encore.recipe.kinds import label as labelling
 from encore.rewards import verifiers
 from encore.runtime import health, sentinel
 from encore.runtime.progress import Progress
@@ -46,7 +46,6 @@ def run(
 ) -> Outcome:
     """Label, and save the rows in `workdir`/final."""
     began = time.perf_counter()
-    label_checks.check({**config, "needs": inputs})
     by, keep = config["by"], config.get("keep", "preferences")
     metrics: dict[str, float] = {}
     checks: list[health.Check] = []
@@ -88,12 +87,12 @@ def read(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | N
     """Samples, their world (None: of the Hub) and, of preferences to be labelled anew, their scores."""
     upstream = sentinel.read(place)
     if upstream.get("kind") == "label":
-        label_checks.check_relabels(by, str(place))
+        labelling.check_relabels(by, str(place))
         given = preferences.load(place)
         return samples.of_preferences(given), None, [row["scores"] for row in given]
     rows = samples.load(place)
     world = worlds.of_task(upstream["config"]["task"])
-    label_checks.check_world(by, world, str(place))
+    labelling.check_world(by, world, str(place))
     return rows, world, None
 
 
@@ -102,7 +101,7 @@ def score(
 ) -> tuple[Labels, int, int]:
     """The labeller's scores, and how many tokens and parameters they took."""
     by, dials = config["by"], config.get("labeller", {})
-    if by in label_checks.REWARDS:
+    if by in labelling.REWARDS:
         gold = annotators.rewarded(rows, world.rewards["gold"])
         if by == "gold":
             return Labels(annotators.by_rank(gold)), 0, 0

@@ -24,7 +24,6 @@ from encore.models import lora, reward_model
 from encore.models.critic import from_nothing, from_policy, from_reward_model, with_adapters
 from encore.models.experts import idle
 from encore.models.quantized import loading
-from encore.recipe.checks.ppo import check
 from encore.rewards import learned, rules
 from encore.runtime import curves, gpus, health
 from encore.runtime.progress import Progress
@@ -50,7 +49,6 @@ def run(
     config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
 ) -> Outcome:
     """Train the policy and save it in `workdir`/final; times, ratios and completions beside `out`."""
-    check({**config, "needs": dict.fromkeys(inputs)})
     args = arguments(PPOConfig, config, rollouts.defaults(config["args"]), workdir, seed)
     rollouts.check_cache(args)
     with colocated.engine(args), serving.server(config, inputs, args, out, progress) as answering:

@@ -23,7 +23,6 @@ from encore import worlds
 from encore.data import demonstrations, forms, prompts
 from encore.errors import UserError
 from encore.learning.completions import CompletionsLog
-from encore.recipe.checks import rejection_sampling as checks_of_keys
 from encore.rewards import rules
 from encore.runtime import health, reward_checks
 from encore.runtime.progress import Progress
@@ -55,7 +54,6 @@ def run(
     """Sample, and save what is kept in `workdir`/final; every completion goes to completions.jsonl."""
     began = time.perf_counter()
     args: RejectionSamplingConfig = plain(RejectionSamplingConfig, config["args"])
-    checks_of_keys.check(config)
     thresholds = config.get("keep", {})
     names = ["accuracy", *sorted(thresholds)]
     world, verifies = worlds.of_task(config["task"]), config["task"].get("verifier", "math")

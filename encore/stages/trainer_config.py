@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from encore.errors import UserError, first_line, nearest
+from encore.recipe.args import check_refused
 from encore.recipe.batch import of_process
-from encore.recipe.schema import check_reserved
 from encore.runtime import gpus, tracking
 
 
@@ -24,7 +24,7 @@ def arguments(
     reserved, or has a value that the class refuses, and for bf16, TRL's default, on a GPU without it.
     """
     args = stage["args"]
-    check_reserved(args, "args")
+    check_refused(args, "args")
     known = [field.name for field in dataclasses.fields(config_class) if field.init]
     for name in args:
         if name not in known:

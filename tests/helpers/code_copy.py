@@ -8,7 +8,8 @@ CODE = ("Snakefile", "profiles/default/*", "encore/**/*.py", "encore/**/*.smk", 
 
 
 def lay(folder: Path) -> None:
-    """Copy the code of the workflow and of the stages into `folder`."""
+    """Copy the code of the workflow and of the stages into `folder`, beside an empty folder of recipes."""
+    (folder / "recipes").mkdir(parents=True, exist_ok=True)
     for pattern in CODE:
         for path in ROOT.glob(pattern):
             copy = folder / path.relative_to(ROOT)

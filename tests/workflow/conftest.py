@@ -9,9 +9,9 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
-import yaml
 from papers import GRAPH, RECIPES
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import (
@@ -22,17 +22,26 @@ from snakemake.settings.types import (
     StorageSettings,
 )
 
+from encore.recipe.args import TrainingArgs
 from encore.recipe.graph import Graph
+from encore.recipe.kinds import KINDS
+from encore.recipe.kinds.stage import Stage
 from encore.recipe.load import load_all
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = Path(__file__).with_name("fixtures")
-TOY = """kinds:
-  toy:
-    config: transformers.training_args.TrainingArguments
-    needs: [policy]
-    required: [dial]
-    properties: {dial: {type: integer}, evaluate_every: {type: integer}}
+# a kind of stage that takes no time
+TOY = """
+
+class ToyStage(Stage):
+    run: Literal["toy"]
+    needs: dict[Literal["policy"], str] = {}
+    args: TrainingArgs = TrainingArgs()
+    dial: int
+    evaluate_every: int | None = None
+
+
+KINDS["toy"] = ToyStage
 """
 
 
@@ -83,8 +92,8 @@ def project(tmp_path: Path) -> Project:
         shutil.copy(path, copy)
     shutil.copytree(FIXTURES, tmp_path, dirs_exist_ok=True)  # also a command `encore.stages`
     shutil.copy(ROOT / "encore/recipe/schema.yaml", tmp_path / "encore/recipe")
-    rules = (ROOT / "encore/recipe/stages.yaml").read_text()
-    (tmp_path / "encore/recipe/stages.yaml").write_text(rules.replace("\nkinds:\n", f"\n{TOY}", 1))
+    with (tmp_path / "encore/recipe/kinds/__init__.py").open("a") as kinds:
+        kinds.write("\nfrom typing import Literal\n\nfrom encore.recipe.args import TrainingArgs\n" + TOY)
     snakefile = tmp_path / "Snakefile"
     snakefile.write_text(snakefile.read_text().replace('QUICKSTART = "r1_zero"', 'QUICKSTART = "demo"'))
     return Project(tmp_path)
@@ -93,9 +102,9 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture
 def demo(project, monkeypatch):
     """The fixture's recipes, without the repository's world checks in the way."""
-    toy = yaml.load((project.folder / "encore/recipe/stages.yaml").read_text(), yaml.CSafeLoader)
-    for reader in ("checks.layers", "checks.resolved", "products"):
-        monkeypatch.setattr(f"encore.recipe.{reader}.stage_rules", lambda: toy)
+    toys: dict[str, Any] = {}
+    exec(TOY, {"KINDS": toys, "Literal": Literal, "Stage": Stage, "TrainingArgs": TrainingArgs})
+    monkeypatch.setitem(KINDS, "toy", toys["toy"])
     return Graph(load_all(project.folder / "recipes"))
 
 

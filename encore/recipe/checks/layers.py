@@ -5,24 +5,15 @@ layers come to once they are laid on each other.
 """
 
 from collections.abc import Mapping
-from functools import cache
 
 from encore.errors import Mistakes, UserError, known
 from encore.recipe.checks import dials
 from encore.recipe.frontiers import FRONTIER
+from encore.recipe.kinds import KINDS, check_layer
 from encore.recipe.looks import FOLDER
 from encore.recipe.recipe import REPORTS, alike, claim_rows
-from encore.recipe.schema import check, check_reserved, definition, refusals, schema, stage_rules
-from encore.recipe.trl_fields import Field, enumeration, fields
+from encore.recipe.schema import check, definition, schema
 
-# fields of which transformers takes the values of an enumeration
-ENUMERATIONS = {
-    "lr_scheduler_type": "transformers.trainer_utils.SchedulerType",
-    "optim": "transformers.training_args.OptimizerNames",
-    "logging_strategy": "transformers.trainer_utils.IntervalStrategy",
-    "eval_strategy": "transformers.trainer_utils.IntervalStrategy",
-    "save_strategy": "transformers.trainer_utils.SaveStrategy",
-}
 PRIMARY = 3  # claims that a recipe may put first at a scale
 
 
@@ -118,11 +109,11 @@ def _check_smallest_effect(claim: Mapping, path: str) -> None:
 
 def check_layers(spec: Mapping) -> None:
     """Each layer's keys of each stage, by the stage's kind and its config dataclass."""
-    kinds, mistakes = list(stage_rules()["kinds"]), Mistakes()
+    kinds, mistakes = list(KINDS), Mistakes()
     for name, stage in spec["stages"].items():
         with mistakes.gather():
             known(f"stages.{name}.run", [stage["run"]], kinds, "stage kind")
-            _check_layer(stage, stage["run"], ["stages", name])
+            check_layer(stage, stage["run"], f"stages.{name}")
     for place, layer in _overlays(spec).items():
         for name, overlay in layer.get("stages", {}).items():
             with mistakes.gather():
@@ -134,7 +125,7 @@ def check_layers(spec: Mapping) -> None:
                 if run != spec["stages"][name]["run"]:
                     known(f"{place}.stages.{name}.run", [run], kinds, "stage kind")
                 if run in kinds:
-                    _check_layer(pruned, run, [place, "stages", name])
+                    check_layer(pruned, run, f"{place}.stages.{name}")
     mistakes.tell()
 
 
@@ -149,48 +140,6 @@ def _overlays(spec: Mapping) -> dict[str, Mapping]:
         known(f"scales.{scale}.arms", own, arms, f"arm at scale {scale}", as_key=True)
         layers |= {f"scales.{scale}.arms.{arm}": layer for arm, layer in own.items() if layer is not None}
     return layers
-
-
-def _check_layer(layer: Mapping, run: str, path: list[str]) -> None:
-    kind = stage_rules()["kinds"][run]
-    roles = {role: {"type": "string"} for role in kind["needs"]}
-    needs = {"type": "object", "additionalProperties": False, "properties": roles}
-    properties = stage_rules()["every-kind"] | {"needs": needs} | kind["properties"]
-    mistakes = Mistakes()
-    with mistakes.gather():
-        check(layer, {"type": "object", "additionalProperties": False, "properties": properties}, path)
-    arguments = layer.get("args", {})
-    if not isinstance(arguments, Mapping):
-        return mistakes.tell()
-    with mistakes.gather():
-        check_reserved(arguments, ".".join([*path, "args"]))
-    choices = {name: enumeration(values) for name, values in ENUMERATIONS.items()} | kind.get("choices", {})
-    fields_of = {
-        name: {"type": _types(field), **({"enum": choices[name]} if name in choices else {})}
-        | stage_rules()["limits"].get(name, {})
-        for name, field in config_fields(run).items()
-    }
-    told_above: dict[str, dict] = {name: {} for name in (*refusals("reserved"), *stage_rules()["sharding"])}
-    with mistakes.gather():
-        check(
-            arguments, {"additionalProperties": False, "properties": fields_of | told_above}, [*path, "args"]
-        )
-    mistakes.tell()
-
-
-def _types(field: Field) -> list[str]:
-    """The JSON types of a field. A mapping is no text, as on TRL's command line: nothing would check it."""
-    return sorted(field.types - ({"string"} if "object" in field.types else set()))
-
-
-@cache
-def config_fields(run: str) -> dict[str, Field]:
-    """What `args` of a kind of stage may have: its config dataclass's fields by name; none without one."""
-    config = stage_rules()["kinds"][run].get("config")
-    try:
-        return fields(config) if config else {}
-    except (ImportError, OSError) as error:
-        raise UserError(f"stage kind {run}: its config dataclass cannot be read: {error}") from None
 
 
 def _without_nulls(layer: Mapping) -> dict:

@@ -4,54 +4,20 @@ A mistake is one `UserError` line: where, what is wrong, what would be right. `l
 shape of the file and each layer (stage, scale, arm) by itself.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from encore.errors import Mistakes, UserError
-from encore.models import shape
-from encore.recipe.checks import (
-    batch,
-    claims,
-    dials,
-    dpo,
-    frontiers,
-    gates,
-    groups,
-    grpo,
-    label,
-    label_steps,
-    layers,
-    lora,
-    policy_gradient,
-    ppo,
-    rejection_sampling,
-    reward_model,
-    sft,
-    stage_ladder,
-    trainer,
-    vllm,
-)
+from encore.recipe import kinds
+from encore.recipe.checks import claims, dials, frontiers, gates, stage_ladder
 from encore.recipe.checks.data_sets import check_decontaminate
 from encore.recipe.checks.evals import check_evals
 from encore.recipe.checks.evaluate_every import check_evaluate_every
-from encore.recipe.checks.needs import check_cycle, check_needs
+from encore.recipe.checks.needs import check_cycle, check_data, check_needs, check_samples, check_scored
 from encore.recipe.checks.tasks import check_tasks, under
 from encore.recipe.graph import Graph, Node
+from encore.recipe.kinds.stage import Stage
 from encore.recipe.recipe import Recipe
-from encore.recipe.schema import check, definition, stage_rules
-
-# Kind of stage -> the rule of which of its keys go together.
-COMBINATIONS: dict[str, Callable[[Mapping], None]] = {
-    "grpo": grpo.check,
-    "label": label.check,
-    "label_steps": label_steps.check,
-    "policy_gradient": policy_gradient.check,
-    "ppo": ppo.check,
-    "dpo": dpo.check,
-    "rejection_sampling": rejection_sampling.check,
-    "reward_model": reward_model.check,
-    "sft": sft.check,
-}
 
 
 def check_resolved(graph: Graph, recipe: Recipe) -> None:
@@ -94,9 +60,9 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
         if found.lines:
             continue  # what follows reads what these have found to be there
         with found.gather(), under(path, where):
-            label.check_samples(graph, node)
-            reward_model.check_data(graph, node)
-            reward_model.check_scored(graph, node)
+            check_samples(graph, node)
+            check_data(graph, node)
+            check_scored(graph, node)
             check_evaluate_every(node.name, stages[node.name], recipe.overlaid(scale, arm, "evals"))
         with found.gather():
             check_decontaminate(stages[node.name], recipe.overlaid(scale, arm, "evals"), path, where)
@@ -113,69 +79,45 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
 
 def _check_stage(stage: Mapping, path: str, where: str) -> None:
     """What a stage must have once all layers are laid on each other."""
-    kind, mistakes = stage_rules()["kinds"][stage["run"]], Mistakes()
-    _check_required(stage, kind, path, where)
+    typed, mistakes = kinds.read(stage, path, where), Mistakes()
+    _check_required(typed, path, where)
     with mistakes.gather():
-        check_tasks(stage, kind, path, where)
+        check_tasks(stage, typed.data_set, path, where)
     with mistakes.gather():
-        if "model" in kind["properties"]:
-            _check_model(stage, kind, path, where)
-    with mistakes.gather():
-        _check_written_out(stage, kind, path, where)
+        _check_written_out(typed, path, where)
     mistakes.tell()
-    with under(path, where):
-        batch.check(stage)
-        if "output_dir" in layers.config_fields(stage["run"]):  # as of all configurations of a Trainer
-            trainer.check({"args": {}, **stage})
-        if stage["run"] in groups.KINDS:
-            groups.check(stage)
-        lora.check(stage)
-        vllm.check(stage)
-    if stage["run"] in COMBINATIONS:
-        with under(path, where):
-            COMBINATIONS[stage["run"]](stage)
+    typed.check(path, where)
 
 
-def _check_required(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
-    for key in kind["required"]:
-        if key in _stood_for(stage, kind):
-            continue
-        value: Any = stage
-        for part in key.split("."):
-            value = value.get(part) if value else None
-        if value is None:
+def _check_required(stage: Stage, path: str, where: str) -> None:
+    for key in stage.required:
+        if key not in _stood_for(stage) and not _is_said(stage, key):
             raise UserError(f"{path}.{key}: missing{where}")
 
 
-def _stood_for(stage: Mapping, kind: Mapping) -> set[str]:
+def _is_said(stage: Stage, key: str) -> bool:
+    """Whether a stage says a key, such as args.learning_rate."""
+    value: Any = stage
+    for part in key.split("."):
+        if part not in (value if isinstance(value, dict) else value.model_fields_set):
+            return False
+        value = value[part] if isinstance(value, dict) else getattr(value, part)
+    return True
+
+
+def _stood_for(stage: Stage) -> set[str]:
     """The keys and fields of `args` that others take the place of."""
-    return {name for key, names in kind.get("stands-for", {}).items() if key in stage for name in names}
+    return {name for key in stage.model_fields_set for name in stage.stands_for.get(key, ())}
 
 
-def _check_model(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
-    """The shape of a model trained from nothing; of any other, that there is one place it comes from."""
-    if not kind["needs"]:
-        with under(path, where):
-            shape.shape(stage["model"])
-        return
-    if stage.get("by") == "dataset":  # nothing draws; checks/label_steps.py refuses both
-        return
-    has_model, has_policy = "model" in stage, "policy" in stage.get("needs", {})
-    if has_model == has_policy:
-        both = "both are" if has_model else "neither is"
-        raise UserError(f"{path}: it starts from one of needs.policy and model; {both} given{where}")
-    if has_model:
-        source = "model-path" if "path" in stage["model"] else "model-hub"
-        check(stage["model"], definition(source), [*path.split("."), "model"], where)
-
-
-def _check_written_out(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
+def _check_written_out(stage: Stage, path: str, where: str) -> None:
     """That `args` has the fields that define the objective, rather than TRL's defaults."""
-    for names in kind.get("written-out", []):
-        alternatives = [names] if isinstance(names, str) else names
-        if not {*stage["args"], *_stood_for(stage, kind)} & {*alternatives}:
-            default = layers.config_fields(stage["run"])[alternatives[0]].default
+    args: Any = getattr(stage, "args", None)
+    for names in stage.written_out:
+        alternatives = [names] if isinstance(names, str) else [*names]
+        if not {*args.model_fields_set, *_stood_for(stage)} & {*alternatives}:
+            default = type(args).model_fields[alternatives[0]].default
             raise UserError(
                 f"{path}.args: {' or '.join(alternatives)}: missing{where}: it defines the objective, and "
-                f"TRL's default {default} would be used silently; write it out"
+                f"TRL's default {default!r} would be used silently; write it out"
             )

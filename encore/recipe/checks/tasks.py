@@ -7,9 +7,10 @@ from encore import worlds
 from encore.data import corpora
 from encore.errors import UserError
 from encore.objectives import caps
-from encore.recipe.checks import domains, forms, ppo
+from encore.recipe.checks import domains, forms
 from encore.recipe.checks.data_sets import check_data_set
 from encore.recipe.data_sets import is_data_set
+from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.recipe.schema import check, definition
 from encore.rewards import rules
 
@@ -23,7 +24,7 @@ def check_task(task: Mapping, path: list[str], where: str, hub: str = "task-hub"
             worlds.make(task)
 
 
-def check_tasks(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
+def check_tasks(stage: Mapping, data_set: str, path: str, where: str) -> None:
     """A stage's task, template and what they offer, or those of each of its domains."""
     if "domains" in stage:
         with under(path, where):
@@ -31,7 +32,7 @@ def check_tasks(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
     parts = {f"{path}.domains.{name}": one for name, one in stage.get("domains", {}).items()} or {path: stage}
     for place, part in parts.items():
         if "task" in part:
-            hub = "task-hub-prompts" if _unverified(stage["run"], part) else kind.get("hub", "task-hub")
+            hub = "task-hub-prompts" if _unverified(stage["run"], part) else data_set
             check_task(part["task"], [*place.split("."), "task"], where, hub)
             _check_world(stage["run"], part, place, where)
         check_form(part, place, where)
@@ -45,7 +46,7 @@ def check_tasks(stage: Mapping, kind: Mapping, path: str, where: str) -> None:
 def _unverified(run: str, part: Mapping) -> bool:
     """Whether a reward model alone judges the answers of a stage `grpo`, or of a domain of it."""
     rewards = part.get("rewards", {})
-    return run == "grpo" and domains.REWARD_MODEL in rewards and "accuracy" not in rewards
+    return run == "grpo" and REWARD_MODEL in rewards and "accuracy" not in rewards
 
 
 def _check_world(run: str, stage: Mapping, path: str, where: str) -> None:
@@ -61,8 +62,12 @@ def _check_world(run: str, stage: Mapping, path: str, where: str) -> None:
         if not stage["rewards"]:
             raise UserError(f"{path}.rewards: must not be empty{where}")
         with under(path, where):
-            own = ppo.own if run in ("ppo", "grpo") else list
-            rules.check(own(stage["rewards"]), world, stage["task"].get("verifier", "math"))
+            learned = [REWARD_MODEL] if run in ("ppo", "grpo") else []
+            rules.check(
+                [name for name in stage["rewards"] if name not in learned],
+                world,
+                stage["task"].get("verifier", "math"),
+            )
 
 
 def check_form(part: Mapping, path: str, where: str) -> None:

@@ -33,7 +33,7 @@ def encore(*words: str):
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """A folder like that of the checkout, with two recipes and nothing in results/."""
-    (tmp_path / "recipes").mkdir()
+    shutil.copytree(ROOT / "recipes/presets", tmp_path / "recipes/presets")
     for name in NAMES:
         path = RECIPES[name].files.path
         (shutil.copytree if path.is_dir() else shutil.copy)(path, tmp_path / "recipes" / path.name)

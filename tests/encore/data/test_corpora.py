@@ -3,11 +3,13 @@
 from collections import Counter
 
 import pytest
+from pydantic import ValidationError
 
 from encore import worlds
 from encore.data import corpora
 from encore.errors import UserError
-from encore.recipe.schema import check, schema
+from encore.recipe.kinds.stage import Corpus
+from encore.recipe.mistakes import lines
 from encore.worlds import split_of
 
 ONE = {
@@ -65,9 +67,9 @@ def test_a_mistake_in_a_further_task_is_told_in_one_line(changes, expected):
         ([], "must not be empty"),
     ],
 )
-def test_the_schema_knows_what_a_further_task_may_say(also, expected):
-    rules = schema()["$defs"]["corpus"]
-    check(two()["corpus"], rules)
-    with pytest.raises(UserError) as error:
-        check(ONE["corpus"] | {"also": also}, rules)
-    assert expected in str(error.value)
+def test_the_model_knows_what_a_further_task_may_say(also, expected):
+    Corpus.model_validate(two()["corpus"])
+    given = ONE["corpus"] | {"also": also}
+    with pytest.raises(ValidationError) as error:
+        Corpus.model_validate(given)
+    assert expected in lines(error.value, given)[0]

@@ -10,7 +10,7 @@ from encore.data import demonstrations, preferences
 from encore.errors import UserError
 from encore.forecast import longest, stand_ins
 from encore.models import language_model
-from encore.recipe.checks.grpo import check
+from encore.recipe.kinds import read
 from encore.recipe.trl_fields import fields
 
 MODEL = {"hidden_size": 32, "layers": 1, "head_dim": 32, "max_position_embeddings": 64}
@@ -36,7 +36,7 @@ def test_prompts_are_the_longest_and_completions_run_to_the_cap(model, tmp_path)
     config = {"run": "grpo", "model": model, **GRPO, "sampler": "lean", "dynamic_sampling": {"max_rounds": 3}}
     config["args"] = {**GRPO["args"], "mask_truncated_completions": True}
     found = of(config, {}, tmp_path)
-    check({**found.config, "needs": {}})
+    read(found.config).check()
     args = found.config["args"]
     assert args["generation_kwargs"] == {"min_new_tokens": 12}
     assert args["max_completion_length"] == 12
@@ -60,7 +60,7 @@ def test_what_a_tool_may_say_comes_on_top(model, tmp_path):
     tool = {"name": "calculator", "calls": 2, "longest": 3, "result": ["=", "="]}
     config = {"run": "grpo", "model": model, **GRPO, "tool": tool, "learn_results": True}
     found = of(config, {}, tmp_path)
-    check({**found.config, "needs": {}})
+    read(found.config).check()
     assert found.config["args"]["max_completion_length"] == 12 + 2 * (1 + 3 + 1)
     assert not {"tool", "learn_results"} & {*found.config}
 
@@ -72,7 +72,7 @@ def test_of_several_domains_and_caps_the_longest(model, tmp_path):
     config = {"run": "grpo", "model": model, "domains": {"one": part, "two": longer}, "args": args}
     config["caps"] = {"0": 8, "8": 20}
     found = of(config, {"reward_model": tmp_path}, tmp_path)
-    check({**found.config, "needs": {"reward_model": ""}})
+    read({**found.config, "needs": {"reward_model": ""}}).check()
     assert found.config["template"] == longer["template"]
     assert found.config["rewards"] == {"random": 1.0, "reward_model": 1.0}
     assert found.config["args"]["max_completion_length"] == 20

@@ -209,6 +209,13 @@ def test_a_mistake_on_the_command_line_is_one_line(words, line, capsys, monkeypa
     assert capsys.readouterr().err == f"error: {line}\n"
 
 
+def test_a_command_that_there_is_not_is_one_line(capsys):
+    assert main(["plann", "recipe=dapo"]) == main([]) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == 'error: no command "plann"; did you mean "plan"?'
+    assert second.startswith('error: no command ""')
+
+
 def test_the_command_prints_the_table_and_writes_json(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("encore.forecast.__main__.OUT", tmp_path)
     monkeypatch.setattr("encore.forecast.__main__.load_all", lambda own=None: RECIPES)

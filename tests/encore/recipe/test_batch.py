@@ -4,8 +4,23 @@ import pytest
 
 from encore.errors import UserError
 from encore.recipe.batch import of_process, rollout
-from encore.recipe.checks.batch import check
-from encore.recipe.checks.grpo import check as check_grpo
+from encore.recipe.kinds import read
+
+DRAWN = {"num_generations": 1, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 8}
+PLAIN = {
+    "grpo": {"rewards": {"accuracy": 1.0}},
+    "ppo": {"rewards": {"accuracy": 1.0}},
+    "sft": {"task": {"file": "d.jsonl"}},
+    "sample": {"args": DRAWN},
+}
+
+
+def check(stage):
+    begun = {} if stage["run"] == "pretrain" else {"model": {"path": "p"}}
+    args = {"args": PLAIN[stage["run"]]["args"]} if stage["run"] == "sample" else {}
+    if "vllm_gpus" in stage:
+        args = {"args": stage["args"] | {"use_vllm": True, "vllm_mode": "server"}}
+    read({**begun, **PLAIN.get(stage["run"], {}), **stage, **args}).check()
 
 
 def stage(batch=512, run="grpo", gpus=8, **args):
@@ -135,4 +150,4 @@ def test_a_rollout_is_whole_steps_in_examples_too():
     with pytest.raises(
         UserError, match=r"args.generation_batch_size: 96 is no multiple of global_batch \(64\)"
     ):
-        check_grpo(stage(64, generation_batch_size=96, loss_type="dapo", epsilon=0.2) | {"rewards": {}})
+        check(stage(64, gpus=1, generation_batch_size=96, loss_type="dapo", epsilon=0.2))

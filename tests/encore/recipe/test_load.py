@@ -8,7 +8,8 @@ import typing
 
 import pytest
 
-from encore.recipe.schema import stage_rules
+from encore.recipe.kinds import args_of
+from encore.recipe.rl_args import GrpoArgs
 from encore.recipe.trl_fields import fields
 
 
@@ -37,7 +38,7 @@ def test_fields_are_those_of_the_true_dataclass(kind):
         field.name: field
         for field in dataclasses.fields({"grpo": GRPOConfig, "pretrain": TrainingArguments}[kind])
     }
-    read = fields(stage_rules()["kinds"][kind]["config"])
+    read = fields(args_of(kind).config)
     assert set(read) == {name for name, field in true.items() if field.init}
     words = {int: "integer", float: "number", bool: "boolean", str: "string", dict: "object", list: "array"}
     for name, field in true.items():
@@ -56,7 +57,12 @@ def test_choices_are_those_that_trl_knows():
     from trl import GRPOTrainer
 
     source = inspect.getsource(GRPOTrainer)
-    for name, values in stage_rules()["kinds"]["grpo"]["choices"].items():
+    choices = {name: field.annotation for name, field in GrpoArgs.model_fields.items()}
+    choices = {
+        name: typing.get_args(of) for name, of in choices.items() if typing.get_origin(of) is typing.Literal
+    }
+    assert {"loss_type", "vllm_mode"} <= choices.keys()
+    for name, values in choices.items():
         for value in values:
             assert f'"{value}"' in source, (name, value)
 

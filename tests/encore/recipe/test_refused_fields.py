@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.checks.layers import check_layers, config_fields
-from encore.recipe.schema import check_reserved, stage_rules
+from encore.recipe.args import TrainerArgs, check_refused
+from encore.recipe.checks.layers import check_layers
+from encore.recipe.kinds import KINDS, args_of
 
 OF_TRL = (
     "pretrain",
@@ -82,7 +83,7 @@ ALLOWED_LOADING = {
 
 def refused(args: dict[str, object]) -> bool:
     try:
-        check_reserved(args, "args")
+        check_refused(args, "args")
     except UserError:
         return True
     return False
@@ -112,7 +113,7 @@ def loading_arguments() -> set[str]:
 
 
 def test_every_field_of_trl_is_sorted():
-    fields = {name for kind in OF_TRL for name in config_fields(kind)}
+    fields = {name for kind in OF_TRL for name in args_of(kind).names()}
     allowed = " ".join(ALLOWED.values()).split()
     assert len(allowed) == len(set(allowed))
     assert {name for name in fields if not refused({name: "x"})} == set(allowed)
@@ -125,8 +126,9 @@ def test_every_argument_of_loading_a_model_is_sorted():
 
 
 def test_kinds_with_a_configuration_of_trl():
-    with_trainer = {
-        kind for kind, rules in stage_rules()["kinds"].items() if "output_dir" in config_fields(kind)
+    with_trainer = {kind for kind in KINDS if args_of(kind) and "output_dir" in args_of(kind).names()}
+    assert with_trainer == {
+        kind for kind in KINDS if args_of(kind) and issubclass(args_of(kind), TrainerArgs)
     }
     assert with_trainer == set(OF_TRL)
 
@@ -167,7 +169,7 @@ def test_kinds_with_a_configuration_of_trl():
         (
             "sft",
             {"model_init_kwargs": '{"trust_remote_code": true}'},
-            "model_init_kwargs: expected null or a mapping, got the text",
+            "model_init_kwargs: expected a mapping or null, got the text",
         ),
         (
             "sft",

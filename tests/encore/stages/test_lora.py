@@ -21,7 +21,7 @@ from test_sft import ready as sft_ready  # noqa: F401
 from encore import worlds
 from encore.errors import UserError
 from encore.models import language_model, lora
-from encore.recipe.checks.lora import check
+from encore.recipe.kinds import read
 from encore.runtime import sentinel
 
 RANK = 3
@@ -219,6 +219,13 @@ def test_an_unknown_layer_is_refused():
     ],
 )
 def test_what_takes_no_adapters_is_refused(change: dict[str, Any], says: str):
+    stage = {
+        "run": "ppo",
+        "model": {"path": "p"},
+        "rewards": {"accuracy": 1.0},
+        "global_batch": 8,
+        "args": {},
+    }
     with pytest.raises(UserError, match=says):
-        check({"lora": LORA, "args": {}, **change})
-    check({"args": {}, **{name: value for name, value in change.items() if name != "lora"}})
+        read({**stage, "lora": LORA, **change}).check()
+    read({**stage, **{name: value for name, value in change.items() if name != "lora"}}).check()

@@ -10,13 +10,13 @@ import pytest
 from stage_runs import PRETRAIN, command
 
 from encore.errors import UserError
-from encore.recipe.schema import stage_rules
+from encore.recipe.kinds import KINDS
 from encore.stages.__main__ import main, parse
 
 ARGUMENTS = command("pretrain", PRETRAIN)
 
 
-@pytest.mark.parametrize("kind", stage_rules()["kinds"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_a_module_that_runs(kind: str):
     assert callable(importlib.import_module(f"encore.stages.{kind}").run)
 

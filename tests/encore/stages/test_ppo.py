@@ -12,10 +12,18 @@ from saved_models import reward_model
 from stage_runs import TASK, TEMPLATE, at_training_step, error_line
 
 from encore.errors import UserError
-from encore.recipe.checks import ppo as checks
+from encore.recipe.kinds import read
 from encore.stages.trainer_config import arguments
 
 INPUTS = {"policy": "results/pretrain/metrics.json", "reward_model": "results/reward_model/metrics.json"}
+DOCUMENTS = {
+    "hub": "a/b",
+    "revision": "0" * 40,
+    "split": "train",
+    "text": "t",
+    "documents": 3,
+    "max_length": 8,
+}
 # 8 micro-steps a rollout of 16 completions: windows of 2, two epochs; a checkpoint every third step
 PPO: dict[str, Any] = {
     "task": TASK,
@@ -124,14 +132,16 @@ def test_a_reward_model_with_another_tokenizer(base: Path, tmp_path: Path):
         ({"args": {"top_k": 5}}, "args.top_k: 5, but sampler lean"),
         ({"ptx": {"batch_size": 3}}, "ptx.coefficient: missing"),
         ({"ptx": {"coefficient": 1, "batch_size": 3}}, "ptx: its documents are"),
-        ({"ptx": {**PPO["ptx"], "data": {"hub": "a/b"}}}, "both are given"),
+        ({"ptx": {**PPO["ptx"], "data": DOCUMENTS}}, "both are given"),
         ({"ptx": {**PPO["ptx"], "corpus": {"documents": 7}}}, "ptx.corpus.mixture: missing"),
         ({"ptx": {**PPO["ptx"], "task": {"hub": "a/b"}}}, "ptx.task: a corpus is written by a world"),
     ],
 )
 def test_keys_that_contradict_each_other(changes: dict[str, Any], says: str):
+    config = {"run": "ppo", **PPO, "needs": dict.fromkeys(INPUTS, "x"), **changes}
+    begun = {} if config["needs"] else {"model": {"path": "p"}}
     with pytest.raises(UserError) as error:
-        checks.check({**PPO, "needs": dict.fromkeys(INPUTS), **changes})
+        read({**config, **begun}).check()
     assert says in str(error.value)
 
 

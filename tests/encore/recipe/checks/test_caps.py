@@ -3,9 +3,17 @@
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.checks.caps import check, check_boundaries
+from encore.recipe.kinds import read
+from encore.recipe.kinds.grpo import check_boundaries
 
 ARGS = {"max_steps": 200, "steps_per_generation": 4, "num_iterations": 1, "gradient_accumulation_steps": 1}
+
+
+def check(caps, args):
+    args = {name: value for name, value in args.items() if value is not None}
+    args = {"loss_type": "grpo", **args}
+    stage = {"run": "grpo", "model": {"path": "p"}, "rewards": {"accuracy": 1.0}, "caps": caps, "args": args}
+    read(stage).check()
 
 
 @pytest.mark.parametrize(
@@ -18,7 +26,7 @@ ARGS = {"max_steps": 200, "steps_per_generation": 4, "num_iterations": 1, "gradi
     ],
 )
 def test_sound(caps, args):
-    check({"caps": caps, "args": ARGS | args})
+    check(caps, ARGS | args)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +40,7 @@ def test_sound(caps, args):
         ({"0": 56, "1": 96}, {}, r"caps\.1: .*; nearest: 4"),
         ({"0": 56, "4": 96}, {"num_iterations": 2}, r"caps\.4: a rollout lasts 8 steps.*; nearest: 8"),
         ({"0": 56, "200": 96}, {}, r"caps\.200: expected less than args\.max_steps 200"),
-        ({"0": 56, "4": 96}, {"max_steps": -1}, r"args\.max_steps: missing"),
+        ({"0": 56, "4": 96}, {"max_steps": None}, r"args\.max_steps: missing"),
         (
             {"0": 56},
             {"max_completion_length": 64},
@@ -42,12 +50,12 @@ def test_sound(caps, args):
 )
 def test_senseless(caps, args, says):
     with pytest.raises(UserError, match=says) as error:
-        check({"caps": caps, "args": ARGS | args})
+        check(caps, ARGS | args)
     assert "\n" not in str(error.value)
 
 
 def test_where_the_batch_decides_how_long_a_rollout_lasts_the_stage_checks():
     without = {name: value for name, value in ARGS.items() if name != "steps_per_generation"}
-    check({"caps": {"0": 56, "121": 96}, "args": without | {"generation_batch_size": 64}})
+    check({"0": 56, "121": 96}, without | {"generation_batch_size": 64})
     with pytest.raises(UserError, match=r"caps\.121: .*; nearest: 120"):
         check_boundaries({0: 56, 121: 96}, 4, 1)

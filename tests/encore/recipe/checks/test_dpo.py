@@ -3,9 +3,13 @@
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.checks import dpo
+from encore.recipe.kinds import read
 
 ARGS = {"loss_type": ["sigmoid"], "beta": 0.1}
+
+
+def check(keys):
+    read({"run": "dpo", "needs": {"policy": "p", "data": "d"}, "pairs": "all", **keys}).check()
 
 
 @pytest.mark.parametrize(
@@ -25,9 +29,9 @@ ARGS = {"loss_type": ["sigmoid"], "beta": 0.1}
 )
 def test_a_mistake_in_args(args, says):
     with pytest.raises(UserError) as error:
-        dpo.check({"args": ARGS | args})
+        check({"args": ARGS | args})
     assert str(error.value).startswith(says)
 
 
 def test_label_smoothing_where_it_is_read():
-    dpo.check({"args": ARGS | {"loss_type": ["robust"], "label_smoothing": 0.1}})
+    check({"args": ARGS | {"loss_type": ["robust"], "label_smoothing": 0.1}})

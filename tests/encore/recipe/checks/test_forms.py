@@ -6,7 +6,6 @@ import pytest
 
 from encore.errors import UserError
 from encore.recipe.checks import tasks
-from encore.recipe.schema import stage_rules
 
 SUMS = {"world": "chain"}
 MISTAKES = [
@@ -25,7 +24,7 @@ def test_a_mistake_is_one_line(part, says, place):
         half = {**own, "share": 0.5}
         stage = {"run": "grpo", "domains": {"a": half | part, "b": half | {"chat": True}}}
     with pytest.raises(UserError, match=f"^{re.escape(f'{place}.{says} (here)')}$"):
-        tasks.check_tasks(stage, stage_rules()["kinds"]["grpo"], "stages.grpo", " (here)")
+        tasks.check_tasks(stage, "task-hub", "stages.grpo", " (here)")
 
 
 def test_chat_takes_the_place_of_a_template(folder):

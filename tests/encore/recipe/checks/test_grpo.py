@@ -5,15 +5,17 @@ from typing import Any
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.checks.grpo import check
+from encore.recipe.kinds import read
 
 TOOL = {"name": "calculator", "calls": 2, "longest": 8}
+REPLAY = {"every": 4, "share": 0.1}
 SEQUENCE = {"importance_sampling_level": "sequence"}
 
 
 def stage(args: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
-    plain = {"task": {"world": "chain"}, "rewards": {"accuracy": 1.0}}
-    return {**plain, **keys, "args": {"loss_type": "grpo", "max_steps": 8, **(args or {})}}
+    args = {"loss_type": "grpo", "max_steps": 8, **(args or {})}
+    plain = {"run": "grpo", "model": {"path": "p"}, "task": {"world": "chain"}, "rewards": {"accuracy": 1.0}}
+    return {**plain, **keys, "args": {name: value for name, value in args.items() if value is not None}}
 
 
 @pytest.mark.parametrize(
@@ -30,12 +32,12 @@ def stage(args: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
         stage({"steps_per_generation": 6, "gradient_accumulation_steps": 4}),
         stage({"loss_type": "dapo", "steps_per_generation": 8, "gradient_accumulation_steps": 4}),
         stage({"loss_type": "cispo", "epsilon_high": 5.0}),
-        stage({"shuffle_dataset": False}, replay={"every": 4, "share": 0.1}),
+        stage({"shuffle_dataset": False}, replay=REPLAY),
         stage({"top_p": 1.0, "temperature": 0.6, "use_vllm": False}, sampler="lean"),
     ],
 )
 def test_sound(sound):
-    check(sound)
+    read(sound).check()
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def test_sound(sound):
         (stage(advantage="positive", rewards={"format": 0.5}), "positive reads accuracy alone"),
         (stage(learn_results=True), "learn_results: without effect"),
         (stage(tool=TOOL, advantage="process"), "tool: advantage process reads steps"),
-        (stage(tool=TOOL, resources={"gpu": 2}), "tool: its turns end at other times"),
+        (stage(tool=TOOL, resources={"gpu": 2}, global_batch=8), "tool: its turns end at other times"),
         (stage(advantage="process", task={"hub": "a/b"}), "advantage: process needs a step verifier"),
         (stage(SEQUENCE, advantage="process"), "importance_sampling_level sequence weighs whole sequences"),
         (stage({"loss_type": "luspo"}, advantage="process"), "loss_type luspo weighs whole sequences"),
@@ -62,9 +64,9 @@ def test_sound(sound):
         ),
         (stage({"loss_type": "cispo", "epsilon_high": 0.28}), "epsilon_high: 0.28 would cut every ratio"),
         (stage({"loss_type": "cispo"}), "epsilon_high: 0.2 would cut every ratio"),
-        (stage({"shuffle_dataset": True}, replay={}), "args.shuffle_dataset: replay"),
-        (stage({"max_steps": -1}, replay={}), "args.max_steps: missing"),
-        (stage(replay={}, dynamic_sampling={"max_rounds": 3}), "replay: dynamic_sampling draws its own"),
+        (stage({"shuffle_dataset": True}, replay=REPLAY), "args.shuffle_dataset: replay"),
+        (stage({"max_steps": None}, replay=REPLAY), "args.max_steps: missing"),
+        (stage(replay=REPLAY, dynamic_sampling={"max_rounds": 3}), "replay: dynamic_sampling draws its own"),
         (stage({"sync_ref_model": True, "beta": 0.0}), "args.sync_ref_model: with beta 0 there is no ref"),
         (
             stage(
@@ -82,5 +84,5 @@ def test_sound(sound):
 )
 def test_senseless(wrong, message):
     with pytest.raises(UserError, match=message) as error:
-        check(wrong)
+        read(wrong).check()
     assert "\n" not in str(error.value)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from typing import get_args
 
 import pytest
 
@@ -9,7 +10,8 @@ from encore import worlds
 from encore.data import demonstrations, prompts
 from encore.data.forms import plain
 from encore.errors import UserError
-from encore.recipe.checks import label as label_checks
+from encore.recipe.kinds import label as labelling
+from encore.recipe.kinds.label import Labeller, LabelStage
 
 DRAW = {"num_generations": 4, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 8}
 SAMPLE = {
@@ -190,12 +192,9 @@ def test_demonstrations_have_one_source(chain, changes, says):
 
 
 def test_every_labeller_is_of_the_schema():
-    from encore.recipe.schema import stage_rules
-
-    rules = stage_rules()["kinds"]["label"]
-    assert rules["properties"]["by"]["enum"] == list(label_checks.NEEDS)
-    dials = {dial for own in label_checks.DIALS.values() for dial in own}
-    assert dials == set(rules["properties"]["labeller"]["properties"])
+    assert get_args(LabelStage.model_fields["by"].annotation) == tuple(labelling.NEEDS)
+    dials = {dial for own in labelling.DIALS.values() for dial in own}
+    assert dials == Labeller.model_fields.keys()
 
 
 def test_demonstrations_of_the_hub(tmp_path):

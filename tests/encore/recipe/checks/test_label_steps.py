@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.checks.label_steps import check
+from encore.recipe.kinds import read
 
 ARGS = {"num_generations": 8, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 64}
 ROLLOUTS: dict[str, Any] = {
@@ -20,9 +20,9 @@ DATASET: dict[str, Any] = {"run": "label_steps", "by": "dataset", "task": TASK, 
 
 
 def test_what_goes_together():
-    check(ROLLOUTS)
-    check(ROLLOUTS | {"estimation": "soft", "backend": "lean"})
-    check(DATASET | {"problems": 10})
+    read(ROLLOUTS).check()
+    read(ROLLOUTS | {"estimation": "soft", "backend": "lean"}).check()
+    read(DATASET | {"problems": 10}).check()
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_what_goes_together():
     [
         (ROLLOUTS | {"task": TASK}, "task: by: rollouts does not use it; remove it"),
         (ROLLOUTS | {"needs": {"policy": "p"}}, "needs.data: missing; by: rollouts goes on from"),
-        (ROLLOUTS | {"args": {"temperature": 1.0}}, "args.num_generations: missing; by: rollouts needs"),
+        (ROLLOUTS | {"args": {"temperature": 1.0}}, "args.num_generations: missing"),
         (DATASET | {"estimation": "soft"}, "estimation: by: dataset does not use it; remove it"),
         (DATASET | {"needs": {"data": "s"}}, "needs.data: by: dataset does not use it; remove it"),
         (
@@ -41,4 +41,4 @@ def test_what_goes_together():
 )
 def test_what_does_not(stage, says):
     with pytest.raises(UserError, match=re.escape(says)):
-        check(stage)
+        read(stage).check()

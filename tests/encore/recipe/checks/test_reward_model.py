@@ -7,27 +7,33 @@ from typing import Any
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.checks import reward_model
+from encore.recipe.kinds import read
 from encore.runtime.environment import names_hub
 
 CORPUS = {"documents": 8, "mixture": {"direct": 1.0}}
 SHOWN = {"task": {"world": "sort"}, "template": "<user>{question}<assistant>", "corpus": CORPUS}
+STARTED = {"run": "reward_model", "model": {"path": "p"}}
 STAGE: dict[str, Any] = {
+    **STARTED,
     "needs": {"data": "label"},
     "args": {},
     "comparisons": "grouped",
     "demonstrations": SHOWN,
 }
-LABELS: dict[str, Any] = {"needs": {"data": "samples"}, "args": {}, "labels": "steps"}
+LABELS: dict[str, Any] = {
+    **STARTED,
+    "needs": {"data": "samples"},
+    "labels": "steps",
+}
 HUB = {"hub": "org/name", "revision": "0" * 40, "split": "train", "prompt": "p"}
 
 
 def test_what_is_right_passes():
-    reward_model.check(STAGE)
+    read(STAGE).check()
     other = {"data": "label", "demonstrations": "other"}
-    reward_model.check({"needs": other, "args": {}, "comparisons": "shuffled"})
-    reward_model.check(LABELS)
-    reward_model.check(STAGE | {"demonstrations": {"task": HUB | {"completion": "c"}}})
+    read({**STARTED, "needs": other, "comparisons": "shuffled"}).check()
+    read(LABELS).check()
+    read(STAGE | {"demonstrations": {"task": HUB | {"completion": "c"}}}).check()
 
 
 @pytest.mark.parametrize(
@@ -42,21 +48,21 @@ def test_what_is_right_passes():
 )
 def test_mistakes(change, says):
     with pytest.raises(UserError, match=re.escape(says)):
-        reward_model.check(STAGE | change)
+        read(STAGE | change).check()
 
 
 @pytest.mark.parametrize(
     ("stage", "says"),
     [
         (LABELS | {"comparisons": "grouped"}, "labels, comparisons: expected one of the two"),
-        ({"needs": {"data": "samples"}, "args": {}}, "labels, comparisons: expected one of the two"),
+        ({**STARTED, "needs": {"data": "samples"}}, "labels, comparisons: expected one of the two"),
         (LABELS | {"members": 3}, "members: a reward model with labels has none"),
         (LABELS | {"needs": {"data": "s", "demonstrations": "d"}}, "demonstrations: a reward model with"),
     ],
 )
 def test_labels_and_comparisons(stage, says):
     with pytest.raises(UserError, match=re.escape(says)):
-        reward_model.check(stage)
+        read(stage).check()
 
 
 def test_a_hub_name_anywhere_needs_the_network():

@@ -5,10 +5,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from encore.errors import UserError
-from encore.recipe.checks import groups, policy_gradient, trainer
+from encore.recipe.kinds import read
 
 ARGS = "stages/grpo/args"
+LECTURE = {"learning_rate": 1e-3, "epochs": 1, "inner_steps": 1, "prompts_per_epoch": 1, "num_generations": 1}
+LECTURE |= {"loss": "clipped", "max_completion_length": 8}
 WHERE = " (scale cpu, arm base-recipe)"
+
+
+def check(run, **keys):
+    rewards = {} if run in ("dpo", "reward_model") else {"rewards": {"accuracy": 1.0}}
+    read({"run": run, "model": {"path": "p"}, **rewards, **keys}).check()
 
 
 @pytest.mark.parametrize(
@@ -86,7 +93,7 @@ def test_a_rollout_is_whole_batches(folder):
     ],
 )
 def test_groups_that_fill_a_rollout(stage, args):
-    groups.check({**stage, "args": args})
+    check(**stage, args=args)
 
 
 SIZES = st.integers(1, 12)
@@ -112,25 +119,25 @@ def test_groups_are_those_that_trl_takes(args):
         return False
 
     usual = {"output_dir": "x", "use_cpu": True, "bf16": False, "report_to": "none"}
-    ours = refuses(lambda: groups.check({"run": "grpo", "args": args}))
+    ours = refuses(lambda: check("grpo", args=args))
     assert ours == refuses(lambda: GRPOConfig(**usual, **args))
 
 
 def test_ppo_needs_no_group_but_two_completions():
     with pytest.raises(UserError, match=r"^args\.steps_per_generation: expected a rollout of at least 2"):
-        groups.check({"run": "ppo", "args": {"per_device_train_batch_size": 1, "steps_per_generation": 1}})
+        check("ppo", args={"per_device_train_batch_size": 1, "steps_per_generation": 1})
 
 
 @pytest.mark.parametrize("run", ["dpo", "reward_model"])
 def test_stages_that_hold_data_out_can_evaluate_in_training(run):
-    trainer.check({"run": run, "args": {"eval_strategy": "steps", "eval_on_start": True, "save_steps": 0.25}})
+    keys = {"dpo": {"pairs": "all"}, "reward_model": {"comparisons": "grouped"}}[run]
+    check(run, args={"eval_strategy": "steps", "eval_on_start": True, "save_steps": 0.25}, **keys)
 
 
 @pytest.mark.parametrize(("delta", "fits"), [("raw", True), ("centered", False), ("normalized", False)])
 def test_a_delta_that_compares_needs_two_responses(delta, fits):
-    stage = {"args": {"delta": delta, "num_generations": 1}}
     if fits:
-        policy_gradient.check(stage)
+        check("policy_gradient", args=LECTURE | {"delta": delta})
     else:
         with pytest.raises(UserError, match=f"args.num_generations: delta {delta} compares at least 2"):
-            policy_gradient.check(stage)
+            check("policy_gradient", args=LECTURE | {"delta": delta})

@@ -5,21 +5,21 @@ from typing import Any
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.checks.vllm import check
 from encore.recipe.graph import Graph, Node
+from encore.recipe.kinds import read
 
 SERVER = {"use_vllm": True, "vllm_mode": "server"}
 COLOCATED = {"use_vllm": True, "vllm_mode": "colocate"}
 
 
 def stage(args: dict[str, Any], gpu: int = 6, **keys: Any) -> dict[str, Any]:
-    return {"args": args, "resources": {"gpu": gpu}, **keys}
+    plain = {"run": "grpo", "model": {"path": "p"}, "rewards": {"accuracy": 1.0}, "global_batch": 48}
+    return {**plain, "args": args, "resources": {"gpu": gpu}, **keys}
 
 
 @pytest.mark.parametrize(
     "sound",
     [
-        {},
         stage({}),
         stage(SERVER, vllm_gpus=2),
         stage(COLOCATED),
@@ -28,7 +28,7 @@ def stage(args: dict[str, Any], gpu: int = 6, **keys: Any) -> dict[str, Any]:
     ],
 )
 def test_sound(sound):
-    check(sound)
+    read(sound).check()
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_sound(sound):
 )
 def test_mistakes(wrong, message):
     with pytest.raises(UserError, match=message):
-        check(wrong)
+        read(wrong).check()
 
 
 def test_a_recipe_is_checked_and_sleep_mode_reaches_the_stage(folder):

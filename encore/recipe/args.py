@@ -1,0 +1,269 @@
+"""What `args` of a stage may say: the arguments of a Trainer, or of drawing completions.
+
+Written out are the fields that recipes set or that Encore's code reads. Each has the default that the class
+of the installed version comes to; a test compares them. All other fields of a trainer's class are allowed
+too: their names and types are read from the source of the class (trl_fields.py). The arguments of RL are in
+rl_args.py.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field
+from pydantic_core import InitErrorDetails
+
+from encore.errors import UserError, nearest
+from encore.recipe import trl_fields
+from encore.recipe.base import (
+    AN_IDENTIFIER,
+    IDENTIFIER,
+    AboveZero,
+    Items,
+    Model,
+    NotNegative,
+    Positive,
+    mistake,
+    refuse,
+    unknown_key,
+)
+from encore.recipe.mistakes import shown
+
+# why no recipe may have a field -> the fields; tests/encore/recipe/test_refused_fields.py sorts all that
+# there are
+RESERVED = {
+    "set by the stage itself": """
+        output_dir seed data_seed reward_weights chat_template_kwargs report_to project run_name
+        disable_tqdm logging_nan_inf_filter resume_from_checkpoint enable_jit_checkpoint save_only_model
+        dataloader_pin_memory ddp_find_unused_parameters vllm_server_base_url vllm_server_host
+        vllm_server_port vllm_group_port""",
+    "it would run code of a model's folder": "trust_remote_code",
+    "it would reach the network": """
+        push_to_hub hub_model_id hub_token hub_strategy hub_revision hub_private_repo hub_always_push
+        log_completions_hub_repo trackio_space_id trackio_bucket_id trackio_static_space_id""",
+    "it is the policy's, or says nothing beside the key chat": "chat_template_path eos_token pad_token",
+    "completions.jsonl has all completions": """
+        log_completions log_unique_prompts log_multimodal num_completions_to_print""",
+    "no extra of Encore installs Liger": "use_liger_kernel liger_kernel_config",
+}
+# Likewise keys of model_init_kwargs. What transformers does not read itself is of the model's configuration.
+RESERVED_OF_MODELS = {
+    "set by the stage itself": """
+        config generation_config state_dict adapter_kwargs adapter_name key_mapping output_loading_info
+        tqdm_class revision subfolder gguf_file use_safetensors weights_only device_map max_memory
+        offload_buffers device_mesh distributed_config tp_plan tp_size""",
+    "it would run code of a model's folder": "trust_remote_code code_revision auto_map",
+    "it would run code of the Hub": "use_kernels kernel_config allow_all_kernels",
+    "it would reach the network": "token proxies force_download local_files_only",
+    "it would write outside of the stage's folder": "cache_dir offload_folder",
+}
+SHARDING = ("fsdp", "fsdp_config", "deepspeed", "parallelism_config")  # `resources: {shard: …}` says it
+
+Rate = Annotated[float, Field(gt=0, le=100)]
+Batch = Annotated[int, Field(ge=1, le=1_000_000)]
+Temperature = Annotated[float, Field(gt=0, le=100)]
+TopP = Annotated[float, Field(gt=0, le=1)]
+
+
+def _refusals(reasons: Mapping[str, str]) -> dict[str, str]:
+    return {name: f"{why}; remove it" for why, names in reasons.items() for name in names.split()}
+
+
+REFUSED, REFUSED_OF_MODELS = _refusals(RESERVED), _refusals(RESERVED_OF_MODELS)
+REFUSED |= dict.fromkeys(SHARDING, "set by the stage itself; write resources: {shard: fsdp} instead")
+
+
+def _one_of(enumeration: str) -> AfterValidator:
+    """A validator of the values of an enumeration of transformers, read from its source."""
+
+    def check(text: str) -> str:
+        if text not in (valid := trl_fields.enumeration(enumeration)):
+            refuse(f"unknown value {shown(text)}{nearest(text, valid)}")
+        return text
+
+    return AfterValidator(check)
+
+
+Scheduler = Annotated[str, _one_of("transformers.trainer_utils.SchedulerType")]
+Optimizer = Annotated[str, _one_of("transformers.training_args.OptimizerNames")]
+Interval = Annotated[str, _one_of("transformers.trainer_utils.IntervalStrategy")]
+SaveInterval = Annotated[str, _one_of("transformers.trainer_utils.SaveStrategy")]
+
+
+def check_refused(args: Mapping[str, Any], path: str) -> None:
+    """Raise UserError at a field of a stage's `args`, or of its `model_init_kwargs`, that no recipe has."""
+    options = args.get("model_init_kwargs")
+    of_models = options if isinstance(options, Mapping) else {}
+    told = [f"{path}.{name}: {REFUSED[name]}" for name in args if name in REFUSED]
+    told += [
+        f"{path}.model_init_kwargs.{name}: {REFUSED_OF_MODELS[name]}"
+        for name in of_models
+        if name in REFUSED_OF_MODELS
+    ]
+    if told:
+        raise UserError("\n".join(told))
+
+
+class Args(Model):
+    """`args` of a stage. A field may be null where its class takes None."""
+
+    takes_null = True
+    config: ClassVar[str]  # the dataclass whose fields these are
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """All names that a recipe can know, those that it may not have among them."""
+        return list(cls.model_fields)
+
+
+class TrainerArgs(Args):
+    """`args` of a Trainer: those of its class's fields that no class below writes out are checked by name and
+    type alone."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The fields of the trainer's class. Raises UserError where its source cannot be read."""
+        try:
+            return list(trl_fields.fields(cls.config))
+        except (ImportError, OSError) as error:
+            raise UserError(f"{cls.config}: its fields cannot be read: {error}") from None
+
+    @classmethod
+    def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+        """Yield the fields that no recipe has, and what is wrong with those that are not written out."""
+        for name, content in value.items():
+            if name in REFUSED:
+                yield mistake((name,), REFUSED[name])
+                continue
+            if name in cls.model_fields:
+                continue
+            if name not in cls.names():
+                yield mistake((name,), unknown_key(name, cls.names()))
+            elif told := trl_fields.mistake(trl_fields.fields(cls.config)[name], content):
+                yield mistake((name,), told)
+
+
+class Loading(Model):
+    """`args.model_init_kwargs`: how transformers loads a model, and values of its configuration."""
+
+    model_config = ConfigDict(extra="allow")
+    takes_null = True
+    # other names are of kernels on the Hub, whose code they run
+    attn_implementation: (
+        Literal["eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention"] | None
+    ) = None
+    experts_implementation: Literal["eager", "batched_mm", "grouped_mm"] | None = None
+
+    @classmethod
+    def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+        """Yield the keys that no recipe has, and those that are no argument's name."""
+        for name in value:
+            if name in REFUSED_OF_MODELS:
+                yield mistake((name,), REFUSED_OF_MODELS[name])
+            elif not re.fullmatch(IDENTIFIER, name):
+                yield mistake((), f'expected {AN_IDENTIFIER}, got "{name}"')
+
+
+class TrainingArgs(TrainerArgs):
+    """`args` of a stage `pretrain`: of transformers' Trainer. Those of TRL's trainers add to them."""
+
+    config = "transformers.training_args.TrainingArguments"
+
+    learning_rate: Rate = 5e-5
+    lr_scheduler_type: Scheduler = "linear"
+    lr_scheduler_kwargs: dict[str, Any] | None = None
+    warmup_steps: NotNegative = 0.0  # below 1 a share of all
+    max_steps: Positive = -1  # -1: num_train_epochs says how many
+    num_train_epochs: Annotated[float, Field(gt=0, le=1_000_000)] = 3.0
+    per_device_train_batch_size: Batch = 8
+    per_device_eval_batch_size: Batch = 8
+    gradient_accumulation_steps: Batch = 1
+    optim: Optimizer = "adamw_torch_fused"
+    adam_beta2: float = 0.999
+    adam_epsilon: float = 1e-8
+    weight_decay: Annotated[float, Field(ge=0, le=100)] = 0.0
+    max_grad_norm: NotNegative = 1.0  # 0: gradients are not clipped
+    bf16: bool = False
+    fp16: bool = False
+    gradient_checkpointing: bool = False
+    gradient_checkpointing_kwargs: dict[str, Any] | None = None
+    torch_empty_cache_steps: Positive | None = None
+    dataloader_num_workers: Annotated[int, Field(ge=0, le=1024)] = 0  # processes
+    logging_steps: AboveZero = 500  # of steps: below 1 a share of all
+    eval_strategy: Interval = "no"
+    eval_steps: AboveZero | None = None
+    eval_on_start: bool = False
+    save_strategy: SaveInterval = "steps"
+    save_steps: AboveZero = 500
+    save_total_limit: int | None = None
+
+
+class TrlArgs(TrainingArgs):
+    """What TRL's trainers have in common."""
+
+    bf16: bool | None = None  # type: ignore[assignment]  # None: true, where the machine has it and fp16 is not asked for
+    gradient_checkpointing: bool = True
+    logging_steps: AboveZero = 10
+    model_init_kwargs: Loading | None = None
+
+
+class SftArgs(TrlArgs):
+    """`args` of a stage `sft`: of TRL's SFTTrainer."""
+
+    config = "trl.trainer.sft_config.SFTConfig"
+
+    learning_rate: Rate = 2e-5
+    loss_type: Literal["nll", "dft"] = "nll"
+    max_length: Positive | None = 1024
+    truncation_mode: str = "keep_start"
+    shuffle_dataset: bool = False
+    completion_only_loss: bool | None = None
+
+
+class DpoArgs(TrlArgs):
+    """`args` of a stage `dpo`: of TRL's DPOTrainer."""
+
+    config = "trl.trainer.dpo_config.DPOConfig"
+
+    learning_rate: Rate = 1e-6
+    loss_type: Items[str] = ("sigmoid",)
+    loss_weights: Items[float] | None = None
+    beta: NotNegative = 0.1
+    label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    max_length: Positive | None = 1024
+    truncation_mode: str = "keep_start"
+    precompute_ref_log_probs: bool = False
+    sync_ref_model: bool = False
+    disable_dropout: bool = True
+
+
+class RewardArgs(TrlArgs):
+    """`args` of a stage `reward_model`: of TRL's RewardTrainer."""
+
+    config = "trl.trainer.reward_config.RewardConfig"
+
+    learning_rate: Rate = 1e-4
+    max_length: Positive | None = 1024
+    center_rewards_coefficient: NotNegative | None = None
+    disable_dropout: bool = True
+
+
+class DrawingArgs(Args):
+    """How a stage's completions are drawn."""
+
+    config = "encore.sampling.draw.DrawingConfig"
+
+    num_generations: Batch  # completions of a problem
+    temperature: Temperature
+    top_p: TopP
+    max_completion_length: Positive
+
+
+class RejectionSamplingArgs(DrawingArgs):
+    """`args` of a stage `rejection_sampling`."""
+
+    config = "encore.stages.rejection_sampling.RejectionSamplingConfig"
+
+    max_per_problem: Positive | None = None  # completions of a problem to keep, the first ones; None: all

@@ -1,0 +1,132 @@
+"""The model that all parts of a recipe inherit, and the small types of their fields.
+
+A model is strict ("3e-6" is no number, 16.0 no whole number), frozen, and has no other keys than its fields.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from types import NoneType
+from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+from encore.errors import nearest
+from encore.recipe.mistakes import NOTHING, OF_TYPE, WORDS, words
+
+T = TypeVar("T")
+LONGEST_HINT = 400  # characters: the arguments of a trainer have 150 names, which are no hint
+
+
+class Machine:
+    """Marks a field that says what a job runs on: it is not part of the lineage."""
+
+
+class Model(BaseModel):
+    """A part of a recipe. Of a subclass with `takes_null`, null is a value of the fields that can be None.
+
+    In all others null deletes what a lower layer says, so that what has no layer below it cannot have it.
+    """
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+    takes_null: ClassVar[bool] = False
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _told(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Make the model of `value`. Raises ValidationError with the mistakes of all its keys, in words."""
+        found: list[InitErrorDetails] = []
+        if isinstance(value, Mapping):
+            found = list(cls.further_mistakes(value))
+            if not cls.takes_null and None in value.values():
+                value = {key: NOTHING if content is None else content for key, content in value.items()}
+        try:
+            made = handler(value)
+        except ValidationError as error:
+            found += [cls._worded(details) for details in error.errors(include_url=False)]
+        if found:
+            raise ValidationError.from_exception_data(cls.__name__, found)
+        return made
+
+    @cached_property
+    def said(self) -> dict[str, Any]:
+        """What the recipe says, as a mapping: for code that is not typed yet."""
+        return self.model_dump(exclude_unset=True)
+
+    @classmethod
+    def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+        """Yield the mistakes in a mapping that the types of the fields do not show."""
+        yield from ()
+
+    @classmethod
+    def _worded(cls, details: ErrorDetails) -> InitErrorDetails:
+        """An error of pydantic's with the words that only this class knows, or as it was."""
+        kind, place, value = details["type"], details["loc"], details["input"]
+        if len(place) == 1 and kind == "extra_forbidden":
+            return mistake(place, unknown_key(str(place[0]), list(cls.model_fields)), value)
+        if len(place) == 1 and cls.takes_null and (kind in OF_TYPE or kind == "literal_error"):
+            nullable = NoneType in get_args(cls.model_fields[str(place[0])].annotation)
+            return mistake(place, words(details, nullable), value)
+        if kind == WORDS:
+            return mistake(place, details["msg"], value)
+        return InitErrorDetails(type=kind, loc=place, input=value, ctx=details.get("ctx", {}))
+
+
+def mistake(place: tuple[str | int, ...], told: str, value: Any = None) -> InitErrorDetails:
+    """The mistake at `place` below a model, told by these words."""
+    return InitErrorDetails(type=PydanticCustomError(WORDS, told), loc=place, input=value)
+
+
+def unknown_key(key: str, valid: list[str]) -> str:
+    """The words of an unknown key: the nearest valid key, or all of them where they are few."""
+    hint = nearest(key, valid) if valid else ""
+    return f"unknown key{hint if len(hint) < LONGEST_HINT else ''}"
+
+
+def refuse(told: str) -> NoReturn:
+    """Raise the mistake of a value, from within a validator of its type."""
+    raise PydanticCustomError(WORDS, told)
+
+
+def matching(pattern: str, description: str) -> Callable[[str], str]:
+    """A validator of texts that must match a pattern as a whole; `$` would let a line break end them."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            refuse(f'expected {description}, got "{text}"')
+        return text
+
+    return check
+
+
+NAME = r"[a-z0-9](?:[a-z0-9-]|\.[0-9])*"  # a dot stands in numbers alone: report.html would be a page's file
+IDENTIFIER = r"[a-z][a-z0-9_]*"
+AN_IDENTIFIER = 'a name of lower-case letters, digits and "_"'
+
+Items = Annotated[tuple[T, ...], Field(strict=False)]  # a list of the YAML
+Some = Annotated[tuple[T, ...], Field(strict=False, min_length=1)]
+Positive = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[float, Field(ge=0)]
+AboveZero = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+PartOfAll = Annotated[float, Field(gt=0, lt=1)]
+# NumPy takes seeds below 2^32, and a stage adds strides to its own: ten thousand for each member of an
+# ensemble
+Seed = Annotated[int, Field(ge=0, le=1_000_000)]
+Identifier = Annotated[str, AfterValidator(matching(IDENTIFIER, AN_IDENTIFIER))]
+Said = Annotated[str, Field(min_length=1), AfterValidator(matching(r"(?s).*\S.*", "some text"))]
+HubName = Annotated[
+    str, AfterValidator(matching(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)?", 'a Hub name such as "org/name"'))
+]
+Revision = Annotated[
+    str, AfterValidator(matching("[0-9a-f]{40}", "the 40 hexadecimal digits of a Hub commit"))
+]

@@ -1,0 +1,63 @@
+"""The kinds of stage, one file each: what a stage of the kind may say."""
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from encore.errors import UserError
+from encore.recipe.args import Args
+from encore.recipe.kinds.dpo import DpoStage
+from encore.recipe.kinds.grpo import GrpoStage
+from encore.recipe.kinds.label import LabelStage
+from encore.recipe.kinds.label_steps import LabelStepsStage
+from encore.recipe.kinds.policy_gradient import PolicyGradientStage
+from encore.recipe.kinds.ppo import PpoStage
+from encore.recipe.kinds.pretrain import PretrainStage
+from encore.recipe.kinds.rejection_sampling import RejectionSamplingStage
+from encore.recipe.kinds.reward_model import RewardModelStage
+from encore.recipe.kinds.sample import SampleStage
+from encore.recipe.kinds.sft import SftStage
+from encore.recipe.kinds.stage import Stage
+from encore.recipe.mistakes import lines
+
+KINDS: dict[str, type[Stage]] = {
+    "pretrain": PretrainStage,
+    "grpo": GrpoStage,
+    "ppo": PpoStage,
+    "dpo": DpoStage,
+    "policy_gradient": PolicyGradientStage,
+    "rejection_sampling": RejectionSamplingStage,
+    "sample": SampleStage,
+    "label": LabelStage,
+    "label_steps": LabelStepsStage,
+    "sft": SftStage,
+    "reward_model": RewardModelStage,
+}
+
+
+def read(stage: Mapping[str, Any], path: str = "", where: str = "") -> Stage:
+    """The stage at `path` of a recipe, all layers laid on each other; its rules are not checked.
+
+    Raises UserError with all mistakes, lines that begin with `path` and end with `where`.
+    """
+    try:
+        return KINDS[stage["run"]].model_validate(stage)
+    except ValidationError as error:
+        raise UserError("\n".join(lines(error, stage, [path], where))) from None
+
+
+def check_layer(layer: Mapping[str, Any], run: str, path: str) -> None:
+    """Raise UserError with all mistakes in a layer of a stage, which may lack what another layer says."""
+    try:
+        KINDS[run].model_validate({**layer, "run": run})
+    except ValidationError as error:
+        if found := lines(error, layer, [path], whole=False):
+            raise UserError("\n".join(found)) from None
+
+
+def args_of(run: str) -> type[Args] | None:
+    """The class of `args` of a kind of stage; None of a kind without arguments."""
+    field = KINDS[run].model_fields.get("args")
+    classes = (field.annotation, *get_args(field.annotation)) if field else ()
+    return next((each for each in classes if isinstance(each, type) and issubclass(each, Args)), None)

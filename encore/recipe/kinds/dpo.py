@@ -1,0 +1,58 @@
+"""Stage `dpo`: the policy is trained on pairs of completions, without a reward model."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from encore.errors import known
+from encore.objectives.loss_types import DPO_LOSSES, SMOOTHED
+from encore.recipe.args import DpoArgs
+from encore.recipe.base import Positive
+from encore.recipe.kinds.stage import Dtype, Mistake, rule
+from encore.recipe.kinds.training import TuningStage
+
+
+class DpoStage(TuningStage):
+    """The policy is trained by DPO or one of its relatives. The examples of a batch are pairs."""
+
+    holds_data_out = True
+    takes = {"data": "preferences"}
+    required = ("needs.data", "pairs", "args")
+    written_out = ("loss_type", "beta", "optim", "learning_rate", "lr_scheduler_type", "max_length")
+
+    run: Literal["dpo"]
+    needs: dict[Literal["policy", "data", "reference"], str] = {}  # default of reference: policy
+    args: DpoArgs = DpoArgs()
+    evaluate_every: Positive | None = None  # as in stage grpo
+    saved_dtype: Dtype | None = None  # as in stage pretrain
+    # which pairs of each prompt's ranking to learn from
+    pairs: Literal["all", "best_worst", "one"] | None = None
+
+    @rule
+    def _losses(self) -> Iterator[Mistake]:
+        """Yield losses that there are not, or what the losses take no notice of."""
+        args = self.args
+        losses = args.loss_type
+        known("args.loss_type", losses, list(DPO_LOSSES), "loss")
+        if not losses:
+            yield "args.loss_type", "expected at least one loss, got none"
+            return
+        if args.loss_weights and len(args.loss_weights) != len(losses):
+            words = f"{len(args.loss_weights)} of them for {len(losses)} losses in loss_type"
+            yield "args.loss_weights", words
+        if args.beta <= 0:
+            yield "args.beta", f"expected more than 0, got {args.beta}"
+        if args.label_smoothing and not set(losses) & set(SMOOTHED):
+            yield (
+                "args.label_smoothing",
+                f"loss_type {', '.join(losses)} takes no notice of it; of those that do, robust is the "
+                "sigmoid loss with flipped labels",
+            )
+
+    @rule
+    def _no_effect(self) -> Iterator[Mistake]:
+        """Yield arguments that TRL ignores, or that contradict each other."""
+        if self.args.truncation_mode != "keep_start":
+            yield "args.truncation_mode", "TRL keeps the start; remove it"
+        if self.args.sync_ref_model and self.args.precompute_ref_log_probs:
+            words = "the reference model changes with sync_ref_model"
+            yield "args.precompute_ref_log_probs", words

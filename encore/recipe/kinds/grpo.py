@@ -1,0 +1,298 @@
+"""Stage `grpo`: the policy is trained by GRPO, or by an objective of its family."""
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+from encore import own_code
+from encore.errors import UserError
+from encore.objectives.caps import Caps, of_stage
+from encore.objectives.loss_types import check_window
+from encore.recipe import batch
+from encore.recipe.base import Identifier, Model, NotNegative, PartOfAll, Positive, Share, matching
+from encore.recipe.checks.domains import weights
+from encore.recipe.data_sets import is_data_set
+from encore.recipe.kinds.rollout import REWARD_MODEL, RolloutStage
+from encore.recipe.kinds.stage import Mistake, RawTask, Tool, TrueOrChat, Weights, rule
+
+Step = Annotated[str, AfterValidator(matching("0|[1-9][0-9]*", "a number of optimizer steps"))]
+
+ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward than accuracy
+# advantages that read accuracy alone, or a baseline of all prompts
+ACROSS = (*ACCURACY_ALONE, "moving_average")
+
+
+class Domain(Model):
+    """One of several tasks of a stage, with its share of the prompts and its rewards."""
+
+    task: RawTask | None = None
+    template: str | None = None
+    chat: TrueOrChat | None = None
+    problems: Positive | None = None  # distinct training problems
+    longest_prompt: Positive | None = None
+    share: PartOfAll | None = None  # of the prompts; all shares come to 1
+    rewards: Weights | None = None
+
+
+class MixedGroups(Model):
+    """Prompts are sampled in rounds until every group of the rollout has mixed outcomes (DAPO, Eq. 11)."""
+
+    max_rounds: Positive
+
+
+class Replay(Model):
+    """From the second iteration on, a share of the prompts are earlier ones (DeepSeekMath, §4.1.4)."""
+
+    every: Positive  # optimizer steps of an iteration
+    share: Share
+
+
+class GrpoStage(RolloutStage):
+    """The policy is trained by GRPO or an objective of its family."""
+
+    least_group = 2
+    stands_for = {
+        "chat": ("template",),
+        "domains": ("task", "template", "rewards"),
+        "caps": ("max_completion_length",),
+        "global_batch": ("gradient_accumulation_steps",),
+        "objective": ("loss_type", "importance_sampling_level", "use_bias_correction_kl", "epsilon"),
+    }
+    written_out = (
+        *(
+            "loss_type",
+            "beta",
+            "use_bias_correction_kl",
+            "scale_rewards",
+            "num_generations",
+            "num_iterations",
+        ),
+        ("steps_per_generation", "generation_batch_size"),
+        *("gradient_accumulation_steps", "epsilon", "temperature", "top_p", "mask_truncated_completions"),
+        *("importance_sampling_level", "lr_scheduler_type", "learning_rate", "max_completion_length"),
+        "vllm_importance_sampling_correction",
+    )
+
+    run: Literal["grpo"]
+    needs: dict[Literal["policy", "reward_model"], str] = {}
+    # leave out prompts that share 13 words in a row with a data set of evals.tasks
+    # (encore/data/decontamination.py)
+    decontaminate: bool = False
+    # Of a reward model with `labels`, in place of its score: the chance that the answer is right (last), that
+    # of every step, the answer among them (product), the least of these (min), or their sum:
+    # encore/rewards/learned.py
+    aggregation: Literal["last", "product", "min", "sum"] | None = None
+    # In place of task, template, problems and rewards: several tasks. Every rollout has each domain's share
+    # of the prompts (where that is no whole number, the running sum comes as near to it as it can), and a
+    # prompt has the rewards of its domain alone. All that a domain names is measured, also at weight 0.
+    domains: dict[Identifier, Domain] | None = None
+    # In place of args.max_completion_length: {step: cap}, the cap of all rollouts after so many optimizer
+    # steps, rising from step 0 on. Where loss_type dr_grpo divides by the cap, and for soft_overlong, it is
+    # the one of the rollout.
+    caps: dict[Step, Positive] | None = None
+    # Below: what TRL cannot be told by `args`. Without these keys the objective is TRL's. the advantage, in
+    # place of TRL's; equations: encore/objectives/advantages.py, of process: process_supervision.py
+    advantage: Literal["leave_one_out", "moving_average", "raw", "best", "positive", "process"] | None = None
+    # none: policy gradient without a ratio, however often a rollout is used; sequence_token: GSPO, Eq. 13-14
+    importance_ratio: Literal["none", "sequence_token"] | None = None
+    # my_module:loss, a function of one's own in place of loss_type and of every ratio; docs/own.md
+    objective: str | None = None
+    dynamic_sampling: MixedGroups | None = None
+    # standard deviation in nats of noise on old log-probabilities, as if the sampler differed from the policy
+    old_logp_noise: NotNegative = 0.0
+    replay: Replay | None = None
+    tool: Tool | None = (
+        None  # that the policy may call; args.max_completion_length counts its own tokens alone
+    )
+    learn_results: bool = False  # what the tool says is in the loss too
+
+    @rule
+    def _reward_model(self) -> Iterator[Mistake]:
+        """Yield a reward model that is not there where it is used, or that nothing uses."""
+        used = [place for place, names in weights(self.said).items() if REWARD_MODEL in names]
+        given = REWARD_MODEL in self.needs
+        if used and not given:
+            words = "needs.reward_model is missing; name the stage that trains it"
+            yield f"{used[0]}.reward_model", words
+        if given and not used:
+            yield "needs.reward_model", "no rewards use it; remove it"
+        if self.ensemble and not used:
+            yield "ensemble", "rewards.reward_model is missing, there is nothing to aggregate"
+
+    @rule
+    def _domains_apart(self) -> Iterator[Mistake]:
+        """Yield what would carry the rewards of one domain to another, or needs prompts of one task."""
+        if self.domains is None:
+            return
+        if self.args.scale_rewards == "batch":
+            words = "batch divides the rewards of all domains by one spread; take group or none"
+            yield "args.scale_rewards", words
+        if self.args.multi_objective_aggregation == "normalize_then_sum":
+            words = "normalize_then_sum normalises over all domains together; take sum_then_normalize"
+            yield "args.multi_objective_aggregation", words
+        if self.advantage in ACROSS:
+            baseline = self.advantage == "moving_average"
+            what = "has a baseline over all domains" if baseline else "reads accuracy alone"
+            yield "advantage", f"{self.advantage} {what}; with domains take one within a prompt's group"
+        for key in ("dynamic_sampling", "replay"):
+            if getattr(self, key):
+                yield key, "it has an order of prompts of its own; remove it or domains"
+        if self.args.shuffle_dataset and "shuffle_dataset" in self.args.model_fields_set:
+            yield "args.shuffle_dataset", "domains have an order of their own; remove it"
+        if self.args.max_steps <= 0:
+            yield "args.max_steps", "missing; domains are mixed for all rollouts beforehand"
+
+    @rule
+    def _rising_caps(self) -> Iterator[Mistake]:
+        """Yield caps that do not rise from step 0 on, within the steps of the stage, between two rollouts."""
+        if self.caps is None:
+            return
+        caps, args = of_stage(self.said), self.args
+        if not caps or next(iter(caps)) != 0:
+            yield "caps", f"expected the first at step 0, got {next(iter(caps), 'none')}"
+            return
+        for before, after in pairwise(caps):
+            if caps[after] <= caps[before]:
+                yield f"caps.{after}", f"expected more than {caps[before]}, got {caps[after]}"
+        fixed = args.max_completion_length if "max_completion_length" in args.model_fields_set else caps[0]
+        if fixed != caps[0]:
+            words = f"{fixed}, but caps begins with {caps[0]}; remove one of them"
+            yield "args.max_completion_length", words
+        last, steps = max(caps), args.max_steps
+        if steps <= 0:
+            yield "args.max_steps", "missing; caps counts its steps"
+        elif last >= steps:
+            yield f"caps.{last}", f"expected less than args.max_steps {steps}"
+        elif lengths := batch.rollout(self.said):
+            check_boundaries(caps, lengths[0] * args.num_iterations, lengths[1])
+
+    @rule
+    def _steps_to_aggregate(self) -> Iterator[Mistake]:
+        """Yield what keeps the steps that a reward is to be made of from being told."""
+        if self.aggregation is None:
+            return
+        if self.domains is not None:
+            yield "aggregation", "each of domains has other steps; remove it or domains"
+        elif REWARD_MODEL not in (self.rewards or {}):
+            yield "aggregation", "rewards.reward_model is missing, whose scores it is of"
+        for key in ("ensemble", "tool"):
+            if getattr(self, key):
+                words = "aggregation is of one model and a policy's own text; remove one of them"
+                yield key, words
+
+    @rule
+    def _own_objective(self) -> Iterator[Mistake]:
+        """Yield an objective of one's own that is not there, and what says the same beside it."""
+        if self.objective is None:
+            return
+        try:
+            own_code.check(self.objective)
+        except UserError as error:
+            yield "objective", str(error)
+        replaced: dict[str, str | None] = {"importance_ratio": self.importance_ratio}
+        if "loss_type" in self.args.model_fields_set:
+            replaced["args.loss_type"] = self.args.loss_type
+        for key, value in replaced.items():
+            if value:
+                words = f"{value}, but the objective {self.objective} stands in its place; remove one of them"
+                yield key, words
+
+    @rule
+    def _advantage(self) -> Iterator[Mistake]:
+        """Yield what an advantage in place of TRL's would ignore, or cannot have."""
+        args, advantage = self.args, self.advantage
+        if advantage in ACCURACY_ALONE:
+            for name, weight in (self.rewards or {}).items():
+                if name != "accuracy" and weight:
+                    words = f"advantage {advantage} reads accuracy alone; give it weight 0"
+                    yield f"rewards.{name}", words
+        if advantage == "process":
+            if is_data_set(self.task or {}):
+                words = "process needs a step verifier, which a data set has not; take a world"
+                yield "advantage", words
+            sequence = args.importance_sampling_level == "sequence"
+            if sequence or args.loss_type == "luspo":
+                whole = "importance_sampling_level sequence" if sequence else "loss_type luspo"
+                yield (
+                    "advantage",
+                    f"process gives each token its own, {whole} weighs whole sequences; importance_ratio "
+                    "sequence_token does both",
+                )
+        if advantage and args.multi_objective_aggregation == "normalize_then_sum":
+            words = f"{advantage} is of the summed rewards; normalize_then_sum would be ignored"
+            yield "advantage", words
+
+    @rule
+    def _ratio(self) -> Iterator[Mistake]:
+        """Yield two importance ratios, and what a ratio leaves without effect."""
+        args, ratio = self.args, self.importance_ratio
+        if ratio and args.importance_sampling_level == "sequence":
+            words = f"{ratio} is a level of its own; set importance_sampling_level to token"
+            yield "importance_ratio", words
+        if ratio == "none" and self.old_logp_noise:
+            words = "without effect, for importance_ratio none has no old log-probabilities"
+            yield "old_logp_noise", words
+        if args.loss_type == "cispo":
+            bound = args.epsilon if args.epsilon_high is None else args.epsilon_high
+            if bound <= 1:
+                yield (
+                    "args.epsilon_high",
+                    f"{bound} would cut every ratio; for loss_type cispo it is the largest ratio itself, "
+                    "1 + the paper's epsilon",
+                )
+        if args.sync_ref_model and not args.beta:
+            words = "with beta 0 there is no reference to replace; remove it"
+            yield "args.sync_ref_model", words
+
+    @rule
+    def _whole_steps(self) -> Iterator[Mistake]:
+        """Yield a rollout that is not whole optimizer steps, where the loss needs it."""
+        if lengths := batch.rollout(self.said):
+            check_window(self.args.loss_type, lengths[1], lengths[0], batch.units(self.said))
+        yield from ()
+
+    @rule
+    def _tool(self) -> Iterator[Mistake]:
+        """Yield what does not go with a tool, or is without effect where there is none."""
+        if self.tool is None:
+            if self.learn_results:
+                words = "without effect, for no tool gives results; name one, or remove it"
+                yield "learn_results", words
+            return
+        if self.advantage == "process":
+            yield "tool", "advantage process reads steps off a policy's own text; remove one of them"
+        if self.resources.gpu > 1:
+            yield "tool", "its turns end at other times on each GPU, which wait for one another; take one"
+
+    @rule
+    def _order_of_prompts(self) -> Iterator[Mistake]:
+        """Yield what dynamic sampling and replay cannot do without, and what has another order of prompts."""
+        task, args = self.task or {}, self.args
+        if self.dynamic_sampling and is_data_set(task) and "verifier" not in task:
+            yield "dynamic_sampling", "it reads accuracy, and the task has no verifier"
+        if self.replay is None:
+            return
+        if self.dynamic_sampling:
+            yield "replay", "dynamic_sampling draws its own prompts; remove one of them"
+        if args.shuffle_dataset and "shuffle_dataset" in args.model_fields_set:
+            yield "args.shuffle_dataset", "replay has an order of its own; remove it"
+        if args.max_steps <= 0:
+            yield "args.max_steps", "missing; replay plans all iterations beforehand"
+
+
+def check_boundaries(caps: Caps, micro: int, window: int) -> None:
+    """Raise UserError where a cap changes within a rollout of `micro` micro-steps, `window` to a step.
+
+    Any other unit that both have does as well.
+    """
+    every = math.lcm(micro, window) // window  # optimizer steps
+    for step in caps:
+        if step % every:
+            near = max(every, round(step / every) * every)
+            raise UserError(
+                f"caps.{step}: a rollout lasts {micro / window:g} steps, and the cap changes between two; "
+                f"nearest: {near}"
+            )

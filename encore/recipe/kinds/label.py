@@ -1,0 +1,159 @@
+"""Stage `label`: samples or preferences are ranked by who labels them."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from encore.errors import UserError, nearest
+from encore.recipe.base import AboveZero, Model, NotNegative, Positive, Share
+from encore.recipe.eval_tasks import PLACES
+from encore.recipe.kinds.stage import Mistake, RawTask, Source, Stage, rule
+
+# by (who labels) -> the roles it needs
+NEEDS: dict[str, tuple[str, ...]] = {
+    "gold": ("data",),
+    "annotator": ("data",),
+    "judge": ("data",),
+    "reward_model": ("data", "reward_model"),
+    "self": ("data", "policy", "reference"),
+    "verifier": ("data",),
+    "language_model": ("data",),
+    "dataset": (),
+}
+# by -> a role that it may need, in place of the dial `model`
+MAY_NEED: dict[str, tuple[str, ...]] = {"language_model": ("policy",)}
+# by -> its dials, under `labeller`
+DIALS: dict[str, tuple[str, ...]] = {
+    "annotator": ("agreement", "accuracy", "temperature"),
+    "judge": ("accuracy", "temperature", "bias", "length_bias", "position_bias", "both_orders"),
+    "reward_model": ("ensemble",),
+    "self": ("beta",),
+    "language_model": ("model", "question", "both_orders"),
+}
+# by -> the reward that it perceives, which the world of the samples must have
+REWARDS = {"gold": "gold", "annotator": "gold", "judge": "judge"}
+OF_DATASETS = ("task", "template", "problems")  # keys of by: dataset alone
+AGAIN = ("reward_model", "self", "language_model")  # they can label preferences anew
+
+
+class Labeller(Model):
+    """The dials of `by`."""
+
+    agreement: float | None = None  # of annotators: share of pairs on which two of them agree
+    accuracy: float | None = None  # of annotators and the judge: share of pairs ranked as gold ranks them
+    # of annotators and the judge: of their random errors, in units of gold
+    temperature: NotNegative | None = None
+    bias: NotNegative | None = None  # of the judge: 0 none, 1 the world's own
+    length_bias: float | None = None  # of the judge: units of gold it adds for every ten tokens
+    # of the judge: units of gold by which it favours the first reply shown over the last
+    position_bias: float | None = None
+    both_orders: bool | None = None  # each pair is shown in both orders, which cancels position_bias
+    beta: AboveZero | None = None  # of self: the reward is beta log(policy/reference)
+    ensemble: Literal["mean", "worst"] | None = None  # of a reward model with several members
+    model: Source | None = None  # of language_model; else needs.policy is asked
+    question: str | None = None  # of language_model: a text with {prompt}, {first} and {second}
+
+
+class LabelStage(Stage):
+    """Completions are ranked: preferences or, with `keep`, demonstrations."""
+
+    product = "preferences"
+    takes = {"data": "samples or preferences"}  # preferences are labelled anew, by a model
+    data_set = "task-hub-preferences"
+
+    run: Literal["label"]
+    needs: dict[Literal["data", "reward_model", "policy", "reference"], str] = {}
+    by: Literal["gold", "annotator", "judge", "reward_model", "self", "verifier", "language_model", "dataset"]
+    labeller: Labeller = Labeller()
+    # best: the best reply to each prompt; right: all replies that the verifier gives 1
+    keep: Literal["preferences", "best", "right"] = "preferences"
+    validation: Share | None = None  # share of the prompts that are not trained on; default 0.1
+    task: RawTask | None = None  # of by: dataset
+    template: str | None = None  # of by: dataset
+    problems: Positive | None = None  # of by: dataset: how many rows, the first ones
+
+    @rule
+    def _roles(self) -> Iterator[Mistake]:
+        """Yield roles that `by` lacks, and those that it does not use."""
+        by = self.by
+        for role in NEEDS[by]:
+            if role not in self.needs:
+                yield f"needs.{role}", f"missing; by: {by} needs {' and '.join(NEEDS[by])}"
+                return
+        for role in self.needs:
+            if role not in (*NEEDS[by], *MAY_NEED.get(by, ())):
+                yield f"needs.{role}", f"by: {by} does not use it; remove it"
+                return
+
+    @rule
+    def _dials(self) -> Iterator[Mistake]:
+        """Yield dials that `by` has not, and those that follow from others."""
+        by, given = self.by, self.labeller.model_fields_set
+        dials = DIALS.get(by, ())
+        for dial in self.labeller.said:
+            if dial not in dials:
+                hint = nearest(dial, [*dials]) if dials else "; it has none"
+                yield f"labeller.{dial}", f"no dial of by: {by}{hint}"
+                return
+        if by == "annotator" and len(given) != 1:
+            words = f"expected one of {', '.join(dials)}, got {', '.join(self.labeller.said) or 'none'}"
+            yield "labeller", words
+        if by == "judge" and given >= {"accuracy", "temperature", "bias"}:
+            words = "it follows from temperature and bias; remove one of the three"
+            yield "labeller.accuracy", words
+
+    @rule
+    def _language_model(self) -> Iterator[Mistake]:
+        """Yield a language model that is asked twice, or by no question, or not at all."""
+        if self.by != "language_model":
+            return
+        dials = self.labeller
+        if dials.model is None and "policy" not in self.needs:
+            yield "labeller.model", "missing; by: language_model needs it, or needs.policy"
+        elif dials.model and "policy" in self.needs:
+            yield "labeller.model", "needs.policy is asked too; remove one of them"
+        elif dials.question is None:
+            yield "labeller.question", "missing; by: language_model needs it"
+        else:
+            for place in PLACES:
+                if dials.question.count(place) != 1:
+                    yield "labeller.question", f"expected {place} exactly once"
+                    return
+
+    @rule
+    def _data_set(self) -> Iterator[Mistake]:
+        """Yield keys of a data set where there is none, and a data set that is not named."""
+        if self.by == "dataset":
+            if self.task is None:
+                yield "task", "missing; by: dataset needs it"
+            return
+        for key in OF_DATASETS:
+            if key in self.model_fields_set:
+                words = "the samples have it; it goes with by: dataset alone; remove it"
+                yield key, words
+                return
+
+    @rule
+    def _demonstrations(self) -> Iterator[Mistake]:
+        """Yield demonstrations to keep that `by` cannot tell, and a split that they have not."""
+        if self.keep == "preferences":
+            return
+        if self.keep == "right" and self.by != "verifier":
+            words = f"right is of by: verifier alone, got by: {self.by}; expected best"
+            yield "keep", words
+        elif self.validation is not None:
+            words = f"demonstrations (keep: {self.keep}) have no such split; remove it"
+            yield "validation", words
+
+
+def check_relabels(by: str, where: str) -> None:
+    """Raise UserError unless `by` can label preferences anew: they no longer have the task they are of."""
+    if by not in AGAIN:
+        raise UserError(f"by: {by} takes samples, {where} makes preferences; those take {' or '.join(AGAIN)}")
+
+
+def check_world(by: str, world: Any, where: str) -> None:
+    """Raise UserError unless the samples' world (None: a Hub dataset) has the reward that `by` perceives."""
+    reward = REWARDS.get(by)
+    if reward and (world is None or reward not in world.rewards):
+        name = f"world {world.name}" if world else "a Hub dataset"
+        raise UserError(f"by: {by} needs a world with the reward {reward}; {where} is of {name}")

@@ -1,0 +1,61 @@
+"""Stage `label_steps`: each step of a solution is labelled right or wrong."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from encore.recipe.args import DrawingArgs
+from encore.recipe.base import Positive
+from encore.recipe.kinds.stage import Backend, BackendArgs, Dtype, FromPolicy, Mistake, RawTask, rule
+
+OF_ROLLOUTS = ("args", "estimation", "backend", "backend_args", "dtype", "batch_size", "model")
+OF_DATASETS = ("task", "template", "problems")
+
+
+class LabelStepsStage(FromPolicy):
+    """The steps of samples are labelled by going on from each, or are those of a data set."""
+
+    product = "step labels"
+    takes = {"data": "samples"}
+    data_set = "task-hub-steps"
+
+    run: Literal["label_steps"]
+    needs: dict[Literal["data", "policy"], str] = {}
+    args: DrawingArgs | None = None  # of rollouts
+    by: Literal["rollouts", "dataset"]  # the policy goes on from each step; or the labels of a Hub dataset
+    # of rollouts: a step is right if one ends right (default), or as often as they do
+    estimation: Literal["hard", "soft"] | None = None
+    backend: Backend | None = None  # of rollouts; these four as in evals
+    backend_args: BackendArgs | None = None
+    dtype: Dtype | None = None
+    batch_size: Positive | None = None
+    task: RawTask | None = None  # of a dataset: as template and problems
+    template: str | None = None
+    problems: Positive | None = None  # how many rows, the first ones
+
+    @rule
+    def _one_start(self) -> Iterator[Mistake]:
+        """Yield rollouts that start from two models, or from none; a data set starts from none."""
+        if self.by == "rollouts":
+            yield from super()._one_start()
+
+    @rule
+    def _keys_of_by(self) -> Iterator[Mistake]:
+        """Yield keys and roles that `by` does not use, and those that it lacks."""
+        for key in OF_DATASETS if self.by == "rollouts" else OF_ROLLOUTS:
+            if key in self.model_fields_set:
+                yield key, f"by: {self.by} does not use it; remove it"
+                return
+        if self.by == "rollouts":
+            if "data" not in self.needs:
+                yield "needs.data", "missing; by: rollouts goes on from the steps of its samples"
+            if self.args is None:
+                wanted = ", ".join(DrawingArgs.model_fields)
+                yield "args", f"missing; by: rollouts needs {wanted}"
+            return
+        for role in self.needs:
+            yield f"needs.{role}", "by: dataset does not use it; remove it"
+            return
+        for key in ("task", "template"):
+            if key not in self.model_fields_set:
+                yield key, f"missing; by: dataset needs {' and '.join(OF_DATASETS[:2])}"
+                return

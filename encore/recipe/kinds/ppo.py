@@ -1,0 +1,119 @@
+"""Stage `ppo`: the policy is trained by PPO, with a critic."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from encore import worlds
+from encore.data import corpora
+from encore.recipe.base import HubName, Model, NotNegative, Positive, Revision
+from encore.recipe.kinds.rollout import REWARD_MODEL, RolloutStage
+from encore.recipe.kinds.stage import Corpus, Mistake, RawTask, rule
+from encore.recipe.rl_args import PpoArgs
+
+OF_WORLD = ("task", "template", "corpus")
+
+
+class HubDocuments(Model):
+    """The first rows of a Hub dataset."""
+
+    hub: HubName
+    revision: Revision
+    subset: str | None = None
+    split: str
+    text: str  # column
+    documents: Positive
+    max_length: Positive  # tokens; the rest of a document is cut
+
+
+class Ptx(Model):
+    """Each update also learns from documents (InstructGPT, Eq. 2), of a world or of a Hub dataset."""
+
+    coefficient: NotNegative
+    # documents in a micro-batch; with global_batch: in an optimizer step
+    batch_size: Positive
+    task: RawTask | None = None  # with template and corpus: as in stage pretrain
+    template: str | None = None
+    corpus: Corpus | None = None
+    data: HubDocuments | None = None
+
+
+class PpoStage(RolloutStage):
+    """The policy is trained by PPO."""
+
+    least_group = 1  # a critic needs no group
+    data_set = "task-hub-prompts"
+    stands_for = {"chat": ("template",), "global_batch": ("gradient_accumulation_steps",)}
+    written_out = (
+        *("kl_coef", "gamma", "lam", "vf_coef", "cliprange_value", "whiten_rewards", "whiten_advantages"),
+        *("reshuffle", "num_iterations"),
+        ("steps_per_generation", "generation_batch_size"),
+        *(
+            "gradient_accumulation_steps",
+            "epsilon",
+            "temperature",
+            "top_p",
+            "lr_scheduler_type",
+            "learning_rate",
+        ),
+        *("critic_learning_rate", "max_completion_length", "vllm_importance_sampling_correction"),
+    )
+
+    run: Literal["ppo"]
+    # the KL is measured against reference; default: policy
+    needs: dict[Literal["policy", "reward_model", "reference"], str] = {}
+    args: PpoArgs = PpoArgs()
+    # what it starts from; default: the reward model if there is one, else the policy
+    critic: Literal["reward_model", "policy", "random"] | None = None
+    ptx: Ptx | None = None
+
+    @rule
+    def _reward_model(self) -> Iterator[Mistake]:
+        """Yield a reward model that is not there where it is used, or that nothing uses."""
+        weights, given = self.rewards or {}, REWARD_MODEL in self.needs
+        if REWARD_MODEL in weights and not given:
+            words = "needs.reward_model is missing; name the stage that trains it"
+            yield "rewards.reward_model", words
+        if not any(weights.values()):
+            yield "rewards", "expected one with a weight other than 0"
+        if given and REWARD_MODEL not in weights and self.critic != REWARD_MODEL:
+            yield "needs.reward_model", "neither rewards nor critic uses it; remove it"
+        if self.critic == REWARD_MODEL and not given:
+            yield "critic", "reward_model, but needs.reward_model is missing"
+        if self.ensemble and REWARD_MODEL not in weights:
+            yield "ensemble", "rewards.reward_model is missing, there is nothing to aggregate"
+
+    @rule
+    def _critic_with_adapters(self) -> Iterator[Mistake]:
+        """Yield a critic that adapters have nothing to add to."""
+        if self.lora and self.critic == "random":
+            words = "random has learnt nothing that adapters could add to; take policy or reward_model"
+            yield "critic", words
+
+    @rule
+    def _one_source_of_documents(self) -> Iterator[Mistake]:
+        """Yield documents to learn from that have two sources, or none, or a source that lacks something."""
+        if self.ptx is None:
+            return
+        given = [key for key in OF_WORLD if getattr(self.ptx, key) is not None]
+        if (self.ptx.data is not None) == bool(given):
+            both = "both are" if given else "neither is"
+            yield "ptx", f"its documents are those of data, or of task, template and corpus; {both} given"
+        elif self.ptx.data is None:
+            yield from self._documents_of_a_world(self.ptx)
+
+    def _documents_of_a_world(self, ptx: Ptx) -> Iterator[Mistake]:
+        for key in OF_WORLD:
+            if getattr(ptx, key) is None:
+                yield f"ptx.{key}", "missing"
+                return
+        corpus, world = ptx.corpus or Corpus(), worlds.of_task(ptx.task or {})
+        for key in ("documents", "mixture"):
+            if getattr(corpus, key) is None:
+                yield f"ptx.corpus.{key}", "missing"
+                return
+        if world is None:
+            words = "a corpus is written by a world; for documents of the Hub take data"
+            yield "ptx.task", words
+            return
+        worlds.prompt(ptx.template or "", "")
+        corpora.check(world, corpus.said)

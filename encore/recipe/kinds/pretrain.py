@@ -1,0 +1,57 @@
+"""Stage `pretrain`: a language model from nothing, on the documents of a world."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from encore.models import shape
+from encore.recipe.base import Model, Positive
+from encore.recipe.kinds.stage import Corpus, Dtype, Mistake, RawTask, rule
+from encore.recipe.kinds.training import TrainingStage
+
+
+class NoInputs(Model):
+    """The `needs` of a stage that needs no other."""
+
+
+class Shape(Model):
+    """The shape of a Qwen3 model; the rest is transformers' default."""
+
+    hidden_size: Positive
+    layers: Positive
+    heads: Positive | None = None
+    kv_heads: Positive | None = None
+    head_dim: Positive | None = None
+    intermediate_size: Positive | None = None
+    # a mixture of experts in place of each layer's MLP: how many, how many of them a token visits, the width
+    # of each
+    experts: Positive | None = None
+    visited: Positive | None = None
+    expert_size: Positive | None = None
+    max_position_embeddings: Positive | None = None
+    tie_word_embeddings: bool | None = None
+    initializer_range: float | None = None
+    attention_dropout: float | None = None
+
+
+class PretrainStage(TrainingStage):
+    """A language model is trained from nothing."""
+
+    required = ("task", "template", "corpus.documents", "corpus.mixture", "model", "args")
+
+    run: Literal["pretrain"]
+    needs: NoInputs = NoInputs()
+    evaluate_every: Positive | None = None  # as in stage grpo
+    task: RawTask | None = None
+    template: str | None = None
+    corpus: Corpus | None = None
+    # of the weights it makes. Default: what they were trained in, which with args.bf16 is float32: rounded to
+    # bfloat16, most of what RL at a small rate has changed would be lost to the stage that goes on from there
+    saved_dtype: Dtype | None = None
+    model: Shape | None = None
+
+    @rule
+    def _shape_that_fits(self) -> Iterator[Mistake]:
+        """Yield numbers of heads and experts that do not go together."""
+        if self.model:
+            shape.shape(self.model.said)
+        yield from ()

@@ -1,0 +1,36 @@
+"""Stage `rejection_sampling`: the policy's right completions, as demonstrations."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from encore import worlds
+from encore.errors import known
+from encore.recipe.args import RejectionSamplingArgs
+from encore.recipe.kinds.stage import Drawing, Mistake, rule
+
+COMMON = ("format", "english")  # of rewards/rules.py, that every task has
+IN_DEVIATIONS = ("gold", "judge")  # rewards in standard deviations; all others are from 0 to 1
+
+
+class RejectionSamplingStage(Drawing):
+    """Completions are drawn from the policy, and those that the verifier gives 1 are kept."""
+
+    product = "demonstrations"
+    required = ("task", "template")
+
+    run: Literal["rejection_sampling"]
+    needs: dict[Literal["policy"], str] = {}
+    args: RejectionSamplingArgs
+    decontaminate: bool = False  # as in stage grpo
+    # least value of each of these rewards that a right completion must have to be kept: of the task's world,
+    # format, or english
+    keep: dict[str, float] = {}
+
+    @rule
+    def _thresholds(self) -> Iterator[Mistake]:
+        """Yield a threshold that is of no reward of the task, or that lets all or nothing pass."""
+        world = worlds.of_task(self.task or {})
+        known("keep", self.keep, [*COMMON, *(world.rewards if world else {})], "reward", as_key=True)
+        for name, least in self.keep.items():
+            if name not in IN_DEVIATIONS and not 0 < least <= 1:
+                yield f"keep.{name}", f"expected more than 0 and at most 1, got {least:g}"

@@ -1,0 +1,68 @@
+"""Stage `reward_model`: a model learns to score completions, from comparisons or from labels."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from encore.recipe.args import RewardArgs
+from encore.recipe.base import Positive
+from encore.recipe.checks import demonstrations
+from encore.recipe.kinds.sft import Demonstrations
+from encore.recipe.kinds.stage import Mistake, RawTask, rule
+from encore.recipe.kinds.training import TuningStage
+
+OF_COMPARISONS = ("demonstrations", "lora", "members", "normalize")
+
+
+class Centre(Demonstrations):
+    """Demonstrations of which the mean reward is to be 0."""
+
+    task: RawTask
+
+
+class RewardModelStage(TuningStage):
+    """A reward model is trained. With `lora` its head is trained whole.
+
+    The examples of a batch are prompts or, of shuffled comparisons, pairs.
+    """
+
+    holds_data_out = True
+    product = "a reward model"
+    takes = {"data": "preferences or samples or step labels"}  # the latter two: with `labels`
+    required = ("needs.data", "args.learning_rate", "args.lr_scheduler_type")
+
+    run: Literal["reward_model"]
+    needs: dict[Literal["policy", "data", "demonstrations"], str] = {}
+    args: RewardArgs = RewardArgs()
+    demonstrations: Centre | None = None  # in place of needs.demonstrations
+    # all pairs of a prompt as one batch element, or each pair as one
+    comparisons: Literal["grouped", "shuffled"] | None = None
+    # In place of comparisons: a classifier of right and wrong. outcome: at the end of a completion, by the
+    # verifier of its answer (an outcome reward model); steps: also at the end of each step, by its world's
+    # step verifier or a stage label_steps (a process reward model).
+    labels: Literal["outcome", "steps"] | None = None
+    problems: Positive | None = None  # how many prompts to train on, the first ones; default: all
+    members: Positive = 1  # of an ensemble, which differ in head and order of the data
+    normalize: Literal["mean", "unit"] | None = (
+        None  # rewards: mean 0 (the default), or also standard deviation 1
+    )
+
+    @rule
+    def _comparisons_or_labels(self) -> Iterator[Mistake]:
+        """Yield a reward model that learns from both, or neither, and what one with labels has not."""
+        if (self.labels is None) == (self.comparisons is None):
+            yield "labels, comparisons", "expected one of the two"
+            return
+        for key in OF_COMPARISONS if self.labels else ():
+            if key in self.model_fields_set or key in self.needs:
+                yield key, "a reward model with labels has none; remove it"
+                return
+
+    @rule
+    def _one_centre(self) -> Iterator[Mistake]:
+        """Yield demonstrations that have two sources, or one that is not sound."""
+        if self.demonstrations is None:
+            return
+        if "demonstrations" in self.needs:
+            yield "demonstrations", "needs.demonstrations has them; remove one of the two"
+        else:
+            demonstrations.check_source(self.demonstrations.said, "demonstrations")

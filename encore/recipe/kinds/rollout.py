@@ -1,0 +1,121 @@
+"""What stages `grpo` and `ppo` have in common: the policy is trained on rollouts of its own."""
+
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+from encore.recipe import batch
+from encore.recipe.base import Positive
+from encore.recipe.kinds.stage import Asking, Dtype, Mistake, Weights, rule
+from encore.recipe.kinds.training import TuningStage
+from encore.recipe.rl_args import GrpoArgs
+
+REWARD_MODEL = "reward_model"
+FARTHEST = 100_000  # a divisor is looked for up to there
+# arguments that change what completions are drawn from, or what draws them -> the value without effect
+PLAIN = {"use_vllm": False, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
+PLAIN |= {"generation_kwargs": None, "use_transformers_continuous_batching": False}
+
+
+class RolloutStage(Asking, TuningStage):
+    """The policy is trained on rewards of its own completions.
+
+    With `global_batch`, which counts completions, a rollout has args.generation_batch_size of them.
+    """
+
+    required = ("task", "template", "rewards", "args")
+    least_group: ClassVar[int]  # completions of a prompt that an advantage compares
+
+    args: GrpoArgs = GrpoArgs()
+    longest_prompt: Positive | None = None  # in tokens; longer prompts are left out
+    # Keeps the model after every so many optimizer steps, on disk beside the product, and measures it on the
+    # tasks of the checkpoint that is the stage, by a job each: evals/<checkpoint>_step<n>.json, and a figure
+    # of the report.
+    evaluate_every: Positive | None = None
+    saved_dtype: Dtype | None = None  # as in stage pretrain
+    # by name: a function of encore/rewards/rules.py, or of the task's world; my_module:function; reward_model
+    rewards: Weights | None = None
+    # how the scores of the reward model's members are combined; default: mean
+    ensemble: Literal["mean", "worst"] | None = None
+    # tokens before the cap over which reward soft_overlong falls (DAPO, Eq. 13)
+    soft_overlong_cache: Positive | None = None
+    # encore/sampling/decoding.py, for small models; default: transformers, or vLLM by args.use_vllm
+    sampler: Literal["lean"] | None = None
+    # With args.vllm_mode: server, which the stage then starts and ends: its GPUs, on the same node, beside
+    # those of resources.gpu. Not part of the lineage.
+    vllm_gpus: Positive | None = None
+
+    @property
+    def serving(self) -> int:
+        """The GPUs of the stage's vLLM server."""
+        return self.vllm_gpus or 0
+
+    @rule
+    def _whole_groups(self) -> Iterator[Mistake]:
+        """Yield a rollout that is not whole micro-batches and groups."""
+        args = self.args
+        if args.generation_batch_size and args.steps_per_generation:
+            words = "steps_per_generation is given too; remove one of the two"
+            yield "args.generation_batch_size", words
+            return
+        size = batch.completions(self.said)
+        rows = 1 if self.global_batch else args.per_device_train_batch_size
+        group = args.num_generations or 0
+        if size < 2:
+            words = f"expected a rollout of at least 2 completions, got {size}"
+            yield "args.steps_per_generation", words
+        elif size % rows:
+            yield (
+                "args.generation_batch_size",
+                f"{size} is no multiple of per_device_train_batch_size, {rows}; "
+                f"nearest: {size - size % rows or rows}",
+            )
+        elif group < self.least_group:
+            words = f"expected at least {self.least_group}, which an advantage compares, got {group}"
+            yield "args.num_generations", words
+        elif size % group:
+            words = (
+                f"{group} does not divide the {size} completions of a rollout; nearest: {self._near(size)}"
+            )
+            yield "args.num_generations", words
+
+    def _near(self, size: int) -> int:
+        """The size of a group that divides a rollout of `size`, nearest to what the recipe says."""
+        group = self.args.num_generations or 0
+        near = (n for gap in range(group, FARTHEST) for n in (2 * group - gap, gap))
+        return next((n for n in near if self.least_group <= n <= size and not size % n), size)
+
+    @rule
+    def _server(self) -> Iterator[Mistake]:
+        """Yield what does not go with vLLM, colocated or a server."""
+        args = self.args
+        if not args.use_vllm or args.vllm_mode != "server":
+            if self.vllm_gpus is not None:
+                yield (
+                    "vllm_gpus",
+                    "without effect; a server is started by args.use_vllm: true and vllm_mode: server",
+                )
+            return
+        if args.vllm_enable_sleep_mode:
+            words = "a server has GPUs of its own and never sleeps; remove it"
+            yield "args.vllm_enable_sleep_mode", words
+        if not self.resources.gpu:
+            words = "server sends weights from GPU to GPU, and resources.gpu is 0"
+            yield "args.vllm_mode", words
+        elif self.vllm_gpus is None:
+            yield (
+                "vllm_gpus",
+                f"missing; how many GPUs the server gets, beside the {self.resources.gpu} of resources.gpu",
+            )
+
+    @rule
+    def _lean(self) -> Iterator[Mistake]:
+        """Yield an argument that sampler lean would ignore, and weights that it cannot read."""
+        if self.sampler != "lean":
+            return
+        if self.resources.shard:
+            yield "sampler", "lean reads whole weights, which resources.shard spreads; remove one of them"
+        for name, plain in PLAIN.items():
+            value = getattr(self.args, name)
+            if value not in (plain, None):
+                words = f"{value}, but sampler lean draws from the whole distribution"
+                yield f"args.{name}", words

@@ -1,0 +1,20 @@
+"""Stage `sample`: completions of the policy, to be labelled."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from encore.recipe.kinds.stage import Drawing
+
+
+class SampleStage(Drawing):
+    """Completions are drawn from the policy."""
+
+    product = "samples"
+    data_set = "task-hub-prompts"
+    required = ("task", "template")
+
+    run: Literal["sample"]
+    needs: dict[Literal["policy"], str] = {}
+    # how many problems to leave out before these: those of earlier rounds
+    skip: Annotated[int, Field(ge=0)] = 0

@@ -1,0 +1,115 @@
+"""What stages with a Trainer have in common: a batch that is spread over GPUs, intervals, adapters."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from encore.recipe import batch
+from encore.recipe.args import TrainingArgs
+from encore.recipe.base import Positive
+from encore.recipe.checks import machines
+from encore.recipe.kinds.stage import FromPolicy, Lora, Mistake, Stage, rule
+
+# what follows from the batch and the number of GPUs -> what to say of it
+FOLLOWS = {
+    "gradient_accumulation_steps": "it follows from global_batch and the number of GPUs; remove it",
+    "steps_per_generation": "it depends on the number of GPUs; write generation_batch_size, of all of them",
+}
+INTERVALS = ("logging_steps", "eval_steps", "save_steps")  # of optimizer steps, or a share of all of them
+SAVING = ("steps", "epoch")  # values of save_strategy by which a stage goes on after a kill
+
+
+class TrainingStage(Stage):
+    """A stage with a Trainer."""
+
+    holds_data_out: ClassVar[bool] = False  # to evaluate on
+
+    args: TrainingArgs = TrainingArgs()
+    # Examples of an optimizer step. Where it is given, the number of GPUs decides how many fall to each, and
+    # in how many micro-batches of at most args.per_device_train_batch_size; on several GPUs it must be.
+    global_batch: Positive | None = None
+
+    @rule
+    def _same_on_each_machine(self) -> Iterator[Mistake]:
+        """Yield GPUs that lie on the machines of a stage unequally."""
+        gpus, nodes = self.resources.gpu, self.resources.nodes
+        if nodes == 1:
+            return
+        training = batch.training_nodes(self.said)
+        if gpus % training:
+            fits = gpus - gpus % training or training
+            words = f"{gpus} do not lie on {training} nodes, equally many on each; nearest: {fits}"
+            yield "resources.gpu", words
+        elif self.serving not in (0, gpus // training):
+            yield (
+                "vllm_gpus",
+                f"{self.serving}; on several nodes the server has the last one for itself, with as many GPUs "
+                f"as the others: {gpus // training} (over several it would need Ray, which no stage starts)",
+            )
+        else:
+            machines.check_one(gpus // training)
+
+    @rule
+    def _same_batch_on_any_number_of_gpus(self) -> Iterator[Mistake]:
+        """Yield what leaves the batch to the number of GPUs, or does not divide among them."""
+        gpus, training = self.resources.gpu, batch.training_nodes(self.said)
+        if self.global_batch is None:
+            if max(gpus, training) > 1:
+                words = f"missing; on {max(gpus, training)} GPUs the batch would follow their number"
+                yield "global_batch", words
+            return
+        for name, why in FOLLOWS.items():
+            if name in self.args.model_fields_set:
+                yield f"args.{name}", why
+                return
+        batch.of_process(self.said, max(gpus, training))
+
+    @rule
+    def _nothing_that_a_trainer_falls_over(self) -> Iterator[Mistake]:
+        """Yield fields of `args` at which a Trainer would fall, or lose work, long after the start."""
+        for name in INTERVALS:
+            steps = getattr(self.args, name)
+            if steps is not None and steps > 1 and steps != int(steps):
+                words = f"expected a whole number, or less than 1 for a share of all steps, got {steps}"
+                yield f"args.{name}", words
+        if (strategy := self.args.save_strategy) not in SAVING:
+            wanted = " or ".join(SAVING)
+            words = f"{strategy}: a stage that is killed would begin anew; expected {wanted}"
+            yield "args.save_strategy", words
+        asked = {"eval_strategy": self.args.eval_strategy != "no", "eval_on_start": self.args.eval_on_start}
+        for name in asked:
+            if asked[name] and not self.holds_data_out:
+                words = f"a stage {self.run} holds no data out; remove it, or write evaluate_every"
+                yield f"args.{name}", words
+
+
+class TuningStage(FromPolicy, TrainingStage):
+    """A stage that goes on training a model, whole or by adapters."""
+
+    lora: Lora | None = None
+
+    @rule
+    def _adapters_that_all_see(self) -> Iterator[Mistake]:
+        """Yield what cannot take adapters into account."""
+        if self.lora is None:
+            return
+        sharded, by_vllm = self.resources.shard, getattr(self.args, "use_vllm", False)
+        if getattr(self, "sampler", None) == "lean":
+            yield "sampler", "lean reads the weights without the adapters of lora; remove one of the two"
+        if self.lora.quantized and sharded:
+            yield (
+                "lora.quantized",
+                "weights of 4 bits stay whole on each GPU, and resources.shard would spread them; remove one",
+            )
+        elif sharded and by_vllm:
+            yield (
+                "lora",
+                "TRL cannot send vLLM the sum of adapters and weights that resources.shard spreads; remove "
+                "shard, or args.use_vllm",
+            )
+        if self.lora.quantized and by_vllm:
+            yield "lora.quantized", "weights of 4 bits cannot be sent to vLLM; remove it, or args.use_vllm"
+        if getattr(self.args, "sync_ref_model", False):
+            yield (
+                "args.sync_ref_model",
+                "a reference without adapters cannot follow; remove it, or lora",
+            )

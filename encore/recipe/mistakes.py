@@ -1,0 +1,156 @@
+"""From pydantic's errors to the lines that a user reads: the key, what was expected there, what it got.
+
+An unknown value is told with the nearest valid one. A number that YAML 1.1 reads as text is told with how to
+write it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from encore.errors import Mistakes, nearest
+
+WORDS = "words"  # the type of an error whose message is all that is to be said of the key
+KEY = "[key]"  # pydantic's place of an error that is about a key instead of its value
+# a type of JSON -> its name in a line
+OF_JSON = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
+OF_JSON |= {"object": "a mapping", "array": "a list", "null": "null"}
+# pydantic's error of a type -> what was expected
+OF_TYPE = {"int_type": OF_JSON["integer"], "float_type": OF_JSON["number"], "string_type": OF_JSON["string"]}
+OF_TYPE |= {"bool_type": OF_JSON["boolean"], "tuple_type": OF_JSON["array"]}
+OF_TYPE |= dict.fromkeys(("dict_type", "model_type"), OF_JSON["object"])
+LIMITS = {
+    "greater_than": ("more than", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("less than", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+EMPTY = ("string_too_short", "too_short")
+
+
+class Nothing:
+    """What stands for a null that no field takes, so that its type refuses it."""
+
+
+NOTHING = Nothing()
+
+
+def lines(
+    error: ValidationError, value: Any, path: Iterable[str] = (), where: str = "", whole: bool = True
+) -> list[str]:
+    """The lines of an error: each begins with `path` and the key, and ends with `where`.
+
+    `whole` is false of a layer: what it lacks may stand in another one.
+    """
+    mistakes, told = Mistakes(), set()
+    errors = [(_place(details, value), details) for details in error.errors(include_url=False)]
+    errors = [(place, details) for place, details in errors if whole or details["type"] != "missing"]
+    hinted = " ".join(details["msg"] for _, details in errors if details["type"] == WORDS)
+    for place, details in sorted(errors, key=lambda each: _position(each[0], value)):
+        if details["type"] == "missing" and f'did you mean "{place[-1]}"' in hinted:
+            continue  # the key is there under a wrong name
+        if tuple(place) in told:
+            continue  # what has not even the right key or type is told of that alone
+        told.add(tuple(place))
+        at = dotted([*path, *place])
+        line = f"{at}: {words(details)}" if at else words(details)
+        mistakes.note((line + where).replace("\n", "\\n"))
+    return mistakes.lines
+
+
+def words(details: ErrorDetails, nullable: bool = False) -> str:
+    """What is wrong with one value; `nullable`: null would be right too."""
+    kind, value, context = details["type"], details["input"], details.get("ctx", {})
+    if kind == "missing":
+        return "missing"
+    if kind in OF_TYPE:
+        wanted = [OF_TYPE[kind], *["null"] * nullable]
+        told = hint(value, kind == "int_type", kind == "float_type")
+        return f"expected {' or '.join(wanted)}, got {shown(value)}{told}"
+    if kind == "literal_error":
+        if not isinstance(value, str):
+            return f"expected {'text or null' if nullable else 'text'}, got {shown(value)}"
+        valid = re.findall(r"'([^']*)'", context["expected"])
+        if details["loc"] and details["loc"][-1] == KEY:
+            return f"unknown key{nearest(value, valid)}"
+        return f"unknown value {shown(value)}{nearest(value, valid)}"
+    if kind in LIMITS:
+        limit, key = LIMITS[kind]
+        return f"expected {limit} {_number(context[key])}, got {shown(value)}"
+    if kind == "string_too_long":
+        return f"expected at most {context['max_length']} characters, got {len(value)}"
+    if kind in EMPTY:
+        return "must not be empty"
+    return details["msg"]
+
+
+def shown(value: Any) -> str:
+    """A value as a line of a mistake names it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or value is NOTHING:
+        return "nothing"
+    if isinstance(value, str):
+        return f'the text "{value}"'
+    return "a mapping" if isinstance(value, Mapping) else "a list" if isinstance(value, list) else str(value)
+
+
+def dotted(parts: Iterable[str | int]) -> str:
+    """Keys and positions as one path: `claims[0].id`."""
+    return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts).lstrip(".")
+
+
+def _place(details: ErrorDetails, value: Any) -> list[str | int]:
+    """The keys and positions that lead to an error, without what pydantic adds: the tags of unions."""
+    place: list[str | int] = []
+    for index, part in enumerate(details["loc"]):
+        if part == KEY:
+            return place if details["type"] == "literal_error" else place[:-1]
+        last = index == len(details["loc"]) - 1
+        if part in _keys(value):
+            value = value[part]
+        elif not (last and details["type"] == "missing"):
+            continue
+        place.append(part)
+    return place
+
+
+def _position(place: Sequence[str | int], value: Any) -> tuple[int, ...]:
+    """Where a key stands in the file: its position among its neighbours, level by level.
+
+    A missing key is the last of its level.
+    """
+    positions = []
+    for part in place:
+        keys = _keys(value)
+        positions.append(keys.index(part) if part in keys else len(keys))
+        value = value[part] if part in keys else None
+    return tuple(positions)
+
+
+def _keys(value: Any) -> list[str | int]:
+    """The keys of a mapping, the positions of a list; none of any other value."""
+    if isinstance(value, Mapping):
+        return list(value)
+    return list(range(len(value))) if isinstance(value, list | tuple) else []
+
+
+def _number(limit: float) -> str:
+    return str(int(limit)) if limit == int(limit) else str(limit)
+
+
+def hint(value: Any, whole: bool, number: bool) -> str:
+    """Return how to write a number that YAML 1.1 reads as text, such as 3e-6; nothing for other values.
+
+    `whole` and `number`: whether a whole number, or any number, was expected.
+    """
+    found = re.fullmatch(r"([+-]?\d+)(?:\.(\d*))?[eE]([+-]?)(\d+)", str(value))
+    if found is None or not (whole or number):
+        return ""
+    integer, fraction, sign, power = found.groups()
+    if not number:
+        return f"; write {float(value):.0f}"
+    return f"; write {integer}.{fraction or '0'}e{sign or '+'}{power}"

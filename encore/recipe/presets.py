@@ -1,0 +1,92 @@
+"""What recipes share: `use: NAME` in a mapping lays the preset of this name below the mapping's other keys.
+
+recipes/presets/ has the presets: pins of data sets and models, templates, optimizers. A preset holds what no
+paper says; a value for which the paper is cited stays in the recipe.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from encore.errors import Mistakes, UserError, nearest
+from encore.recipe import strict_yaml
+
+USE = "use"
+FOLDER = Path("recipes/presets")
+
+Presets = Mapping[str, Mapping[str, Any]]  # name -> what it stands for
+
+
+def read(folder: Path = FOLDER) -> Presets:
+    """The presets of all files of a folder. A preset may use others, which use none themselves.
+
+    Raises UserError at a file that is no mapping of mappings, and at a preset that another one lacks.
+    """
+    written: dict[str, dict[str, Any]] = {}
+    files: dict[str, Path] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        content = strict_yaml.read(path)
+        if not isinstance(content, dict):
+            raise UserError(f"{path}: expected a mapping, from the name of a preset to what it stands for")
+        for name, preset in content.items():
+            if not isinstance(preset, dict):
+                raise UserError(
+                    f"{path}: {name}: expected a mapping, which is laid below the mapping that uses it"
+                )
+            if name in written:
+                raise UserError(
+                    f"{path}: {name}: {files[name]} has a preset of this name; rename one of the two"
+                )
+            written[name], files[name] = preset, path
+    presets: dict[str, dict[str, Any]] = {}
+    for name, preset in written.items():
+        try:
+            presets |= laid({name: preset}, written)
+        except UserError as error:
+            raise UserError(f"{files[name]}: {error.lines[0]}") from None
+    return presets
+
+
+def laid(content: dict[str, Any], presets: Presets) -> dict[str, Any]:
+    """The content of a recipe's file with each `use` replaced by its presets.
+
+    Raises UserError, a line for each preset that does not exist.
+    """
+    mistakes = Mistakes()
+    value: dict[str, Any] = _laid(content, presets, "", mistakes)
+    mistakes.tell()
+    return value
+
+
+def _laid(value: Any, presets: Presets, place: str, mistakes: Mistakes) -> Any:
+    if isinstance(value, list):
+        return [_laid(item, presets, f"{place}[{index}]", mistakes) for index, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    prefix = f"{place}." if place else ""
+    own = {
+        key: _laid(below, presets, f"{prefix}{key}", mistakes) for key, below in value.items() if key != USE
+    }
+    if USE not in value:
+        return own
+    names = value[USE] if isinstance(value[USE], list) else [value[USE]]
+    below: dict[str, Any] = {}
+    for name in names:
+        if isinstance(name, str) and name in presets:
+            below = over(below, presets[name])
+        else:
+            mistakes.note(f'{prefix}{USE}: unknown preset "{name}"{nearest(name, list(presets))}')
+    return over(below, own)
+
+
+def over(below: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """`own` laid on a preset: mappings merge, everything else replaces, null takes a preset's key away."""
+    merged = dict(below)
+    for key, value in own.items():
+        if value is None and key in below:
+            del merged[key]
+        elif isinstance(value, Mapping) and isinstance(below.get(key), Mapping):
+            merged[key] = over(below[key], value)
+        else:
+            merged[key] = value
+    return merged

@@ -1,0 +1,190 @@
+"""Writes what a stage may say: docs/reference.md and, for editors, recipes/recipe.schema.json.
+
+Both are made of the models. `python -m encore.recipe.reference` writes both anew, and a test compares them.
+The meaning of a key is the comment at its field.
+"""
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from encore.recipe.args import Args
+from encore.recipe.base import Model
+from encore.recipe.kinds import KINDS
+from encore.recipe.mistakes import OF_JSON
+from encore.recipe.schema import schema
+
+PAGE, SCHEMA = Path("docs/reference.md"), Path("recipes/recipe.schema.json")
+HEAD = """# What a stage may say
+
+Written from the models in `encore/recipe/kinds/` by `python -m encore.recipe.reference`. A key without a
+default may be left out unless a recipe is refused without it. What a recipe says beside its stages:
+[`schema.yaml`](../encore/recipe/schema.yaml).
+"""
+LIMITS = {"minimum": "at least", "exclusiveMinimum": "more than"}
+LIMITS |= {"maximum": "at most", "exclusiveMaximum": "less than"}
+
+
+def page() -> str:
+    """The content of docs/reference.md."""
+    parts: dict[str, type[Model]] = {}
+    sections = [HEAD]
+    sections += [f"## Stage `{run}`\n\n{_described(kind, parts)}" for run, kind in KINDS.items()]
+    described: set[str] = set()
+    while left := {name: part for name, part in parts.items() if name not in described}:
+        for name, part in left.items():
+            described.add(name)
+            sections.append(f"## {name}\n\n{_described(part, parts)}")
+    return "\n".join(sections)
+
+
+def editors_schema() -> str:
+    """The content of recipes/recipe.schema.json: schema.yaml, with the keys of each kind of stage."""
+    definitions: dict[str, Any] = {}
+    branches = []
+    for run, kind in KINDS.items():
+        of_kind = kind.model_json_schema()
+        definitions |= {**of_kind.pop("$defs", {}), kind.__name__: of_kind}
+        condition = {"properties": {"run": {"const": run}}, "required": ["run"]}
+        branches.append({"if": condition, "then": {"$ref": f"#/$defs/{kind.__name__}"}})
+    for definition in definitions.values():
+        definition.pop("required", None)  # a scale or an arm may say it
+    stages = {"type": "object", "required": ["run"], "allOf": branches}
+    whole = schema()
+    properties = whole["properties"]
+    properties = properties | {"stages": properties["stages"] | {"additionalProperties": stages}}
+    definitions = whole["$defs"] | _untitled(definitions)
+    return _lines(_with_presets(whole | {"properties": properties, "$defs": definitions}))
+
+
+def _lines(whole: dict[str, Any]) -> str:
+    """A JSON schema with a line for each property and definition."""
+    whole = dict(whole)
+    inner = {key: whole.pop(key) for key in ("properties", "$defs")}
+    blocks = [
+        f'"{key}": {{\n'
+        + ",\n".join(f'  "{name}": {json.dumps(content)}' for name, content in of.items())
+        + "\n}"
+        for key, of in inner.items()
+    ]
+    return ",\n".join([json.dumps(whole)[:-1], *blocks]) + "}\n"
+
+
+def _with_presets(rules: Any) -> Any:
+    """A JSON schema in which each mapping of known keys may name presets, which have what it lacks."""
+    if isinstance(rules, list):
+        return [_with_presets(each) for each in rules]
+    if not isinstance(rules, dict):
+        return rules
+    laid = {key: _with_presets(each) for key, each in rules.items()}
+    if rules.get("additionalProperties") is False and isinstance(rules.get("properties"), dict):
+        laid["properties"]["use"] = {"type": ["string", "array"], "description": "presets"}
+    return laid
+
+
+def _untitled(rules: Any) -> Any:
+    """A JSON schema without the titles that pydantic makes of the names of fields."""
+    if isinstance(rules, list):
+        return [_untitled(each) for each in rules]
+    if not isinstance(rules, dict):
+        return rules
+    return {
+        key: _untitled(each) for key, each in rules.items() if not (key == "title" and isinstance(each, str))
+    }
+
+
+def write() -> None:
+    """Write both files into the repository in the current folder."""
+    PAGE.write_text(page(), encoding="utf-8")
+    SCHEMA.write_text(editors_schema(), encoding="utf-8")
+
+
+def _described(model: type[Model], parts: dict[str, type[Model]]) -> str:
+    """What a model is, and a table of its keys; the models that they hold are added to `parts`.
+
+    Of arguments those of a class above are described there.
+    """
+    above = model.__mro__[1]
+    names = [name for name in model.model_fields if name != "run"]
+    text = f"{inspect.getdoc(model)}\n\n"
+    if issubclass(above, Args) and above.model_fields:
+        parts[above.__name__] = above
+        names = [name for name in names if name in inspect.get_annotations(model)]
+        text += f"Those of [{above.__name__}](#{above.__name__.lower()}) belong to it too.\n\n"
+    properties = model.model_json_schema()["properties"] if names else {}
+    meanings = {name: text for each in reversed(model.__mro__) for name, text in _comments(each).items()}
+    rows = ["| key | value | default | |", "|---|---|---|---|"]
+    for name in names:
+        field = model.model_fields[name]
+        parts |= {part.__name__: part for part in _models(field.annotation) if part.model_fields}
+        default = "" if field.is_required() or field.default is None else _default(field.default)
+        cells = [f"`{name}`", _value(properties[name]), default, meanings.get(name, "")]
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return text + "\n".join(rows if names else ["It has no keys."]) + "\n"
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, Model) or value in ({}, ()):
+        return ""
+    return f"`{json.dumps(value)}`"
+
+
+def _value(rules: dict[str, Any]) -> str:
+    """What a value may be, in words, of its JSON schema."""
+    if "$ref" in rules:
+        name = rules["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})" if name != "NoInputs" else "nothing"
+    if "anyOf" in rules or "oneOf" in rules:
+        choices = [
+            _value(each) for each in rules.get("anyOf") or rules["oneOf"] if each.get("type") != "null"
+        ]
+        return " or ".join(choices)
+    if "const" in rules:
+        return f"`{json.dumps(rules['const'])}`"
+    if "enum" in rules:
+        return ", ".join(f"`{each}`" for each in rules["enum"])
+    kind = rules.get("type")
+    if kind == "array" and "items" in rules:
+        return f"a list of {_value(rules['items'])}"
+    if kind == "array" and "prefixItems" in rules:
+        return "two texts"
+    if kind == "object" and isinstance(rules.get("additionalProperties"), dict):
+        return f"a mapping to {_value(rules['additionalProperties'])}"
+    limits = [f"{LIMITS[key]} {rules[key]}" for key in LIMITS if key in rules]
+    return " ".join([OF_JSON.get(str(kind), "any value"), *limits])
+
+
+def _models(annotation: Any) -> Iterator[type[Model]]:
+    """The models that an annotation names, at any depth."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        yield annotation
+    for inner in (*getattr(annotation, "__args__", ()), *getattr(annotation, "__metadata__", ())):
+        yield from _models(inner)
+
+
+def _comments(model: type) -> dict[str, str]:
+    """Field -> the comment behind it, or on the lines above it."""
+    if not issubclass(model, Model):
+        return {}
+    lines = inspect.getsource(model).splitlines()
+    (definition,) = ast.parse("\n".join(lines)).body
+    texts: dict[str, str] = {}
+    assert isinstance(definition, ast.ClassDef)
+    for node in definition.body:
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+            continue
+        above = node.lineno - 1
+        while lines[above - 1].lstrip().startswith("# "):
+            above -= 1
+        behind = lines[(node.end_lineno or node.lineno) - 1][node.end_col_offset :]
+        comment = [line.strip() for line in lines[above : node.lineno - 1]] + [behind.strip()]
+        texts[node.target.id] = re.sub(r"(^| )# ", r"\1", " ".join(filter(None, comment)))
+    return texts
+
+
+if __name__ == "__main__":
+    write()

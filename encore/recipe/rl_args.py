@@ -1,0 +1,115 @@
+"""What `args` of the stages of RL may say: GRPO's, PPO's, and those of the lecture's policy gradient."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from encore.recipe.args import Args, Batch, Rate, Temperature, TopP, TrlArgs
+from encore.recipe.base import AboveZero, NotNegative, Positive
+
+
+class GrpoArgs(TrlArgs):
+    """`args` of a stage `grpo`: of TRL's GRPOTrainer. The equations are in encore/objectives/grpo.py."""
+
+    config = "trl.trainer.grpo_config.GRPOConfig"
+
+    learning_rate: Rate = 1e-6
+    disable_dropout: bool = False
+    # the objective
+    loss_type: Literal["grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo"] = "dapo"
+    importance_sampling_level: Literal["token", "sequence"] = "token"
+    epsilon: NotNegative = 0.2
+    epsilon_high: NotNegative | None = None  # None: epsilon
+    delta: float | None = None
+    sapo_temperature_neg: float = 1.05
+    sapo_temperature_pos: float = 1.0
+    beta: NotNegative = 0.0
+    use_bias_correction_kl: bool = True
+    sync_ref_model: bool = False
+    ref_model_mixup_alpha: float = 0.6
+    ref_model_sync_steps: int = 512
+    entropy_coef: float = 0.0
+    use_adaptive_entropy: bool = False
+    entropy_coef_min: float = 0.0
+    entropy_coef_max: float = 1.0
+    entropy_coef_delta: float = 0.005
+    entropy_target: float = 0.2
+    top_entropy_quantile: float = 1.0
+    off_policy_mask_threshold: float | None = None
+    vllm_importance_sampling_correction: bool = (
+        True  # without it too the gap between sampler and trainer is measured
+    )
+    # advantages
+    scale_rewards: Literal["group", "batch", "none"] = "group"
+    multi_objective_aggregation: str = "sum_then_normalize"
+    mask_truncated_completions: bool = False
+    # a rollout
+    num_generations: Batch | None = 8
+    num_iterations: Batch = 1
+    generation_batch_size: Batch | None = None
+    steps_per_generation: Batch | None = None
+    shuffle_dataset: bool | None = True
+    # sampling
+    temperature: Temperature = 1.0
+    top_p: TopP = 1.0
+    top_k: int = 0
+    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    repetition_penalty: float = 1.0
+    max_completion_length: Positive | None = 512
+    generation_kwargs: dict[str, object] | None = None
+    cache_implementation: str | None = None
+    use_transformers_continuous_batching: bool = False
+    use_vllm: bool = False
+    vllm_mode: Literal["server", "colocate"] = "colocate"
+    vllm_model_impl: str = "vllm"
+    vllm_enable_sleep_mode: bool = False
+    vllm_server_timeout: float = 240.0
+    vllm_gpu_memory_utilization: float = 0.3
+    vllm_max_model_length: int | None = None
+    vllm_tensor_parallel_size: int = 1
+
+
+class PpoArgs(GrpoArgs):
+    """`args` of a stage `ppo`: of GRPO, and PPO's own under the names of TRL's PPO."""
+
+    config = "encore.learning.ppo_config.PPOConfig"
+
+    loss_type: Literal["dapo"] = "dapo"  # the token mean; PPO has no other
+    scale_rewards: Literal["none"] = "none"
+    importance_sampling_level: Literal["token"] = "token"
+    num_generations: Batch | None = 1  # the critic is the baseline: a prompt needs no group
+    disable_dropout: bool = True
+    kl_coef: NotNegative = 0.05
+    kl_target: AboveZero | None = None  # nats a sequence, for an adaptive coefficient
+    kl_gain: NotNegative = 0.1
+    gamma: Annotated[float, Field(gt=0, le=1)] = 1.0
+    lam: Annotated[float, Field(ge=0, le=1)] = 0.95
+    vf_coef: NotNegative = 0.1
+    cliprange_value: NotNegative = 0.2  # 0: no clip
+    whiten_rewards: bool = False
+    whiten_advantages: bool = True
+    missing_eos_penalty: float | None = None  # subtracted from the score of a completion that did not end
+    missing_eos_score: float | None = None  # in place of the score of such a completion
+    critic_learning_rate: Rate | None = None  # None: learning_rate
+    reshuffle: bool = True  # new minibatches in each epoch over a rollout
+
+
+class PolicyGradientArgs(Args):
+    """`args` of a stage `policy_gradient`; the lecture's values are in its recipe."""
+
+    config = "encore.learning.reinforce.PolicyGradientConfig"
+
+    learning_rate: Rate  # of Adam
+    epochs: Positive  # rollouts
+    inner_steps: Positive  # updates on one rollout
+    prompts_per_epoch: Positive
+    num_generations: Batch  # responses to a prompt
+    delta: Literal["raw", "centered", "normalized", "max"]
+    loss: Literal["naive", "unclipped", "clipped"]
+    max_completion_length: Positive
+    epsilon: NotNegative = 0.01  # of loss `clipped`
+    log_ratio: bool = False  # the lecture's defect: objectives.ratios.token_ratios
+    reference_epochs: Positive = 10  # epochs between two references
+    kl_coefficient: NotNegative = 0.0
+    kl_estimator: Literal["k1", "k2", "k3"] = "k3"
+    temperature: Temperature = 1.0

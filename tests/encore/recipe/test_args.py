@@ -1,0 +1,83 @@
+"""The arguments of trainers as types: the defaults of the installed classes, and what no recipe may say."""
+
+import dataclasses
+import importlib
+
+import pytest
+from pydantic import ValidationError
+
+from encore.recipe import args, mistakes, rl_args, trl_fields
+
+OF_TRAINERS = [
+    *(args.TrainingArgs, args.SftArgs, args.DpoArgs, args.RewardArgs),
+    *(rl_args.GrpoArgs, rl_args.PpoArgs),
+]
+OURS = [args.DrawingArgs, args.RejectionSamplingArgs, rl_args.PolicyGradientArgs]
+# what a class computes from other fields, or from the machine, where nobody says it
+COMPUTED = {"bf16", "steps_per_generation", "generation_batch_size", "critic_learning_rate"}
+
+
+def class_of(model: type[args.Args]) -> type:
+    module, _, name = model.config.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def told(model: type[args.Args], given: dict) -> list[str]:
+    with pytest.raises(ValidationError) as error:
+        model.model_validate(given)
+    return mistakes.lines(error.value, given, ["args"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", OF_TRAINERS)
+def test_defaults_are_those_that_the_trainers_class_has(model, tmp_path):
+    made = class_of(model)(output_dir=str(tmp_path), use_cpu=True, bf16=False, report_to="none")
+    fields = {name: field for name, field in model.model_fields.items() if name not in COMPUTED}
+    assert len(fields) > 20
+    for name, field in fields.items():
+        effective = getattr(made, name)
+        effective = getattr(effective, "value", effective)  # of an enumeration
+        assert field.default == (tuple(effective) if isinstance(effective, list) else effective), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", OF_TRAINERS)
+def test_defaults_that_are_computed_are_none_in_the_source_too(model):
+    read = trl_fields.fields(model.config)
+    for name in COMPUTED & model.model_fields.keys():
+        assert str(model.model_fields[name].default) == read[name].default
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", OURS)
+def test_the_arguments_of_our_own_classes_are_all_written_out(model):
+    true = {field.name: field for field in dataclasses.fields(class_of(model))}
+    assert true.keys() == model.model_fields.keys()
+    for name, field in model.model_fields.items():
+        assert (true[name].default is dataclasses.MISSING) == field.is_required()
+        assert field.is_required() or true[name].default == field.default
+
+
+def test_a_field_that_is_not_written_out_is_checked_by_its_source():
+    given = {"adam_beta1": "big", "adam_bet1": 0.9, "push_to_hub": True, "zzz": 3, "ddp_timeout": 10}
+    assert told(args.SftArgs, given) == [
+        'args.adam_beta1: expected a number, got the text "big"',
+        'args.adam_bet1: unknown key; did you mean "adam_beta1"?',
+        "args.push_to_hub: it would reach the network; remove it",
+        "args.zzz: unknown key",
+    ]
+
+
+def test_null_is_told_where_a_field_takes_it():
+    assert told(rl_args.GrpoArgs, {"epsilon_high": "0.3", "epsilon": None, "max_steps": "1e3"}) == [
+        'args.epsilon_high: expected a number or null, got the text "0.3"',
+        "args.epsilon: expected a number, got nothing",
+        'args.max_steps: expected a whole number, got the text "1e3"; write 1000',
+    ]
+    assert rl_args.GrpoArgs(epsilon_high=None).epsilon_high is None
+
+
+def test_ppo_has_one_mean_only():
+    assert told(rl_args.PpoArgs, {"loss_type": "grpo"}) == [
+        'args.loss_type: unknown value the text "grpo"; did you mean "dapo"?'
+    ]
