@@ -5,6 +5,7 @@ A recipe's checks read one mapping, as one file would have it. What gpu.yaml say
 folder, a claim or a published number without `scales` is of the scales of its own file.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -66,7 +67,7 @@ class Files:
                     if name in whole[section]:
                         place = f"{section}.{name}" if section != "scales" else section
                         raise UserError(
-                            f"scales.{scale}.{place}: {MAIN} has {name} too; remove one of the two"
+                            f"scales.{scale}.{place}: another file has {name} too; remove one of the two"
                         )
             whole["claims"] |= {name: there | claim for name, claim in claims.items()}
             whole["arms"] |= new
@@ -115,7 +116,7 @@ class Files:
     def _scale(self, keys: list[str], says: str) -> str:
         """The scale whose file is meant by a line that names a scale and an arm; empty for recipe.yaml."""
         for scale, content in self.further.items():
-            if f"(scale {scale}" not in says:
+            if not re.search(rf"\(scale {re.escape(scale)}[,)]", says):
                 continue
             for name in (scale, content.get("like", "")):
                 if _says(self.further.get(name, {}), keys):

@@ -18,8 +18,12 @@ Presets = Mapping[str, Mapping[str, Any]]  # name -> what it stands for
 
 
 def read(folder: Path = FOLDER) -> Presets:
-    """The presets of all files of a folder. Raises UserError at a file that is no mapping of mappings."""
-    presets: dict[str, Mapping[str, Any]] = {}
+    """The presets of all files of a folder. A preset may use others, which use none themselves.
+
+    Raises UserError at a file that is no mapping of mappings, and at a preset that another one lacks.
+    """
+    written: dict[str, dict[str, Any]] = {}
+    files: dict[str, Path] = {}
     for path in sorted(folder.glob("*.yaml")):
         content = strict_yaml.read(path)
         if not isinstance(content, dict):
@@ -29,11 +33,17 @@ def read(folder: Path = FOLDER) -> Presets:
                 raise UserError(
                     f"{path}: {name}: expected a mapping, which is laid below the mapping that uses it"
                 )
-            if name in presets:
+            if name in written:
                 raise UserError(
-                    f"{path}: {name}: another file has a preset of this name; rename one of the two"
+                    f"{path}: {name}: {files[name]} has a preset of this name; rename one of the two"
                 )
-            presets[name] = preset
+            written[name], files[name] = preset, path
+    presets: dict[str, dict[str, Any]] = {}
+    for name, preset in written.items():
+        try:
+            presets |= laid({name: preset}, written)
+        except UserError as error:
+            raise UserError(f"{files[name]}: {error.lines[0]}") from None
     return presets
 
 

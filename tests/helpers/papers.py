@@ -83,15 +83,38 @@ def _comment(recipe: str, arm: str, section: str, keys: Sequence[str]) -> str:
     files = RECIPES[recipe].files
     main, paper = files.file(), files.file("paper")
     for path, layer in ((paper, ["arms", arm]), (main, ["arms", arm]), (paper, []), (main, [])):
-        node, lines = _parsed(path)
-        for key in [*layer, section, *keys]:
-            pairs = node.value if isinstance(node, yaml.MappingNode) else []
-            node = next((below for name, below in pairs if name.value == key), None)
-            if node is None:
-                break
-        else:
+        root, lines = _parsed(path)
+        place = _place(root, lines, [*layer, section, *keys])
+        if place is not None:
+            node, lines = place
             return lines[node.start_mark.line].partition("#")[2].strip()
     return ""
+
+
+def _place(node: Any, lines: list[str], keys: Sequence[str]) -> tuple[Any, list[str]] | None:
+    """The node of a value below a node, and the lines of its file: its own, or the file of a preset."""
+    for index, key in enumerate(keys):
+        pairs = (
+            {name.value: below for name, below in node.value} if isinstance(node, yaml.MappingNode) else {}
+        )
+        if key not in pairs:
+            used = pairs.get("use")
+            names = [used] if isinstance(used, yaml.ScalarNode) else used.value if used else []
+            presets = (_place(*_preset(name.value), keys[index:]) for name in names)
+            return next((place for place in presets if place), None)
+        node = pairs[key]
+    return node, lines
+
+
+@cache
+def _preset(name: str) -> tuple[Any, list[str]]:
+    """The node of a preset, and the lines of its file."""
+    for path in (FOLDER / "presets").glob("*.yaml"):
+        root, lines = _parsed(path)
+        for key, node in root.value:
+            if key.value == name:
+                return node, lines
+    raise KeyError(name)
 
 
 WITH_GPU = [name for name, recipe in RECIPES.items() if "gpu" in recipe.spec["scales"]]

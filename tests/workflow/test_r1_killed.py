@@ -1,5 +1,6 @@
 """Recipe r1, cut short and killed in each stage: the same command goes on and ends with the same bits."""
 
+import copy
 import os
 import shutil
 import signal
@@ -57,21 +58,19 @@ BASE = {  # of arm bilingual of tiny_lm: a corpus from which the form of a trace
 
 def shorten(folder: Path, recipe: str, at: tuple[str, str], stages: dict[str, Any]) -> None:
     """Write the recipe into `folder` with other stages at scales/cpu or at an arm."""
-    path = RECIPES[recipe].files.file()
-    spec = yaml.load(path.read_text(), yaml.CSafeLoader)
+    spec = copy.deepcopy(RECIPES[recipe].files.joined())
     spec.pop("dials", None)  # their sweep is another recipe
     section, name = at
     spec[section][name]["stages"] = merge(spec[section][name]["stages"], stages)
-    copy = folder / path.relative_to(ROOT)
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    copy.write_text(yaml.dump(spec, Dumper=yaml.CSafeDumper, sort_keys=False))
+    path = folder / f"recipes/{recipe}.yaml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(yaml.dump(spec, Dumper=yaml.CSafeDumper, sort_keys=False))
 
 
 def project(folder: Path) -> Path:
     """A folder with the code, where each stage can be killed, and the two recipes cut short."""
     code_copy.lay(folder)
     shutil.copy(kill_once.__file__, folder)
-    shutil.copytree(ROOT / "recipes/presets", folder / "recipes/presets")
     main = folder / "encore/stages/__main__.py"
     before, run, after = main.read_text().partition("    outcome = run(")
     assert run

@@ -121,7 +121,7 @@ CLAIM = {
         ),
         (
             {"claims": {"lifts": CLAIM}},
-            "paper.yaml: claims.lifts: recipe.yaml has lifts too; remove one of the two",
+            "paper.yaml: claims.lifts: another file has lifts too; remove one of the two",
         ),
         (
             {"arms": {"hott": {"stages": {}}}},

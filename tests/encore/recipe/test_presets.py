@@ -75,6 +75,7 @@ def test_a_recipe_that_lies_elsewhere_may_use_them(folder, tmp_path_factory):
     [
         ("- a", "data.yaml: expected a mapping, from the name of a preset"),
         ("wide: 3", "data.yaml: wide: expected a mapping, which is laid below"),
+        ("wide: {use: wied}", 'data.yaml: wide.use: unknown preset "wied"; did you mean "wide"?'),
         ("wide: {a: [", "data.yaml: line 2, column 1: not YAML"),
     ],
 )
@@ -92,5 +93,14 @@ def test_a_name_stands_in_one_file_of_presets(folder):
     (folder.path / "presets").mkdir()
     for name in ("data", "optimizers"):
         (folder.path / f"presets/{name}.yaml").write_text("wide: {}")
-    with pytest.raises(UserError, match=r"optimizers\.yaml: wide: another file has a preset of this name"):
+    with pytest.raises(
+        UserError, match=r"optimizers\.yaml: wide: .*data\.yaml has a preset of this name; rename"
+    ):
         load_all(folder.path)
+
+
+def test_a_preset_may_use_others(tmp_path):
+    (tmp_path / "a.yaml").write_text(
+        "whole: {args: {use: part, epsilon: 0.3}}\npart: {epsilon: 0.2, beta: 0.0}"
+    )
+    assert presets.read(tmp_path)["whole"] == {"args": {"epsilon": 0.3, "beta": 0.0}}
