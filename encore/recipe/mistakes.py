@@ -48,6 +48,7 @@ def lines(
     mistakes, told = Mistakes(), set()
     errors = [(_place(details, value), details) for details in error.errors(include_url=False)]
     errors = [(place, details) for place, details in errors if whole or details["type"] != "missing"]
+    errors = [(place, details) for place, details in errors if not _of_its_items(details)]
     hinted = " ".join(details["msg"] for _, details in errors if details["type"] == WORDS)
     for place, details in sorted(errors, key=lambda each: _position(each[0], value)):
         if details["type"] == "missing" and f'did you mean "{place[-1]}"' in hinted:
@@ -59,6 +60,11 @@ def lines(
         line = f"{at}: {words(details)}" if at else words(details)
         mistakes.note((line + where).replace("\n", "\\n"))
     return mistakes.lines
+
+
+def _of_its_items(details: ErrorDetails) -> bool:
+    """Whether a list is too short only because pydantic does not count the items that have mistakes."""
+    return details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]
 
 
 def words(details: ErrorDetails, nullable: bool = False) -> str:
