@@ -236,6 +236,7 @@ class DpoArgs(TrlArgs):
     truncation_mode: str = "keep_start"
     precompute_ref_log_probs: bool = False
     sync_ref_model: bool = False
+    ref_model_sync_steps: int = 512
     disable_dropout: bool = True
 
 

@@ -9,7 +9,8 @@ from toy_run import changed
 
 from analysis import report
 from analysis.numbers.run import Run
-from analysis.training import objectives
+from analysis.training import learning_curves, loss_settings, objectives
+from encore.recipe.graph import Node
 
 
 def of(run, arms: dict, **stage):
@@ -151,3 +152,16 @@ def test_objectives_of_ppo_and_dpo_are_told(rlhf):
     assert rows.loc["dpo", "KL"] == "beta 0.1"
     assert objectives.clip_range(rlhf, "base-recipe") == (0.8, 1.2)
     assert objectives.clip_range(rlhf, "dpo") is None
+
+
+@pytest.mark.parametrize("recipe", sorted(RECIPES))
+def test_the_loss_of_every_stage_can_be_told(recipe):
+    """What the page asks of `args` is a field of every kind that it describes."""
+    scales = ((scale, arm) for scale in RECIPES[recipe].spec["scales"] for arm in RECIPES[recipe].arms(scale))
+    for scale, arm in scales:
+        for name in RECIPES[recipe].stages(scale, arm):
+            config = GRAPH.config(Node(recipe, scale, arm, 0, name, "stage"))
+            if config["run"] in loss_settings.DESCRIBED:
+                assert all(loss_settings.DESCRIBED[config["run"]](config).values())
+            if config["run"] in learning_curves.HAVE_BETA:
+                assert loss_settings.reference_every(config) is None or config["args"]["sync_ref_model"]
