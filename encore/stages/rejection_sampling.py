@@ -23,6 +23,7 @@ from encore import worlds
 from encore.data import demonstrations, forms, prompts
 from encore.errors import UserError
 from encore.learning.completions import CompletionsLog
+from encore.recipe.kinds.rejection_sampling import check_rewards
 from encore.rewards import rules
 from encore.runtime import health, reward_checks
 from encore.runtime.progress import Progress
@@ -57,6 +58,7 @@ def run(
     thresholds = config.get("keep", {})
     names = ["accuracy", *sorted(thresholds)]
     world, verifies = worlds.of_task(config["task"]), config["task"].get("verifier", "math")
+    check_rewards(thresholds, world)
     rewards = dict(zip(names, rules.build(names, world, seed, verifies=verifies), strict=True))
     source, tokenizer = locate_policy(config, inputs)
     form = forms.of(config, tokenizer)

@@ -22,6 +22,7 @@ if "encore.runtime.node" in sys.orig_argv:
     # torch sees no GPU here; a node has those that it is given
     from encore.runtime import gpus
     gpus._visible = lambda: [name for name in os.environ.get(gpus.VISIBLE, "").split(",") if name]
+    gpus.unusable = lambda count: None
 if "TORCHELASTIC_RUN_ID" in os.environ:
     import torch
     # transformers loads the optimizer of several processes to "cpu:0", a device that torch does not know
