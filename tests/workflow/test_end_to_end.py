@@ -27,18 +27,21 @@ def folder(tmp_path_factory) -> Path:
     shutil.copy(ROOT / "Snakefile", folder)
     for name in ("encore", "recipes", "evals", "analysis", "profiles"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    recipe = folder / "recipes/r1_zero/recipe.yaml"
-    text = recipe.read_text()
     cuts = {
-        "max_steps: 240": "max_steps: 96",
-        "{0: 56, 120: 96}": "{0: 56, 48: 96}",
-        "items: 256": "items: 64",
-        "items: 128": "items: 32",
+        "r1_zero/recipe.yaml": {
+            "max_steps: 240": "max_steps: 96",
+            "{0: 56, 120: 96}": "{0: 56, 48: 96}",
+            "items: 128": "items: 32",
+        },
+        "presets/protocols.yaml": {"items: 256": "items: 64"},
     }
-    for old, new in cuts.items():
-        assert old in text
-        text = text.replace(old, new)
-    recipe.write_text(text)
+    for name, changes in cuts.items():
+        path = folder / "recipes" / name
+        text = path.read_text()
+        for old, new in changes.items():
+            assert old in text
+            text = text.replace(old, new)
+        path.write_text(text)
     done = snakemake(folder)
     assert done.returncode == 0, said(done)
     assert done.stdout.rstrip().splitlines()[-1] == PAGE
