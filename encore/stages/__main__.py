@@ -5,6 +5,7 @@ progress lines only, stderr the log. Exit status: 0 done, 2 a mistake, told in o
 """
 
 import argparse
+import contextlib
 import importlib
 import json
 import os
@@ -191,7 +192,8 @@ def main(arguments: list[str] | None = None) -> int:
     except UserError as error:
         if not nodes.told_by_launcher():
             say(f"error: {error}")
-        print(f"error: {error}", file=sys.stderr)
+        with contextlib.suppress(OSError):  # the log may lie on the disk that is full
+            print(f"error: {error}", file=sys.stderr)
         nodes.note(error)
         return 2
     except Exception as error:

@@ -144,7 +144,10 @@ def child(kind: str, arguments: list[str], folder: Path, trap: Any) -> None:
             trap()
         sys.argv = ["encore.stages", kind, *arguments]  # as from a command line: Ctrl-C is this process's
         status = main()
-    os._exit(status)
+        for stream in (out, err):
+            with contextlib.suppress(OSError):  # as Python does at its end: a full disk is no other status
+                stream.flush()
+        os._exit(status)
 
 
 def die() -> None:
