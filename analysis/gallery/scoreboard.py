@@ -70,7 +70,7 @@ def _of_record(record: Path, graph: Graph) -> Iterator[Line]:
 
 
 def _origin(verdict: claims.Verdict, recipe: Recipe) -> tuple[str, str]:
-    """Where a claim was first made, as an address from the folder of records, and its name."""
+    """Return the address of who first made a claim, from the folder of records, and the name shown for it."""
     if verdict.paper == claims.OURS:
         return f"../../{next(iter(recipe.files.shown))}", OWN
     url = address(verdict.paper) if verdict.paper else recipe.spec["url"]

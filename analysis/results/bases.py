@@ -14,7 +14,7 @@ OTHERS = "other_bases.csv"
 
 
 def one_base(run: Run) -> str:
-    """That all seeds share one base model, in a sentence; empty where they do not."""
+    """Return the sentence that all seeds share one base model; an empty text if they do not."""
     if not shares_base(run):
         return ""
     return "All seeds share one base model, so the intervals say nothing of other base models."
@@ -31,7 +31,7 @@ def one_base_each(runs: Iterable[Run]) -> str:
 
 
 def others(folder: Path, record: str = "") -> str:
-    """What claims came to on other base models than those of the records in `folder`, a sentence a claim.
+    """Return what claims came to on base models other than those of the records in `folder`, in sentences.
 
     record: the claims of this record alone. Empty where none was tried on another base model.
     """

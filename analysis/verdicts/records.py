@@ -74,7 +74,7 @@ def readme(folder: Path, graph: Graph, scoreboard: str = "") -> str:
 
 
 def of_bases(folder: Path, graph: Graph) -> str:
-    """That all seeds of a record share one base model, and what came of others; empty where they do not."""
+    """Return that all seeds share one base model, and what came of others; an empty text if they do not."""
     same = bases.one_base_each(_run(record, graph) for record in folders(folder))
     return " ".join(filter(None, (same, bases.others(folder)))) if same else ""
 

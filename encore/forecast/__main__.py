@@ -1,4 +1,4 @@
-"""What a run will take: planned in seconds, or tried on the machine of the run.
+"""The forecast of what a run will take: planned in seconds, or tried on the machine of the run.
 
     python -m encore.forecast plan recipe=dapo scale=paper
     python -m encore.forecast plan recipe=dapo scale=paper gpus=8xH100 price=2.5 mfu=0.4 length=0.2

@@ -1,4 +1,4 @@
-"""What decides the memory and the operations of a model, counted from its configuration alone.
+"""The sizes that decide the memory and the operations of a model, counted from its configuration alone.
 
 The configuration comes from a folder, from the cache of the Hub, or, where that has none, from `configs/`:
 copies of published config.json files, less the keys that shape nothing. What `counting` has found is kept
@@ -27,7 +27,7 @@ Model = str  # a recipe's key `model`, as JSON
 
 @dataclass(frozen=True)
 class Architecture:
-    """What decides memory and operations; numbers of parameters unless another unit is said."""
+    """The sizes that decide memory and operations: numbers of parameters unless another unit is said."""
 
     name: str
     parameters: int

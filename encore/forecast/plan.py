@@ -25,7 +25,7 @@ SYNC = 10e9  # bytes a second at which new weights reach an engine
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a job takes; nothing of a job that computes nothing."""
+    """Return what a job takes; nothing if the job computes nothing."""
 
     job: Job
     memory: Memory = field(default_factory=Memory)
