@@ -75,6 +75,7 @@ class DataSet(Task):
     subset: str | None = None
     split: str | None = None
     file: str | None = None  # in place of these: .jsonl or .parquet, from where snakemake is called
+    sha256: str | None = None  # of the file, as a job is given it: what was planned
 
     @property
     def name(self) -> str:
@@ -90,6 +91,8 @@ class DataSet(Task):
 
     def mistakes(self) -> Iterator[Mistake]:
         """Yield a file that is not there or of no format, and keys of the Hub beside it."""
+        if self.sha256 is not None:
+            yield "sha256", "a job is given it; remove it"
         if self.file is None:
             return
         file = Path(self.file)

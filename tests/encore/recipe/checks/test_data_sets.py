@@ -82,6 +82,7 @@ def test_own_code_is_pinned_by_its_content(folder, tmp_path, monkeypatch):
             {"verifier": "countdown", "numbers": "n", "target": "t"},
             "stages.grpo.task.answer: of verifier math",
         ),
+        ({"sha256": "0"}, "stages.grpo.task.sha256: a job is given it; remove it"),
         ({"questoin": "q"}, 'stages.grpo.task.questoin: unknown key; did you mean "question"?'),
     ],
 )
