@@ -13,6 +13,7 @@ from encore.models import reward_model
 from encore.objectives.caps import Caps
 from encore.recipe.data_sets import is_data_set
 from encore.recipe.kinds.rollout import REWARD_MODEL
+from encore.recipe.reward_names import OVERLONG
 from encore.rewards import learned, rules, step_rewards
 from encore.rewards.domains import OfDomain, routed
 from encore.runtime import health
@@ -50,7 +51,7 @@ def of_stage(
             # accuracy is always measured, so that curves of arms with other rewards can be compared
             weights = {"accuracy": 0.0, **weights}
         ruled = [reward for reward in weights if reward != REWARD_MODEL]
-        cache = config.get("soft_overlong_cache") if rules.OVERLONG in ruled else None
+        cache = config.get("soft_overlong_cache") if OVERLONG in ruled else None
         verifies = own["task"].get("verifier", "math")
         built = rules.build(ruled, world, args.seed, caps=caps, cache=cache, verifies=verifies)
         functions = dict(zip(ruled, built, strict=True)) | scored
