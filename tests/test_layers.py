@@ -22,12 +22,12 @@ LAYERS = """
     analysis.statistics
     analysis.numbers
     analysis.page
-    analysis.results analysis.coverage analysis.preferences analysis.training analysis.sensitivity
+    analysis.arms analysis.coverage analysis.preferences analysis.training analysis.sensitivity
     analysis.verdicts analysis.provenance
     analysis.stage_ladder
-    analysis.sections analysis.methods
+    analysis.results analysis.methods
     analysis.command_line
-    analysis.look analysis.analyse analysis.report
+    analysis.look analysis.report
     analysis.gallery
     analysis.publish
     encore.commands
