@@ -61,7 +61,7 @@ def _new_head(policy: Any, seed: int) -> nn.Linear:
     return head
 
 
-def with_adapters(critic: Critic, key: Mapping[str, Any], seed: int) -> Critic:
+def with_adapters(critic: Critic, key: Any, seed: int) -> Critic:
     """`critic`, of whose backbone only adapters are trained from here on, as a stage's key `lora` has them.
 
     Its head is still trained whole.

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from lm_eval.api.instance import Instance
 
-from encore.errors import UserError
 from encore.models.experts import idle
 from encore.runtime.progress import Progress, reporter
 from encore.sampling import engine
@@ -18,29 +17,6 @@ from encore.sampling.completion import Completion
 FORMULA = (
     "2 x parameters x tokens of prompts and completions (generation); 0 where the engine hides its model"
 )
-
-
-@dataclass(frozen=True)
-class DrawingConfig:
-    """How a stage's completions are drawn: its `args`."""
-
-    num_generations: int  # completions of a problem
-    temperature: float
-    top_p: float
-    max_completion_length: int
-
-    def __post_init__(self) -> None:
-        for name in ("num_generations", "max_completion_length"):
-            at_least_one(name, getattr(self, name))
-        if self.temperature <= 0:
-            raise UserError(f"args.temperature: expected more than 0, got {self.temperature}")
-        if not 0 < self.top_p <= 1:
-            raise UserError(f"args.top_p: expected more than 0 and at most 1, got {self.top_p}")
-
-
-def at_least_one(name: str, value: int | None) -> None:
-    if value is not None and value < 1:
-        raise UserError(f"args.{name}: expected at least 1, got {value}")
 
 
 @dataclass(frozen=True)
@@ -54,7 +30,7 @@ class Drawn:
 
 def draw(
     prompts: Sequence[str],
-    args: DrawingConfig,
+    args: Any,
     source: Any,
     ends: Sequence[int],
     config: dict[str, Any],
@@ -63,7 +39,7 @@ def draw(
 ) -> Drawn:
     """Sample with the engine of evaluations, `config["backend"]`; a seed always gives the same ones.
 
-    `ends`: tokens that end a completion beside those of the policy's own.
+    `args`: the DrawingArgs of a stage. `ends`: tokens that end a completion beside those of the policy's own.
     """
     generation = {
         "until": [],  # nothing but the end-of-sequence token

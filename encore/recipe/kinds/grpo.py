@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 
 from encore import own_code
 from encore.errors import UserError
-from encore.objectives.caps import Caps, of_stage
+from encore.objectives.caps import Caps
 from encore.objectives.loss_types import check_window
 from encore.recipe import batch
 from encore.recipe.base import Identifier, Model, NotNegative, PartOfAll, Positive, Share, matching
@@ -109,6 +109,11 @@ class GrpoStage(RolloutStage):
     )
     learn_results: bool = False  # what the tool says is in the loss too
 
+    @property
+    def caps_by_step(self) -> Caps:
+        """The caps of completions by the optimizer step from which they hold; empty where there is one."""
+        return dict(sorted((int(step), cap) for step, cap in (self.caps or {}).items()))
+
     @rule
     def _reward_model(self) -> Iterator[Mistake]:
         """Yield a reward model that is not there where it is used, or that nothing uses."""
@@ -150,7 +155,7 @@ class GrpoStage(RolloutStage):
         """Yield caps that do not rise from step 0 on, within the steps of the stage, between two rollouts."""
         if self.caps is None:
             return
-        caps, args = of_stage(self.said), self.args
+        caps, args = self.caps_by_step, self.args
         if not caps or next(iter(caps)) != 0:
             yield "caps", f"expected the first at step 0, got {next(iter(caps), 'none')}"
             return

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from encore.objectives.deltas import check_group
 from encore.recipe.kinds.stage import Asking, Dtype, Mistake, Weights, rule
 from encore.recipe.rl_args import PolicyGradientArgs
+
+COMPARING = ("centered", "normalized")  # the mean of the responses to a prompt is taken from each
 
 
 class PolicyGradientStage(Asking):
@@ -23,5 +24,13 @@ class PolicyGradientStage(Asking):
     @rule
     def _responses_to_compare(self) -> Iterator[Mistake]:
         """Yield a delta that compares more responses than there are."""
-        check_group(self.args.delta, self.args.num_generations)
-        yield from ()
+        responses, delta = self.args.num_generations, self.args.delta
+        if responses < 2 and delta in COMPARING:
+            words = f"delta {delta} compares at least 2 responses, got {responses}"
+            yield "args.num_generations", words
+
+    @rule
+    def _ratio(self) -> Iterator[Mistake]:
+        """Yield a defect of a ratio that the loss has not."""
+        if self.args.log_ratio and self.args.loss == "naive":
+            yield "args.log_ratio", "loss naive has no ratio; use unclipped or clipped"
