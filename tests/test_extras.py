@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 CONFLICTS = [{member["extra"] for member in group} for group in PYPROJECT["tool"]["uv"]["conflicts"]]
 OLDEST = PYPROJECT["project"]["requires-python"].removeprefix(">=")
-TOGETHER = "3.13"  # from here on all extras install together, as the README says
+TOGETHER = "3.13"  # from here on all extras install together, as the manual says
 UNREACHABLE = ("Could not connect", "error sending request", "Failed to fetch", "timed out", "dns error")
 
 
@@ -37,8 +37,8 @@ def test_what_is_named_is_there_and_what_conflicts_is_named():
     extras = {*PYPROJECT["project"]["optional-dependencies"]}
     assert {*named()} <= extras
     assert all(conflict <= {*named()} for conflict in CONFLICTS)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"installs on Python {TOGETHER} and newer only" in readme
+    manual = " ".join((ROOT / "docs/gpu.md").read_text(encoding="utf-8").split())
+    assert f"installs on Python {TOGETHER} and newer only" in manual
 
 
 def resolved(extras: Sequence[str], python: str) -> bool:

@@ -11,9 +11,9 @@ LAYERS = """
     encore.errors encore.own_watch encore.own_code
     encore.sandbox
     encore.worlds encore.runtime
-    encore.objectives encore.data encore.models
+    encore.recipe encore.objectives encore.data encore.models
     encore.rewards encore.labels encore.sampling
-    encore.recipe encore.learning
+    encore.learning
     encore.validity
     encore.stages
     encore.forecast

@@ -1,8 +1,9 @@
-"""The README keeps its word: its commands run, its recipes and files are those that exist.
+"""The README and the pages of commands and of code keep their word: commands run, recipes and files exist.
 
 The two pip commands, the quickstart and pytest itself are run by .ci/run, each in an environment of its own.
 """
 
+import csv
 import re
 import shlex
 import subprocess
@@ -15,8 +16,13 @@ import pytest
 from encore.recipe.load import load_all
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text()
-CODE = sorted({*re.findall(r"`(snakemake [^`<]+)`", README), *re.findall(r"&& (snakemake .+)", README)})
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
+CODE = sorted({*re.findall(r"(?:`|&& )(snakemake [^`<\n]+)", README + COMMANDS)})
+VERDICT = re.compile(
+    r"^\| .* \| (\S+) \[(\S+), (\S+)\], (\d+) seeds \| ([\w ]+) \(`(\w+)`, `([\w-]+)`\) \|$", re.MULTILINE
+)
+LONGEST = 90  # lines of the README, which a visitor reads in a minute
 
 
 def plan(command: str) -> subprocess.CompletedProcess[str]:
@@ -39,14 +45,35 @@ def test_command_is_planned(planned, command):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_recipe_is_in_the_gallery():
+def test_every_paper_is_in_the_readme():
+    """Sweeps and base models are no papers; their folders are linked."""
     linked = {ROOT / path for path in re.findall(r"\((recipes/[\w/]+\.yaml)\)", README)}
-    assert linked == {recipe.files.file() for recipe in load_all(ROOT / "recipes").values()}
+    files = {recipe.files.file() for recipe in load_all(ROOT / "recipes").values()}
+    assert linked == {file for file in files if file.name == "recipe.yaml"}
+
+
+def test_the_verdicts_that_the_readme_shows_are_those_of_the_records():
+    rows = VERDICT.findall(README)
+    assert len(rows) == 3
+    for mean, low, high, seeds, verdict, recipe, claim in rows:
+        with (ROOT / f"results/published/{recipe}-cpu/claims.csv").open(encoding="utf-8") as file:
+            record = next(row for row in csv.DictReader(file) if row["id"] == claim)
+        numbers = [
+            f"{float(record[name]):.3f}".replace("-", "\N{MINUS SIGN}") for name in ("mean", "low", "high")
+        ]
+        assert [mean, low, high] == numbers
+        assert (seeds, verdict) == (record["n"], record["verdict"])
+
+
+def test_the_readme_is_read_in_a_minute():
+    assert len(README.splitlines()) <= LONGEST
 
 
 def test_the_file_tree_is_the_tree():
     """Each line names a file or folder, of the folder it is indented under; every package has a line."""
-    tree = README.split("## Where things live")[1].split("```")[1]
+    tree = (
+        (ROOT / "docs/code.md").read_text(encoding="utf-8").split("## Where things live")[1].split("```")[1]
+    )
     folders, named = [ROOT], set()
     for line in filter(None, tree.splitlines()):
         depth = (len(line) - len(line.lstrip())) // 2
@@ -63,3 +90,10 @@ def test_links_lead_somewhere():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if not target.startswith("http"):
             assert (ROOT / target).exists(), target
+
+
+def test_the_ten_files_to_read_exist():
+    page = (ROOT / "docs/code.md").read_text(encoding="utf-8")
+    files = re.findall(r"^\| \d+ \| `([^`]+)` \|", page, re.MULTILINE)
+    assert len(files) == 10
+    assert [file for file in files if not (ROOT / file).is_file()] == []

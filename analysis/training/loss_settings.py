@@ -12,7 +12,6 @@ from analysis.numbers.settings import argument
 from encore.objectives.caps import of_stage
 from encore.objectives.loss_types import CLIPPED
 from encore.recipe.batch import rollout
-from encore.recipe.checks.domains import weights
 
 Config = Mapping[str, Any]
 NORMALISERS = {  # loss_type -> what a loss is a mean of
@@ -222,7 +221,8 @@ def _also(config: Config) -> Iterator[str]:
         yield f"{tool['name']}, at most {tool['calls']} calls, results {where}"
     if get("mask_truncated_completions"):
         yield "cut completions masked"
-    punished = any(own.get("soft_overlong") for own in weights(config).values())
+    weights = [part.get("rewards", {}) for part in (config, *config.get("domains", {}).values())]
+    punished = any(own.get("soft_overlong") for own in weights)
     if config.get("soft_overlong_cache") and punished:
         yield f"soft overlong punishment in the last {config['soft_overlong_cache']} tokens"
     if config.get("old_logp_noise"):

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from encore import worlds
-from encore.errors import UserError
 
 
 def worlds_of(config: Mapping[str, Any]) -> list[worlds.World]:
@@ -36,19 +35,3 @@ def documents(config: Mapping[str, Any], seed: int) -> list[tuple[str, str]]:
         world = worlds.make(part["task"])
         pairs += worlds.corpus(world, part["mixture"], count, seed, part["template"])
     return pairs
-
-
-def check(world: worlds.World, corpus: Mapping[str, Any]) -> None:
-    """Raise UserError, its path relative to `corpus`, unless the worlds can write this corpus."""
-    worlds.mix(world, corpus["mixture"])
-    also = corpus.get("also", [])
-    for i, part in enumerate(also):
-        try:
-            worlds.prompt(part["template"], "")
-            other = worlds.make(part["task"])
-            worlds.mix(other, part["mixture"])
-        except UserError as error:
-            raise UserError(f"also[{i}].{error}") from None
-    total = sum(part["share"] for part in also)
-    if total >= 1:
-        raise UserError(f"also: expected shares that add up to less than 1, got {total:g}")

@@ -20,10 +20,11 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from encore.errors import nearest
+from encore.errors import UserError, nearest
 from encore.recipe.mistakes import NOTHING, OF_TYPE, WORDS, words
 
 T = TypeVar("T")
+Mistake = tuple[str, str]  # the key, "" for the part itself, and what is wrong with it
 LONGEST_HINT = 400  # characters: the arguments of a trainer have 150 names, which are no hint
 
 
@@ -84,6 +85,17 @@ class Model(BaseModel):
 def mistake(place: tuple[str | int, ...], told: str, value: Any = None) -> InitErrorDetails:
     """The mistake at `place` below a model, told by these words."""
     return InitErrorDetails(type=PydanticCustomError(WORDS, told), loc=place, input=value)
+
+
+def below(place: str, mistakes: Iterator[Mistake]) -> Iterator[Mistake]:
+    """Yield the mistakes of the part at `place`, those too that a function tells by a UserError."""
+    try:
+        for key, told in mistakes:
+            yield ".".join(filter(None, (place, key))), told
+    except UserError as error:
+        for line in error.lines:
+            key, _, told = line.partition(": ")
+            yield ".".join(filter(None, (place, key))), told
 
 
 def unknown_key(key: str, valid: list[str]) -> str:

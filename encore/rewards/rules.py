@@ -23,45 +23,20 @@ from math import isfinite
 from typing import Any
 
 from encore import own_code
-from encore.errors import UserError, nearest
+from encore.errors import UserError
 from encore.objectives.caps import Caps, start
+from encore.recipe.reward_names import OVERLONG, TESTS, check, check_overlong
 from encore.rewards import unit_tests
 from encore.rewards.english import english
 from encore.rewards.math_answers import Comparer
 from encore.rewards.reasoning_style import reasoning_style
-from encore.rewards.verifiers import TESTS, math_verdicts, verifier
+from encore.rewards.verifiers import math_verdicts, verifier
 from encore.sandbox.verdicts import REWARDS, Verdicts, passed
 from encore.worlds.answers import formatted
 from encore.worlds.protocol import Problem, World
 
 Reward = Callable[..., list[float]]
 Score = Callable[[Problem, str], float]
-OVERLONG = "soft_overlong"
-COMMON = ("accuracy", "format", "random", "reasoning_style", "english", OVERLONG)  # every task has them
-
-
-def check(names: Iterable[str], world: World | None, verifies: str = "math") -> None:
-    """Raise UserError unless each name is a common reward, or one of the world's own or the verifier's."""
-    known = [*COMMON, *(world.rewards if world else REWARDS if verifies == TESTS else ())]
-    for name in names:
-        if own_code.is_own(name):
-            try:
-                own_code.check(name)
-            except UserError as error:
-                raise UserError(f"rewards.{error}") from None
-        elif name not in known:
-            raise UserError(f"rewards.{name}: unknown reward{nearest(name, known)}")
-
-
-def check_overlong(names: Iterable[str], cache: int | None, cap: int | None) -> None:
-    """Raise UserError unless soft_overlong and its `cache`, of less than `cap` tokens, are given together."""
-    if (OVERLONG in names) != (cache is not None):
-        absent = "soft_overlong_cache" if cache is None else "rewards.soft_overlong"
-        raise UserError(f"{absent}: missing; rewards.soft_overlong and soft_overlong_cache go together")
-    if cache is not None and cap is not None and cache >= cap:
-        raise UserError(
-            f"soft_overlong_cache: expected less than args.max_completion_length {cap}, got {cache}"
-        )
 
 
 def build(

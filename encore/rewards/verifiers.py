@@ -5,6 +5,7 @@ from typing import Any
 
 from encore import own_code, worlds
 from encore.errors import UserError
+from encore.recipe.reward_names import TESTS
 from encore.rewards import unit_tests
 from encore.rewards.answer_forms import copied
 from encore.rewards.math_answers import Comparer, Verdict
@@ -14,8 +15,6 @@ from encore.worlds.expressions import makes, work_out
 from encore.worlds.final_answer import final_answer, reference
 from encore.worlds.protocol import Problem
 
-TESTS = "tests"  # the verifier of programs
-
 
 def of_task(task: Mapping[str, Any]) -> Callable[[Problem, str], bool]:
     """The verifier of a recipe's `task`: its world's, or its data set's, math where that names none."""
@@ -24,7 +23,7 @@ def of_task(task: Mapping[str, Any]) -> Callable[[Problem, str], bool]:
 
 
 def verifier(name: str) -> Callable[[Problem, str], bool]:
-    """The verifier of a data set by the name that its task gives, as schema.yaml lists them.
+    """The verifier of a data set by the name that its task gives, as encore/recipe/task.py lists them.
 
     A user's own is called with a question, its answer and a completion. What it raises is an own_code.Failed,
     with the completion: a training ends by it, an evaluation counts the answer as wrong and says so.

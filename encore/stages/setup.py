@@ -25,6 +25,7 @@ from encore.recipe.kinds import GrpoStage, PpoStage
 from encore.recipe.kinds.grpo import Domain
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
 from encore.recipe.kinds.rollout import REWARD_MODEL
+from encore.recipe.reward_names import OVERLONG
 from encore.recipe.rl_args import GrpoArgs
 from encore.rewards import learned, rules, step_rewards
 from encore.rewards.domains import OfDomain, routed
@@ -177,7 +178,7 @@ def _ruled(
     names: Sequence[str], stage: RolloutStage, task: Mapping[str, Any], world: Any, seed: int, caps: Caps
 ) -> dict[str, rules.Reward]:
     """Return the rewards that rules make."""
-    cache = stage.soft_overlong_cache if rules.OVERLONG in names else None
+    cache = stage.soft_overlong_cache if OVERLONG in names else None
     verifies = task.get("verifier", "math")
     built = rules.build(names, world, seed, caps=caps, cache=cache, verifies=verifies)
     return dict(zip(names, built, strict=True))

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 from encore.errors import UserError, known
 from encore.recipe import lm_eval_tasks, products, protocols
-from encore.recipe.checks import machines, sensitivity
+from encore.recipe.checks import sensitivity
 from encore.recipe.checks.needs import check_target
 from encore.recipe.checks.tasks import check_form, check_task, under
 from encore.recipe.eval_tasks import ROLES, tasks
 from encore.recipe.graph import Graph, Node
+from encore.recipe.machine import check_one
 from encore.recipe.metric_names import BY_STEPS
 from encore.recipe.recipe import Recipe
 from encore.recipe.schema import check, definition
@@ -20,7 +21,7 @@ def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) 
     checkpoints = evals.get("checkpoints", {})
     with under("evals", where):
         sensitivity.check_names(evals)
-        machines.check_one(evals.get("resources", {}).get("gpu", 0))
+        check_one(evals.get("resources", {}).get("gpu", 0))
     for name, place in checkpoints.items():
         _check_checkpoint(f"evals.checkpoints.{name}", place, recipe.overlaid(scale, arm, "stages"), where)
     _check_order(checkpoints, where)

@@ -20,11 +20,3 @@ def check(part: Mapping[str, Any]) -> None:
             prompt(part["chat"]["user"], "")
         except UserError as error:
             raise UserError(f"chat.user: {str(error).removeprefix('template: ')}") from None
-
-
-def check_demonstrations(part: Mapping[str, Any]) -> None:
-    """Raise UserError where demonstrations by chat are a world's, or are to be begun for the policy."""
-    if "chat" in part and "world" in part["task"]:
-        raise UserError("chat: a world writes its demonstrations by a template; write one instead")
-    if isinstance(part.get("chat"), Mapping) and "prefill" in part["chat"]:
-        raise UserError("chat.prefill: a demonstration has the whole reply; remove it")

@@ -14,7 +14,7 @@ from encore.recipe.checks.data_sets import check_decontaminate
 from encore.recipe.checks.evals import check_evals
 from encore.recipe.checks.evaluate_every import check_evaluate_every
 from encore.recipe.checks.needs import check_cycle, check_data, check_needs, check_samples, check_scored
-from encore.recipe.checks.tasks import check_tasks, under
+from encore.recipe.checks.tasks import under
 from encore.recipe.graph import Graph, Node
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.recipe import Recipe
@@ -82,11 +82,10 @@ def _check_stage(stage: Mapping, path: str, where: str) -> None:
     typed, mistakes = kinds.read(stage, path, where), Mistakes()
     _check_required(typed, path, where)
     with mistakes.gather():
-        check_tasks(stage, typed.data_set, path, where)
-    with mistakes.gather():
         _check_written_out(typed, path, where)
+    with mistakes.gather():
+        typed.check(path, where)
     mistakes.tell()
-    typed.check(path, where)
 
 
 def _check_required(stage: Stage, path: str, where: str) -> None:

@@ -6,9 +6,10 @@ from typing import Literal
 from encore.errors import known
 from encore.objectives.loss_types import DPO_LOSSES, SMOOTHED
 from encore.recipe.args import DpoArgs
-from encore.recipe.base import Positive
-from encore.recipe.kinds.stage import Dtype, Mistake, rule
+from encore.recipe.base import Mistake, Positive
+from encore.recipe.kinds.stage import rule
 from encore.recipe.kinds.training import TuningStage
+from encore.recipe.machine import Dtype
 
 
 class DpoStage(TuningStage):

@@ -7,16 +7,24 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from encore import own_code
 from encore.errors import UserError
 from encore.objectives.caps import Caps
 from encore.objectives.loss_types import check_window
 from encore.recipe import batch
-from encore.recipe.base import Identifier, Model, NotNegative, PartOfAll, Positive, Share, matching
-from encore.recipe.checks.domains import weights
-from encore.recipe.data_sets import is_data_set
+from encore.recipe.base import (
+    Identifier,
+    Mistake,
+    Model,
+    NotNegative,
+    PartOfAll,
+    Positive,
+    Share,
+    below,
+    matching,
+)
 from encore.recipe.kinds.rollout import REWARD_MODEL, RolloutStage
-from encore.recipe.kinds.stage import Mistake, RawTask, Tool, TrueOrChat, Weights, rule
+from encore.recipe.kinds.stage import rule
+from encore.recipe.task import DataSet, Rewarded, Tool, own_mistakes
 
 Step = Annotated[str, AfterValidator(matching("0|[1-9][0-9]*", "a number of optimizer steps"))]
 
@@ -25,16 +33,21 @@ ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward
 ACROSS = (*ACCURACY_ALONE, "moving_average")
 
 
-class Domain(Model):
+class Domain(Rewarded):
     """One of several tasks of a stage, with its share of the prompts and its rewards."""
 
-    task: RawTask | None = None
-    template: str | None = None
-    chat: TrueOrChat | None = None
-    problems: Positive | None = None  # distinct training problems
+    learned = (REWARD_MODEL,)
+
     longest_prompt: Positive | None = None
     share: PartOfAll | None = None  # of the prompts; all shares come to 1
-    rewards: Weights | None = None
+
+    def lacking(self) -> Iterator[Mistake]:
+        """Yield what a domain must have and this one has not."""
+        for key in ("task", "template", "share", "rewards"):
+            if getattr(self, key) is None and not (key == "template" and self.chat):
+                yield key, "missing"
+        if self.rewards is not None and not any(self.rewards.values()):
+            yield "rewards", "expected one with a weight other than 0"
 
 
 class MixedGroups(Model):
@@ -114,10 +127,42 @@ class GrpoStage(RolloutStage):
         """The caps of completions by the optimizer step from which they hold; empty where there is one."""
         return dict(sorted((int(step), cap) for step, cap in (self.caps or {}).items()))
 
+    @property
+    def weights(self) -> dict[str, dict[str, float]]:
+        """The rewards by where they stand: `rewards`, or `domains.NAME.rewards` of each domain."""
+        if self.domains is None:
+            return super().weights
+        return {f"domains.{name}.rewards": domain.rewards or {} for name, domain in self.domains.items()}
+
+    def unsound(self) -> Iterator[Mistake]:
+        """Yield the mistakes within the one task, or within the domains and their tasks."""
+        if self.domains is None:
+            yield from self.asked_mistakes(_needs_answers(self.rewards))
+            return
+        mistakes = [*self._misshapen(self.domains)]
+        yield from mistakes
+        for name, domain in () if mistakes else self.domains.items():
+            yield from below(f"domains.{name}", domain.asked_mistakes(_needs_answers(domain.rewards)))
+
+    def _misshapen(self, domains: dict[str, Domain]) -> Iterator[Mistake]:
+        """Yield domains that are not two or more, complete, with no task beside them."""
+        for key in ("task", "template", "chat", "problems", "rewards"):
+            if getattr(self, key) is not None:
+                yield key, f"each of domains has its own; remove {key} or domains"
+        if len(domains) < 2:
+            words = f"expected at least two, got {', '.join(domains) or 'none'}"
+            yield "domains", f"{words}; one task is written as task, template and rewards"
+            return
+        for name, domain in domains.items():
+            yield from below(f"domains.{name}", domain.lacking())
+        shares = [domain.share for domain in domains.values() if domain.share is not None]
+        if len(shares) == len(domains) and not math.isclose(sum(shares), 1, abs_tol=1e-6):
+            yield "domains", f"their shares come to {sum(shares):g}; expected 1"
+
     @rule
     def _reward_model(self) -> Iterator[Mistake]:
         """Yield a reward model that is not there where it is used, or that nothing uses."""
-        used = [place for place, names in weights(self.said).items() if REWARD_MODEL in names]
+        used = [place for place, names in self.weights.items() if REWARD_MODEL in names]
         given = REWARD_MODEL in self.needs
         if used and not given:
             words = "needs.reward_model is missing; name the stage that trains it"
@@ -193,10 +238,7 @@ class GrpoStage(RolloutStage):
         """Yield an objective of one's own that is not there, and what says the same beside it."""
         if self.objective is None:
             return
-        try:
-            own_code.check(self.objective)
-        except UserError as error:
-            yield "objective", str(error)
+        yield from own_mistakes("objective", self.objective)
         replaced: dict[str, str | None] = {"importance_ratio": self.importance_ratio}
         if "loss_type" in self.args.model_fields_set:
             replaced["args.loss_type"] = self.args.loss_type
@@ -215,7 +257,7 @@ class GrpoStage(RolloutStage):
                     words = f"advantage {advantage} reads accuracy alone; give it weight 0"
                     yield f"rewards.{name}", words
         if advantage == "process":
-            if is_data_set(self.task or {}):
+            if isinstance(self.task, DataSet):
                 words = "process needs a step verifier, which a data set has not; take a world"
                 yield "advantage", words
             sequence = args.importance_sampling_level == "sequence"
@@ -275,8 +317,8 @@ class GrpoStage(RolloutStage):
     @rule
     def _order_of_prompts(self) -> Iterator[Mistake]:
         """Yield what dynamic sampling and replay cannot do without, and what has another order of prompts."""
-        task, args = self.task or {}, self.args
-        if self.dynamic_sampling and is_data_set(task) and "verifier" not in task:
+        args = self.args
+        if self.dynamic_sampling and self.task is not None and not self.task.is_verified:
             yield "dynamic_sampling", "it reads accuracy, and the task has no verifier"
         if self.replay is None:
             return
@@ -286,6 +328,11 @@ class GrpoStage(RolloutStage):
             yield "args.shuffle_dataset", "replay has an order of its own; remove it"
         if args.max_steps <= 0:
             yield "args.max_steps", "missing; replay plans all iterations beforehand"
+
+
+def _needs_answers(rewards: dict[str, float] | None) -> bool:
+    """Whether rewards need answers; they do not where a reward model alone judges."""
+    return REWARD_MODEL not in (rewards or {}) or "accuracy" in (rewards or {})
 
 
 def check_boundaries(caps: Caps, micro: int, window: int) -> None:

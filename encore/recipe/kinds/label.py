@@ -1,12 +1,14 @@
 """Stage `label`: samples or preferences are ranked by who labels them."""
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from encore.errors import UserError, nearest
-from encore.recipe.base import AboveZero, Model, NotNegative, Positive, Share
-from encore.recipe.eval_tasks import PLACES
-from encore.recipe.kinds.stage import Mistake, RawTask, Source, Stage, rule
+from encore.recipe.base import AboveZero, Mistake, Model, NotNegative, Positive, Share, below
+from encore.recipe.form import placed
+from encore.recipe.kinds.stage import Stage, rule
+from encore.recipe.machine import Source
+from encore.recipe.task import JUDGED, Comparisons, refusing
 
 # by (who labels) -> the roles it needs
 NEEDS: dict[str, tuple[str, ...]] = {
@@ -31,6 +33,7 @@ DIALS: dict[str, tuple[str, ...]] = {
 }
 # by -> the reward that it perceives, which the world of the samples must have
 REWARDS = {"gold": "gold", "annotator": "gold", "judge": "judge"}
+NO_WORLD = "a world has no comparisons; name its samples in needs.data"
 OF_DATASETS = ("task", "template", "problems")  # keys of by: dataset alone
 AGAIN = ("reward_model", "self", "language_model")  # they can label preferences anew
 
@@ -58,7 +61,6 @@ class LabelStage(Stage):
 
     product = "preferences"
     takes = {"data": "samples or preferences"}  # preferences are labelled anew, by a model
-    data_set = "task-hub-preferences"
 
     run: Literal["label"]
     needs: dict[Literal["data", "reward_model", "policy", "reference"], str] = {}
@@ -67,9 +69,16 @@ class LabelStage(Stage):
     # best: the best reply to each prompt; right: all replies that the verifier gives 1
     keep: Literal["preferences", "best", "right"] = "preferences"
     validation: Share | None = None  # share of the prompts that are not trained on; default 0.1
-    task: RawTask | None = None  # of by: dataset
+    task: Annotated[Comparisons, refusing("a world", NO_WORLD)] | None = None  # of by: dataset
     template: str | None = None  # of by: dataset
     problems: Positive | None = None  # of by: dataset: how many rows, the first ones
+
+    def unsound(self) -> Iterator[Mistake]:
+        """Yield the mistakes within the task and the template."""
+        if self.task is not None:
+            yield from below("task", self.task.mistakes())
+        if self.template is not None:
+            yield from placed("template", self.template)
 
     @rule
     def _roles(self) -> Iterator[Mistake]:
@@ -114,7 +123,7 @@ class LabelStage(Stage):
         elif dials.question is None:
             yield "labeller.question", "missing; by: language_model needs it"
         else:
-            for place in PLACES:
+            for place in JUDGED:
                 if dials.question.count(place) != 1:
                     yield "labeller.question", f"expected {place} exactly once"
                     return

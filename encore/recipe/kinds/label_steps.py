@@ -4,8 +4,11 @@ from collections.abc import Iterator
 from typing import Literal
 
 from encore.recipe.args import DrawingArgs
-from encore.recipe.base import Positive
-from encore.recipe.kinds.stage import Backend, BackendArgs, Dtype, FromPolicy, Mistake, RawTask, rule
+from encore.recipe.base import Mistake, Positive, below
+from encore.recipe.form import placed
+from encore.recipe.kinds.stage import FromPolicy, rule
+from encore.recipe.machine import Backend, BackendArgs, Dtype
+from encore.recipe.task import LabelledSteps
 
 OF_ROLLOUTS = ("args", "estimation", "backend", "backend_args", "dtype", "batch_size", "model")
 OF_DATASETS = ("task", "template", "problems")
@@ -16,7 +19,6 @@ class LabelStepsStage(FromPolicy):
 
     product = "step labels"
     takes = {"data": "samples"}
-    data_set = "task-hub-steps"
 
     run: Literal["label_steps"]
     needs: dict[Literal["data", "policy"], str] = {}
@@ -28,9 +30,16 @@ class LabelStepsStage(FromPolicy):
     backend_args: BackendArgs | None = None
     dtype: Dtype | None = None
     batch_size: Positive | None = None
-    task: RawTask | None = None  # of a dataset: as template and problems
+    task: LabelledSteps | None = None  # of a dataset: as template and problems
     template: str | None = None
     problems: Positive | None = None  # how many rows, the first ones
+
+    def unsound(self) -> Iterator[Mistake]:
+        """Yield the mistakes within the task and the template."""
+        if self.task is not None:
+            yield from below("task", self.task.mistakes())
+        if self.template is not None:
+            yield from placed("template", self.template)
 
     @rule
     def _one_start(self) -> Iterator[Mistake]:

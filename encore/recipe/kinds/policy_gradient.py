@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from encore.recipe.kinds.stage import Asking, Dtype, Mistake, Weights, rule
+from encore.recipe.base import Mistake
+from encore.recipe.kinds.stage import Asking, rule
+from encore.recipe.machine import Dtype
+from encore.recipe.reward_names import check_overlong
 from encore.recipe.rl_args import PolicyGradientArgs
+from encore.recipe.task import Rewarded
 
 COMPARING = ("centered", "normalized")  # the mean of the responses to a prompt is taken from each
 
 
-class PolicyGradientStage(Asking):
+class PolicyGradientStage(Rewarded, Asking):
     """The policy is trained by a lecture's policy gradients."""
 
     stands_for = {"chat": ("template",)}
@@ -19,11 +23,11 @@ class PolicyGradientStage(Asking):
     needs: dict[Literal["policy"], str] = {}
     args: PolicyGradientArgs
     saved_dtype: Dtype | None = None  # as in stage pretrain
-    rewards: Weights | None = None  # by name: a function of encore/rewards/rules.py, or of the task's world
 
     @rule
     def _responses_to_compare(self) -> Iterator[Mistake]:
-        """Yield a delta that compares more responses than there are."""
+        """Yield a delta that compares more responses than there are, and a reward without its cache."""
+        check_overlong(self.rewards or {}, None, None)
         responses, delta = self.args.num_generations, self.args.delta
         if responses < 2 and delta in COMPARING:
             words = f"delta {delta} compares at least 2 responses, got {responses}"

@@ -1,16 +1,18 @@
 """Stage `ppo`: the policy is trained by PPO, with a critic."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
-from encore import worlds
-from encore.data import corpora
-from encore.recipe.base import HubName, Model, NotNegative, Positive, Revision
+from encore.recipe.base import HubName, Mistake, Model, NotNegative, Positive, Revision, below
+from encore.recipe.corpus import Corpus
+from encore.recipe.form import placed
 from encore.recipe.kinds.rollout import REWARD_MODEL, RolloutStage
-from encore.recipe.kinds.stage import Corpus, Mistake, RawTask, rule
+from encore.recipe.kinds.stage import rule
 from encore.recipe.mistakes import shown
 from encore.recipe.rl_args import PpoArgs
+from encore.recipe.task import WorldTask, refusing
 
+NO_DATA_SET = "a corpus is written by a world; for documents of the Hub take data"
 OF_WORLD = ("task", "template", "corpus")
 
 
@@ -43,7 +45,8 @@ class Ptx(Model):
     coefficient: NotNegative
     # documents in a micro-batch; with global_batch: in an optimizer step
     batch_size: Positive
-    task: RawTask | None = None  # with template and corpus: as in stage pretrain
+    # with template and corpus: as in stage pretrain
+    task: Annotated[WorldTask, refusing("a data set", NO_DATA_SET)] | None = None
     template: str | None = None
     corpus: Corpus | None = None
     data: HubDocuments | None = None
@@ -53,7 +56,7 @@ class PpoStage(RolloutStage):
     """The policy is trained by PPO."""
 
     least_group = 1  # a critic needs no group
-    data_set = "task-hub-prompts"
+    needs_answers = False
     stands_for = {"chat": ("template",), "global_batch": ("gradient_accumulation_steps",)}
     written_out = (
         *("kl_coef", "gamma", "lam", "vf_coef", "cliprange_value", "whiten_rewards", "whiten_advantages"),
@@ -133,14 +136,11 @@ class PpoStage(RolloutStage):
             if getattr(ptx, key) is None:
                 yield f"ptx.{key}", "missing"
                 return
-        corpus, world = ptx.corpus or Corpus(), worlds.of_task(ptx.task or {})
+        corpus = ptx.corpus or Corpus()
         for key in ("documents", "mixture"):
             if getattr(corpus, key) is None:
                 yield f"ptx.corpus.{key}", "missing"
                 return
-        if world is None:
-            words = "a corpus is written by a world; for documents of the Hub take data"
-            yield "ptx.task", words
-            return
-        worlds.prompt(ptx.template or "", "")
-        corpora.check(world, corpus.said)
+        yield from placed("ptx.template", ptx.template or "")
+        if ptx.task is not None:
+            yield from below("ptx.corpus", corpus.mistakes(ptx.task.make_world()))

@@ -4,9 +4,13 @@ from collections.abc import Iterator
 from typing import Literal
 
 from encore.models import shape
-from encore.recipe.base import Model, Positive
-from encore.recipe.kinds.stage import Corpus, Dtype, Mistake, RawTask, rule
+from encore.recipe.base import Mistake, Model, Positive, below
+from encore.recipe.corpus import Corpus
+from encore.recipe.form import placed
+from encore.recipe.kinds.stage import rule
 from encore.recipe.kinds.training import TrainingStage
+from encore.recipe.machine import Dtype
+from encore.recipe.task import CorpusTask
 
 
 class NoInputs(Model):
@@ -41,13 +45,21 @@ class PretrainStage(TrainingStage):
     run: Literal["pretrain"]
     needs: NoInputs = NoInputs()
     evaluate_every: Positive | None = None  # as in stage grpo
-    task: RawTask | None = None
+    task: CorpusTask | None = None
     template: str | None = None
     corpus: Corpus | None = None
     # of the weights it makes. Default: what they were trained in, which with args.bf16 is float32: rounded to
     # bfloat16, most of what RL at a small rate has changed would be lost to the stage that goes on from there
     saved_dtype: Dtype | None = None
     model: Shape | None = None
+
+    def unsound(self) -> Iterator[Mistake]:
+        """Yield the mistakes within the task, the template and the corpus."""
+        if self.template is not None:
+            yield from placed("template", self.template)
+        if self.task is not None:
+            world = self.task.make_world()
+            yield from below("corpus", (self.corpus or Corpus()).mistakes(world))
 
     @rule
     def _shape_that_fits(self) -> Iterator[Mistake]:

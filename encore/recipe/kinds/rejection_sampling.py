@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from encore import worlds
 from encore.errors import known
 from encore.recipe.args import RejectionSamplingArgs
-from encore.recipe.kinds.stage import Drawing, Mistake, rule
+from encore.recipe.base import Mistake
+from encore.recipe.kinds.stage import Drawing, rule
 
 COMMON = ("format", "english")  # of rewards/rules.py, that every task has
 IN_DEVIATIONS = ("gold", "judge")  # rewards in standard deviations; all others are from 0 to 1
@@ -29,7 +29,7 @@ class RejectionSamplingStage(Drawing):
     @rule
     def _thresholds(self) -> Iterator[Mistake]:
         """Yield a threshold that is of no reward of the task, or that lets all or nothing pass."""
-        world = worlds.of_task(self.task or {})
+        world = self.task.make_world() if self.task else None
         known("keep", self.keep, [*COMMON, *(world.rewards if world else {})], "reward", as_key=True)
         for name, least in self.keep.items():
             if name not in IN_DEVIATIONS and not 0 < least <= 1:

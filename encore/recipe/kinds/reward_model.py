@@ -4,19 +4,12 @@ from collections.abc import Iterator
 from typing import Literal
 
 from encore.recipe.args import RewardArgs
-from encore.recipe.base import Positive
-from encore.recipe.checks import demonstrations
-from encore.recipe.kinds.sft import Demonstrations
-from encore.recipe.kinds.stage import Mistake, RawTask, rule
+from encore.recipe.base import Mistake, Positive, below
+from encore.recipe.corpus import DemonstrationSource
+from encore.recipe.kinds.stage import rule
 from encore.recipe.kinds.training import TuningStage
 
 OF_COMPARISONS = ("demonstrations", "lora", "members", "normalize")
-
-
-class Centre(Demonstrations):
-    """Demonstrations of which the mean reward is to be 0."""
-
-    task: RawTask
 
 
 class RewardModelStage(TuningStage):
@@ -33,7 +26,8 @@ class RewardModelStage(TuningStage):
     run: Literal["reward_model"]
     needs: dict[Literal["policy", "data", "demonstrations"], str] = {}
     args: RewardArgs = RewardArgs()
-    demonstrations: Centre | None = None  # in place of needs.demonstrations
+    # of which the mean reward is to be 0; in place of needs.demonstrations
+    demonstrations: DemonstrationSource | None = None
     # all pairs of a prompt as one batch element, or each pair as one
     comparisons: Literal["grouped", "shuffled"] | None = None
     # In place of comparisons: a classifier of right and wrong. outcome: at the end of a completion, by the
@@ -65,4 +59,4 @@ class RewardModelStage(TuningStage):
         if "demonstrations" in self.needs:
             yield "demonstrations", "needs.demonstrations has them; remove one of the two"
         else:
-            demonstrations.check_source(self.demonstrations.said, "demonstrations")
+            yield from below("demonstrations", self.demonstrations.source_mistakes())

@@ -3,11 +3,15 @@
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
+from encore.objectives.caps import of_stage
 from encore.recipe import batch
-from encore.recipe.base import Positive
-from encore.recipe.kinds.stage import Asking, Dtype, Mistake, Weights, rule
+from encore.recipe.base import Mistake, Positive
+from encore.recipe.kinds.stage import Asking, rule
 from encore.recipe.kinds.training import TuningStage
+from encore.recipe.machine import Dtype
+from encore.recipe.reward_names import check_overlong
 from encore.recipe.rl_args import GrpoArgs
+from encore.recipe.task import Rewarded
 
 REWARD_MODEL = "reward_model"
 FARTHEST = 100_000  # a divisor is looked for up to there
@@ -16,13 +20,14 @@ PLAIN = {"use_vllm": False, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition
 PLAIN |= {"generation_kwargs": None, "use_transformers_continuous_batching": False}
 
 
-class RolloutStage(Asking, TuningStage):
+class RolloutStage(Rewarded, Asking, TuningStage):
     """The policy is trained on rewards of its own completions.
 
     With `global_batch`, which counts completions, a rollout has args.generation_batch_size of them.
     """
 
     required = ("task", "template", "rewards", "args")
+    learned = (REWARD_MODEL,)
     least_group: ClassVar[int]  # completions of a prompt that an advantage compares
 
     args: GrpoArgs = GrpoArgs()
@@ -32,8 +37,6 @@ class RolloutStage(Asking, TuningStage):
     # of the report.
     evaluate_every: Positive | None = None
     saved_dtype: Dtype | None = None  # as in stage pretrain
-    # by name: a function of encore/rewards/rules.py, or of the task's world; my_module:function; reward_model
-    rewards: Weights | None = None
     # how the scores of the reward model's members are combined; default: mean
     ensemble: Literal["mean", "worst"] | None = None
     # tokens before the cap over which reward soft_overlong falls (DAPO, Eq. 13)
@@ -43,6 +46,11 @@ class RolloutStage(Asking, TuningStage):
     # With args.vllm_mode: server, which the stage then starts and ends: its GPUs, on the same node, beside
     # those of resources.gpu. Not part of the lineage.
     vllm_gpus: Positive | None = None
+
+    @property
+    def weights(self) -> dict[str, dict[str, float]]:
+        """The rewards by where they stand in the stage."""
+        return {"rewards": self.rewards or {}}
 
     @property
     def serving(self) -> int:
@@ -83,6 +91,13 @@ class RolloutStage(Asking, TuningStage):
         group = self.args.num_generations or 0
         near = (n for gap in range(group, FARTHEST) for n in (2 * group - gap, gap))
         return next((n for n in near if self.least_group <= n <= size and not size % n), size)
+
+    @rule
+    def _overlong(self) -> Iterator[Mistake]:
+        """Yield a reward soft_overlong without its cache, or a cache that is not below the cap."""
+        names = [name for rewards in self.weights.values() for name in rewards]
+        check_overlong(names, self.soft_overlong_cache, min(of_stage(self.said).values(), default=None))
+        yield from ()
 
     @rule
     def _server(self) -> Iterator[Mistake]:

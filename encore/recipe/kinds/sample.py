@@ -11,7 +11,7 @@ class SampleStage(Drawing):
     """Completions are drawn from the policy."""
 
     product = "samples"
-    data_set = "task-hub-prompts"
+    needs_answers = False
     required = ("task", "template")
 
     run: Literal["sample"]

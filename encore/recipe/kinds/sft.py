@@ -8,46 +8,34 @@ from collections.abc import Iterator
 from typing import Literal
 
 from encore.recipe.args import SftArgs
-from encore.recipe.base import Identifier, Model, PartOfAll, Positive
-from encore.recipe.checks import demonstrations
-from encore.recipe.kinds.stage import Chat, Corpus, Dtype, Mistake, RawTask, TrueOrChat, rule
+from encore.recipe.base import Identifier, Mistake, PartOfAll, Positive, below
+from encore.recipe.corpus import DemonstrationSource
+from encore.recipe.form import Chat
+from encore.recipe.kinds.stage import rule
 from encore.recipe.kinds.training import TuningStage
+from encore.recipe.machine import Dtype
 
 FIRST = ("data", "task")  # names of the source that `also` goes with
 
 
-class Demonstrations(Model):
-    """Demonstrations that no other stage makes."""
-
-    task: RawTask | None = None
-    template: str | None = None
-    chat: TrueOrChat | None = None
-    corpus: Corpus | None = None
-    problems: Positive | None = None
-
-
-class MixedIn(Demonstrations):
+class MixedIn(DemonstrationSource):
     """Further demonstrations, mixed in at random."""
 
     share: PartOfAll | None = None  # of all rows, in place of their number
 
 
-class SftStage(TuningStage):
+class SftStage(DemonstrationSource, TuningStage):
     """The policy learns from demonstrations."""
 
     takes = {"data": "demonstrations"}
-    data_set = "task-hub-demonstrations"
     required = ("args.learning_rate", "args.lr_scheduler_type")
 
     run: Literal["sft"]
     needs: dict[Literal["policy", "data"], str] = {}
     args: SftArgs = SftArgs()
-    task: RawTask | None = None
-    template: str | None = None
-    chat: TrueOrChat | None = None
-    corpus: Corpus | None = None
     decontaminate: bool = False  # as in stage grpo
-    problems: Positive | None = None  # of needs.data or of a data set: how many rows, the first ones
+    # of needs.data or of a data set: how many rows, the first ones
+    problems: Positive | None = None
     evaluate_every: Positive | None = None  # as in stage grpo
     also: dict[Identifier, MixedIn] = {}
     saved_dtype: Dtype | None = None  # as in stage pretrain
@@ -68,7 +56,7 @@ class SftStage(TuningStage):
             words = "missing; or give the task, template and corpus of demonstrations"
             yield "needs.data", words
         else:
-            demonstrations.check_keys(self.said)
+            yield from self.source_mistakes()
 
     @rule
     def _sources_beside(self) -> Iterator[Mistake]:
@@ -77,7 +65,7 @@ class SftStage(TuningStage):
             if name in FIRST:
                 yield f"also.{name}", "a reserved name; call the source something else"
                 return
-            demonstrations.check_source(source.said, f"also.{name}")
+            yield from below(f"also.{name}", source.source_mistakes(source.share))
         total = sum(source.share or 0 for source in self.also.values())
         if total >= 1:
             yield "also", f"expected shares that add up to less than 1, got {total:g}"

@@ -3,60 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Discriminator, Field, Tag, ValidatorFunctionWrapHandler, WrapValidator
-
 from encore.errors import UserError
 from encore.recipe.args import DrawingArgs
-from encore.recipe.base import (
-    AboveZero,
-    HubName,
-    Machine,
-    Model,
-    PartOfAll,
-    Positive,
-    Revision,
-    Said,
-    Seed,
-    Some,
-    refuse,
-)
-from encore.recipe.checks import machines
-from encore.recipe.mistakes import shown
+from encore.recipe.base import AboveZero, Machine, Mistake, Model, Positive, Seed, Some, below
+from encore.recipe.machine import Backend, BackendArgs, Dtype, Resources, Source, check_one
+from encore.recipe.task import Asked
 from encore.runtime.gpus import SHARDED, SPREAD
-
-Dtype = Literal["float32", "bfloat16", "float16"]
-Backend = Literal["hf", "lean", "vllm"]  # lean: encore/sampling/lean.py, for small models
-Weights = dict[str, float]
-Mixture = Annotated[dict[str, Any], Field(min_length=1)]  # kinds of document that the world can write
-RawTask = dict[str, Any]  # a world or a data set; checks/tasks.py reads it
-
-Around = Annotated[
-    tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False, min_length=2, max_length=2)
-]
-
-
-class Resources(Model):
-    """What a job is run on."""
-
-    gpu: Annotated[int, Field(ge=0)] = 0
-    mem_mb: Positive | None = None  # of a node
-    # minutes of the whole; a job asks for two days at most, the next one goes on
-    runtime: Positive | None = None
-    # machines of one Slurm job that `gpu` lie on, as many on each; of several, a vLLM server has the last for
-    # itself
-    nodes: Positive = 1
-    # of a stage on several GPUs: weights, gradients and optimizer are spread over them, by FSDP2
-    shard: Literal["fsdp"] | None = None
-
-
-class Tool(Model):
-    """What the policy may call: encore/sampling/tools.py."""
-
-    name: Literal["calculator", "python"]  # python: in the sandbox
-    calls: Positive  # answered in one completion; further ones are not
-    longest: Positive  # tokens of a result; what is longer is cut
-    call: Around | None = None  # the texts around a call; the second is one token
-    result: Around | None = None  # and around its result
 
 
 class Lora(Model):
@@ -71,86 +23,6 @@ class Lora(Model):
     quantized: Literal["nf4"] | None = None
 
 
-class BackendArgs(Model):
-    """vLLM's engine arguments that say how it uses its GPUs.
-
-    Others would load code, upload or write elsewhere.
-    """
-
-    tensor_parallel_size: Positive | None = None
-    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] | None = None
-    max_model_len: Positive | None = None
-    max_num_seqs: Positive | None = None
-    max_num_batched_tokens: Positive | None = None
-    enforce_eager: bool | None = None
-    enable_prefix_caching: bool | None = None
-
-
-class Chat(Model):
-    """What the chat template of the model's tokenizer, in place of `template`, says beside the question.
-
-    Rewards and verifiers read a reply with its prefill.
-    """
-
-    system: Said | None = None
-    user: str | None = None  # a text with {question}; default: the question alone
-    prefill: Said | None = None  # how every reply begins, such as "<think>\n"
-
-
-def _true_or_mapping(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    if isinstance(value, Mapping):
-        if not value:
-            refuse("must not be empty")
-        return handler(value)
-    if value is not True:
-        refuse(f"expected true or a mapping, got {shown(value)}")
-    return value
-
-
-TrueOrChat = Annotated[Chat, WrapValidator(_true_or_mapping)] | Literal[True]
-
-
-class CorpusPart(Model):
-    """A further task of a corpus, with its share of the documents."""
-
-    task: RawTask
-    template: str
-    mixture: Mixture
-    share: PartOfAll
-
-
-class Corpus(Model):
-    """How many documents, and the share of each kind of document."""
-
-    documents: Positive | None = None  # of all tasks together
-    mixture: Mixture | None = None
-    also: Some[CorpusPart] | None = None
-
-
-class HubModel(Model):
-    """A model of the Hub, at a commit."""
-
-    hub: HubName
-    revision: Revision
-
-
-class FolderModel(Model):
-    """A model in a folder."""
-
-    path: str
-
-
-def _source(value: Any) -> str:
-    folder = isinstance(value, FolderModel) or (isinstance(value, Mapping) and "path" in value)
-    return "a folder" if folder else "a Hub model"
-
-
-Source = Annotated[
-    Annotated[HubModel, Tag("a Hub model")] | Annotated[FolderModel, Tag("a folder")], Discriminator(_source)
-]
-
-
-Mistake = tuple[str, str]  # the key, "" for the stage itself, and what is wrong with it
 Rule = Callable[[Any], Iterator[Mistake]]
 
 
@@ -176,8 +48,6 @@ class Stage(Model):
     product: ClassVar[str] = "a model"
     # role -> what a stage must make to play it; default: a model, or what the role's name says
     takes: ClassVar[Mapping[str, str]] = {}
-    # what a data set as its `task` must have: a name of schema.yaml's $defs
-    data_set: ClassVar[str] = "task-hub"
     rules: ClassVar[tuple[Rule, ...]] = ()
 
     run: str
@@ -197,15 +67,16 @@ class Stage(Model):
         )
         cls.rules = tuple(getattr(cls, name) for name in dict.fromkeys(marked))
 
+    def unsound(self) -> Iterator[Mistake]:
+        """Yield the mistakes within a task, a form, rewards or documents, which rules take for sound."""
+        yield from ()
+
     def broken(self) -> Iterator[Mistake]:
-        """Yield the mistakes that the rules find, those of a base class first."""
-        for check in self.rules:
-            try:
-                yield from check(self)
-            except UserError as error:  # of a function that the stage's job calls too
-                for line in error.lines:
-                    key, _, words = line.partition(": ")
-                    yield key, words
+        """Yield what is unsound or, if nothing is, what the rules find, those of a base class first."""
+        mistakes = [*below("", self.unsound())]
+        yield from mistakes
+        for check in () if mistakes else self.rules:
+            yield from below("", check(self))
 
     def check(self, path: str = "", where: str = "") -> None:
         """Raise UserError with what `broken` finds: lines that begin with `path` and end with `where`."""
@@ -223,7 +94,7 @@ class Stage(Model):
         """Yield what no machine, or not the number of machines that is asked for, can give."""
         nodes, gpus = self.resources.nodes, self.resources.gpu
         if nodes == 1:
-            machines.check_one(gpus, self.serving)
+            check_one(gpus, self.serving)
         elif self.run not in SPREAD:
             others = ", ".join(SPREAD)
             yield "resources.nodes", f"{nodes}; stage {self.run} is run on one, as all but {others}"
@@ -252,13 +123,14 @@ class FromPolicy(Stage):
             yield "", f"it starts from one of needs.policy and model; {both} given"
 
 
-class Asking(FromPolicy):
+class Asking(FromPolicy, Asked):
     """A stage that asks the policy the questions of a task."""
 
-    task: RawTask | None = None
-    template: str | None = None
-    chat: TrueOrChat | None = None
-    problems: Positive | None = None  # distinct training problems
+    needs_answers: ClassVar[bool] = True  # to the questions of a data set, with a verifier
+
+    def unsound(self) -> Iterator[Mistake]:
+        """Yield the mistakes within the task and the form."""
+        yield from self.asked_mistakes(self.needs_answers)
 
 
 class Drawing(Asking):

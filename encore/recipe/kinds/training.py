@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from encore.recipe import batch
 from encore.recipe.args import TrainingArgs
-from encore.recipe.base import Positive
-from encore.recipe.checks import machines
-from encore.recipe.kinds.stage import FromPolicy, Lora, Mistake, Stage, rule
+from encore.recipe.base import Mistake, Positive
+from encore.recipe.kinds.stage import FromPolicy, Lora, Stage, rule
+from encore.recipe.machine import check_one
 
 # what follows from the batch and the number of GPUs -> what to say of it
 FOLLOWS = {
@@ -46,7 +46,7 @@ class TrainingStage(Stage):
                 f"as the others: {gpus // training} (over several it would need Ray, which no stage starts)",
             )
         else:
-            machines.check_one(gpus // training)
+            check_one(gpus // training)
 
     @rule
     def _same_batch_on_any_number_of_gpus(self) -> Iterator[Mistake]:

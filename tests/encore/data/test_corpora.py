@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from encore import worlds
 from encore.data import corpora
-from encore.errors import UserError
-from encore.recipe.kinds.stage import Corpus
+from encore.recipe.base import below
+from encore.recipe.corpus import Corpus
 from encore.recipe.mistakes import lines
 from encore.worlds import split_of
 
@@ -47,16 +47,21 @@ def test_each_task_has_its_share_and_template():
     ("changes", "expected"),
     [
         ({"mixture": {"drect": 1}}, 'also[0].mixture.drect: world "sort" has no kind "drect"; did you mean'),
-        ({"task": {"world": "srot"}}, 'also[0].world: no world "srot"; did you mean "sort"?'),
+        ({"task": {"world": "srot"}}, 'also[0].task.world: no world "srot"; did you mean "sort"?'),
         ({"template": "no"}, "also[0].template: expected {question} exactly once"),
-        ({"share": 1.0}, "also: expected shares that add up to less than 1, got 1"),
     ],
 )
 def test_a_mistake_in_a_further_task_is_told_in_one_line(changes, expected):
-    corpora.check(worlds.make(ONE["task"]), two()["corpus"])
-    with pytest.raises(UserError) as error:
-        corpora.check(worlds.make(ONE["task"]), two(**changes)["corpus"])
-    assert expected in str(error.value)
+    world = worlds.make(ONE["task"])
+    assert not [*Corpus.model_validate(two()["corpus"]).mistakes(world)]
+    (mistake,) = below("", Corpus.model_validate(two(**changes)["corpus"]).mistakes(world))
+    assert expected in ": ".join(mistake)
+
+
+def test_further_tasks_leave_the_first_one_a_share():
+    corpus = ONE["corpus"] | {"also": [SORTING | {"share": 0.5}] * 2}
+    (mistake,) = Corpus.model_validate(corpus).mistakes(worlds.make(ONE["task"]))
+    assert mistake == ("also", "expected shares that add up to less than 1, got 1")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ DRAWN = {"num_generations": 1, "temperature": 1.0, "top_p": 1.0, "max_completion
 PLAIN = {
     "grpo": {"rewards": {"accuracy": 1.0}},
     "ppo": {"rewards": {"accuracy": 1.0}},
-    "sft": {"task": {"file": "d.jsonl"}},
+    "sft": {"needs": {"data": "d"}, "model": {"path": "p"}},
     "sample": {"args": DRAWN},
 }
 

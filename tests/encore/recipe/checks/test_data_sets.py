@@ -77,18 +77,19 @@ def test_own_code_is_pinned_by_its_content(folder, tmp_path, monkeypatch):
         ),
         ({"file": 3}, "stages.grpo.task.file: expected text, got 3"),
         ({"numbers": "n"}, "stages.grpo.task.numbers: of verifier countdown, not math; remove it"),
-        ({"verifier": "countdown"}, "stages.grpo.task: numbers: missing"),
+        ({"verifier": "countdown"}, "stages.grpo.task.numbers: missing"),
         (
             {"verifier": "countdown", "numbers": "n", "target": "t"},
             "stages.grpo.task.answer: of verifier math",
         ),
+        ({"sha256": "0"}, "stages.grpo.task.sha256: a job is given it; remove it"),
         ({"questoin": "q"}, 'stages.grpo.task.questoin: unknown key; did you mean "question"?'),
     ],
 )
 def test_mistakes_of_a_file(own, change, message):
     folder, _ = own
     folder.specs["paper"]["stages"]["grpo"]["task"] |= change
-    assert message in folder.mistake(2 if message.endswith("numbers: missing") else 1)
+    assert message in folder.mistake(3 if message.endswith("numbers: missing") else 1)
 
 
 @pytest.mark.parametrize("key", [*HUB, *KEYS])
@@ -98,12 +99,12 @@ def test_a_hub_dataset_lacks_nothing(folder, key):
     folder.load()
     if key != "hub":
         folder.set("paper", TASK, {name: value for name, value in task.items() if name != key})
-        assert f"stages.grpo.task: {key}: missing" in folder.mistake()
+        assert f"stages.grpo.task.{key}: missing" in folder.mistake()
 
 
 def test_countdown_has_two_columns_in_place_of_an_answer(folder):
     folder.set("paper", TASK, HUB | {"question": "Make {t} of {n}", "verifier": "countdown"})
-    assert "stages.grpo.task: numbers: missing" in folder.mistake(2)  # and the target
+    assert "stages.grpo.task.numbers: missing" in folder.mistake(2)  # and the target
     folder.specs["paper"]["stages"]["grpo"]["task"] |= {"numbers": "n", "target": "t"}
     folder.load()
 

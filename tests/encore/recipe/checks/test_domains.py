@@ -64,7 +64,7 @@ def test_a_reward_model_alone_needs_no_answers(mixed):
     mixed.set("paper", "stages/grpo/domains/general/task", HUB)
     assert mixed.load()
     mixed.set("paper", "stages/grpo/domains/general/rewards", {"reward_model": 1.0, "accuracy": 0.0})
-    with pytest.raises(UserError, match=r"stages\.grpo\.domains\.general\.task: verifier: missing"):
+    with pytest.raises(UserError, match=r"stages\.grpo\.domains\.general\.task\.verifier: missing"):
         mixed.load()
 
 
@@ -105,7 +105,7 @@ def test_caps_may_stand_for_the_one_cap_and_their_steps_are_written_plainly(mixe
         ("domains/general/task/word", 1,
          'stages.grpo.domains.general.task.word: world "preferences" has no dial'),
         ("domains/general/task", HUB | {"answer": "a"},
-         "stages.grpo.domains.general.task: verifier: missing"),
+         "stages.grpo.domains.general.task.verifier: missing"),
         ("domains/general/rewards", {"reward_model": 1.0},
          "stages.grpo.domains.general.rewards.reward_model: needs.reward_model is missing"),
         ("ensemble", "worst", "stages.grpo.ensemble: rewards.reward_model is missing"),

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.checks import tasks
+from encore.recipe.kinds import read
 
 SUMS = {"world": "chain"}
 MISTAKES = [
@@ -19,12 +19,14 @@ MISTAKES = [
 @pytest.mark.parametrize("place", ["stages.grpo", "stages.grpo.domains.a"])
 def test_a_mistake_is_one_line(part, says, place):
     own = {"task": SUMS, "rewards": {"format": 1.0}}
-    stage = {"run": "grpo", **own, **part}
+    stage = {**own, **part}
     if "domains" in place:
         half = {**own, "share": 0.5}
-        stage = {"run": "grpo", "domains": {"a": half | part, "b": half | {"chat": True}}}
+        stage = {"domains": {"a": half | part, "b": half | {"chat": True}}}
     with pytest.raises(UserError, match=f"^{re.escape(f'{place}.{says} (here)')}$"):
-        tasks.check_tasks(stage, "task-hub", "stages.grpo", " (here)")
+        read({"run": "grpo", "model": {"path": "p"}, **stage}, "stages.grpo", " (here)").check(
+            "stages.grpo", " (here)"
+        )
 
 
 def test_chat_takes_the_place_of_a_template(folder):

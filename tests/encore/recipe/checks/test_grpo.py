@@ -8,6 +8,7 @@ from encore.errors import UserError
 from encore.recipe.kinds import read
 
 TOOL = {"name": "calculator", "calls": 2, "longest": 8}
+HUB = {"hub": "a/b", "revision": "a" * 40, "split": "train", "question": "q"}
 REPLAY = {"every": 4, "share": 0.1}
 SEQUENCE = {"importance_sampling_level": "sequence"}
 
@@ -51,7 +52,10 @@ def test_sound(sound):
         (stage(learn_results=True), "learn_results: without effect"),
         (stage(tool=TOOL, advantage="process"), "tool: advantage process reads steps"),
         (stage(tool=TOOL, resources={"gpu": 2}, global_batch=8), "tool: its turns end at other times"),
-        (stage(advantage="process", task={"hub": "a/b"}), "advantage: process needs a step verifier"),
+        (
+            stage(advantage="process", task=HUB | {"answer": "a", "verifier": "math"}),
+            "advantage: process needs a step verifier",
+        ),
         (stage(SEQUENCE, advantage="process"), "importance_sampling_level sequence weighs whole sequences"),
         (stage({"loss_type": "luspo"}, advantage="process"), "loss_type luspo weighs whole sequences"),
         (stage({"multi_objective_aggregation": "normalize_then_sum"}, advantage="raw"), "would be ignored"),
@@ -70,7 +74,7 @@ def test_sound(sound):
         (stage({"sync_ref_model": True, "beta": 0.0}), "args.sync_ref_model: with beta 0 there is no ref"),
         (
             stage(
-                task={"hub": "a/b"},
+                task=HUB,
                 rewards={"reward_model": 1.0},
                 needs={"reward_model": "x"},
                 dynamic_sampling={"max_rounds": 3},

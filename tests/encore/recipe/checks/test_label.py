@@ -117,11 +117,14 @@ def merged(base: dict, over: dict) -> dict:
         ),
         ({"keep": "right"}, "keep: right is of by: verifier alone, got by: annotator; expected best"),
         ({"keep": "best", "validation": 0.1}, "validation: demonstrations (keep: best) have no such split"),
-        ({"task": {"world": "preferences"}}, "task: the samples have it; it goes with by: dataset alone"),
+        (
+            {"task": {"world": "preferences"}},
+            "task: a world has no comparisons; name its samples in needs.data",
+        ),
         ({"by": "dataset", "labeller": None, "needs": {"data": None}}, "label.task: missing; by: dataset"),
         (
             {"by": "dataset", "labeller": None, "needs": {"data": None}, "task": HUB | {"chosen": "a"}},
-            "label.task: ",
+            "label.task.rejected: missing; a pair has chosen and rejected",
         ),
     ],
 )
@@ -178,7 +181,7 @@ def test_labels_may_be_demonstrations(chain):
         ({"corpus": {"documents": 3}}, "stages.sft.corpus.mixture: missing"),
         ({"corpus": {"documents": 3, "mixture": {"god": 1}}}, 'has no kind "god"; did you mean "good"?'),
         ({"problems": 3}, "stages.sft.problems: of a Hub dataset"),
-        ({"task": HUB | {"prompt": "a"}}, "stages.sft.task: completion: missing"),
+        ({"task": HUB | {"prompt": "a"}}, "stages.sft.task.completion: missing"),
     ],
 )
 def test_demonstrations_have_one_source(chain, changes, says):

@@ -19,6 +19,13 @@ TASK = {"file": "steps.jsonl", "prompt": "prompt", "completion": "completions", 
 DATASET: dict[str, Any] = {"run": "label_steps", "by": "dataset", "task": TASK, "template": "{question}"}
 
 
+@pytest.fixture(autouse=True)
+def steps(tmp_path, monkeypatch):
+    """The folder with the file of steps."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / TASK["file"]).touch()
+
+
 def test_what_goes_together():
     read(ROLLOUTS).check()
     read(ROLLOUTS | {"estimation": "soft", "backend": "lean"}).check()

@@ -43,7 +43,7 @@ def test_what_is_right_passes():
         ({"demonstrations": {"task": {"world": "sort"}}}, "demonstrations.template: missing"),
         ({"demonstrations": SHOWN | {"task": {"world": "sorts"}}}, 'did you mean "sort"?'),
         ({"demonstrations": SHOWN | {"corpus": {"documents": 8}}}, "demonstrations.corpus.mixture: missing"),
-        ({"demonstrations": {"task": HUB}}, "demonstrations.task: completion: missing"),
+        ({"demonstrations": {"task": HUB}}, "demonstrations.task.completion: missing"),
     ],
 )
 def test_mistakes(change, says):

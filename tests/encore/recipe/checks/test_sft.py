@@ -77,14 +77,14 @@ def test_sources_that_say_how_much_they_give(stage):
             "also.g.corpus: a corpus is written by a",
         ),
         (DATA | {"also": {"general": COUNTED | {"corpus": GOOD}}}, "also.general.corpus.documents: missing"),
-        (DATA | {"also": {"g": {"task": {"world": "preference"}}}}, "also.g.template: missing"),
+        (DATA | {"also": {"g": {"task": {"world": "preferences"}}}}, "also.g.template: missing"),
         (
             DATA | {"also": {"general": COUNTED | {"task": {"world": "preference"}}}},
-            'also.general.world: no world "preference"; did you mean "preferences"?',
+            'also.general.task.world: no world "preference"; did you mean "preferences"?',
         ),
         (
             DATA | {"also": {"general": SHARED | {"corpus": {"mixture": {"god": 1}}}}},
-            'also.general.mixture.god: world "preferences" has no kind "god"; did you mean "good"?',
+            'also.general.corpus.mixture.god: world "preferences" has no kind "god"; did you mean "good"?',
         ),
         (DATA | {"also": {"general": COUNTED | {"template": "x"}}}, "also.general.template: expected"),
         (DATA | {"chat": {"system": "s"}}, "chat: the prompts of needs.data are complete; write chat: true"),

@@ -1,0 +1,96 @@
+"""Documents that a world writes, and demonstrations that no other stage makes."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from encore import worlds
+from encore.recipe.base import Mistake, Model, PartOfAll, Positive, Some, below
+from encore.recipe.form import Chat, Formed, placed
+from encore.recipe.task import NO_CORPUS, CorpusTask, DemonstrationTask, WorldTask
+from encore.worlds import World
+
+# kinds of document that the world can write
+Mixture = Annotated[dict[str, Any], Field(min_length=1)]
+
+
+class CorpusPart(Model):
+    """A further task of a corpus, with its share of the documents."""
+
+    task: CorpusTask
+    template: str
+    mixture: Mixture
+    share: PartOfAll
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Yield a template without a place for the question, and documents that the world does not write."""
+        yield from placed("template", self.template)
+        mistakes = [*below("task", self.task.mistakes())]
+        yield from mistakes
+        if not mistakes:
+            worlds.mix(self.task.make_world(), self.mixture)
+
+
+class Corpus(Model):
+    """How many documents, and the share of each kind of document."""
+
+    documents: Positive | None = None  # of all tasks together
+    mixture: Mixture | None = None
+    also: Some[CorpusPart] | None = None
+
+    def mistakes(self, world: World) -> Iterator[Mistake]:
+        """Yield documents that the worlds do not write, and shares that leave none to the first task."""
+        if self.mixture is not None:
+            worlds.mix(world, self.mixture)
+        for place, part in enumerate(self.also or ()):
+            yield from below(f"also[{place}]", part.mistakes())
+        total = sum(part.share for part in self.also or ())
+        if total >= 1:
+            yield "also", f"expected shares that add up to less than 1, got {total:g}"
+
+
+class DemonstrationSource(Formed):
+    """Demonstrations that no other stage makes: of a world or of a data set."""
+
+    task: DemonstrationTask | None = None
+    corpus: Corpus | None = None  # of a world
+    problems: Positive | None = None  # of a data set: how many rows, the first ones
+
+    def source_mistakes(self, share: float | None = None) -> Iterator[Mistake]:
+        """Yield what the source lacks, and keys of the other kind of source.
+
+        `share`: of all rows, in place of their number.
+        """
+        if self.task is None:
+            yield "task", "missing"
+            return
+        mistakes = [*below("task", self.task.mistakes())]
+        yield from mistakes
+        if isinstance(self.chat, Chat) and self.chat.prefill is not None:
+            yield "chat.prefill", "a demonstration has the whole reply; remove it"
+        if isinstance(self.task, WorldTask):
+            yield from self._of_world(share)
+            if not mistakes:
+                yield from below("corpus", (self.corpus or Corpus()).mistakes(self.task.make_world()))
+        elif self.corpus is not None:
+            yield "corpus", NO_CORPUS
+        elif share is not None and self.problems is not None:
+            yield "problems", "share says how many rows; remove one of the two"
+        yield from self.form_mistakes()
+
+    def _of_world(self, share: float | None) -> Iterator[Mistake]:
+        corpus = self.corpus or Corpus()
+        if self.chat is not None:
+            yield "chat", "a world writes its demonstrations by a template; write one instead"
+        elif self.template is None or self.corpus is None:
+            key = "template" if self.template is None else "corpus"
+            yield key, "missing; a world writes its demonstrations by it"
+        elif corpus.mixture is None:
+            yield "corpus.mixture", "missing"
+        elif share is not None and corpus.documents is not None:
+            yield "corpus.documents", "share says how many; remove one of the two"
+        elif share is None and corpus.documents is None:
+            yield "corpus.documents", "missing"
+        if self.problems is not None:
+            yield "problems", "of a Hub dataset; a world writes corpus.documents"

@@ -1,0 +1,70 @@
+"""How a question is put to a policy: by a template, or by the chat template of its tokenizer."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import ValidatorFunctionWrapHandler, WrapValidator
+
+from encore.recipe.base import Mistake, Model, Said, refuse
+from encore.recipe.mistakes import shown
+
+
+class Chat(Model):
+    """What the chat template of the model's tokenizer, in place of `template`, says beside the question.
+
+    Rewards and verifiers read a reply with its prefill.
+    """
+
+    system: Said | None = None
+    user: str | None = None  # a text with {question}; default: the question alone
+    prefill: Said | None = None  # how every reply begins, such as "<think>\n"
+
+
+def _true_or_mapping(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    if isinstance(value, Mapping):
+        if not value:
+            refuse("must not be empty")
+        return handler(value)
+    if value is not True and not isinstance(value, Chat):
+        refuse(f"expected true or a mapping, got {shown(value)}")
+    return value
+
+
+TrueOrChat = Annotated[Chat, WrapValidator(_true_or_mapping)] | Literal[True]
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a question becomes a prompt: by a template, or by the chat template of the policy's tokenizer."""
+
+    template: str = "{question}"
+    chat: Chat | None = None  # in place of template
+
+
+class Formed(Model):
+    """What says how its questions are put."""
+
+    template: str | None = None  # a text with {question}
+    chat: TrueOrChat | None = None  # in place of template
+
+    @property
+    def form(self) -> Form:
+        """The form that these keys say: the question alone if they say none."""
+        chat = Chat() if self.chat is True else self.chat
+        return Form(chat=chat) if chat or self.template is None else Form(self.template)
+
+    def form_mistakes(self) -> Iterator[Mistake]:
+        """Yield two forms, and texts that have not one place for the question."""
+        if self.chat is not None and self.template is not None:
+            yield "chat", "template is given too; remove one of the two"
+        elif self.template is not None:
+            yield from placed("template", self.template)
+        elif isinstance(self.chat, Chat) and self.chat.user is not None:
+            yield from placed("chat.user", self.chat.user)
+
+
+def placed(key: str, text: str) -> Iterator[Mistake]:
+    """Yield a text that has not exactly one place for the question."""
+    if text.count("{question}") != 1:
+        yield key, f"expected {{question}} exactly once, got {text!r}"

@@ -1,0 +1,37 @@
+"""The names of rewards that a recipe may give: those that every task has, a world's and a verifier's own."""
+
+from collections.abc import Iterable
+
+from encore import own_code
+from encore.errors import UserError, nearest
+from encore.sandbox.verdicts import REWARDS
+from encore.worlds.protocol import World
+
+TESTS = "tests"  # the verifier of programs
+OVERLONG = "soft_overlong"
+# what encore/rewards/rules.py has for every task
+COMMON = ("accuracy", "format", "random", "reasoning_style", "english", OVERLONG)
+
+
+def check(names: Iterable[str], world: World | None, verifies: str = "math") -> None:
+    """Raise UserError unless each name is a common reward, or one of the world's own or the verifier's."""
+    known = [*COMMON, *(world.rewards if world else REWARDS if verifies == TESTS else ())]
+    for name in names:
+        if own_code.is_own(name):
+            try:
+                own_code.check(name)
+            except UserError as error:
+                raise UserError(f"rewards.{error}") from None
+        elif name not in known:
+            raise UserError(f"rewards.{name}: unknown reward{nearest(name, known)}")
+
+
+def check_overlong(names: Iterable[str], cache: int | None, cap: int | None) -> None:
+    """Raise UserError unless soft_overlong and its `cache`, of less than `cap` tokens, are given together."""
+    if (OVERLONG in names) != (cache is not None):
+        absent = "soft_overlong_cache" if cache is None else "rewards.soft_overlong"
+        raise UserError(f"{absent}: missing; rewards.soft_overlong and soft_overlong_cache go together")
+    if cache is not None and cap is not None and cache >= cap:
+        raise UserError(
+            f"soft_overlong_cache: expected less than args.max_completion_length {cap}, got {cache}"
+        )

@@ -1,0 +1,281 @@
+"""What a policy is asked or learns from: problems of a world or rows of a data set; and its tools."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic_core import InitErrorDetails
+
+from encore import own_code, worlds
+from encore.errors import UserError
+from encore.recipe import reward_names
+from encore.recipe.base import HubName, Mistake, Model, Positive, Revision, below, matching, refuse
+from encore.recipe.form import Formed
+from encore.worlds import World
+
+FORMATS = (".jsonl", ".parquet")
+OF_HUB = ("hub", "revision", "subset", "split")
+# key of a question's answer -> the verifiers that read it, beside those of one's own
+OF_VERIFIER = {"answer": ("math", "tests"), "numbers": ("countdown",), "target": ("countdown",)}
+
+
+class Task(Model):
+    """What questions, demonstrations or preferences are taken from."""
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether right answers can be told from wrong ones."""
+        return False
+
+    @property
+    def verifies(self) -> str:
+        """The name of the verifier of a data set, math where it names none."""
+        return "math"
+
+    def make_world(self) -> World | None:
+        """Return the world, or None of a data set. Raises UserError for a dial that the world has not."""
+        return None
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Yield the mistakes of keys that do not go together."""
+        yield from ()
+
+
+class WorldTask(Task):
+    """The problems of a world. The other keys are its dials: the fields of its class in encore/worlds."""
+
+    model_config = ConfigDict(extra="allow")
+
+    world: str  # a name of encore/worlds, or my_module:Class
+
+    @property
+    def is_verified(self) -> bool:
+        """True: a world verifies every answer."""
+        return True
+
+    def make_world(self) -> World:
+        """Return the world with these dials. Raises UserError for a dial that the world has not."""
+        return worlds.make(self.model_dump())
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Raise UserError at the first dial that the world has not, or that is beyond its limits."""
+        self.make_world()
+        yield from ()
+
+
+class DataSet(Task):
+    """Rows of a data set of the Hub, at a commit, or of a file of one's own.
+
+    The other keys name columns, as encore/data/columns.py reads them.
+    """
+
+    hub: HubName | None = None
+    revision: Revision | None = None
+    subset: str | None = None
+    split: str | None = None
+    file: str | None = None  # in place of these: .jsonl or .parquet, from where snakemake is called
+    sha256: str | None = None  # of the file, as a job is given it: what was planned
+
+    @property
+    def name(self) -> str:
+        """What a message calls the data set."""
+        return self.file or f"{self.hub} split {self.split}"
+
+    @classmethod
+    def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+        """Yield what a data set of the Hub lacks."""
+        for key in ("hub", "revision", "split"):
+            if "file" not in value and key not in value:
+                yield InitErrorDetails(type="missing", loc=(key,), input=value)
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Yield a file that is not there or of no format, and keys of the Hub beside it."""
+        if self.sha256 is not None:
+            yield "sha256", "a job is given it; remove it"
+        if self.file is None:
+            return
+        file = Path(self.file)
+        for key in OF_HUB:
+            if getattr(self, key) is not None:
+                yield key, f"of a Hub dataset, and {file} is a file; remove it"
+        if file.suffix not in FORMATS:
+            yield "file", f"{file}: expected a file that ends in .jsonl or .parquet"
+        elif not file.is_file():
+            yield "file", f"there is no file {file} in {Path.cwd()}"
+
+
+class Questions(DataSet):
+    """Questions, with answers that a verifier reads or without."""
+
+    question: str
+    answer: str | None = None
+    # tests: unit tests, run in the sandbox: encore/rewards/unit_tests.py. Of one's own:
+    # my_module:function(question, answer, completion) -> bool
+    verifier: (
+        Annotated[
+            str,
+            AfterValidator(
+                matching("math|countdown|tests|.*:.*", "math, countdown, tests or my_module:function")
+            ),
+        ]
+        | None
+    ) = None
+    numbers: str | None = None  # of verifier countdown, with target in place of answer
+    target: str | None = None
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether the data set names a verifier."""
+        return self.verifier is not None
+
+    @property
+    def verifies(self) -> str:
+        """The name of the verifier, math where there is none."""
+        return self.verifier or "math"
+
+    def lacking(self) -> Iterator[Mistake]:
+        """Yield the keys that are missing for answers to be verified."""
+        columns = ("numbers", "target") if self.verifier == "countdown" else ("answer",)
+        for key in ("verifier", *columns):
+            if getattr(self, key) is None:
+                yield key, "missing"
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Yield also a verifier that is not there, and columns that it does not read."""
+        yield from super().mistakes()
+        is_own = own_code.is_own(self.verifier)
+        if self.verifier is not None and is_own:
+            yield from own_mistakes("verifier", self.verifier)
+        for key, verifiers in OF_VERIFIER.items():
+            read = self.verifier is None or self.verifier in verifiers or (is_own and key == "answer")
+            if getattr(self, key) is not None and not read:
+                yield key, f"of verifier {' or '.join(verifiers)}, not {self.verifier}; remove it"
+
+
+class DemonstrationRows(DataSet):
+    """Prompts and the completions to imitate: texts or conversations."""
+
+    prompt: str
+    completion: str
+
+
+class Comparisons(DataSet):
+    """Pairs of replies, chosen and rejected, or lists of ranked replies."""
+
+    prompt: str | None = None  # may be missing of pairs: the dialogue that both replies begin with
+    chosen: str | None = None
+    rejected: str | None = None
+    responses: str | None = None  # a column of lists of mappings, which have these two keys:
+    text: str | None = None
+    rank: str | None = None  # 1 is the best
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Yield also the columns that are missing of pairs or of rankings, or are of the other."""
+        yield from super().mistakes()
+        pair, ranking = ("chosen", "rejected"), ("responses", "text", "rank")
+        is_pair = any(getattr(self, key) is not None for key in pair)
+        for key in pair if is_pair else ("prompt", *ranking):
+            if getattr(self, key) is None:
+                words = "missing; a pair has" if is_pair else "missing; pairs have chosen and rejected;"
+                rest = "chosen and rejected" if is_pair else "a ranking has prompt, responses, text and rank"
+                yield key, f"{words} {rest}"
+        for key in ranking if is_pair else ():
+            if getattr(self, key) is not None:
+                yield key, "of a ranking, and chosen and rejected are of pairs; remove it"
+
+
+class LabelledSteps(DataSet):
+    """Solutions as lists of steps, each labelled: TRL's type "stepwise supervision"."""
+
+    prompt: str
+    completion: str
+    labels: str
+
+
+def _kind(value: Any) -> str:
+    """Return the tag of a task: a data set has the key hub or file."""
+    if isinstance(value, Mapping):
+        return "a data set" if {"hub", "file"} & value.keys() else "a world"
+    return "a data set" if isinstance(value, DataSet) else "a world"
+
+
+AWorld = Annotated[WorldTask, Tag("a world")]
+QuestionTask = Annotated[AWorld | Annotated[Questions, Tag("a data set")], Discriminator(_kind)]
+DemonstrationTask = Annotated[AWorld | Annotated[DemonstrationRows, Tag("a data set")], Discriminator(_kind)]
+
+
+def refusing(kind: str, words: str) -> BeforeValidator:
+    """A validator that refuses a task of this kind by these words."""
+
+    def check(value: Any) -> Any:
+        if _kind(value) == kind:
+            refuse(words)
+        return value
+
+    return BeforeValidator(check)
+
+
+NO_CORPUS = "a corpus is written by a world; this task has none"
+CorpusTask = Annotated[WorldTask, refusing("a data set", NO_CORPUS)]
+
+
+def own_mistakes(key: str, name: str) -> Iterator[Mistake]:
+    """Yield that there is no function or class of one's own by this name."""
+    try:
+        own_code.check(name)
+    except UserError as error:
+        yield key, str(error)
+
+
+class Asked(Formed):
+    """Questions of a task, and how they are put."""
+
+    task: QuestionTask | None = None
+    problems: Positive | None = None  # distinct training problems
+
+    def asked_mistakes(self, needs_answers: bool) -> Iterator[Mistake]:
+        """Yield the mistakes within task and form; `needs_answers`: of a data set, with a verifier."""
+        if needs_answers and isinstance(self.task, Questions):
+            yield from below("task", self.task.lacking())
+        if self.task is not None:
+            yield from below("task", self.task.mistakes())
+        yield from self.form_mistakes()
+
+
+class Rewarded(Asked):
+    """Questions whose completions are rewarded."""
+
+    learned: ClassVar[tuple[str, ...]] = ()  # rewards that a stage of the recipe trains
+
+    # by name: a function of encore/rewards/rules.py, or of the task's world; my_module:function; reward_model
+    rewards: dict[str, float] | None = None
+
+    def asked_mistakes(self, needs_answers: bool) -> Iterator[Mistake]:
+        """Yield also rewards that the task has not."""
+        mistakes = [*super().asked_mistakes(needs_answers)]
+        yield from mistakes
+        if mistakes or self.task is None or self.rewards is None:
+            return
+        if not self.rewards:
+            yield "rewards", "must not be empty"
+        names = [name for name in self.rewards if name not in self.learned]
+        reward_names.check(names, self.task.make_world(), self.task.verifies)
+
+
+Around = Annotated[
+    tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False, min_length=2, max_length=2)
+]
+
+
+JUDGED = ("{prompt}", "{first}", "{second}")  # to be filled in the question to a judge of replies
+
+
+class Tool(Model):
+    """What the policy may call: encore/sampling/tools.py."""
+
+    name: Literal["calculator", "python"]  # python: in the sandbox
+    calls: Positive  # answered in one completion; further ones are not
+    longest: Positive  # tokens of a result; what is longer is cut
+    call: Around | None = None  # the texts around a call; the second is one token
+    result: Around | None = None  # and around its result
