@@ -14,7 +14,7 @@ from encore.data import demonstrations, forms, preferences, prompts, token_ids
 from encore.errors import UserError
 from encore.forecast import stand_ins
 from encore.forecast.trial import default
-from encore.objectives.caps import of_stage
+from encore.recipe.caps import of_stage
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.runtime import files, health
 from encore.sampling import tools

@@ -18,9 +18,9 @@ from encore.learning.resumable import EPOCH_STRIDE
 from encore.learning.samplers import Sampled, Sampler
 from encore.learning.scoring import Row, Scorer
 from encore.objectives.averages import step_tokens
-from encore.objectives.caps import Caps, start
-from encore.objectives.loss_types import TOKEN_MEAN
 from encore.objectives.sampler_correction import correction
+from encore.recipe.caps import Caps, start
+from encore.recipe.loss_types import TOKEN_MEAN
 
 
 @dataclass(frozen=True)

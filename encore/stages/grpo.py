@@ -19,7 +19,7 @@ from encore.learning.rollouts import Options
 from encore.models import lora, reward_model
 from encore.models.experts import idle
 from encore.objectives import own
-from encore.objectives.caps import Caps
+from encore.recipe.caps import Caps
 from encore.recipe.kinds import GrpoStage
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.rewards import step_rewards

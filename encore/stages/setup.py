@@ -19,7 +19,7 @@ from encore.learning.ratio_statistics import RatioStatistics
 from encore.learning.rollout_trainer import Method, RolloutTrainer
 from encore.models import lora
 from encore.models.reward_model import RewardModel
-from encore.objectives.caps import Caps
+from encore.recipe.caps import Caps
 from encore.recipe.data_sets import is_data_set
 from encore.recipe.kinds import GrpoStage, PpoStage
 from encore.recipe.kinds.grpo import Domain

@@ -8,8 +8,6 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from encore.errors import UserError
-from encore.objectives.caps import Caps
-from encore.objectives.loss_types import check_window
 from encore.recipe import batch
 from encore.recipe.base import (
     Identifier,
@@ -22,8 +20,10 @@ from encore.recipe.base import (
     below,
     matching,
 )
+from encore.recipe.caps import Caps
 from encore.recipe.kinds.rollout import REWARD_MODEL, RolloutStage
 from encore.recipe.kinds.stage import rule
+from encore.recipe.loss_types import check_window
 from encore.recipe.task import DataSet, Rewarded, Tool, own_mistakes
 
 Step = Annotated[str, AfterValidator(matching("0|[1-9][0-9]*", "a number of optimizer steps"))]
