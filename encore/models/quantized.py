@@ -10,8 +10,10 @@ from typing import Any
 import torch
 from transformers import BitsAndBytesConfig
 
+from encore.recipe.kinds.stage import Lora
 
-def loading(key: Any, args: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+
+def loading(key: Lora | None, args: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return `options` of `from_pretrained`, and for a stage's key `lora` with `quantized` those of 4 bits.
 
     `args`: transformers' TrainingArguments. A layer computes in bf16 where they, or the options, say so.

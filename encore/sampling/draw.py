@@ -10,6 +10,7 @@ import torch
 from lm_eval.api.instance import Instance
 
 from encore.models.experts import idle
+from encore.recipe.args import DrawingArgs
 from encore.runtime.progress import Progress, reporter
 from encore.sampling import engine
 from encore.sampling.completion import Completion
@@ -30,7 +31,7 @@ class Drawn:
 
 def draw(
     prompts: Sequence[str],
-    args: Any,
+    args: DrawingArgs,
     source: Any,
     ends: Sequence[int],
     config: dict[str, Any],
@@ -39,7 +40,7 @@ def draw(
 ) -> Drawn:
     """Sample with the engine of evaluations, `config["backend"]`; a seed always gives the same ones.
 
-    `args`: the DrawingArgs of a stage. `ends`: tokens that end a completion beside those of the policy's own.
+    `ends`: tokens that end a completion beside those of the policy's own.
     """
     generation = {
         "until": [],  # nothing but the end-of-sequence token

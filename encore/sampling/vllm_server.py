@@ -13,11 +13,11 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from trl.scripts.vllm_serve import ScriptArguments, build_command
 
 from encore.errors import UserError
+from encore.recipe.rl_args import GrpoArgs
 from encore.runtime import gpus, nodes
 from encore.runtime.progress import clock_text
 
@@ -36,7 +36,9 @@ OF_TORCHRUN = (
 ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Interrupt)(?::| \().*")
 
 
-def command(model: str, host: str, port: int, workers: int, dtype: str, seed: int, args: Any) -> list[str]:
+def command(
+    model: str, host: str, port: int, workers: int, dtype: str, seed: int, args: GrpoArgs
+) -> list[str]:
     """Return the command line of a server of `model`, a folder, on so many GPUs, reached at `host` alone.
 
     `args`: those of the stage that the recipe names; what it does not name is the server's own default.
