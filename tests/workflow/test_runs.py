@@ -196,7 +196,10 @@ def test_killed_run_goes_on_with_the_same_command(project):
     os.killpg(run.pid, signal.SIGSTOP)  # so that it is still in that stage when it is killed
     second = project.snakemake("--config", "seeds=1")
     assert second.returncode == 2
-    assert _error(second) == f"error: another snakemake (process {run.pid}) runs in this folder; wait for it"
+    assert (
+        project.error(second)
+        == f"error: another snakemake (process {run.pid}) runs in this folder; wait for it"
+    )
     os.killpg(run.pid, signal.SIGKILL)
     run.wait()
     project.run()
