@@ -13,7 +13,7 @@ def followed(run: Run) -> list[dict[str, str]]:
     """
     found = []
     for arm in run.arms:
-        for name, task in run.recipe.overlaid(run.scale, arm, "evals").get("tasks", {}).items():
+        for name, task in run.recipe.layers.merged(run.scale, arm, "evals").get("tasks", {}).items():
             if KEY in task:
                 own = [
                     f"{key} {_shown(ours)} in place of {_shown(theirs)}"

@@ -13,6 +13,7 @@ from toy_run import ARMS, HOSTILE, draw_only
 from analysis import analyse, command_line, report
 from analysis.numbers.run import Run
 from encore.recipe.graph import Graph
+from encore.recipe.layers import Layers
 from encore.recipe.recipe import Recipe
 
 
@@ -114,8 +115,10 @@ def test_figures_of_an_earlier_analysis_keep_their_words(tmp_path):
 
 def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
     draw_only(set(), monkeypatch)  # figures are drawn for other tests
-    spec = run.recipe.spec | {"evals": run.recipe.spec["evals"] | {"checkpoints": {"after": "grpo"}}}
-    recipes = {**run.graph.recipes, "toy_zero": Recipe("toy_zero", spec, run.recipe.files)}
+    spec = run.recipe.layers.content | {
+        "evals": run.recipe.layers.content["evals"] | {"checkpoints": {"after": "grpo"}}
+    }
+    recipes = {**run.graph.recipes, "toy_zero": Recipe("toy_zero", Layers(spec), run.recipe.files)}
     one = Run(Graph(recipes), "toy_zero", "cpu", ARMS[:1], (0,), run.root)
     lines = analyse.analyse(one, tmp_path / "one")
     assert lines[1].startswith("Accuracy on heldout, base-recipe, after: 0.7")
