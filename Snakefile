@@ -93,33 +93,18 @@ if JOBS.choice.auto:  # where there is a checkpoint, each job on a cluster plans
             commands.LOOK
 
 
-rule analyse:
+rule report:
     input:
         JOBS.members,
     output:
+        page=f"{REPORT}.html",
         **REPORT_FILES,
-    log:
-        f"{REPORT}.analyse.log",
-    params:
-        **JOBS.of_analysis(),
-    message:
-        "analyse {wildcards.recipe}/{wildcards.scale}/{wildcards.report}"
-    shell:
-        commands.ANALYSE
-
-
-rule report:
-    input:
-        rules.analyse.output,
-        JOBS.page_marker,
-    output:
-        f"{REPORT}.html",
     log:
         f"{REPORT}.html.log",
     params:
-        **JOBS.of_page(),
+        **JOBS.of_report(),
     message:
-        "write {output}"
+        "write {output.page}"
     shell:
         commands.WRITE_REPORT
 

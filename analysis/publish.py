@@ -15,9 +15,9 @@ as it is now: no run is repeated, and seeds that chose a dial are left out. A re
 """
 
 import json
-import shutil
 import sys
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
@@ -25,15 +25,15 @@ import pandas as pd
 from analysis import command_line, methods
 from analysis.gallery import history, scoreboard
 from analysis.numbers.recorded import CURVES, DECIMALS, current, folders, of_record, thinned
-from analysis.numbers.run import Run
-from analysis.numbers.table import final
-from analysis.page.section import SHOWN
+from analysis.numbers.run import SHOWN, Run
+from analysis.numbers.table import collect
 from analysis.page.tables import Table
 from analysis.provenance import jobs, kept
-from analysis.sections import SECTIONS
+from analysis.results import Results, build, views
 from analysis.training import learning_curves
 from analysis.verdicts import records
-from analysis.verdicts import section as verdicts
+from analysis.verdicts.build import build as judge
+from analysis.verdicts.view import tables
 from encore.errors import UserError
 from encore.recipe.claims import FRONTIER
 from encore.recipe.graph import Graph
@@ -42,18 +42,17 @@ from encore.recipe.sensitivity import MARK
 from encore.runtime import provenance
 
 RECORDS = "results/published"
-TABLES = tuple(name for section in SECTIONS for name in section.TABLES)
 KEY = ["arm", "seed", "node", "metric"]
 INTERVAL = {"low": DECIMALS, "high": DECIMALS}  # a record is kept in git
 
 
 def publish(run: Run, out: Path, report: str) -> None:
     """Write the record of a run, taken from its `report` (or `quickstart`), into `out`."""
-    folder = run.root / f"results/{run.name}/{run.scale}/{report}"
-    for name in ("table.csv", SHOWN):
-        if not (folder / name).exists():
-            raise UserError(f"{folder / name}: missing; run `snakemake --cores {run.name}` first")
-    runs = jobs.jobs(run)
+    page = run.root / f"results/{run.name}/{run.scale}/{report}.html"
+    if not page.exists():
+        raise UserError(f"{page}: missing; run `snakemake --cores {run.name}` first")
+    results = build(run, collect(run))
+    runs = results.provenance.jobs
     unnamed = runs[runs.commit.isna() | runs.dirty.astype(bool)]
     if len(unnamed):
         first = unnamed.iloc[0]
@@ -61,26 +60,38 @@ def publish(run: Run, out: Path, report: str) -> None:
         where = f"{first.arm}/seed{first.seed}/{first.stage}"
         raise UserError(f"{where}: trained {how}; a record must name the code that made it")
     out.mkdir(parents=True, exist_ok=True)
-    for name in TABLES:
-        if (folder / f"{name}.csv").exists():
-            shutil.copyfile(folder / f"{name}.csv", out / f"{name}.csv")
-        else:
-            (out / f"{name}.csv").unlink(missing_ok=True)
-    table = pd.read_csv(folder / "table.csv", low_memory=False)
-    numbers = worth_keeping(final(table))
+    for path in out.glob("*.csv"):  # of the record before, which may have had more
+        path.unlink()
+    for table in (table for view in views(results).values() for table in view.tables):
+        table.numbers.to_csv(out / f"{table.name}.csv", index=False)
+    numbers = worth_keeping(results.numbers)
     folder_tells = ["recipe", "scale"]
     numbers = numbers.drop(columns=["step", "source", *folder_tells]).round(INTERVAL)
     numbers.to_csv(out / "numbers.csv", index=False)
     jobs.write(runs, out / jobs.FILE)
-    curves = thinned(table, learning_curves.drawn())
+    curves = thinned(results.table, learning_curves.drawn())
     if len(curves):
         curves.to_csv(out / CURVES, index=False)
-    few = kept.thinned(json.loads((folder / SHOWN).read_text(encoding="utf-8")))
-    (out / SHOWN).write_text(json.dumps(few, indent=1) + "\n", encoding="utf-8")
+    (out / SHOWN).write_text(_samples(results), encoding="utf-8")
     (out / kept.PACKAGES).write_text(kept.packages(runs), encoding="utf-8")
     if out.parent.resolve() == (run.root / RECORDS).resolve():
         _remember([out])
         _write_index(out.parent, run.graph)
+
+
+def _samples(results: Results) -> str:
+    """What the page shows beside tables, as JSON."""
+    found, ladder = results.provenance, results.stage_ladder
+    shown: dict[str, object] = {
+        "provenance": {
+            "rollouts": list(map(asdict, kept.few(found.rollouts))),
+            "policies": found.policies,
+            "pairs": list(map(asdict, found.pairs)),
+        }
+    }
+    if ladder:
+        shown["stage_ladder"] = {"prompts": {task: asdict(pair) for task, pair in ladder.prompts.items()}}
+    return json.dumps(shown, indent=1, allow_nan=False) + "\n"
 
 
 def worth_keeping(numbers: pd.DataFrame) -> pd.DataFrame:
@@ -128,9 +139,7 @@ def rejudge(root: Path = Path(".")) -> None:
 
 def judged_anew(path: Path, graph: Graph) -> list[Table]:
     """The tables of verdicts of the record that has this numbers.csv."""
-    run, numbers = of_record(path.parent, graph)
-    tables = verdicts.contents(run, numbers, {}).tables
-    return [table for table in tables if table.name != "published"]  # made of more than numbers.csv
+    return tables(judge(*of_record(path.parent, graph)))
 
 
 if __name__ == "__main__":

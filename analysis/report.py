@@ -1,31 +1,33 @@
-"""From numbers to one page.
+"""From artefacts to one page.
 
     python -m analysis.report --recipe r1_zero --scale cpu --out results/r1_zero/cpu/report.html
 
-Reads what analysis.analyse wrote into the folder named like the page, without `.html`, and writes one
-self-contained HTML file: no request leaves it, and its policy lets no script run but its own.
+Writes one self-contained HTML file: no request leaves it, and its policy lets no script run but its own. The
+folder named like the page, without `.html`, gets the numbers for other uses: table.csv, the tables (CSV,
+Markdown, LaTeX, HTML), figures/ (SVG, PNG, PDF) and summary.txt.
 """
 
 import base64
 import hashlib
-import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from analysis import command_line, page
+from analysis.arms import bases
 from analysis.numbers import means
 from analysis.numbers.run import Run
-from analysis.numbers.table import final
-from analysis.page.drawing import svg_uri
+from analysis.numbers.table import collect
+from analysis.page import figures, tables
+from analysis.page.figures import Drawn
+from analysis.page.style import FORMATS
+from analysis.page.view import View
 from analysis.provenance import configuration
-from analysis.results import bases
-from analysis.sections import SECTIONS
+from analysis.results import Results, build, views
 from analysis.verdicts import claims_table, summary
 from encore.errors import UserError
 from encore.recipe.looks import LOOKS
@@ -47,6 +49,7 @@ TEMPLATES.filters |= {  # how templates write numbers and claims
     "plural": summary.plural,
     "holds_when": claims_table.holds_when,
 }
+EXPORTS = (*(".csv", ".md", ".tex", ".html", ".txt"), *(f".{name}" for name in FORMATS))
 
 
 @dataclass(frozen=True)
@@ -59,18 +62,67 @@ class Recorded:
     bases: str = ""  # what its claims came to on other base models
 
 
-def render(run: Run, folder: Path, report: str = "report", recorded: Recorded | None = None) -> str:
-    """The page, from the folder that analyse wrote, or that a record has filled."""
-    numbers = final(_table(folder / "table.csv"))
-    pages = {section.NAME: section.page(run, numbers, folder) for section in SECTIONS}
-    scripts = [text("tables.js"), text("viewer.js")]
+def command(run: Run, out: Path, report: str) -> None:
+    """Write the page of a run. Raises UserError if none of its jobs has a result."""
+    if not any(path.exists() for path in map(run.sentinel, run.all_nodes())):
+        raise UserError(
+            f"no results of recipe {run.name} at scale {run.scale} in {run.root.resolve()}; {out} is left as "
+            f"it is; run snakemake --cores {run.name} first"
+        )
+    write(build(run, collect(run)), out, report)
+
+
+def write(results: Results, out: Path, report: str = "report") -> list[str]:
+    """Write the page and, into the folder of its name, the exports; return the lines of summary.txt."""
+    run, folder = results.run, out.with_suffix("")
+    for path in folder.rglob("*"):  # of an earlier page, which may have shown more
+        if path.suffix in EXPORTS:
+            path.unlink()
+    folder.mkdir(parents=True, exist_ok=True)
+    results.table.to_csv(folder / "table.csv", index=False)
+    shown = views(results)
+    for view in shown.values():
+        for table in view.tables:
+            tables.export(folder, table, f"{summary.title(run)}, {run.scale} scale")
+    lines = summary.lines(run, results.numbers, results.verdicts.last)
+    (folder / "summary.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    drawn = draw(run, shown, folder / "figures")
+    out.write_text(render(results, shown, drawn, report), encoding="utf-8")
+    return lines
+
+
+def draw(
+    run: Run,
+    shown: Mapping[str, View],
+    folder: Path,
+    formats: Sequence[str] = FORMATS,
+    without: Sequence[str] = (),
+) -> dict[str, list[Drawn]]:
+    """Section's name -> its figures, drawn into the folder; without the figures of these names."""
+    return {
+        name: figures.draw_all(
+            run, [plan for plan in view.figures if plan.name not in without], folder, formats
+        )
+        for name, view in shown.items()
+    }
+
+
+def render(
+    results: Results,
+    shown: Mapping[str, View],
+    drawn: Mapping[str, Sequence[Drawn]],
+    report: str = "report",
+    recorded: Recorded | None = None,
+) -> str:
+    """The page, from its sections and their figures."""
+    run, scripts = results.run, [text("tables.js"), text("viewer.js")]
     return TEMPLATES.get_template("report.html").render(
         run=run,
-        head=summary.head(run, numbers),
+        head=summary.head(run, results.numbers),
         stopped=summary.stopped(run),
         one_base=bases.one_base(run),
-        **pages,
-        figures=drawn_figures(folder / "figures"),
+        **{name: view.page for name, view in shown.items()},
+        figures=drawn,
         looks=LOOKS,
         commands=configuration.commands(run, report),
         recorded=recorded,
@@ -82,7 +134,7 @@ def render(run: Run, folder: Path, report: str = "report", recorded: Recorded | 
 
 def hashes(scripts: Sequence[str]) -> str:
     """The sources of a page's policy that let these scripts run, and no other."""
-    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     return " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
@@ -91,27 +143,5 @@ def text(name: str) -> str:
     return (Path(page.__file__).parent / "templates" / name).read_text(encoding="utf-8").removesuffix("\n")
 
 
-def _table(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_csv(path)
-    except FileNotFoundError:
-        raise UserError(f"{path}: missing; run analysis.analyse first") from None
-
-
-def drawn_figures(folder: Path) -> dict[str, list[dict[str, str]]]:
-    """Section's name -> its figures as analyse drew them, each with `src`: the SVG as a data URI."""
-    by_section: dict[str, list[dict[str, str]]] = {section.NAME: [] for section in SECTIONS}
-    for figure in json.loads((folder / "index.json").read_text()):
-        src = svg_uri((folder / f"{figure['name']}.svg").read_text(encoding="utf-8"))
-        alt_text = figure.get("alt_text", figure.get("alt"))  # `alt` in analyses before this name
-        by_section[figure["section"]].append(figure | {"src": src, "alt_text": alt_text})
-    return by_section
-
-
-def write(run: Run, out: Path, report: str) -> None:
-    """The page of the analysis in the folder of the same name."""
-    out.write_text(render(run, out.with_suffix(""), report), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    sys.exit(command_line.main(__doc__, write, None))
+    sys.exit(command_line.main(__doc__, command, None))

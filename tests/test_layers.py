@@ -11,7 +11,8 @@ LAYERS = """
     encore.errors encore.own_watch encore.own_code
     encore.sandbox
     encore.worlds encore.runtime
-    encore.recipe encore.objectives encore.data encore.models
+    encore.recipe
+    encore.objectives encore.data encore.models
     encore.rewards encore.labels encore.sampling
     encore.learning
     encore.validity
@@ -22,12 +23,12 @@ LAYERS = """
     analysis.statistics
     analysis.numbers
     analysis.page
-    analysis.results analysis.coverage analysis.preferences analysis.training analysis.sensitivity
+    analysis.arms analysis.coverage analysis.preferences analysis.training analysis.sensitivity
     analysis.verdicts analysis.provenance
     analysis.stage_ladder
-    analysis.sections analysis.methods
+    analysis.results analysis.methods
     analysis.command_line
-    analysis.look analysis.analyse analysis.report
+    analysis.look analysis.report
     analysis.gallery
     analysis.publish
     encore.commands
@@ -43,7 +44,6 @@ LIGHT = (
     "workflow/",
     "forecast/__main__.py",
     "forecast/preflight.py",
-    "objectives/loss_types.py",
     "stages/__main__.py",
 )
 HEAVY = {"torch", "trl", "transformers", "datasets", "accelerate", "lm_eval", "vllm"}

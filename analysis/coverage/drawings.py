@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from analysis.coverage.compared import Place, curve
-from analysis.coverage.rows import SOLVED
+from analysis.coverage.build import SOLVED, Place, curve
 from analysis.numbers.means import Mean
 from analysis.page.style import LINE, WIDTH, dashes, margins, stacked
 
@@ -52,7 +51,7 @@ def _band(means: Mapping[int, Mean]) -> tuple[list[float], list[float]]:
 
 
 def solved_sets(frame: pd.DataFrame) -> Figure | None:
-    """A bar a checkpoint, from the table of rows.solved(): which problems it and the base solve."""
+    """A bar a checkpoint, from the table of build.solved(): which problems it and the base solve."""
     if not len(frame):
         return None
     groups = list(frame.groupby("task", sort=False))

@@ -43,7 +43,7 @@ def of_records(names: Sequence[str], folder: Path = RECORDS) -> None:
             formats = ("svg", "png") if name in (*FIGURES, *PICTURES) else ("svg",)
             text = pages.page(folder / name, graph, Path(scratch), formats)
             (folder / name / "index.html").write_text(text, encoding="utf-8")
-            figures = Path(scratch) / "figures"
+            figures = Path(scratch)
             if name in FIGURES and (figures / FOREST).exists():
                 shutil.copyfile(figures / FOREST, folder / name / FOREST)
             if name in PICTURES and folder == RECORDS:

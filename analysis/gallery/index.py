@@ -1,9 +1,8 @@
 """The first page of a gallery: its recipes, and of records the scoreboard, the methods and the history."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
@@ -11,7 +10,7 @@ from markupsafe import Markup
 from analysis import methods, report
 from analysis.gallery import history, scoreboard
 from analysis.numbers.recorded import folders
-from analysis.page.tables import cells
+from analysis.page.tables import Cells, cells
 from analysis.verdicts import claims, records, summary
 from encore.recipe.graph import Graph
 from encore.recipe.recipe import Recipe
@@ -30,6 +29,16 @@ class Listed:
 
 
 @dataclass(frozen=True)
+class Method:
+    """A table of methods."""
+
+    title: str
+    record: str
+    metric: str
+    cells: Cells
+
+
+@dataclass(frozen=True)
 class Contents:
     """What a first page shows."""
 
@@ -38,16 +47,16 @@ class Contents:
     pages: Sequence[Listed]
     notice: str = ""  # what a reader must know first
     board: Sequence[scoreboard.Line] = ()
-    methods: Sequence[Mapping[str, Any]] = ()
-    changes: Mapping[str, Any] = field(default_factory=lambda: cells(pd.DataFrame()))
+    methods: Sequence[Method] = ()
+    changes: Cells = field(default_factory=lambda: cells(pd.DataFrame()))
 
 
 def of_records(folder: Path, graph: Graph) -> Contents:
     """Of the records in `folder`."""
     pages = [_listed(record, graph) for record in folders(folder)]
     tables = [
-        {"title": one.title, "record": one.record, "metric": one.metric, "cells": _plain(one)}
-        for one in methods.compared(folder, graph)
+        Method(table.title, table.record, table.metric, _plain(table))
+        for table in methods.compared(folder, graph)
     ]
     return Contents(
         "Published records",
@@ -89,9 +98,9 @@ def render(contents: Contents) -> str:
     )
 
 
-def _plain(one: methods.Compared) -> dict[str, Any]:
+def _plain(table: methods.Compared) -> Cells:
     """The rows without the marks of Markdown."""
-    rows = [tuple(cell.strip("`") for cell in row) for row in one.rows]
+    rows = [tuple(cell.strip("`") for cell in row) for row in table.rows]
     return cells(pd.DataFrame(rows, columns=list(methods.COLUMNS)))
 
 

@@ -1,20 +1,17 @@
 """A record's page, made again from the record alone, with the sections of the report it was taken from."""
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis import analyse, report
+from analysis import report
+from analysis.arms import bases
 from analysis.numbers.recorded import CURVES, with_curves
-from analysis.page.section import SHOWN
-from analysis.provenance.jobs import FILE
+from analysis.numbers.run import SHOWN
 from analysis.provenance.kept import PACKAGES
-from analysis.results import bases
-from analysis.sections import SECTIONS
+from analysis.results import build, views
 from analysis.verdicts import written
 from encore.recipe.graph import Graph
 
-TABLES = tuple(f"{name}.csv" for section in SECTIONS for name in section.TABLES)
 # a file that records of an earlier version lack -> what their page lacks for it
 LACKS = {
     CURVES: "learning curves",
@@ -22,17 +19,20 @@ LACKS = {
     PACKAGES: "the list of installed packages",
 }
 
+# figures of tables that a record has kept, but that its page has never shown
+TABLES_ALONE = ("win-rates", "gain-by-protocol", "rejection-sampling")
+
 
 def page(record: Path, graph: Graph, scratch: Path, formats: Sequence[str] = ("svg",)) -> str:
-    """The page of a record; `scratch` is an empty folder for its tables, and its figures in these formats.
+    """The page of a record; its figures are drawn into the folder `scratch` in these formats.
 
-    Figures are drawn from the record's numbers; tables that take more than those are the record's own.
+    It is made from the record's numbers; what takes more than numbers is as the record has kept it.
     """
     run, table = with_curves(record, graph)
-    analyse.write(run, table, scratch, formats)
-    for name in (*TABLES, SHOWN, FILE):
-        if (record / name).exists():
-            shutil.copyfile(record / name, scratch / name)
+    results = build(run, table)
+    shown = views(results)
+    drawn = report.draw(run, shown, scratch, formats, without=TABLES_ALONE)
     lacks = [what for name, what in LACKS.items() if not (record / name).exists()]
     said = written.of_record(record), bases.others(record.parent, record.name)
-    return report.render(run, scratch, recorded=report.Recorded(record.name, tuple(lacks), *said))
+    recorded = report.Recorded(record.name, tuple(lacks), *said)
+    return report.render(results, shown, drawn, recorded=recorded)

@@ -1,7 +1,7 @@
 """What a report is about, and the artefacts it is made from."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,11 @@ from encore.errors import UserError, first_line
 from encore.recipe.document import Document
 from encore.recipe.graph import Graph, Node
 from encore.recipe.recipe import Recipe
+
+SHOWN = "shown.json"  # in a record: section -> what the page shows of it beside tables
+
+
+Row = dict[str, Any]  # an object of a JSON file that a job wrote
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,21 @@ class Run:
         """Where a file of a job lies; of a run that is read from a record, where none lies."""
         return (self.record or self.root) / path
 
+    def kept(self, name: str, made: Callable[[], pd.DataFrame], text: bool = False) -> pd.DataFrame:
+        """The table of this name that the record keeps, else the table that `made` makes.
+
+        text: all cells are text.
+        """
+        path = self.record / f"{name}.csv" if self.record else None
+        if path is None or not path.exists():
+            return made()
+        return pd.read_csv(path, dtype=str, keep_default_na=False) if text else pd.read_csv(path)
+
+    def samples_kept(self, section: str) -> Row:
+        """What the record keeps of a section beside tables; empty if the run is not read from a record."""
+        kept = read_json(self.record / SHOWN) if self.record else None
+        return (kept or {}).get(section, {})
+
     def folder(self, node: Node) -> Path:
         return self.artefact(node.folder)
 
@@ -102,7 +122,7 @@ class Run:
         stages = [node for node in self.nodes(arm, seed) if node.kind == "stage"]
         return [node for node in stages if not kinds or self.graph.config(node)["run"] in kinds]
 
-    def samples(self, evaluation: Node) -> Iterator[dict[str, Any]]:
+    def samples(self, evaluation: Node) -> Iterator[Row]:
         """The completions that an evaluation kept, a row an item; none where it has not run for this."""
         if evaluation not in self._nodes:
             return iter(())
@@ -119,7 +139,7 @@ class Run:
         return names[:1] + names[1:][-1:]
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
+def read_json(path: Path) -> Row | None:
     """The object in a JSON file; None where there is no file; UserError where it is none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8", errors="replace"))
@@ -146,7 +166,7 @@ def read_rows(path: Path, numbers: Sequence[str]) -> pd.DataFrame:
     return rows
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+def read_lines(path: Path) -> Iterator[Row]:
     """The rows of a JSONL file; none where there is no file.
 
     A last row without its end is left out: a stage may be writing it. UserError where another is no object.

@@ -6,9 +6,8 @@ One row is one number: [recipe, scale, arm, seed, node, step, metric, value, low
 - `step` is the training step of a learning curve, and missing for a final number. What was measured within a
   stage (`evaluate_every`) has the node of the stage's checkpoint, and the step.
 - `low`, `high` are an evaluation's own 95% interval (over items and samples), else missing.
-- `updates_to/…` and `samples_to/…` are read from the curve, at the levels that claims, gates and published
-  numbers name (numbers.reach); so are `peak/gold` and its like (numbers.peaks), `auc/…` (numbers.areas) and
-  `collapsed/…` (numbers.falls).
+- `updates_to/…`, `auc/…`, `collapsed/…`, `peak/gold` and their like are read off the curve
+  (numbers.curve_metrics), where claims, gates and published numbers name them.
 - `<task>/gained`, `/lost`, `/crossover` and their like: numbers.coverage, of a recipe with `coverage`.
 - arm `frontier`, node <name>: what is read off a frontier at a KL (numbers.frontiers).
 - `<task>@<template>/…`: a base model by one of its candidate templates; `<task>/…` is by its best.
@@ -25,12 +24,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.numbers import areas, coverage, falls, frontiers, peaks, reach
-from analysis.numbers.named import named_in
+from analysis.numbers import coverage, curve_metrics, frontiers
 from analysis.numbers.run import Run, read_json, read_rows
 from encore.recipe.document import Document
 from encore.recipe.graph import Node
-from encore.recipe.metric_names import AT_KL, COLLAPSED, OF_AREA, REACHED, by_template
+from encore.recipe.metric_names import by_template
 
 COLUMNS = [
     "recipe",
@@ -89,12 +87,8 @@ def _numbers(run: Run, node: Node, named: list[str]) -> pd.DataFrame:
         path = run.folder(node) / "curve.csv"
         if path.exists():
             curve = read_rows(path, ["step", "value"])
-            own = named if node.recipe == run.name else []
-            metrics = metrics | reach.reached(curve, named_in(own, REACHED))
-            metrics = metrics | areas.areas(curve, named_in(own, OF_AREA))
-            metrics = metrics | falls.collapsed(curve, named_in(own, COLLAPSED))
-            of_sequences = record.get("kind") == "ppo"
-            metrics = metrics | peaks.peaks(curve, of_sequences, named_in(own, AT_KL))
+            rows_of_recipe = named if node.recipe == run.name else []
+            metrics = metrics | curve_metrics.of_curve(curve, rows_of_recipe, record.get("kind") == "ppo")
         rows = [{"metric": metric, "value": value} for metric, value in metrics.items()]
     final = pd.DataFrame(rows, columns=["step", "metric", "value", "low", "high"])
     numbers = [frame.reindex(columns=final.columns) for frame in (final, curve) if len(frame)]

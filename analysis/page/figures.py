@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib as mpl
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from analysis.numbers.run import Run
+from analysis.page.drawing import svg_uri
 from analysis.page.style import FORMATS, STYLE, save
 
 
@@ -24,19 +26,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure on disk (name.svg and its like) with the words that go with it."""
+    """A figure with the words that go with it; `src` is its SVG as a data URI."""
 
-    section: str
     name: str
     title: str
     caption: str
     alt_text: str
+    src: Markup
 
 
-def draw_all(
-    run: Run, section: str, plans: Iterable[Plan], folder: Path, formats: Sequence[str] = FORMATS
-) -> list[Drawn]:
-    """Draw a section's figures into `folder`, in their order, without those that have no data."""
+def draw_all(run: Run, plans: Iterable[Plan], folder: Path, formats: Sequence[str] = FORMATS) -> list[Drawn]:
+    """Draw figures into `folder`, in their order, without those that have no data."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     with mpl.rc_context(STYLE):
@@ -44,7 +44,8 @@ def draw_all(
             figure = plan.draw()
             if figure is not None:
                 save(figure, folder, plan.name, formats)
+                src = svg_uri((folder / f"{plan.name}.svg").read_text(encoding="utf-8"))
                 shows = plan.alt_text or f"Arms: {', '.join(run.arms)}"
                 alt_text = f"{plan.title}. {shows}. The numbers are in table.csv."
-                drawn.append(Drawn(section, plan.name, plan.title, plan.caption, alt_text))
+                drawn.append(Drawn(plan.name, plan.title, plan.caption, alt_text, src))
     return drawn

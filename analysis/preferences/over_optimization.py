@@ -18,8 +18,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis.numbers.curve_metrics import CURVES, KL
 from analysis.numbers.means import DASH, MINUS, average, number, with_interval
-from analysis.numbers.peaks import CURVES, KL
 from analysis.numbers.run import Run
 from analysis.numbers.table import binned, measured
 from analysis.page.style import dashes, stacked

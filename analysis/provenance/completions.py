@@ -5,11 +5,11 @@ text that any encoder accepts; the template escapes it. Which are shown follows 
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 
 from analysis.numbers.means import MINUS
-from analysis.numbers.run import Run, read_lines
+from analysis.numbers.run import Row, Run, read_lines
 from analysis.preferences.contenders import Contender, representatives
 from encore.recipe.metric_names import OF_WORLD
 
@@ -37,13 +37,48 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def correct(row: dict[str, Any]) -> bool | None:
+@dataclass(frozen=True)
+class Rollout:
+    """A training completion as it is shown."""
+
+    arm: str
+    step: int
+    prompt: str
+    completion: str
+    answer: str
+    reward: float | None  # None: no finite number
+    rewards: dict[str, float | None]
+    tokens: int | None
+    correct: bool | None  # None where the arm does not score accuracy
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one policy answered to a held-out problem, and how it scored."""
+
+    checkpoint: str
+    completion: str
+    correct: bool | None
+    scores: str
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One held-out problem, and what several policies answered."""
+
+    question: str
+    answer: str
+    difficulty: float | int | None
+    sides: tuple[Side, ...]
+
+
+def correct(row: Row) -> bool | None:
     """Whether the verifier accepts a rollout; None where the arm does not score accuracy."""
     score = (row.get("rewards") or {}).get("accuracy")
     return None if score is None or math.isnan(score) else score > 0
 
 
-def rollouts(run: Run) -> list[dict[str, Any]]:
+def rollouts(run: Run) -> list[Rollout]:
     """Training completions of every arm's first seed: the first EACH correct and incorrect at STEPS steps.
 
     To each prompt only the first correct and the first incorrect answer.
@@ -51,15 +86,15 @@ def rollouts(run: Run) -> list[dict[str, Any]]:
     return [row for arm in run.arms for row in _of_arm(run, arm)]
 
 
-def _of_arm(run: Run, arm: str) -> Iterator[dict[str, Any]]:
+def _of_arm(run: Run, arm: str) -> Iterator[Rollout]:
     paths = [run.folder(node) / "completions.jsonl" for node in run.stages(arm, run.seeds[0])]
     path = next((path for path in reversed(paths) if path.exists()), None)
     if path is None:
         return
-    by_step: dict[int, dict[bool | None, list[dict[str, Any]]]] = {}
+    by_step: dict[int, dict[bool | None, list[Rollout]]] = {}
     for row in read_lines(path):
         kept = by_step.setdefault(row["step"], {}).setdefault(correct(row), [])
-        if len(kept) < EACH and safe(row["prompt"]) not in [other["prompt"] for other in kept]:
+        if len(kept) < EACH and safe(row["prompt"]) not in [other.prompt for other in kept]:
             kept.append(_shown(arm, row))
     steps = sorted(by_step)
     last = len(steps) - 1
@@ -68,18 +103,18 @@ def _of_arm(run: Run, arm: str) -> Iterator[dict[str, Any]]:
             yield from group
 
 
-def _shown(arm: str, row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "arm": arm,
-        "step": row["step"],
-        "prompt": safe(row["prompt"]),
-        "completion": safe(_laid_out(row["completion"], row.get("turns"))),
-        "answer": safe(row.get("answer", "")),
-        "reward": finite(row["reward"]),
-        "rewards": {safe(name): finite(value) for name, value in (row.get("rewards") or {}).items()},
-        "tokens": row.get("tokens"),
-        "correct": correct(row),
-    }
+def _shown(arm: str, row: Row) -> Rollout:
+    return Rollout(
+        arm=arm,
+        step=row["step"],
+        prompt=safe(row["prompt"]),
+        completion=safe(_laid_out(row["completion"], row.get("turns"))),
+        answer=safe(row.get("answer", "")),
+        reward=finite(row["reward"]),
+        rewards={safe(name): finite(value) for name, value in (row.get("rewards") or {}).items()},
+        tokens=row.get("tokens"),
+        correct=correct(row),
+    )
 
 
 def _laid_out(text: str, turns: Sequence[str] | None) -> str:
@@ -89,7 +124,7 @@ def _laid_out(text: str, turns: Sequence[str] | None) -> str:
     return "\n".join(f"{ARROW} {turn}" if number % 2 else turn for number, turn in enumerate(turns))
 
 
-def before_after(run: Run, task: str) -> list[dict[str, Any]]:
+def before_after(run: Run, task: str) -> list[Pair]:
     """The first sample of one held-out problem a difficulty, before training and after it by every arm.
 
     Of the first seed; a policy that arms share is shown once.
@@ -104,13 +139,13 @@ def before_after(run: Run, task: str) -> list[dict[str, Any]]:
     return _beside(run, task, ends)
 
 
-def side_by_side(run: Run, task: str, among: Sequence[Contender]) -> list[dict[str, Any]]:
+def side_by_side(run: Run, task: str, among: Sequence[Contender]) -> list[Pair]:
     """The same for at most SIDES policies."""
     chosen = representatives(among, SIDES)
     return _beside(run, task, [(one.name, one.arm, one.checkpoint) for one in chosen])
 
 
-def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
+def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[Pair]:
     """The samples of policies (name, arm, checkpoint) side by side, as far as they are on disk."""
     read = {name: first_samples(run, arm, checkpoint).get(task, {}) for name, arm, checkpoint in policies}
     names, sides = list(filter(read.get, read)), list(filter(None, read.values()))
@@ -122,34 +157,31 @@ def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[d
     return [pair(names, rows) for _, rows in chosen]
 
 
-def pair(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def pair(names: Sequence[str], rows: Sequence[Row]) -> Pair:
     """The first samples of one item by the policies of these names, a row of samples each."""
-    return {
-        "question": safe(rows[0]["question"]),
-        "answer": safe(rows[0]["answer"]),
-        "difficulty": rows[0].get("difficulty"),
-        "sides": [
-            {
-                "checkpoint": name,
-                "completion": safe(_laid_out(row["completions"][0], row.get("turns", [()])[0])),
-                "correct": row["correct"][0],
-                "scores": _scores(row),
-            }
-            for name, row in zip(names, rows, strict=True)
-        ],
-    }
+    sides = [
+        Side(
+            name,
+            safe(_laid_out(row["completions"][0], row.get("turns", [()])[0])),
+            row["correct"][0],
+            _scores(row),
+        )
+        for name, row in zip(names, rows, strict=True)
+    ]
+    first = rows[0]
+    return Pair(safe(first["question"]), safe(first["answer"]), first.get("difficulty"), tuple(sides))
 
 
-def _scores(row: dict[str, Any]) -> str:
+def _scores(row: Row) -> str:
     """`gold 1.20, proxy 0.85, 14 tokens` of the first sample; empty where it has none of SCORES."""
     named = [f"{name.replace('_', ' ')} {row[name][0]:.2f}" for name in SCORES if row.get(name)]
     named = [text.replace("-0.00", "0.00").replace("-", MINUS) for text in named]
     return ", ".join([*named, f"{row['tokens'][0]} tokens"]) if named else ""
 
 
-def first_samples(run: Run, arm: str, checkpoint: str) -> dict[str, dict[Any, dict[str, Any]]]:
+def first_samples(run: Run, arm: str, checkpoint: str) -> dict[str, dict[Hashable, Row]]:
     """Task -> item -> its row of samples, of the first seed; empty where they are not on disk."""
-    by_task: dict[str, dict[Any, dict[str, Any]]] = {}
+    by_task: dict[str, dict[Hashable, Row]] = {}
     for row in run.samples(run.graph.owner(run.evaluation(arm, checkpoint))):
         if row["completions"]:
             by_task.setdefault(row["task"], {})[row["item"]] = row

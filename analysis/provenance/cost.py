@@ -1,16 +1,14 @@
 """What a run cost: time, as planned and as taken, tokens and FLOPs of every stage."""
 
 import math
-from pathlib import Path
 
 import pandas as pd
 
 from analysis.numbers.means import DASH, duration, power
 from analysis.numbers.run import Run
-from analysis.provenance.jobs import jobs
 
 
-def planned(run: Run, trained: pd.DataFrame) -> list[float]:
+def _planned(run: Run, trained: pd.DataFrame) -> list[float]:
     """Seconds that the planner gives each stage that was trained, on the GPU that it ran on; 0: none."""
     if not len(trained):
         return []
@@ -23,11 +21,13 @@ def planned(run: Run, trained: pd.DataFrame) -> list[float]:
     ]
 
 
-def cost(run: Run) -> pd.DataFrame:
-    """What each stage of each arm cost, summed over seeds, and the total. What is shared counts once."""
-    trained = jobs(run)
+def cost(run: Run, trained: pd.DataFrame) -> pd.DataFrame:
+    """What each stage of each arm cost, summed over seeds, and the total; trained: provenance.jobs.jobs().
+
+    What arms share counts once.
+    """
     numeric = ["wall_s", "cpu_s", "planned_s", "tokens", "flops"]
-    amounts = trained.assign(planned_s=planned(run, trained))[["arm", "stage", *numeric]]
+    amounts = trained.assign(planned_s=_planned(run, trained))[["arm", "stage", *numeric]]
     amounts[numeric] = amounts[numeric].apply(pd.to_numeric, errors="coerce")
     groups = amounts.groupby(["stage", "arm"], sort=False)
     frame = groups[numeric].sum().assign(runs=groups.size()).reset_index()
@@ -47,12 +47,6 @@ def elapsed(trained: pd.DataFrame) -> float:
         total += max(0.0, end - max(start, until))
         until = max(until, end)
     return total
-
-
-def read(path: Path) -> pd.DataFrame:
-    """A cost() that was written to a file; records from before times were planned say nothing of them."""
-    frame = pd.read_csv(path).fillna({"arm": ""})  # the total has no arm
-    return frame if "planned_s" in frame else frame.assign(planned_s=0.0)
 
 
 def cost_shown(frame: pd.DataFrame) -> pd.DataFrame:

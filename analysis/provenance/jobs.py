@@ -21,7 +21,7 @@ def write(frame: pd.DataFrame, path: Path) -> None:
     frame.assign(**texts).to_csv(path, index=False)
 
 
-def read(path: Path) -> pd.DataFrame:
+def _read(path: Path) -> pd.DataFrame:
     """A file that write() wrote; no rows where there is none."""
     if not path.exists():
         return pd.DataFrame(columns=COLUMNS)
@@ -31,6 +31,8 @@ def read(path: Path) -> pd.DataFrame:
 
 def jobs(run: Run) -> pd.DataFrame:
     """One row per stage that was trained: arm, seed, stage and the fields of its provenance.json."""
+    if run.record:
+        return _read(run.record / FILE)
     rows = []
     for node in run.all_nodes():
         record = read_json(run.folder(node) / "provenance.json") if node.kind == "stage" else None

@@ -1,14 +1,13 @@
 """What became of the completions that a stage drew to fine-tune on: the funnel of rejection sampling."""
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.numbers.means import DASH
-from analysis.numbers.run import Run, read_json
+from analysis.numbers.run import Run
 from analysis.page.style import LINE, PALETTE, WIDTH, margins
 from analysis.stage_ladder.steps import Step, made
 from encore.sampling.funnel import steps
@@ -19,39 +18,34 @@ COLUMNS = ["step", "stage", "passed", "completions", "share", "problems"]
 TALL = 0.3  # inches of a bar
 
 
-def funnel(run: Run, ladder: Sequence[Step]) -> pd.DataFrame:
+def funnel(run: Run, table: pd.DataFrame, ladder: Sequence[Step]) -> pd.DataFrame:
     """One row a step of the ladder, stage and filter: means over seeds of the completions that passed it.
 
     `share` is of all that were sampled; `problems`: of the prompts, those with one left.
     """
-    counts: dict[tuple[str, str], list[Mapping[str, float]]] = {}
-    seen = set()
+    counts = table[table.step.isna() & table.metric.str.startswith(PREFIX)]
+    by_stage = {source: rows.drop_duplicates("metric") for source, rows in counts.groupby("source")}
+    stages: dict[tuple[str, str], dict[str, pd.Series]] = {}
     for seed in run.seeds:
-        for name, one in made(run, ladder, seed).items():
-            for node in one.own:
-                if node in seen:
-                    continue
-                seen.add(node)
-                metrics = (read_json(run.sentinel(node)) or {}).get("metrics", {})
-                if f"{PREFIX}{PLAIN[0]}" in metrics:
-                    counts.setdefault((name, run.label(node)), []).append(metrics)
+        for name, step in made(run, ladder, seed).items():
+            for node in step.own:
+                if node.sentinel in by_stage:
+                    metrics = by_stage[node.sentinel].set_index("metric").value
+                    stages.setdefault((name, run.label(node)), {}).setdefault(node.sentinel, metrics)
     rows = []
-    for (name, stage), seeds in counts.items():
-        mean = partial(_mean, seeds)
-        for passed in _ordered(seeds[0]):
-            left = mean(f"{PREFIX}{passed}")
-            share = left / mean(f"{PREFIX}{PLAIN[0]}")
-            rows.append((name, stage, passed, left, share, mean(f"{PREFIX}{passed}{PROBLEMS}")))
+    for (name, stage), seeds in stages.items():
+        means = pd.DataFrame(list(seeds.values())).mean()
+        for passed in _ordered(means):
+            left = means[f"{PREFIX}{passed}"]
+            share = left / means[f"{PREFIX}{PLAIN[0]}"]
+            problems = means.get(f"{PREFIX}{passed}{PROBLEMS}", math.nan)
+            rows.append((name, stage, passed, left, share, problems))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _mean(seeds: Sequence[Mapping[str, float]], metric: str) -> float:
-    values = [metrics[metric] for metrics in seeds if metric in metrics]
-    return sum(values) / len(values) if values else math.nan
-
-
-def _ordered(metrics: Mapping[str, float]) -> list[str]:
-    names = {name.removeprefix(PREFIX) for name in metrics if name.startswith(PREFIX)}
+def _ordered(metrics: pd.Series) -> list[str]:
+    """The filters of a funnel in the order in which completions pass them."""
+    names = {str(name).removeprefix(PREFIX) for name in metrics.index}
     names = {name for name in names if not name.endswith(PROBLEMS)}
     return [name for name in steps(dict.fromkeys(names - {*PLAIN}, 0.0)) if name in names]
 

@@ -1,21 +1,23 @@
 """One held-out prompt of each task, answered by all steps of the ladder, and chosen by a rule."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from analysis.numbers.run import Run
-from analysis.provenance.completions import first_samples, pair
+from pydantic import TypeAdapter
+
+from analysis.numbers.run import Row, Run
+from analysis.provenance.completions import Pair, first_samples, pair
 from analysis.stage_ladder.steps import Step, evaluated
 
-Rows = Sequence[dict[str, Any]]  # of one item, a step each
 
-
-def one_prompt(run: Run, ladder: Sequence[Step]) -> dict[str, dict[str, Any]]:
+def one_prompt(run: Run, ladder: Sequence[Step]) -> dict[str, Pair]:
     """Task -> the first samples of the first seed, of the steps whose samples of it are on disk.
 
     The item is the one on which the steps disagree most: see disagreement(); among equals the first. Tasks
-    that one step alone has are left out.
+    that one step alone has are left out. A record has kept what was chosen.
     """
+    if run.record:
+        kept = run.samples_kept("stage_ladder").get("prompts", {})
+        return TypeAdapter(dict[str, Pair]).validate_python(kept)
     read = {step.name: first_samples(run, step.arm, step.checkpoint) for step in ladder}
     chosen = {}
     for task in evaluated(run, ladder):
@@ -28,9 +30,11 @@ def one_prompt(run: Run, ladder: Sequence[Step]) -> dict[str, dict[str, Any]]:
     return chosen
 
 
-def disagreement(rows: Rows) -> tuple[int, float]:
-    """How much the steps' first samples differ, to be compared: pairs of which one is right and one wrong,
-    then the distance from the least gold reward to the most."""
+def disagreement(rows: Sequence[Row]) -> tuple[int, float]:
+    """How much the first samples of one item, one a step, differ, to be compared.
+
+    Pairs of which one is right and one wrong; then the distance from the least gold reward to the most.
+    """
     right = [row["correct"][0] for row in rows]
     gold = [row["gold"][0] for row in rows if row.get("gold")]
     return right.count(True) * right.count(False), max(gold, default=0.0) - min(gold, default=0.0)

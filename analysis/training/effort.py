@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.numbers import reach
-from analysis.numbers.named import named_in
+from analysis.numbers.curve_metrics import WINDOW, named_in
 from analysis.numbers.run import Run
 from analysis.numbers.table import binned, curves
 from analysis.page import interval_rows
@@ -59,7 +58,7 @@ def entropy_accuracy(table: pd.DataFrame, palette: Mapping[str, str]) -> Figure 
 def effort(table: pd.DataFrame, arm: str, unit: str) -> pd.Series:
     """Accuracy by updates or samples: trailing mean of rollouts, mean over seeds; empty where not logged."""
     logged = table[table.arm == arm]
-    accuracy = binned(logged[logged.metric == "accuracy"], 10**9).rolling(reach.WINDOW).mean()
+    accuracy = binned(logged[logged.metric == "accuracy"], 10**9).rolling(WINDOW).mean()
     if unit == "updates" or not len(accuracy):
         return accuracy.mean(axis=1)
     samples = binned(logged[logged.metric == "samples"], 10**9)

@@ -7,8 +7,8 @@ standard deviation (of the base model's replies) below its first gold reward.
 A number read off a frontier (numbers.frontiers) counts as that of a collapsed run where one of the places
 that it was read between lies as far below its arm's beginning: the line between them then leads to another
 kind of run. A collapsed run elsewhere on the frontier has no part in the number, and at its far end runs are
-meant to fall. Gold read off the curve of one run at a KL (numbers.peaks) counts as that of a collapsed run
-where it lies itself so far below.
+meant to fall. Gold read off the curve of one run at a KL (numbers.curve_metrics) counts as that of a
+collapsed run where it lies itself so far below.
 
 What happens to a run later has no part in a number from before. So a stage that the arm's last model learns
 from, such as its reward model, is judged by the checkpoints at it or, where it has none, by those before it.

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from analysis.numbers.reach import budget_of
+from analysis.numbers.curve_metrics import budget_of
 from analysis.numbers.recorded import DECIMALS
 from analysis.numbers.table import measured
 from analysis.statistics.hypotheses import constant

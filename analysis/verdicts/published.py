@@ -22,6 +22,12 @@ NOTHING = Mean(math.nan, math.nan, math.nan, 0, "")
 PLAIN = {"win_rate": "win rate", "length_controlled": "length-controlled win rate"}
 
 
+def build(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The paper's numbers and ours; side by side only where model, data and settings are the paper's."""
+    both = beside(run, numbers, paired)
+    return both if run.scale == "paper" else apart(both)
+
+
 def beside(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The paper's numbers beside ours in the same unit, and which of ours that is.
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.arms import bases
 from analysis.numbers.recorded import folders, of_earlier_world
 from analysis.numbers.run import Run
-from analysis.results import bases
 from analysis.verdicts import claims, summary, written
 from encore.recipe.graph import Graph
 from encore.recipe.looks import LOOKS

@@ -20,7 +20,7 @@ from encore.recipe.schema import pattern
 
 # No recipe can have the name of a rule in the Snakefile or of a folder in results/.
 TARGETS = ("all", "everything", "benchmarks", "faults", "gallery", "clean_checkpoints", "preflight", "plan")
-INNER = ("train", "evaluate", "look", "analyse", "report")  # rules of one job each
+INNER = ("train", "evaluate", "look", "report")  # rules of one job each
 RESERVED = (*TARGETS, *INNER, "published")
 # sections that name what evals have
 REFERRING = ("claims", "gates", "frontiers", "coverage", "stage_ladder", "published")

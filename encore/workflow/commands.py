@@ -4,7 +4,6 @@ import shlex
 
 from encore.recipe.graph import RUN
 from encore.workflow import after_job, warm
-from encore.workflow.outputs import REPORT
 
 
 def _literal(command: str) -> str:
@@ -41,10 +40,10 @@ EVALUATE = (
     f" {TOLD} {NOTE} {{output.scores}} {{params.lineage}}"
 )
 
-REPORT_OPTIONS = "{params.of} --scale {wildcards.scale} --seeds {params.seeds} --report {wildcards.report}"
-ANALYSE = (
-    f"python -m analysis.analyse {REPORT_OPTIONS} --out {REPORT.replace('{', '{wildcards.')} 2> {{log}}"
-    f" {NOTE} {{output.table}} {{params.judged}}"
+WRITE_REPORT = (
+    "python -m analysis.report {params.of} --scale {wildcards.scale} --seeds {params.seeds}"
+    " --report {wildcards.report} --out {output.page} 2> {log}"
+    f" {NOTE} {{output.page}} {NOTE} {{output.table}} {{params.judged}}"
 )
 LOOK = (
     "python -m analysis.look {params.of} --scale {wildcards.scale} --seeds {wildcards.look}"
@@ -58,7 +57,6 @@ FAULTS = "(python tests/faults/table.py && python tests/faults/kills.py 200) 2> 
 # status 1 says that a job does not fit, which the table says as well
 PLAN = "python -m encore.forecast plan {params.asked} 2> {log} || test $? = 1"
 PREFLIGHT = "python -m encore.forecast preflight {params.options} 2> {log}"
-WRITE_REPORT = f"python -m analysis.report {REPORT_OPTIONS} --out {{output}} 2> {{log}} {NOTE} {{output}}"
 GALLERY = (
     "(python -m analysis.gallery --records && python -m analysis.gallery --scale {params.scale}) 2> {log}"
 )

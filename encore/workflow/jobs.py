@@ -221,29 +221,23 @@ class Jobs:
 
         return {"of": self.named, "judged": judged, "record": lambda w: str(digests.record(_look(w)))}
 
-    # of the rules analyse and report
+    # of the rule report
 
     def members(self, w: Any) -> list[str]:
-        """Return sentinels of all that a report shows, its looks, and the marker of a stale one."""
+        """Return sentinels of all that a report shows, its looks, and the markers of a stale one."""
         report = _report(w)
         taken = self._looks(report, planned=True)
-        return [*_files(self.grid(report, taken), taken, w), *marks.markers(report.table)]
+        markers = [*marks.markers(report.table), *marks.markers(report.page)]
+        return [*_files(self.grid(report, taken), taken, w), *markers]
 
-    def page_marker(self, w: Any) -> list[str]:
-        """Return the marker by which a page is made again whose tables are gone."""
-        return marks.markers(_report(w).page)
-
-    def of_analysis(self) -> dict[str, Callable[[Any], Any]]:
-        """Return the parameters of the command that analyses."""
+    def of_report(self) -> dict[str, Callable[[Any], Any]]:
+        """Return the parameters of the command that writes a report: its recipe, arms and seeds."""
         return {
+            "of": self.named,
+            "seeds": self.seeds,
             "judged": lambda w: self._judged(_report(w), self._looks(_report(w), planned=True)),
             "record": lambda w: str(digests.record(_report(w).table)),
-            **self.of_page(),
         }
-
-    def of_page(self) -> dict[str, Callable[[Any], Any]]:
-        """Return the parameters of the command that writes a page: which recipe, arms and seeds it is of."""
-        return {"of": self.named, "seeds": self.seeds}
 
     def named(self, w: Any) -> str:
         """Return the options that name the recipe and, of a report of chosen arms, the arms."""

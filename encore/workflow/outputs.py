@@ -44,5 +44,5 @@ class Report(NamedTuple):
 
     @property
     def table(self) -> Path:
-        """What the page is made from, and the first of its files to be made."""
+        """The table of all numbers, which stands for the files in the folder."""
         return Path(REPORT_FILES["table"].format(**self._asdict()))

@@ -1,5 +1,6 @@
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib as mpl
@@ -9,11 +10,12 @@ import toy_ladder
 import toy_preferences
 from toy_run import ARMS, load_all, make
 
-from analysis import analyse
+from analysis import report
 from analysis.numbers.run import Run
 from analysis.numbers.table import collect, final
 from analysis.page.style import STYLE, colours
-from analysis.preferences import section as preferences
+from analysis.preferences import build as preferences
+from analysis.results import Results, build, views
 from encore.recipe.graph import Graph
 
 
@@ -71,8 +73,8 @@ def rlhf_table(rlhf: Run) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
-def gathered(rlhf: Run, rlhf_table: pd.DataFrame) -> preferences.Gathered:
-    return preferences.gather(rlhf, rlhf_table)
+def preferred(rlhf: Run, rlhf_table: pd.DataFrame) -> preferences.Preferences:
+    return preferences.build(rlhf, rlhf_table)
 
 
 @pytest.fixture(scope="session")
@@ -82,10 +84,26 @@ def quick(run: Run) -> Run:
 
 @pytest.fixture(scope="session")
 def quick_out(quick: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that analyse wrote for `quick`; figures take seconds, so they are drawn once."""
-    out = tmp_path_factory.mktemp("quick") / "quickstart"
-    analyse.analyse(quick, out)
-    return out
+    """The folder beside the page of `quick`; figures take seconds, so they are drawn once."""
+    page = tmp_path_factory.mktemp("quick") / "quickstart.html"
+    report.command(quick, page, "quickstart")
+    return page.with_suffix("")
+
+
+@pytest.fixture(scope="session")
+def quick_results(quick: Run) -> Results:
+    return build(quick, collect(quick))
+
+
+@pytest.fixture(scope="session")
+def plain_page() -> Callable[[Results], str]:
+    """The page without figures."""
+
+    def page(results: Results) -> str:
+        shown = views(results)
+        return report.render(results, shown, dict.fromkeys(shown, ()))
+
+    return page
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis import analyse, command_line
+from analysis import command_line, report
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_analysis_without_results_leaves_the_tables_as_they_are(run, monkeypatch
     monkeypatch.chdir(tmp_path)
     (tmp_path / "table.csv").write_text("good")
     argv = ["--recipe", run.name, "--scale", run.scale, "--out", str(tmp_path)]
-    assert command_line.main("", analyse.command, argv) == 2
+    assert command_line.main("", report.command, argv) == 2
     assert (tmp_path / "table.csv").read_text() == "good"
     error = capsys.readouterr().err
     assert error.startswith(f"error: no results of recipe {run.name} at scale cpu in ")

@@ -7,11 +7,11 @@ from judged_claims import flat
 from toy_run import ARMS, changed, load_all, make
 
 from analysis import command_line, look
+from analysis.arms import uncertainty
 from analysis.numbers.run import Run
 from analysis.numbers.table import collect, final
 from analysis.provenance import configuration
 from analysis.provenance.jobs import jobs
-from analysis.results import uncertainty
 from analysis.verdicts import claims, summary
 from analysis.verdicts.judge import judge_run
 from encore.recipe import looks

@@ -1,7 +1,6 @@
 """The record of a report: everything to judge it by, and nothing of a run whose code is unknown."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +11,6 @@ from papers import GRAPH, RECIPES
 from analysis import publish
 from analysis.numbers import table
 from analysis.numbers.recorded import of_earlier_world
-from analysis.page.section import SHOWN
 from analysis.verdicts import claims, records
 from analysis.verdicts.judge import judge_run
 from encore.errors import UserError
@@ -24,15 +22,10 @@ RECORDS = sorted(Path(__file__).parents[2].glob("results/published/*/claims.csv"
 
 @pytest.fixture
 def report(run):
-    """What analyse leaves, as far as it is copied."""
-    folder = run.root / "results/toy_zero/cpu/report"
-    folder.mkdir(exist_ok=True)
-    table.collect(run).to_csv(folder / "table.csv", index=False)
-    for name in publish.TABLES:
-        (folder / f"{name}.csv").write_text(f"{name}\n")
-    (folder / "claims.csv").write_text("id,n,verdict\n")
-    (folder / SHOWN).write_text("{}")
-    return folder
+    """The page of the run, which a record is taken after."""
+    page = run.root / "results/toy_zero/cpu/report.html"
+    page.write_text("")
+    return page
 
 
 def test_record_has_the_final_numbers_and_every_run(run, report, tmp_path):
@@ -47,20 +40,19 @@ def test_record_has_the_final_numbers_and_every_run(run, report, tmp_path):
     assert before[["arm", "seed"]].values.tolist() == [["base-recipe", 0], ["no-cot-base", 0]]  # the owners
     assert len(runs) == sum(node.kind == "stage" for node in run.all_nodes())
     assert json.loads(runs.hardware[0])
-    assert (out / "claims.csv").read_text() == (report / "claims.csv").read_text()
+    kept, judged = claims.read(out / "claims.csv"), judge_run(run, final)[-1]
+    assert [verdict.verdict for verdict in kept] == [verdict.verdict for verdict in judged]
 
 
 def test_a_record_among_the_others_gets_its_row(run, report):
     folder = run.root / publish.RECORDS
-    shutil.copyfile(RECORDS[0], report / "claims.csv")
     publish.publish(run, folder / "toy_zero-cpu", "report")
     text = (folder / "README.md").read_text()
-    judged_at = records.judged_at(claims.read(RECORDS[0]))
+    judged_at = records.judged_at(claims.read(folder / "toy_zero-cpu/claims.csv"))
     assert f"{judged_at} | [toy_zero-cpu](toy_zero-cpu) |" in text
 
 
 def test_a_table_that_the_report_has_not_leaves_the_record(run, report, tmp_path):
-    (report / "labels.csv").unlink()
     (tmp_path / "labels.csv").write_text("from an earlier report")
     publish.publish(run, tmp_path, "report")
     assert not (tmp_path / "labels.csv").exists()
@@ -82,7 +74,7 @@ def test_what_is_read_off_frontiers_is_no_part_of_a_record():
 
 
 def test_no_record_without_report(run, tmp_path):
-    with pytest.raises(UserError, match=r"table.csv: missing; run `snakemake"):
+    with pytest.raises(UserError, match=r"quickstart.html: missing; run `snakemake"):
         publish.publish(run, tmp_path / "published", "quickstart")
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from toy_run import ARMS, HOSTILE, draw_only
 
-from analysis import analyse, command_line, report
+from analysis import report
 from analysis.numbers.run import Run
+from analysis.numbers.table import collect
+from analysis.results import build
 from encore.recipe.graph import Graph
 from encore.recipe.layers import Layers
 from encore.recipe.recipe import Recipe
@@ -21,20 +23,16 @@ from encore.recipe.recipe import Recipe
 def page(run, tmp_path_factory) -> Path:
     """The report of three arms, one of them with failed health checks, and a few of the figures."""
     some = Run(run.graph, run.name, run.scale, (*ARMS[:2], "no-cot-base"), run.seeds, run.root)
-    out = tmp_path_factory.mktemp("page") / "report"
+    path = tmp_path_factory.mktemp("page") / "report.html"
     with pytest.MonkeyPatch.context() as patch:
         draw_only({"forest", "ladder", "length", "kl", "pass-at-k"}, patch)
-        analyse.analyse(some, out)
-    path = out.with_suffix(".html")
-    path.write_text(report.render(some, out), encoding="utf-8")
+        report.command(some, path, "report")
     return path
 
 
 @pytest.mark.slow
 def test_a_page_is_written_without_torch_which_takes_seconds_to_import():
-    code = (
-        "import sys, analysis.report, analysis.analyse; print({'torch', 'transformers'} & set(sys.modules))"
-    )
+    code = "import sys, analysis.report; print({'torch', 'transformers'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
@@ -100,17 +98,10 @@ def test_a_run_without_artefacts_has_a_page(run, tmp_path):
     root = tmp_path / "root"
     shutil.copytree(run.root / "recipes", root / "recipes")
     empty = Run(run.graph, run.name, run.scale, run.arms, run.seeds, root)
-    analyse.analyse(empty, tmp_path / "report")
-    text = report.render(empty, tmp_path / "report")
+    report.write(build(empty, collect(empty)), tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
     assert "Of 5 claims of the paper: <b>5 not tested</b>." in text
     assert "No samples on disk." in text
-
-
-def test_figures_of_an_earlier_analysis_keep_their_words(tmp_path):
-    (tmp_path / "one.svg").write_text("<svg/>")
-    (tmp_path / "index.json").write_text('[{"name": "one", "section": "results", "alt": "two bars"}]')
-    (figure,) = report.drawn_figures(tmp_path)["results"]
-    assert figure["alt_text"] == "two bars"
 
 
 def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
@@ -120,19 +111,12 @@ def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
     }
     recipes = {**run.graph.recipes, "toy_zero": Recipe("toy_zero", Layers(spec), run.recipe.files)}
     one = Run(Graph(recipes), "toy_zero", "cpu", ARMS[:1], (0,), run.root)
-    lines = analyse.analyse(one, tmp_path / "one")
+    lines = report.write(build(one, collect(one)), tmp_path / "one.html")
     assert lines[1].startswith("Accuracy on heldout, base-recipe, after: 0.7")
-    assert "has an accuracy on" in report.render(one, tmp_path / "one")
+    assert "has an accuracy on" in (tmp_path / "one.html").read_text()
     none = Run(Graph(recipes), "tiny_lm", "cpu", ("base-recipe",), (0,), run.root)
-    analyse.analyse(none, tmp_path / "none")
-    assert "This recipe states no claims." in report.render(none, tmp_path / "none")
-
-
-def test_without_the_analysis_it_is_one_clear_line(run, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(command_line, "load_sound", lambda folder, own: (run.graph.recipes, {}))
-    argv = ["--recipe", "toy_zero", "--scale", "cpu", "--out", str(tmp_path / "report.html")]
-    assert command_line.main("", report.write, argv) == 2
-    assert "table.csv: missing; run analysis.analyse first" in capsys.readouterr().err
+    report.write(build(none, collect(none)), tmp_path / "none.html")
+    assert "This recipe states no claims." in (tmp_path / "none.html").read_text()
 
 
 @pytest.fixture

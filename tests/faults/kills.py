@@ -124,7 +124,7 @@ def _said(folder: Path) -> str:
 def main() -> int:
     counts = read(TABLE)
     stage_runs.FORK.set_forkserver_preload(
-        [*stage_runs.PRELOAD, *MODULES, "evals.measure", "analysis.analyse", "analysis.report"]
+        [*stage_runs.PRELOAD, *MODULES, "evals.measure", "analysis.report"]
     )
 
     def keep(now: Counts) -> None:

@@ -67,11 +67,11 @@ def changed(run: Run, **keys) -> Run:
 
 
 def draw_only(names: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let analyse draw these figures alone."""
+    """Let reports draw these figures alone."""
     draw_all = figures.draw_all
 
-    def draw(run, section, plans, folder, *formats):
-        return draw_all(run, section, (plan for plan in plans if plan.name in names), folder, *formats)
+    def draw(run, plans, folder, *formats):
+        return draw_all(run, (plan for plan in plans if plan.name in names), folder, *formats)
 
     monkeypatch.setattr(figures, "draw_all", draw)
 

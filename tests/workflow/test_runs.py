@@ -284,11 +284,11 @@ def test_a_failed_analysis_is_made_again_by_the_same_command(project):
     """The page of before is no result of the recipe as it is now."""
     project.run("demo")
     project.edit("demo", "{dial: 5}", "{dial: 6}")
-    analyse = project.folder / "analysis/analyse.py"
-    text = analyse.read_text()
-    analyse.write_text("raise SystemExit(1)")
+    report = project.folder / "analysis/report.py"
+    text = report.read_text()
+    report.write_text("raise SystemExit(1)")
     assert project.snakemake("demo").returncode == 1
-    analyse.write_text(text)
+    report.write_text(text)
     done = project.snakemake("demo")
     assert done.returncode == 0, done.stderr
     assert (project.folder / "results/demo/cpu/report/table.csv").exists()

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic_core import InitErrorDetails
 
-from encore.models import shape
+from encore.recipe import shape
 from encore.recipe.base import Mistake, Model, Positive, below, mistake, unknown_key
 from encore.recipe.corpus import Corpus
 from encore.recipe.form import placed

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.numbers.areas import areas
-from analysis.numbers.named import named_in
+from analysis.numbers.curve_metrics import areas, named_in
 from encore.recipe.metric_names import OF_AREA
 
 value = st.floats(-1e3, 1e3)

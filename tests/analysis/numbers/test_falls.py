@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from analysis.numbers import falls
-from analysis.numbers.named import named_in
+from analysis.numbers import curve_metrics
+from analysis.numbers.curve_metrics import named_in
 from encore.recipe.metric_names import COLLAPSED, of_training
 
 
@@ -26,13 +26,13 @@ def curve(accuracy: list[float]) -> pd.DataFrame:
     ],
 )
 def test_it_ends_below_half_of_its_best_five_rollouts(accuracy, collapsed):
-    assert falls.collapsed(curve(accuracy), ["accuracy"]) == {"collapsed/accuracy": collapsed}
+    assert curve_metrics.collapsed(curve(accuracy), ["accuracy"]) == {"collapsed/accuracy": collapsed}
 
 
 def test_without_five_rollouts_or_the_curve_there_is_none():
-    assert falls.collapsed(curve([0.5] * 4), ["accuracy"]) == {}
-    assert falls.collapsed(curve([]), ["accuracy"]) == {}
-    assert falls.collapsed(curve([0.5] * 5), []) == {}
+    assert curve_metrics.collapsed(curve([0.5] * 4), ["accuracy"]) == {}
+    assert curve_metrics.collapsed(curve([]), ["accuracy"]) == {}
+    assert curve_metrics.collapsed(curve([0.5] * 5), []) == {}
 
 
 @pytest.mark.parametrize(

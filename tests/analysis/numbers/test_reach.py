@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.numbers import reach
-from analysis.numbers.named import named_in
+from analysis.numbers import curve_metrics
+from analysis.numbers.curve_metrics import named_in
 from encore.recipe.metric_names import REACHED
 
 
@@ -24,7 +24,7 @@ def curve(accuracy, samples=None, every=4) -> pd.DataFrame:
 def test_the_mean_of_five_rollouts_must_reach_it():
     spike = [0.1, 0.9, 0.1, 0.1, 0.1, 0.1]  # one lucky rollout
     steady = [0.5, 0.5, 0.5, 0.5, 0.5]
-    metrics = reach.reached(curve([*spike, *steady], samples=64), ["0.5", "0.9"])
+    metrics = curve_metrics.reached(curve([*spike, *steady], samples=64), ["0.5", "0.9"])
     assert metrics["updates_to/accuracy=0.5"] == 4 * 11  # 0.1, 0.5 … would not do
     assert metrics["samples_to/accuracy=0.5"] == 64 * 11
     assert math.isnan(metrics["updates_to/accuracy=0.9"])
@@ -33,20 +33,20 @@ def test_the_mean_of_five_rollouts_must_reach_it():
 
 
 def test_fewer_than_five_rollouts_reach_nothing():
-    assert math.isnan(reach.reached(curve([1.0] * 4), ["0.5"])["updates_to/accuracy=0.5"])
-    assert reach.reached(curve([1.0] * 5), ["0.5"])["updates_to/accuracy=0.5"] == 20
+    assert math.isnan(curve_metrics.reached(curve([1.0] * 4), ["0.5"])["updates_to/accuracy=0.5"])
+    assert curve_metrics.reached(curve([1.0] * 5), ["0.5"])["updates_to/accuracy=0.5"] == 20
 
 
 def test_without_samples_or_accuracy_there_is_less():
-    metrics = reach.reached(curve([0.6] * 5), ["0.5"])
+    metrics = curve_metrics.reached(curve([0.6] * 5), ["0.5"])
     assert set(metrics) == {"updates_to/accuracy=0.5", "updates_to/budget"}
-    assert reach.reached(curve([]), ["0.5"]) == {}
+    assert curve_metrics.reached(curve([]), ["0.5"]) == {}
 
 
 def test_samples_are_those_generated_until_the_step():
     late = curve([0.6] * 6)
     logged = pd.DataFrame({"step": [3, 19, 24], "metric": "samples", "value": [10.0, 70.0, 90.0]})
-    metrics = reach.reached(pd.concat([late, logged]), ["0.5"])
+    metrics = curve_metrics.reached(pd.concat([late, logged]), ["0.5"])
     assert metrics["samples_to/accuracy=0.5"] == 70  # the rollout of step 20
     assert metrics["samples_to/budget"] == 90
 
@@ -54,7 +54,7 @@ def test_samples_are_those_generated_until_the_step():
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.01, 0.99), st.floats(0.01, 0.99))
 def test_a_higher_level_is_never_reached_sooner(accuracy, a, b):
     low, high = sorted((a, b))
-    metrics = reach.reached(curve(accuracy), [str(low), str(high)])
+    metrics = curve_metrics.reached(curve(accuracy), [str(low), str(high)])
     soon, late = (metrics[f"updates_to/accuracy={level}"] for level in (low, high))
     assert math.isnan(late) or soon <= late <= metrics["updates_to/budget"]
 
@@ -73,4 +73,4 @@ def test_a_higher_level_is_never_reached_sooner(accuracy, a, b):
 )
 def test_levels_are_those_that_claims_name(metric, level):
     assert named_in([metric, "x/y", metric], REACHED) == level
-    assert (reach.budget_of(metric) is not None) == bool(level)
+    assert (curve_metrics.budget_of(metric) is not None) == bool(level)

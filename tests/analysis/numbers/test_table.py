@@ -46,7 +46,7 @@ def test_what_is_not_on_disk_has_no_rows(run, tmp_path):
     empty = Run(run.graph, run.name, run.scale, run.arms, run.seeds, tmp_path)
     assert len(collect(empty)) == 0
     assert len(health.checks(empty)) == len(jobs(empty)) == 0
-    assert cost.cost(empty).iloc[-1].wall_s == 0
+    assert cost.cost(empty, jobs(empty)).iloc[-1].wall_s == 0
 
 
 def test_how_soon_a_level_was_reached_is_a_final_number(run):

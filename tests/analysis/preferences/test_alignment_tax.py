@@ -12,22 +12,22 @@ from analysis.numbers.table import final
 from analysis.preferences import alignment_tax, contenders
 
 
-def test_win_rates_by_task_need_two_tasks(gathered):
+def test_win_rates_by_task_need_two_tasks(preferred):
     numbers = pd.DataFrame(
         [
             {"arm": one.arm, "node": one.checkpoint, "step": np.nan, "metric": f"{task}/win_rate", "seed": 0,
              "value": 0.1 * place, "low": np.nan, "high": np.nan, "source": one.name}
-            for place, one in enumerate(gathered.among)
+            for place, one in enumerate(preferred.policies)
             for task in ("heldout", "greedy")
         ]
     )  # fmt: skip
-    both = alignment_tax.by_task(numbers, "heldout", ["heldout", "greedy"], gathered.among)
+    both = alignment_tax.by_task(numbers, "heldout", ["heldout", "greedy"], preferred.policies)
     shown = alignment_tax.by_task_shown(both).set_index("")
     assert shown.loc["dpo"].tolist() == ["0.600", "0.600"]
-    assert not len(alignment_tax.by_task(numbers, "heldout", ["heldout", "tax-sort"], gathered.among))
+    assert not len(alignment_tax.by_task(numbers, "heldout", ["heldout", "tax-sort"], preferred.policies))
 
 
-def test_a_policy_of_another_size_is_measured_from_its_own_start(run, table, gathered):
+def test_a_policy_of_another_size_is_measured_from_its_own_start(run, table, preferred):
     needs = {"sft": {"needs": {"policy": "tiny_lm/pretrain@no-cot"}}}
     arms = run.recipe.layers.content["arms"] | {"large": {"stages": needs}}
     large = replace(changed(run, arms=arms), arms=("base-recipe", "large"))
@@ -43,16 +43,16 @@ def test_a_policy_of_another_size_is_measured_from_its_own_start(run, table, gat
     tax = alignment_tax.tax(large, both, "heldout", among, among[1]).set_index(["policy", "task"])
     assert math.isnan(tax.loc[("large/sft", "tax-sort"), "change"])
     assert tax.loc[("large", "tax-sort"), "change"] == pytest.approx(
-        gathered.frames["alignment_tax"].set_index(["policy", "task"]).loc[("kl-none", "tax-sort"), "change"]
+        preferred.tables["alignment_tax"].set_index(["policy", "task"]).loc[("kl-none", "tax-sort"), "change"]
     )
 
 
-def test_a_task_of_lm_eval_is_measured_by_its_own_metric(run, table, gathered):
+def test_a_task_of_lm_eval_is_measured_by_its_own_metric(run, table, preferred):
     rows = final(table)
     right = rows[rows.metric == "tax-sort/accuracy"]
     both = pd.concat([rows, right.assign(metric="tax-sort/score", value=right.value / 2)])
     found, before = (
-        alignment_tax.tax(run, numbers, "heldout", gathered.among, None).set_index(["policy", "task"])
+        alignment_tax.tax(run, numbers, "heldout", preferred.policies, None).set_index(["policy", "task"])
         for numbers in (both, rows)
     )
     share = {"tax-sort": 0.5, "tax-chain": 1.0}

@@ -11,18 +11,18 @@ from analysis.preferences import contenders
 ONE = ("base-recipe",)
 
 
-def test_a_policy_that_arms_share_is_one_contender(gathered):
-    names = [one.name for one in gathered.among]
+def test_a_policy_that_arms_share_is_one_contender(run, preferred):
+    names = [one.name for one in preferred.policies]
     assert names == ["base", "sft", "base-recipe", "kl-none", "kl-strong", "few-labels", "dpo"]
-    assert [one.name for one in gathered.among if one.shared] == ["base", "sft"]
-    assert gathered.start.name == "sft"
-    assert gathered.task == "heldout"
+    assert [one.name for one in preferred.policies if one.shared] == ["base", "sft"]
+    assert contenders.baseline(run, preferred.policies).name == "sft"
+    assert preferred.task == "heldout"
 
 
-def test_of_many_policies_one_of_each_kind_is_shown_first(gathered):
-    names = [one.name for one in contenders.representatives(gathered.among, 4)]
+def test_of_many_policies_one_of_each_kind_is_shown_first(preferred):
+    names = [one.name for one in contenders.representatives(preferred.policies, 4)]
     assert names == ["base", "sft", "base-recipe", "dpo"]
-    assert contenders.representatives(gathered.among, 99) == list(gathered.among)
+    assert contenders.representatives(preferred.policies, 99) == list(preferred.policies)
 
 
 def test_a_checkpoint_that_all_arms_share_is_no_arms_end(run, table):

@@ -21,8 +21,8 @@ def test_sweeps_are_of_arms_that_differ_in_one_number(run):
     assert sweeps.sweeps(changed(run, arms=other)) == sweeps.sweeps(run)
 
 
-def test_the_frontier_stands_where_the_evaluations_say(run, numbers, gathered, palette):
-    places = frontier.places(numbers, gathered.task, gathered.among)
+def test_the_frontier_stands_where_the_evaluations_say(run, numbers, preferred, palette):
+    places = frontier.places(numbers, preferred.task, preferred.policies)
     by_name = {place.contender.name: place for place in places}
     for arm in ("kl-none", "dpo"):
         here = numbers[(numbers.arm == arm) & (numbers.node == "after")].groupby("metric").value.mean()

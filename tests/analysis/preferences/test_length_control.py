@@ -88,13 +88,13 @@ def test_the_page_says_what_is_left_at_equal_length():
     ]  # the baseline has no proxy
 
 
-def test_proxies_are_compared_each_with_itself(run, gathered):
-    start = gathered.start
-    few = next(one for one in gathered.among if one.name == "few-labels")
-    assert contenders.proxies(run, gathered.among) == 2
+def test_proxies_are_compared_each_with_itself(run, preferred):
+    start = contenders.baseline(run, preferred.policies)
+    few = next(one for one in preferred.policies if one.name == "few-labels")
+    assert contenders.proxies(run, preferred.policies) == 2
     assert contenders.in_arm(run, start, "few-labels").at == "few-labels/sft"
     assert contenders.in_arm(run, few, "dpo") == few  # not evaluated there
-    row = gathered.frames["length_controlled"].set_index("of").loc["few-labels"]
+    row = preferred.tables["length_controlled"].set_index("of").loc["few-labels"]
     own, other = (
         [toy.rows_of(run, "few-labels", name, seed) for seed in run.seeds] for name in ("after", "sft")
     )

@@ -16,8 +16,8 @@ from analysis.preferences import (
 from analysis.preferences.over_optimization import Track
 
 
-def test_the_laws_of_training_and_of_best_of_n_are_recovered(gathered):
-    fits = gathered.frames["over_optimization"].set_index(["by", "arm", "reward", "form"]).sort_index()
+def test_the_laws_of_training_and_of_best_of_n_are_recovered(preferred):
+    fits = preferred.tables["over_optimization"].set_index(["by", "arm", "reward", "form"]).sort_index()
     for arm in ("base-recipe", "kl-none", "few-labels"):
         row = fits.loc[("RL", arm, "gold", "rl")]
         alpha, beta = toy.ALPHA.get(arm, toy.ALPHA_ELSE), toy.BETA.get(arm, toy.BETA_ELSE)
@@ -30,7 +30,7 @@ def test_the_laws_of_training_and_of_best_of_n_are_recovered(gathered):
     drawn = fits.loc[("best-of-n", "base-recipe", "gold", "bon")]
     assert (drawn.alpha, drawn.beta) == pytest.approx(toy.BON)
     assert drawn.largest_kl == pytest.approx(reward_fits.best_of_n_kl(8))
-    shown = over_optimization.fits_shown(gathered.frames["over_optimization"])
+    shown = over_optimization.fits_shown(preferred.tables["over_optimization"])
     assert len(shown) == 2 * (4 + 2)  # rewards; four arms with ppo, the initial policy by two proxies
 
 
@@ -76,11 +76,11 @@ def test_where_a_reward_is_highest(gain, highest):
     assert over_optimization.fits_shown(frame)["highest at KL"].tolist() == [highest]
 
 
-def test_over_optimisation_is_drawn_as_gain(gathered, palette):
-    figure = over_optimization.draw(gathered.trained, palette)
+def test_over_optimisation_is_drawn_as_gain(preferred, palette):
+    figure = over_optimization.draw(preferred.trained, palette)
     assert over_optimization.draw([], palette) is None
     gold, proxy = figure.axes
-    track = next(track for track in gathered.trained if (track.arm, track.reward) == ("few-labels", "gold"))
+    track = next(track for track in preferred.trained if (track.arm, track.reward) == ("few-labels", "gold"))
     assert any(np.array_equal(line.get_ydata(), track.gain) for line in gold.lines)
     assert abs(track.gain[0]) < 0.2 < track.gain.max()
     assert track.gain[-1] < 0 < min(line.get_ydata()[-1] for line in proxy.lines if len(line.get_ydata()) > 2)

@@ -34,15 +34,15 @@ def test_calibration_is_pooled_by_counts(run, palette):
     assert reward_models.draw_calibration(replace(run, root=run.root / "none"), palette) is None
 
 
-def test_tables_of_reward_models_labels_and_tax(run, table, gathered):
-    models = reward_models.models_shown(gathered.frames["reward_models"]).set_index("")
+def test_tables_of_reward_models_labels_and_tax(run, table, preferred):
+    models = reward_models.models_shown(preferred.tables["reward_models"]).set_index("")
     assert models.loc["accuracy, held out", "base-recipe"].startswith("0.7")
     assert list(models.columns) == ["base-recipe", "few-labels"]
-    labels = labels_module.labels_shown(gathered.frames["labels"])
+    labels = labels_module.labels_shown(preferred.tables["labels"])
     assert labels["labelled by"].tolist() == ["annotator, agreement 0.75"] * 2
     assert labels["skipped/equal"].tolist() == ["31"] * 2
     assert "skipped/empty" not in labels  # nothing was
-    tax = gathered.frames["alignment_tax"].set_index(["policy", "task"])
+    tax = preferred.tables["alignment_tax"].set_index(["policy", "task"])
     numbers = final(table)
 
     def accuracy(arm, node):

@@ -6,36 +6,26 @@ from itertools import pairwise
 import pytest
 from toy_run import HOSTILE
 
-from analysis import analyse, report
+from analysis import report
 from analysis.numbers import tasks
-from analysis.page import tables
-from analysis.preferences import contenders, section
+from analysis.preferences import contenders
+from analysis.preferences.build import build
 
 
 def test_a_recipe_without_gold_has_none_of_it(run, table):
     plain = table[~table.metric.str.contains("gold|proxy") & table.step.isna()]
     assert contenders.judged_task(run, plain) == ""
     assert tasks.measure(plain, "heldout") == "accuracy"
-    frames = section.gather(run, plain).frames
-    assert set(frames) == {"reward_models", "labels"}
-    assert section.gather(run, plain[plain.node != "reward_model"].assign(node="x")).frames == {}
-
-
-def test_a_table_that_no_longer_has_data_goes(tmp_path, gathered):
-    labels = tables.Table("labels", "Labels", gathered.frames["labels"])
-    tables.write_all(tmp_path, section.TABLES, [labels], "here")
-    assert [kind.name for kind, _ in section.read(tmp_path)] == ["labels"]
-    tables.write_all(tmp_path, section.TABLES, [], "here")
-    assert list(tmp_path.iterdir()) == []
+    assert set(build(run, plain).tables) == {"reward_models", "labels"}
+    assert build(run, plain[plain.node != "reward_model"].assign(node="x")).tables == {}
 
 
 @pytest.mark.slow
 def test_the_page_opens_offline_and_untrusted_text_stays_text(run, tmp_path, browser):
     """The whole page, with every figure, in a browser at two widths."""
     out = tmp_path / "report"
-    analyse.analyse(run, out)
     page = out.with_suffix(".html")
-    page.write_text(report.render(run, out), encoding="utf-8")
+    report.command(run, page, "report")
     text = page.read_text()
     assert HOSTILE not in text
     assert "<img src=x" not in text

@@ -72,8 +72,8 @@ def test_the_interval_covers_when_items_and_seeds_both_vary():
     assert (alike.low, alike.value, alike.high) == pytest.approx((0.25, 0.25, 0.25))
 
 
-def test_the_matrix_is_by_gold_of_the_samples_on_disk(run, gathered):
-    row = gathered.frames["win_rates"].set_index(["of", "against"]).loc[("kl-strong", "sft")]
+def test_the_matrix_is_by_gold_of_the_samples_on_disk(run, preferred):
+    row = preferred.tables["win_rates"].set_index(["of", "against"]).loc[("kl-strong", "sft")]
     wins = []
     for seed in run.seeds:
         sides = [
@@ -90,12 +90,12 @@ def test_the_matrix_is_by_gold_of_the_samples_on_disk(run, gathered):
         for line in rows
         for x in line["gold"]
     ]
-    rival = gathered.frames["win_rates"].set_index(["of", "against"]).loc[("dpo", REFERENCE)]
+    rival = preferred.tables["win_rates"].set_index(["of", "against"]).loc[("dpo", REFERENCE)]
     assert rival.win_rate == pytest.approx(np.mean(beaten))
 
 
-def test_the_matrix_is_drawn_with_every_number(gathered):
-    figure = win_rates.draw(gathered.frames["win_rates"])
+def test_the_matrix_is_drawn_with_every_number(preferred):
+    figure = win_rates.draw(preferred.tables["win_rates"])
     (axis,) = figure.axes
     numbers = [text.get_text() for text in axis.texts]
     assert len(numbers) == 8 * 8

@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 
 import pytest
 import toy_preferences as toy
@@ -33,16 +34,16 @@ def test_plain_text_is_left_alone():
 
 def test_rollouts_are_chosen_by_rule(run):
     rows = completions.rollouts(run)
-    assert {row["arm"] for row in rows} == set(run.arms)
-    of_base = [row for row in rows if row["arm"] == "base-recipe"]
-    assert sorted({row["step"] for row in of_base}) == [1, 16, 31, 45, 60]
+    assert {row.arm for row in rows} == set(run.arms)
+    of_base = [row for row in rows if row.arm == "base-recipe"]
+    assert sorted({row.step for row in of_base}) == [1, 16, 31, 45, 60]
     for step in (1, 60):
-        outcomes = [row["correct"] for row in of_base if row["step"] == step]
+        outcomes = [row.correct for row in of_base if row.step == step]
         assert max(outcomes.count(True), outcomes.count(False)) <= completions.EACH
-    texts = [row["completion"] for row in of_base]
+    texts = [row.completion for row in of_base]
     assert HOSTILE in texts
     assert SURROGATE.replace("\ud800", "\ufffd") in texts
-    json.dumps(rows, ensure_ascii=False).encode("utf-8")
+    json.dumps([asdict(row) for row in rows], ensure_ascii=False).encode("utf-8")
 
 
 def test_one_prompt_is_shown_once_an_outcome(run, monkeypatch):
@@ -51,15 +52,15 @@ def test_one_prompt_is_shown_once_an_outcome(run, monkeypatch):
         for i, (prompt, right) in enumerate([("a", 1.0), ("a", 1.0), ("a", 0.0), ("b", 1.0)])
     ]
     monkeypatch.setattr(completions, "read_lines", lambda path: rows)
-    shown = [row for row in completions.rollouts(run) if row["arm"] == "random"]
-    assert sorted(row["completion"] for row in shown) == ["0", "2", "3"]
+    shown = [row for row in completions.rollouts(run) if row.arm == "random"]
+    assert sorted(row.completion for row in shown) == ["0", "2", "3"]
 
 
 def test_what_a_tool_has_said_stands_on_lines_of_its_own(run, monkeypatch):
     turns = ["<tool>3*4</tool>", "<result>12</result>", "<answer>12</answer>"]
     row = {"step": 1, "prompt": "3*4=", "completion": "".join(turns), "reward": 1.0, "turns": turns}
     monkeypatch.setattr(completions, "read_lines", lambda path: [row, {**row, "turns": ["alone"]}])
-    laid, *_ = [shown["completion"] for shown in completions.rollouts(run)]
+    laid, *_ = [shown.completion for shown in completions.rollouts(run)]
     assert laid == "<tool>3*4</tool>\n\u2190 <result>12</result>\n<answer>12</answer>"
     sample = {
         "question": "3*4=",
@@ -68,15 +69,15 @@ def test_what_a_tool_has_said_stands_on_lines_of_its_own(run, monkeypatch):
         "correct": [True],
         "tokens": [9],
     }
-    ((called, alone),) = [completions.pair(["a", "b"], [{**sample, "turns": [turns]}, sample])["sides"]]
-    assert called["completion"] == laid
-    assert alone["completion"] == "".join(turns)
+    ((called, alone),) = [completions.pair(["a", "b"], [{**sample, "turns": [turns]}, sample]).sides]
+    assert called.completion == laid
+    assert alone.completion == "".join(turns)
 
 
 def test_before_and_after_answer_the_same_problem(run):
     pairs = completions.before_after(run, "heldout")
-    assert [pair["difficulty"] for pair in pairs] == [3, 4, 5, 6, 7, 8]
-    sides = [side["checkpoint"] for side in pairs[0]["sides"]]
+    assert [pair.difficulty for pair in pairs] == [3, 4, 5, 6, 7, 8]
+    sides = [side.checkpoint for side in pairs[0].sides]
     assert sides == ["before", *(f"{arm}, after" for arm in run.arms)]
 
 
@@ -98,13 +99,13 @@ def test_a_reward_that_is_no_number_becomes_none():
     ]
 
 
-def test_policies_stand_side_by_side_on_the_same_prompts(rlhf, gathered):
-    pairs = completions.side_by_side(rlhf, gathered.task, gathered.among)
-    assert [pair["difficulty"] for pair in pairs] == [1, 2, 3, 4, 5]
-    shown = [side["checkpoint"] for side in pairs[0]["sides"]]
+def test_policies_stand_side_by_side_on_the_same_prompts(rlhf, preferred):
+    pairs = completions.side_by_side(rlhf, preferred.task, preferred.policies)
+    assert [pair.difficulty for pair in pairs] == [1, 2, 3, 4, 5]
+    shown = [side.checkpoint for side in pairs[0].sides]
     assert shown == ["base", "sft", "base-recipe", "kl-none", "kl-strong", "dpo"]  # one of each kind first
-    assert pairs[0]["sides"][0]["completion"] == HOSTILE
+    assert pairs[0].sides[0].completion == HOSTILE
     first = toy.rows_of(rlhf, "dpo", "after")[1]
-    side = pairs[1]["sides"][-1]
-    assert side["completion"] == first["completions"][0]
-    assert side["scores"].startswith(f"gold {first['gold'][0]:.2f}".replace("-", "\N{MINUS SIGN}"))
+    side = pairs[1].sides[-1]
+    assert side.completion == first["completions"][0]
+    assert side.scores.startswith(f"gold {first['gold'][0]:.2f}".replace("-", "\N{MINUS SIGN}"))

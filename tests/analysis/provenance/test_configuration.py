@@ -1,12 +1,11 @@
 """What a page says of how to get it again, and of the recipe."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from analysis import command_line, report
+from analysis import command_line
 from analysis.numbers.run import Run
 from analysis.provenance import configuration
 
@@ -28,7 +27,7 @@ def test_the_page_tells_how_to_get_it_again(run, page, seeds, file, words):
 
 
 @pytest.mark.slow
-def test_a_recipe_from_elsewhere_has_a_page(quick, quick_out, tmp_path, monkeypatch):
+def test_a_recipe_from_elsewhere_has_a_page(quick, quick_results, plain_page, tmp_path, monkeypatch):
     """Its text is read where it lies; there is none of that name in recipes/."""
     own = tmp_path / "toy_zero.yaml"
     own.write_text("# mine alone\n")
@@ -38,8 +37,7 @@ def test_a_recipe_from_elsewhere_has_a_page(quick, quick_out, tmp_path, monkeypa
     argv = ["--recipe", str(own), "--scale", "cpu", "--seeds", "2", "--out", str(tmp_path)]
     assert command_line.main("", lambda run, *_: made.append(run), argv) == 0
     one: Run = replace(made[0], arms=quick.arms, root=quick.root)
-    shutil.copytree(quick_out, tmp_path / "report")
-    text = report.render(one, tmp_path / "report")
+    text = plain_page(replace(quick_results, run=one))
     assert "<i># mine alone</i>" in text
     assert f"The recipe, with the source of each value: {own}" in text
     assert f"recipe={own}" in text

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pandas as pd
 
-from analysis import report
 from analysis.numbers.run import Run
 from analysis.provenance import verifiers
 from encore.recipe.graph import Graph
@@ -40,11 +39,11 @@ def test_errors_are_counted_over_all_rows(tmp_path):
     assert "wrong ones" in verifiers.errors(published)
 
 
-def test_the_page_shows_it_folded_and_escaped(quick, quick_out, monkeypatch, tmp_path):
+def test_the_page_shows_it_folded_and_escaped(quick_results, plain_page, monkeypatch, tmp_path):
     path = tmp_path / "audit.csv"
     path.write_text(ROWS)
     monkeypatch.setattr(verifiers, "audit", lambda run: pd.read_csv(path, dtype=str, keep_default_na=False))
-    text = report.render(quick, quick_out)
+    text = plain_page(quick_results)
     folded = text.split("How often the verifiers err, as audited: of 2,016 right answers")[1]
     assert "&lt;b&gt;units&lt;/b&gt;" in folded.split("</details>")[0]
     assert "<b>units</b>" not in text

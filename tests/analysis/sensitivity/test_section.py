@@ -10,11 +10,10 @@ import pytest
 from toy_run import changed, draw_only
 
 from analysis import report
-from analysis.analyse import analyse
 from analysis.numbers.recorded import recorded
 from analysis.numbers.table import collect, final
 from analysis.publish import worth_keeping
-from analysis.sensitivity import section
+from analysis.sensitivity.build import build
 from analysis.sensitivity.rates import read
 
 ASKED = {"task": "heldout", "temperatures": [1.0, 0.0], "backends": ["hf", "lean"], "items": 4}
@@ -79,20 +78,19 @@ def test_what_is_not_measured_at_both_ends_is_left_out(asked):
     assert {p.backend for p in read(asked).protocols} == {"hf"}
 
 
-def test_a_run_that_asks_for_none_or_has_none_yet_has_no_section(run, table, tmp_path):
-    assert section.contents(run, table, {}).tables == []
+def test_a_run_that_asks_for_none_or_has_none_yet_has_no_section(run, tmp_path):
+    assert build(run) is None
     asked = replace(
         changed(run, evals=run.recipe.layers.content["evals"] | {"sensitivity": ASKED}), root=tmp_path
     )
-    assert section.contents(asked, table, {}).tables == []
-    assert section.page(asked, table, tmp_path).task == ""
+    assert build(asked) is None
 
 
 def test_its_files_and_its_page(asked, tmp_path, monkeypatch):
     draw_only({"gain-by-protocol"}, monkeypatch)
     one = replace(asked, arms=asked.arms[:1], seeds=asked.seeds[:1])
     out = tmp_path / "report"
-    analyse(one, out)
+    report.command(one, out.with_suffix(".html"), "report")
     frame = pd.read_csv(out / "sensitivity.csv")
     assert dict(zip(zip(frame.temperature, frame.backend, strict=True), frame.gain, strict=True)) == {
         (1.0, "hf"): 0.375, (1.0, "lean"): 0.25, (0.0, "hf"): 0.5, (0.0, "lean"): 0.75,
@@ -102,7 +100,7 @@ def test_its_files_and_its_page(asked, tmp_path, monkeypatch):
     )
     assert choices.more[("temperature", "0.0")] == pytest.approx((0.5 - 0.375 + 0.75 - 0.25) / 2)
     assert choices.more[("backend", "lean")] == pytest.approx((0.25 - 0.375 + 0.75 - 0.5) / 2)
-    page = report.render(one, out)
+    page = out.with_suffix(".html").read_text()
     assert '<a href="#sensitivity">' in page
     assert "the model of base-recipe, seed 0, before and after training" in page
     assert "between +0.250" in page
@@ -115,7 +113,9 @@ def test_its_files_and_its_page(asked, tmp_path, monkeypatch):
             key: value for key, value in one.recipe.layers.content["evals"].items() if key != "sensitivity"
         },
     )
-    assert '<a href="#sensitivity">' not in report.render(unasked, out)
+    report.command(unasked, out.with_suffix(".html"), "report")
+    assert '<a href="#sensitivity">' not in out.with_suffix(".html").read_text()
+    assert not (out / "sensitivity.csv").exists()
 
 
 def test_the_other_numbers_and_a_record_of_before_are_what_they_were(asked, run, table):

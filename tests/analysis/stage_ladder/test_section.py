@@ -6,8 +6,11 @@ from itertools import pairwise
 import pytest
 from toy_run import HOSTILE, changed, draw_only
 
-from analysis import analyse, report
-from analysis.stage_ladder import section
+from analysis import report
+from analysis.stage_ladder.build import build
+from analysis.stage_ladder.view import view
+
+TABLES = ("stage_measures", "stage_funnel", "stage_cost")
 
 
 @pytest.fixture(scope="module")
@@ -15,14 +18,13 @@ def out(run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("page") / "report"
     with pytest.MonkeyPatch.context() as patch:
         draw_only({"stages-over-training", "reward-by-domain", "rejection-sampling"}, patch)
-        analyse.analyse(run, folder)
-    folder.with_suffix(".html").write_text(report.render(run, folder), encoding="utf-8")
+        report.command(run, folder.with_suffix(".html"), "report")
     return folder
 
 
 @pytest.mark.slow
 def test_its_files_are_written(out):
-    for name in section.TABLES:
+    for name in TABLES:
         for suffix in ("csv", "md", "tex", "html"):
             assert (out / f"{name}.{suffix}").stat().st_size > 100
     assert "Zero, paper" in (out / "stage_measures.md").read_text()
@@ -33,23 +35,23 @@ def test_its_files_are_written(out):
 @pytest.mark.slow
 def test_a_recipe_without_a_ladder_has_none_of_it(run, table, out, monkeypatch):
     plain = changed(run, stage_ladder=[])
-    assert section.contents(plain, table, {}).tables == []
-    assert section.contents(plain, table, {}).figures == ()
+    assert build(plain, table) is None
+    assert not view(plain, table, None).tables
     draw_only(set(), monkeypatch)
     folder = out.with_name("plain")
     folder.mkdir()
-    for name in section.TABLES:  # of an analysis when the recipe had the key
+    for name in TABLES:  # of a report when the recipe had the key
         (folder / f"{name}.csv").write_text((out / f"{name}.csv").read_text())
-    analyse.analyse(plain, folder)
+    report.command(plain, folder.with_suffix(".html"), "report")
     assert not list(folder.glob("stage_*"))
-    text = report.render(plain, folder)
+    text = folder.with_suffix(".html").read_text()
     assert "stage-ladder" not in text
     assert "One prompt, answered by every step" not in text
 
 
 def test_a_ladder_that_has_not_run_has_no_section(run, table):
     nothing = table[~table.metric.str.contains("/")]
-    assert section.contents(run, nothing, {}).tables == []
+    assert build(run, nothing) is None
 
 
 @pytest.mark.slow

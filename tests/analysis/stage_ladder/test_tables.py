@@ -9,8 +9,8 @@ from analysis.stage_ladder.stage_cost import stage_cost, stage_cost_shown
 
 
 @pytest.fixture(scope="module")
-def sifted(run, ladder):
-    return funnel.funnel(run, ladder)
+def sifted(run, table, ladder):
+    return funnel.funnel(run, table, ladder)
 
 
 def test_the_funnel_is_in_the_order_of_its_filters(sifted):

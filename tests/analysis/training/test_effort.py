@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from toy_run import OUTCOMES, changed
 
-from analysis.numbers.named import named_in
+from analysis.numbers.curve_metrics import named_in
 from analysis.training import effort
 from encore.recipe.metric_names import REACHED
 

@@ -7,7 +7,6 @@ import pytest
 from papers import GRAPH, RECIPES
 from toy_run import changed
 
-from analysis import report
 from analysis.numbers.run import Run
 from analysis.training import learning_curves, loss_settings, objectives
 from encore.recipe.graph import Node
@@ -130,11 +129,11 @@ def test_conformance_is_of_the_objectives_that_were_run(run, tmp_path):
     assert shown.status.to_list() == ["exact", "deviates"]
 
 
-def test_the_page_shows_conformance_folded_and_escaped(quick, quick_out, monkeypatch):
+def test_the_page_shows_conformance_folded_and_escaped(quick_results, plain_page, monkeypatch):
     rows = [("grpo-kl", "KL", "corrected", "3%", "<b>Eq. 4</b>"), ("grpo-kl", "std", "deviates", "0.9", "")]
     table = pd.DataFrame(rows, columns=["objective", "property", "status", "size", "note"])
     monkeypatch.setattr(objectives, "conformance", lambda run: table)
-    text = report.render(quick, quick_out)
+    text = plain_page(quick_results)
     folded = text.split("How exactly these are the papers' equations: 1 corrected, 1 deviates")[1]
     assert '<span class="badge corrected">corrected</span>' in folded.split("</details>")[0]
     assert "&lt;b&gt;Eq. 4&lt;/b&gt;" in folded

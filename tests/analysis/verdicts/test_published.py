@@ -7,7 +7,6 @@ from toy_run import changed
 from analysis.numbers import means
 from analysis.numbers.table import final
 from analysis.verdicts import published
-from analysis.verdicts import section as verdicts
 
 
 def test_the_papers_level_and_ours_share_no_row_but_at_the_papers_scale(run, table):
@@ -23,10 +22,10 @@ def test_the_papers_level_and_ours_share_no_row_but_at_the_papers_scale(run, tab
     assert [row["value"] for row in rows] == ["15.6 %"] * 3 + ["19.0 % [17.9, 20.0]"]
     assert [row["whose"] for row in rows] == ["paper"] * 3 + ["here"]
     assert rows[3]["what"] == "heldout/accuracy at base-recipe/before"
-    made = verdicts.contents(changed(run, published=entries), table, {}).tables[-1].numbers
+    made = published.build(changed(run, published=entries), table, {})
     assert made.to_dict("records") == rows
     paper = replace(changed(run, published=entries), scale="paper", arms=run.arms[:1])
-    assert verdicts.published_numbers(paper, table, {}).ours[0] == "19.0 % [17.9, 20.0]"
+    assert published.build(paper, table, {}).ours[0] == "19.0 % [17.9, 20.0]"
     assert not len(published.apart(both[:0]))
 
 
@@ -55,16 +54,16 @@ def test_published_numbers_and_ours_have_one_unit(run, table):
     ]
 
 
-def test_published_preferences_have_ours_beside_them(rlhf, rlhf_table, gathered):
+def test_published_preferences_have_ours_beside_them(rlhf, rlhf_table, preferred):
     entry = {"value": 71, "unit": "%", "source": "Table 1", "of": "kl-none/after", "against": "kl-none/sft"}
     entries = [
         {"what": "of two policies", **entry, "metric": "win_rate"},
         {"what": "at equal length", **entry, "metric": "length_controlled"},
         {"what": "of an arm that was not run", **entry, "of": "other/after", "metric": "win_rate"},
     ]
-    shown = published.beside(changed(rlhf, published=entries), final(rlhf_table), gathered.frames)
-    rates = gathered.frames["win_rates"].set_index(["of", "against"]).loc[("kl-none", "sft")]
-    fair = gathered.frames["length_controlled"].set_index("of").loc["kl-none"]
+    shown = published.beside(changed(rlhf, published=entries), final(rlhf_table), preferred.tables)
+    rates = preferred.tables["win_rates"].set_index(["of", "against"]).loc[("kl-none", "sft")]
+    fair = preferred.tables["length_controlled"].set_index("of").loc["kl-none"]
     assert shown.ours[0] == f"{100 * rates.win_rate:.1f} % [{100 * rates.low:.1f}, {100 * rates.high:.1f}]"
     assert shown.ours[1].startswith(f"{100 * fair['gold/controlled']:.1f} %")
     assert shown.ours[2] == means.DASH

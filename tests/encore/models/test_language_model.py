@@ -100,7 +100,7 @@ def test_saved_and_loaded_again(saved: Path):
     assert [p.name for p in saved.parent.iterdir()] == ["final"]  # nothing partial is left
 
 
-def test_gathered_weights_are_cast_and_not_the_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_preferred_weights_are_cast_and_not_the_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """A sharded model cannot be turned into another type by the one process that writes."""
     model = language_model.build(SHAPE, TOKENIZER, 0)
     monkeypatch.setattr(lora, "whole_weights", lambda model: model.state_dict())

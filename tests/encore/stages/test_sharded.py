@@ -153,7 +153,7 @@ def sft(ready: Path, folder: Path, **keys: Any) -> tuple[str, list[str], Path]:
 
 
 @pytest.mark.slow
-def test_gathered_weights_are_saved_in_the_type_that_the_recipe_says(
+def test_preferred_weights_are_saved_in_the_type_that_the_recipe_says(
     sft_ready: Path,  # noqa: F811
     tmp_path: Path,
 ):

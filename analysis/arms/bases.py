@@ -1,0 +1,58 @@
+"""Whether all seeds of a run start from one base model, and what other base models gave."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.arms.uncertainty import shares_base
+from analysis.numbers.means import number
+from analysis.numbers.run import Run
+
+# Beside the records: record, claim, base (the seed that pretrained it), seed, difference.
+OTHERS = "other_bases.csv"
+
+
+def one_base(run: Run) -> str:
+    """Return the sentence that all seeds share one base model; an empty text if they do not."""
+    if not shares_base(run):
+        return ""
+    return "All seeds share one base model, so the intervals say nothing of other base models."
+
+
+def one_base_each(runs: Iterable[Run]) -> str:
+    """The same of several runs, naming them where it does not hold of all."""
+    every = list(runs)
+    some = [run.name for run in every if shares_base(run)]
+    if not some:
+        return ""
+    where = "of a record" if len(some) == len(every) else f"of the record of {', '.join(some)}"
+    return f"All seeds {where} share one base model, so its intervals say nothing of other base models."
+
+
+def others(folder: Path, record: str = "") -> str:
+    """Return what claims came to on base models other than those of the records in `folder`, in sentences.
+
+    record: the claims of this record alone. Empty where none was tried on another base model.
+    """
+    if not (folder / OTHERS).exists():
+        return ""
+    rows = pd.read_csv(folder / OTHERS)
+    if record:
+        rows = rows[rows.record == record]
+    said = []
+    for name, claim in rows[["record", "claim"]].drop_duplicates().itertuples(index=False):
+        judged = pd.read_csv(folder / name / "claims.csv", index_col="id")
+        ours, metric = float(judged["mean"][claim]), str(judged["metric"][claim])
+        means = (
+            rows[(rows.record == name) & (rows.claim == claim)]
+            .groupby("base")
+            .difference.agg(["mean", "size"])
+        )
+        values = [number(value, metric) for value in means["mean"]]
+        least, most = means["size"].min(), means["size"].max()
+        said.append(
+            f"{name.rpartition('-')[0]} on {len(values)} other base models gave {', '.join(values)} for "
+            f"{number(ours, metric)} ({claim}; {least} to {most} seeds each)."
+        )
+    return " ".join(said)

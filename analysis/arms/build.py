@@ -1,0 +1,29 @@
+"""The numbers of the section on results: how well every checkpoint does."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis.arms import levels, selectors, templates, uncertainty
+from analysis.numbers.run import Run
+
+
+@dataclass(frozen=True)
+class Arms:
+    """What every checkpoint of every arm comes to; a table without rows where the run has no data for it."""
+
+    levels: pd.DataFrame
+    best_of_n: pd.DataFrame
+    templates: pd.DataFrame
+    uncertainty: pd.DataFrame
+
+
+def build(run: Run, numbers: pd.DataFrame) -> Arms:
+    """The tables, from the final numbers of a run."""
+    rows = levels.levels(run, numbers)
+    return Arms(
+        rows,
+        selectors.selectors(run, numbers),
+        templates.templates(run, numbers),
+        run.kept("uncertainty", lambda: uncertainty.parts(run, numbers, rows), text=True),
+    )

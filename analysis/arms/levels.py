@@ -1,0 +1,91 @@
+"""The table of arms: every evaluated checkpoint by every metric."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from analysis.numbers.means import DASH, LENGTHS, average, number, with_interval
+from analysis.numbers.run import Run
+from analysis.numbers.table import measured
+from analysis.numbers.tasks import PREFERENCES, WITH_INTERVALS, largest, measure, row_name, tasks
+from encore.recipe.metric_names import OF_TOOL
+
+
+def _best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
+    """(arm, checkpoint, task) with the best template, wherever several templates ask the same problems."""
+    best = set()
+    for arm in run.arms:
+        for checkpoint in run.checkpoints(arm):
+            groups: dict[str, list[tuple[float, str, str]]] = {}
+            for name, task in tasks(run, arm, checkpoint).items():
+                mean = average(measured(table, f"{arm}/{checkpoint}", f"{name}/accuracy")).value
+                key = json.dumps(task.get("task") or task.get("lm_eval"), sort_keys=True)
+                rank = -1.0 if math.isnan(mean) else mean
+                form = str(task.get("template", task.get("chat", "")))
+                groups.setdefault(key, []).append((rank, name, form))
+            several = (group for group in groups.values() if len({form for *_, form in group}) > 1)
+            best |= {(arm, checkpoint, max(group)[1]) for group in several}
+    return best
+
+
+def levels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """One row a checkpoint and task. A checkpoint that arms share appears once, under its owner."""
+    best, seen, rows = _best_templates(run, table), set(), []
+    compared: dict[str, str] = {}  # task -> the metric whose numbers must exist
+    for arm in run.arms:
+        for checkpoint in run.checkpoints(arm):
+            for task in tasks(run, arm, checkpoint):
+                by = compared.setdefault(task, f"{task}/{measure(table, task)}")
+                numbers = measured(table, f"{arm}/{checkpoint}", by)
+                key = (task, *numbers.source)
+                if not len(numbers) or key in seen:
+                    continue
+                seen.add(key)
+                row: dict[str, Any] = {"arm": arm, "checkpoint": checkpoint, "task": task}
+                row["best_template"] = (arm, checkpoint, task) in best
+                row["models"] = numbers.source.nunique()
+                for column, metric in _columns(table, task).items():
+                    mean = average(measured(table, f"{arm}/{checkpoint}", metric))
+                    row |= {column: mean.value, f"{column}_low": mean.low, f"{column}_high": mean.high}
+                    row["over"] = row.get("over") or mean.over
+                rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _columns(table: pd.DataFrame, task: str) -> dict[str, str]:
+    """Column name -> metric."""
+    there = set(table.metric)
+    columns = {leaf: f"{task}/{leaf}" for leaf in PREFERENCES if f"{task}/{leaf}" in there}
+    columns |= {"accuracy": f"{task}/accuracy"}
+    for name in ("pass", "maj"):
+        metric = largest(table, task, name)
+        if metric:
+            columns[metric.rpartition("/")[2]] = metric
+    of_tool = [leaf for leaf in OF_TOOL if f"{task}/{leaf}" in there]
+    leaves = (*of_tool, "format_rate", "truncation_rate", *LENGTHS)
+    return columns | {leaf: f"{task}/{leaf}" for leaf in leaves}
+
+
+def levels_shown(run: Run, frame: pd.DataFrame, by: Mapping[tuple[str, str, str], str]) -> pd.DataFrame:
+    """The same for a reader: some metrics with intervals, and the best of several templates marked.
+
+    `by`: (arm, checkpoint, task) -> the best of a base model's candidate templates.
+    """
+    rows = []
+    names = [column.removesuffix("_low") for column in frame.columns if column.endswith("_low")]
+    if "format_rate" in names and not frame.format_rate.any():  # nobody was asked for a format
+        names.remove("format_rate")
+    for row in frame.to_dict("records"):
+        template = by.get((row["arm"], row["checkpoint"], row["task"]), "")
+        best = f" (best template: {template})" if template else " (best template)" * row["best_template"]
+        out = {"checkpoint": row_name(run, row) + best}
+        for name in names:
+            cell = number(row[name], name)
+            if name in WITH_INTERVALS:
+                cell = with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
+            out[name.replace("_", " ")] = cell
+        rows.append(out | {"models": row["models"]})
+    return pd.DataFrame(rows).fillna(DASH)

@@ -1,0 +1,34 @@
+"""The published protocols that a run's evaluation tasks follow, and where they depart from them."""
+
+from typing import Any, NamedTuple
+
+from analysis.numbers.run import Run
+from encore.recipe.protocols import KEY, departures, protocols
+
+
+class Followed(NamedTuple):
+    """A task that names a protocol."""
+
+    task: str
+    protocol: str
+    source: str
+    own: str  # what the task sets itself, `max_gen_toks 4096 in place of 32768`; empty if nothing
+
+
+def followed(run: Run) -> list[Followed]:
+    """Each task that names a protocol, once for all arms that have it alike."""
+    found: dict[Followed, None] = {}
+    for arm in run.arms:
+        for name, task in run.recipe.layers.merged(run.scale, arm, "evals").get("tasks", {}).items():
+            if KEY in task:
+                own = [
+                    f"{key} {_shown(ours)} in place of {_shown(theirs)}"
+                    for key, (theirs, ours) in departures(task).items()
+                ]
+                source = protocols()[task[KEY]]["source"]
+                found[Followed(name, task[KEY], source, ", ".join(own))] = None
+    return list(found)
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if isinstance(value, str) else str(value)

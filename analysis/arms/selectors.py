@@ -1,0 +1,98 @@
+"""Accuracy of the best of n samples by what selects it: a reward model, the majority, an oracle.
+
+As Lightman et al. (2023, arXiv 2305.20050, Fig. 3) and Wang et al. (2023, arXiv 2312.08935) compare them.
+"""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from analysis.numbers.means import DASH, Mean, with_interval
+from analysis.numbers.run import Run
+from analysis.numbers.table import measured
+from analysis.numbers.tasks import by_count
+from analysis.preferences.contenders import Contender, asked_tasks, contenders, in_arm
+from encore.recipe.metric_names import SELECTORS, task_of
+
+COLUMNS = ["task", "policy", "arm", "selector", "n", "accuracy", "low", "high"]
+# a reward model's score of the whole, by its `labels`; without them it has learnt from comparisons
+WHOLE = {"steps": "PRM, last step", "outcome": "ORM"}
+COMPARED = "reward model"
+BY_STEPS = {"bon_product": "PRM, product", "bon_min": "PRM, minimum"}
+ORACLE = "oracle (pass@n)"
+BESIDE = {"maj": "majority", "pass": ORACLE}  # that no reward model selects
+ORDER = (*BY_STEPS.values(), *WHOLE.values(), COMPARED, *BESIDE.values())
+Found = tuple[str, str, dict[int, Mean]]  # arm, or none; selector; n -> accuracy
+
+
+def selectors(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
+    """A row a task, policy, selector and n, of policies whose best of at least two n a reward model selects.
+
+    `arm` is whose reward model it is, empty where none selects. A policy that arms share is one policy, under
+    the name that preferences.contenders gives it.
+    """
+    selected = {task_of(metric) for metric in numbers.metric.unique() if "/accuracy/bon" in metric}
+    by_task = {
+        task: numbers[numbers.metric.str.startswith(f"{task}/")]
+        for task in asked_tasks(run)
+        if task in selected
+    }
+    rows = [
+        (task, policy.name, arm, selector, n, mean.value, mean.low, mean.high)
+        for task, here in by_task.items()
+        for policy in contenders(run, here, task)
+        for arm, selector, curve in _of_policy(run, here, task, policy)
+        for n, mean in curve.items()
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _of_policy(run: Run, numbers: pd.DataFrame, task: str, policy: Contender) -> list[Found]:
+    """Its curves in the order of ORDER, and within a selector of arms."""
+    places = list(dict.fromkeys(in_arm(run, policy, arm) for arm in run.arms))
+    found = list(_selected(run, numbers, task, places))
+    if not found:
+        return []
+    for name, selector in BESIDE.items():
+        beside = (by_count(numbers, place.at, f"{task}/{name}") for place in places)
+        found += [("", selector, curve) for curve in list(filter(None, beside))[:1]]
+    return sorted(found, key=lambda one: ORDER.index(one[1]))
+
+
+def _selected(run: Run, numbers: pd.DataFrame, task: str, places: list[Contender]) -> Iterator[Found]:
+    """What reward models select at these places; an evaluation that arms share once."""
+    seen = set()
+    for place in places:
+        for best in SELECTORS.values():
+            name = f"{task}/accuracy/{best}"
+            curve = by_count(numbers, place.at, name)
+            if len(curve) < 2:
+                continue
+            evaluations = (best, *measured(numbers, place.at, f"{name}@{max(curve)}").source)
+            if evaluations not in seen:
+                seen.add(evaluations)
+                yield place.arm, BY_STEPS.get(best) or _whole(run, place), curve
+
+
+def _whole(run: Run, place: Contender) -> str:
+    """What the arm's reward model is called where its score of the whole selects."""
+    proxy = run.graph.inputs(run.evaluation(place.arm, place.checkpoint))["proxy"]
+    return WHOLE.get(run.graph.config(proxy).get("labels", ""), COMPARED)
+
+
+def selectors_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """The largest n alone; without the columns that say nothing."""
+    rows = [
+        {
+            "task": task,
+            "policy": policy,
+            "selected by": selector,
+            "reward model of": arm or DASH,
+            "n": group.n.iloc[-1],
+            "accuracy": with_interval(*group[["accuracy", "low", "high"]].iloc[-1]),
+        }
+        for (task, policy, arm, selector), group in frame.groupby(COLUMNS[:4], sort=False)
+    ]
+    wide = pd.DataFrame(rows)
+    single = {"task": frame.task.nunique(), "reward model of": frame.arm[frame.arm != ""].nunique()}
+    return wide.drop(columns=[column for column, number in single.items() if number == 1]) if rows else wide

@@ -1,0 +1,68 @@
+"""Base models by each of their candidate templates: which is the best, and what the others give."""
+
+from typing import Any
+
+import pandas as pd
+
+from analysis.numbers.means import average, with_interval
+from analysis.numbers.run import Run, read_json
+from analysis.numbers.table import measured
+from analysis.numbers.tasks import tasks
+from encore.recipe.eval_tasks import OWN
+from encore.recipe.metric_names import by_template
+
+
+def templates(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """One row a base model, task and candidate: its accuracy, and of how many models it is the best.
+
+    A base model that arms share appears once, under its owner.
+    """
+    rows, seen = [], set()
+    for arm in run.arms:
+        for checkpoint in run.checkpoints(arm):
+            for task, spec in tasks(run, arm, checkpoint).items():
+                at = f"{arm}/{checkpoint}"
+                sources = tuple(measured(table, at, f"{task}/accuracy").source.unique())
+                if "templates" not in spec or not sources or (task, sources) in seen:
+                    continue
+                seen.add((task, sources))
+                best = [_chosen(run, source, task) for source in sources]
+                for name in (OWN, *spec["templates"]):
+                    mean = average(measured(table, at, f"{by_template(task, name)}/accuracy"))
+                    row: dict[str, Any] = {
+                        "arm": arm,
+                        "checkpoint": checkpoint,
+                        "task": task,
+                        "template": name,
+                    }
+                    row |= {"accuracy": mean.value, "accuracy_low": mean.low, "accuracy_high": mean.high}
+                    rows.append(row | {"best_of": best.count(name), "models": len(sources)})
+    return pd.DataFrame(rows)
+
+
+def templates_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same for a reader."""
+    return pd.DataFrame(
+        {
+            "checkpoint": f"{row['arm']}/{row['checkpoint']}, {row['task']}",
+            "template": row["template"],
+            "accuracy": with_interval(row["accuracy"], row["accuracy_low"], row["accuracy_high"]),
+            "best of models": f"{row['best_of']}/{row['models']}",
+        }
+        for row in frame.to_dict("records")
+    )
+
+
+def best(frame: pd.DataFrame) -> dict[tuple[str, str, str], str]:
+    """(arm, checkpoint, task) -> the templates by which its models are measured, of templates()'s rows."""
+    found: dict[tuple[str, str, str], str] = {}
+    for row in frame.to_dict("records"):
+        if row["best_of"]:
+            place = (row["arm"], row["checkpoint"], row["task"])
+            found[place] = f"{found[place]}, {row['template']}" if place in found else row["template"]
+    return found
+
+
+def _chosen(run: Run, source: str, task: str) -> str:
+    """The template that an evaluation has found to be the best."""
+    return ((read_json(run.artefact(source)) or {}).get("tasks", {}).get(task) or {}).get("template", OWN)

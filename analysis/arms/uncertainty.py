@@ -1,0 +1,137 @@
+"""What the report's intervals cover and what they leave out."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.numbers import tasks
+from analysis.numbers.means import DASH, average, number
+from analysis.numbers.run import Run
+from analysis.numbers.table import measured
+from analysis.statistics.intervals import RANGE, covers
+from encore.recipe.graph import Node
+
+
+def fixed(run: Run) -> str:
+    """What stays the same from seed to seed, in a few words."""
+    return "for this base model and these problems" if shares_base(run) else "for these problems"
+
+
+def scope(run: Run) -> str:
+    """What an interval over seeds cannot say, in a sentence."""
+    if shares_base(run):
+        same, other = (
+            "starts from the same base model and answers the same problems",
+            "base model or other problems",
+        )
+    else:
+        same, other = "answers the same problems", "set of problems"
+    return (
+        f"Intervals over seeds are {fixed(run)}: every seed {same}, so how another {other} would change a "
+        "number is not in them."
+    )
+
+
+def shares_base(run: Run) -> bool:
+    """Whether all seeds of the first arm start from one model: a pinned stage's, the Hub's or a folder's."""
+    grids = [run.nodes(run.arms[0], seed) for seed in run.seeds_of(run.arms[0])]
+    pinned = set.intersection(*map(set, grids)) if len(grids) > 1 else set()
+    stages = [node for node in grids[0] if node.kind == "stage"]
+    return bool(pinned) or any(run.graph.model_of(node) for node in stages)
+
+
+def coverage(n: int) -> str:
+    """How often the interval of n seeds is right, in a sentence or two."""
+    if n < 2:
+        return "With one seed there is no interval over seeds."
+    covered = f"with {n} seeds it covers the truth in about {covers(n):.0%} of cases"
+    if n <= RANGE:
+        return f"With {n} seeds the interval is the range of the differences: {covered}, not in 95%."
+    how = "The interval is a bootstrap over seeds, widened for few of them (Hesterberg 2015)."
+    return f"{how} It is called 95%; {covered}."
+
+
+def called(n: int) -> str:
+    """What an interval of n seeds may be called: `95% interval`, `range of 2 seeds (holds about 50%)`."""
+    return "95% interval" if n > RANGE or n < 2 else f"range of {n} seeds (right in about {covers(n):.0%})"
+
+
+def intervals(n: int) -> str:
+    """What the intervals of a page are, in the beginning of a sentence."""
+    if n < 2:
+        return "Intervals are 95%, over problems"
+    if n > RANGE:
+        return "Intervals are 95%: over seeds"
+    return (
+        f"Intervals over seeds are the range of {n} seeds, which holds the truth in about {covers(n):.0%} of "
+        "cases, not in 95%"
+    )
+
+
+def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """The standard error of each accuracy in `rows` of levels(), and the parts of its square as shares."""
+    shown = []
+    read: dict[Node, dict[str, dict[Any, float]]] = {}
+    for row in rows.to_dict("records"):
+        at, task = f"{row['arm']}/{row['checkpoint']}", row["task"]
+        items, sampling = (
+            average(measured(table, at, f"{task}/variance/{part}")).value for part in ("items", "sampling")
+        )
+        models = measured(table, at, f"{task}/accuracy").drop_duplicates("source").value.dropna()
+        if math.isnan(items) or not len(models):
+            continue
+        rates = _rates(run, row["arm"], row["checkpoint"], task, read)
+        squares = components(models.tolist(), items, sampling, rates)
+        total = sum(squares.values())
+        shares = {name: f"{square / total:.0%}" if total else DASH for name, square in squares.items()}
+        error = number(math.sqrt(total))
+        shown.append({"checkpoint": tasks.row_name(run, row), "standard error": error} | shares)
+    columns = ["checkpoint", "standard error", "problems", "sampling", "seeds"]
+    return pd.DataFrame(shown, columns=columns).fillna(DASH)
+
+
+def components(
+    accuracies: Sequence[float], items: float, sampling: float, rates: np.ndarray
+) -> dict[str, float]:
+    """The parts of the variance of a mean accuracy over models; they add up to its standard error squared.
+
+    problems   other problems would have been drawn: no number of seeds averages this out
+    sampling   other answers would have been sampled
+    seeds      other models would have been trained (of two models or more): their variance less sampling's
+
+    accuracies: one a model. items, sampling: mean over models of evals.passk.variance. rates (models, items):
+    share of right answers. A two-way random effects model; unbiased, before parts below zero are set to 0.
+    The part of the problems is the mean covariance of two models' rates: what they have in common. Which
+    problems one model happens to be better at changes with the next seed. `items` has both in it; it is
+    used where there is only one model.
+    """
+    n = len(accuracies)
+    squares = {"problems": items, "sampling": sampling / n}
+    if n > 1:
+        squares["seeds"] = max(float(np.var(accuracies, ddof=1)) - sampling, 0.0) / n
+    models, count = rates.shape
+    if models > 1 and count > 1:
+        common = np.cov(rates)[~np.eye(models, dtype=bool)].mean()
+        squares["problems"] = max(float(common), 0.0) / count
+    return squares
+
+
+def _rates(
+    run: Run, arm: str, checkpoint: str, task: str, read: dict[Node, dict[str, dict[Any, float]]]
+) -> np.ndarray:
+    """Share of right answers (models, items), for the items that all models were asked; `read` is a cache."""
+    asked = [run.evaluation(arm, checkpoint, seed) for seed in run.seeds]
+    nodes = list(dict.fromkeys(run.graph.owner(node) for node in asked))
+    for node in nodes:
+        if node not in read:
+            read[node] = {}
+            for row in run.samples(node):
+                if row["correct"][0] is not None:  # of a task that something verifies
+                    read[node].setdefault(row["task"], {})[row["item"]] = float(np.mean(row["correct"]))
+    models = [read[node][task] for node in nodes if task in read[node]]
+    shared = set.intersection(*map(set, models)) if models else set()
+    rates_of_models = [[rates[item] for item in sorted(shared)] for rates in models]
+    return np.array(rates_of_models).reshape(len(models), len(shared))

@@ -1,0 +1,128 @@
+"""Results on the page: how well every checkpoint does, and what each arm is worth."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import pandas as pd
+
+from analysis.arms import before_after, best_of_n, effects, protocols, uncertainty
+from analysis.arms.build import Arms
+from analysis.arms.levels import levels_shown
+from analysis.arms.selectors import selectors_shown
+from analysis.arms.templates import best, templates_shown
+from analysis.numbers import tasks
+from analysis.numbers.run import Run
+from analysis.page import interval_rows
+from analysis.page.figures import Plan
+from analysis.page.style import colours
+from analysis.page.tables import Cells, Table, cells
+from analysis.page.view import View
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the template of results shows."""
+
+    levels: Cells
+    best_of_n: Cells  # by what selects
+    parts: Cells  # of the variance of accuracy
+    intervals: str  # what they are called, by the number of seeds
+    fixed: str  # what stays the same from seed to seed
+    templates: Cells  # of base models with several
+    protocols: list[protocols.Followed]
+
+
+def view(run: Run, numbers: pd.DataFrame, found: Arms, elsewhere: set[str]) -> View:
+    """The section; elsewhere: tasks whose numbers stand in tables of another section."""
+    by = best(found.templates)
+    every = Table("arms", "Arms and metrics", found.levels, levels_shown(run, found.levels, by))
+    title = "Accuracy of the best of n by what selects it"
+    selected = Table("best_of_n", title, found.best_of_n, selectors_shown(found.best_of_n))
+    by_template = Table(
+        "templates", "Base models by template", found.templates, templates_shown(found.templates)
+    )
+    parts = Table("uncertainty", "Parts of the variance of accuracy", found.uncertainty)
+    here = found.levels[~found.levels.task.isin(elsewhere)] if elsewhere else found.levels
+    page = Page(
+        levels=cells(levels_shown(run, here, by)),
+        best_of_n=selected.cells,
+        templates=by_template.cells,
+        parts=parts.cells,
+        intervals=uncertainty.intervals(len(run.seeds)),
+        fixed=uncertainty.fixed(run),
+        protocols=protocols.followed(run),
+    )
+    tables = [every, *(table for table in (selected, by_template, parts) if len(table.numbers))]
+    return View(tables, list(_figures(run, numbers, found.best_of_n)), page)
+
+
+def _figures(run: Run, numbers: pd.DataFrame, selected: pd.DataFrame) -> Iterator[Plan]:
+    palette = colours(run.recipe.arms(run.scale))
+    task = tasks.headline(run)
+    measure = tasks.measure(numbers, task)
+    word = tasks.MEASURES[measure]
+    level = f"{word} on {task}"
+    yield interval_rows.plan(
+        "ladder",
+        "The ladder: each arm adds to the one above",
+        f"Final {word}. The number is the step from the arm above, paired by seed, with its interval.",
+        effects.ladder(run, numbers, task, palette, measure),
+        level,
+        joined=True,
+    )
+    lacking = run.document.leave_one_out
+    full = lacking.full if lacking else ""
+    yield interval_rows.plan(
+        "leave-one-out",
+        f"What {full} loses without each part",
+        f"{word.capitalize()} less that of {full}, paired by seed: left of the line the part is missed.",
+        effects.leave_one_out(run, numbers, task, palette, measure),
+        f"{level}, less that of {full}",
+        zero=True,
+    )
+    yield interval_rows.plan(
+        "arms-forest",
+        f"Final {word} against {run.arms[0]}",
+        f"{word.capitalize()} less that of {run.arms[0]}, paired by seed, the best first: "
+        "an interval that holds zero tells no difference.",
+        effects.against_base(run, numbers, task, palette, measure),
+        f"{level}, less that of {run.arms[0]}",
+        zero=True,
+    )
+    yield interval_rows.plan(
+        "levels",
+        "Interquartile mean over levels of difficulty",
+        "Mean of the middle half of all seeds and levels, with its interval, the best first: "
+        "no single level or seed decides. Dots: seeds alone.",
+        effects.by_level(run, numbers, task, palette),
+        f"IQM of accuracy on {task}",
+    )
+    yield Plan(
+        "best-of-n",
+        "Best of n by what selects it",
+        "Accuracy of the answer that is selected of n samples, with 95% bands. PRM: a process reward model, "
+        "by the product, the least or the last of its steps' chances; ORM: an outcome reward model. The "
+        "oracle takes a right answer where there is one.",
+        partial(best_of_n.draw, selected, palette),
+        best_of_n.in_words(selected),
+    )
+    yield Plan(
+        "pass-at-k",
+        f"pass@k on {task}",
+        "Chance that one of k samples is right. Curves that cross (dotted, if intervals are apart on both "
+        "sides): RL sharpened what the base could do.",
+        partial(before_after.pass_at_k, run, numbers, task, palette),
+    )
+    yield Plan(
+        "accuracy-by-difficulty",
+        f"Accuracy by difficulty on {task}",
+        "Where the gain comes from: on easy problems, or on problems that the base could not do.",
+        partial(before_after.by_difficulty, run, numbers, task, "accuracy", palette),
+    )
+    yield Plan(
+        "length-by-difficulty",
+        f"Response length by difficulty on {task}, tokens",
+        "Longer answers to harder problems are reasoning; the same growth everywhere is padding.",
+        partial(before_after.by_difficulty, run, numbers, task, "length", palette),
+    )

@@ -1,0 +1,128 @@
+"""The numbers of the section on coverage: where curves of pass@k cross, and which problems are solved.
+
+Every other checkpoint of every arm is set against the base, by every task that both were asked.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis.numbers import tasks
+from analysis.numbers.means import Mean, average
+from analysis.numbers.run import Run
+from analysis.numbers.table import measured
+from encore.recipe.metric_names import FAMILIAR
+
+# shares of problems that add up to 1, and who solves them
+SOLVED = {"both": "both", "lost": "base alone", "gained": "it alone", "neither": "neither"}
+PERPLEXITY = "perplexity_correct"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A checkpoint, and that of the same arm which it is set against."""
+
+    arm: str
+    checkpoint: str
+    base: str
+
+    @property
+    def at(self) -> str:
+        return f"{self.arm}/{self.checkpoint}"
+
+    @property
+    def base_at(self) -> str:
+        return f"{self.arm}/{self.base}"
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What is compared, and both tables of it."""
+
+    by_task: Mapping[str, Sequence[Place]]  # none empty
+    crossovers: pd.DataFrame
+    solved: pd.DataFrame
+
+
+def build(run: Run, numbers: pd.DataFrame) -> Coverage | None:
+    """The tables, from the final numbers of a run; None if its recipe asks for no coverage."""
+    compared = by_task(run, numbers)
+    if not compared:
+        return None
+    return Coverage(compared, crossovers(numbers, compared), solved(numbers, compared))
+
+
+def by_task(run: Run, numbers: pd.DataFrame) -> dict[str, list[Place]]:
+    """Task -> what was compared on it, in the order of the run's arms; empty without `coverage`."""
+    base = run.document.coverage
+    found: dict[str, list[Place]] = {}
+    for place in _places(run, base) if base else ():
+        for task in tasks.tasks(run, place.arm, place.checkpoint):
+            if len(measured(numbers, place.at, f"{task}/gained")):
+                found.setdefault(task, []).append(place)
+    return found
+
+
+def _places(run: Run, base: str) -> Iterator[Place]:
+    for arm in run.arms:
+        names = run.checkpoints(arm)
+        if base in names:
+            yield from (Place(arm, name, base) for name in names if name != base)
+
+
+def curve(numbers: pd.DataFrame, at: str, task: str) -> dict[int, Mean]:
+    """k -> pass@k of a checkpoint, by rising k."""
+    return tasks.by_count(numbers, at, f"{task}/pass")
+
+
+def crossovers(numbers: pd.DataFrame, by_task: Mapping[str, Sequence[Place]]) -> pd.DataFrame:
+    """A row a task and checkpoint: pass@k at both ends of k, the crossover, where it is ahead."""
+    rows = []
+    for task, places in by_task.items():
+        for place in places:
+            ends = [_ends(numbers, at, task) for at in (place.base_at, place.at)]
+            found = {name: _mean(numbers, place.at, task, name) for name in ("crossed", "ahead", "behind")}
+            seeds = measured(numbers, place.at, f"{task}/crossover").value
+            rows.append(
+                {"task": task, "checkpoint": place.at, "k": ends[1][0]}
+                | {
+                    f"base {side}": mean.value
+                    for side, mean in zip(("first", "last"), ends[0][1:], strict=True)
+                }
+                | {side: mean.value for side, mean in zip(("first", "last"), ends[1][1:], strict=True)}
+                | {
+                    "seeds that cross": int(seeds.notna().sum()),
+                    "seeds": len(seeds),
+                    "crossover": seeds.median(),
+                }
+                | {"from": seeds.min(), "to": seeds.max()}
+                | {name: mean.value for name, mean in found.items()}
+            )
+    return pd.DataFrame(rows)
+
+
+def solved(numbers: pd.DataFrame, by_task: Mapping[str, Sequence[Place]]) -> pd.DataFrame:
+    """A row a task, checkpoint and measure, with its mean over seeds and interval; nan where it has none."""
+    rows = []
+    for task, places in by_task.items():
+        for place in places:
+            of_base = {"base perplexity": _mean(numbers, place.base_at, task, PERPLEXITY)}
+            names = (*SOLVED, "gained_by_chance", FAMILIAR, PERPLEXITY)
+            means = {name: _mean(numbers, place.at, task, name) for name in names} | of_base
+            rows += [
+                {"task": task, "checkpoint": place.at, "measure": name}
+                | {"value": mean.value, "low": mean.low, "high": mean.high}
+                for name, mean in means.items()
+            ]
+    return pd.DataFrame(rows)
+
+
+def _ends(numbers: pd.DataFrame, at: str, task: str) -> tuple[int, Mean, Mean]:
+    """The largest k of a checkpoint's curve, and its first and last mean."""
+    means = curve(numbers, at, task)
+    return max(means), means[min(means)], means[max(means)]
+
+
+def _mean(numbers: pd.DataFrame, at: str, task: str, name: str) -> Mean:
+    return average(measured(numbers, at, f"{task}/{name}"))

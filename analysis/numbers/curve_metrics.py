@@ -1,0 +1,149 @@
+"""Metrics that are read off a stage's learning curve.
+
+`updates_to/accuracy=0.5` is the first logged step at which the mean `accuracy` of the last 5 logged rollouts
+is 0.5 or more, in optimizer steps. `samples_to/accuracy=0.5` is the curve `samples` at that step: completions
+generated so far, including the completions that dynamic sampling threw away. Both are nan if the run never
+reached the level. `updates_to/budget` and `samples_to/budget` say how far the run went.
+
+`auc/length/incorrect` is the mean of the curve `length/incorrect` over the whole of training: the area under
+the curve by the trapezoid rule, divided by the span of its steps. It says what a run was like on its way,
+where `last_fifth/…` says how it ended. It varies less from seed to seed, and does not depend on how densely
+a stretch was logged. A step without a value (no response was wrong, so none has a length) is left out; before
+the first value and after the last one nothing is assumed.
+
+`collapsed/accuracy` is 1 if the mean `accuracy` of the last 5 logged rollouts is less than half of the best
+such mean of the run, and 0 if it is not: its mean over seeds is the rate of collapse. A run that has learned
+nothing has not collapsed. verdicts.collapse asks another thing: whether held-out accuracy surely ends far
+below where it began, so that a mean over seeds is no longer of one kind of run.
+
+For x = gold (curve `rewards/gold/mean`) and x = proxy (curve `rewards/reward_model/mean`), as trailing means
+of 5 logged rollouts, because one rollout is too noisy to be a peak:
+
+- `peak/x` is the largest; `rise/x` is the peak less the first, `drop/x` the peak less the last. Both are 0 or
+  more, and noise alone lifts them above 0: a claim's margin must leave room for that.
+- `kl_at_peak/x` is the curve `kl` at the peak, for a `ppo` stage: nats a sequence, to the reference policy.
+- `x_at_kl/2.5` is x where `kl` first passes 2.5 nats, interpolated between two rollouts, or nan.
+
+A record without its curves has only the metrics of curves that were kept with it.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from encore.recipe.metric_names import AREA, AT_KL, COLLAPSED, FALL, OF_AREA, REACHED
+
+WINDOW = 5  # logged rollouts: one alone is too noisy to have reached anything
+CURVES = {"gold": "rewards/gold/mean", "proxy": "rewards/reward_model/mean"}
+KL = "kl"
+
+
+def of_curve(curve: pd.DataFrame, named: Sequence[str], of_sequences: bool) -> dict[str, float]:
+    """Metric -> value of one stage, from its curve (columns step, metric, value).
+
+    named: the metrics of claims, gates and published numbers, which name levels and curves; of_sequences: the
+    curve `kl` is in nats a sequence, else the curve is not used.
+    """
+    return {
+        **reached(curve, named_in(named, REACHED)),
+        **areas(curve, named_in(named, OF_AREA)),
+        **collapsed(curve, named_in(named, COLLAPSED)),
+        **peaks(curve, of_sequences, named_in(named, AT_KL)),
+    }
+
+
+def named_in(metrics: Iterable[str], form: re.Pattern[str]) -> list[str]:
+    """The last group of `form` in each metric that has it, sorted: ["0.5"] of `updates_to/accuracy=0.5`.
+
+    Each is as written, so that the metric can be found by its name again.
+    """
+    return sorted({match.groups()[-1] for name in metrics if (match := form.fullmatch(name))})
+
+
+def budget_of(metric: str) -> str | None:
+    """`updates_to/budget` of `updates_to/accuracy=0.5`; None of a metric of another kind."""
+    match = REACHED.fullmatch(metric)
+    return f"{match[1]}_to/budget" if match else None
+
+
+def reached(curve: pd.DataFrame, levels: Iterable[str]) -> dict[str, float]:
+    """The updates and samples to each level of accuracy; no samples where the curve has none."""
+    levels, accuracy = list(levels), _series(curve, "accuracy")
+    if accuracy.empty or not levels:
+        return {}
+    counts = {"updates": pd.Series(accuracy.index, accuracy.index, dtype=float)}
+    samples = _series(curve, "samples")
+    if not samples.empty:
+        counts["samples"] = samples.reindex(accuracy.index, method="ffill")
+    recent = accuracy.rolling(WINDOW).mean()
+    metrics = {f"{unit}_to/budget": float(count.iloc[-1]) for unit, count in counts.items()}
+    for level in levels:
+        passed = recent.index[recent >= float(level) - 1e-12]  # a mean of floats may miss it by rounding
+        for unit, count in counts.items():
+            metrics[f"{unit}_to/accuracy={level}"] = float(count[passed[0]]) if len(passed) else math.nan
+    return metrics
+
+
+def areas(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
+    """`auc/<metric>` of each metric that was logged, in the metric's own unit."""
+    logged = {metric: _series(curve, metric).dropna() for metric in metrics}
+    return {f"{AREA}/{metric}": _mean(values) for metric, values in logged.items() if len(values)}
+
+
+def _mean(values: pd.Series) -> float:
+    """The mean of values by step, as of the straight lines between them."""
+    x, y = values.index.to_numpy(dtype=float), values.to_numpy(dtype=float)
+    return float(np.trapezoid(y, x) / (x[-1] - x[0])) if len(x) > 1 else float(y[0])
+
+
+def collapsed(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
+    """`collapsed/<metric>`, 0 or 1, of each metric with 5 logged rollouts or more."""
+    means = {metric: _trailing(curve, metric) for metric in metrics}
+    return {
+        f"{FALL}/{metric}": float(values.iloc[-1] < values.max() / 2)
+        for metric, values in means.items()
+        if len(values)
+    }
+
+
+def peaks(curve: pd.DataFrame, of_sequences: bool, levels: Iterable[str] = ()) -> dict[str, float]:
+    """The peaks of gold and proxy reward, and both at these levels of KL."""
+    metrics: dict[str, float] = {}
+    kl = _trailing(curve, KL) if of_sequences else pd.Series(dtype=float)
+    for name, logged in CURVES.items():
+        means = _trailing(curve, logged)
+        if means.empty:
+            continue
+        top = int(means.argmax())
+        metrics[f"peak/{name}"] = float(means.iloc[top])
+        metrics[f"rise/{name}"] = float(means.iloc[top] - means.iloc[0])
+        metrics[f"drop/{name}"] = float(means.iloc[top] - means.iloc[-1])
+        distances = kl.reindex(means.index)
+        if distances.notna().any():
+            metrics[f"kl_at_peak/{name}"] = float(distances.iloc[top])
+            metrics |= {f"{name}_at_kl/{level}": _passing(distances, means, float(level)) for level in levels}
+    return metrics
+
+
+def _passing(distances: pd.Series, values: pd.Series, level: float) -> float:
+    """`values` where `distances`, both by step, first reaches `level` from below; nan if it never does."""
+    x, y = distances.to_numpy(), values.to_numpy()
+    above = np.flatnonzero(x >= level)
+    if not len(above) or not above[0]:  # it never passed, or had passed before the first
+        return float(y[0]) if len(above) and x[0] == level else math.nan
+    i = int(above[0])
+    return float(y[i - 1] + (y[i] - y[i - 1]) * (level - x[i - 1]) / (x[i] - x[i - 1]))
+
+
+def _trailing(curve: pd.DataFrame, metric: str) -> pd.Series:
+    """Trailing means of WINDOW logged values by step; the first of them stands at the WINDOW-th."""
+    return _series(curve, metric).rolling(WINDOW).mean().dropna()
+
+
+def _series(curve: pd.DataFrame, metric: str) -> pd.Series:
+    """The values of a metric by step; of a step that was logged twice, the later."""
+    rows = curve[curve.metric == metric].drop_duplicates("step", keep="last")
+    return rows.set_index("step").value.sort_index()

@@ -1,0 +1,46 @@
+"""What the section on provenance shows: completions, health checks, cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from pydantic import TypeAdapter
+
+from analysis.numbers import tasks
+from analysis.numbers.run import Run
+from analysis.preferences.build import Preferences
+from analysis.provenance import completions, cost, health, jobs
+from analysis.provenance.completions import Pair, Rollout
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What the run's jobs left beside numbers."""
+
+    rollouts: Sequence[Rollout]
+    policies: int  # that are compared; 0: one arm before and after
+    pairs: Sequence[Pair]  # what the policies answered to the same problems
+    health: pd.DataFrame  # text alone
+    cost: pd.DataFrame
+    jobs: pd.DataFrame
+
+
+def build(run: Run, preferences: Preferences) -> Provenance:
+    """Gather the artefacts of a run, or what its record has kept of them."""
+    trained, policies = jobs.jobs(run), preferences.policies
+    if run.record:
+        kept = run.samples_kept("provenance")
+        rollouts = TypeAdapter(list[Rollout]).validate_python(kept.get("rollouts", []))
+        pairs = TypeAdapter(list[Pair]).validate_python(kept.get("pairs", []))
+    else:
+        rollouts = completions.rollouts(run)
+        pairs = (
+            completions.side_by_side(run, preferences.task, policies)
+            if policies
+            else completions.before_after(run, tasks.headline(run))
+        )
+    checks = run.kept("health", lambda: health.worst(health.checks(run)), text=True)
+    spent = run.kept("cost", lambda: cost.cost(run, trained)).fillna({"arm": ""})  # the total has no arm
+    if "planned_s" not in spent:  # a record from before times were planned
+        spent = spent.assign(planned_s=0.0)
+    return Provenance(rollouts, len(policies), pairs, checks, spent, trained)

@@ -1,0 +1,83 @@
+"""The numbers of a page, section by section, and what each section shows of them."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis.arms import build as arms
+from analysis.arms import view as arms_view
+from analysis.coverage import build as coverage
+from analysis.coverage import view as coverage_view
+from analysis.numbers.run import Run
+from analysis.numbers.table import final
+from analysis.page.view import View
+from analysis.preferences import build as preferences
+from analysis.preferences import view as preferences_view
+from analysis.provenance import build as provenance
+from analysis.provenance import view as provenance_view
+from analysis.sensitivity import build as sensitivity
+from analysis.sensitivity import view as sensitivity_view
+from analysis.stage_ladder import build as stage_ladder
+from analysis.stage_ladder import view as stage_ladder_view
+from analysis.training import objectives
+from analysis.training import view as training_view
+from analysis.verdicts import build as verdicts
+from analysis.verdicts import published
+from analysis.verdicts import view as verdicts_view
+
+
+@dataclass(frozen=True)
+class Results:
+    """All numbers of a run, in the order of the page; None: the recipe asks for no such section."""
+
+    run: Run
+    table: pd.DataFrame  # of numbers.table
+    verdicts: verdicts.Verdicts
+    arms: arms.Arms
+    coverage: coverage.Coverage | None
+    sensitivity: sensitivity.Sensitivity | None
+    stage_ladder: stage_ladder.StageLadder | None
+    preferences: preferences.Preferences
+    objectives: pd.DataFrame  # the loss that each arm minimised
+    published: pd.DataFrame  # the paper's numbers, and ours
+    provenance: provenance.Provenance
+
+    @property
+    def numbers(self) -> pd.DataFrame:
+        """The final numbers."""
+        return final(self.table)
+
+
+def build(run: Run, table: pd.DataFrame) -> Results:
+    """The numbers of every section, from the tidy table of a run, and its artefacts or record."""
+    numbers = final(table)
+    preferred = preferences.build(run, table)
+    return Results(
+        run=run,
+        table=table,
+        verdicts=verdicts.build(run, numbers),
+        arms=arms.build(run, numbers),
+        coverage=coverage.build(run, numbers),
+        sensitivity=sensitivity.build(run),
+        stage_ladder=stage_ladder.build(run, table),
+        preferences=preferred,
+        objectives=objectives.optimised(run),
+        published=published.build(run, numbers, preferred.tables),
+        provenance=provenance.build(run, preferred),
+    )
+
+
+def views(results: Results) -> dict[str, View]:
+    """Section's name in the templates -> what it shows, in the order of the page."""
+    run, table, numbers = results.run, results.table, results.numbers
+    health = results.provenance.health
+    return {
+        "verdicts": verdicts_view.view(run, numbers, results.verdicts, results.published, health),
+        "arms": arms_view.view(run, numbers, results.arms, results.preferences.elsewhere),
+        "coverage": coverage_view.view(run, numbers, results.coverage),
+        "sensitivity": sensitivity_view.view(run, results.sensitivity),
+        "stage_ladder": stage_ladder_view.view(run, table, results.stage_ladder),
+        "preferences": preferences_view.view(run, table, results.preferences),
+        "training": training_view.view(run, table, results.objectives),
+        "provenance": provenance_view.view(run, results.provenance),
+    }

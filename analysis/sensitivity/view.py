@@ -1,0 +1,109 @@
+"""Sensitivity on the page: how much of the gain is the model's, and how much the way of measuring it.
+
+For a recipe whose evaluations ask for `sensitivity`; any other has no such section.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from analysis.numbers.means import DASH, number
+from analysis.numbers.run import Run
+from analysis.page.figures import Plan
+from analysis.page.interval_rows import Row, plan, signed
+from analysis.page.tables import Cells, Table
+from analysis.page.view import View
+from analysis.sensitivity import estimates
+from analysis.sensitivity.build import Sensitivity
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the template of sensitivity shows."""
+
+    task: str
+    place: str  # arm and seed of the models
+    protocols: Cells
+    choices: Cells
+    lowest: str
+    highest: str
+
+
+def view(run: Run, found: Sensitivity | None) -> View:
+    """The section; nothing if the run has no sensitivity."""
+    if found is None:
+        return View([], [], None)
+    protocols = Table(
+        "sensitivity", "Gain by protocol of evaluation", found.protocols, _protocols_shown(found.protocols)
+    )
+    choices = Table(
+        "sensitivity_choices",
+        "What each choice makes or takes",
+        found.choices,
+        _choices_shown(found.choices),
+    )
+    lowest, highest = (
+        f"{_with_interval(dict(row), 'gain')} ({estimates.label(row)})"
+        for row in estimates.spread(found.protocols)
+    )
+    page = Page(
+        task=found.task,
+        place=f"{run.arms[0]}, seed {run.recipe.first_seed}",
+        protocols=protocols.cells,
+        choices=choices.cells,
+        lowest=lowest,
+        highest=highest,
+    )
+    return View([protocols, choices], [_figure(found.protocols)], page)
+
+
+def _figure(protocols: pd.DataFrame) -> Plan:
+    rows = [
+        Row(
+            estimates.label(row),
+            (),
+            row["gain"],
+            row["gain_low"],
+            row["gain_high"],
+            _with_interval(row, "gain"),
+        )
+        for row in protocols.sort_values("gain", ascending=False, kind="stable").to_dict("records")
+    ]
+    return plan(
+        "gain-by-protocol",
+        "The gain of training by every protocol",
+        "Accuracy after training less that before, both by the same template, wording, temperature and "
+        "backend; the largest first, with intervals over problems.",
+        rows,
+        "gain in accuracy",
+        zero=True,
+    )
+
+
+def _protocols_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table of protocols for a reader."""
+    return pd.DataFrame(
+        {"protocol": estimates.label(row)} | _numbers(row, "more than the first")
+        for row in frame.to_dict("records")
+    )
+
+
+def _choices_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table of choices for a reader."""
+    return pd.DataFrame(
+        {"choice": row["choice"], "level": row["level"]} | _numbers(row, "makes or takes")
+        for row in frame.to_dict("records")
+    )
+
+
+def _numbers(row: dict[Any, Any], more: str) -> dict[str, str]:
+    accuracies = {"before": number(row["before"]), "after": number(row["after"])}
+    return accuracies | {"gain": _with_interval(row, "gain"), more: _with_interval(row, "more")}
+
+
+def _with_interval(row: dict[Any, Any], name: str) -> str:
+    """`+0.031 [+0.020, +0.042]`; a dash for none."""
+    if pd.isna(row[name]):
+        return DASH
+    return f"{signed(row[name])} [{signed(row[f'{name}_low'])}, {signed(row[f'{name}_high'])}]"

@@ -1,0 +1,92 @@
+"""Stages on the page: what each step of training brought, and what it cost.
+
+For a recipe with `stage_ladder`; any other has no such section.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pandas as pd
+
+from analysis.numbers.run import Run
+from analysis.numbers.table import final
+from analysis.page.figures import Plan
+from analysis.page.tables import Cells, Table, cells
+from analysis.page.view import View
+from analysis.provenance.completions import Pair
+from analysis.stage_ladder import funnel, over_training
+from analysis.stage_ladder.build import StageLadder
+from analysis.stage_ladder.measures import by_task, measures_shown
+from analysis.stage_ladder.segments import climb
+from analysis.stage_ladder.stage_cost import stage_cost_shown
+from analysis.stage_ladder.steps import Step
+
+
+@dataclass(frozen=True)
+class TaskPage:
+    """One task of the ladder."""
+
+    name: str
+    cells: Cells
+    published: list[str]  # what the paper's numbers are of
+    prompt: Pair | None
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the template of stages shows."""
+
+    steps: Sequence[Step]
+    tasks: list[TaskPage]
+    elsewhere: bool  # the paper's numbers are of another model and task
+    funnel: Cells
+    cost: Cells
+
+
+def view(run: Run, table: pd.DataFrame, found: StageLadder | None) -> View:
+    """The section; nothing if the run has no ladder."""
+    if found is None:
+        return View([], [], None)
+    sifted = Table(
+        "stage_funnel", "The funnel of rejection sampling", found.funnel, funnel.funnel_shown(found.funnel)
+    )
+    cost = Table("stage_cost", "Cost of each step", found.cost, stage_cost_shown(found.cost))
+    measures = Table(
+        "stage_measures", "Every step by every measure", found.measures, measures_shown(found.measures)
+    )
+    tasks = [
+        TaskPage(task, cells(rows), theirs, found.prompts.get(task))
+        for task, rows, theirs in by_task(found.measures)
+    ]
+    page = Page(found.steps, tasks, run.scale != "paper", sifted.cells, cost.cells)
+    tables = [measures, *(part for part in (sifted, cost) if len(part.numbers))]
+    return View(tables, list(_figures(run, table, found)), page)
+
+
+def _figures(run: Run, table: pd.DataFrame, found: StageLadder) -> Iterator[Plan]:
+    ladder, sifted = found.steps, found.funnel
+    path = climb(run, table, ladder)
+    panels = over_training.panels(run, path, final(table), ladder)
+    yield Plan(
+        "stages-over-training",
+        "Measures over training, step after step",
+        over_training.caption(path, panels, ladder),
+        partial(over_training.draw, path, panels, ladder),
+        over_training.alt_text(panels),
+    )
+    yield Plan(
+        "reward-by-domain",
+        "Reward by domain of the prompt",
+        "Of stages that train on prompts of several domains: a line a domain that has the reward, mean over "
+        "seeds with their range.",
+        partial(over_training.draw_by_domain, path),
+        over_training.alt_text_by_domain(path),
+    )
+    yield Plan(
+        "rejection-sampling",
+        "The funnel of rejection sampling",
+        "What is left of the sampled completions after each filter, mean over seeds.",
+        partial(funnel.draw, sifted),
+        funnel.alt_text(sifted),
+    )

@@ -1,0 +1,80 @@
+"""Training on the page: which loss each arm minimised, and how it learned."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from analysis.numbers.curve_metrics import named_in
+from analysis.numbers.run import Run
+from analysis.numbers.table import final
+from analysis.page import interval_rows
+from analysis.page.figures import Plan
+from analysis.page.style import colours
+from analysis.page.tables import Cells, Table, cells
+from analysis.page.view import View
+from analysis.training import effort, evaluations, learning_curves, objectives, ratio_histograms
+from encore.recipe.metric_names import REACHED
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the template of training shows."""
+
+    objectives: Cells
+    conformance: Sequence[Mapping[Hashable, Any]]  # rows of the conformance table
+
+
+def view(run: Run, table: pd.DataFrame, losses: pd.DataFrame) -> View:
+    """The section; losses: of objectives.optimised()."""
+    page = Page(cells(objectives.grouped(losses)), objectives.conformance(run).to_dict("records"))
+    return View([Table("objectives", "Objectives", losses)], list(_figures(run, table)), page)
+
+
+def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
+    palette = colours(run.recipe.arms(run.scale))
+    training = learning_curves.of_rl(table)
+    for series in learning_curves.TRAINING:
+        caption = series.caption
+        if series.name == "kl":
+            caption += learning_curves.distance(run) + learning_curves.reference(run)
+        limits = learning_curves.caps(run) if series.name == "length" else {}
+        draw = partial(learning_curves.draw, training, series, palette, limits)
+        yield Plan(series.name, series.title, caption, draw)
+    for series in learning_curves.PREFERENCES:
+        logged = learning_curves.of_rl(table, series.metrics[0][0])
+        draw = partial(learning_curves.draw, logged, series, palette)
+        yield Plan(series.name, series.title, series.caption, draw)
+    yield from evaluations.plans(run, table, palette)
+    yield Plan(
+        "entropy-accuracy",
+        "Entropy against accuracy",
+        "A line an arm, from ring to disc, dots at equal times: at the same accuracy the higher line has "
+        "more left to explore.",
+        partial(effort.entropy_accuracy, training, palette),
+    )
+    yield Plan(
+        "accuracy-by-effort",
+        "Accuracy by updates and by samples",
+        "An arm that is ahead on the left only pays for its updates in samples. Trailing mean of 5 rollouts.",
+        partial(effort.accuracy_by_effort, run, training, palette),
+    )
+    for goal in named_in(run.document.claimed_metrics, REACHED):
+        for unit, label in effort.UNITS.items():
+            yield interval_rows.plan(
+                f"{unit}-to-accuracy-{goal}",
+                f"{unit.capitalize()} to a training accuracy of {goal}",
+                "The cheapest arm first. Dots: seeds; diamond: their mean. "
+                "A seed that never got there counts with all it spent.",
+                effort.effort_rows(final(table), unit, goal, palette),
+                label,
+            )
+    yield Plan(
+        "ratios",
+        "Importance ratios",
+        "Share of the log ratios of tokens (solid) and sequences (dashed) in each bin, four to a decade, "
+        "in the last fifth of training; beyond the dotted lines the clip acts.",
+        partial(ratio_histograms.draw, run, palette),
+    )

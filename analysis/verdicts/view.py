@@ -1,0 +1,94 @@
+"""Verdicts on the page: what the paper says, held to this run; and its published numbers beside ours."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import pandas as pd
+
+from analysis.arms import uncertainty
+from analysis.numbers.run import Run
+from analysis.page.figures import Plan
+from analysis.page.tables import Cells, Table, cells
+from analysis.page.view import View
+from analysis.verdicts import claims, claims_table, collapse, forest, sentences, summary
+from analysis.verdicts.build import Verdicts
+from analysis.verdicts.claims import Verdict
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the template of verdicts shows."""
+
+    said: list[str]  # what came out, in sentences
+    verdicts: list[Verdict]  # of the run's scale
+    elsewhere: list[Verdict]  # claims of other scales
+    own: dict[str, int]  # verdict -> how many claims of the recipe's paper got it
+    others: dict[str, int]  # the same of other papers
+    of_ours: dict[str, int]  # the same of claims that no paper makes
+    tally: dict[str, int]  # of all three
+    coverage: str  # how often intervals are right
+    scope: str  # what they cannot say
+    looks: Cells
+    gates: Cells
+    collapses: Cells
+    fallen: int  # how many runs collapsed
+    dials: Cells
+    published: Cells  # at the paper's scale ours too; elsewhere the paper's alone
+    ours: Cells
+
+
+def view(
+    run: Run, numbers: pd.DataFrame, found: Verdicts, published: pd.DataFrame, health: pd.DataFrame
+) -> View:
+    """The section; published: verdicts.published.build(), health: provenance.health.worst()."""
+    looks, gates, collapses, dials = tables(found)[1:]
+    here = summary.stated(run.recipe, run.scale, found.last)
+    own, others, of_ours = claims.by_paper(here)
+    theirs, ours = _split(published)
+    page = Page(
+        said=sentences.sentences(run, numbers, health, found.collapses),
+        verdicts=here,
+        elsewhere=[verdict for verdict in found.last if verdict not in here],
+        own=claims.tally(own),
+        others=claims.tally(others),
+        of_ours=claims.tally(of_ours),
+        tally=claims.tally(here),
+        coverage=uncertainty.coverage(len(run.seeds)),
+        scope=uncertainty.scope(run),
+        looks=looks.cells,
+        gates=gates.cells,
+        collapses=collapses.cells,
+        fallen=int(found.collapses.collapsed.sum()),
+        dials=dials.cells,
+        published=cells(theirs),
+        ours=cells(ours),
+    )
+    figure = Plan(
+        "forest",
+        "Differences, paired by seed",
+        f"Diamond: mean; bar: {uncertainty.called(len(run.seeds))}; dots: seeds; green ground: where "
+        "the claim holds.",
+        partial(forest.draw, found.last),
+        forest.alt_text(found.last),
+    )
+    return View([*tables(found), Table("published", "Published numbers and ours", published)], [figure], page)
+
+
+def tables(found: Verdicts) -> list[Table]:
+    """The tables of verdicts: claims, looks, gates, collapses, dials."""
+    looks, metrics = claims_table.looks(found.history), {v.id: v.metric for v in found.last}
+    return [
+        Table("claims", "Verdicts", claims.frame(found.last), claims_table.verdicts_shown(found.last)),
+        Table("looks", "Looks taken", looks, claims_table.looks_shown(looks, metrics)),
+        Table("gates", "Preconditions", found.gates),
+        Table("collapses", "Runs that collapsed", found.collapses, collapse.rates_shown(found.collapses)),
+        Table("dials", "How the dials were chosen", found.dials),
+    ]
+
+
+def _split(published: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The paper's numbers, and ours where they stand apart."""
+    if "whose" not in published:
+        return published, pd.DataFrame()
+    theirs, ours = (published[published.whose == whose] for whose in ("paper", "here"))
+    return theirs.drop(columns="whose"), ours[["what", "value"]]
