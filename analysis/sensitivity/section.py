@@ -16,7 +16,6 @@ from analysis.page.interval_rows import Row, plan, signed
 from analysis.page.section import Contents, Made
 from analysis.page.tables import Table, cells
 from analysis.sensitivity import estimates, rates
-from encore.recipe.sensitivity import KEY
 
 NAME = "sensitivity"
 TABLES = ("sensitivity", "sensitivity_choices")
@@ -99,7 +98,7 @@ class Page:
 
 def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
     evals, written = rates.of(run), folder / "sensitivity.csv"
-    if evals is None or not written.exists():
+    if evals is None or evals.sensitivity is None or not written.exists():
         return Page("", "", cells(pd.DataFrame()), cells(pd.DataFrame()), "", "")
     protocols = pd.read_csv(written)
     choices = pd.read_csv(folder / "sensitivity_choices.csv", dtype={"level": str})
@@ -107,7 +106,7 @@ def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
         f"{_with_interval(dict(row), 'gain')} ({estimates.label(row)})" for row in estimates.spread(protocols)
     )
     return Page(
-        task=evals[KEY]["task"],
+        task=evals.sensitivity.task,
         place=f"{run.arms[0]}, seed {run.recipe.first_seed}",
         protocols=cells(_protocols_shown(protocols)),
         choices=cells(_choices_shown(choices)),

@@ -121,6 +121,7 @@ def matching(pattern: str, description: str) -> Callable[[str], str]:
 
 
 NAME = r"[a-z0-9](?:[a-z0-9-]|\.[0-9])*"  # a dot stands in numbers alone: report.html would be a page's file
+A_NAME = 'a name of lower-case letters, digits, "-" and, before a digit, "."'
 IDENTIFIER = r"[a-z][a-z0-9_]*"
 AN_IDENTIFIER = 'a name of lower-case letters, digits and "_"'
 
@@ -136,6 +137,7 @@ PartOfAll = Annotated[float, Field(gt=0, lt=1)]
 Seed = Annotated[int, Field(ge=0, le=1_000_000)]
 Identifier = Annotated[str, AfterValidator(matching(IDENTIFIER, AN_IDENTIFIER))]
 Said = Annotated[str, Field(min_length=1), AfterValidator(matching(r"(?s).*\S.*", "some text"))]
+Name = Annotated[str, AfterValidator(matching(NAME, A_NAME))]
 HubName = Annotated[
     str, AfterValidator(matching(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)?", 'a Hub name such as "org/name"'))
 ]

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from encore.errors import UserError, nearest
-from encore.recipe import protocols, sensitivity
+from encore.recipe import evals, protocols
+from encore.recipe.evals import Evals
 from encore.recipe.files import Files
 
 CHOSEN = "chosen"
@@ -26,6 +27,8 @@ class Recipe:
     _overlaid: dict[tuple[str, str, str], dict] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    _evals: dict[tuple[str, str], Evals] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def arms(self, scale: str) -> list[str]:
         """The arms that exist at a scale, in the recipe's order: the first is the paper's own."""
@@ -69,13 +72,21 @@ class Recipe:
             self._overlaid[key] = merged
         return self._overlaid[key]
 
+    def evals(self, scale: str, arm: str) -> Evals:
+        """The evaluations of the arm at the scale. Raises UserError with all mistakes in their types."""
+        key = (scale, arm)
+        if key not in self._evals:
+            merged = self.overlaid(scale, arm, "evals")
+            self._evals[key] = evals.read(merged, f" (scale {scale}, arm {arm})")
+        return self._evals[key]
+
     def stages(self, scale: str, arm: str) -> list[str]:
         """Names of the stages the arm has at the scale."""
         return list(self.overlaid(scale, arm, "stages"))
 
     def checkpoints(self, scale: str, arm: str) -> list[str]:
         """Names of the checkpoints the arm has evaluated at the scale."""
-        return list(self.overlaid(scale, arm, "evals").get("checkpoints", {}))
+        return list(self.evals(scale, arm).checkpoints)
 
     def within(self, scale: str, arm: str) -> dict[str, tuple[str, int]]:
         """name -> checkpoint and step: what is measured within stages that have `evaluate_every`.
@@ -83,7 +94,7 @@ class Recipe:
         `after_step40` is the model of checkpoint `after`, a stage's product, as it was after 40 steps.
         """
         measured: dict[str, tuple[str, int]] = {}
-        checkpoints = self.overlaid(scale, arm, "evals").get("checkpoints", {})
+        checkpoints = self.evals(scale, arm).checkpoints
         for name, stage in self.overlaid(scale, arm, "stages").items():
             every, steps = stage.get("evaluate_every"), stage.get("args", {}).get("max_steps", 0)
             checkpoint = next((key for key, place in checkpoints.items() if place == name), None)
@@ -98,8 +109,8 @@ class Recipe:
 
     def sensitivity(self, scale: str, arm: str) -> list[str]:
         """Names of the evaluations of `evals.sensitivity`, which are of the scale's first arm alone."""
-        evals = self.overlaid(scale, arm, "evals")
-        return sensitivity.evaluations(evals) if arm == self.arms(scale)[0] else []
+        is_first = arm == self.arms(scale)[0]
+        return self.evals(scale, arm).sensitivity_evaluations if is_first else []
 
     @property
     def first_seed(self) -> int:

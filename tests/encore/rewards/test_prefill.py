@@ -4,6 +4,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from evaluated import parse
 from scripted import Scripted
 from true_tokenizers import THINKING, checkpoint, qwen2
 
@@ -12,7 +13,6 @@ from encore.data import forms, prompts, samples
 from encore.data.token_ids import end_ids
 from encore.errors import UserError
 from encore.labels import annotators
-from encore.recipe.eval_tasks import parse
 from encore.rewards import rules
 from encore.runtime import reward_checks
 from encore.stages import grpo_tasks, rollouts
