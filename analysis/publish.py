@@ -35,7 +35,7 @@ from analysis.training import learning_curves
 from analysis.verdicts import records
 from analysis.verdicts import section as verdicts
 from encore.errors import UserError
-from encore.recipe.frontiers import FRONTIER
+from encore.recipe.claims import FRONTIER
 from encore.recipe.graph import Graph
 from encore.recipe.load import load_all
 from encore.recipe.sensitivity import MARK

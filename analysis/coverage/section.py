@@ -73,7 +73,7 @@ def page(run: Run, numbers: pd.DataFrame, folder: Path) -> Page:
     return Page(
         crossovers=None if crossed is None else cells(rows.crossovers_shown(crossed)),
         solved=None if sets is None else cells(rows.solved_shown(sets)),
-        base=run.spec.get("coverage", ""),
+        base=run.document.coverage or "",
     )
 
 

@@ -28,6 +28,7 @@ import pandas as pd
 from analysis.numbers import areas, coverage, falls, frontiers, peaks, reach
 from analysis.numbers.named import named_in
 from analysis.numbers.run import Run, read_json, read_rows
+from encore.recipe.document import Document
 from encore.recipe.graph import Node
 from encore.recipe.metric_names import AT_KL, COLLAPSED, OF_AREA, REACHED, by_template
 
@@ -51,8 +52,7 @@ MEASURED = ["seed", "value", "low", "high", "source"]
 
 def collect(run: Run) -> pd.DataFrame:
     """The tidy table of a run."""
-    spec = run.spec
-    named = [*spec.get("claims", []), *spec.get("gates", {}).values(), *spec.get("published", [])]
+    named = run.document.metrics
     cache: dict[Node, pd.DataFrame] = {}
     read: dict[Node, list[coverage.Row]] = {}
     parts = []
@@ -66,17 +66,17 @@ def collect(run: Run) -> pd.DataFrame:
                 if len(cache[node]):
                     parts.append(cache[node].assign(recipe=run.name, scale=run.scale, arm=arm, seed=seed))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
-    return with_frontiers(spec, table[COLUMNS].astype(dict.fromkeys(NUMBERS, float)))
+    return with_frontiers(run.document, table[COLUMNS].astype(dict.fromkeys(NUMBERS, float)))
 
 
-def with_frontiers(spec: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
+def with_frontiers(document: Document, table: pd.DataFrame) -> pd.DataFrame:
     """The table of a run of a recipe, with the rows of the recipe's frontiers."""
-    derived = frontiers.rows(spec, table)
+    derived = frontiers.rows(document, table)
     return pd.concat([table, derived], ignore_index=True) if len(derived) else table
 
 
-def _numbers(run: Run, node: Node, named: list[dict[str, Any]]) -> pd.DataFrame:
-    """Columns node to source of one artefact; empty where there is none. `named`: rows that name metrics."""
+def _numbers(run: Run, node: Node, named: list[str]) -> pd.DataFrame:
+    """Columns node to source of one artefact; empty where there is none. `named`: metrics of the recipe."""
     record = read_json(run.sentinel(node))
     if record is None:
         return pd.DataFrame()
