@@ -9,9 +9,9 @@ from typing import Any
 
 from analysis.numbers.means import DASH
 from analysis.numbers.settings import argument
-from encore.objectives.caps import of_stage
-from encore.objectives.loss_types import CLIPPED
 from encore.recipe.batch import rollout
+from encore.recipe.caps import of_stage
+from encore.recipe.loss_types import CLIPPED
 
 Config = Mapping[str, Any]
 NORMALISERS = {  # loss_type -> what a loss is a mean of
