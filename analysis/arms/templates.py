@@ -8,8 +8,8 @@ from analysis.numbers.means import average, with_interval
 from analysis.numbers.run import Run, read_json
 from analysis.numbers.table import measured
 from analysis.numbers.tasks import tasks
-from encore.recipe.eval_tasks import OWN
 from encore.recipe.metric_names import by_template
+from encore.recipe.sensitivity import OWN
 
 
 def templates(run: Run, table: pd.DataFrame) -> pd.DataFrame:
