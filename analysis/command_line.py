@@ -61,11 +61,11 @@ def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
     if args.recipe not in recipes:
         raise UserError(f'unknown recipe "{args.recipe}"{nearest(args.recipe, list(recipes))}')
     recipe = recipes[args.recipe]
-    scales = list(recipe.spec["scales"])
+    scales = recipe.scales
     if args.scale not in scales:
         known = nearest(args.scale, scales)
         raise UserError(f'{recipe.files.file()}: unknown scale "{args.scale}"{known}')
-    if args.seeds == looks.AUTO and args.report == "report" and looks.claims_at(recipe, args.scale):
+    if args.seeds == looks.AUTO and args.report == "report" and recipe.claims(args.scale):
         return replace(_by_looks(Graph(recipes), recipe, args.scale, root), file=own)
     asked = {key: getattr(args, key) for key in ("scale", "seeds", "arms") if getattr(args, key)}
     if str(asked.get("seeds")).isdecimal():

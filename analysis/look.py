@@ -17,7 +17,7 @@ from analysis.verdicts.claims import Verdict
 from analysis.verdicts.judge import judge_run
 from analysis.verdicts.summary import plural
 from encore.errors import UserError
-from encore.recipe.looks import LOOKS, Look, arms_of, claims_at, on_disk, seeds_of
+from encore.recipe.looks import LOOKS, Look, on_disk, seeds_of
 from encore.runtime import files
 
 
@@ -46,10 +46,10 @@ def take(run: Run) -> Look:
 
 def found(run: Run, verdicts: Sequence[Verdict]) -> Look:
     """What verdicts come to at the run's scale, and what they leave open."""
-    stated = {claim["id"]: claim for claim in claims_at(run.recipe, run.scale)}
+    stated = {claim.id: claim for claim in run.recipe.claims(run.scale)}
     names = {one.id: one.verdict for one in verdicts if one.id in stated}
     undecided = [one.id for one in verdicts if one.id in stated and not one.decided]
-    needed = {arm for name in undecided for arm in arms_of(stated[name], run.spec)}
+    needed = {arm for name in undecided for arm in run.document.arms_of(stated[name])}
     return Look(len(run.seeds), names, undecided, [arm for arm in run.arms if arm in needed])
 
 

@@ -35,7 +35,7 @@ from analysis.verdicts import records
 from analysis.verdicts.build import build as judge
 from analysis.verdicts.view import tables
 from encore.errors import UserError
-from encore.recipe.frontiers import FRONTIER
+from encore.recipe.claims import FRONTIER
 from encore.recipe.graph import Graph
 from encore.recipe.load import load_all
 from encore.recipe.sensitivity import MARK

@@ -29,7 +29,7 @@ def ladder(
     metric = f"{task}/{measure}"
     rungs: list[interval_rows.Row] = []
     below = ""
-    for arm in run.spec.get("ladder", []):
+    for arm in run.document.ladder:
         numbers = measured(table, _end(run, arm), metric).dropna(subset=["value"])
         if arm not in run.arms or not len(numbers):
             continue
@@ -46,9 +46,11 @@ def leave_one_out(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[interval_rows.Row]:
     """The arms of the recipe's `leave_one_out.without`, in its order, less `full`, paired by seed."""
-    named = run.spec.get("leave_one_out", {"full": "", "without": []})
+    named = run.document.leave_one_out
+    if named is None:
+        return []
     metric = f"{task}/{measure}"
-    differences = [_difference(run, table, metric, arm, named["full"], palette) for arm in named["without"]]
+    differences = [_difference(run, table, metric, arm, named.full, palette) for arm in named.without]
     return [row for row in differences if row]
 
 

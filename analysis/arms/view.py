@@ -71,7 +71,8 @@ def _figures(run: Run, numbers: pd.DataFrame, selected: pd.DataFrame) -> Iterato
         level,
         joined=True,
     )
-    full = run.spec.get("leave_one_out", {}).get("full", "")
+    lacking = run.document.leave_one_out
+    full = lacking.full if lacking else ""
     yield interval_rows.plan(
         "leave-one-out",
         f"What {full} loses without each part",

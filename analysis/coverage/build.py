@@ -55,7 +55,7 @@ def build(run: Run, numbers: pd.DataFrame) -> Coverage | None:
 
 def by_task(run: Run, numbers: pd.DataFrame) -> dict[str, list[Place]]:
     """Task -> what was compared on it, in the order of the run's arms; empty without `coverage`."""
-    base = run.spec.get("coverage")
+    base = run.document.coverage
     found: dict[str, list[Place]] = {}
     for place in _places(run, base) if base else ():
         for task in tasks.tasks(run, place.arm, place.checkpoint):

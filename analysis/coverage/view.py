@@ -63,7 +63,7 @@ def view(run: Run, numbers: pd.DataFrame, found: Coverage | None) -> View:
             drawings.in_words(found.solved),
         ),
     ]
-    return View([crossed, sets], figures, Page(crossed.cells, sets.cells, run.spec["coverage"]))
+    return View([crossed, sets], figures, Page(crossed.cells, sets.cells, run.document.coverage or ""))
 
 
 def crossovers_shown(frame: pd.DataFrame) -> pd.DataFrame:

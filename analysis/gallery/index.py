@@ -113,9 +113,9 @@ def _listed(record: Path, graph: Graph) -> Listed:
 def _live(folder: Path, recipe: Recipe, scale: str, href: str) -> Listed:
     """Of a report's folder, which has claims.csv."""
     verdicts = summary.stated(recipe, scale, claims.read(folder / "claims.csv"))
-    shows = records.first_sentence(recipe.spec.get("found", "")) if scale == "cpu" else ""
+    shows = records.first_sentence(recipe.document.found) if scale == "cpu" else ""
     return _line(recipe, href, shows, summary.told(verdicts), records.judged_at(verdicts))
 
 
 def _line(recipe: Recipe, href: str, *said: str) -> Listed:
-    return Listed(recipe.name, href, " ".join(recipe.spec["title"].split()), *said)
+    return Listed(recipe.name, href, " ".join(recipe.document.title.split()), *said)

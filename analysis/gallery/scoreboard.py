@@ -10,8 +10,8 @@ from analysis.numbers.means import DASH, shown
 from analysis.numbers.recorded import current
 from analysis.verdicts import claims
 from analysis.verdicts.claims_table import holds_when
+from encore.recipe.claims import Claim
 from encore.recipe.graph import Graph
-from encore.recipe.looks import claims_at
 from encore.recipe.recipe import Recipe
 
 OWN = "Encore's own"  # in place of a paper: no paper makes the claim
@@ -46,7 +46,7 @@ def lines(folder: Path, graph: Graph) -> list[Line]:
 def _of_record(record: Path, graph: Graph) -> Iterator[Line]:
     name, _, scale = record.name.rpartition("-")
     recipe = graph.recipes[name]
-    stated = {claim["id"]: claim for claim in claims_at(recipe, scale)}
+    stated = {claim.id: claim for claim in recipe.claims(scale)}
     for v in claims.read(record / "claims.csv"):
         if v.id in stated:
             url, paper = _origin(v, recipe)
@@ -73,7 +73,7 @@ def _origin(verdict: claims.Verdict, recipe: Recipe) -> tuple[str, str]:
     """Return the address of who first made a claim, from the folder of records, and the name shown for it."""
     if verdict.paper == claims.OURS:
         return f"../../{next(iter(recipe.files.shown))}", OWN
-    url = address(verdict.paper) if verdict.paper else recipe.spec["url"]
+    url = address(verdict.paper) if verdict.paper else recipe.document.url
     return url, label(url)
 
 
@@ -103,9 +103,9 @@ def label(url: str) -> str:
     return f"arXiv {found[1]}" if found else "/".join(url.removeprefix("https://").split("/")[:3])
 
 
-def _method(recipe: Recipe, scale: str, claim: Mapping[str, object]) -> str:
+def _method(recipe: Recipe, scale: str, claim: Claim) -> str:
     """`grpo (dapo)`: the kind, and the loss where it has several, of the last stage of the claim's arm."""
-    arm = str(claim["of"]).partition("/")[0]
+    arm = claim.test.of.partition("/")[0]
     if arm not in recipe.arms(scale):
         return "frontier"
     stages = recipe.overlaid(scale, arm, "stages")

@@ -51,7 +51,7 @@ class Pair:
 def rows(run: Run, arm: str, seed: int, read: dict[Node, list[Row]]) -> pd.DataFrame:
     """The rows of table.collect for one arm and seed, columns node to source; `read`: samples read before."""
     evaluations = {node.name: node for node in run.nodes(arm, seed) if node.kind == "eval"}
-    base = evaluations.get(run.spec.get("coverage", ""))
+    base = evaluations.get(run.document.coverage or "")
     others = [evaluations[name] for name in run.checkpoints(arm) if name in evaluations]
     others = [node for node in others if node != base]
     if base is None or not others:

@@ -29,8 +29,7 @@ A record without its curves has only the metrics of curves that were kept with i
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -42,13 +41,12 @@ CURVES = {"gold": "rewards/gold/mean", "proxy": "rewards/reward_model/mean"}
 KL = "kl"
 
 
-def of_curve(curve: pd.DataFrame, rows: Iterable[Mapping[str, Any]], of_sequences: bool) -> dict[str, float]:
+def of_curve(curve: pd.DataFrame, named: Sequence[str], of_sequences: bool) -> dict[str, float]:
     """Metric -> value of one stage, from its curve (columns step, metric, value).
 
-    rows: the claims, gates and published numbers, which name levels and curves; of_sequences: the curve `kl`
-    is in nats a sequence, else it is not used.
+    named: the metrics of claims, gates and published numbers, which name levels and curves; of_sequences: the
+    curve `kl` is in nats a sequence, else it is not used.
     """
-    named = list(rows)
     return {
         **reached(curve, named_in(named, REACHED)),
         **areas(curve, named_in(named, OF_AREA)),
@@ -57,13 +55,12 @@ def of_curve(curve: pd.DataFrame, rows: Iterable[Mapping[str, Any]], of_sequence
     }
 
 
-def named_in(rows: Iterable[Mapping[str, Any]], form: re.Pattern[str]) -> list[str]:
+def named_in(metrics: Iterable[str], form: re.Pattern[str]) -> list[str]:
     """The last group of `form` in each metric that has it, sorted: ["0.5"] of `updates_to/accuracy=0.5`.
 
     Each is as written, so that the metric can be found by its name again.
     """
-    names = (str(row.get(key, "")) for row in rows for key in ("metric", "against_metric"))
-    return sorted({match.groups()[-1] for name in names if (match := form.fullmatch(name))})
+    return sorted({match.groups()[-1] for name in metrics if (match := form.fullmatch(name))})
 
 
 def budget_of(metric: str) -> str | None:

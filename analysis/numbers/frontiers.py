@@ -14,13 +14,13 @@ places that the number was read between, for no other place has a part in it.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
-from encore.recipe.frontiers import FRONTIER, asked
+from encore.recipe.claims import FRONTIER
+from encore.recipe.document import Document
 from encore.recipe.metric_names import ON_FRONTIER
 
 
@@ -49,10 +49,10 @@ class Reading:
     between: tuple[Point, ...]
 
 
-def rows(spec: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
+def rows(document: Document, table: pd.DataFrame) -> pd.DataFrame:
     """The rows to be added to a table of numbers.table: all that claims and gates ask of frontiers.
 
-    spec: the recipe's content; table: of one run of it, whose recipe and scale the rows have too.
+    document: the recipe's; table: of one run of it, whose recipe and scale the rows have too.
     """
     found = [
         {
@@ -66,7 +66,7 @@ def rows(spec: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
             "high": math.nan,
             "source": " ".join(sorted({point.source for point in one.between})),
         }
-        for one in readings(spec, table)
+        for one in readings(document, table)
     ]
     added = pd.DataFrame(found, columns=table.columns)
     if found:
@@ -74,11 +74,11 @@ def rows(spec: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
     return added.astype(table.dtypes.to_dict())
 
 
-def readings(spec: Mapping[str, Any], table: pd.DataFrame) -> list[Reading]:
+def readings(document: Document, table: pd.DataFrame) -> list[Reading]:
     """Every number that claims and gates ask of frontiers, seed by seed, from a table of numbers.table."""
     found = []
-    for name, metrics in asked(spec).items():
-        places = spec["frontiers"][name]
+    for name, metrics in document.asked_of_frontiers.items():
+        places = document.frontiers[name]
         for metric in metrics:
             if match := ON_FRONTIER.fullmatch(metric):
                 task, score, level = match.groups()

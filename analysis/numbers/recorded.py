@@ -112,7 +112,7 @@ def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:
                         first[node.sentinel].assign(recipe=run.name, scale=run.scale, arm=arm, seed=seed)
                     )
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
-    return with_frontiers(run.spec, table[COLUMNS])
+    return with_frontiers(run.document, table[COLUMNS])
 
 
 def _of(run: Run, node: Node, rows: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from encore.errors import UserError, first_line
+from encore.recipe.document import Document
 from encore.recipe.graph import Graph, Node
 from encore.recipe.recipe import Recipe
 
@@ -43,8 +44,9 @@ class Run:
         return {self.file.as_posix(): self.file} if self.file else self.recipe.files.shown
 
     @property
-    def spec(self) -> Row:
-        return self.recipe.spec
+    def document(self) -> Document:
+        """What the recipe says beside its stages and evaluations."""
+        return self.recipe.document
 
     @property
     def stopped(self) -> dict[str, int]:

@@ -26,6 +26,7 @@ import pandas as pd
 
 from analysis.numbers import coverage, curve_metrics, frontiers
 from analysis.numbers.run import Run, read_json, read_rows
+from encore.recipe.document import Document
 from encore.recipe.graph import Node
 from encore.recipe.metric_names import by_template
 
@@ -49,8 +50,7 @@ MEASURED = ["seed", "value", "low", "high", "source"]
 
 def collect(run: Run) -> pd.DataFrame:
     """The tidy table of a run."""
-    spec = run.spec
-    named = [*spec.get("claims", []), *spec.get("gates", {}).values(), *spec.get("published", [])]
+    named = run.document.metrics
     cache: dict[Node, pd.DataFrame] = {}
     read: dict[Node, list[coverage.Row]] = {}
     parts = []
@@ -64,17 +64,17 @@ def collect(run: Run) -> pd.DataFrame:
                 if len(cache[node]):
                     parts.append(cache[node].assign(recipe=run.name, scale=run.scale, arm=arm, seed=seed))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
-    return with_frontiers(spec, table[COLUMNS].astype(dict.fromkeys(NUMBERS, float)))
+    return with_frontiers(run.document, table[COLUMNS].astype(dict.fromkeys(NUMBERS, float)))
 
 
-def with_frontiers(spec: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
+def with_frontiers(document: Document, table: pd.DataFrame) -> pd.DataFrame:
     """The table of a run of a recipe, with the rows of the recipe's frontiers."""
-    derived = frontiers.rows(spec, table)
+    derived = frontiers.rows(document, table)
     return pd.concat([table, derived], ignore_index=True) if len(derived) else table
 
 
-def _numbers(run: Run, node: Node, named: list[dict[str, Any]]) -> pd.DataFrame:
-    """Columns node to source of one artefact; empty where there is none. `named`: rows that name metrics."""
+def _numbers(run: Run, node: Node, named: list[str]) -> pd.DataFrame:
+    """Columns node to source of one artefact; empty where there is none. `named`: metrics of the recipe."""
     record = read_json(run.sentinel(node))
     if record is None:
         return pd.DataFrame()
@@ -87,8 +87,8 @@ def _numbers(run: Run, node: Node, named: list[dict[str, Any]]) -> pd.DataFrame:
         path = run.folder(node) / "curve.csv"
         if path.exists():
             curve = read_rows(path, ["step", "value"])
-            rows_of_recipe = named if node.recipe == run.name else []
-            metrics = metrics | curve_metrics.of_curve(curve, rows_of_recipe, record.get("kind") == "ppo")
+            of_recipe = named if node.recipe == run.name else []
+            metrics = metrics | curve_metrics.of_curve(curve, of_recipe, record.get("kind") == "ppo")
         rows = [{"metric": metric, "value": value} for metric, value in metrics.items()]
     final = pd.DataFrame(rows, columns=["step", "metric", "value", "low", "high"])
     numbers = [frame.reindex(columns=final.columns) for frame in (final, curve) if len(frame)]

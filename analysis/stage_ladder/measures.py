@@ -10,6 +10,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.numbers.tasks import PREFERENCES
 from analysis.stage_ladder.steps import Step, evaluated
+from encore.recipe.claims import Published
 from encore.recipe.metric_names import OF_WORLD
 
 HEADLINE = ("accuracy", *PREFERENCES, *OF_WORLD, "format_rate", "length")  # in this order
@@ -36,19 +37,19 @@ def measures(run: Run, numbers: pd.DataFrame, ladder: Sequence[Step]) -> pd.Data
                 row |= {"value": mean.value, "low": mean.low, "high": mean.high, "models": mean.n}
                 row["published"] = "; ".join(_with_unit(entry) for entry in theirs)
                 row |= {
-                    key: "; ".join(dict.fromkeys(entry[key] for entry in theirs))
+                    key: "; ".join(dict.fromkeys(getattr(entry, key) for entry in theirs))
                     for key in ("what", "source")
                 }
                 rows.append(row)
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _published(run: Run) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+def _published(run: Run) -> dict[tuple[str, str], list[Published]]:
     """(arm/checkpoint, metric) -> the paper's numbers at this scale."""
-    by_place: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for entry in run.spec.get("published") or []:
-        if "at" in entry and run.scale in entry.get("scales", [run.scale]):
-            by_place.setdefault((entry["at"], entry["metric"]), []).append(entry)
+    by_place: dict[tuple[str, str], list[Published]] = {}
+    for entry in run.document.published:
+        if entry.at and entry.metric and entry.is_at(run.scale):
+            by_place.setdefault((entry.at, entry.metric), []).append(entry)
     return by_place
 
 
@@ -67,8 +68,8 @@ def _measured(
     return list(dict.fromkeys([*(name for name in HEADLINE if name in {*there, *theirs}), *theirs]))
 
 
-def _with_unit(entry: Mapping[str, Any]) -> str:
-    return f"{entry['value']:g} {entry.get('unit', '')}".strip()
+def _with_unit(entry: Published) -> str:
+    return f"{entry.value:g} {entry.unit}".strip()
 
 
 def measures_shown(frame: pd.DataFrame) -> pd.DataFrame:

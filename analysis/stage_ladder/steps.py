@@ -33,7 +33,7 @@ class Made:
 
 def steps(run: Run) -> list[Step]:
     """The recipe's steps whose arm is among the run's; none without the key, or with one step alone."""
-    places = [(step["name"], *step["at"].split("/")) for step in run.spec.get("stage_ladder", [])]
+    places = [(step.name, *step.at.split("/")) for step in run.document.stage_ladder]
     found = [Step(name, arm, checkpoint) for name, arm, checkpoint in places if arm in run.arms]
     return found if len(found) > 1 else []
 

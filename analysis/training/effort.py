@@ -82,7 +82,7 @@ def accuracy_by_effort(run: Run, table: pd.DataFrame, palette: Mapping[str, str]
             line = lines[unit][arm]
             line = line[:: max(1, len(line) // (2 * COARSE))]
             axis.plot(line.index, line, color=palette[arm], lw=1.5, ls=styles[arm])
-        for level in named_in(run.spec.get("claims", []), REACHED):
+        for level in named_in(run.document.claimed_metrics, REACHED):
             axis.axhline(float(level), color="#333333", lw=1, ls=":")
         axis.set_xlabel(label, fontsize=9)
         axis.tick_params(labelsize=8.5)

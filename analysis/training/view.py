@@ -61,7 +61,7 @@ def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
         "An arm that is ahead on the left only pays for its updates in samples. Trailing mean of 5 rollouts.",
         partial(effort.accuracy_by_effort, run, training, palette),
     )
-    for goal in named_in(run.spec.get("claims", []), REACHED):
+    for goal in named_in(run.document.claimed_metrics, REACHED):
         for unit, label in effort.UNITS.items():
             yield interval_rows.plan(
                 f"{unit}-to-accuracy-{goal}",

@@ -16,7 +16,6 @@ from, such as its reward model, is judged by the checkpoints at it or, where it 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pandas as pd
 from scipy import stats
@@ -26,8 +25,7 @@ from analysis.numbers.means import with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.statistics.intervals import LEVEL
-from analysis.verdicts.pairs import sides
-from encore.recipe.frontiers import FRONTIER, name_of
+from encore.recipe.claims import FRONTIER, Comparison, frontier
 from encore.recipe.metric_names import AT_KL, COLLAPSED
 
 # what arms are compared by -> where an end counts as a collapse, from the beginning
@@ -47,16 +45,16 @@ class Collapses:
     seeds: Mapping[str, frozenset[int]] = field(default_factory=dict)
     read: Mapping[tuple[str, str], frozenset[int]] = field(default_factory=dict)
 
-    def of_one_side(self, claim: Mapping[str, Any], seeds: Sequence[int]) -> str:
+    def of_one_side(self, comparison: Comparison, seeds: Sequence[int]) -> str:
         """Why a mean over seeds cannot judge a claim about two arms; empty where it can.
 
         Some runs of one arm have collapsed and none of the other: their mean is of two kinds of run, and
         every test of it is wrong far more often than it says. Where all have, they are of one kind. A claim
         about the rate of collapse itself is about both kinds.
         """
-        if COLLAPSED.fullmatch(claim["metric"]):
+        if COLLAPSED.fullmatch(comparison.metric):
             return ""
-        compared = sides(claim)
+        compared = comparison.sides
         if len({_whole(place) for place, _ in compared}) < 2:
             return ""
         first, second = (self._at(place, metric) & set(seeds) for place, metric in compared)
@@ -76,7 +74,7 @@ class Collapses:
 
 def _whole(place: str) -> str:
     """The arm of a place, or the frontier: of two numbers of one no claim is about two kinds of run."""
-    return place if name_of(place) is not None else place.partition("/")[0]
+    return place if frontier(place) is not None else place.partition("/")[0]
 
 
 def collapses(run: Run, numbers: pd.DataFrame) -> Collapses:
@@ -105,7 +103,7 @@ def _at_stages(run: Run, arm: str, at: Mapping[str, frozenset[int]]) -> dict[str
 
 
 def _read_on_frontiers(run: Run, numbers: pd.DataFrame) -> dict[tuple[str, str], frozenset[int]]:
-    readings = frontiers.readings(run.spec, numbers)
+    readings = frontiers.readings(run.document, numbers)
     places = {point.place for one in readings for point in one.between}
     fallen = {place: _fallen(_since_beginning(run, numbers, place)) for place in places}
     read: dict[tuple[str, str], frozenset[int]] = {}
@@ -119,7 +117,7 @@ def _read_on_frontiers(run: Run, numbers: pd.DataFrame) -> dict[tuple[str, str],
 def _read_on_curves(run: Run, numbers: pd.DataFrame) -> dict[tuple[str, str], frozenset[int]]:
     """Of the gold at a KL that claims ask for."""
     read = {}
-    for place, metric in (side for claim in run.spec.get("claims", []) for side in sides(claim)):
+    for place, metric in (side for claim in run.document.claims.values() for side in claim.test.sides):
         if (match := AT_KL.fullmatch(metric)) and match[1] == "gold" and _whole(place) in run.arms:
             before = measured(numbers, _beginning(run, place), f"{tasks.headline(run)}/gold").value
             read[place, metric] = _fallen(_far_below("gold", before, measured(numbers, place, metric).value))

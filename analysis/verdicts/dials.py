@@ -1,5 +1,7 @@
 """How the dials of a recipe were chosen: on which seeds, with how many trials, and what came of it."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from analysis.numbers.means import DASH
@@ -12,22 +14,22 @@ FEWEST = 3  # seeds that choose a dial
 def dials(run: Run) -> pd.DataFrame:
     """One row for each entry of the recipe's `dials`."""
     rows = []
-    for entry in run.spec.get("dials", []):
-        trials = entry.get("trials", {})
+    for entry in run.document.dials:
+        trials = entry.trials or {}
         each = f"{next(iter(trials.values()))} of each of {', '.join(trials)}" if trials else "not recorded"
         rows.append(
             {
-                "what": entry["what"],
-                "chosen on seeds": _seeds(entry["seeds"]),
+                "what": entry.what,
+                "chosen on seeds": _seeds(entry.seeds),
                 "trials": each,
-                "sweep": entry.get("sweep", DASH),
-                "outcome": entry["outcome"],
+                "sweep": entry.sweep or DASH,
+                "outcome": entry.outcome,
             }
         )
     return pd.DataFrame(rows, columns=["what", "chosen on seeds", "trials", "sweep", "outcome"])
 
 
-def _seeds(seeds: list[int]) -> str:
+def _seeds(seeds: Sequence[int]) -> str:
     """The seeds; and the rule, where they do not keep it."""
     listed = ", ".join(map(str, seeds))
     return (

@@ -7,7 +7,6 @@ that the other side could overturn is not made: its p-value is 1.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,10 +14,10 @@ import pandas as pd
 from analysis.verdicts import comparable, gates
 from analysis.verdicts.pairs import Pairs, pairs
 from analysis.verdicts.rule import STATEMENTS, p_values
+from encore.recipe.claims import Claim, Gate, Test
 from encore.recipe.looks import LOOKS
 
 FEWEST = 5  # differences that a look must have, if numbers are missing
-Claim = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Evidence:
 
     @property
     def primary(self) -> bool:
-        return bool(self.claim.get("primary"))
+        return self.claim.primary
 
     @property
     def tested(self) -> bool:
@@ -41,17 +40,21 @@ class Evidence:
 
 
 def evidence(
-    claim: Claim, table: pd.DataFrame, scale: str, seeds: Sequence[int], places: Mapping[str, Claim]
+    claim: Claim, table: pd.DataFrame, scale: str, seeds: Sequence[int], places: Mapping[str, Gate]
 ) -> Evidence:
-    paired = pairs(claim, table, scale, seeds)
-    if paired.seeds and (absent := gates.absent(claim, places, table, scale, seeds)):
+    """What a claim is judged by at a scale, from the final numbers; `places`: the gates of the recipe."""
+    if claim.is_at(scale):
+        paired = pairs(claim.test, table, seeds)
+    else:
+        paired = Pairs(notes=(f"claimed at scale {', '.join(claim.scales or ())} only",))
+    if paired.seeds and (absent := gates.absent(claim, places, table, seeds)):
         paired = Pairs(notes=(absent,))
-    tests = [_tests(claim, paired, seeds[:look]) if look <= len(seeds) else _none() for look in LOOKS]
+    tests = [_tests(claim.test, paired, seeds[:look]) if look <= len(seeds) else _none() for look in LOOKS]
     for i, look in enumerate(LOOKS):  # where an arm was stopped, a later look has nothing new
         if i and _known(paired, seeds[:look]) == _known(paired, seeds[: LOOKS[i - 1]]):
             tests[i] = _none()
-    now = _tests(claim, paired, seeds, fewest=2)
-    doubts = comparable.doubts(claim, table, paired.differences) if paired.seeds else []
+    now = _tests(claim.test, paired, seeds, fewest=2)
+    doubts = comparable.doubts(claim.test, table, paired.differences) if paired.seeds else []
     return Evidence(claim, paired, np.stack(tests, axis=-1), now, tuple(doubts))
 
 
@@ -63,20 +66,15 @@ def _known(paired: Pairs, seeds: Sequence[int]) -> int:
     return len(set(paired.seeds) & set(seeds))
 
 
-def _tests(claim: Claim, paired: Pairs, seeds: Sequence[int], fewest: int = FEWEST) -> np.ndarray:
+def _tests(test: Test, paired: Pairs, seeds: Sequence[int], fewest: int = FEWEST) -> np.ndarray:
     """p-values (statements,) over these seeds; 1 where the unknown side could overturn one; nan: too few."""
     d = [x for seed, x in zip(paired.seeds, paired.differences, strict=True) if seed in seeds]
     if len(d) < fewest:
         return _none()
-    p = p_values(d, claim["direction"], float(claim["margin"]), smallest_effect(claim), paired.error)
-    own, opposite = open_to_doubt(paired, claim["direction"])
+    p = p_values(d, test.direction, test.margin, test.matters, paired.error)
+    own, opposite = open_to_doubt(paired, test.direction)
     doubts = np.array([own, opposite, own, own or opposite, opposite])
     return np.where(doubts & ~np.isnan(p), 1.0, p)
-
-
-def smallest_effect(claim: Claim) -> float:
-    """|d| below which a difference would not matter: as stated, else the margin."""
-    return float(claim.get("smallest_effect", claim["margin"]))
 
 
 def open_to_doubt(paired: Pairs, direction: str) -> tuple[bool, bool]:

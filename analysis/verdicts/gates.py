@@ -6,32 +6,29 @@ arm) and a claim the value it needs (`needs: clip_cuts >= 0.02`). Judged by the 
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import pandas as pd
 
 from analysis.numbers.means import DASH, MINUS
 from analysis.numbers.run import Run
 from analysis.verdicts.pairs import Pairs, pairs
-from encore.recipe.gates import Need, met, needs
-from encore.recipe.looks import claims_at
+from encore.recipe.claims import Claim, Gate, Need
 
 
 def absent(
-    claim: Mapping[str, Any],
-    places: Mapping[str, Mapping[str, Any]],
+    claim: Claim,
+    places: Mapping[str, Gate],
     table: pd.DataFrame,
-    scale: str,
     seeds: Iterable[int],
 ) -> str:
     """Which precondition of a claim is not met, and what was measured; empty where all are."""
-    for need in needs(claim):
+    for need in claim.needs:
         gate = places[need.gate]
-        measured = pairs(gate, table, scale, seeds)
+        measured = pairs(gate, table, seeds)
         if not measured.seeds:
             return f"its precondition {need} was not measured: {'; '.join(measured.notes)}"
         value = _mean(measured)
-        if not met(value, need, gate.get("target")):
+        if not gate.met(need, value):
             return f"the precondition is absent ({need.gate} is {value:.3g}, needed: {need})"
     return ""
 
@@ -43,19 +40,19 @@ def _mean(measured: Pairs) -> float:
 def table(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
     """A row for each condition that claims of the run's scale put on a gate, and whether it is met."""
     rows = []
-    places = run.spec.get("gates", {})
+    places = run.document.gates
     for need, claims in _conditions(run).items():
         gate = places[need.gate]
-        measured = pairs(gate, numbers, run.scale, run.seeds)
-        against = f" {MINUS} {gate['against']}" if "against" in gate else ""
+        measured = pairs(gate, numbers, run.seeds)
+        against = f" {MINUS} {gate.against}" if gate.against else ""
         value = _mean(measured) if measured.seeds else math.nan
         rows.append(
             {
                 "precondition": str(need),
-                "what": gate.get("about", DASH),
-                "measured": f"{gate['metric']}: {gate['of']}{against}",
+                "what": gate.about or DASH,
+                "measured": f"{gate.metric}: {gate.of}{against}",
                 "value": f"{value:.3g}" if measured.seeds else DASH,
-                "met": "yes" if met(value, need, gate.get("target")) else "no",
+                "met": "yes" if gate.met(need, value) else "no",
                 "claims": ", ".join(claims),
             }
         )
@@ -65,7 +62,7 @@ def table(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
 def _conditions(run: Run) -> dict[Need, list[str]]:
     """Condition -> the claims of the run's scale that need it."""
     by_need: dict[Need, list[str]] = {}
-    for claim in claims_at(run.recipe, run.scale):
-        for need in needs(claim):
-            by_need.setdefault(need, []).append(claim["id"])
+    for claim in run.recipe.claims(run.scale):
+        for need in claim.needs:
+            by_need.setdefault(need, []).append(claim.id)
     return by_need

@@ -35,10 +35,11 @@ from analysis.statistics.intervals import TAIL, detectable, interval, widened
 from analysis.statistics.sequential import levels
 from analysis.verdicts.claims import OPEN, Verdict, satisfies
 from analysis.verdicts.collapse import Collapses, collapses
-from analysis.verdicts.evidence import FEWEST, Claim, Evidence, evidence, open_to_doubt, smallest_effect
+from analysis.verdicts.evidence import FEWEST, Evidence, evidence, open_to_doubt
 from analysis.verdicts.pairs import Pairs
 from analysis.verdicts.rule import adjusted, shown
 from encore.errors import UserError
+from encore.recipe.claims import Claim, Gate, Test
 from encore.recipe.looks import LOOKS
 
 SO_FAR = {
@@ -50,14 +51,14 @@ SO_FAR = {
 
 def judge_run(run: Run, numbers: pd.DataFrame) -> list[list[Verdict]]:
     """judge_looks() of a run, from its final numbers. UserError where one of its seeds chose a dial."""
-    claims = run.spec.get("claims", [])
+    claims = run.document.claims.values()
     chose = sorted(run.recipe.dial_seeds & set(run.seeds))
     if claims and chose:
         raise UserError(
             f"{run.recipe.files.file()}: dials: seed {chose[0]} was used to choose them and cannot be "
             "judged; set first_seed to one above it, or choose dials on seeds from 1000 on"
         )
-    gates = run.spec.get("gates", {})
+    gates = run.document.gates
     return judge_looks(claims, numbers, run.scale, run.seeds, gates, collapses(run, numbers))
 
 
@@ -66,7 +67,7 @@ def judge_looks(
     table: pd.DataFrame,
     scale: str,
     seeds: Iterable[int],
-    gates: Mapping[str, Claim] | None = None,
+    gates: Mapping[str, Gate] | None = None,
     collapsed: Collapses | None = None,
 ) -> list[list[Verdict]]:
     """Every claim's verdict at each planned look that was passed, as with its seeds alone; last, with all.
@@ -113,35 +114,35 @@ def _judge(claims: Sequence[Evidence], seeds: Sequence[int], collapsed: Collapse
 
 
 def _verdict(one: Evidence, p: np.ndarray, k: int, seeds: Sequence[int], collapsed: Collapses) -> Verdict:
-    claim, paired = one.claim, one.paired
-    margin, direction = float(claim["margin"]), claim["direction"]
+    claim, test, paired = one.claim, one.claim.test, one.paired
+    margin, direction = test.margin, test.direction
     d, n, notes = paired.differences, len(paired.differences), list(paired.notes)
     mean = sum(d) / n if n else math.nan
     low, high = widened(*interval(d), d, paired.error) if n > 1 else (mean, mean)
     verdict = "not tested"
     if n:
-        alone = collapsed.of_one_side(claim, paired.seeds)
+        alone = collapsed.of_one_side(test, paired.seeds)
         verdict, why = _conclude(one, p, decide(low, high, direction, margin), len(seeds), alone)
         notes += [*why, *one.doubts]
         if n >= FEWEST and constant(d) and not paired.error:
             notes.append(f"all {n} differences are equal: the test is its limit")
-    against = claim.get("against", "")
-    if "against_metric" in claim:
-        against = f"{against} ({claim['against_metric']})"
+    against = test.against or ""
+    if test.against_metric is not None:
+        against = f"{against} ({test.against_metric})"
     taken = int((~np.isnan(one.at_looks[0])).sum())
     waits = verdict in OPEN and not (paired.at_least or paired.at_most)
     return Verdict(
-        id=claim["id"],
-        says=claim["says"],
-        source=claim["source"],
-        paper=claim.get("paper", ""),
+        id=claim.id,
+        says=claim.says,
+        source=claim.source,
+        paper=claim.paper or "",
         family="primary" if one.primary else "secondary",
-        metric=claim["metric"],
-        of=claim["of"],
+        metric=test.metric,
+        of=test.of,
         against=against,
         direction=direction,
         margin=margin,
-        smallest_effect=smallest_effect(claim),
+        smallest_effect=test.matters,
         n=n,
         mean=mean,
         low=low if n > 1 else math.nan,
@@ -157,7 +158,7 @@ def _verdict(one: Evidence, p: np.ndarray, k: int, seeds: Sequence[int], collaps
         decided_at=None,
         asked=len(seeds),
         agree=sum(satisfies(x, direction, margin) for x in d),
-        needed=_needed(paired, mean, claim, k, len(seeds)) if waits else None,
+        needed=_needed(paired, mean, test, k, len(seeds)) if waits else None,
         detectable=detectable(d, _level(k, max(taken, 1) - 1), error=paired.error),
         seeds=paired.seeds,
         differences=d,
@@ -182,6 +183,7 @@ def _conclude(
     one: Evidence, p: np.ndarray, by_interval: str, asked: int, alone: str
 ) -> tuple[str, list[str]]:
     """The verdict, and notes that say why it is not another."""
+    test = one.claim.test
     claimed, refuted, direction, none, reverse = (bool(x) for x in shown(p, one.now))
     if alone:
         return "inconclusive", [alone]
@@ -194,10 +196,10 @@ def _conclude(
     if none:
         return "no difference", []
     if refuted:
-        opposite = reverse or one.claim["direction"] == "equal" or not float(one.claim["margin"])
+        opposite = reverse or test.direction == "equal" or not test.margin
         return ("contradicted", []) if opposite else ("weaker than claimed", ["the direction is open"])
-    notes = ["the direction holds; the size is open"] if direction and float(one.claim["margin"]) else []
-    doubts = open_to_doubt(one.paired, one.claim["direction"])
+    notes = ["the direction holds; the size is open"] if direction and test.margin else []
+    doubts = open_to_doubt(one.paired, test.direction)
     if by_interval in SO_FAR and doubts[by_interval != "reproduced"]:
         note = f"not {by_interval}: the differences known from one side could overturn it"
         return "inconclusive", [*notes, note]
@@ -216,14 +218,14 @@ def _level(k: int, look: int) -> float:
     return min(TAIL, levels(ALPHA / max(k, 1))[look])
 
 
-def _needed(paired: Pairs, mean: float, claim: Claim, k: int, asked: int) -> int | None:
+def _needed(paired: Pairs, mean: float, test: Test, k: int, asked: int) -> int | None:
     """The planned look to come that would decide with 80% power, were the truth as these differences are."""
     d, error = paired.differences, paired.error
     if len(d) < 2:
         return None
-    margin, direction = float(claim["margin"]), claim["direction"]
+    margin, direction = test.margin, test.direction
     edge = {"higher": margin - mean, "lower": margin + mean, "equal": margin - abs(mean)}[direction]
-    distance = max(abs(edge), smallest_effect(claim) - abs(mean))
+    distance = max(abs(edge), test.matters - abs(mean))
     to_come = ((i, look) for i, look in enumerate(LOOKS) if look > asked)
     if distance <= 0:
         return None

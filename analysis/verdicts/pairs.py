@@ -16,7 +16,7 @@ seeds count once.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -30,7 +30,7 @@ from analysis.numbers.recorded import DECIMALS
 from analysis.numbers.table import measured
 from analysis.statistics.hypotheses import constant
 from analysis.statistics.intervals import TAIL
-from encore.recipe.frontiers import FRONTIER
+from encore.recipe.claims import FRONTIER, Comparison, Side
 
 NORMAL = stats.norm.isf(TAIL)  # half-width of an evaluation's 95% interval, in standard errors
 
@@ -50,26 +50,16 @@ class Pairs:
     notes: tuple[str, ...] = ()
 
 
-def pairs(claim: Mapping[str, Any], table: pd.DataFrame, scale: str, seeds: Iterable[int]) -> Pairs:
+def pairs(comparison: Comparison, table: pd.DataFrame, seeds: Iterable[int]) -> Pairs:
     """The differences of a claim, or of a gate, from the final numbers of the seeds that were asked for."""
-    if scale not in claim.get("scales", [scale]):
-        return Pairs(notes=(f"claimed at scale {', '.join(claim['scales'])} only",))
-    compared = sides(claim)
+    compared = list(comparison.sides)
     reason = next((why for at, metric in compared if (why := _absent(table, at, metric))), "")
     if reason:
         return Pairs(notes=(reason,))
     return _subtract(table, compared, list(seeds))
 
 
-def sides(claim: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(place, metric) of each side of a claim: of `of`, and of `against` where it has one."""
-    own = [(claim["of"], claim["metric"])]
-    if not claim.get("against"):
-        return own
-    return [*own, (claim["against"], claim.get("against_metric", claim["metric"]))]
-
-
-def _subtract(table: pd.DataFrame, sides: list[tuple[str, str]], seeds: list[int]) -> Pairs:
+def _subtract(table: pd.DataFrame, sides: list[Side], seeds: list[int]) -> Pairs:
     measured_sides = [_side(table, at, metric) for at, metric in sides]
     if len({budget_of(metric) or metric for _, metric in sides}) == 1:  # one unit: one budget for both
         least = pd.concat([side.budget for side in measured_sides], axis=1).min(axis=1, skipna=False)

@@ -11,6 +11,7 @@ from analysis.numbers.means import DASH, Mean, average, percent, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.preferences import contenders
+from encore.recipe.claims import Published
 
 # metric of an entry with `of` and `against` -> table of preferences.TABLES, and columns: value, low, high
 PAIRED = {
@@ -34,20 +35,20 @@ def beside(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) 
     of win rates by name (preferences.TABLES).
     """
     rows, names = [], _names(run, numbers)
-    for entry in run.spec.get("published") or []:
-        if run.scale not in entry.get("scales", [run.scale]):
+    for entry in run.document.published:
+        if not entry.is_at(run.scale):
             continue
-        if "of" in entry:
+        if entry.of is not None:
             mean, what = _between(run, names, entry, paired)
         else:
             mean, what = _ours(run, numbers, entry)
-        value = percent(mean) if entry.get("unit") == "%" else shown(mean, entry.get("metric", ""))
+        value = percent(mean) if entry.unit == "%" else shown(mean, entry.metric or "")
         rows.append(
             {
-                "what": entry["what"],
-                "published": f"{entry['value']:g} {entry.get('unit', '')}".strip(),
+                "what": entry.what,
+                "published": f"{entry.value:g} {entry.unit}".strip(),
                 "ours": value if mean.n else DASH,
-                "source": entry["source"],
+                "source": entry.source,
                 "our metric": what,
             }
         )
@@ -68,11 +69,11 @@ def apart(beside: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([theirs, ours], ignore_index=True)[columns]
 
 
-def _ours(run: Run, numbers: pd.DataFrame, entry: dict[str, Any]) -> tuple[Mean, str]:
+def _ours(run: Run, numbers: pd.DataFrame, entry: Published) -> tuple[Mean, str]:
     """Our number for an entry, and which one it is, or why there is none."""
-    if not (entry.get("metric") and entry.get("at")):
+    metric, at = entry.metric, entry.at
+    if not (metric and at):
         return NOTHING, "not measured here"
-    metric, at = entry["metric"], entry["at"]
     mean = average(measured(numbers, at, metric))
     if mean.n:
         return mean, f"{metric} at {at}"
@@ -86,20 +87,21 @@ def _ours(run: Run, numbers: pd.DataFrame, entry: dict[str, Any]) -> tuple[Mean,
 
 
 def _between(
-    run: Run, names: Mapping[Any, str], entry: dict[str, Any], paired: Mapping[str, pd.DataFrame]
+    run: Run, names: Mapping[Any, str], entry: Published, paired: Mapping[str, pd.DataFrame]
 ) -> tuple[Mean, str]:
     """How often one of our policies is preferred to another."""
-    name, *columns = PAIRED[entry["metric"]]
-    what = f"{PLAIN[entry['metric']]} of {entry['of']} against {entry['against']}"
+    metric, policies = str(entry.metric), (str(entry.of), str(entry.against))
+    name, *columns = PAIRED[metric]
+    what = f"{PLAIN[metric]} of {policies[0]} against {policies[1]}"
     frame = paired.get(name)
-    sides = [_name(run, names, entry[side]) for side in ("of", "against")]
+    sides = [_name(run, names, place) for place in policies]
     if frame is None or None in sides or columns[0] not in frame:
         return NOTHING, f"no {what}"
     row = frame[(frame.of == sides[0]) & (frame.against == sides[1])]
     if not len(row):
         return NOTHING, f"no {what}"
     value, low, high = (float(row[column].iloc[0]) for column in columns)
-    seeds = min(len(run.seeds_of(entry[side].partition("/")[0])) for side in ("of", "against"))
+    seeds = min(len(run.seeds_of(place.partition("/")[0])) for place in policies)
     return Mean(value, low, high, seeds, "seeds"), what
 
 

@@ -89,10 +89,10 @@ def _run(record: Path, graph: Graph) -> Run:
 
 def _row(record: Path, graph: Graph) -> tuple[str, ...]:
     name = record.name.rpartition("-")[0]
-    spec, (shows, verdicts, judged) = graph.recipes[name].spec, told(record, graph)
+    document, (shows, verdicts, judged) = graph.recipes[name].document, told(record, graph)
     return (
         f"[`{name}`](../../{next(iter(graph.recipes[name].files.shown))})",
-        f"[{_cell(spec['title'])}]({spec['url']})",
+        f"[{_cell(document.title)}]({document.url})",
         _cell(shows),
         verdicts,
         judged or f"{seeds(pd.read_csv(record / 'runs.csv'))} seeds",
@@ -106,7 +106,7 @@ def told(record: Path, graph: Graph) -> tuple[str, str, str]:
     recipe, verdicts = graph.recipes[name], claims.read(record / "claims.csv")
     if of_earlier_world(record, graph):
         return EARLIER, summary.told(verdicts), judged_at(verdicts)
-    shows = first_sentence(recipe.spec.get("found", ""))
+    shows = first_sentence(recipe.document.found)
     return shows, summary.told(summary.stated(recipe, scale, verdicts)), judged_at(verdicts)
 
 

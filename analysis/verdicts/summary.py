@@ -11,7 +11,7 @@ from analysis.numbers.means import DASH, Mean, average, number, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.verdicts import claims
-from encore.recipe.looks import LOOKS, claims_at
+from encore.recipe.looks import LOOKS
 from encore.recipe.recipe import Recipe
 
 ARROW = " \N{RIGHTWARDS ARROW} "
@@ -43,7 +43,7 @@ def counts(verdicts: Sequence[claims.Verdict]) -> str:
 
 def stated(recipe: Recipe, scale: str, verdicts: Sequence[claims.Verdict]) -> list[claims.Verdict]:
     """The claims that the recipe makes of a scale; those of other scales cannot be tested there."""
-    here = {claim["id"] for claim in claims_at(recipe, scale)}
+    here = {claim.id for claim in recipe.claims(scale)}
     return [v for v in verdicts if v.id in here]
 
 
@@ -58,7 +58,7 @@ def plural(n: int, word: str) -> str:
 
 
 def title(run: Run) -> str:
-    return " ".join(run.spec["title"].split())
+    return " ".join(run.document.title.split())
 
 
 def stopped(run: Run) -> str:

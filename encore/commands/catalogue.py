@@ -16,9 +16,9 @@ def table(scale: str) -> str:
     recipes, broken = load_sound()
     graph = Graph(recipes)
     rows = [
-        (name, recipe.spec.get("cost", {}).get(scale, ""), _state(graph, name, scale), _verdicts(name, scale))
+        (name, recipe.document.cost.get(scale, ""), _state(graph, name, scale), _verdicts(name, scale))
         for name, recipe in recipes.items()
-        if scale in recipe.spec["scales"]
+        if scale in recipe.scales
     ]
     text = tabulate(rows, ("recipe", "cost", "here", "verdicts"), maxcolwidths=[None, 34, None, 44])
     return "\n".join([text, *(f"{error.lines[0]}; left out" for error in broken.values())])

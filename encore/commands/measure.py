@@ -79,7 +79,7 @@ def _of_recipe(name: str, task: str) -> dict[str, Any]:
     if name not in recipes:
         raise UserError(f'{name}/{task}: no recipe "{name}"{nearest(name, [*recipes])}')
     recipe: Recipe = recipes[name]
-    scale = next(iter(recipe.spec["scales"]))
+    scale = recipe.scales[0]
     tasks = recipe.overlaid(scale, recipe.arms(scale)[0], "evals").get("tasks", {})
     if task not in tasks:
         raise UserError(f'{name}/{task}: no task "{task}"{nearest(task, [*tasks])}')

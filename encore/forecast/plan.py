@@ -178,7 +178,7 @@ def make(graph: Graph, given: Mapping[str, Any]) -> Plan:
 
 def gpu_of(recipe: Recipe, scale: str) -> GPU:
     """Return the GPU that the recipe's line on its cost names; DEFAULT if it names none."""
-    return named_in(recipe.spec.get("cost", {}).get(scale, "")) or GPUS[DEFAULT]
+    return named_in(recipe.document.cost.get(scale, "")) or GPUS[DEFAULT]
 
 
 def rows_of(graph: Graph, nodes: list[Node], gpu: GPU, most: int | None, assumed: Assumptions) -> list[Row]:

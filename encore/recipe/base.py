@@ -122,6 +122,7 @@ def matching(pattern: str, description: str) -> Callable[[str], str]:
 
 NAME = r"[a-z0-9](?:[a-z0-9-]|\.[0-9])*"  # a dot stands in numbers alone: report.html would be a page's file
 IDENTIFIER = r"[a-z][a-z0-9_]*"
+A_NAME = 'a name of lower-case letters, digits, "-" and, before a digit, "."'
 AN_IDENTIFIER = 'a name of lower-case letters, digits and "_"'
 
 Items = Annotated[tuple[T, ...], Field(strict=False)]  # a list of the YAML
@@ -135,7 +136,10 @@ PartOfAll = Annotated[float, Field(gt=0, lt=1)]
 # ensemble
 Seed = Annotated[int, Field(ge=0, le=1_000_000)]
 Identifier = Annotated[str, AfterValidator(matching(IDENTIFIER, AN_IDENTIFIER))]
-Said = Annotated[str, Field(min_length=1), AfterValidator(matching(r"(?s).*\S.*", "some text"))]
+Name = Annotated[str, AfterValidator(matching(NAME, A_NAME))]
+SOME_TEXT = AfterValidator(matching(r"(?s).*\S.*", "some text"))
+Said = Annotated[str, Field(min_length=1), SOME_TEXT]
+Line = Annotated[str, Field(min_length=1, max_length=500), SOME_TEXT]
 HubName = Annotated[
     str, AfterValidator(matching(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)?", 'a Hub name such as "org/name"'))
 ]

@@ -106,11 +106,7 @@ class Graph:
     def knows(self, node: Node) -> bool:
         """Whether a recipe here has the node's scale, its arm, and the stage or evaluation."""
         recipe = self.recipes.get(node.recipe)
-        if (
-            recipe is None
-            or node.scale not in recipe.spec["scales"]
-            or node.arm not in recipe.arms(node.scale)
-        ):
+        if recipe is None or node.scale not in recipe.scales or node.arm not in recipe.arms(node.scale):
             return False
         if node.kind == "stage":
             return node.name in recipe.stages(node.scale, node.arm)

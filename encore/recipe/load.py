@@ -7,13 +7,14 @@ from typing import Any
 
 from encore.errors import Mistakes, UserError
 from encore.recipe import presets
-from encore.recipe.checks.layers import check_layers, check_names, check_scale_file, check_shape
+from encore.recipe.checks.layers import check_layers, check_names, check_shape
 from encore.recipe.checks.resolved import check_resolved
+from encore.recipe.document import Document, ScaleFile
 from encore.recipe.files import PRESETS, Files, of_file, read
 from encore.recipe.files import recipes as recipes_in
 from encore.recipe.graph import Graph
 from encore.recipe.presets import Presets
-from encore.recipe.recipe import Recipe, alike, claim_rows
+from encore.recipe.recipe import Recipe, alike
 from encore.recipe.schema import pattern
 
 # No recipe can have the name of a rule in the Snakefile or of a folder in results/.
@@ -35,7 +36,7 @@ def load(path: str | Path, shared: Presets | None = None) -> Recipe:
     mistakes = Mistakes()
     for scale, content in ("", files.main), *files.further.items():
         with mistakes.gather_further(), of_file(files.file(scale)):
-            (check_scale_file if scale else check_shape)(content)
+            check_shape(content, ScaleFile if scale else Document)
     spec: dict[str, Any] = {}
     with mistakes.gather_further(), files.told():
         spec |= files.joined()
@@ -47,8 +48,7 @@ def load(path: str | Path, shared: Presets | None = None) -> Recipe:
 
 
 def _recipe(files: Files) -> Recipe:
-    spec = alike(files.joined())
-    return Recipe(files.path.stem, spec | {"claims": claim_rows(spec)}, files)
+    return Recipe(files.path.stem, alike(files.joined()), files)
 
 
 def own_file(config: Mapping[str, Any]) -> Path | None:

@@ -4,14 +4,9 @@ Here because both need it: the workflow, which plans the seeds, and the analysis
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from encore.recipe.frontiers import arms_at
-from encore.recipe.gates import needs
-from encore.recipe.recipe import Recipe
 
 LOOKS = (8, 16, 32)  # seeds, counted from the recipe's first
 AUTO = "auto"  # in place of a number of seeds: from look to look
@@ -52,21 +47,6 @@ def on_disk(recipe: str, scale: str, root: Path = Path(".")) -> list[Look]:
 def following(taken: Sequence[Look]) -> int | None:
     """How many seeds the look after these has; None where all is decided or this was the last."""
     return None if len(taken) == len(LOOKS) or (taken and not taken[-1].arms) else LOOKS[len(taken)]
-
-
-def claims_at(recipe: Recipe, scale: str) -> list[dict[str, Any]]:
-    """The claims that there are to look at; without any a recipe has its usual number of seeds."""
-    return [claim for claim in recipe.spec.get("claims", []) if scale in claim.get("scales", [scale])]
-
-
-def arms_of(claim: Mapping[str, Any], spec: Mapping[str, Any]) -> set[str]:
-    """The arms on both sides of a claim of a recipe, and those of the gates that it `needs`.
-
-    Of a frontier these are the arms of all its places.
-    """
-    sides = [claim, *(spec["gates"][need.gate] for need in needs(claim))]
-    places = (at for one in sides for at in (one.get("of"), one.get("against")) if at)
-    return {arm for place in places for arm in arms_at(place, spec.get("frontiers", {}))}
 
 
 def seeds_of(arms: Iterable[str], taken: Sequence[Look]) -> dict[str, int]:

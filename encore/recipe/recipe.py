@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from encore.errors import UserError, nearest
 from encore.recipe import protocols, sensitivity
+from encore.recipe.claims import Claim
+from encore.recipe.document import Document
 from encore.recipe.files import Files
 
 CHOSEN = "chosen"
@@ -27,18 +30,31 @@ class Recipe:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    @cached_property
+    def document(self) -> Document:
+        """What the recipe says beside what its stages and evaluations come to."""
+        return Document.model_validate(self.spec)
+
+    def claims(self, scale: str) -> tuple[Claim, ...]:
+        """Return the claims that there are at a scale; without any a recipe has its usual number of seeds."""
+        return tuple(claim for claim in self.document.claims.values() if claim.is_at(scale))
+
     def arms(self, scale: str) -> list[str]:
         """The arms that exist at a scale, in the recipe's order: the first is the paper's own."""
         dropped = {arm for arm, own in self._own_arms(scale).items() if own is None}
-        arms = self.spec["arms"].items()
-        return [arm for arm, spec in arms if scale in spec.get("scales", [scale]) and arm not in dropped]
+        arms = self.document.arms.items()
+        return [name for name, arm in arms if arm.is_at(scale) and name not in dropped]
+
+    @property
+    def scales(self) -> list[str]:
+        """The names of the recipe's scales."""
+        return list(self.document.scales)
 
     def require_scale(self, scale: str, where: str) -> None:
         """Raise UserError, a line that begins with `where`, unless the recipe has the scale."""
-        scales = self.spec["scales"]
-        if scale not in scales:
-            why = self.spec.get("without", {}).get(scale)
-            hint = f": {why}" if why else nearest(scale, list(scales))
+        if scale not in self.scales:
+            why = self.document.without.get(scale)
+            hint = f": {why}" if why else nearest(scale, self.scales)
             raise UserError(f'{where}: recipe {self.name} has no scale "{scale}"{hint}')
 
     def _layers(self, scale: str) -> list[dict[str, Any]]:
@@ -103,12 +119,13 @@ class Recipe:
 
     @property
     def first_seed(self) -> int:
-        return self.spec.get("first_seed", 0)
+        """The first of the seeds that are judged."""
+        return self.document.first_seed
 
     @property
     def dial_seeds(self) -> set[int]:
         """The seeds on which the recipe's dials were chosen, as its `dials` say: none of them is judged."""
-        return {seed for dial in self.spec.get("dials", []) for seed in dial["seeds"]}
+        return {seed for dial in self.document.dials for seed in dial.seeds}
 
     def selection(
         self, scale: str, report: str, seeds: int | Sequence[int] | None, chosen: Sequence[str] = ()
@@ -119,24 +136,16 @@ class Recipe:
         which they are. `chosen`: the arms in place of all.
         """
         arms, first = [arm for arm in self.arms(scale) if not chosen or arm in chosen], self.first_seed
-        count = self.spec.get("seeds", 3)
+        count = self.document.seeds
         for layer in self._layers(scale):
             count = layer.get("seeds", count)
         if report == "quickstart":
-            quick = self.spec.get("quickstart", {})
-            arms = [arm for arm in quick.get("arms", arms[:1]) if arm in arms]
-            count = min(quick.get("seeds", count), count)
+            quick = self.document.quickstart
+            arms = [arm for arm in quick.arms or arms[:1] if arm in arms]
+            count = min(quick.seeds or count, count)
         if isinstance(seeds, Sequence):
             return arms, list(seeds)
         return arms, list(range(first, first + (seeds or count)))
-
-
-def claim_rows(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The claims of a file in its order, each flat: its id, its own keys and the keys of its test."""
-    return [
-        {"id": name, **{key: value for key, value in claim.items() if key != "test"}, **claim["test"]}
-        for name, claim in spec.get("claims", {}).items()
-    ]
 
 
 def alike(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from encore.errors import UserError, known, nearest
 from encore.forecast.hardware import Assumptions
 from encore.recipe.load import own_file
-from encore.recipe.looks import AUTO, arms_of, claims_at
+from encore.recipe.looks import AUTO
 from encore.recipe.recipe import CHOSEN, Recipe
 from encore.recipe.schema import check, definition, schema
 from encore.runtime import tracking
@@ -72,7 +72,7 @@ def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
     scale, track = str(config.get("scale", "cpu")), str(config.get("track", tracking.NONE))
     if track != tracking.NONE:
         tracking.require(track)
-    scales = sorted({scale for recipe in recipes.values() for scale in recipe.spec["scales"]})
+    scales = sorted({scale for recipe in recipes.values() for scale in recipe.scales})
     if recipes and scale not in scales:
         raise UserError(f'--config scale: unknown scale "{scale}"{nearest(scale, scales)}')
     file, arm = own_file(config), config.get("arm")
@@ -141,7 +141,7 @@ def selection(recipe: Recipe, scale: str, report: str, chosen: Choice) -> tuple[
 def _chosen_arms(recipe: Recipe, scale: str, arms: Sequence[str], claims: Sequence[str]) -> tuple[str, ...]:
     """The arms that are named, and those that the claims named compare; none: all."""
     known(f"--config arms: {recipe.name} at scale {scale}", arms, recipe.arms(scale), "arm")
-    stated = {claim["id"]: claim for claim in claims_at(recipe, scale)}
+    stated = {claim.id: claim for claim in recipe.claims(scale)}
     known(f"--config claims: {recipe.name} at scale {scale}", claims, [*stated], "claim")
-    compared = {arm for name in claims for arm in arms_of(stated[name], recipe.spec)}
+    compared = {arm for name in claims for arm in recipe.document.arms_of(stated[name])}
     return tuple(arm for arm in recipe.arms(scale) if arm in compared or arm in arms)

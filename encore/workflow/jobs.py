@@ -11,7 +11,7 @@ from typing import Any
 from encore import validity
 from encore.recipe.chosen import first_node
 from encore.recipe.graph import Graph, Node
-from encore.recipe.looks import AUTO, LOOKS, Look, claims_at, path
+from encore.recipe.looks import AUTO, LOOKS, Look, path
 from encore.recipe.recipe import CHOSEN
 from encore.runtime import digests
 from encore.workflow import looks, marks, resources
@@ -56,7 +56,7 @@ class Jobs:
     def goes_by_looks(self, report: Report) -> bool:
         """Whether looks say how many seeds an arm has: for the quickstart its few arms decide too little."""
         told = self.choice.auto and report.report == "report"
-        return told and bool(claims_at(self.graph.recipes[report.recipe], report.scale))
+        return told and bool(self.graph.recipes[report.recipe].claims(report.scale))
 
     def grid(self, report: Report, taken: Sequence[Look] = ()) -> list[Node]:
         """Return the nodes that a report shows, and all they need; by looks, what is known after `taken`."""

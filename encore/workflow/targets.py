@@ -102,11 +102,7 @@ def check_sound(broken: Mapping[str, UserError], args: Namespace | None, quickst
 
 def at_scale(recipes: Mapping[str, Recipe], scale: str) -> list[str]:
     """The recipes that claim something and have the scale: no base model, no sweep of dials."""
-    return [
-        name
-        for name, recipe in recipes.items()
-        if scale in recipe.spec["scales"] and recipe.spec.get("claims")
-    ]
+    return [name for name, recipe in recipes.items() if scale in recipe.scales and recipe.document.claims]
 
 
 def _file(graph: Graph, chosen: Choice, parts: list[str]) -> Report | Node:

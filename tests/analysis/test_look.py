@@ -3,6 +3,7 @@
 from dataclasses import asdict, replace
 
 import pytest
+from judged_claims import flat
 from toy_run import ARMS, changed, load_all, make
 
 from analysis import command_line, look
@@ -46,7 +47,7 @@ def test_a_claim_that_cannot_be_tested_asks_for_no_seeds(run):
 
 def test_the_arms_of_a_gate_go_on_with_its_claim(run):
     gates = {"apart": {"metric": "heldout/accuracy", "of": "random/after"}}
-    stated = [{**one, "needs": "apart >= 0.1"} for one in run.spec["claims"][:1]]
+    stated = [{**one, "needs": "apart >= 0.1"} for one in flat(run.recipe.spec)[:1]]
     gated = changed(run, gates=gates, claims=stated)
     assert "random" in look.found(gated, verdicts(gated, rl_lifts_accuracy="inconclusive")).arms
     assert "random" not in look.found(run, verdicts(run, rl_lifts_accuracy="inconclusive")).arms
@@ -56,7 +57,7 @@ def test_the_arms_of_a_frontier_go_on_with_its_claim(run):
     """And no claim that has been decided asks for them."""
     asked = {"metric": "heldout/accuracy_at_kl/1", "of": "frontier/swept", "against": "frontier/other"}
     frontiers = {"swept": ["random/before", "random/after"], "other": ["no-format/after", "random/before"]}
-    at_kl = changed(run, frontiers=frontiers, claims=[run.spec["claims"][0] | asked])
+    at_kl = changed(run, frontiers=frontiers, claims=[flat(run.recipe.spec)[0] | asked])
     found = look.found(at_kl, verdicts(at_kl, rl_lifts_accuracy="inconclusive"))
     assert found.arms == ["random", "no-format"]
     assert look.found(at_kl, verdicts(at_kl)).arms == []
@@ -85,7 +86,7 @@ def test_the_command_judges_the_seeds_that_the_looks_before_it_left(tmp_path, mo
 
     assert take("8") == 0
     first = looks.read(looks.path("toy_zero", "cpu", 8))
-    assert set(first.verdicts) == {claim["id"] for claim in looks.claims_at(run.recipe, "cpu")}
+    assert set(first.verdicts) == {claim.id for claim in run.recipe.claims("cpu")}
     assert seen["stopped"] == {}
     files.write_json(looks.path("toy_zero", "cpu", 8), asdict(replace(first, arms=["base-recipe"])))
     assert take("16") == 0

@@ -105,7 +105,7 @@ def test_a_run_without_artefacts_has_a_page(run, tmp_path):
 
 def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
     draw_only(set(), monkeypatch)  # figures are drawn for other tests
-    spec = run.spec | {"evals": run.spec["evals"] | {"checkpoints": {"after": "grpo"}}}
+    spec = run.recipe.spec | {"evals": run.recipe.spec["evals"] | {"checkpoints": {"after": "grpo"}}}
     recipes = {**run.graph.recipes, "toy_zero": Recipe("toy_zero", spec, run.recipe.files)}
     one = Run(Graph(recipes), "toy_zero", "cpu", ARMS[:1], (0,), run.root)
     lines = report.write(build(one, collect(one)), tmp_path / "one.html")

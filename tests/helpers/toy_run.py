@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from judged_claims import by_id
 
 from analysis.numbers.run import Run
 from analysis.page import figures
 from encore.recipe.files import Files
 from encore.recipe.graph import Graph, Node
-from encore.recipe.recipe import Recipe, claim_rows
+from encore.recipe.recipe import Recipe
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 SURROGATE = "half \ud800 pair"
@@ -52,15 +53,15 @@ def load_all(root: Path) -> dict[str, Recipe]:
     """The toy recipes, not validated: their dials need not follow those of the worlds."""
     paths = sorted((root / "recipes").glob("*.yaml"))
     specs = {path: yaml.load(path.read_text(), yaml.CSafeLoader) for path in paths}
-    return {
-        path.stem: Recipe(path.stem, spec | {"claims": claim_rows(spec)}, Files(path, spec))
-        for path, spec in specs.items()
-    }
+    return {path.stem: Recipe(path.stem, spec, Files(path, spec)) for path, spec in specs.items()}
 
 
 def changed(run: Run, **keys) -> Run:
-    """The run with these keys of its recipe changed."""
-    recipe = Recipe(run.name, run.spec | keys, run.recipe.files)
+    """The run with these keys of its recipe changed, or removed by None; `claims`: flat ones."""
+    if "claims" in keys:
+        keys["claims"] = by_id(keys["claims"])
+    content = {key: value for key, value in (run.recipe.spec | keys).items() if value is not None}
+    recipe = Recipe(run.name, content, run.recipe.files)
     return replace(run, graph=Graph({**run.graph.recipes, run.name: recipe}))
 
 

@@ -5,15 +5,15 @@ import re
 import pytest
 from papers import GRAPH, RECIPES
 
-from encore.recipe.gates import needs
+from encore.recipe.claims import Claim
 from encore.recipe.graph import Node
 from encore.recipe.recipe import DIAL_SEEDS
 
-CLAIMED = [name for name, recipe in RECIPES.items() if recipe.spec.get("claims")]
+CLAIMED = [name for name, recipe in RECIPES.items() if recipe.document.claims]
 # Recipes with dials chosen on fewer than three seeds, or on seeds below 1000. Nothing may be added.
 HASTY = {"dapo", "deepseekmath", "dpo", "instructgpt", "iterative", "objectives"}
 HASTY |= {"policy_gradient", "r1_zero", "rlaif"}
-# The convention in schema.yaml, at `smallest_effect`: the first pattern that a metric has.
+# The convention of encore/recipe/claims.py, at `smallest_effect`: the first pattern that a metric has.
 CONVENTION = {
     r"^(updates|samples)_to/": None,  # a tenth of the budget, which is the recipe's
     r"^collapsed/|/crossed$": 0.2,
@@ -34,37 +34,36 @@ CONVENTION = {
 }
 
 
-def claims_of(recipe: str) -> list[dict]:
-    return RECIPES[recipe].spec["claims"]
+def claims_of(recipe: str) -> list[Claim]:
+    return list(RECIPES[recipe].document.claims.values())
 
 
 @pytest.mark.parametrize("recipe", CLAIMED)
 def test_the_smallest_effect_is_the_conventions_or_a_smaller_margin(recipe):
     for claim in claims_of(recipe):
-        if claim["direction"] == "equal":
+        if claim.test.direction == "equal":
             continue
-        metric = claim["metric"]
+        metric, margin = claim.test.metric, claim.test.margin
         effect = next(value for pattern, value in CONVENTION.items() if re.search(pattern, metric))
         if effect is None:
             effect = budget(recipe, claim) / 10
-        said = claim.get("smallest_effect", claim["margin"])
-        assert said == (min(effect, claim["margin"]) if claim["margin"] else effect), claim["id"]
+        assert claim.test.matters == (min(effect, margin) if margin else effect), claim.id
 
 
-def budget(recipe: str, claim: dict) -> int:
+def budget(recipe: str, claim: Claim) -> int:
     """How far the run of `against` goes: in optimizer steps, or in the completions of full rollouts."""
-    arm, _, stage = claim["against"].partition("/")
+    arm, _, stage = str(claim.test.against).partition("/")
     args = GRAPH.config(Node(recipe, "cpu", arm, 0, stage, "stage"))["args"]
     return args["max_steps"] * (
         args["per_device_train_batch_size"] * args["gradient_accumulation_steps"]
-        if claim["metric"].startswith("samples_to/")
+        if claim.test.metric.startswith("samples_to/")
         else 1
     )
 
 
 @pytest.mark.parametrize("recipe", CLAIMED)
 def test_every_recipe_puts_a_claim_first(recipe):
-    assert any(claim.get("primary") for claim in claims_of(recipe))
+    assert any(claim.primary for claim in claims_of(recipe))
 
 
 def test_only_the_dials_known_of_were_chosen_on_few_seeds_or_judgeable_ones():
@@ -72,15 +71,15 @@ def test_only_the_dials_known_of_were_chosen_on_few_seeds_or_judgeable_ones():
     hasty = {
         name
         for name, recipe in RECIPES.items()
-        for dial in recipe.spec.get("dials", [])
-        if len(set(dial["seeds"])) < 3 or min(dial["seeds"]) < DIAL_SEEDS
+        for dial in recipe.document.dials
+        if len(set(dial.seeds)) < 3 or min(dial.seeds) < DIAL_SEEDS
     }
     assert hasty == HASTY
 
 
 @pytest.mark.parametrize("recipe", CLAIMED)
 def test_no_seed_of_a_report_is_a_dials(recipe):
-    for scale in RECIPES[recipe].spec["scales"]:
+    for scale in RECIPES[recipe].scales:
         for report in ("report", "quickstart"):
             seeds = RECIPES[recipe].selection(scale, report, 64)[1]
             assert RECIPES[recipe].dial_seeds.isdisjoint(seeds)
@@ -88,10 +87,10 @@ def test_no_seed_of_a_report_is_a_dials(recipe):
 
 @pytest.mark.parametrize("recipe", CLAIMED)
 def test_a_gate_on_the_ratio_is_measured_on_the_base_arm_of_its_claim(recipe):
-    gates = RECIPES[recipe].spec.get("gates", {})
+    gates = RECIPES[recipe].document.gates
     for claim in claims_of(recipe):
-        for need in needs(claim):
+        for need in claim.needs:
             gate = gates[need.gate]
-            if gate["metric"] == "max/ratio_deviation":
-                assert gate["of"].partition("/")[0] == claim["against"].partition("/")[0]
+            if gate.metric == "max/ratio_deviation":
+                assert gate.of.partition("/")[0] == claim.test.sides[1].place.partition("/")[0]
                 assert (need.relation, need.bound) == (">=", 1e-6)

@@ -122,11 +122,7 @@ def test_offline_are_the_arms_and_claims_of_cpu(recipe):
     arms, seeds = of.selection("gpu-offline", "report", None)
     assert ([arm for arm in arms if arm not in more], seeds) == of.selection("cpu", "report", None)
     claims = {
-        scale: [
-            one["id"]
-            for one in of.spec.get("claims", [])
-            if scale in one.get("scales", [scale]) and one.get("scales") != alone
-        ]
+        scale: [claim.id for claim in of.claims(scale) if claim.scales != tuple(alone)]
         for scale in ("cpu", "gpu-offline")
     }
     assert claims["gpu-offline"] == claims["cpu"]
@@ -230,10 +226,9 @@ def sampled(recipe: str, scale: str, place: str, metric: str) -> dict[str, Any]:
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_two_checkpoints_that_a_claim_compares_are_sampled_alike(recipe):
     """Else a gain may be the sampler's. How one checkpoint is sampled may be a claim's subject."""
-    for claim in RECIPES[recipe].spec.get("claims", []):
-        against = claim.get("against", claim["of"])
-        for scale in claim.get("scales", RECIPES[recipe].spec["scales"]):
-            if against != claim["of"] and "frontier" not in (against + claim["of"]):
-                of = sampled(recipe, scale, claim["of"], claim["metric"])
-                rival = sampled(recipe, scale, against, claim.get("against_metric", claim["metric"]))
-                assert not of or not rival or of == rival, (scale, claim["id"])
+    for claim in RECIPES[recipe].document.claims.values():
+        of, against = claim.test.sides[0], claim.test.sides[-1]
+        for scale in claim.scales or RECIPES[recipe].scales:
+            if against.place != of.place and "frontier" not in (against.place + of.place):
+                own, rival = (sampled(recipe, scale, *side) for side in (of, against))
+                assert not own or not rival or own == rival, (scale, claim.id)

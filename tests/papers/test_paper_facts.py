@@ -17,7 +17,6 @@ from papers import GRAPH, RECIPES
 from sources import unsaid
 
 from encore.recipe.batch import rollout
-from encore.recipe.gates import needs
 from encore.recipe.graph import Node
 
 TRAINED = ("r1_zero", "deepseekmath", "dapo", "gspo", "dr_grpo", "objectives", "reward_design")
@@ -230,7 +229,7 @@ def test_one_seed_at_scale_paper_unless_the_paper_had_more():
 
 @pytest.mark.parametrize(("recipe", "what", "value", "source"), PUBLISHED)
 def test_a_published_number_is_the_papers(recipe, what, value, source):
-    found = [row["value"] for row in RECIPES[recipe].spec["published"] if row["what"] == what]
+    found = [row.value for row in RECIPES[recipe].document.published if row.what == what]
     assert set(found) == {value}, source
 
 
@@ -256,11 +255,12 @@ def test_groups_and_minibatches_are_whole(recipe):
 @pytest.mark.parametrize("recipe", TRAINED)
 def test_what_the_ratio_is_claimed_to_do_has_updates_to_do_it(recipe):
     """Four updates a rollout or more at every scale: in the first the ratio is 1, so nothing is clipped."""
-    for claim in RECIPES[recipe].spec["claims"]:
-        gated = {RECIPES[recipe].spec["gates"][need.gate]["metric"] for need in needs(claim)}
-        for side in (claim["of"], claim["against"]) if "max/ratio_deviation" in gated else ():
-            for scale in claim.get("scales", RECIPES[recipe].spec["scales"]):
-                of_rollout, of_step = rollout(stage(recipe, side.split("/")[0], scale=scale))
+    document = RECIPES[recipe].document
+    for claim in document.claims.values():
+        gated = {document.gates[need.gate].metric for need in claim.needs}
+        for side in claim.test.sides if "max/ratio_deviation" in gated else ():
+            for scale in claim.scales or document.scales:
+                of_rollout, of_step = rollout(stage(recipe, side.place.split("/")[0], scale=scale))
                 assert of_rollout >= 4 * of_step
 
 

@@ -9,6 +9,7 @@ import pytest
 from papers import GRAPH, RECIPES
 
 from encore.forecast import plan
+from encore.recipe.claims import Claim
 from encore.recipe.graph import Node
 
 ROUNDS = (1, 2, 3)
@@ -18,9 +19,9 @@ def stage(recipe: str, arm: str, name: str) -> dict[str, Any]:
     return GRAPH.config(Node(recipe, "cpu", arm, 0, name, "stage"))
 
 
-def claims(recipe: str) -> list[dict[str, Any]]:
-    """Those of scale cpu."""
-    return [one for one in RECIPES[recipe].spec["claims"] if "cpu" in one.get("scales", ["cpu"])]
+def claims(recipe: str) -> tuple[Claim, ...]:
+    """The claims at scale cpu."""
+    return RECIPES[recipe].claims("cpu")
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -74,22 +75,22 @@ def test_two_runs_of_ppo_are_compared_at_equal_kl_alone():
     compared = [
         one
         for one in claims("overoptimization")
-        if one.get("against", "").endswith("/ppo") and one["against"] != one["of"]
+        if (one.test.against or "").endswith("/ppo") and one.test.against != one.test.of
     ]
     assert len(compared) >= 5
-    assert all(re.fullmatch(r"gold_at_kl/[\d.]+", one["metric"]) for one in compared)
+    assert all(re.fullmatch(r"gold_at_kl/[\d.]+", one.test.metric) for one in compared)
 
 
 def test_what_is_asked_of_8_nats_needs_a_run_that_gets_there():
-    far = [one for one in claims("overoptimization") if one["metric"] == "gold_at_kl/8"]
+    far = [one for one in claims("overoptimization") if one.test.metric == "gold_at_kl/8"]
     assert far
-    assert all("goes_far >= 8" in one["needs"] for one in far)
+    assert all("goes_far >= 8" in map(str, one.needs) for one in far)
 
 
 def test_ppo_in_rounds_is_held_to_the_kl_that_it_is_steered_to():
-    held = RECIPES["iterative"].spec["gates"]["holds_kl"]
-    assert held["target"] == stage("iterative", "iterative-rl", "ppo_1")["args"]["kl_target"]
-    assert (held["of"], held["metric"]) == ("iterative-rl/ppo_1", "last_fifth/kl")
+    held = RECIPES["iterative"].document.gates["holds_kl"]
+    assert held.target == stage("iterative", "iterative-rl", "ppo_1")["args"]["kl_target"]
+    assert (held.of, held.metric) == ("iterative-rl/ppo_1", "last_fifth/kl")
 
 
 def test_no_two_rounds_and_no_exam_have_a_prompt_in_common():
@@ -121,8 +122,8 @@ def test_the_policy_of_each_round_is_its_own_judge(scale):
 
 
 def test_dpo_and_fine_tuning_had_as_many_trials():
-    (sweep,) = [one for one in RECIPES["iterative"].spec["dials"] if one.get("sweep") == "iterative_rates"]
-    assert sweep["trials"] == {"gold": 4, "positive-only-gold": 4}
+    (sweep,) = [one for one in RECIPES["iterative"].document.dials if one.sweep == "iterative_rates"]
+    assert sweep.trials == {"gold": 4, "positive-only-gold": 4}
     arms = RECIPES["iterative_rates"].arms("cpu")
     settings = [
         (of["args"]["beta"], of["args"]["learning_rate"])

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from judged_claims import by_id
 
 from encore.errors import UserError
 from encore.recipe.checks import capacity
@@ -45,11 +46,11 @@ def test_chosen_parts_have_a_report_of_their_own(demo):
 
 
 def test_the_arms_of_a_claim(demo):
-    claim = {"id": "hotter", "metric": "heldout/accuracy", "of": "hot/after", "says": "", "source": "",
+    claim = {"id": "hotter", "metric": "heldout/accuracy", "of": "hot/after",
              "against": "base-recipe/after", "direction": "higher", "margin": 0.1}  # fmt: skip
     spec = demo.recipes["demo"].spec
     arms = spec["arms"] | {"third": {"about": "no claim is about it"}}
-    graph = Graph({**demo.recipes, "demo": Recipe("demo", spec | {"arms": arms, "claims": [claim]})})
+    graph = Graph({**demo.recipes, "demo": Recipe("demo", spec | {"arms": arms, "claims": by_id([claim])})})
     assert made(graph, "demo", claims="hotter") == [("chosen", ["base-recipe", "hot"], [0, 1])]
     with pytest.raises(UserError, match='unknown claim "hoter"; did you mean "hotter"'):
         made(graph, "demo", claims="hoter")

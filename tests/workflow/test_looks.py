@@ -117,9 +117,11 @@ def test_seeds_are_counted_from_the_first_of_the_recipe(folder, demo):
 
 def test_the_quickstart_and_a_recipe_without_claims_have_their_usual_seeds(folder, demo):
     assert planned(demo, report=Report("demo", "cpu", "quickstart")) == {"base-recipe": 1}
-    silent = Graph({**demo.recipes, "demo": Recipe("demo", demo.recipes["demo"].spec | {"claims": []})})
+    silent = Graph({**demo.recipes, "demo": Recipe("demo", demo.recipes["demo"].spec | {"claims": {}})})
     assert planned(silent) == dict.fromkeys(EVERY, 2)
-    elsewhere = [{**claim, "scales": ["paper"]} for claim in demo.recipes["demo"].spec["claims"]]
+    elsewhere = {
+        name: {**claim, "scales": ["paper"]} for name, claim in demo.recipes["demo"].spec["claims"].items()
+    }
     other = Graph({**demo.recipes, "demo": Recipe("demo", demo.recipes["demo"].spec | {"claims": elsewhere})})
     assert planned(other) == dict.fromkeys(EVERY, 2)
 

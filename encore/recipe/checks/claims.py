@@ -1,9 +1,8 @@
-"""What claims and published numbers compare: that each place exists and can have the metric.
+"""What claims, gates and published numbers compare: that each place exists and can have the metric.
 
-A place is `arm/checkpoint`, with a metric of an evaluation task (`heldout/accuracy`), or `arm/stage`, with a
-final number of training. Which curves a stage logs is known only once it runs, so only the form of their
-names is checked; a claim whose number is then missing stays untested. `frontier/<name>` is a place too: each
-of the frontier's own must be a checkpoint whose task scores kl and what is asked at a KL.
+Which curves a stage logs is known only once it runs, so only the form of their names is checked; a claim
+whose number is then missing stays untested. Each place of a frontier must be a checkpoint whose task scores
+kl and what is asked at a KL.
 
 A claim without `paper` is taken as one of the recipe's paper, so its source must not name another origin.
 """
@@ -12,8 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from encore.errors import Mistakes, UserError, known
+from encore.recipe.claims import Claim, Comparison, Gate, Published, Scaled, frontier
 from encore.recipe.data_sets import is_data_set
-from encore.recipe.frontiers import name_of
 from encore.recipe.graph import Graph, Node
 from encore.recipe.metric_names import (
     BY_DIFFICULTY,
@@ -34,39 +33,44 @@ from encore.recipe.recipe import Recipe
 
 OURS = re.compile(r"\b(ours|said here)\b", re.IGNORECASE)
 PAPER = re.compile(r"arXiv \d{4}\.\d{4,5}")  # an origin where a source begins with it, later maybe a rival
+FEWEST = 2  # places of a frontier, between which a score can be interpolated
 
 
 def check(recipe: Recipe) -> None:
-    """Every claim at each of its scales, every published number that names a place, and `coverage`."""
-    mistakes = Mistakes()
-    if (base := recipe.spec.get("coverage")) is not None:
-        every = [
-            recipe.checkpoints(scale, arm) for scale in recipe.spec["scales"] for arm in recipe.arms(scale)
-        ]
-        known(
-            "coverage", [base], list(dict.fromkeys(name for names in every for name in names)), "checkpoint"
-        )
-    for claim in recipe.spec.get("claims", []):
+    """Check every claim at each of its scales, every published number that names a place, and `coverage`.
+
+    Then, of a recipe whose claims are sound, its gates, and of one whose gates are sound its frontiers.
+    """
+    mistakes, document = Mistakes(), recipe.document
+    if document.coverage is not None:
+        arms = [(scale, arm) for scale in recipe.scales for arm in recipe.arms(scale)]
+        names = dict.fromkeys(name for place in arms for name in recipe.checkpoints(*place))
+        known("coverage", [document.coverage], list(names), "checkpoint")
+    for claim in document.claims.values():
         with mistakes.gather():
             _check_claim(recipe, claim)
-    for index, row in enumerate(recipe.spec.get("published", [])):
+    for index, number in enumerate(document.published):
         with mistakes.gather():
-            _check_published(recipe, f"published[{index}]", row)
+            _check_published(recipe, f"published[{index}]", number)
     mistakes.tell()
+    _check_gates(recipe)
+    _check_frontiers(recipe)
 
 
-def _check_claim(recipe: Recipe, claim: Mapping) -> None:
-    origin, url = _origin(claim["source"]), recipe.spec["url"]
-    if "paper" not in claim and origin and origin.removeprefix("arXiv ") not in url:
+def _scales(recipe: Recipe, part: Scaled) -> list[str]:
+    """The scales that a claim or a published number is of."""
+    return recipe.scales if part.scales is None else list(part.scales)
+
+
+def _check_claim(recipe: Recipe, claim: Claim) -> None:
+    origin, url = _origin(claim.source), recipe.document.url
+    if claim.paper is None and origin and origin.removeprefix("arXiv ") not in url:
         raise UserError(
-            f'claims.{claim["id"]}.paper: missing; the source names "{origin}", so the claim is not '
+            f'claims.{claim.id}.paper: missing; the source names "{origin}", so the claim is not '
             f"one of {url}; expected the arXiv number or the address of its paper, or ours"
         )
-    other = "against_metric" if "against_metric" in claim else "metric"
-    for scale in claim.get("scales", recipe.spec["scales"]):
-        for key, metric in (("of", "metric"), ("against", other)):
-            if key in claim:
-                check_place(recipe, scale, f"claims.{claim['id']}.test", claim, key, metric)
+    for scale in _scales(recipe, claim):
+        _check_sides(recipe, scale, f"claims.{claim.id}.test", claim.test)
 
 
 def _origin(source: str) -> str:
@@ -75,34 +79,76 @@ def _origin(source: str) -> str:
     return named[0] if named else ""
 
 
-def check_place(
-    recipe: Recipe, scale: str, path: str, row: Mapping[str, str], key: str, metric_key: str
-) -> None:
-    """That row[key], a place, exists at the scale and can be measured by row[metric_key]."""
-    place, metric = row[key], row[metric_key]
-    if (frontier := name_of(place)) is not None:
-        known(f"{path}.{key}", [frontier], list(recipe.spec.get("frontiers", {})), "frontier")
-        return _check_frontier(recipe, scale, f"{path}.{metric_key}", frontier, metric)
-    arm, node = _arm_and_node(recipe, scale, f"{path}.{key}", place)
+def _check_gates(recipe: Recipe) -> None:
+    """Check every claim's needs, and every gate at each scale of the claims that need it."""
+    gates = recipe.document.gates
+    scales: dict[str, set[str]] = {name: set() for name in gates}  # gate -> where a claim needs it
+    for claim in recipe.document.claims.values():
+        for need in claim.needs:
+            known(f"claims.{claim.id}.needs", [need.gate], list(gates), "gate")
+            if need.relation == "within" and not gates[need.gate].target:
+                raise UserError(
+                    f"gates.{need.gate}.target: expected a number other than 0, "
+                    f"for claims.{claim.id} needs it within {100 * need.bound:g}% of that"
+                )
+            scales[need.gate] |= set(_scales(recipe, claim))
+    for name, gate in gates.items():
+        _check_gate(recipe, gate, [scale for scale in recipe.scales if scale in scales[name]])
+
+
+def _check_gate(recipe: Recipe, gate: Gate, scales: list[str]) -> None:
+    if not scales:
+        raise UserError(f"gates.{gate.id}: no claim needs it; remove it")
+    if gate.against_metric is not None and gate.against is None:
+        raise UserError(f"gates.{gate.id}.against_metric: it goes with against, which is missing")
+    for scale in scales:
+        _check_sides(recipe, scale, f"gates.{gate.id}", gate)
+
+
+def _check_frontiers(recipe: Recipe) -> None:
+    """Check that each frontier has places enough for a curve, each once, and is asked for something."""
+    asked = recipe.document.asked_of_frontiers
+    for name, places in recipe.document.frontiers.items():
+        path = f"frontiers.{name}"
+        if name not in asked:
+            raise UserError(f"{path}: no claim or gate uses it; remove it")
+        if len(places) < FEWEST:
+            raise UserError(f"{path}: expected {FEWEST} places or more, got {len(places)}")
+        for index, place in enumerate(places):
+            if place in places[:index]:
+                raise UserError(f'{path}[{index}]: "{place}" is written twice')
+
+
+def _check_sides(recipe: Recipe, scale: str, path: str, comparison: Comparison) -> None:
+    """Check both sides of a comparison at a scale."""
+    keys = (("of", "metric"), ("against", "against_metric" if comparison.against_metric else "metric"))
+    for side, (key, metric_key) in zip(comparison.sides, keys, strict=False):
+        _check_place(recipe, scale, f"{path}.{key}", side.place, f"{path}.{metric_key}", side.metric)
+
+
+def _check_place(recipe: Recipe, scale: str, path: str, place: str, metric_path: str, metric: str) -> None:
+    """Check that a place exists at the scale and can be measured by the metric."""
+    if (name := frontier(place)) is not None:
+        known(path, [name], list(recipe.document.frontiers), "frontier")
+        return _check_on_frontier(recipe, scale, metric_path, name, metric)
+    arm, node = _arm_and_node(recipe, scale, path, place)
     checkpoints, stages = recipe.checkpoints(scale, arm), recipe.stages(scale, arm)
-    known(f"{path}.{key}", [node], [*checkpoints, *stages], "checkpoint or stage")
+    known(path, [node], [*checkpoints, *stages], "checkpoint or stage")
     if node in stages and of_training(metric):
         return
     if node in checkpoints and of_training(metric):
         raise UserError(
-            f'{path}.{metric_key}: "{metric}" is a number of training, and {place} a checkpoint; '
+            f'{metric_path}: "{metric}" is a number of training, and {place} a checkpoint; '
             f"its stages: {', '.join(stages)}"
         )
     if node in checkpoints:
         tasks = _tasks(recipe, scale, arm, node)
-        base = recipe.spec.get("coverage")
+        base = recipe.document.coverage
         compared = node != base and base in checkpoints
-        _check_evaluated(f"{path}.{metric_key}", metric, tasks, f"{place} (scale {scale})", compared)
+        _check_evaluated(metric_path, metric, tasks, f"{place} (scale {scale})", compared)
     else:
         forms = f"{', '.join(FORMS[:-1])} or {FORMS[-1]}"
-        raise UserError(
-            f'{path}.{metric_key}: expected a final number of stage {place}: {forms}, got "{metric}"'
-        )
+        raise UserError(f'{metric_path}: expected a final number of stage {place}: {forms}, got "{metric}"')
 
 
 def check_checkpoint(recipe: Recipe, scale: str, path: str, place: str) -> tuple[str, str]:
@@ -117,7 +163,7 @@ def _arm_and_node(recipe: Recipe, scale: str, path: str, place: str) -> tuple[st
     arm, slash, node = place.partition("/")
     if not slash:
         raise UserError(f'{path}: expected arm/checkpoint or arm/stage, got "{place}"')
-    if arm in recipe.spec["arms"] and arm not in recipe.arms(scale):
+    if arm in recipe.document.arms and arm not in recipe.arms(scale):
         valid = ", ".join(recipe.arms(scale))
         raise UserError(f'{path}: arm "{arm}" does not exist at scale {scale}; there are: {valid}')
     known(path, [arm], recipe.arms(scale), "arm")
@@ -129,23 +175,23 @@ def _tasks(recipe: Recipe, scale: str, arm: str, checkpoint: str) -> dict[str, d
     return Graph({recipe.name: recipe}).config(evaluated)["tasks"]
 
 
-def _check_frontier(recipe: Recipe, scale: str, path: str, frontier: str, metric: str) -> None:
+def _check_on_frontier(recipe: Recipe, scale: str, path: str, name: str, metric: str) -> None:
     """That each place of a frontier exists at the scale, and has the scores that the metric is made of."""
     match = ON_FRONTIER.fullmatch(metric)
     if not match:
         forms = "TASK/gold_at_kl/NATS, TASK/proxy_at_kl/NATS or TASK/accuracy_at_kl/NATS"
         raise UserError(f'{path}: expected {forms} of a frontier, got "{metric}"')
     task, score, _ = match.groups()
-    for index, place in enumerate(recipe.spec["frontiers"][frontier]):
+    for index, place in enumerate(recipe.document.frontiers[name]):
         where = f"{place} (scale {scale})"
-        arm, checkpoint = check_checkpoint(recipe, scale, f"frontiers.{frontier}[{index}]", place)
+        arm, checkpoint = check_checkpoint(recipe, scale, f"frontiers.{name}[{index}]", place)
         tasks = _tasks(recipe, scale, arm, checkpoint)
         known(path, [task], list(tasks), f"task at {where}")
         measured = [*tasks[task].get("score", []), *(("accuracy",) if _verified(tasks[task]) else ())]
-        for name in ("kl", score):
-            if name not in measured:
+        for wanted in ("kl", score):
+            if wanted not in measured:
                 has = ", ".join(measured) or "none"
-                raise UserError(f"{path}: task {task} has no score {name} at {where}; it has: {has}")
+                raise UserError(f"{path}: task {task} has no score {wanted} at {where}; it has: {has}")
 
 
 def _verified(task: Mapping) -> bool:
@@ -179,40 +225,43 @@ def _check_evaluated(
         known(path, [name], metrics, "metric")
 
 
-def _check_published(recipe: Recipe, path: str, row: Mapping) -> None:
-    if "of" in row or "against" in row:
-        return _check_pair(recipe, path, row)
-    if ("metric" in row) != ("at" in row):
+def _check_published(recipe: Recipe, path: str, number: Published) -> None:
+    known(f"{path}.scales", number.scales or (), recipe.scales, "scale")
+    if number.of is not None or number.against is not None:
+        return _check_pair(recipe, path, number)
+    if (number.metric is None) != (number.at is None):
         raise UserError(f"{path}: metric and at go together")
-    if "at" not in row:
+    if number.at is None:
         return
-    arm = row["at"].partition("/")[0]
-    known(f"{path}.at", [arm], list(recipe.spec["arms"]), "arm")
-    known(f"{path}.scales", row.get("scales", []), list(recipe.spec["scales"]), "scale")
-    scales = row.get("scales", recipe.spec["scales"])
-    _check_at_one(scales, lambda scale: check_place(recipe, scale, path, row, "at", "metric"))
+    arm, place, metric = number.at.partition("/")[0], number.at, str(number.metric)
+    known(f"{path}.at", [arm], list(recipe.document.arms), "arm")
+
+    def check_at(scale: str) -> None:
+        _check_place(recipe, scale, f"{path}.at", place, f"{path}.metric", metric)
+
+    _check_at_one(_scales(recipe, number), check_at)
 
 
-def _check_pair(recipe: Recipe, path: str, row: Mapping) -> None:
-    """A published preference: `of` and `against` are policies, both evaluated at one of its scales."""
-    if absent := [key for key in ("of", "against", "metric") if key not in row]:
+def _check_pair(recipe: Recipe, path: str, number: Published) -> None:
+    """Check a published preference: `of` and `against` are policies, both evaluated at one of its scales."""
+    policies = {"of": number.of, "against": number.against}
+    if absent := [key for key, value in (policies | {"metric": number.metric}).items() if value is None]:
         raise UserError(f"{path}.{absent[0]}: missing; of, against and metric go together")
-    if "at" in row:
+    if number.at is not None:
         raise UserError(f"{path}.at: of and against are given too; remove it")
-    known(f"{path}.metric", [row["metric"]], list(PAIRED), "metric of two policies")
-    known(f"{path}.scales", row.get("scales", []), list(recipe.spec["scales"]), "scale")
+    known(f"{path}.metric", [str(number.metric)], list(PAIRED), "metric of two policies")
 
     def check_policies(scale: str) -> None:
-        for key in ("of", "against"):
-            arm, _, checkpoint = row[key].partition("/")
+        for key, place in policies.items():
+            arm, _, checkpoint = str(place).partition("/")
             known(f"{path}.{key}", [arm], recipe.arms(scale), f"arm at scale {scale}")
             known(f"{path}.{key}", [checkpoint], recipe.checkpoints(scale, arm), f"checkpoint of arm {arm}")
 
-    _check_at_one(row.get("scales", recipe.spec["scales"]), check_policies)
+    _check_at_one(_scales(recipe, number), check_policies)
 
 
 def _check_at_one(scales: Iterable[str], check_at: Callable[[str], None]) -> None:
-    """That the check passes at one of the scales at least; else its first mistake."""
+    """Check that a check passes at one of the scales at least; else raise its first mistake."""
     mistakes = []
     for scale in scales:
         try:

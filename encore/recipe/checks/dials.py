@@ -4,30 +4,32 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from encore.errors import UserError, known
+from encore.recipe.claims import Dial
+from encore.recipe.document import Document
 from encore.recipe.graph import Graph, Node
 from encore.recipe.looks import LOOKS
 from encore.recipe.recipe import DIAL_SEEDS, Recipe
 
 
-def check(spec: Mapping[str, Any]) -> None:
+def check(document: Document) -> None:
     """What a recipe's file says of its dials by itself. Raises UserError, one line."""
-    dials, first = spec.get("dials", []), spec.get("first_seed", 0)
-    if dials and spec.get("claims") and first >= DIAL_SEEDS:
+    dials, first = document.dials, document.first_seed
+    if dials and document.claims and first >= DIAL_SEEDS:
         raise UserError(
             f"first_seed: seeds from {DIAL_SEEDS} on are for dials, and claims are judged on those below; "
             f"got {first}"
         )
     judged = range(first, first + LOOKS[-1]) if first < DIAL_SEEDS else range(0)
-    after = max((s for dial in dials for s in dial["seeds"] if s in judged), default=0) + 1
+    after = max((s for dial in dials for s in dial.seeds if s in judged), default=0) + 1
     for index, dial in enumerate(dials):
         path = f"dials[{index}]"
-        if mistaken := [seed for seed in dial["seeds"] if seed in judged]:
+        if mistaken := [seed for seed in dial.seeds if seed in judged]:
             raise UserError(
                 f"{path}.seeds: seed {mistaken[0]} would be judged too: judged seeds count from first_seed "
                 f"({first}), up to {len(judged)} of them; set first_seed: {after}, or choose dials on seeds "
                 f"from {DIAL_SEEDS} on"
             )
-        _check_budget(f"{path}.trials", dial.get("trials", {}))
+        _check_budget(f"{path}.trials", dial.trials or {})
 
 
 def _check_budget(path: str, trials: Mapping[str, int]) -> None:
@@ -45,25 +47,25 @@ def _check_budget(path: str, trials: Mapping[str, int]) -> None:
 
 def check_sweeps(graph: Graph, recipe: Recipe) -> None:
     """That every sweep named is a recipe with the dial's seeds and with the trials that the dial counts."""
-    for index, dial in enumerate(recipe.spec.get("dials", [])):
-        if "sweep" in dial:
-            _check_sweep(graph, recipe, dial, f"dials[{index}]")
+    for index, dial in enumerate(recipe.document.dials):
+        if dial.sweep is not None:
+            _check_sweep(graph, recipe, dial, dial.sweep, f"dials[{index}]")
 
 
-def _check_sweep(graph: Graph, recipe: Recipe, dial: Mapping[str, Any], path: str) -> None:
-    known(f"{path}.sweep", [dial["sweep"]], list(graph.recipes), "recipe")
-    sweep = graph.recipes[dial["sweep"]]
-    scales = [scale for scale in recipe.spec["scales"] if scale in sweep.spec["scales"]]
+def _check_sweep(graph: Graph, recipe: Recipe, dial: Dial, name: str, path: str) -> None:
+    known(f"{path}.sweep", [name], list(graph.recipes), "recipe")
+    sweep = graph.recipes[name]
+    scales = [scale for scale in recipe.scales if scale in sweep.scales]
     if not scales:
         raise UserError(f"{path}.sweep: recipe {sweep.name} has no scale of this recipe's")
     for scale in scales:
         own = sweep.selection(scale, "report", None)[1]
-        if set(own) != set(dial["seeds"]):
+        if set(own) != set(dial.seeds):
             raise UserError(
-                f"{path}.seeds: expected those of recipe {sweep.name}, {own}; got {dial['seeds']}"
+                f"{path}.seeds: expected those of recipe {sweep.name}, {own}; got {list(dial.seeds)}"
             )
         found = _trials(graph, recipe, sweep, scale)
-        for method, number in dial.get("trials", {}).items():
+        for method, number in (dial.trials or {}).items():
             known(f"{path}.trials", [method], recipe.arms(scale), f"arm at scale {scale}", as_key=True)
             if found[method] < number:
                 raise UserError(
@@ -89,7 +91,7 @@ def _trials(graph: Graph, recipe: Recipe, sweep: Recipe, scale: str) -> dict[str
 
 def _settings(graph: Graph, recipe: Recipe, other: Recipe, scale: str, arm: str) -> set[tuple[str, str]]:
     """(path, value) of every setting of an arm, in the stages that the other recipe has too."""
-    both = [name for name in recipe.stages(scale, arm) if name in other.spec["stages"]]
+    both = [name for name in recipe.stages(scale, arm) if name in other.document.stages]
     nodes = [Node(recipe.name, scale, arm, 0, name, "stage") for name in both]
     return {(path, repr(value)) for node in nodes for path, value in _leaves(graph.config(node), node.name)}
 

@@ -8,23 +8,34 @@ from collections.abc import Mapping
 
 from encore.errors import Mistakes, UserError, known
 from encore.recipe.checks import dials
-from encore.recipe.frontiers import FRONTIER
+from encore.recipe.claims import FRONTIER, Claim, Test
+from encore.recipe.document import Document, ScaleFile, read
 from encore.recipe.kinds import KINDS, check_layer
 from encore.recipe.looks import FOLDER
-from encore.recipe.recipe import REPORTS, alike, claim_rows
-from encore.recipe.schema import check, definition, schema
+from encore.recipe.recipe import REPORTS, alike
+from encore.recipe.schema import check, definition
 
 PRIMARY = 3  # claims that a recipe may put first at a scale
 
 
-def check_shape(spec: Mapping) -> None:
-    """The keys and types of everything but the stages."""
-    check(spec, schema())
-
-
-def check_scale_file(content: Mapping) -> None:
-    """The keys and types of the file of one scale, which stands beside recipe.yaml."""
-    check(content, definition("scale-file"))
+def check_shape(content: Mapping, model: type[Document | ScaleFile]) -> None:
+    """The keys and types of a file, all but the stages."""
+    mistakes = Mistakes()
+    with mistakes.gather():
+        read(content, model)
+    layers = {"": content}
+    for section in ("scales", "arms"):
+        parts = content.get(section)
+        layers |= (
+            {f"{section}.{name}": part for name, part in parts.items()} if isinstance(parts, Mapping) else {}
+        )
+    for place, layer in layers.items():
+        if isinstance(layer, Mapping) and isinstance(layer.get("evals"), Mapping):
+            with mistakes.gather():
+                check(
+                    layer["evals"], definition("evals"), [*place.split("."), "evals"] if place else ["evals"]
+                )
+    mistakes.tell()
 
 
 def check_names(spec: Mapping) -> None:
@@ -34,9 +45,10 @@ def check_names(spec: Mapping) -> None:
         with mistakes.gather():
             check_one(spec)
     with mistakes.gather():
-        _check_claims(claim_rows(alike(spec)), list(spec["scales"]))
-    with mistakes.gather():
-        dials.check(spec)
+        document = read(alike(spec), Document)
+        with mistakes.gather():
+            _check_claims(list(document.claims.values()), list(document.scales))
+        dials.check(document)
     mistakes.tell()
 
 
@@ -78,30 +90,29 @@ def _check_like(scales: Mapping, scale: str, content: Mapping) -> None:
         known(f"scales.{scale}.like", [content["like"]], others, "scale that is like no other")
 
 
-def _check_claims(claims: list[dict], scales: list[str]) -> None:
+def _check_claims(claims: list[Claim], scales: list[str]) -> None:
     """Check that each claim names scales there are, and says which effect would matter."""
     primary: dict[str, list[str]] = {scale: [] for scale in scales}
     for claim in claims:
-        path = f"claims.{claim['id']}"
-        known(f"{path}.scales", claim.get("scales", []), scales, "scale")
-        if "against_metric" in claim and "against" not in claim:
+        path = f"claims.{claim.id}"
+        known(f"{path}.scales", claim.scales or (), scales, "scale")
+        if claim.test.against_metric is not None and claim.test.against is None:
             raise UserError(f"{path}.test.against_metric: it goes with against, which is missing")
-        _check_smallest_effect(claim, f"{path}.test")
-        for scale in claim.get("scales", scales) if claim.get("primary") else ():
+        _check_smallest_effect(claim.test, f"{path}.test")
+        for scale in claim.scales or scales if claim.primary else ():
             if len(primary[scale]) == PRIMARY:
                 raise UserError(
                     f"{path}.primary: a fourth primary claim at scale {scale}; at most {PRIMARY}, "
                     f"and {', '.join(primary[scale])} are"
                 )
-            primary[scale].append(claim["id"])
+            primary[scale].append(claim.id)
 
 
-def _check_smallest_effect(claim: Mapping, path: str) -> None:
-    """That a claim has one smallest effect that would matter: its own, or a margin above 0."""
-    given = "smallest_effect" in claim
-    if claim["direction"] == "equal" and given:
+def _check_smallest_effect(test: Test, path: str) -> None:
+    """Check that a claim has one smallest effect that would matter: its own, or a margin above 0."""
+    if test.direction == "equal" and test.smallest_effect is not None:
         raise UserError(f"{path}.smallest_effect: of a claim of equality the margin is it; remove it")
-    if claim["direction"] != "equal" and not claim["margin"] and not given:
+    if test.direction != "equal" and not test.matters:
         raise UserError(
             f"{path}.smallest_effect: missing; with margin 0 nothing says which difference would not matter"
         )

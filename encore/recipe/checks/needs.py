@@ -21,7 +21,7 @@ def check_target(graph: Graph, node: Node, text: str, wanted: str, path: str, wh
     """That `text` names an existing stage of an existing recipe which makes what is `wanted`."""
     recipe, target, arm = node.reference(text)
     known(path, [recipe], list(graph.recipes), "recipe")
-    known(path, [node.scale], list(graph.recipes[recipe].spec["scales"]), f"scale of recipe {recipe}")
+    known(path, [node.scale], graph.recipes[recipe].scales, f"scale of recipe {recipe}")
     arms = graph.recipes[recipe].arms(node.scale)
     if not arms:
         raise UserError(f"{path}: recipe {recipe} has no arm at scale {node.scale}{where}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from encore.errors import Mistakes, UserError
 from encore.recipe import kinds
-from encore.recipe.checks import claims, dials, frontiers, gates, stage_ladder
+from encore.recipe.checks import claims, dials, stage_ladder
 from encore.recipe.checks.data_sets import check_decontaminate
 from encore.recipe.checks.evals import check_evals
 from encore.recipe.checks.evaluate_every import check_evaluate_every
@@ -25,16 +25,14 @@ def check_resolved(graph: Graph, recipe: Recipe) -> None:
     compare, the gates that claims need, the frontiers that both use, the steps of the ladder of stages, and
     the sweeps that dials come from."""
     mistakes = Mistakes()
-    for scale in recipe.spec["scales"]:
+    for scale in recipe.scales:
         for arm in recipe.arms(scale):
             _check_arm(graph, recipe, scale, arm, mistakes)
         if not recipe.selection(scale, "quickstart", None)[0]:
             mistakes.note(f"quickstart.arms: none of them exists at scale {scale}")
     if not any(line.startswith("evals") for line in mistakes.lines):  # which all that follows names
         with mistakes.gather_further():
-            claims.check(recipe)  # each builds on the one before
-            gates.check(recipe)
-            frontiers.check(recipe)
+            claims.check(recipe)
     if not mistakes.lines:  # it follows what each step is built on
         with mistakes.gather():
             stage_ladder.check(graph, recipe)

@@ -8,31 +8,31 @@ from encore.recipe.recipe import Recipe
 
 def check(graph: Graph, recipe: Recipe) -> None:
     """Every step at each scale that has its arm."""
-    steps = recipe.spec.get("stage_ladder", [])
+    steps = recipe.document.stage_ladder
     for key in ("name", "at"):
-        values = [step[key] for step in steps]
+        values = [getattr(step, key) for step in steps]
         for index, value in enumerate(values):
             if value in values[:index]:
                 raise UserError(f'stage_ladder[{index}].{key}: "{value}" is written twice')
     for index, step in enumerate(steps):
-        arm = step["at"].partition("/")[0]
-        known(f"stage_ladder[{index}].at", [arm], list(recipe.spec["arms"]), "arm")
-    for scale in recipe.spec["scales"]:
+        arm = step.at.partition("/")[0]
+        known(f"stage_ladder[{index}].at", [arm], list(recipe.document.arms), "arm")
+    for scale in recipe.scales:
         _check_at(graph, recipe, scale)
 
 
 def _check_at(graph: Graph, recipe: Recipe, scale: str) -> None:
     above: dict[str, set[Node]] = {}  # name -> all stages that the step is made of
-    for index, step in enumerate(recipe.spec.get("stage_ladder", [])):
+    for index, step in enumerate(recipe.document.stage_ladder):
         path = f"stage_ladder[{index}].at"
-        if step["at"].partition("/")[0] not in recipe.arms(scale):
+        if step.at.partition("/")[0] not in recipe.arms(scale):
             continue
-        arm, checkpoint = check_checkpoint(recipe, scale, path, step["at"])
+        arm, checkpoint = check_checkpoint(recipe, scale, path, step.at)
         model = graph.inputs(Node(recipe.name, scale, arm, 0, checkpoint, "eval")).get("model")
         for name, made_of in above.items():
             if model in made_of:
                 raise UserError(
                     f"{path}: {name}, which stands above it, is built on it (scale {scale}); "
-                    f"write {step['name']} first"
+                    f"write {step.name} first"
                 )
-        above[step["name"]] = set(graph.with_upstream([model])) - {model} if model else set()
+        above[step.name] = set(graph.with_upstream([model])) - {model} if model else set()

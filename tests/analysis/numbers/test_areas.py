@@ -63,13 +63,9 @@ def test_of_a_step_logged_twice_the_later_counts():
 
 
 def test_a_stage_has_those_it_logged_of_those_that_are_named():
-    rows = [
-        {"metric": "auc/entropy", "against_metric": "auc/length/incorrect"},
-        {"metric": "last_fifth/auc"},
-        {"what": "a published number without a metric"},
-    ]
-    assert named_in(rows, OF_AREA) == ["entropy", "length/incorrect"]
-    assert set(areas(curve({1: 1.0, 2: 3.0}), named_in(rows, OF_AREA))) == {"auc/entropy"}
+    metrics = ["auc/entropy", "auc/length/incorrect", "last_fifth/auc"]
+    assert named_in(metrics, OF_AREA) == ["entropy", "length/incorrect"]
+    assert set(areas(curve({1: 1.0, 2: 3.0}), named_in(metrics, OF_AREA))) == {"auc/entropy"}
     assert areas(curve({1: 1.0}), []) == {}
 
 

@@ -40,5 +40,5 @@ def test_without_five_rollouts_or_the_curve_there_is_none():
     [("collapsed/accuracy", ["accuracy"]), ("collapsed/gold", []), ("drop/gold", [])],
 )
 def test_claims_and_gates_name_it(metric, named):
-    assert named_in([{"metric": metric}], COLLAPSED) == named
+    assert named_in([metric], COLLAPSED) == named
     assert not named or of_training(metric)

@@ -122,7 +122,7 @@ def test_a_seed_that_lacks_a_place_has_no_number(rlhf, rlhf_table):
     hole = rlhf_table.copy()
     at = (hole.arm == "base-recipe") & (hole.node == "sft") & (hole.metric == "heldout/kl")
     hole.loc[at & (hole.seed == 0), "value"] = math.nan
-    assert [one.seed for one in frontiers.readings(asked.spec, hole)] == [1]
+    assert [one.seed for one in frontiers.readings(asked.document, hole)] == [1]
     (verdict,) = judge_run(stopped, final(collect(stopped)))[-1]
     assert verdict.seeds == (0,)
     assert verdict.note.startswith("no number for seed 1")
@@ -161,7 +161,7 @@ def test_seeds_that_share_both_neighbours_count_once(rlhf):
         first = pinned[rows & (pinned.seed == 0)].set_index("metric")
         for column in ("value", "source"):
             pinned.loc[rows, column] = pinned[rows].metric.map(first[column]).to_numpy()
-    again = pd.concat([pinned, frontiers.rows(asked.spec, pinned)], ignore_index=True)
+    again = pd.concat([pinned, frontiers.rows(asked.document, pinned)], ignore_index=True)
     (verdict,) = judge_run(asked, again)[-1]
     assert verdict.n == 1
     assert "2 seeds share 1 model" in verdict.note

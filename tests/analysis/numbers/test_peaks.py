@@ -69,4 +69,4 @@ def test_too_short_or_without_reward_there_is_nothing():
 def test_claims_may_name_them(metric, ok):
     assert of_training(metric) == ok
     wanted = [metric.rpartition("/")[2]] if ok and "_at_kl/" in metric else []
-    assert named_in([{"metric": "x/y", "against_metric": metric}], AT_KL) == wanted
+    assert named_in(["x/y", metric], AT_KL) == wanted

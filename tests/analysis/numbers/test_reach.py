@@ -72,5 +72,5 @@ def test_a_higher_level_is_never_reached_sooner(accuracy, a, b):
     ],
 )
 def test_levels_are_those_that_claims_name(metric, level):
-    assert named_in([{"metric": metric}, {"metric": "x/y", "against_metric": metric}], REACHED) == level
+    assert named_in([metric, "x/y", metric], REACHED) == level
     assert (curve_metrics.budget_of(metric) is not None) == bool(level)

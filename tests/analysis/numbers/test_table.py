@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from judged_claims import flat
 from toy_run import changed
 
 from analysis.numbers import means
@@ -49,7 +50,7 @@ def test_what_is_not_on_disk_has_no_rows(run, tmp_path):
 
 
 def test_how_soon_a_level_was_reached_is_a_final_number(run):
-    claim = run.spec["claims"][0] | {"metric": "updates_to/accuracy=0.5"}
+    claim = flat(run.recipe.spec)[0] | {"metric": "updates_to/accuracy=0.5"}
     table = collect(replace(changed(run, claims=[claim]), arms=("base-recipe", "random")))
     soon = measured(table, "base-recipe/grpo", "updates_to/accuracy=0.5")
     assert soon.value.between(13, 20).all()  # the toy's curve itself passes 0.5 near step 13
@@ -62,9 +63,11 @@ def test_how_soon_a_level_was_reached_is_a_final_number(run):
 def test_what_is_read_from_a_curve_is_there_for_all_that_name_it(run, where):
     row = {"metric": "auc/length/incorrect", "of": "random/grpo", "against": "base-recipe/grpo",
            "against_metric": "updates_to/accuracy=0.5"}  # fmt: skip
-    published = {"at": "random/grpo", "metric": "auc/length/incorrect"}, {"metric": "updates_to/accuracy=0.5"}
-    named = {"gates": {"long": row}, "claims": [row], "published": [{"what": "x"}, *published]}
-    without = changed(run, claims=[], gates={}, published=[])
+    number = {"what": "x", "value": 1.0, "source": "Fig. 1"}
+    asked = [{"at": "random/grpo", "metric": "auc/length/incorrect"}, {"metric": "updates_to/accuracy=0.5"}]
+    published = [number, *(number | more for more in asked)]
+    named = {"gates": {"long": row}, "claims": [row], "published": published}
+    without = changed(run, claims=[], published=[])
     table = collect(replace(changed(without, **{where: named[where]}), arms=("random",), seeds=(0,)))
     curve = table[(table.metric == "length/incorrect") & (table.arm == "random")].set_index("step").value
     read = measured(table, "random/grpo", "auc/length/incorrect").value[0]

@@ -30,7 +30,7 @@ def test_effort_is_accuracy_at_what_it_took(run, table, palette):
     ]
     assert samples[256 * 20] == updates[20] == pytest.approx(rollouts.value.mean())
     assert not len(effort.effort(logged[logged.metric != "samples"], "random", "samples"))
-    aimed = changed(run, claims=[{"metric": "updates_to/accuracy=0.5"}])
+    aimed = changed(run, claims=[{"metric": "updates_to/accuracy=0.5", "of": "random/grpo"}])
     figure = effort.accuracy_by_effort(aimed, table, palette)
     dotted = [
         line.get_ydata()[0] for axis in figure.axes for line in axis.lines if line.get_linestyle() == ":"
@@ -58,4 +58,4 @@ def test_a_seed_that_never_arrived_counts_with_its_budget(run, palette):
     ]
     assert shown[0].text == "20"
     assert shown[1].text == "at least 60 (1 of 2 never)"
-    assert named_in([{"metric": f"samples_to/accuracy={level}"}], REACHED) == [level]
+    assert named_in([f"samples_to/accuracy={level}"], REACHED) == [level]

@@ -15,7 +15,7 @@ from encore.recipe.graph import Node
 def of(run, arms: dict, **stage):
     """The toy run with these arms' args over the recipe's stage, which gets the keys of `stage`."""
     overlays = {name: {"stages": {"grpo": {"args": args}}} for name, args in arms.items()}
-    stages = {"grpo": run.spec["stages"]["grpo"] | stage}
+    stages = {"grpo": run.recipe.spec["stages"]["grpo"] | stage}
     return replace(changed(run, stages=stages, arms=overlays), arms=tuple(arms))
 
 

@@ -4,6 +4,7 @@ import math
 
 import pandas as pd
 import pytest
+from judged_claims import comparison
 from toy_run import changed
 
 from analysis.numbers.table import final, measured
@@ -61,7 +62,7 @@ def test_gold_reward_collapses_by_a_standard_deviation(rlhf, rlhf_table):
 
 
 def test_an_arm_with_one_checkpoint_has_no_beginning(run, numbers):
-    alone = changed(run, evals=run.spec["evals"] | {"checkpoints": {"after": "grpo"}})
+    alone = changed(run, evals=run.recipe.spec["evals"] | {"checkpoints": {"after": "grpo"}})
     assert collapse.rates(alone, numbers).empty
 
 
@@ -72,32 +73,35 @@ def test_a_claim_within_one_arm_or_on_its_beginning_is_not_about_two_kinds_of_ru
         {"of": "a/after"},
         {"of": "b/after", "against": "a/before"},
     ):
-        assert found.of_one_side(METRIC | places, [0, 1, 2]) == ""
-    assert found.of_one_side(METRIC | {"of": "b/after", "against": "a/after"}, [0, 1, 2]) != ""
+        assert found.of_one_side(comparison(METRIC | places), [0, 1, 2]) == ""
+    assert found.of_one_side(comparison(METRIC | {"of": "b/after", "against": "a/after"}), [0, 1, 2]) != ""
 
 
 def test_a_claim_about_the_rate_of_collapse_is_judged_where_one_arm_collapses():
     found = collapse.Collapses({"a": frozenset({1})})
     claim = {"of": "b/grpo", "against": "a/grpo"}
-    assert found.of_one_side(METRIC | claim, [0, 1, 2]) != ""
-    assert found.of_one_side({"metric": "collapsed/accuracy"} | claim, [0, 1, 2]) == ""
+    assert found.of_one_side(comparison(METRIC | claim), [0, 1, 2]) != ""
+    assert found.of_one_side(comparison({"metric": "collapsed/accuracy"} | claim), [0, 1, 2]) == ""
 
 
 def test_what_collapses_later_has_no_part_in_a_number_from_before(run, numbers):
     """A cold start is judged by itself, whatever RL makes of it afterwards."""
     (arm, other), (first, last) = run.arms[:2], run.ends
     before = numbers[(numbers.arm == arm) & (numbers.node == first)]
-    checkpoints = run.spec["evals"]["checkpoints"]
+    checkpoints = run.recipe.spec["evals"]["checkpoints"]
     staged = changed(
         run,
-        evals=run.spec["evals"] | {"checkpoints": {first: checkpoints[first], "mid": "grpo"} | checkpoints},
+        evals=run.recipe.spec["evals"]
+        | {"checkpoints": {first: checkpoints[first], "mid": "grpo"} | checkpoints},
     )
     staged_numbers = pd.concat([ending(run, numbers, {1: 0.01}), before.assign(node="mid")])
     found = collapse.collapses(staged, staged_numbers)
     at = {"metric": "heldout/accuracy", "against": f"{other}/{last}"}
-    assert found.of_one_side(at | {"of": f"{arm}/{last}"}, [0, 1, 2]) != ""
-    assert found.of_one_side(at | {"of": f"{arm}/mid"}, [0, 1, 2]) == ""
-    assert found.of_one_side(at | {"of": f"{arm}/grpo"}, [0, 1, 2]) != ""  # a stage: by the arm's end
+    assert found.of_one_side(comparison(at | {"of": f"{arm}/{last}"}), [0, 1, 2]) != ""
+    assert found.of_one_side(comparison(at | {"of": f"{arm}/mid"}), [0, 1, 2]) == ""
+    assert (
+        found.of_one_side(comparison(at | {"of": f"{arm}/grpo"}), [0, 1, 2]) != ""
+    )  # a stage: by the arm's end
 
 
 def test_a_number_read_next_to_a_collapsed_run_counts_as_one_of_it(rlhf, rlhf_table):
@@ -113,11 +117,14 @@ def test_a_number_read_next_to_a_collapsed_run_counts_as_one_of_it(rlhf, rlhf_ta
     assert found.seeds["base-recipe"] == found.seeds["kl-none"] == {1}
     assert found.read == {("frontier/ppo", near): set(), ("frontier/ppo", far): {1}}
     against = {"against": "dpo/after", "against_metric": "heldout/gold"}
-    assert found.of_one_side(claims[0] | against, [0, 1]) == ""
+    assert found.of_one_side(comparison(claims[0] | against), [0, 1]) == ""
     text = "1 of 2 runs of frontier/ppo alone collapsed: their mean decides nothing"
-    assert found.of_one_side(claims[1] | against, [0, 1]) == text
-    assert found.of_one_side(claims[1] | {"against": "frontier/other"}, [0, 1]) == text
-    assert found.of_one_side(claims[1] | {"against": "frontier/ppo", "against_metric": near}, [0, 1]) == ""
+    assert found.of_one_side(comparison(claims[1] | against), [0, 1]) == text
+    assert found.of_one_side(comparison(claims[1] | {"against": "frontier/other"}), [0, 1]) == text
+    assert (
+        found.of_one_side(comparison(claims[1] | {"against": "frontier/ppo", "against_metric": near}), [0, 1])
+        == ""
+    )
 
 
 def fallen_at_the_end(rlhf, rlhf_table) -> pd.DataFrame:
@@ -130,8 +137,8 @@ def fallen_at_the_end(rlhf, rlhf_table) -> pd.DataFrame:
 def test_a_reward_model_is_trained_before_the_policy_collapses(rlhf, rlhf_table):
     found = collapse.collapses(rlhf, fallen_at_the_end(rlhf, rlhf_table))
     asked = {"metric": "accuracy/validation", "against": "dpo/dpo"}
-    assert found.of_one_side(asked | {"of": "base-recipe/reward_model"}, [0, 1]) == ""
-    assert found.of_one_side(asked | {"of": "base-recipe/ppo"}, [0, 1]) != ""
+    assert found.of_one_side(comparison(asked | {"of": "base-recipe/reward_model"}), [0, 1]) == ""
+    assert found.of_one_side(comparison(asked | {"of": "base-recipe/ppo"}), [0, 1]) != ""
 
 
 def test_gold_on_a_curve_is_of_a_collapsed_run_where_it_lies_itself_far_below(rlhf, rlhf_table):
@@ -143,7 +150,7 @@ def test_gold_on_a_curve_is_of_a_collapsed_run_where_it_lies_itself_far_below(rl
     def read(fall: float) -> str:
         rows = gold[(gold.arm == "base-recipe") & (gold.node == "ppo")].drop_duplicates("seed")
         rows = rows.assign(metric=metric, value=rows.seed.map(begin) - fall * (rows.seed == 1))
-        return collapse.collapses(run, pd.concat([gold, rows])).of_one_side(claim, [0, 1])
+        return collapse.collapses(run, pd.concat([gold, rows])).of_one_side(comparison(claim), [0, 1])
 
     assert read(0.99) == ""
     assert read(1.01) == "1 of 2 runs of base-recipe alone collapsed: their mean decides nothing"

@@ -3,10 +3,9 @@
 import math
 
 import pandas as pd
-from judged_claims import CLAIM, judge, table
+from judged_claims import CLAIM, judge, judge_looks, table
 
 from analysis.numbers.table import COLUMNS
-from analysis.verdicts.judge import judge_looks
 
 EQUAL = "both sides are equal in every seed: what differs between them has no effect here"
 

@@ -4,10 +4,10 @@ import math
 
 import pandas as pd
 import pytest
-from judged_claims import CLAIM, judge, table
+from judged_claims import CLAIM, judge, judge_looks, table
 
 from analysis.numbers.table import collect, final
-from analysis.verdicts.judge import judge_looks, judge_run
+from analysis.verdicts.judge import judge_run
 
 
 def test_differences_are_paired_by_seed_not_by_row():

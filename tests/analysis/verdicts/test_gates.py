@@ -1,5 +1,6 @@
 """The preconditions of claims, as a table."""
 
+from judged_claims import flat
 from toy_run import changed
 
 from analysis.numbers.means import DASH
@@ -7,7 +8,7 @@ from analysis.verdicts import gates
 
 
 def test_every_condition_is_listed_once_with_what_was_measured(run, numbers):
-    first, second, *rest = run.spec["claims"]
+    first, second, *rest = flat(run.recipe.spec)
     gated = changed(
         run,
         gates={

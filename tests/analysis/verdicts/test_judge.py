@@ -6,13 +6,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judged_claims import CLAIM, judge, table
+from judged_claims import CLAIM, flat, judge, judge_looks, table
 from toy_run import changed
 
 from analysis.verdicts import claims
 from analysis.verdicts.collapse import Collapses
 from analysis.verdicts.evidence import open_to_doubt
-from analysis.verdicts.judge import decide, judge_looks, judge_run
+from analysis.verdicts.judge import decide, judge_run
 from analysis.verdicts.pairs import Pairs
 from encore.errors import UserError
 from encore.recipe.looks import LOOKS
@@ -303,7 +303,7 @@ def test_a_seed_that_chose_a_dial_is_refused(run, numbers):
     with pytest.raises(UserError, match=r"recipes/toy_zero.yaml: dials: seed 1 was used to choose them"):
         judge_run(dialled, numbers)
     apart = changed(run, dials=[{"what": "rate", "seeds": [1000, 1001, 1002], "outcome": "3e-4"}])
-    assert [v.id for v in judge_run(apart, numbers)[-1]] == [claim["id"] for claim in run.spec["claims"]]
+    assert [v.id for v in judge_run(apart, numbers)[-1]] == [claim["id"] for claim in flat(run.recipe.spec)]
 
 
 def test_a_look_needs_most_of_its_seeds():

@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judged_claims import comparison, judge_looks
 from scipy import stats
 
 from analysis.numbers.table import COLUMNS
 from analysis.verdicts.claims import Verdict
-from analysis.verdicts.judge import judge_looks
 from analysis.verdicts.pairs import pairs
 
 CLAIM = {
@@ -93,7 +93,7 @@ def test_where_nobody_arrived_nothing_is_known():
 def test_both_arms_have_the_smaller_budget():
     """The rival arrives with more samples than the other was ever given: nobody was faster."""
     claim = CLAIM | {"metric": "samples_to/accuracy=0.5"}
-    paired = pairs(claim, race([NEVER, 900], [1500, 1500], 1000, 2000, unit="samples"), "cpu", [0, 1])
+    paired = pairs(comparison(claim), race([NEVER, 900], [1500, 1500], 1000, 2000, unit="samples"), [0, 1])
     assert paired.seeds == (1,)
     assert paired.differences == (-100,)  # 900 less 1000
     assert (paired.at_least, paired.at_most) == (False, True)
@@ -101,7 +101,7 @@ def test_both_arms_have_the_smaller_budget():
 
 def test_one_arm_alone_counts_its_budget():
     claim = {key: value for key, value in CLAIM.items() if key != "against"} | {"direction": "higher"}
-    paired = pairs(claim, race([50, NEVER], [0, 0]), "cpu", [0, 1])
+    paired = pairs(comparison(claim), race([50, NEVER], [0, 0]), [0, 1])
     assert paired.differences == (50, 200)
     assert (paired.at_least, paired.at_most) == (True, False)
 
@@ -109,14 +109,14 @@ def test_one_arm_alone_counts_its_budget():
 def test_another_metric_is_not_cut_short():
     claim = CLAIM | {"metric": "mean/clip_fraction"}
     rows = table({"new": {"mean/clip_fraction": [0.1, NEVER]}, "old": {"mean/clip_fraction": [0.3, 0.2]}})
-    paired = pairs(claim, rows, "cpu", [0, 1])
+    paired = pairs(comparison(claim), rows, [0, 1])
     assert paired.differences == pytest.approx((-0.2,))
     assert paired.notes == ("no number for seed 1",)
 
 
 def test_the_nearest_metric_of_the_stage_is_named():
     rows = table({"new": {"mean/clip_fraction": [0.1]}, "old": {"mean/clip_fraction": [0.1]}})
-    paired = pairs(CLAIM | {"metric": "mean/clip_fractoin"}, rows, "cpu", [0])
+    paired = pairs(comparison(CLAIM | {"metric": "mean/clip_fractoin"}), rows, [0])
     assert paired.notes == ("no mean/clip_fractoin at new/grpo; nearest: mean/clip_fraction",)
 
 
@@ -175,7 +175,7 @@ def test_an_arm_of_two_runs_counts_twice_on_either_side():
     rows = measured_once([0.5, 0.6, 0.7, 0.8], 0.2, error=0.01)
     rows.loc[rows.node == "before", "source"] = ["base-0", "base-1", "base-0", "base-1"]
     for claim in (GAIN, GAIN | {"of": "new/before", "against": "new/after"}):
-        paired = pairs(claim, rows, "cpu", range(4))
+        paired = pairs(comparison(claim), rows, range(4))
         assert (paired.seeds, paired.error) == ((0, 1), 0)
         assert "4 seeds share 2 models" in paired.notes
 
@@ -188,7 +188,7 @@ def test_there_are_no_more_differences_than_runs_on_a_side(of, against):
     rows = measured_once([0.1 * seed for seed in range(8)], 0.2, error=0.01)
     rows.loc[rows.node == "after", "source"] = [f"new-{run}" for run in of]
     rows.loc[rows.node == "before", "source"] = [f"base-{run}" for run in against]
-    paired = pairs(GAIN, rows, "cpu", range(8))
+    paired = pairs(comparison(GAIN), rows, range(8))
     runs = sorted({len(set(of)), len(set(against))})
     assert len(paired.seeds) <= runs[-1]
     assert runs[0] == 1 or len(paired.seeds) <= runs[0]

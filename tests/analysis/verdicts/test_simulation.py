@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from judged_claims import CLAIM, table
+from judged_claims import CLAIM, judge_looks, table
 
 from analysis.verdicts import simulation
-from analysis.verdicts.judge import judge_looks
 from analysis.verdicts.simulation import MARGIN, Setting, rates
 from encore.recipe.looks import LOOKS
 

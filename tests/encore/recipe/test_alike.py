@@ -62,8 +62,8 @@ def test_it_has_the_arms_claims_numbers_and_seeds_of_the_other(like):
     like.set("paper", "scales/cpu/seeds", 2)
     recipe = like.load()["paper"]
     assert recipe.arms("gpu") == recipe.arms("cpu") == ["base-recipe", "hot", "only-cpu"]
-    assert [one.get("scales") for one in recipe.spec["claims"]] == [["cpu", "gpu"], None]
-    assert recipe.spec["published"][0]["scales"] == ["paper", "cpu", "gpu"]
+    assert [claim.scales for claim in recipe.document.claims.values()] == [("cpu", "gpu"), None]
+    assert recipe.document.published[0].scales == ("paper", "cpu", "gpu")
     assert recipe.selection("gpu", "report", None)[1] == [0, 1]
     like.set("paper", "scales/gpu/seeds", 1)
     assert like.load()["paper"].selection("gpu", "report", None)[1] == [0]

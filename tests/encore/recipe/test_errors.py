@@ -87,7 +87,7 @@ def test_the_unspoilt_recipes_load(folder):
          'scales.cpu.arms.hot.stages.grpo.args.beat: unknown key; did you mean "beta"?'),
         ("paper", "arms/hot/scales", ["cqu"], 'arms.hot.scales: unknown scale "cqu"; did you mean "cpu"?'),
         ("paper", "ladder", ["base-recipe", "hott"], 'ladder: unknown arm "hott"; did you mean "hot"?'),
-        ("paper", "leave_one_out", {"full": "hot"}, "leave_one_out: without: missing"),
+        ("paper", "leave_one_out", {"full": "hot"}, "leave_one_out.without: missing"),
         ("paper", "leave_one_out", {"full": "ho", "without": ["hot"]},
          'leave_one_out.full: unknown arm "ho"; did you mean "hot"?'),
         ("paper", "leave_one_out", {"full": "hot", "without": ["hoot"]},
@@ -216,8 +216,8 @@ def test_all_mistakes_are_told_at_once(folder):
     with pytest.raises(UserError) as error:
         folder.load()
     assert [line.removeprefix(f"{folder.path}/paper.yaml: ") for line in error.value.lines] == [
-        'titel: unknown key; did you mean "title"?',
         'claims.lifts.test.margins: unknown key; did you mean "margin"?',
+        'titel: unknown key; did you mean "title"?',
         'arms.only-cpu.scales: unknown scale "cqu"; did you mean "cpu"?',
         'ladder: unknown arm "hott"; did you mean "hot"?',
         'stages.grpo.args.lerning_rate: unknown key; did you mean "learning_rate"?',

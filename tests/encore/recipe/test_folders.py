@@ -56,10 +56,10 @@ def test_a_row_is_of_the_scales_of_its_file_unless_it_names_others(divided):
     divided.main["claims"]["both"] = claim | {"scales": ["cpu", "paper"]}
     divided.scale["claims"] = {"large": claim}
     divided.main["published"], divided.scale["published"] = [NUMBER], [NUMBER, NUMBER | {"scales": ["cpu"]}]
-    spec = divided.load()["paper"].spec
-    scales = {claim["id"]: claim["scales"] for claim in spec["claims"]}
-    assert scales == {"lifts": ["cpu"], "both": ["cpu", "paper"], "large": ["paper"]}
-    assert [number["scales"] for number in spec["published"]] == [["cpu"], ["paper"], ["cpu"]]
+    document = divided.load()["paper"].document
+    scales = {name: claim.scales for name, claim in document.claims.items()}
+    assert scales == {"lifts": ("cpu",), "both": ("cpu", "paper"), "large": ("paper",)}
+    assert [number.scales for number in document.published] == [("cpu",), ("paper",), ("cpu",)]
 
 
 def test_a_scale_adds_arms_and_deviations_and_changes_arms(divided):
@@ -75,7 +75,7 @@ def test_a_scale_adds_arms_and_deviations_and_changes_arms(divided):
         ["base-recipe", "hot", "only-cpu"],
         ["base-recipe", "hot", "wide"],
     )
-    assert [one["what"] for one in recipe.spec["deviations"]] == ["a", "c"]
+    assert [one.what for one in recipe.document.deviations] == ["a", "c"]
     hot = {
         scale: Graph(recipes).config(Node("paper", scale, "hot", 0, "grpo", "stage"))["args"]["temperature"]
         for scale in ("cpu", "paper")

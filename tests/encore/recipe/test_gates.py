@@ -1,11 +1,24 @@
 """Gates: what a claim needs, read from its text and held to a number."""
 
 import math
+from typing import Any
 
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.gates import Need, met, needs, parse
+from encore.recipe.claims import Claim, Gate, Need
+
+
+def gate(target: float | None) -> Gate:
+    """A gate with this target."""
+    given = {} if target is None else {"target": target}
+    return Gate.model_validate({"metric": "heldout/kl", "of": "a/after", **given})
+
+
+def claim(**keys: Any) -> Claim:
+    """A claim with these keys."""
+    test = {"metric": "heldout/kl", "of": "a/after", "direction": "equal", "margin": 0.1}
+    return Claim.model_validate({"says": "It holds.", "source": "Fig. 1", "test": test, **keys})
 
 
 @pytest.mark.parametrize(
@@ -19,7 +32,7 @@ from encore.recipe.gates import Need, met, needs, parse
     ],
 )
 def test_read(text, need):
-    assert parse(text) == need
+    assert Need.parse(text) == need
 
 
 @pytest.mark.parametrize(
@@ -39,7 +52,7 @@ def test_read(text, need):
 )
 def test_mistake(text, message):
     with pytest.raises(UserError) as error:
-        parse(text)
+        Need.parse(text)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -61,21 +74,21 @@ def test_mistake(text, message):
     ],
 )
 def test_met(value, text, target, answer):
-    assert met(value, parse(text), target) is answer
+    assert gate(target).met(Need.parse(text), value) is answer
 
 
 @pytest.mark.parametrize("text", ["g >= -1.0e+9", "g <= 1.0e+9", "g within 99999%"])
 def test_nan_never_meets_anything(text):
-    assert not met(math.nan, parse(text), 1.0)
+    assert not gate(1.0).met(Need.parse(text), math.nan)
 
 
 def test_nothing_is_within_a_share_of_no_target():
     with pytest.raises(UserError, match=r"gates\.g\.target: missing; what is it to be within 2\.5% of"):
-        met(1.0, parse("g within 2.5%"), None)
+        gate(None).met(Need.parse("g within 2.5%"), 1.0)
 
 
 def test_a_claim_needs_nothing_one_thing_or_several():
     one, other = Need("a", ">=", 1.0), Need("b", "<=", 2.0)
-    assert needs({}) == []
-    assert needs({"needs": "a >= 1"}) == [one]
-    assert needs({"needs": ["a >= 1", "b <= 2"]}) == [one, other]
+    assert claim().needs == ()
+    assert claim(needs="a >= 1").needs == (one,)
+    assert claim(needs=["a >= 1", "b <= 2"]).needs == (one, other)

@@ -30,6 +30,9 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
         st.sampled_from(names), st.fixed_dictionaries({"args": st.fixed_dictionaries({"x": values})})
     )
     return {
+        "schema": 2,
+        "title": "A recipe",
+        "url": "https://example.org",
         "stages": stages,
         "scales": {scale: {"stages": draw(overlay)} for scale in ("cpu", "gpu")},
         "arms": {arm: {"stages": draw(overlay)} for arm in ARMS},

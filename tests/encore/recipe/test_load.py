@@ -19,12 +19,17 @@ def test_arms_of_a_scale(folder):
     assert recipe.arms("paper") == ["base-recipe", "hot"]
 
 
-def test_a_claim_is_read_as_one_row_with_its_id_and_its_test(folder):
+def test_a_claim_knows_its_id_and_its_test(folder):
     claim = folder.specs["paper"]["claims"]["lifts"]
     folder.set("paper", "claims/last", claim | {"primary": True})
-    first, last = folder.load()["paper"].spec["claims"]
-    assert first == {"id": "lifts", "says": "it lifts", "source": "Fig. 1", **claim["test"]}
-    assert last == first | {"id": "last", "primary": True}
+    first, last = folder.load()["paper"].claims("cpu")
+    assert (first.id, first.says, first.source, first.primary) == ("lifts", "it lifts", "Fig. 1", False)
+    assert first.test.sides == (
+        ("base-recipe/after", "heldout/accuracy"),
+        ("base-recipe/before", "heldout/accuracy"),
+    )
+    assert (first.test.direction, first.test.margin, first.test.matters) == ("higher", 0.25, 0.25)
+    assert (last.id, last.primary, last.test) == ("last", True, first.test)
 
 
 @pytest.mark.slow

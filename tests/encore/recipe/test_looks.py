@@ -3,8 +3,10 @@
 from dataclasses import asdict
 
 import pytest
+from judged_claims import by_id
 
 from encore.recipe import looks
+from encore.recipe.document import Document
 from encore.recipe.looks import LOOKS, Look
 from encore.runtime import files
 
@@ -38,7 +40,11 @@ def found(seeds: int, *arms: str) -> Look:
 )
 def test_a_claim_needs_both_sides_and_those_of_its_gates(claim, arms):
     """Of a frontier the arms of its places."""
-    assert looks.arms_of(claim, {"gates": GATES, "frontiers": FRONTIERS}) == arms
+    content = {"schema": 2, "title": "A recipe", "url": "https://example.org", "evals": {}, "gates": GATES}
+    content |= {"frontiers": FRONTIERS, "claims": by_id([{"metric": "m", **claim}])}
+    content |= {name: {"base": {}} for name in ("stages", "arms", "scales")}
+    document = Document.model_validate(content)
+    assert document.arms_of(document.claims["c0"]) == arms
 
 
 def test_seeds_grow_from_look_to_look_with_what_is_open():

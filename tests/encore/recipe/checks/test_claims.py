@@ -211,7 +211,7 @@ def test_a_claim_of_ours_or_of_another_paper_does_not_fall_to_the_paper_of_the_r
     assert f'claims.gain.paper: missing; the source names "{reason}", so' in str(error.value)
     for whose in ("ours", "2601.03525", "https://example.org/post"):
         folder.set("paper", "claims", {"gain": CLAIM | {"source": source, "paper": whose}})
-        assert folder.load()["paper"].spec["claims"][0]["paper"] == whose
+        assert folder.load()["paper"].claims("cpu")[0].paper == whose
 
 
 @pytest.mark.parametrize("source", ["§6.1, Fig. 2; arXiv 2404.10719 finds the opposite", "four hours of §3"])

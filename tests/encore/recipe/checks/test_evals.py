@@ -8,8 +8,9 @@ import pytest
 
 from encore.errors import UserError
 from encore.recipe.checks import layers, resolved
+from encore.recipe.document import Document
 from encore.recipe.graph import Graph, Node
-from encore.recipe.recipe import Recipe, claim_rows
+from encore.recipe.recipe import Recipe
 from encore.runtime import digests, files
 from encore.workflow import marks
 from encore.workflow.jobs import Jobs
@@ -61,13 +62,13 @@ def scored(folder, monkeypatch):
 
 def recipes_of(specs):
     copies = copy.deepcopy(specs)
-    return {name: Recipe(name, spec | {"claims": claim_rows(spec)}) for name, spec in copies.items()}
+    return {name: Recipe(name, spec) for name, spec in copies.items()}
 
 
 def checked(specs):
     """The recipes, `paper` checked but for the keys of its stages: no file is written or read."""
     recipes = recipes_of(specs)
-    layers.check_shape(specs["paper"])
+    layers.check_shape(specs["paper"], Document)
     layers.check_names(specs["paper"])
     resolved.check_resolved(Graph(recipes), recipes["paper"])
     return recipes
@@ -205,7 +206,7 @@ def test_prompts_of_the_hub_need_no_answer_where_something_else_scores_them(scor
 )
 def test_a_claim_may_be_about_what_is_scored(scored, metric):
     scored.set("paper", CLAIM, f"heldout/{metric}")
-    assert scored.load()["paper"].spec["claims"][0]["metric"] == f"heldout/{metric}"
+    assert scored.load()["paper"].claims("cpu")[0].test.metric == f"heldout/{metric}"
 
 
 @pytest.mark.parametrize("metric", ["language_consistency", "readability"])
@@ -213,7 +214,7 @@ def test_measures_of_world_bilingual_are_metrics_of_its_tasks_alone(scored, metr
     scored.set("paper", CLAIM, f"heldout/{metric}")
     scored.set("paper", f"{TASK}/task", {"world": "bilingual"})
     scored.set("paper", f"{TASK}/score", ["language_consistency", "readability"])
-    assert scored.load()["paper"].spec["claims"][0]["metric"] == f"heldout/{metric}"
+    assert scored.load()["paper"].claims("cpu")[0].test.metric == f"heldout/{metric}"
     scored.remove("paper", f"{TASK}/score")
     with pytest.raises(UserError, match=f'claims.lifts.test.metric: unknown metric "{metric}"'):
         scored.load()
@@ -239,7 +240,7 @@ def test_a_process_reward_model_selects_by_its_steps(scored, metric):
     scored.remove("paper", "stages/rm/comparisons")
     scored.set("paper", "stages/rm/labels", "steps")
     scored.set("paper", "stages/rm/needs/data", "replies")
-    assert scored.load()["paper"].spec["claims"][0]["metric"] == f"heldout/{metric}"
+    assert scored.load()["paper"].claims("cpu")[0].test.metric == f"heldout/{metric}"
     scored.set("paper", f"{TASK}/score", ["gold", "proxy"])
     with pytest.raises(UserError, match=r"unknown metric|has no gold score"):
         scored.load()
@@ -252,7 +253,7 @@ def test_sound_checks_are_over_the_answers_that_verify(scored):
     with pytest.raises(UserError, match="sound_checks is over the answers of verification; add verification"):
         scored.load()
     scored.set("paper", f"{TASK}/score", ["sound_checks", "verification"])
-    assert scored.load()["paper"].spec["claims"][0]["metric"] == "heldout/sound_checks"
+    assert scored.load()["paper"].claims("cpu")[0].test.metric == "heldout/sound_checks"
 
 
 @pytest.mark.parametrize("metric", ["unrepaired", "unrepaired_correct", "unrepaired_incorrect"])
@@ -260,7 +261,7 @@ def test_so_is_what_shows_in_a_sum_and_by_right_and_wrong(scored, metric):
     scored.set("paper", CLAIM, f"heldout/{metric}")
     scored.set("paper", f"{TASK}/task", {"world": "chain"})
     scored.set("paper", f"{TASK}/score", ["unrepaired"])
-    assert scored.load()["paper"].spec["claims"][0]["metric"] == f"heldout/{metric}"
+    assert scored.load()["paper"].claims("cpu")[0].test.metric == f"heldout/{metric}"
     scored.set("paper", f"{TASK}/task", {"world": "sort"})
     with pytest.raises(UserError, match=r"heldout\.score: world sort has no unrepaired score"):
         scored.load()

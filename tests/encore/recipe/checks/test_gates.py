@@ -44,7 +44,7 @@ def test_sound(folder, needs, changes):
          "gates.entropy.target: expected a number other than 0, for claims.lifts needs it within 20%"),
         ("entropy within 20%", {"target": 0}, "gates.entropy.target: expected a number other than 0"),
         ("entropy >= 1", {"target": "six"}, "gates.entropy.target: expected a number, got the text"),
-        ("entropy >= 1", {"metric": None}, "gates.entropy: metric: missing"),
+        ("entropy >= 1", {"metric": None}, "gates.entropy.metric: missing"),
         ("entropy >= 1", {"off": "x"}, 'gates.entropy.off: unknown key; did you mean "of"?'),
         ("entropy >= 1", {"of": "base-recipe/grpoo"},
          'gates.entropy.of: unknown checkpoint or stage "grpoo"; did you mean "grpo"?'),

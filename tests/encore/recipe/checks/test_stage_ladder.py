@@ -21,7 +21,7 @@ HOT = {"name": "Hot", "at": "hot/after"}
 )
 def test_sound(folder, steps):
     folder.set("paper", "stage_ladder", steps)
-    assert folder.load()["paper"].spec["stage_ladder"] == steps
+    assert [step.model_dump() for step in folder.load()["paper"].document.stage_ladder] == steps
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_sound(folder, steps):
     [
         ([BASE], "stage_ladder: "),
         ("hot/after", 'stage_ladder: expected a list, got the text "hot/after"'),
-        ([BASE, {"name": "Zero"}], "stage_ladder[1]: at: missing"),
+        ([BASE, {"name": "Zero"}], "stage_ladder[1].at: missing"),
         ([BASE, LAST | {"stage": "grpo"}], "stage_ladder[1].stage: unknown key; valid: at, name"),
         ([BASE, LAST | {"name": " "}], "stage_ladder[1].name: expected some text"),
         ([BASE, LAST | {"name": "base"}], 'stage_ladder[1].name: "base" is written twice'),

@@ -1,0 +1,229 @@
+"""What a recipe claims, what the claims need, what the paper published, and how the dials were chosen.
+
+A place is `arm/checkpoint`, with a metric of an evaluation task (`heldout/accuracy`); `arm/stage`, with a
+final number of training; or `frontier/NAME`, with a metric at a KL (`heldout/gold_at_kl/2.5`).
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
+
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema
+
+from encore.errors import UserError, nearest
+from encore.recipe.base import (
+    AboveZero,
+    Line,
+    Model,
+    NotNegative,
+    Positive,
+    Seed,
+    Some,
+    matching,
+    refuse,
+)
+from encore.recipe.mistakes import shown
+
+FRONTIER = "frontier"  # stands where an arm stands, so no arm may have the name
+FORMS = "GATE >= NUMBER, GATE <= NUMBER or GATE within P%"
+RELATIONS = (">=", "<=", "within")
+NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+PAPER = r"ours|[0-9]{4}\.[0-9]{4,5}|https://\S+"
+
+Paper = Annotated[
+    str, AfterValidator(matching(PAPER, 'an arXiv number such as "2402.03300", an address, or ours'))
+]
+Relation = Literal[">=", "<=", "within"]
+
+
+class Side(NamedTuple):
+    """One side of a comparison: a place and the metric that is read there."""
+
+    place: str
+    metric: str
+
+
+class Comparison(Model):
+    """A metric at one place, less the metric at another place where there is one."""
+
+    metric: str
+    of: str
+    against: str | None = None
+    against_metric: str | None = None  # the metric of `against` where it is another one
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The side of `of`, and the side of `against` where there is one."""
+        of = Side(self.of, self.metric)
+        return (of, Side(self.against, self.against_metric or self.metric)) if self.against else (of,)
+
+
+class Test(Comparison):
+    """The comparison by which a claim is judged."""
+
+    __test__ = False  # pytest would collect a class of this name
+
+    direction: Literal["higher", "lower", "equal"]
+    margin: NotNegative
+    # The least |difference| that would matter to a researcher, in the metric's unit; a truth within it is `no
+    # difference`. Where it is absent it is the margin, as it always is of direction equal. The recipes here
+    # take one convention, by metric, written where the margin is 0 or larger than that (a smaller one says
+    # itself that less matters):
+    #   accuracy, score, pass@k, maj@k, format_rate, truncation_rate, accuracy of a reward model or judge 0.02
+    #   win_rate 0.05 · rewards on [0, 1], visible, special_cased, called and malformed too, 0.02 · calls 0.1
+    #   log10 of a fraction 0.1 · value_loss 0.1 · spread of ratios 0.01
+    #   gold, proxy and a stage's reward by a reward model, in standard deviations   0.1
+    #   kl and log-ratios, nats a sequence 0.5 · entropy, nats a token 0.05 · length, tokens 1
+    #   collapsed/…, crossed, rates over seeds and resamples   0.2 · gained, lost and their like, shares of
+    #   problems, 0.02 · perplexity 0.05
+    #   updates_to/…, samples_to/…   a tenth of the run's budget
+    smallest_effect: AboveZero | None = None
+
+    @property
+    def matters(self) -> float:
+        """The least |difference| that would matter."""
+        return self.margin if self.smallest_effect is None else self.smallest_effect
+
+
+@dataclass(frozen=True)
+class Need:
+    """A condition on a gate, in its unit; the bound of `within` is a share of the target: 0.2 for 20%."""
+
+    gate: str
+    relation: Relation
+    bound: float
+
+    def __str__(self) -> str:
+        bound = f"{100 * self.bound:g}%" if self.relation == "within" else f"{self.bound:g}"
+        return f"{self.gate} {self.relation} {bound}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Need":
+        """Return the need that a text such as `clip_cuts >= 0.02` says. Raises UserError, one line."""
+        parts = text.split()
+        if len(parts) != 3:
+            raise UserError(f'expected {FORMS}, got "{text}"')
+        gate, relation, bound = parts
+        if relation not in RELATIONS:
+            raise UserError(f'unknown relation "{relation}" in "{text}"{nearest(relation, list(RELATIONS))}')
+        share = relation == "within"
+        if not re.fullmatch(f"{NUMBER}%" if share else NUMBER, bound):
+            wanted = "a percentage such as 20%" if share else "a number"
+            raise UserError(f'expected {wanted} after {relation}, got "{bound}" in "{text}"')
+        value = float(bound.rstrip("%")) / (100 if share else 1)
+        if share and value <= 0:
+            raise UserError(f'expected more than 0% after within, got "{bound}" in "{text}"')
+        return cls(gate, cast(Relation, relation), value)
+
+
+def _needs(value: Any) -> tuple[Need, ...]:
+    """The needs of a claim: a text, or a list of texts."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list):
+        refuse(f"expected text or a list, got {shown(value)}")
+    if not texts:
+        refuse("must not be empty")
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        refuse(f"expected text, got {shown(wrong[0])}")
+    try:
+        return tuple(map(Need.parse, texts))
+    except UserError as error:
+        refuse(str(error))
+
+
+TEXTS = {"anyOf": [{"type": "string"}, {"type": "array", "minItems": 1, "items": {"type": "string"}}]}
+Needs = Annotated[tuple[Need, ...], BeforeValidator(_needs), WithJsonSchema(TEXTS)]
+
+
+class Named(Model):
+    """A part of a recipe that stands below its name."""
+
+    _id: str = PrivateAttr("")
+
+    @property
+    def id(self) -> str:
+        """The name."""
+        return self._id
+
+
+N = TypeVar("N", bound=Named)
+
+
+def with_ids(parts: dict[str, N]) -> dict[str, N]:
+    """Tell each part the name that it stands below."""
+    for name, part in parts.items():
+        part._id = name
+    return parts
+
+
+class Scaled(Model):
+    """A part of a recipe that may be of some scales alone."""
+
+    scales: Some[str] | None = None  # default: the scales of its file
+
+    def is_at(self, scale: str) -> bool:
+        """Whether the part is of the scale."""
+        return self.scales is None or scale in self.scales
+
+
+class Claim(Named, Scaled):
+    """A sentence of a paper, and the comparison by which it is judged."""
+
+    says: Line
+    source: Line
+    # Whose claim it is, where it is another's than the recipe's: such claims are counted apart. `ours`: no
+    # paper makes it.
+    paper: Paper | None = None
+    test: Test
+    primary: bool = False  # one of at most three, at a scale, that decide what is said of the paper
+    # What must be so for the claim's mechanism to be at work, else it is not tested: a text or a list of
+    # `GATE >= NUMBER`, `GATE <= NUMBER`, `GATE within P%` (of the gate's target). Set before any judged run.
+    needs: Needs = ()
+
+
+class Gate(Comparison, Named):
+    """A quantity, measured on the base arm of a comparison, that claims need."""
+
+    target: float | None = None  # of `within`
+    about: Line | None = None
+
+    def met(self, need: Need, value: float) -> bool:
+        """Whether the gate's value fulfils a need of the gate; nan never does."""
+        if need.relation == ">=":
+            return value >= need.bound
+        if need.relation == "<=":
+            return value <= need.bound
+        if self.target is None:
+            share = f"{100 * need.bound:g}%"
+            raise UserError(f"gates.{need.gate}.target: missing; what is it to be within {share} of?")
+        return abs(value - self.target) <= need.bound * abs(self.target)
+
+
+class Dial(Model):
+    """What was chosen by looking at results, and on which seeds: none of the seeds that are judged."""
+
+    what: Line
+    seeds: Some[Seed]  # from 1000 on, three or more
+    # trials of each method: equally many
+    trials: Annotated[dict[str, Positive], Field(min_length=1)] | None = None
+    sweep: str | None = None  # the recipe that made the trials, which are then of arms
+    outcome: Line
+
+
+class Published(Scaled):
+    """A number that the paper published."""
+
+    what: Line
+    value: float
+    unit: str = ""
+    source: Line
+    metric: str | None = None  # with `of` and `against`: win_rate or length_controlled
+    at: str | None = None
+    of: str | None = None
+    against: str | None = None
+
+
+def frontier(place: str) -> str | None:
+    """Return `swept` of the place `frontier/swept`; None of a place of an arm."""
+    arm, slash, name = place.partition("/")
+    return name if slash and arm == FRONTIER else None
