@@ -11,7 +11,8 @@ LAYERS = """
     encore.errors encore.own_watch encore.own_code
     encore.sandbox
     encore.worlds encore.runtime
-    encore.recipe encore.objectives encore.data encore.models
+    encore.recipe
+    encore.objectives encore.data encore.models
     encore.rewards encore.labels encore.sampling
     encore.learning
     encore.validity
@@ -43,7 +44,6 @@ LIGHT = (
     "workflow/",
     "forecast/__main__.py",
     "forecast/preflight.py",
-    "objectives/loss_types.py",
     "stages/__main__.py",
 )
 HEAVY = {"torch", "trl", "transformers", "datasets", "accelerate", "lm_eval", "vllm"}

@@ -45,7 +45,7 @@ def of_curve(curve: pd.DataFrame, named: Sequence[str], of_sequences: bool) -> d
     """Metric -> value of one stage, from its curve (columns step, metric, value).
 
     named: the metrics of claims, gates and published numbers, which name levels and curves; of_sequences: the
-    curve `kl` is in nats a sequence, else it is not used.
+    curve `kl` is in nats a sequence, else the curve is not used.
     """
     return {
         **reached(curve, named_in(named, REACHED)),

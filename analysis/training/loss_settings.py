@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from functools import singledispatch
 
 from analysis.numbers.means import DASH
-from encore.objectives.loss_types import CLIPPED
 from encore.recipe.kinds.dpo import DpoStage
 from encore.recipe.kinds.grpo import GrpoStage
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
 from encore.recipe.kinds.ppo import PpoStage
 from encore.recipe.kinds.stage import Stage
+from encore.recipe.loss_types import CLIPPED
 
 NORMALISERS = {  # loss_type -> what a loss is a mean of
     "grpo": "tokens of each completion, then completions",

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, Qwen3Config, Qwen3MoeConfig
 from encore.forecast.model_size import Architecture
 from encore.models import pretrained
 from encore.models.experts import idle, routed
-from encore.models.shape import is_sparse, shape
+from encore.recipe.shape import is_sparse, shape
 
 VOCABULARY = 64  # tokens of a world's alphabet, about
 

@@ -14,11 +14,12 @@ from encore.data import demonstrations, forms, preferences, prompts, token_ids
 from encore.errors import UserError
 from encore.forecast import stand_ins
 from encore.forecast.trial import default
-from encore.objectives.caps import of_stage
+from encore.recipe.caps import of_stage
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.runtime import files, health
 from encore.sampling import tools
 from encore.sampling.turns import room
+from encore.stages.job import from_policy
 from encore.stages.policy import locate_policy
 from encore.stages.sft import documents
 
@@ -53,7 +54,7 @@ def of_stage_kind(
 
 
 def _rollouts(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, folder: Path) -> Longest:
-    _, tokenizer = locate_policy(config, inputs)
+    _, tokenizer = locate_policy(from_policy(config), inputs)
     found: list[tuple[int, str, Mapping[str, Any]]] = []
     for part in config.get("domains", {"": config}).values():
         form = forms.of(part, tokenizer)
@@ -86,7 +87,7 @@ def _rollouts(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, 
 def _demonstrations(
     config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, folder: Path
 ) -> Longest:
-    _, tokenizer = locate_policy(config, inputs)
+    _, tokenizer = locate_policy(from_policy(config), inputs)
     words = tokenizer if forms.chats(config) else None
     sources = demonstrations.sources(config, inputs.get("data"), seed, words)
     rows, _ = demonstrations.usable([row for of_source in sources.values() for row in of_source])
@@ -103,7 +104,7 @@ def _demonstrations(
 
 
 def _comparisons(config: Mapping[str, Any], inputs: Mapping[str, Path], folder: Path) -> Longest:
-    _, tokenizer = locate_policy(config, inputs)
+    _, tokenizer = locate_policy(from_policy(config), inputs)
     rows, _ = preferences.usable(preferences.load(inputs["data"]))
     lengths = [max(map(len, one)) for one in token_ids.tokenised(rows, tokenizer)]
     row, length = _longest(rows, lengths, default(config, "max_length"))

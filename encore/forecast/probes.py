@@ -12,6 +12,7 @@ from encore.data.token_ids import end_ids
 from encore.models.language_model import Source, configuration, folder_of, load_tokenizer
 from encore.rewards import rules
 from encore.runtime import health, reward_checks
+from encore.stages.job import from_policy
 from encore.stages.policy import locate_policy
 
 VERIFIED = ("grpo", "ppo", "policy_gradient", "rejection_sampling")  # kinds whose task may have a verifier
@@ -21,7 +22,7 @@ def of_stage(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int) -
     """Return the checks of a stage, none without a policy. Raises UserError if the policy cannot load."""
     if config["run"] == "pretrain" or ("policy" not in inputs and "model" not in config):
         return []
-    source, tokenizer = locate_policy(config, inputs)
+    source, tokenizer = locate_policy(from_policy(config), inputs)
     checks = [ends(source, tokenizer, forms.chats(config))]
     parts = config.get("domains", {"": config}) if config["run"] in VERIFIED else {}
     for name, part in parts.items():

@@ -9,8 +9,8 @@ from encore.forecast.job import Generation, Job, Training
 from encore.forecast.lengths import DTYPES, SERVED, drawn, of_documents
 from encore.forecast.model_size import Model, named
 from encore.forecast.rows import made, rows
-from encore.objectives.caps import of_stage
 from encore.recipe import batch
+from encore.recipe.caps import of_stage
 from encore.recipe.graph import Graph, Node
 
 COLOCATED = 0.3  # TRL's share of a GPU's memory for a vLLM engine beside the trainer

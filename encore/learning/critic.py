@@ -15,19 +15,20 @@ from encore.models.packing import piece_rows
 from encore.models.sharded import load_own_state, own_state, whole
 from encore.objectives import losses
 from encore.objectives.grpo import Batch
+from encore.recipe.rl_args import PpoArgs
 
 
 class LearningCritic(TrainerCallback):
     """A critic with its value loss and an optimizer that makes its steps when the policy's does."""
 
-    def __init__(self, critic: Critic, trainer: Any, measures: Measures):
-        """`trainer`: with a PPOConfig; its callbacks call the critic's steps."""
-        self.trainer, self.args, self.measures = trainer, trainer.args, measures
+    def __init__(self, critic: Critic, ppo: PpoArgs, trainer: Any, measures: Measures):
+        """`trainer`: its callbacks call the critic's steps."""
+        self.trainer, self.args, self.measures, self.ppo = trainer, trainer.args, measures, ppo
         if self.args.gradient_checkpointing:
             critic.backbone.gradient_checkpointing_enable(self.args.gradient_checkpointing_kwargs)
         self.model: Any = placed(critic, trainer)
         optimizer, options = trainer.get_optimizer_cls_and_kwargs(self.args, critic)
-        options["lr"] = self.args.critic_learning_rate
+        options["lr"] = ppo.critic_learning_rate or self.args.learning_rate
         self.optimizer: Any = optimizer(self.groups(), **options)
         self.scheduler: Any = None
         trainer.add_callback(self)
@@ -62,7 +63,7 @@ class LearningCritic(TrainerCallback):
         assert minibatch.values is not None
         assert minibatch.returns is not None
         terms, cut = losses.value_terms(
-            self.values(minibatch), minibatch.values, minibatch.returns, self.args.cliprange_value
+            self.values(minibatch), minibatch.values, minibatch.returns, self.ppo.cliprange_value
         )
         counts = torch.stack([(cut * batch.mask).sum(), batch.mask.sum()])
         cut_tokens, tokens = self.trainer.accelerator.reduce(counts, reduction="sum")
@@ -70,7 +71,7 @@ class LearningCritic(TrainerCallback):
         value = (terms * batch.mask).sum() / batch.step_tokens.clamp(min=1)
         # a loss is a mean over the tokens of an optimizer step, to which each micro-batch adds its part
         self.measures.add_mean("value_loss", value * batch.micro_batches)
-        return self.args.vf_coef * value
+        return self.ppo.vf_coef * value
 
     # -- steps -------------------------------------------------------------------------------------------
 

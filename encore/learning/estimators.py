@@ -16,6 +16,7 @@ from encore.learning.resumable import Part
 from encore.learning.scoring import Scores
 from encore.objectives import advantages, gae, process_supervision
 from encore.objectives.kl import adapted_coefficient
+from encore.recipe.rl_args import PpoArgs
 from encore.rewards.rules import text
 from encore.rewards.step_rewards import Reader
 from encore.worlds.protocol import Problem
@@ -112,8 +113,7 @@ class Process(Stateless):
 class Gae:
     """Generalized advantage estimation of PPO, with the KL to the reference in the rewards."""
 
-    def __init__(self, args: Any, policy: Policy, critic: LearningCritic, measures: Measures):
-        """`args`: a PPOConfig."""
+    def __init__(self, args: PpoArgs, policy: Policy, critic: LearningCritic, measures: Measures):
         self.args, self.policy, self.critic, self.measures = args, policy, critic, measures
         self.kl_coef: float = args.kl_coef
 

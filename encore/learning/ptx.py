@@ -4,7 +4,7 @@ The objective gains \gamma E[log \pi(x)] over documents x. Here log \pi is the m
 a loss in a micro-batch, as in pretraining, and then the mean over the micro-batches of an update.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from encore.learning.minibatch import Minibatch
 from encore.learning.resumable import EPOCH_STRIDE
 from encore.models.packing import collate, document
 from encore.objectives.grpo import Batch
+from encore.recipe.kinds import ppo
 from encore.runtime import health
 
 
@@ -73,31 +74,30 @@ def indices(number: int, size: int, count: int, seed: int) -> list[int]:
     return batch
 
 
-def read(ptx: Mapping[str, Any], tokenizer: Any, seed: int, parts: int = 1) -> Ptx:
-    """The documents that a stage's key `ptx` names, for one of the `parts` that share its `batch_size`.
+def read(said: ppo.Ptx, tokenizer: Any, seed: int, parts: int = 1) -> Ptx:
+    """Return the documents that a stage's key `ptx` names, for one of `parts` that share its `batch_size`.
 
     Raises UserError for a batch that does not divide among them, for texts unknown to the tokenizer, and for
     a Hub dataset that is not as described.
     """
-    size, rest = divmod(ptx["batch_size"], parts)
+    size, rest = divmod(said.batch_size, parts)
     if rest:
-        near = max(1, round(ptx["batch_size"] / parts)) * parts
+        near = max(1, round(said.batch_size / parts)) * parts
         raise UserError(
-            f"ptx.batch_size: {ptx['batch_size']} documents do not divide among {parts} micro-batches; "
+            f"ptx.batch_size: {said.batch_size} documents do not divide among {parts} micro-batches; "
             f"nearest: {near}"
         )
-    if "data" in ptx:
-        limit = ptx["data"]["max_length"]
-        ids = tokenizer(texts(ptx["data"]), truncation=True, max_length=limit)["input_ids"]
-        documents = [document([], one) for one in ids]
+    if said.data:
+        cut = tokenizer(texts(said.data), truncation=True, max_length=said.data.max_length)
+        documents = [document([], ids) for ids in cut["input_ids"]]
     else:
-        documents = [document(*pair) for pair in _halves(ptx, tokenizer, seed)]
-    return Ptx(documents, ptx["coefficient"], size, seed, tokenizer.pad_token_id)
+        documents = [document(*pair) for pair in _halves(said, tokenizer, seed)]
+    return Ptx(documents, said.coefficient, size, seed, tokenizer.pad_token_id)
 
 
-def _halves(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> list[tuple[list[int], list[int]]]:
+def _halves(said: ppo.Ptx, tokenizer: Any, seed: int) -> list[tuple[list[int], list[int]]]:
     """Token ids of each document of a world's corpus: its prompt, which carries no loss, and the rest."""
-    pairs = corpora.documents(ptx, seed)
+    pairs = corpora.documents(said.said, seed)
     known = health.known_tokens(tokenizer, [prompt + rest for prompt, rest in pairs], "document of ptx")
     health.stop_at_errors([known])
     prompts = prompt_ids([prompt for prompt, _ in pairs], tokenizer)
@@ -105,12 +105,12 @@ def _halves(ptx: Mapping[str, Any], tokenizer: Any, seed: int) -> list[tuple[lis
     return [*zip(prompts, rests, strict=True)]
 
 
-def texts(data: Mapping[str, Any]) -> list[str]:
-    """The first `documents` texts of a Hub dataset, or of a local folder of the same layout."""
+def texts(data: ppo.HubDocuments) -> list[str]:
+    """Return the first `documents` texts of a Hub dataset, or of a local folder of the same layout."""
     try:
-        rows = hub.load(dict(data), ("text",))
+        rows = hub.load(data.said, ("text",))
     except UserError as error:
         raise UserError(f"ptx.data.{str(error).removeprefix('task.')}") from None
-    if len(rows) < data["documents"]:
-        raise UserError(f"ptx.data.documents: {data['documents']} asked, {data['hub']} has {len(rows)}")
-    return [str(text) for text in rows[: data["documents"]][data["text"]]]
+    if len(rows) < data.documents:
+        raise UserError(f"ptx.data.documents: {data.documents} asked, {data.hub} has {len(rows)}")
+    return [str(text) for text in rows[: data.documents][data.text]]

@@ -16,7 +16,7 @@ import copy
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,56 +24,19 @@ import torch
 from transformers import GenerationConfig
 
 from encore.data.token_ids import end_ids, prompt_ids
-from encore.errors import UserError, nearest
+from encore.errors import UserError
 from encore.learning.completions import by_correctness
 from encore.models.packing import IGNORED, collate, document
 from encore.objectives.advantages import DELTAS
 from encore.objectives.averages import token_mean
 from encore.objectives.clip import cut_by_clip
-from encore.objectives.deltas import check_group
 from encore.objectives.kl import ESTIMATORS, entropy, exact_kl, kl, kl_penalty
-from encore.objectives.losses import LOSSES, policy_gradient
+from encore.objectives.losses import policy_gradient
 from encore.objectives.ratios import token_ratios
+from encore.recipe.rl_args import PolicyGradientArgs
 from encore.rewards.rules import Reward
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class PolicyGradientConfig:
-    """`args` of a stage `policy_gradient`; recipes/policy_gradient has the values of the lecture."""
-
-    learning_rate: float  # of Adam
-    epochs: int  # rollouts
-    inner_steps: int  # updates on one rollout
-    prompts_per_epoch: int
-    num_generations: int  # responses to a prompt
-    delta: str
-    loss: str
-    max_completion_length: int
-    epsilon: float = 0.01  # of loss `clipped`
-    log_ratio: bool = False  # the lecture's defect, see `objectives.ratios.token_ratios`
-    reference_epochs: int = 10  # epochs between two references
-    kl_coefficient: float = 0.0
-    kl_estimator: str = "k3"
-    temperature: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name, valid in (("delta", DELTAS), ("loss", LOSSES), ("kl_estimator", ESTIMATORS)):
-            if (value := getattr(self, name)) not in valid:
-                raise UserError(f'args.{name}: unknown value "{value}"{nearest(value, [*valid])}')
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type is int and not value >= 1:
-                raise UserError(f"args.{field.name}: expected at least 1, got {value}")
-            zero = field.name == "kl_coefficient"
-            if field.type is float and not (value >= 0 if zero else value > 0):
-                raise UserError(
-                    f"args.{field.name}: expected {'at least' if zero else 'more than'} 0, got {value}"
-                )
-        check_group(self.delta, self.num_generations)
-        if self.log_ratio and self.loss == "naive":
-            raise UserError("args.log_ratio: loss naive has no ratio; use unclipped or clipped")
 
 
 @dataclass(frozen=True)
@@ -96,7 +59,7 @@ def train(
     problems: Sequence[Row],
     functions: Mapping[str, Reward],
     weights: Mapping[str, float],
-    config: PolicyGradientConfig,
+    args: PolicyGradientArgs,
     seed: int,
     report: Callable[[Row, Rollout], None],
 ) -> None:
@@ -112,26 +75,26 @@ def train(
     model.generation_config = GenerationConfig(
         eos_token_id=end_ids(model.generation_config, tokenizer), pad_token_id=tokenizer.pad_token_id
     )
-    optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
+    optimizer = torch.optim.Adam(model.parameters(), lr=args.learning_rate)
     tokens = 0
-    for epoch in range(config.epochs):
-        if epoch % config.reference_epochs == 0:
+    for epoch in range(args.epochs):
+        if epoch % args.reference_epochs == 0:
             reference = copy.deepcopy(model)
-        done = epoch * config.inner_steps
-        chosen = order.sample(range(len(problems)), config.prompts_per_epoch)
-        rollout = roll_out(model, tokenizer, [problems[i] for i in chosen], functions, weights, config, done)
+        done = epoch * args.inner_steps
+        chosen = order.sample(range(len(problems)), args.prompts_per_epoch)
+        rollout = roll_out(model, tokenizer, [problems[i] for i in chosen], functions, weights, args, done)
         with torch.no_grad():
-            log_pi = distribution(model, rollout.ids, config.temperature)  # (batch, time, vocabulary)
-            log_ref = distribution(reference, rollout.ids, config.temperature)
+            log_pi = distribution(model, rollout.ids, args.temperature)  # (batch, time, vocabulary)
+            log_ref = distribution(reference, rollout.ids, args.temperature)
         measured = before(rollout, log_pi, log_ref)
         old, ref = of_tokens(log_pi, rollout.ids), of_tokens(log_ref, rollout.ids)  # (batch, time)
         changes = [
-            _update(model, optimizer, rollout, old, ref, config, done + step + 1)
-            for step in range(config.inner_steps)
+            _update(model, optimizer, rollout, old, ref, args, done + step + 1)
+            for step in range(args.inner_steps)
         ]
         tokens += int((rollout.ids != tokenizer.pad_token_id).sum())
         entry = {
-            "step": done + config.inner_steps,
+            "step": done + args.inner_steps,
             **measured,
             **{name: sum(c[name] for c in changes) / len(changes) for name in changes[0]},
             "ratio/deviation": max(change["ratio/deviation"] for change in changes),
@@ -147,14 +110,14 @@ def roll_out(
     problems: list[Row],
     functions: Mapping[str, Reward],
     weights: Mapping[str, float],
-    config: PolicyGradientConfig,
+    args: PolicyGradientArgs,
     step: int,
 ) -> Rollout:
     """Sample `num_generations` responses to each problem and score them; `step`: updates so far."""
     ends = end_ids(model.generation_config, tokenizer)
-    responses = sample(model, tokenizer, [row["prompt"] for row in problems], config)
+    responses = sample(model, tokenizer, [row["prompt"] for row in problems], args)
     texts = [tokenizer.decode(ids[:-1] if ids[-1] in ends else ids) for ids in responses]
-    rows = [row for row in problems for _ in range(config.num_generations)]
+    rows = [row for row in problems for _ in range(args.num_generations)]
     prompts = [row["prompt"] for row in rows]
     columns = {key: [row[key] for row in rows] for key in rows[0] if key != "prompt"}
     values = {
@@ -168,7 +131,7 @@ def roll_out(
         for name, function in functions.items()
     }
     totals = [sum(weights[name] * values[name][i] for name in functions) for i in range(len(rows))]
-    rewards = torch.tensor(totals).view(-1, config.num_generations)
+    rewards = torch.tensor(totals).view(-1, args.num_generations)
     documents = [document(*pair) for pair in zip(prompt_ids(prompts, tokenizer), responses, strict=True)]
     packed = collate(documents, tokenizer.pad_token_id)
     return Rollout(
@@ -177,14 +140,14 @@ def roll_out(
         responses,
         values,
         rewards,
-        DELTAS[config.delta](rewards).flatten().to(model.device),
+        DELTAS[args.delta](rewards).flatten().to(model.device),
         packed["input_ids"].to(model.device),
         (packed["labels"][:, 1:] != IGNORED).float().to(model.device),
     )
 
 
 @torch.no_grad()
-def sample(model: Any, tokenizer: Any, prompts: list[str], config: PolicyGradientConfig) -> list[list[int]]:
+def sample(model: Any, tokenizer: Any, prompts: list[str], args: PolicyGradientArgs) -> list[list[int]]:
     """Token ids of the responses to each prompt, cut after their end-of-sequence token."""
     batch = tokenizer.pad(
         {"input_ids": prompt_ids(prompts, tokenizer)}, padding_side="left", return_tensors="pt"
@@ -193,11 +156,11 @@ def sample(model: Any, tokenizer: Any, prompts: list[str], config: PolicyGradien
         input_ids=batch["input_ids"],
         attention_mask=batch["attention_mask"],
         do_sample=True,
-        temperature=config.temperature,
+        temperature=args.temperature,
         top_k=0,
         top_p=1.0,
-        max_new_tokens=config.max_completion_length,
-        num_return_sequences=config.num_generations,
+        max_new_tokens=args.max_completion_length,
+        num_return_sequences=args.num_generations,
     )
     ends = {*end_ids(model.generation_config, tokenizer)}
     responses = rows[:, batch["input_ids"].shape[1] :].tolist()
@@ -247,17 +210,15 @@ def _update(
     rollout: Rollout,
     old: torch.Tensor,
     ref: torch.Tensor,
-    config: PolicyGradientConfig,
+    args: PolicyGradientArgs,
     step: int,
 ) -> dict[str, float]:
     """Make one inner step; its metrics. `old`, `ref`: (batch, time), constants."""
     mask = rollout.mask
-    log_probs = of_tokens(distribution(model, rollout.ids, config.temperature), rollout.ids)
-    loss = policy_gradient(
-        log_probs, old, rollout.deltas, config.loss, config.epsilon, config.log_ratio, mask
-    )
-    if config.kl_coefficient:
-        loss = loss + config.kl_coefficient * kl_penalty(log_probs, ref, config.kl_estimator, mask)
+    log_probs = of_tokens(distribution(model, rollout.ids, args.temperature), rollout.ids)
+    loss = policy_gradient(log_probs, old, rollout.deltas, args.loss, args.epsilon, args.log_ratio, mask)
+    if args.kl_coefficient:
+        loss = loss + args.kl_coefficient * kl_penalty(log_probs, ref, args.kl_estimator, mask)
     optimizer.zero_grad()
     loss.backward()
     norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
@@ -271,8 +232,8 @@ def _update(
     ratio = token_ratios(log_probs.detach(), old)
     metrics["ratio/deviation"] = float(((ratio - 1).abs() * mask).max())
     metrics["ratio/token_std"] = float(ratio[mask > 0].std())
-    if config.loss == "clipped":
-        ratio = token_ratios(log_probs.detach(), old, config.log_ratio)
-        cut = cut_by_clip(ratio, rollout.deltas[:, None], config.epsilon, config.epsilon)
+    if args.loss == "clipped":
+        ratio = token_ratios(log_probs.detach(), old, args.log_ratio)
+        cut = cut_by_clip(ratio, rollout.deltas[:, None], args.epsilon, args.epsilon)
         metrics["clip_fraction"] = float(token_mean(cut.float(), mask))
     return metrics

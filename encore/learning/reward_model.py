@@ -1,18 +1,25 @@
-"""TRL's RewardTrainer with InstructGPT's K-wise loss, exact resume, and scores read at the last real token.
+"""TRL's RewardTrainer on comparisons or on labels, with exact resume, and scores read at real tokens.
 
-A labeller ranks K responses y to a prompt x. InstructGPT (Ouyang et al. 2022, arXiv 2203.02155, Eq. 1) then
-minimises
+**Comparisons.** A labeller ranks K responses y to a prompt x. InstructGPT (Ouyang et al. 2022, arXiv
+2203.02155, Eq. 1) then minimises
 
     loss = -1/C(K,2) E_x sum over pairs (w better than l) log sigmoid( r(x, y_w) - r(x, y_l) )
 
 with all C(K,2) pairs of a prompt in one batch element (§3.5): each response is read once, in one update. With
 the pairs shuffled into one data set instead, each response is in K-1 updates of an epoch, and the paper's
 models overfit. Either way a data set consists of elements: K sequences with all their pairs, or 2 with one.
+
+**Labels.** A process reward model (Lightman et al. 2023, arXiv 2305.20050, §2.6; Wang et al. 2023,
+Math-Shepherd, arXiv 2312.08935, §3.2) reads a score r at the last token of every step; sigmoid(r) is its
+chance to be right. An outcome reward model (Cobbe et al. 2021) reads one, at the last token of the solution.
+Both minimise the binary cross-entropy of `losses.right_or_wrong`, each solution in one pass: what differs is
+where it is labelled. A label between 0 and 1 is a share of roll-outs that ended right (Math-Shepherd's soft
+estimation).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import MethodType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from trl import RewardTrainer
@@ -21,16 +28,18 @@ from encore.learning.counted import Counted
 from encore.learning.language_model import sorted_windows
 from encore.models.language_model import disable_dropout
 from encore.models.packing import in_order, padded, within_positions
-from encore.models.reward_model import at_last_token
-from encore.objectives.losses import k_wise
+from encore.models.reward_model import at_every_token, at_last_token
+from encore.objectives.losses import k_wise, right_or_wrong
 
-Element = dict[
-    str, Any
-]  # sequences: K lists of token ids; better, worse: of each pair, its places among them
+# sequences: K lists of token ids; better, worse: of each pair, its places among them
+Element = dict[str, Any]
+# ids: token ids of prompt and completion; places: into ids; labels: one of each place
+Solution = dict[str, Any]
+Batch = dict[str, torch.Tensor]
 
 
 def grouped(sequences: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]) -> list[Element]:
-    """All `pairs` (better, worse) of a prompt's `sequences` as one element."""
+    """Return all `pairs` (better, worse) of a prompt's `sequences` as one element."""
     return [
         {
             "sequences": [list(one) for one in sequences],
@@ -41,15 +50,15 @@ def grouped(sequences: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]
 
 
 def shuffled(sequences: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]) -> list[Element]:
-    """Each of `pairs` (better, worse) as an element of its own; the sampler's order shuffles them."""
+    """Return each of `pairs` (better, worse) as an element of its own; the sampler's order shuffles them."""
     return [
         {"sequences": [list(sequences[better]), list(sequences[worse])], "better": [0], "worse": [1]}
         for better, worse in pairs
     ]
 
 
-def collate(elements: Sequence[Element]) -> dict[str, torch.Tensor]:
-    """A batch: the sequences of all elements one below another, and all their pairs.
+def collate_comparisons(elements: Sequence[Element]) -> Batch:
+    """Return a batch: the sequences of all elements one below another, and all their pairs.
 
     `input_ids` (rows, time), padded on the right; `last` (rows,): place of the last token; `better`, `worse`
     (pairs,): rows; `weight` (pairs,): 1 / (elements x pairs of its element), so that weights sum to 1.
@@ -70,33 +79,93 @@ def collate(elements: Sequence[Element]) -> dict[str, torch.Tensor]:
     }
 
 
-class Reward(Counted, RewardTrainer):
-    """RewardTrainer on data sets of `Element`s, resumable at any step."""
+def collate_solutions(elements: Sequence[Solution]) -> Batch:
+    """Return a batch: the solutions one below another, and all their labelled places.
+
+    `input_ids` (rows, time), padded on the right; `last` (rows,): place of the last token; `row`, `place`,
+    `label` (places,).
+    """
+    ids, last = padded([one["ids"] for one in elements])
+    return {
+        "input_ids": ids,
+        "last": last,
+        "row": torch.tensor([row for row, one in enumerate(elements) for _ in one["places"]]),
+        "place": torch.tensor([place for one in elements for place in one["places"]]),
+        "label": torch.tensor([float(label) for one in elements for label in one["labels"]]),
+    }
+
+
+class Scores(Counted, RewardTrainer):
+    """RewardTrainer on data sets that a subclass describes, resumable at any step."""
 
     args: Any
     model: Any
+    columns: ClassVar[tuple[str, ...]]  # of the data set; the first has the token ids
     _signature_columns: Any
 
-    def __init__(self, model: Any, *, args: Any, **options: Any):
+    def tokens(self, ids: Any) -> int:
+        """Return how long a row of the data set is, by its first column."""
+        raise NotImplementedError
+
+    def scores(self, model: Any, batch: Batch) -> torch.Tensor:
+        """Return r, from pieces of rows of like length, so that little is padded."""
+        raise NotImplementedError
+
+    def loss(self, scores: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return the loss, (), of what `scores` returned."""
+        raise NotImplementedError
+
+    def measure(self, mode: str, scores: torch.Tensor, batch: Batch) -> None:
+        """Log TRL's metrics of a micro-batch; `mode`: train or eval."""
+        raise NotImplementedError
+
+    def __init__(self, model: Any, forward: Callable, collate: Callable, *, args: Any, **options: Any):
+        """`forward`: of the model, its scores; `collate`: makes a batch of rows of the data set."""
         if args.disable_dropout:
             disable_dropout(model)
         # DistributedDataParallel calls `forward`; transformers' own guesses the last token from padding
-        model.forward = MethodType(at_last_token, model)
+        model.forward = MethodType(forward, model)
         super().__init__(model=model, args=args, data_collator=collate, **options)
 
     def _prepare_dataset(self, dataset, processing_class, args, dataset_name):
-        """`dataset` unchanged: TRL expects pairs, and would add an end of sequence to what was cut."""
+        """Return `dataset` unchanged: TRL expects pairs, and would add an end of sequence to what was cut."""
         return dataset
 
     def _set_signature_columns_if_needed(self):
-        self._signature_columns = ["sequences", "better", "worse"]
+        self._signature_columns = [*self.columns]
 
     def _get_train_sampler(self, dataset: Any = None):
         data: Any = self.train_dataset if dataset is None else dataset
-        return sorted_windows([max(map(len, one)) for one in data["sequences"]], self.args)
+        return sorted_windows([self.tokens(row) for row in data[self.columns[0]]], self.args)
 
-    def scores(self, model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        """r (rows,), from pieces of rows of like length, so that little is padded."""
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        scores = self.scores(model, inputs)
+        loss = self.loss(scores, inputs)
+        with torch.no_grad():
+            self.measure("train" if self.model.training else "eval", scores, inputs)
+        return (loss, {"rewards": scores}) if return_outputs else loss
+
+    def count(self, mode: str, tokens: Any) -> Any:
+        """Count the tokens of a micro-batch; return the metrics of TRL's that `measure` adds to."""
+        if mode == "train":
+            self._total_train_tokens += int(tokens)
+            self._metrics[mode]["num_tokens"] = [self._total_train_tokens]
+        return self._metrics[mode]
+
+
+class Reward(Scores):
+    """A trainer on data sets of `Element`s."""
+
+    columns = ("sequences", "better", "worse")
+
+    def __init__(self, model: Any, **options: Any):
+        super().__init__(model, at_last_token, collate_comparisons, **options)
+
+    def tokens(self, ids: Sequence[Sequence[int]]) -> int:
+        return max(map(len, ids))
+
+    def scores(self, model: Any, batch: Batch) -> torch.Tensor:
+        """Return r, (rows,)."""
         ids, last = batch["input_ids"], batch["last"]
         if self.accelerator.num_processes > 1:  # all must call the model equally often
             return model(ids, last)
@@ -104,14 +173,10 @@ class Reward(Counted, RewardTrainer):
         scores = [model(ids[piece, : int(last[piece].max()) + 1], last[piece]) for piece in pieces]
         return in_order(scores, [torch.tensor(piece) for piece in pieces])
 
-    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        rewards = self.scores(model, inputs)
-        loss = k_wise(rewards, inputs, self.args.center_rewards_coefficient)
-        with torch.no_grad():
-            self.measure("train" if self.model.training else "eval", rewards, inputs)
-        return (loss, {"rewards": rewards}) if return_outputs else loss
+    def loss(self, scores: torch.Tensor, batch: Batch) -> torch.Tensor:
+        return k_wise(scores, batch, self.args.center_rewards_coefficient)
 
-    def measure(self, mode: str, rewards: torch.Tensor, batch: dict[str, torch.Tensor]) -> None:
+    def measure(self, mode: str, rewards: torch.Tensor, batch: Batch) -> None:
         """Log TRL's metrics of a micro-batch; accuracy and margin have the weights of the loss."""
         rewards = rewards.double()
         gap = rewards[batch["better"]] - rewards[batch["worse"]]  # (pairs,)
@@ -127,11 +192,53 @@ class Reward(Counted, RewardTrainer):
             ]
         )
         least, mean, most, accuracy, margin, tokens = self.accelerator.gather(own[None]).unbind(dim=1)
-        kept = self._metrics[mode]
-        if mode == "train":
-            self._total_train_tokens += int(tokens.sum())
-            kept["num_tokens"] = [self._total_train_tokens]
+        kept = self.count(mode, tokens.sum())
         kept["min_reward"].append(least.min().item())
         kept["max_reward"].append(most.max().item())
         for name, values in (("mean_reward", mean), ("accuracy", accuracy), ("margin", margin)):
             kept[name].append(values.mean().item())
+
+
+class StepReward(Scores):
+    """A trainer on data sets of `Solution`s."""
+
+    columns = ("ids", "places", "labels")
+
+    def __init__(self, model: Any, **options: Any):
+        super().__init__(model, at_every_token, collate_solutions, **options)
+
+    def tokens(self, ids: Sequence[int]) -> int:
+        return len(ids)
+
+    def scores(self, model: Any, batch: Batch) -> torch.Tensor:
+        """Return r, (places,)."""
+        ids, last, row, place = (batch[name] for name in ("input_ids", "last", "row", "place"))
+        if self.accelerator.num_processes > 1:  # all must call the model equally often
+            return model(ids)[row, place]
+        table = torch.zeros(ids.shape, dtype=torch.float64, device=ids.device)
+        for piece in within_positions((last + 1).tolist(), ids.numel()):
+            width = int(last[piece].max()) + 1
+            scores = model(ids[piece, :width])  # (rows of the piece, width)
+            table = table.to(scores.dtype).index_put(
+                (torch.tensor(piece, device=ids.device)[:, None], torch.arange(width, device=ids.device)),
+                scores,
+            )
+        return table[row, place]
+
+    def loss(self, scores: torch.Tensor, batch: Batch) -> torch.Tensor:
+        return right_or_wrong(scores, batch["label"], len(batch["last"]))
+
+    def measure(self, mode: str, scores: torch.Tensor, batch: Batch) -> None:
+        """Log shares of places: told rightly, labelled right (above a half); and the mean score."""
+        right, said = batch["label"] > 0.5, scores > 0
+        counts = [
+            (right == said).double().sum(),
+            scores.double().sum(),
+            right.double().sum(),
+            torch.tensor(float(len(scores)), dtype=torch.float64, device=scores.device),
+            (batch["last"] + 1).double().sum(),
+        ]
+        told, total, good, places, tokens = self.accelerator.gather(torch.stack(counts)[None]).sum(dim=0)
+        kept = self.count(mode, tokens)
+        for name, value in (("accuracy", told), ("mean_reward", total), ("right", good)):
+            kept[name].append((value / places).item())

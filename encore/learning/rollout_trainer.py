@@ -42,7 +42,8 @@ from encore.models.critic import Critic
 from encore.models.language_model import disable_dropout
 from encore.objectives import grpo
 from encore.objectives.grpo import Batch, Terms
-from encore.objectives.loss_types import check_window
+from encore.recipe.loss_types import check_window
+from encore.recipe.rl_args import PpoArgs
 from encore.rewards.step_rewards import Reader
 from encore.runtime import gpus
 from encore.sampling.tools import Tool
@@ -69,6 +70,7 @@ class Method:
     objective: Objective | None = None  # of one's own; None: by loss_type and ratio
     reference: Any = None  # a model; None for the policy without its adapters, if there is a KL at all
     critic: Critic | None = None  # of PPO
+    ppo: PpoArgs = field(default_factory=PpoArgs)  # read where there is a critic
     ptx: Ptx | None = None
 
 
@@ -192,8 +194,8 @@ def _assembled(trainer: Any, method: Method) -> Parts:
     kept: dict[str, Part] = {"measures": measures}
     estimator: estimators.Estimator
     if method.critic is not None:
-        critic = LearningCritic(method.critic, trainer, measures)
-        estimator = estimators.Gae(args, policy, critic, measures)
+        critic = LearningCritic(method.critic, method.ppo, trainer, measures)
+        estimator = estimators.Gae(method.ppo, policy, critic, measures)
         extra_losses.append(critic.loss)
         kept["critic"] = critic
     else:

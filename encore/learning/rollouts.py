@@ -18,9 +18,9 @@ from encore.learning.resumable import EPOCH_STRIDE
 from encore.learning.samplers import Sampled, Sampler
 from encore.learning.scoring import Row, Scorer
 from encore.objectives.averages import step_tokens
-from encore.objectives.caps import Caps, start
-from encore.objectives.loss_types import TOKEN_MEAN
 from encore.objectives.sampler_correction import correction
+from encore.recipe.caps import Caps, start
+from encore.recipe.loss_types import TOKEN_MEAN
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Options:
     caps: Caps | None = None  # where the cap of completions rises in mid-run
     log: CompletionsLog | None = None  # of every completion
     old_logp_noise: float = 0.0  # standard deviation of what is added to log pi_old, nats
+    reshuffle: bool = False  # new minibatches in each epoch over a rollout
     learn_results: bool = False  # whether what a tool said is in the loss, as if the policy had written it
 
 
@@ -48,7 +49,6 @@ class Rollouts:
     ):
         self.trainer, self.sampler, self.scorer, self.policy = trainer, sampler, scorer, policy
         self.estimator, self.measures, self.options = estimator, measures, options
-        self.reshuffles = getattr(trainer.args, "reshuffle", False)  # new minibatches in each epoch
         self.kept: list[Minibatch] = []
         self.sampled = 0  # completions so far, of all processes and rounds
         self.rounds = 0  # calls that sampled them
@@ -75,7 +75,7 @@ class Rollouts:
         if not self.used or not self.kept:
             rollout = minibatch.shuffled(self.collect(rows))
             self.kept = [self.policy.shuffled(part) for part in minibatch.cut(rollout, parts)]
-        elif self.reshuffles and self.used % parts == 0:
+        elif self.options.reshuffle and self.used % parts == 0:
             self.kept = minibatch.cut(minibatch.shuffled(minibatch.together(self.kept)), parts)
         return self.kept[self.trainer._step % parts]
 

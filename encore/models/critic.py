@@ -17,6 +17,7 @@ from encore.models.language_model import disable_dropout
 from encore.models.packing import in_order, longest_first, to_the_left
 from encore.models.reward_model import parts, read_out
 from encore.models.sharded import own_part
+from encore.recipe.kinds.stage import Lora
 
 AWAY = 7_919  # added to the seed, or a policy made from nothing and its critic would start with equal weights
 
@@ -61,7 +62,7 @@ def _new_head(policy: Any, seed: int) -> nn.Linear:
     return head
 
 
-def with_adapters(critic: Critic, key: Mapping[str, Any], seed: int) -> Critic:
+def with_adapters(critic: Critic, key: Lora, seed: int) -> Critic:
     """`critic`, of whose backbone only adapters are trained from here on, as a stage's key `lora` has them.
 
     Its head is still trained whole.

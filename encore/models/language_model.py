@@ -24,8 +24,8 @@ from encore.errors import UserError
 from encore.models import pretrained
 from encore.models.lora import product
 from encore.models.quantized import as_stored
-from encore.models.shape import is_sparse, shape
 from encore.models.sharded import Weights
+from encore.recipe.shape import is_sparse, shape
 from encore.runtime import gpus, sentinel
 from encore.runtime.files import saving
 

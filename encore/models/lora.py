@@ -4,7 +4,6 @@ A stage's product is the model with the adapters added to its weights, so nothin
 them. Its provenance counts operations as if all weights were trained.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -22,19 +21,18 @@ from torch import nn
 from encore.errors import known
 from encore.models.quantized import is_quantized
 from encore.models.sharded import Weights, is_sharded, whole_weights
+from encore.recipe.kinds.stage import Lora
 
 ALL = "all-linear"  # peft's name for every linear layer but the head
 ABOVE = "base_model.model."  # what peft puts before the name of a weight
 
 
-def adapters(
-    key: Mapping[str, Any] | None, model: Any, seed: int, head: str | None = None
-) -> LoraConfig | None:
-    """What TRL's trainers call `peft_config`, for a stage's key `lora`; None without it.
+def adapters(key: Lora | None, model: Any, seed: int, head: str | None = None) -> LoraConfig | None:
+    """Return what TRL's trainers call `peft_config`, for a stage's key `lora`; None without it.
 
-    `head`: the name of a new layer, which is trained whole. peft draws A from torch's generator as the
-    trainer is made, before that sets a seed: it is set here, so that all processes draw the same. Raises
-    UserError for a target that `model` has not.
+    `head`: the name of a new layer, which is trained whole. peft draws A from torch's
+    generator as the trainer is made, before that sets a seed: it is set here, so that all processes draw the
+    same. Raises UserError for a target that `model` has not.
     """
     if key is None:
         return None
@@ -45,7 +43,7 @@ def adapters(
     return _configuration(key, model, seed, task_type=None, **whole)
 
 
-def adapted(backbone: Any, key: Mapping[str, Any], seed: int) -> Any:
+def adapted(backbone: Any, key: Lora, seed: int) -> Any:
     """`backbone`, a model without a head, with adapters as `adapters` has them; only they can be trained."""
     return get_peft_model(backbone, _configuration(key, backbone, seed, task_type=None))
 
@@ -90,14 +88,14 @@ def parameters(model: Any) -> int:
     return sum(weight.numel() for name, weight in model.named_parameters() if _plain(name))
 
 
-def _configuration(key: Mapping[str, Any], model: Any, seed: int, **options: Any) -> LoraConfig:
+def _configuration(key: Lora, model: Any, seed: int, **options: Any) -> LoraConfig:
     linear = {name.rpartition(".")[2] for name, m in model.named_modules() if isinstance(m, nn.Linear)}
-    known("lora.targets", key.get("targets", []), sorted(linear), "linear layer")
+    known("lora.targets", key.targets or [], sorted(linear), "linear layer")
     torch.manual_seed(seed)
     return LoraConfig(
-        r=key["rank"],
-        lora_alpha=key["alpha"],
-        target_modules=key.get("targets", ALL),
+        r=key.rank,
+        lora_alpha=key.alpha,  # type: ignore[arg-type]  # any number will do
+        target_modules=list(key.targets) if key.targets else ALL,
         **options,
     )
 

@@ -10,18 +10,20 @@ from typing import Any
 import torch
 from transformers import BitsAndBytesConfig
 
+from encore.recipe.kinds.stage import Lora
 
-def loading(key: Mapping[str, Any] | None, args: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """`options` of `from_pretrained`, and for a stage's key `lora` with `quantized` those of 4 bits.
+
+def loading(key: Lora | None, args: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `options` of `from_pretrained`, and for a stage's key `lora` with `quantized` those of 4 bits.
 
     `args`: transformers' TrainingArguments. A layer computes in bf16 where they, or the options, say so.
     """
-    if not key or "quantized" not in key:
+    if not key or not key.quantized:
         return dict(options)
     half = args.bf16 or options.get("dtype") == "bfloat16"
     config = BitsAndBytesConfig(
         load_in_4bit=True,
-        bnb_4bit_quant_type=key["quantized"],
+        bnb_4bit_quant_type=key.quantized,
         bnb_4bit_use_double_quant=True,
         bnb_4bit_compute_dtype=torch.bfloat16 if half else torch.float32,
     )

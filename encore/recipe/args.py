@@ -108,7 +108,6 @@ class Args(Model):
     """`args` of a stage. A field may be null where its class takes None."""
 
     takes_null = True
-    config: ClassVar[str]  # the dataclass whose fields these are
 
     @classmethod
     def names(cls) -> list[str]:
@@ -121,12 +120,13 @@ class TrainerArgs(Args):
     type alone."""
 
     model_config = ConfigDict(extra="allow")
+    config: ClassVar[str]  # the dataclass whose fields these are
 
     @classmethod
     def names(cls) -> list[str]:
-        """The fields of the trainer's class. Raises UserError where its source cannot be read."""
+        """The fields of the trainer's class, and ours. Raises UserError where its source cannot be read."""
         try:
-            return list(trl_fields.fields(cls.config))
+            return [*dict.fromkeys((*trl_fields.fields(cls.config), *cls.model_fields))]
         except (ImportError, OSError) as error:
             raise UserError(f"{cls.config}: its fields cannot be read: {error}") from None
 
@@ -254,8 +254,6 @@ class RewardArgs(TrlArgs):
 class DrawingArgs(Args):
     """How a stage's completions are drawn."""
 
-    config = "encore.sampling.draw.DrawingConfig"
-
     num_generations: Batch  # completions of a problem
     temperature: Temperature
     top_p: TopP
@@ -264,7 +262,5 @@ class DrawingArgs(Args):
 
 class RejectionSamplingArgs(DrawingArgs):
     """`args` of a stage `rejection_sampling`."""
-
-    config = "encore.stages.rejection_sampling.RejectionSamplingConfig"
 
     max_per_problem: Positive | None = None  # completions of a problem to keep, the first ones; None: all

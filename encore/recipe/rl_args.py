@@ -72,8 +72,6 @@ class GrpoArgs(TrlArgs):
 class PpoArgs(GrpoArgs):
     """`args` of a stage `ppo`: of GRPO, and PPO's own under the names of TRL's PPO."""
 
-    config = "encore.learning.ppo_config.PPOConfig"
-
     loss_type: Literal["dapo"] = "dapo"  # the token mean; PPO has no other
     scale_rewards: Literal["none"] = "none"
     importance_sampling_level: Literal["token"] = "token"
@@ -96,8 +94,6 @@ class PpoArgs(GrpoArgs):
 
 class PolicyGradientArgs(Args):
     """`args` of a stage `policy_gradient`; the lecture's values are in its recipe."""
-
-    config = "encore.learning.reinforce.PolicyGradientConfig"
 
     learning_rate: Rate  # of Adam
     epochs: Positive  # rollouts

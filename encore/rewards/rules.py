@@ -24,7 +24,7 @@ from typing import Any
 
 from encore import own_code
 from encore.errors import UserError
-from encore.objectives.caps import Caps, start
+from encore.recipe.caps import Caps, start
 from encore.recipe.reward_names import OVERLONG, TESTS, check, check_overlong
 from encore.rewards import unit_tests
 from encore.rewards.english import english

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from lm_eval.api.instance import Instance
 
-from encore.errors import UserError
 from encore.models.experts import idle
+from encore.recipe.args import DrawingArgs
 from encore.runtime.progress import Progress, reporter
 from encore.sampling import engine
 from encore.sampling.completion import Completion
@@ -18,29 +18,6 @@ from encore.sampling.completion import Completion
 FORMULA = (
     "2 x parameters x tokens of prompts and completions (generation); 0 where the engine hides its model"
 )
-
-
-@dataclass(frozen=True)
-class DrawingConfig:
-    """How a stage's completions are drawn: its `args`."""
-
-    num_generations: int  # completions of a problem
-    temperature: float
-    top_p: float
-    max_completion_length: int
-
-    def __post_init__(self) -> None:
-        for name in ("num_generations", "max_completion_length"):
-            at_least_one(name, getattr(self, name))
-        if self.temperature <= 0:
-            raise UserError(f"args.temperature: expected more than 0, got {self.temperature}")
-        if not 0 < self.top_p <= 1:
-            raise UserError(f"args.top_p: expected more than 0 and at most 1, got {self.top_p}")
-
-
-def at_least_one(name: str, value: int | None) -> None:
-    if value is not None and value < 1:
-        raise UserError(f"args.{name}: expected at least 1, got {value}")
 
 
 @dataclass(frozen=True)
@@ -54,7 +31,7 @@ class Drawn:
 
 def draw(
     prompts: Sequence[str],
-    args: DrawingConfig,
+    args: DrawingArgs,
     source: Any,
     ends: Sequence[int],
     config: dict[str, Any],

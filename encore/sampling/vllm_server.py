@@ -11,13 +11,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from trl.scripts.vllm_serve import ScriptArguments, build_command
 
 from encore.errors import UserError
+from encore.recipe.rl_args import GrpoArgs
 from encore.runtime import gpus, nodes
 from encore.runtime.progress import clock_text
 
@@ -37,21 +37,22 @@ ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Interrupt)(?::| \().*")
 
 
 def command(
-    model: str, host: str, port: int, workers: int, dtype: str, seed: int, args: Mapping[str, Any]
+    model: str, host: str, port: int, workers: int, dtype: str, seed: int, args: GrpoArgs
 ) -> list[str]:
-    """The command line of a server of `model`, a folder, on so many GPUs, reached at `host` alone.
+    """Return the command line of a server of `model`, a folder, on so many GPUs, reached at `host` alone.
 
     `args`: those of the stage that the recipe names; what it does not name is the server's own default.
     """
+    stated = "vllm_gpu_memory_utilization" in args.model_fields_set
     options = ScriptArguments(
         model=model,
         host=host,
         port=port,
         tensor_parallel_size=max(workers, 1),
         dtype=dtype,
-        gpu_memory_utilization=args.get("vllm_gpu_memory_utilization", MEMORY),
-        max_model_len=args.get("vllm_max_model_length"),
-        vllm_model_impl=args.get("vllm_model_impl", "vllm"),
+        gpu_memory_utilization=args.vllm_gpu_memory_utilization if stated else MEMORY,
+        max_model_len=args.vllm_max_model_length,
+        vllm_model_impl=args.vllm_model_impl,
         log_level="warning",
     )
     # generation-config: else the model's own limits and penalties apply where TRL sends none

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from encore import validity
 from encore.errors import UserError, known
@@ -32,23 +32,14 @@ from encore.runtime.extras import require_bitsandbytes, require_vllm
 from encore.runtime.files import NO_ROOM
 from encore.runtime.lock import only_one
 from encore.runtime.progress import Progress
+from encore.stages.job import Job, typed
 from encore.stages.outcome import Outcome
 
 LOG = "train.log"  # beside metrics.json: where Snakemake puts what a stage writes to stderr
 
 
-class Run(Protocol):
-    """Makes the product in `workdir`/final; files of its own kind go beside `out`."""
-
-    def __call__(
-        self,
-        config: dict[str, Any],
-        inputs: dict[str, Path],
-        seed: int,
-        workdir: Path,
-        out: Path,
-        progress: Progress,
-    ) -> Outcome: ...
+# makes the product of a stage, which is of the model of its kind, in the folder `final` of the job's workdir
+Run = Callable[[Any, Job], Outcome]
 
 
 def _known_kind(name: str) -> str:
@@ -87,6 +78,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         raise UserError(f"--config: not JSON: {error}") from None
     if not isinstance(options.config, dict):
         raise UserError("--config: expected a JSON object")
+    options.stage, options.evaluated = typed(options.kind, options.config)
     if options.nodes > 1 and options.gpus is None:
         raise UserError("--gpus: missing; with --nodes it says how many of all nodes together")
     options.inputs, options.given = roles(options.input), arguments
@@ -141,7 +133,8 @@ def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Prog
     run: Run = importlib.import_module(f"encore.stages.{options.kind}").run
     keep_imports()
     started = provenance.now()
-    outcome = run(options.config, options.inputs, options.seed, options.checkpoints, options.out, progress)
+    job = Job(options.inputs, options.seed, options.checkpoints, options.out, progress, options.evaluated)
+    outcome = run(options.stage, job)
     if not gpus.first():
         return
     record["upstream"] = {role: path.as_posix() for role, path in options.inputs.items()}

@@ -12,7 +12,6 @@ trained on and on held-out pairs?
 import gc
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
@@ -22,16 +21,16 @@ from trl import DPOConfig
 
 from encore.data import preferences
 from encore.learning.dpo import DPO, TokenPair, length, tokenise
-from encore.learning.fit import clean, fit
+from encore.learning.fit import clean
 from encore.models import lora
 from encore.models.experts import idle
 from encore.models.language_model import disable_dropout
 from encore.models.logprobs import sequence_logps
-from encore.models.quantized import loading
+from encore.recipe.kinds import DpoStage
 from encore.runtime import curves, health
-from encore.runtime.progress import Progress
+from encore.stages.job import Job
 from encore.stages.outcome import Outcome
-from encore.stages.policy import load_policy, load_reference, positions, take_model_options
+from encore.stages.policy import Policy, load_policy, load_reference, loading_options, positions
 from encore.stages.trainer_config import arguments, batch_size, check_evaluation
 
 FORMULA = "parameters x tokens of prompts and completions x (6 policy + 2 reference)"
@@ -40,77 +39,47 @@ CHANCE = 0.5
 TIED = 0.01  # Above a hundredth, the policy has not moved, or the completions of a pair are the same.
 
 
-def run(
-    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
-) -> Outcome:
-    """Train the policy and save it in `workdir`/final."""
-    rows, skipped = preferences.usable(preferences.load(inputs["data"]))
+def run(stage: DpoStage, job: Job) -> Outcome:
+    """Train the policy and save it."""
+    rows, skipped = preferences.usable(preferences.load(job.inputs["data"]))
     checks = health.stop_at_errors(preferences.checks(rows, skipped))
+    assert stage.pairs is not None
     pairs = {
-        "train": preferences.pairs(preferences.of_split(rows, "train"), config["pairs"], seed),
-        "validation": preferences.pairs(preferences.of_split(rows, "validation"), "all", seed),
+        "train": preferences.pairs(preferences.of_split(rows, "train"), stage.pairs, job.seed),
+        "validation": preferences.pairs(preferences.of_split(rows, "validation"), "all", job.seed),
     }
-    args = arguments(DPOConfig, config, {"save_steps": 100}, workdir, seed)
-    options = loading(config.get("lora"), args, take_model_options(args))
-    policy = load_policy(config, inputs, **options)
-    reference = load_reference(policy, inputs, **options)
-    model, tokenizer = policy.model, policy.tokenizer
+    args = arguments(DPOConfig, stage, job.workdir, job.seed, save_steps=100)
+    options = loading_options(stage, args)
+    policy = load_policy(stage, job.inputs, **options)
+    reference = load_reference(policy, job.inputs, **options)
     if args.disable_dropout:
-        disable_dropout(model)
-    tokenised: dict[str, list[TokenPair]] = {
-        split: tokenise(of_split, tokenizer) if of_split else [] for split, of_split in pairs.items()
-    }
-    train, validation = tokenised["train"], tokenised["validation"]
-    texts = {
-        pair[name]
-        for of_split in pairs.values()
-        for pair in of_split
-        for name in ("prompt", "chosen", "rejected")
-    }
-    checks += health.stop_at_errors(
-        [
-            health.enough(len(train), batch_size(args), "pairs"),
-            health.known_tokens(tokenizer, sorted(texts), "pair"),
-        ]
-    )
-    longest = max(length(pair) for pair in (*train, *validation))
-    checks += health.stop_at_errors(
-        [
-            health.document_context(longest, args.max_length, positions(model)),
-            health.uncut(longest, args.max_length, "completion with its prompt"),
-        ]
-    )
-    check_evaluation(args, len(validation), "validation pairs")
+        disable_dropout(policy.model)
+    tokens = {split: tokenise(some, policy.tokenizer) if some else [] for split, some in pairs.items()}
+    train, validation = tokens["train"], tokens["validation"]
+    checks += _checks([*pairs["train"], *pairs["validation"]], train, validation, policy, args)
     trainer = DPO(
-        model=model,
+        model=policy.model,
         ref_model=reference.requires_grad_(False),
         args=args,
         train_dataset=Dataset.from_list(train),
         eval_dataset=Dataset.from_list(validation) if args.eval_strategy != "no" else None,
-        processing_class=tokenizer,
-        peft_config=lora.adapters(config.get("lora"), model, seed),
+        processing_class=policy.tokenizer,
+        peft_config=lora.adapters(stage.lora, policy.model, job.seed),
     )
     if args.precompute_ref_log_probs:  # they are in the data now
         trainer.ref_model = None
         reference.to("cpu")
-    done = fit(trainer, progress, policy.keep(config))
-    policy.model = model = lora.merged(trainer.model, config.get("saved_dtype"))
-    policy.save(workdir)
+    done = policy.train(trainer, stage, job)
+    policy.save(job.workdir)
     del trainer
     gc.collect()  # frees the optimizer's state, to have room for the reference
-    reference.to(model.device)
+    reference.to(policy.model.device)
 
     curve = curves.deterministic(curves.rows(done.history))
-    every = max(1, len(train) // MEASURED)
-    ranked: dict[str, float] = {}
-    for split, of_split in (("train", train[::every]), ("validation", validation)):
-        ranked |= implicit(_log_ratios(model, reference, of_split), args.beta, split)
-    if "accuracy/validation" in ranked:
-        ranked["accuracy/gap"] = ranked["accuracy/train"] - ranked["accuracy/validation"]
-    parameters = lora.parameters(model)
+    parameters = lora.parameters(policy.model)
     metrics: dict[str, float] = {
         **curves.scalars(curve),
-        **ranked,
+        **_ranked(policy.model, reference, train, validation, args.beta),
         **preferences.metrics(skipped),
         "pairs": len(train),
         "pairs/validation": len(validation),
@@ -120,11 +89,50 @@ def run(
         metrics=metrics,
         health=[*checks, *health.falling_loss(curve, metrics), *learnt(metrics)],
         fit=done,
-        flops_a_token=8 * (parameters - idle(model)),
+        flops_a_token=8 * (parameters - idle(policy.model)),
         formula=FORMULA,
         curve=curve,
-        clean=partial(clean, workdir),
+        clean=partial(clean, job.workdir),
     )
+
+
+def _checks(
+    pairs: Sequence[preferences.Pair],
+    train: Sequence[TokenPair],
+    validation: Sequence[TokenPair],
+    policy: Policy,
+    args: Any,
+) -> list[health.Check]:
+    """Return the checks before training of all `pairs`, as texts and in tokens. UserError at an error."""
+    texts = {text for pair in pairs for text in (pair["prompt"], pair["chosen"], pair["rejected"])}
+    found = health.stop_at_errors(
+        [
+            health.enough(len(train), batch_size(args), "pairs"),
+            health.known_tokens(policy.tokenizer, sorted(texts), "pair"),
+        ]
+    )
+    longest = max(length(pair) for pair in (*train, *validation))
+    found += health.stop_at_errors(
+        [
+            health.document_context(longest, args.max_length, positions(policy.model)),
+            health.uncut(longest, args.max_length, "completion with its prompt"),
+        ]
+    )
+    check_evaluation(args, len(validation), "validation pairs")
+    return found
+
+
+def _ranked(
+    policy: Any, reference: Any, train: Sequence[TokenPair], validation: Sequence[TokenPair], beta: float
+) -> dict[str, float]:
+    """Return how the implicit reward ranks pairs that were trained on, and held-out ones."""
+    every = max(1, len(train) // MEASURED)
+    found: dict[str, float] = {}
+    for split, pairs in (("train", train[::every]), ("validation", validation)):
+        found |= implicit(_log_ratios(policy, reference, pairs), beta, split)
+    if "accuracy/validation" in found:
+        found["accuracy/gap"] = found["accuracy/train"] - found["accuracy/validation"]
+    return found
 
 
 def _log_ratios(policy: Any, reference: Any, pairs: Sequence[TokenPair]) -> dict[str, Tensor]:

@@ -10,29 +10,26 @@ Every field of `args` goes to TRL's GRPOConfig; the keys beside it are what TRL 
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from trl import GRPOConfig
-
-from encore.learning.fit import clean, fit
-from encore.learning.rollout_trainer import Method, RolloutTrainer
+from encore.learning.completions import CompletionsLog
+from encore.learning.fit import clean
+from encore.learning.rollout_trainer import Method
 from encore.learning.rollouts import Options
-from encore.models import lora
+from encore.models import lora, reward_model
 from encore.models.experts import idle
-from encore.models.quantized import loading
 from encore.objectives import own
-from encore.objectives.caps import Caps, of_stage
-from encore.recipe.kinds.grpo import check_boundaries
+from encore.recipe.caps import Caps
+from encore.recipe.kinds import GrpoStage
+from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.rewards import step_rewards
 from encore.runtime import curves, health
-from encore.runtime.progress import Progress
 from encore.sampling import tools
+from encore.sampling.tools import Tool
 from encore.sampling.turns import room
-from encore.stages import colocated, grpo_tasks, rollouts, serving
+from encore.stages import setup
+from encore.stages.job import Job
 from encore.stages.outcome import Outcome
-from encore.stages.policy import load_policy, load_reference, take_model_options
-from encore.stages.trainer_config import arguments
 
 AT_FIRST = ("groups/wrong_in_mixed",)  # later the policy has learned from them
 FORMULA = (
@@ -42,82 +39,34 @@ FORMULA = (
 )
 
 
-def run(
-    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
-) -> Outcome:
-    """Train the policy and save it in `workdir`/final; times, ratios and completions beside `out`."""
-    caps = of_stage(config)
-    first = {"max_completion_length": caps[0]} if "caps" in config else {}
-    defaults = rollouts.defaults(config["args"])
-    if "replay" in config or "domains" in config:
+def run(stage: GrpoStage, job: Job) -> Outcome:
+    """Train the policy and save it; times, ratios and completions go beside metrics.json."""
+    caps, defaults = stage.caps_by_step, {}
+    if caps:
+        defaults["max_completion_length"] = caps[0]
+    if stage.replay or stage.domains:
         defaults["shuffle_dataset"] = False
-    args = arguments(GRPOConfig, {**config, "args": config["args"] | first}, defaults, workdir, seed)
-    rollouts.check_cache(args)
-    caps = caps or {0: args.max_completion_length}
-    check_boundaries(caps, args.steps_per_generation * args.num_iterations, args.gradient_accumulation_steps)
-    with colocated.engine(args), serving.server(config, inputs, args, out, progress) as answering:
-        return _train(config, inputs, args, caps, answering, workdir, out, progress)
+    with setup.started(stage, job, **defaults) as (args, answering):
+        return _train(stage, job, args, caps or {0: args.max_completion_length}, answering)
 
 
-def _train(
-    config: dict[str, Any],
-    inputs: dict[str, Path],
-    args: Any,  # a GRPOConfig
-    caps: Caps,
-    answering: Callable[[], None],
-    workdir: Path,
-    out: Path,
-    progress: Progress,
-) -> Outcome:
-    """`run`, once `args` and the `caps` of its rollouts are known; `answering` waits for a vLLM server."""
-    options = loading(config.get("lora"), args, take_model_options(args))
-    policy = load_policy(config, inputs, **options)
-    # with adapters, the reference is the policy without them
-    reference = load_reference(policy, inputs, **options) if args.beta and "lora" not in config else None
-    rollouts.end_with_turns(args, config, policy)
-    tasks = grpo_tasks.of_stage(config, inputs, policy, args, caps)
-    functions, args.reward_weights = grpo_tasks.rewarded(tasks)
-    dataset = grpo_tasks.dataset(tasks, config, args)
-    objective = own.objective(config["objective"]) if "objective" in config else None
-    if objective:
-        own.try_out(objective, args)
-    tool = tools.of_config(config.get("tool"))
-    longest = max(caps.values()) + room(tool, policy.tokenizer)
-    checks = grpo_tasks.checks(tasks, dataset, inputs, policy, args, longest)
-
+def _train(stage: GrpoStage, job: Job, args: Any, caps: Caps, answering: Callable[[], None]) -> Outcome:
+    """Do the work of `run` once `args`, a GRPOConfig, is made; `answering` waits for a vLLM server."""
+    scorer = None
+    if REWARD_MODEL in job.inputs:
+        scorer = reward_model.load(job.inputs[REWARD_MODEL]).to(args.device)
+    ready = setup.prepared(stage, job, args, caps, scorer, measured=("accuracy",))
+    tool = tools.of_config(stage.tool.said if stage.tool else None)
+    log = setup.opened(job)
+    method = _method(stage, ready, tool, log)
+    checks = setup.checks(ready, job, max(caps.values()) + room(tool, ready.policy.tokenizer))
     answering()
-    log = rollouts.opened(workdir)
-    world = None if "domains" in config else tasks[0].world
-    trainer = RolloutTrainer(
-        Method(
-            Options(
-                caps if "caps" in config else None,
-                log,
-                config.get("old_logp_noise", 0.0),
-                config.get("learn_results", False),
-            ),
-            lean=config.get("sampler") == "lean",
-            tool=tool,
-            max_rounds=config["dynamic_sampling"]["max_rounds"] if "dynamic_sampling" in config else None,
-            advantage=config.get("advantage"),
-            read_steps=step_rewards.reader(world, policy.tokenizer) if world else None,
-            importance_ratio=config.get("importance_ratio"),
-            objective=objective,
-            reference=reference,
-        ),
-        args,
-        model=policy.model,
-        reward_funcs=functions,
-        train_dataset=dataset,
-        processing_class=policy.tokenizer,
-        peft_config=lora.adapters(config.get("lora"), policy.model, args.seed),
-    )
-    done = fit(trainer, progress, policy.keep(config))
-    policy.model = lora.merged(trainer.model, config.get("saved_dtype"))
-    policy.save(workdir)
+    trainer = ready.trainer(method)
+    done = ready.policy.train(trainer, stage, job)
+    ready.policy.save(job.workdir)
 
-    curve, scalars = rollouts.write(out, done.history, trainer.parts.measures.ratios, log)
-    parameters = lora.parameters(policy.model)
+    curve, scalars = setup.record(job, done.history, trainer.parts.measures.ratios, log)
+    parameters = lora.parameters(ready.policy.model)
     passes = 2 + 6 * args.num_iterations + 2 * (args.beta != 0)
     passes += 2 * (args.gradient_accumulation_steps % (args.steps_per_generation * args.num_iterations) != 0)
     return Outcome(
@@ -125,12 +74,31 @@ def _train(
             **scalars,
             **curves.first_fifths(curve, AT_FIRST),
             "parameters": parameters,
-            **grpo_tasks.skipped(tasks),
+            **ready.skipped(),
         },
         health=checks + health.training(curve, scalars, done.precision),
         fit=done,
-        flops_a_token=passes * (parameters - idle(policy.model)),
+        flops_a_token=passes * (parameters - idle(ready.policy.model)),
         formula=FORMULA,
         curve=curve,
-        clean=partial(clean, workdir),
+        clean=partial(clean, job.workdir),
+    )
+
+
+def _method(stage: GrpoStage, ready: setup.Setup, tool: Tool | None, log: CompletionsLog | None) -> Method:
+    """Return how the stage learns. Raises UserError where its own objective breaks the contract."""
+    objective = own.objective(stage.objective) if stage.objective else None
+    if objective:
+        own.try_out(objective, ready.args)
+    world = None if stage.domains else ready.tasks[0].world
+    return Method(
+        Options(stage.caps_by_step or None, log, stage.old_logp_noise, learn_results=stage.learn_results),
+        lean=stage.sampler == "lean",
+        tool=tool,
+        max_rounds=stage.dynamic_sampling.max_rounds if stage.dynamic_sampling else None,
+        advantage=stage.advantage,
+        read_steps=step_rewards.reader(world, ready.policy.tokenizer) if world else None,
+        importance_ratio=stage.importance_ratio,
+        objective=objective,
+        reference=ready.reference,
     )

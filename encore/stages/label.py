@@ -29,10 +29,11 @@ from encore.data.samples import Sample
 from encore.errors import UserError
 from encore.labels import annotators, model_judges
 from encore.labels.annotators import Labels
+from encore.recipe.kinds import LabelStage
 from encore.recipe.kinds import label as labelling
 from encore.rewards import verifiers
 from encore.runtime import health, sentinel
-from encore.runtime.progress import Progress
+from encore.stages.job import Job
 from encore.stages.outcome import Outcome, untrained
 
 FORMULA = "2 x parameters x tokens of prompts and completions, of each model that scores"
@@ -41,23 +42,20 @@ CHANCE = 0.55  # share of the pairs ranked as gold does; below, there is next to
 Row = dict[str, Any]
 
 
-def run(
-    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
-) -> Outcome:
-    """Label, and save the rows in `workdir`/final."""
+def run(stage: LabelStage, job: Job) -> Outcome:
+    """Label, and save the rows."""
     began = time.perf_counter()
-    by, keep = config["by"], config.get("keep", "preferences")
     metrics: dict[str, float] = {}
     checks: list[health.Check] = []
     tokens, parameters = 0, 0
-    if by == "dataset":
-        template = config.get("template", "{question}")
-        validation = config.get("validation", VALIDATION)
-        ranked = hub_preferences.of_task(config["task"], template, validation, config.get("problems"))
+    validation = VALIDATION if stage.validation is None else stage.validation
+    if stage.by == "dataset":
+        template = stage.template or "{question}"
+        ranked = hub_preferences.of_task(stage.said["task"], template, validation, stage.problems)
         rows, scores = samples.of_preferences(ranked), [row["scores"] for row in ranked]
     else:
-        rows, world, given = read(by, inputs["data"])
-        labels, tokens, parameters = score(config, inputs, rows, world, seed)
+        rows, world, given = read(stage.by, job.inputs["data"])
+        labels, tokens, parameters = score(stage, job, rows, world)
         gold = annotators.rewarded(rows, world.rewards["gold"]) if world and "gold" in world.rewards else None
         metrics = annotators.quality(rows, labels, gold) | labels.fitted
         if given is not None:  # RLAIF's alignment: how often the new label agrees with the given one
@@ -65,17 +63,18 @@ def run(
         if "accuracy" in metrics:
             checks.append(_better_than_chance(metrics["accuracy"], int(metrics["pairs"])))
         scores = labels.scores
-        ranked = as_preferences(rows, scores, config.get("validation", VALIDATION))
-    if keep != "preferences":
-        chosen, skipped = as_demonstrations(rows, scores, keep)
+        ranked = as_preferences(rows, scores, validation)
+    final = job.workdir / "final"
+    if stage.keep != "preferences":
+        chosen, skipped = as_demonstrations(rows, scores, stage.keep)
         if not chosen:
-            raise UserError(f"keep: {keep}: none of {len(rows)} prompts has a completion to keep")
-        demonstrations.save(chosen, workdir / "final")
+            raise UserError(f"keep: {stage.keep}: none of {len(rows)} prompts has a completion to keep")
+        demonstrations.save(chosen, final)
         metrics |= skipped | {"kept": len(chosen), "problems": len(rows)}
     else:
         kept, counts = preferences.usable(ranked)
         checks += health.stop_at_errors(preferences.checks(kept, counts))
-        preferences.save(kept, workdir / "final")
+        preferences.save(kept, final)
         held_out = sum(row["split"] == "validation" for row in kept)
         metrics |= preferences.metrics(counts)
         metrics |= {"problems": len(kept), "problems/validation": held_out}
@@ -96,27 +95,25 @@ def read(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | N
     return rows, world, None
 
 
-def score(
-    config: dict[str, Any], inputs: dict[str, Path], rows: Sequence[Sample], world: Any, seed: int
-) -> tuple[Labels, int, int]:
-    """The labeller's scores, and how many tokens and parameters they took."""
-    by, dials = config["by"], config.get("labeller", {})
+def score(stage: LabelStage, job: Job, rows: Sequence[Sample], world: Any) -> tuple[Labels, int, int]:
+    """Return the labeller's scores, and how many tokens and parameters they took."""
+    by, dials, inputs = stage.by, stage.labeller, job.inputs
     if by in labelling.REWARDS:
         gold = annotators.rewarded(rows, world.rewards["gold"])
         if by == "gold":
             return Labels(annotators.by_rank(gold)), 0, 0
         if by == "annotator":
-            return annotators.annotated(gold, dials, seed), 0, 0
+            return annotators.annotated(gold, dials.said, job.seed), 0, 0
         own = annotators.rewarded(rows, world.rewards["judge"])
-        return annotators.ai_judge(gold, own, rows, dials, seed), 0, 0
+        return annotators.ai_judge(gold, own, rows, dials.said, job.seed), 0, 0
     if by == "verifier":
         verify = verifiers.of_task(sentinel.read(inputs["data"])["config"]["task"])
         return Labels(annotators.rewarded(rows, verify)), 0, 0
     if by == "reward_model":
-        return model_judges.reward_model(rows, inputs["reward_model"], dials.get("ensemble", "mean"))
+        return model_judges.reward_model(rows, inputs["reward_model"], dials.ensemble or "mean")
     if by == "self":
-        return model_judges.implicit(rows, inputs["policy"], inputs["reference"], dials.get("beta", 1.0))
-    return model_judges.language_model(rows, dials, inputs.get("policy"))
+        return model_judges.implicit(rows, inputs["policy"], inputs["reference"], dials.beta or 1.0)
+    return model_judges.language_model(rows, dials.said, inputs.get("policy"))
 
 
 def as_preferences(rows: Sequence[Sample], scores: annotators.Scores, validation: float) -> list[Preference]:

@@ -17,7 +17,6 @@ starts again, and ends with the same bits.
 
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,33 +25,32 @@ from encore import worlds
 from encore.data import forms, samples, step_labels
 from encore.data.samples import Sample
 from encore.data.step_labels import Labelled, Solved
+from encore.recipe.kinds import LabelStepsStage
 from encore.rewards import verifiers
 from encore.rewards.step_rewards import step_ends, told, verdicts
 from encore.runtime import health, sentinel
-from encore.runtime.progress import Progress
-from encore.sampling.draw import FORMULA, DrawingConfig, draw
+from encore.sampling.draw import FORMULA, draw
+from encore.stages.job import Job
 from encore.stages.outcome import Outcome, untrained
 from encore.stages.policy import locate_policy
-from encore.stages.trainer_config import plain
 from encore.worlds.protocol import World
 
 Beginning = tuple[int, str]  # of which row, and its text
 
 
-def run(
-    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
-) -> Outcome:
-    """Label, and save the rows in `workdir`/final."""
+def run(stage: LabelStepsStage, job: Job) -> Outcome:
+    """Label, and save the rows."""
     began = time.perf_counter()
-    if config["by"] == "dataset":
-        solved = step_labels.of_task(config["task"], config["template"], config.get("problems"))
-        step_labels.save(solved, workdir / "final")
+    if stage.by == "dataset":
+        assert stage.template is not None
+        solved = step_labels.of_task(stage.said["task"], stage.template, stage.problems)
+        step_labels.save(solved, job.workdir / "final")
         return untrained(_counts(solved), [], 0, 0, FORMULA, began)
-    args: DrawingConfig = plain(DrawingConfig, config["args"])
-    rows = samples.load(inputs["data"])
-    drawn_by = sentinel.read(inputs["data"])["config"]
+    assert stage.args is not None
+    rows = samples.load(job.inputs["data"])
+    drawn_by = sentinel.read(job.inputs["data"])["config"]
     world = worlds.of_task(drawn_by["task"])
-    source, tokenizer = locate_policy(config, inputs)
+    source, tokenizer = locate_policy(stage, job.inputs)
     texts = sorted({text for row in rows for text in (row["prompt"], *row["completions"])})
     checks = health.stop_at_errors([health.known_tokens(tokenizer, texts, "sample")])
 
@@ -60,16 +58,16 @@ def run(
     beginnings = _distinct_beginnings(rows, ends)
     form = forms.of(drawn_by, tokenizer)
     asked = [rows[number]["prompt"] + text for number, text in beginnings]
-    drawn = draw(asked, args, source, form.ends, config, seed, progress)
-    verify = verifiers.of_task(drawn_by["task"])
+    drawn = draw(asked, stage.args, source, form.ends, stage.said, job.seed, job.progress)
+    verify, size = verifiers.of_task(drawn_by["task"]), stage.args.num_generations
     right: dict[Beginning, float] = {}
     for place, (number, text) in enumerate(beginnings):
-        mine = drawn.completions[place * args.num_generations : (place + 1) * args.num_generations]
+        mine = drawn.completions[place * size : (place + 1) * size]
         problem = samples.problem(rows[number])
         found = [float(verify(problem, problem.begun + text + str(rest))) for rest in mine]
-        right[number, text] = _estimated(found, config.get("estimation", "hard"))
+        right[number, text] = _estimated(found, stage.estimation or "hard")
     solved = [_labelled(number, row, ends[number], right, verify) for number, row in enumerate(rows)]
-    step_labels.save(solved, workdir / "final")
+    step_labels.save(solved, job.workdir / "final")
     metrics = _counts(solved) | {"rollouts": float(len(drawn.completions))}
     if world:
         metrics |= _agreement(solved, world)

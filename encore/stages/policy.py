@@ -9,9 +9,15 @@ from typing import Any
 
 from encore.data import forms
 from encore.data.token_ids import end_ids
-from encore.learning.callbacks import Keep
-from encore.models import language_model
+from encore.learning.fit import fit
+from encore.models import language_model, lora
 from encore.models.language_model import Source
+from encore.models.quantized import loading
+from encore.recipe.kinds import DpoStage, GrpoStage, PpoStage, SftStage
+from encore.recipe.kinds.stage import FromPolicy
+from encore.recipe.kinds.training import TuningStage
+from encore.runtime.provenance import Fit
+from encore.stages.job import Job
 
 
 @dataclass
@@ -27,48 +33,50 @@ class Policy:
     def __post_init__(self) -> None:
         self.generation = copy.deepcopy(self.model.generation_config)
 
+    def train(self, trainer: Any, stage: SftStage | DpoStage | GrpoStage | PpoStage, job: Job) -> Fit:
+        """Train to the last step; `model` then has what was learnt in its weights."""
+        every, keep = stage.evaluate_every, partial(language_model.keep, **self._saved)
+        done = fit(trainer, job.progress, (every, keep) if every else None)
+        self.model = lora.merged(trainer.model, self.saved_dtype)
+        return done
+
     def save(self, workdir: Path) -> None:
         """Write model, tokenizer and the generation config as loaded to `workdir`/final."""
         language_model.save(self.model, folder=workdir / "final", **self._saved)
-
-    def keep(self, config: Mapping[str, Any]) -> Keep | None:
-        """How `fit` keeps models for a stage's key `evaluate_every`; None without it."""
-        every = config.get("evaluate_every")
-        return (every, partial(language_model.keep, **self._saved)) if every else None
 
     @property
     def _saved(self) -> dict[str, Any]:
         return {"tokenizer": self.tokenizer, "generation": self.generation, "dtype": self.saved_dtype}
 
 
-def locate_policy(config: Mapping[str, Any], inputs: Mapping[str, Path]) -> tuple[Source, Any]:
-    """Where a stage's policy comes from, the input `policy` or the key `model`; and its tokenizer.
+def locate_policy(stage: FromPolicy, inputs: Mapping[str, Path]) -> tuple[Source, Any]:
+    """Return where a stage's policy comes from, the input `policy` or the key `model`; and its tokenizer.
 
     Where the stage puts its prompts by chat, the tokenizer's end of sequence is the end of a turn.
     """
-    source = language_model.locate(config.get("model"), inputs.get("policy"))
+    source = language_model.locate(stage.model.said if stage.model else None, inputs.get("policy"))
     tokenizer = language_model.load_tokenizer(source)
-    if forms.chats(config):
+    if forms.chats(stage.said):
         forms.end_turns(tokenizer)
     return source, tokenizer
 
 
-def load_policy(config: Mapping[str, Any], inputs: Mapping[str, Path], **options: Any) -> Policy:
-    """The policy that a stage starts from; `options` are those of `from_pretrained`.
+def load_policy(stage: FromPolicy, inputs: Mapping[str, Path], **options: Any) -> Policy:
+    """Return the policy that a stage starts from; `options` are those of `from_pretrained`.
 
     Where the stage puts its prompts by chat, the end of a turn ends its completions from here on.
     """
-    source, tokenizer = locate_policy(config, inputs)
+    source, tokenizer = locate_policy(stage, inputs)
     model = language_model.load(source, **options)
-    if forms.chats(config):
+    if forms.chats(stage.said):
         model.generation_config.eos_token_id = end_ids(model.generation_config, tokenizer)
-    return Policy(source, tokenizer, model, config.get("saved_dtype"))
+    return Policy(source, tokenizer, model, getattr(stage, "saved_dtype", None))
 
 
 def load_reference(policy: Policy, inputs: Mapping[str, Path], **options: Any) -> Any:
-    """The reference model: the input `reference`, or the policy as it starts.
+    """Return the reference model: the input `reference`, or the policy as it starts.
 
-    Raises UserError where its tokenizer is not the policy's.
+    Raises UserError where the tokenizer of the reference is not the policy's.
     """
     source = policy.source
     if "reference" in inputs:
@@ -79,11 +87,15 @@ def load_reference(policy: Policy, inputs: Mapping[str, Path], **options: Any) -
 
 
 def positions(model: Any) -> int | None:
-    """How many tokens fit into a model's context; None where its configuration does not say."""
+    """Return how many tokens fit into a model's context; None where its configuration does not say."""
     return getattr(model.config, "max_position_embeddings", None)
 
 
-def take_model_options(args: Any) -> dict[str, Any]:
-    """The `model_init_kwargs` of TRL's arguments, removed there: TRL refuses them with a loaded model."""
+def loading_options(stage: TuningStage, args: Any) -> dict[str, Any]:
+    """Return the options of `from_pretrained` for the models of a stage, by `args` and `lora`.
+
+    The `model_init_kwargs` of `args`, a configuration of TRL's, are removed there: TRL refuses them beside a
+    model that is loaded.
+    """
     options, args.model_init_kwargs = args.model_init_kwargs or {}, None
-    return options
+    return loading(stage.lora, args, options)

@@ -3,17 +3,15 @@
     python -m encore.stages policy_gradient --config '{"task": …, "template": …, "rewards": …, "args": …}' \\
         --input policy=results/…/metrics.json …
 
-`args` are the fields of PolicyGradientConfig. It takes seconds, so it has no checkpoints: a killed run starts
+It takes seconds, so it has no checkpoints: a killed run starts
 again at step 0, and ends with the same bits.
 """
 
 import time
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import torch
 from transformers import TrainingArguments
 
 from encore import worlds
@@ -21,16 +19,18 @@ from encore.data import forms, prompts
 from encore.data.token_ids import end_ids
 from encore.learning import tracking
 from encore.learning.completions import CompletionsLog
-from encore.learning.reinforce import PolicyGradientConfig, Rollout, train
+from encore.learning.reinforce import Rollout, train
 from encore.models.experts import idle
+from encore.models.language_model import device
+from encore.recipe.kinds import PolicyGradientStage
 from encore.rewards import rules
 from encore.runtime import curves, health, live_curve
-from encore.runtime.progress import Progress
+from encore.runtime import tracking as tracked
 from encore.runtime.provenance import Fit
-from encore.stages import rollouts
+from encore.stages.job import Job
 from encore.stages.outcome import Outcome
 from encore.stages.policy import load_policy
-from encore.stages.trainer_config import arguments, plain
+from encore.stages.setup import before_rollouts
 
 FORMULA = (
     "parameters x tokens of prompts and completions x (2 generation + 2 old log-probabilities + 2 reference"
@@ -38,26 +38,23 @@ FORMULA = (
 )
 
 
-def run(
-    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
-) -> Outcome:
-    """Train the policy and save it in `workdir`/final; completions.jsonl beside `out`."""
+def run(stage: PolicyGradientStage, job: Job) -> Outcome:
+    """Train the policy and save it; completions.jsonl goes beside metrics.json."""
     began = time.perf_counter()
-    args: PolicyGradientConfig = plain(PolicyGradientConfig, config["args"])
+    args, task, workdir = stage.args, stage.said["task"], job.workdir
     # accuracy is always measured, so that curves of arms with other rewards can be compared
-    weights = {"accuracy": 0.0, **config["rewards"]}
-    world = worlds.of_task(config["task"])
-    verifies = config["task"].get("verifier", "math")
-    functions = dict(zip(weights, rules.build(weights, world, seed, verifies=verifies), strict=True))
-    policy = load_policy(config, inputs)
-    model = policy.model.to("cuda" if torch.cuda.is_available() else "cpu")
-    form, ends = forms.of(config, policy.tokenizer), end_ids(policy.generation, policy.tokenizer)
-    problems = prompts.of_task(config["task"], form, config.get("problems"), seed).to_list()
+    weights = {"accuracy": 0.0, **(stage.rewards or {})}
+    built = rules.build(weights, worlds.of_task(task), job.seed, verifies=task.get("verifier", "math"))
+    functions = dict(zip(weights, built, strict=True))
+    policy = load_policy(stage, job.inputs)
+    model = policy.model.to(device())
+    form, ends = forms.of(stage.said, policy.tokenizer), end_ids(policy.generation, policy.tokenizer)
+    problems = prompts.of_task(task, form, stage.problems, job.seed).to_list()
     needed, cap = args.prompts_per_epoch, args.max_completion_length
-    checks = rollouts.checks(config, inputs, policy, problems, functions, needed, cap)
+    checks = before_rollouts(stage, job, policy, problems, functions, needed, cap)
 
     history: list[dict[str, Any]] = []
-    log = CompletionsLog(out.with_name("completions.jsonl"))
+    log = CompletionsLog(job.out.with_name("completions.jsonl"))
     log.cut(0)  # what a killed run has left
     total = args.epochs * args.inner_steps
 
@@ -69,13 +66,14 @@ def run(
         log.append(rows, args.num_generations)
         live_curve.add(workdir, entry)
         tell(entry)
-        progress.step(entry["step"], total, entry, entry["num_tokens"])
+        job.progress.step(entry["step"], total, entry, entry["num_tokens"])
 
     live_curve.begin(workdir, [])
-    progress.start(0, total, curve=live_curve.path(workdir))
-    followed = arguments(TrainingArguments, {"args": {}}, {}, workdir, seed)
+    job.progress.start(0, total, curve=live_curve.path(workdir))
+    tracker: Any = tracked.arguments()
+    followed = TrainingArguments(str(workdir), seed=job.seed, use_cpu=True, **tracker)
     with tracking.reporting(followed, model, total) as tell:
-        train(model, policy.tokenizer, problems, functions, weights, args, seed, report)
+        train(model, policy.tokenizer, problems, functions, weights, args, job.seed, report)
     log.flush()
     log.close()
     policy.save(workdir)

@@ -9,8 +9,6 @@ within scratchpads was 0.07 with the loss on all tokens and 0.27 with the loss o
 
 import copy
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from transformers import TrainingArguments
 
@@ -22,21 +20,20 @@ from encore.learning.language_model import LanguageModel
 from encore.models import language_model
 from encore.models.experts import idle
 from encore.models.packing import collate, document
+from encore.recipe.kinds import PretrainStage
 from encore.runtime import curves, health
-from encore.runtime.progress import Progress
+from encore.stages.job import Job
 from encore.stages.outcome import Outcome
 from encore.stages.trainer_config import arguments
 
 FORMULA = "6 x parameters x tokens of the documents (forward and backward)"
 
 
-def run(
-    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
-) -> Outcome:
-    """Train the base model and save it in `workdir`/final."""
-    texts = corpora.documents(config, seed)
-    tokenizer = worlds.tokenizer(corpora.worlds_of(config))
-    model = language_model.build(config["model"], tokenizer, seed)
+def run(stage: PretrainStage, job: Job) -> Outcome:
+    """Train the base model and save it."""
+    texts = corpora.documents(stage.said, job.seed)
+    tokenizer = worlds.tokenizer(corpora.worlds_of(stage.said))
+    model = language_model.build(stage.said["model"], tokenizer, job.seed)
     generation = copy.deepcopy(model.generation_config)
     prompts = prompt_ids([prompt for prompt, _ in texts], tokenizer)
     replies = tokenizer([reply + tokenizer.eos_token for _, reply in texts])["input_ids"]
@@ -49,7 +46,7 @@ def run(
             health.context(longest, 0, model.config.max_position_embeddings),
         ]
     )
-    args = arguments(TrainingArguments, config, {"save_steps": 100, "logging_steps": 10}, workdir, seed)
+    args = arguments(TrainingArguments, stage, job.workdir, job.seed, save_steps=100, logging_steps=10)
     trainer = LanguageModel(
         model=model,
         args=args,
@@ -57,10 +54,10 @@ def run(
         data_collator=partial(collate, pad=tokenizer.pad_token_id),
     )
     trainer.padding = tokenizer.pad_token_id
-    saved = {"tokenizer": tokenizer, "generation": generation, "dtype": config.get("saved_dtype")}
-    every, keep = config.get("evaluate_every"), partial(language_model.keep, **saved)
-    done = fit(trainer, progress, (every, keep) if every else None)
-    language_model.save(model, folder=workdir / "final", **saved)
+    saved = {"tokenizer": tokenizer, "generation": generation, "dtype": stage.saved_dtype}
+    every, keep = stage.evaluate_every, partial(language_model.keep, **saved)
+    done = fit(trainer, job.progress, (every, keep) if every else None)
+    language_model.save(model, folder=job.workdir / "final", **saved)
 
     curve = curves.deterministic(curves.rows(done.history))
     parameters = model.num_parameters()
@@ -71,5 +68,5 @@ def run(
         flops_a_token=6 * (parameters - idle(model)),
         formula=FORMULA,
         curve=curve,
-        clean=partial(clean, workdir),
+        clean=partial(clean, job.workdir),
     )

@@ -15,7 +15,6 @@ How many completions pass each filter (encore/sampling/funnel.py) is in metrics.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,63 +22,49 @@ from encore import worlds
 from encore.data import demonstrations, forms, prompts
 from encore.errors import UserError
 from encore.learning.completions import CompletionsLog
-from encore.recipe.kinds.rejection_sampling import check_rewards
+from encore.recipe.kinds import RejectionSamplingStage
 from encore.rewards import rules
 from encore.runtime import health, reward_checks
-from encore.runtime.progress import Progress
 from encore.sampling import funnel
 from encore.sampling.completion import Completion
-from encore.sampling.draw import FORMULA, DrawingConfig, at_least_one, draw
+from encore.sampling.draw import FORMULA, draw
+from encore.stages.job import Job
 from encore.stages.outcome import Outcome, untrained
 from encore.stages.policy import locate_policy
-from encore.stages.trainer_config import plain
 
 # Below a tenth, the data are of the easiest problems only.
 COVERED = 0.10
 
 
-@dataclass(frozen=True)
-class RejectionSamplingConfig(DrawingConfig):
-    """`args` of this stage."""
-
-    max_per_problem: int | None = None  # completions of a problem to keep, the first ones; None: all
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        at_least_one("max_per_problem", self.max_per_problem)
-
-
-def run(
-    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
-) -> Outcome:
-    """Sample, and save what is kept in `workdir`/final; every completion goes to completions.jsonl."""
+def run(stage: RejectionSamplingStage, job: Job) -> Outcome:
+    """Sample, and save what is kept; every completion goes to completions.jsonl."""
     began = time.perf_counter()
-    args: RejectionSamplingConfig = plain(RejectionSamplingConfig, config["args"])
-    thresholds = config.get("keep", {})
+    args, task, thresholds = stage.args, stage.said["task"], stage.keep
     names = ["accuracy", *sorted(thresholds)]
-    world, verifies = worlds.of_task(config["task"]), config["task"].get("verifier", "math")
-    check_rewards(thresholds, world)
-    rewards = dict(zip(names, rules.build(names, world, seed, verifies=verifies), strict=True))
-    source, tokenizer = locate_policy(config, inputs)
-    form = forms.of(config, tokenizer)
-    given, found, long = prompts.of_part(config, form, tokenizer, seed, config.get("decontaminate"))
+    built = rules.build(names, worlds.of_task(task), job.seed, verifies=task.get("verifier", "math"))
+    rewards = dict(zip(names, built, strict=True))
+    source, tokenizer = locate_policy(stage, job.inputs)
+    form = forms.of(stage.said, tokenizer)
+    given, found, long = prompts.of_part(stage.said, form, tokenizer, job.seed, job.evaluated)
     problems = given.to_list()
     accuracy = {"accuracy": rewards["accuracy"]}
     checks = found + health.stop_at_errors(
-        reward_checks.before_sampling(config, inputs.get("policy"), tokenizer, problems, accuracy)
+        reward_checks.before_sampling(stage.said, job.inputs.get("policy"), tokenizer, problems, accuracy)
     )
     rows = [row for row in problems for _ in range(args.num_generations)]
-    drawn = draw([row["prompt"] for row in problems], args, source, form.ends, config, seed, progress)
+    drawn = draw(
+        [row["prompt"] for row in problems], args, source, form.ends, stage.said, job.seed, job.progress
+    )
     texts = [str(text) for text in drawn.completions]
     scores: dict[str, Any] = {
         name: reward_checks.score(reward, rows, texts) for name, reward in rewards.items()
     }
     passed = funnel.passed(drawn.completions, scores, thresholds, args.num_generations, args.max_per_problem)
     kept = passed["kept"]
-    log(out.with_name("completions.jsonl"), rows, drawn.completions, scores, kept, args.num_generations)
+    log(job.out.with_name("completions.jsonl"), rows, drawn.completions, scores, kept, args.num_generations)
     if not kept:
         raise UserError(funnel.emptied(passed, thresholds))
-    demonstrations.save([rows[i] | {"completion": texts[i]} for i in kept], workdir / "final")
+    demonstrations.save([rows[i] | {"completion": texts[i]} for i in kept], job.workdir / "final")
 
     metrics = summary(drawn.completions, scores["accuracy"], kept, args.num_generations)
     metrics |= funnel.metrics(passed, args.num_generations)

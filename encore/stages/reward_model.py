@@ -15,7 +15,6 @@ process or an outcome reward model (encore/stages/step_reward.py).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,122 +22,67 @@ import numpy as np
 from datasets import Dataset
 from trl import RewardConfig
 
-from encore.data import demonstrations, preferences, token_ids
-from encore.data.token_ids import Row, Sequences
-from encore.errors import UserError
+from encore.data import preferences
 from encore.learning.fit import clean, fit
 from encore.learning.reward_model import Reward, grouped, shuffled
 from encore.models import lora, reward_model
 from encore.models.experts import idle
-from encore.models.quantized import loading
 from encore.models.reward_model import HEAD, from_policy
+from encore.recipe.kinds import RewardModelStage
 from encore.rewards import quality
 from encore.runtime import curves, files, health
-from encore.runtime.progress import Progress
 from encore.runtime.provenance import Fit
-from encore.stages import step_reward
+from encore.stages import comparisons, step_reward
+from encore.stages.comparisons import Data, Split
+from encore.stages.job import Job
 from encore.stages.outcome import Outcome
-from encore.stages.policy import locate_policy, positions, take_model_options
-from encore.stages.trainer_config import arguments, batch_size, check_evaluation
+from encore.stages.policy import loading_options, locate_policy, positions
+from encore.stages.trainer_config import arguments, batch_size
 
 FORMULA = "6 x parameters x tokens of prompts and responses (forward and backward), of all members"
 MEMBER_STRIDE = 10_007  # between the seeds of two members
-MEASURED = 1024  # prompts trained on, evenly spread, whose comparisons are measured at the end
 SIGMAS = 2.0  # a held-out accuracy within so many standard errors of a half may be chance
 EVALUATED = {"eval_accuracy": "accuracy/validation", "eval_loss": "loss/validation"}
 ARRANGED = {"grouped": (grouped, "prompts"), "shuffled": (shuffled, "pairs")}  # and what an element is
 
 
-@dataclass(frozen=True)
-class Split:
-    """Comparisons to train on or to measure, a row a prompt, with the token ids of their responses."""
-
-    rows: list[Row]
-    sequences: list[Sequences]
-
-    @property
-    def flat(self) -> Sequences:
-        """The token ids of all responses, one after another."""
-        return [ids for of_row in self.sequences for ids in of_row]
-
-
-def run(
-    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
-) -> Outcome:
-    """Train the members and save them in `workdir`/final; calibration.csv beside `out`."""
-    if "labels" in config:
-        return step_reward.run(config, inputs, seed, workdir, progress)
-    rows, skipped = preferences.usable(preferences.load(inputs["data"]))
-    checks = health.stop_at_errors(preferences.checks(rows, skipped))
-    source, tokenizer = locate_policy(config, inputs)
-    folders = [workdir / f"member{number}" for number in range(config.get("members", 1))]
+def run(stage: RewardModelStage, job: Job) -> Outcome:
+    """Train the members and save them; calibration.csv goes beside metrics.json."""
+    if stage.labels:
+        return step_reward.run(stage, job)
+    source, tokenizer = locate_policy(stage, job.inputs)
+    folders = [job.workdir / f"member{number}" for number in range(stage.members)]
     args = [
-        arguments(RewardConfig, config, {"save_steps": 100}, folder, seed + MEMBER_STRIDE * number)
+        arguments(RewardConfig, stage, folder, job.seed + MEMBER_STRIDE * number, save_steps=100)
         for number, folder in enumerate(folders)
     ]
-    for number, one in enumerate(args):
-        one.run_name = f"{one.run_name}/member{number}" if one.run_name and len(args) > 1 else one.run_name
-    limit = args[0].max_length
-    splits = {}
-    for name in preferences.SPLITS:
-        of_split = preferences.of_split(rows, name)
-        splits[name] = Split(*token_ids.fitting(of_split, token_ids.tokenised(of_split, tokenizer), limit))
-        skipped["long"] = skipped.get("long", 0) + len(of_split) - len(splits[name].rows)
-    splits["train"] = first(splits["train"], config.get("problems"))
-    shown: list[demonstrations.Demonstration] = []
-    if "demonstrations" in inputs:
-        shown = demonstrations.load(inputs["demonstrations"])
-    elif "demonstrations" in config:
-        shown = demonstrations.of_task(config["demonstrations"], seed, tokenizer)
-    shown, unusable = demonstrations.usable(shown)
-    skipped |= {f"demonstrations/{reason}": count for reason, count in unusable.items()}
-    checks += _check_data(splits, shown, skipped["long"], args[0], tokenizer)
-
-    every = max(1, len(splits["train"].rows) // MEASURED)
-    sample = Split(splits["train"].rows[::every], splits["train"].sequences[::every])
-    scored = {"train": sample.flat, "validation": splits["validation"].flat}
-    scored["demonstrations"] = demonstration_ids(shown, tokenizer, limit)
-    raw: dict[str, list[np.ndarray]] = {name: [] for name in scored}  # of each member (sequences,)
+    for number, own in enumerate(args if len(args) > 1 else []):
+        own.run_name = f"{own.run_name}/member{number}" if own.run_name else own.run_name
+    data, checks = comparisons.read(stage, job, tokenizer, args[0])
+    raw: dict[str, list[np.ndarray]] = {name: [] for name in data.scored}  # of each member (sequences,)
     fits: list[Fit] = []
-    partly = reward_model.begin(workdir / "final")
-    for number, member_args in enumerate(args):
+    partly = reward_model.begin(job.workdir / "final")
+    for number, own in enumerate(args):
         if len(args) > 1:
-            progress.say(f"member {number + 1} of {len(args)}")
-        options = loading(config.get("lora"), member_args, take_model_options(member_args))
-        model = from_policy(source, tokenizer, member_args.seed, **options)
+            job.progress.say(f"member {number + 1} of {len(args)}")
+        model = from_policy(source, tokenizer, own.seed, **loading_options(stage, own))
         if not fits:
-            longest = max(map(len, [*splits["train"].flat, *scored["validation"], *scored["demonstrations"]]))
-            checks += health.stop_at_errors([health.context(longest, 0, positions(model))])
-        adapters = lora.adapters(config.get("lora"), model, member_args.seed, HEAD)
-        done, model = train(model, tokenizer, member_args, splits, config["comparisons"], adapters, progress)
+            checks += health.stop_at_errors([health.context(data.longest, 0, positions(model))])
+        done, model = train(model, tokenizer, own, data.splits, stage, job)
         fits.append(done)
-        for name, sequences in scored.items():
+        for name, sequences in data.scored.items():
             raw[name].append(reward_model.read(model, sequences).double().numpy())
-        parameters = lora.parameters(model)
         reward_model.add(partly, number, model)
-    bias, scale = _normalised(raw, bool(scored["demonstrations"]), config.get("normalize", "mean"))
-    reward_model.finish(partly, tokenizer, bias, scale, workdir / "final")
+    bias, scale = _normalised(raw, bool(data.demonstrations), stage.normalize or "mean")
+    reward_model.finish(partly, tokenizer, bias, scale, job.workdir / "final")
 
     curve = curves.deterministic(mean_curve([curves.rows(map(renamed, done.history)) for done in fits]))
-    held_out, unit = splits["validation"], float(np.mean(scale))
-    measured = {  # as the final rewards, but on the scale of training, where a gap is a difference of logits
-        name: [
-            quality.measured(split.rows, split.sequences, rewards * unit / own)
-            for rewards, own in zip(raw[name], scale, strict=True)
-        ]
-        for name, split in (("train", sample), ("validation", held_out))
-    }
-    measures, calibration = quality.report(measured)
-    files.write(out.with_name("calibration.csv"), quality.text(calibration))
+    parameters = lora.parameters(model)
     metrics: dict[str, float] = {
         **curves.scalars(curve),
-        **measures,
+        **_measured(data, raw, scale, job),
         **quality.spread(raw, bias, scale),
-        **{f"skipped/{reason}": count for reason, count in skipped.items()},
-        **{f"prompts/{name}": len(split.rows) for name, split in splits.items()},
-        "pairs/train": sum(len(preferences.better_worse(row)) for row in splits["train"].rows),
-        "pairs/validation": sum(len(preferences.better_worse(row)) for row in held_out.rows),
-        "demonstrations": len(scored["demonstrations"]),
+        **_counts(data),
         "members": len(args),
         "parameters": parameters,
     }
@@ -153,20 +97,52 @@ def run(
     )
 
 
+def _measured(
+    data: Data, raw: Mapping[str, Sequence[np.ndarray]], scale: Sequence[float], job: Job
+) -> dict[str, float]:
+    """Return how well the members rank comparisons, and write calibration.csv.
+
+    The rewards are the final ones, but on the scale of training, where a gap is a difference of logits.
+    """
+    unit = float(np.mean(scale))
+    of_members = {
+        name: [
+            quality.measured(split.rows, split.sequences, rewards * unit / own)
+            for rewards, own in zip(raw[name], scale, strict=True)
+        ]
+        for name, split in (("train", data.sample), ("validation", data.splits["validation"]))
+    }
+    measures, calibration = quality.report(of_members)
+    files.write(job.out.with_name("calibration.csv"), quality.text(calibration))
+    return measures
+
+
+def _counts(data: Data) -> dict[str, float]:
+    """Return how many prompts, pairs and demonstrations there are, and what was skipped."""
+    return {
+        **{f"skipped/{reason}": count for reason, count in data.skipped.items()},
+        **{f"prompts/{name}": len(split.rows) for name, split in data.splits.items()},
+        **{
+            f"pairs/{name}": sum(len(preferences.better_worse(row)) for row in split.rows)
+            for name, split in data.splits.items()
+        },
+        "demonstrations": len(data.demonstrations),
+    }
+
+
 def train(
     model: Any,
     tokenizer: Any,
     args: Any,
     splits: Mapping[str, Split],
-    arrangement: str,
-    adapters: Any,
-    progress: Progress,
+    stage: RewardModelStage,
+    job: Job,
 ) -> tuple[Fit, Any]:
     """Train `model`, on elements that are prompts (`grouped`) or single pairs (`shuffled`), and return it.
 
-    `adapters`: None, or a peft configuration; they are trained, with the head, and added to the weights.
+    Adapters of the stage are trained, with the head, and added to the weights.
     """
-    arrange, what = ARRANGED[arrangement]
+    arrange, what = ARRANGED[stage.comparisons or "grouped"]
     data = {
         name: Dataset.from_list(
             [
@@ -186,31 +162,10 @@ def train(
         train_dataset=data["train"],
         eval_dataset=data["validation"] if args.eval_strategy != "no" else None,
         processing_class=tokenizer,
-        peft_config=adapters,
+        peft_config=lora.adapters(stage.lora, model, args.seed, HEAD),
     )
-    done = fit(trainer, progress)
+    done = fit(trainer, job.progress)
     return done, lora.merged(trainer.model)
-
-
-def first(split: Split, problems: int | None) -> Split:
-    """The comparisons of the first so many prompts. Raises UserError where there are fewer."""
-    if problems is not None and problems > len(split.rows):
-        raise UserError(f"problems: {problems} asked, but there are {len(split.rows)} prompts to train on")
-    return Split(split.rows[:problems], split.sequences[:problems])
-
-
-def demonstration_ids(rows: Sequence[Row], tokenizer: Any, max_length: int | None) -> Sequences:
-    """Token ids of each demonstration: prompt, completion, end of sequence. Longer ones are left out.
-
-    Raises UserError where there are demonstrations, and none is short enough.
-    """
-    like = [{"prompt": row["prompt"], "responses": [row["completion"]], "truncated": [False]} for row in rows]
-    _, sequences = token_ids.fitting(like, token_ids.tokenised(like, tokenizer), max_length)
-    if rows and not sequences:
-        raise UserError(
-            f"args.max_length: all {len(rows)} demonstrations are longer than {max_length} tokens"
-        )
-    return Split([], sequences).flat
 
 
 def _normalised(
@@ -261,24 +216,6 @@ def total(fits: Sequence[Fit]) -> Fit:
 
 
 # -- checks --------------------------------------------------------------------------------------------------
-
-
-def _check_data(
-    splits: Mapping[str, Split], shown: Sequence[Row], long: int, args: Any, tokenizer: Any
-) -> list[health.Check]:
-    """Checks of comparisons and demonstrations. Raises UserError at the first error."""
-    check_evaluation(args, len(splits["validation"].rows), "held-out comparisons")
-    texts = {row[name] for row in shown for name in ("prompt", "completion")}
-    for split in splits.values():
-        texts |= {text for row in split.rows for text in (row["prompt"], *row["responses"])}
-    rows = sum(len(split.rows) for split in splits.values())
-    message = f"{long} of {rows + long} prompts have a response longer than max_length {args.max_length}"
-    return health.stop_at_errors(
-        [
-            health.known_tokens(tokenizer, sorted(texts), "comparison"),
-            health.check("long", long == 0, long, 0, f"{message}: they are skipped"),
-        ]
-    )
 
 
 def above_chance(metrics: Mapping[str, float]) -> list[health.Check]:

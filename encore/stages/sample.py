@@ -9,46 +9,42 @@ start, which earlier rounds have used. A killed run starts again, and ends with 
 
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from encore import worlds
 from encore.data import forms, prompts, samples
+from encore.recipe.kinds import SampleStage
 from encore.runtime import health
-from encore.runtime.progress import Progress
-from encore.sampling.draw import FORMULA, DrawingConfig, draw
+from encore.sampling.draw import FORMULA, draw
+from encore.stages.job import Job
 from encore.stages.outcome import Outcome, untrained
 from encore.stages.policy import locate_policy
-from encore.stages.trainer_config import plain
 
 # Below a half, most comparisons would be of a text with itself.
 DISTINCT = 0.50
 
 
-def run(
-    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
-) -> Outcome:
-    """Sample, and save every completion in `workdir`/final."""
+def run(stage: SampleStage, job: Job) -> Outcome:
+    """Sample, and save every completion."""
     began = time.perf_counter()
-    args: DrawingConfig = plain(DrawingConfig, config["args"])
-    source, tokenizer = locate_policy(config, inputs)
-    skip, most = config.get("skip", 0), config.get("problems")
+    source, tokenizer = locate_policy(stage, job.inputs)
+    skip, most = stage.skip, stage.problems
     asked = skip + (most or worlds.PROBLEMS) if skip else most
-    form = forms.of(config, tokenizer)
-    given = prompts.of_task(config["task"], form, asked, seed)
+    form = forms.of(stage.said, tokenizer)
+    given = prompts.of_task(stage.said["task"], form, asked, job.seed)
     given = given.select(range(skip, len(given)))
-    short, _ = prompts.fitting(given, tokenizer, config.get("longest_prompt"))
+    short, _ = prompts.fitting(given, tokenizer, stage.longest_prompt)
     problems = short.to_list()
     texts = [row["prompt"] for row in problems]
     checks = health.stop_at_errors(
         [
             health.known_tokens(tokenizer, texts, "prompt"),
-            health.same_template(config, inputs.get("policy")),
+            health.same_template(stage.said, job.inputs.get("policy")),
         ]
     )
-    drawn = draw(texts, args, source, form.ends, config, seed, progress)
+    drawn = draw(texts, stage.args, source, form.ends, stage.said, job.seed, job.progress)
     rows = samples.grouped(problems, drawn.completions)
-    samples.save(rows, workdir / "final")
+    samples.save(rows, job.workdir / "final")
 
     metrics = {**summary(rows), "skipped/long": len(given) - len(short)}
     distinct = metrics["distinct"]

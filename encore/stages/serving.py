@@ -1,28 +1,27 @@
 """The vLLM server of a stage with `vllm_mode: server`, on the GPUs that are set apart for it."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from encore.errors import UserError
 from encore.models import language_model
+from encore.recipe.kinds.rollout import RolloutStage
 from encore.runtime import gpus, nodes
 from encore.runtime.ports import free_ports
-from encore.runtime.progress import Progress
 from encore.sampling import vllm_server
+from encore.stages.job import Job
+from encore.stages.policy import locate_policy
 
 LOG = "vllm.log"  # beside metrics.json
 
 
 @contextmanager
-def server(
-    config: Mapping[str, Any], inputs: Mapping[str, Path], args: Any, out: Path, progress: Progress
-) -> Iterator[Callable[[], None]]:
+def server(stage: RolloutStage, job: Job, args: Any) -> Iterator[Callable[[], None]]:
     """Start the server that `args`, a GRPOConfig, asks for, if any, and end it with the block.
 
     Yields a function that waits until the server answers: call it after what can be loaded meanwhile, and
@@ -36,7 +35,7 @@ def server(
     names = os.environ.get(gpus.SERVING, "")
     if torch.cuda.is_available() and not names:
         raise UserError("vllm_gpus: missing; the vLLM server needs GPUs beside those that train")
-    source = language_model.locate(config.get("model"), inputs.get("policy"))
+    source, _ = locate_policy(stage, job.inputs)
     machine = nodes.server()
     host = nodes.address(machine) if machine else vllm_server.HOST
     port, args.vllm_group_port = free_ports(2)  # of this machine, and hardly in use on another
@@ -44,13 +43,13 @@ def server(
     _bypass_proxies(host)
     workers = len(names.split(",")) if names else 0
     command = vllm_server.command(
-        language_model.folder_of(source), host, port, workers, precision(args), args.seed, config["args"]
+        language_model.folder_of(source), host, port, workers, precision(args), args.seed, stage.args
     )
     environment = vllm_server.environment(names)
     if machine:
         command = [*nodes.step([machine], workers), *command]
         environment = nodes.environment_of_step(environment)
-    started = vllm_server.Server(command, environment, host, port, out.with_name(LOG), progress.say)
+    started = vllm_server.Server(command, environment, host, port, job.out.with_name(LOG), job.progress.say)
     try:
         yield partial(started.ready, args.vllm_server_timeout)
     finally:
@@ -58,7 +57,7 @@ def server(
 
 
 def precision(args: Any) -> str:
-    """What the policy is computed in as it trains, so that the server draws from the same distribution."""
+    """Return what the policy is computed in as it trains: the server draws from the same distribution."""
     if args.bf16:
         return "bfloat16"
     if args.fp16:

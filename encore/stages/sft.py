@@ -22,7 +22,6 @@ of this stage only: the model is saved with the rates it came with.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
@@ -34,93 +33,94 @@ from encore.data.demonstrations import Demonstration
 from encore.data.prompts import asked, left_out
 from encore.data.token_ids import following_ids, prompt_ids, reply_ids
 from encore.errors import UserError
-from encore.learning.fit import clean, fit
+from encore.learning.fit import clean
 from encore.learning.sft import SFT
 from encore.models import lora
 from encore.models.experts import idle
 from encore.models.language_model import Source, configuration
 from encore.models.packing import dialogue
-from encore.models.quantized import loading
+from encore.recipe.kinds import SftStage
 from encore.runtime import curves, health
-from encore.runtime.progress import Progress
+from encore.stages.job import DataSets, Job
 from encore.stages.outcome import Outcome
-from encore.stages.policy import load_policy, locate_policy, positions, take_model_options
+from encore.stages.policy import Policy, load_policy, loading_options, locate_policy, positions
 from encore.stages.trainer_config import arguments, batch_size
 
 LONG = "long"  # a reason to skip
 FORMULA = "6 x parameters x tokens of the documents (forward and backward)"
 
 
-def run(
-    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, out: Path, progress: Progress
-) -> Outcome:
-    """Train the policy and save it in `workdir`/final."""
-    words = locate_policy(config, inputs)[1] if forms.chats(config) else None
-    sources = demonstrations.sources(config, inputs.get("data"), seed, words)
-    sources, found = _clean(sources, config.get("decontaminate"))
+def run(stage: SftStage, job: Job) -> Outcome:
+    """Train the policy and save it."""
+    tokenizer = locate_policy(stage, job.inputs)[1] if forms.chats(stage.said) else None
+    sources = demonstrations.sources(stage.said, job.inputs.get("data"), job.seed, tokenizer)
+    sources, found = _clean(sources, job.evaluated)
     given, skipped = sum(map(len, sources.values())), Counter[str]()
-    for name, of_source in sources.items():
-        sources[name], faults = demonstrations.usable(of_source)
+    for name, some in sources.items():
+        sources[name], faults = demonstrations.usable(some)
         skipped.update(faults)
-    rows = [row for of_source in sources.values() for row in of_source]
+    rows = [row for some in sources.values() for row in some]
     _require_some(rows, given, skipped)
-    args = arguments(SFTConfig, config, {"save_steps": 100}, workdir, seed)
-    options = loading(config.get("lora"), args, take_model_options(args))
-    policy = load_policy(config, inputs, **options)
-    model, tokenizer = policy.model, policy.tokenizer
+    args = arguments(SFTConfig, stage, job.workdir, job.seed, save_steps=100)
+    options = loading_options(stage, args)
+    policy = load_policy(stage, job.inputs, **options)
     whole = args.completion_only_loss is False
-    fitting = {
-        name: documents(of_source, tokenizer, whole, args.max_length) for name, of_source in sources.items()
+    learnt = {
+        name: documents(some, policy.tokenizer, whole, args.max_length) for name, some in sources.items()
     }
-    learnt = [one for of_source in fitting.values() for one in of_source]
-    if len(learnt) < len(rows):
-        skipped[LONG] = len(rows) - len(learnt)
-    _require_some(learnt, given, skipped)
-    texts = [text for row in rows for exchange in demonstrations.exchanges(row) for text in exchange]
-    longest = max(len(one["input_ids"]) for one in learnt)
-    checks = health.stop_at_errors(
-        [
-            health.known_tokens(tokenizer, texts, "demonstration"),
-            health.context(longest, 0, positions(model)),
-            health.enough(len(learnt), batch_size(args), "demonstrations"),
-            *none_skipped(given, skipped, args.max_length),
-            *found,
-        ]
-    )
+    data = [document for some in learnt.values() for document in some]
+    if len(data) < len(rows):
+        skipped[LONG] = len(rows) - len(data)
+    _require_some(data, given, skipped)
+    checks = [*_checks(rows, data, policy, args), *none_skipped(given, skipped, args.max_length), *found]
     trainer = SFT(
-        model=model,
+        model=policy.model,
         args=args,
-        train_dataset=Dataset.from_list(learnt),
-        processing_class=tokenizer,
-        peft_config=lora.adapters(config.get("lora"), model, seed),
+        train_dataset=Dataset.from_list(data),
+        processing_class=policy.tokenizer,
+        peft_config=lora.adapters(stage.lora, policy.model, job.seed),
     )
-    done = fit(trainer, progress, policy.keep(config))
-    policy.model = model = lora.merged(trainer.model, config.get("saved_dtype"))
+    done = policy.train(trainer, stage, job)
     for name, rate in _own_dropout(policy.source, options).items():
-        setattr(model.config, name, rate)
-    policy.save(workdir)
+        setattr(policy.model.config, name, rate)
+    policy.save(job.workdir)
 
     curve = curves.deterministic(curves.rows(done.history))
-    parameters = lora.parameters(model)
-    metrics = {**curves.scalars(curve), "demonstrations": len(learnt), "parameters": parameters}
+    parameters = lora.parameters(policy.model)
+    metrics = {**curves.scalars(curve), "demonstrations": len(data), "parameters": parameters}
     metrics |= {f"skipped/{reason}": count for reason, count in skipped.items()}
-    if "also" in config:
-        metrics |= {f"demonstrations/{name}": len(of_source) for name, of_source in fitting.items()}
+    if stage.also:
+        metrics |= {f"demonstrations/{name}": len(some) for name, some in learnt.items()}
     return Outcome(
         metrics=metrics,
         health=[*checks, *health.falling_loss(curve, metrics)],
         fit=done,
-        flops_a_token=6 * (parameters - idle(model)),
+        flops_a_token=6 * (parameters - idle(policy.model)),
         formula=FORMULA,
         curve=curve,
-        clean=partial(clean, workdir),
+        clean=partial(clean, job.workdir),
+    )
+
+
+def _checks(
+    rows: Sequence[Demonstration], data: Sequence[Mapping[str, list[int]]], policy: Policy, args: Any
+) -> list[health.Check]:
+    """Return the checks before training, of demonstrations and their documents. UserError at an error."""
+    texts = [text for row in rows for exchange in demonstrations.exchanges(row) for text in exchange]
+    longest = max(len(document["input_ids"]) for document in data)
+    return health.stop_at_errors(
+        [
+            health.known_tokens(policy.tokenizer, texts, "demonstration"),
+            health.context(longest, 0, positions(policy.model)),
+            health.enough(len(data), batch_size(args), "demonstrations"),
+        ]
     )
 
 
 def _clean(
-    sources: dict[str, list[Demonstration]], evaluated: Mapping[str, Any] | None
+    sources: dict[str, list[Demonstration]], evaluated: DataSets
 ) -> tuple[dict[str, list[Demonstration]], list[health.Check]]:
-    """The rows whose question stands in no evaluation's data set, name -> task; and a check that counts."""
+    """Return the rows whose question stands in no evaluation's data set, and a check that counts."""
     if not evaluated:
         return sources, []
     questions = asked(evaluated)

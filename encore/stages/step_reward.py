@@ -7,6 +7,7 @@ world's steps up to the first wrong one, and none after it. Prompts are held out
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,18 @@ from encore import worlds
 from encore.data import preferences, samples, step_labels, token_ids
 from encore.errors import UserError
 from encore.learning.fit import clean, fit
-from encore.learning.step_reward import Solution, StepReward
+from encore.learning.reward_model import Solution, StepReward
 from encore.models import reward_model
 from encore.models.experts import idle
 from encore.models.lora import parameters
 from encore.objectives.process_supervision import Steps
+from encore.recipe.kinds import RewardModelStage
 from encore.rewards import verifiers
 from encore.rewards.step_rewards import locator, reader, told
 from encore.runtime import curves, health, sentinel
-from encore.runtime.progress import Progress
+from encore.stages.job import Job
 from encore.stages.outcome import Outcome
-from encore.stages.policy import locate_policy, positions, take_model_options
+from encore.stages.policy import loading_options, locate_policy, positions
 from encore.stages.trainer_config import arguments, batch_size, check_evaluation
 from encore.worlds.protocol import World
 
@@ -37,49 +39,24 @@ VALIDATION = 0.1  # share of the prompts
 CHANCE = 0.55  # chance to score a right one above a wrong one; below, there is next to nothing learnt
 
 
-def run(
-    config: dict[str, Any], inputs: dict[str, Path], seed: int, workdir: Path, progress: Progress
-) -> Outcome:
-    """Train, and save the reward model in `workdir`/final."""
-    made_by = sentinel.read(inputs["data"])
-    given = made_by.get("kind") == "label_steps"
-    rows: Sequence[samples.Sample] = (step_labels if given else samples).load(inputs["data"])
-    task = {} if given else made_by["config"]["task"]
-    world = worlds.of_task(task)
-    if world is None and not given and config["labels"] == "steps":
-        raise UserError(f"labels: steps: {inputs['data']} has no world, whose step verifier labels")
-    source, tokenizer = locate_policy(config, inputs)
-    args = arguments(RewardConfig, config, {"save_steps": 100}, workdir / "member0", seed)
+def run(stage: RewardModelStage, job: Job) -> Outcome:
+    """Train, and save the reward model."""
+    rows, label, chosen = _labelled(stage, job.inputs["data"])
+    source, tokenizer = locate_policy(stage, job.inputs)
+    args = arguments(RewardConfig, stage, job.workdir / "member0", job.seed, save_steps=100)
     texts = sorted({text for row in rows for text in (row["prompt"], *row["completions"])})
     checks = health.stop_at_errors([health.known_tokens(tokenizer, texts, "sample")])
-    split: dict[str, list[samples.Sample]] = {name: [] for name in preferences.SPLITS}
-    for row in rows:
-        split[preferences.split_of_prompt(row["prompt"], VALIDATION)].append(row)
-    most = config.get("problems")
-    if most is not None and most > len(split["train"]):
-        raise UserError(f"problems: {most} asked, but there are {len(split['train'])} prompts to train on")
-    split["train"] = split["train"][:most]
-    label = as_given(tokenizer) if given else by_world(world, tokenizer) if world else by_answer(task)
     every = {
-        name: solutions(some, label, tokenizer, lambda steps: _chosen(steps, config["labels"], given))
-        for name, some in split.items()
+        name: solutions(some, label(tokenizer), tokenizer, chosen)
+        for name, some in _split(rows, stage.problems).items()
     }
-    limit = args.max_length
     kept = {
-        name: [one for one in some if limit is None or len(one["ids"]) <= limit]
+        name: [one for one in some if args.max_length is None or len(one["ids"]) <= args.max_length]
         for name, some in every.items()
     }
     long = sum(len(every[name]) - len(kept[name]) for name in kept)
-    message = f"{long} completions are longer than max_length {limit} with their prompts: they are skipped"
-    checks += health.stop_at_errors(
-        [
-            health.enough(len(kept["train"]), batch_size(args), "completions"),
-            health.check("long", long == 0, long, 0, message),
-        ]
-    )
-    check_evaluation(args, len(kept["validation"]), "held-out completions")
-
-    model = reward_model.from_policy(source, tokenizer, args.seed, **take_model_options(args))
+    checks += _checks(kept, long, args)
+    model = reward_model.from_policy(source, tokenizer, args.seed, **loading_options(stage, args))
     longest = max(len(one["ids"]) for some in kept.values() for one in some)
     checks += health.stop_at_errors([health.context(longest, 0, positions(model))])
     trainer = StepReward(
@@ -89,10 +66,10 @@ def run(
         eval_dataset=Dataset.from_list(kept["validation"]) if args.eval_strategy != "no" else None,
         processing_class=tokenizer,
     )
-    done = fit(trainer, progress)
-    partly = reward_model.begin(workdir / "final")
+    done = fit(trainer, job.progress)
+    partly = reward_model.begin(job.workdir / "final")
     reward_model.add(partly, 0, model)
-    reward_model.finish(partly, tokenizer, [0.0], [1.0], workdir / "final")
+    reward_model.finish(partly, tokenizer, [0.0], [1.0], job.workdir / "final")
 
     curve = curves.deterministic(curves.rows(done.history))
     metrics = {
@@ -109,8 +86,53 @@ def run(
         flops_a_token=6 * (parameters(model) - idle(model)),
         formula=FORMULA,
         curve=curve,
-        clean=lambda: _clean(workdir / "member0"),
+        clean=lambda: _clean(job.workdir / "member0"),
     )
+
+
+def _labelled(
+    stage: RewardModelStage, data: Path
+) -> tuple[Sequence[samples.Sample], Callable[[Any], "Labeller"], Callable[[Steps], Steps]]:
+    """Return the rows of `data`, who labels them given the tokenizer, and which of the steps are learnt.
+
+    Raises UserError where steps are to be learnt that nobody can label.
+    """
+    upstream, outcome = sentinel.read(data), stage.labels == "outcome"
+    if upstream.get("kind") == "label_steps":  # all that are given, for a roll-out may mend a wrong step
+        return step_labels.load(data), as_given, _last if outcome else lambda steps: steps
+    task = upstream["config"]["task"]
+    world, chosen = worlds.of_task(task), _last if outcome else until_wrong
+    if world is not None:
+        return samples.load(data), partial(by_world, world), chosen
+    if not outcome:
+        raise UserError(f"labels: steps: {data} has no world, whose step verifier labels")
+    return samples.load(data), lambda tokenizer: by_answer(task), chosen
+
+
+def _split(rows: Sequence[samples.Sample], problems: int | None) -> dict[str, list[samples.Sample]]:
+    """Return the rows by their split; to train on, the first `problems`. UserError where there are fewer."""
+    split: dict[str, list[samples.Sample]] = {name: [] for name in preferences.SPLITS}
+    for row in rows:
+        split[preferences.split_of_prompt(row["prompt"], VALIDATION)].append(row)
+    if problems is not None and problems > len(split["train"]):
+        raise UserError(
+            f"problems: {problems} asked, but there are {len(split['train'])} prompts to train on"
+        )
+    return split | {"train": split["train"][:problems]}
+
+
+def _checks(kept: Mapping[str, Sequence[Solution]], long: int, args: Any) -> list[health.Check]:
+    """Return the checks of what is learnt and of how many completions are too long. UserError at an error."""
+    limit = args.max_length
+    message = f"{long} completions are longer than max_length {limit} with their prompts: they are skipped"
+    found = health.stop_at_errors(
+        [
+            health.enough(len(kept["train"]), batch_size(args), "completions"),
+            health.check("long", long == 0, long, 0, message),
+        ]
+    )
+    check_evaluation(args, len(kept["validation"]), "held-out completions")
+    return found
 
 
 Labeller = Callable[[Any, int, list[int]], Steps]  # row, which of its completions, its ids -> its steps
@@ -172,16 +194,14 @@ def solutions(
 
 
 def until_wrong(steps: Steps) -> Steps:
-    """The steps up to the first wrong one; the answer is the last step."""
+    """Return the steps up to the first wrong one; the answer is the last step."""
     wrong = next((i for i, (_, label) in enumerate(steps) if label == 0), len(steps))
     return steps[: wrong + 1]
 
 
-def _chosen(steps: Steps, labels: str, given: bool) -> Steps:
-    """The steps to learn: of an outcome the last; all that are given, for a roll-out may mend a wrong one."""
-    if labels == "outcome":
-        return steps[-1:]
-    return steps if given else until_wrong(steps)
+def _last(steps: Steps) -> Steps:
+    """Return the answer alone, which is the last step."""
+    return steps[-1:]
 
 
 def measured(model: Any, held_out: Sequence[Solution]) -> dict[str, float]:

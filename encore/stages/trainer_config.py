@@ -1,34 +1,31 @@
-"""From a recipe's `args` to a configuration object: transformers', TRL's, or a stage's own."""
+"""From a recipe's `args` to a configuration object of transformers or TRL."""
 
-import dataclasses
-from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from encore.errors import UserError, first_line, nearest
-from encore.recipe.args import check_refused
+from encore.errors import UserError, first_line
 from encore.recipe.batch import of_process
+from encore.recipe.kinds.training import TrainingStage
 from encore.runtime import gpus, tracking
 
 
-def arguments(
-    config_class: Any, stage: Mapping[str, Any], defaults: Mapping[str, Any], workdir: Path, seed: int
-) -> Any:
-    """`config_class` with a stage's `args`, over its `defaults` and those that all stages have.
+def arguments(config_class: Any, stage: TrainingStage, workdir: Path, seed: int, **defaults: Any) -> Any:
+    """Return `config_class` with a stage's `args`, over `defaults` and those that all stages have.
 
     With `global_batch`, this process gets its part of it, as there are so many processes now.
     No tracker but the one chosen, no tqdm, no pinned memory. Bf16 and gradient checkpointing, which only cost
-    time on a CPU, are off there unless `args` asks for them. Raises UserError for a field that is unknown or
-    reserved, or has a value that the class refuses, and for bf16, TRL's default, on a GPU without it.
+    time on a CPU, are off there unless `args` asks for them. Raises UserError for a value that the class
+    refuses, and for bf16, TRL's default, on a GPU without it.
     """
-    args = stage["args"]
-    check_refused(args, "args")
-    known = [field.name for field in dataclasses.fields(config_class) if field.init]
-    for name in args:
-        if name not in known:
-            raise UserError(f"args.{name}: unknown field of {config_class.__name__}{nearest(name, known)}")
+    known = {each.name for each in fields(config_class)}  # of PPO, `args` has more
+    args = {
+        name: value
+        for name, value in stage.args.model_dump(mode="json", exclude_unset=True).items()
+        if name in known
+    }
     values = {
         "logging_steps": 1,
         "save_strategy": "steps",
@@ -36,7 +33,7 @@ def arguments(
         "gradient_checkpointing": False,
         **defaults,
         **args,
-        **of_process(stage, gpus.processes()),
+        **of_process(stage.said, gpus.processes()),
         "output_dir": str(workdir),
         "seed": seed,
         "data_seed": seed,
@@ -67,24 +64,8 @@ def _check_bf16() -> None:
         )
 
 
-def plain(config_class: Any, args: Mapping[str, Any]) -> Any:
-    """`config_class(**args)` for a dataclass of ours, which checks its own values.
-
-    Raises UserError for an unknown or missing field.
-    """
-    fields = {field.name: field for field in dataclasses.fields(config_class)}
-    for name in args:
-        if name not in fields:
-            hint = nearest(name, [*fields])
-            raise UserError(f"args.{name}: unknown field of {config_class.__name__}{hint}")
-    for name, field in fields.items():
-        if name not in args and field.default is dataclasses.MISSING:
-            raise UserError(f"args.{name}: missing")
-    return config_class(**args)
-
-
 def batch_size(args: Any) -> int:
-    """Examples that one optimizer step takes, over all processes."""
+    """Return the examples that one optimizer step takes, over all processes."""
     return args.train_batch_size * args.gradient_accumulation_steps * args.world_size
 
 

@@ -188,7 +188,7 @@ def watch(folder: Path, case: str, layout: str) -> Seen:
             **CASES[case][1],
         },
     }
-    return observe.trained(dpo.run, config, inputs(folder), folder, Seen)
+    return observe.trained(dpo, config, inputs(folder), folder, Seen)
 
 
 def judge(seen: Seen, loss: Loss, folder: Path) -> list[Outcome]:

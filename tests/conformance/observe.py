@@ -8,7 +8,6 @@ group, where the steps end) belongs to the text of a completion and is looked up
 
 import gc
 import hashlib
-import io
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from unittest.mock import patch
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
 
+import jobs
 import torch
 from transformers import PrinterCallback, TrainerCallback
 
@@ -138,21 +138,19 @@ def watch(folder: Path, config: dict[str, Any], script: Callable[[Watch], None] 
             script(recorded)
         return recorded
 
-    seen = trained(grpo.run, config, {}, folder, record)
+    seen = trained(grpo, config, {}, folder, record)
     seen.logged.extend(row["loss"] for row in seen.trainer.state.log_history if "loss" in row)
     return seen
 
 
 def trained(
-    run: Callable[..., Any],
+    stage: Any,
     config: dict[str, Any],
     inputs: dict[str, Path],
     folder: Path,
     record: Callable[[Any], Any],
 ) -> Any:
-    """Run a stage up to the end of its training; what `record` makes of its trainer before the first step."""
-    from encore.runtime.progress import Progress
-
+    """Train in a stage, a module; what `record` makes of its trainer before the first step."""
     held: list[Any] = []
 
     def fit(trainer: Any, progress: Any, keep: Any = None) -> None:
@@ -161,9 +159,8 @@ def trained(
         trainer.train()
         raise Enough
 
-    silent = Progress("r/s", io.StringIO())
-    with patch(f"{run.__module__}.fit", fit), quick(), suppress(Enough):
-        run(config, inputs, 3, folder / "work", folder / "metrics.json", silent)
+    with patch("encore.stages.policy.fit", fit), quick(), suppress(Enough):
+        jobs.run(stage, config, inputs, folder / "work", seed=3)
     return held[0]
 
 

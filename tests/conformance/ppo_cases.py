@@ -76,7 +76,7 @@ def run(folder: Path, case: str, layout: str) -> Seen:
         **stage,
         "args": {**given, "model_init_kwargs": {"dtype": "float64"}},
     }
-    return observe.trained(ppo.run, config, {}, folder, recorder)
+    return observe.trained(ppo, config, {}, folder, recorder)
 
 
 def recorder(trainer: Any) -> Seen:
@@ -134,7 +134,7 @@ class Critic:
 
 
 def hold(seen: Seen, index: int, reader: Reader, critic: Critic) -> Held:
-    rollout, args = seen.watch.rollouts[index], seen.watch.trainer.args
+    rollout, args = seen.watch.rollouts[index], seen.watch.trainer.parts.kept["estimator"].args
     policy = seen.watch.trainer.parts.policy
     rows, end = keys(rollout), seen.watch.trainer.processing_class.eos_token_id
     old = reader.fixed(rollout.parameters, rows)
@@ -173,7 +173,7 @@ def outcomes(seen: Seen, folder: Path) -> tuple[list[Outcome], list[Outcome], li
     """Of each step: loss and gradient of the policy; the same of the critic's part. And the rollouts."""
     reader = Reader(folder / "model", seen.watch.trainer.args.temperature)
     critic = Critic(seen.watch.trainer)
-    args = seen.watch.trainer.args
+    args = seen.watch.trainer.parts.kept["estimator"].args
     extra = [loss.__self__ for loss in seen.watch.trainer.parts.extra_losses]
     ptx = next((one.ptx for one in extra if isinstance(one, PtxLoss)), None)
     done, policy, value = 0, [], []

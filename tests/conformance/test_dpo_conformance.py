@@ -11,7 +11,7 @@ from dpo_cases import CASES, LAYOUTS, judge, sigmoid, watch
 from torch import Tensor
 from trl import DPOTrainer
 
-from encore.objectives import loss_types
+from encore.recipe import loss_types
 
 FAST = {("sigmoid", "accumulated")}
 GRID = [

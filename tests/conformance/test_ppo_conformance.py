@@ -34,7 +34,7 @@ def test_value_and_gradient(case: str, layout: str, run: ppo_cases.Run, folder: 
     assert len(policy) == 2 * shape["slices"] * shape["epochs"] // shape["accumulate"]
     assert worst(policy) < TOLERANCE, [(one.value_error, one.gradient_error) for one in policy]
     assert worst(critic) < TOLERANCE, [(one.value_error, one.gradient_error) for one in critic]
-    args = seen.watch.trainer.args
+    args = seen.watch.trainer.parts.kept["estimator"].args
     if args.kl_target is None:
         assert set(seen.kl_coefs) == {args.kl_coef}
     else:

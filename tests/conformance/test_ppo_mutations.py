@@ -47,7 +47,7 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("min for max", "plain@epochs", losses.value_terms, "torch.maximum", "torch.minimum"),
     ("no half", "plain", losses.value_terms, "torch.maximum(plain, held) / 2", "torch.maximum(plain, held)"),
     ("clipped around the return", "plain@epochs", losses.value_terms, "held = (old +", "held = (returns +"),
-    ("no coefficient", "plain", VALUE, "self.args.vf_coef * value", "value"),
+    ("no coefficient", "plain", VALUE, "self.ppo.vf_coef * value", "value"),
     ("share of the rollout", "plain", VALUE, "batch.step_tokens.clamp(min=1)", "(4 * batch.mask.sum())"),
     ("mean over the batch", "plain", VALUE, "/ batch.step_tokens.clamp(min=1)", "/ batch.mask.numel()"),
     ("no ptx", "ptx", RolloutTrainer._compute_loss, "parts.extra_losses:", "parts.extra_losses[:1]:"),

@@ -42,7 +42,7 @@ def test_shuffled_comparisons(tmp_path):
 def test_of_two_responses_it_is_trls_own_loss(tmp_path):
     """TRL's forward pass, its loss and its centring, of pairs that do not end with the padding token."""
     rows = [[[*one[:-1], 5] for one in row[:2]] for row in sequences_of()]
-    batch = reward_model.collate([grouped(row, [(0, 1)])[0] for row in rows])
+    batch = reward_model.collate_comparisons([grouped(row, [(0, 1)])[0] for row in rows])
     model = model_of()
     ids = torch.cat([batch["input_ids"][0::2], batch["input_ids"][1::2]])
     last = torch.cat([batch["last"][0::2], batch["last"][1::2]])
@@ -74,8 +74,8 @@ class _OneProcess:
 
 
 def weights(change: Callable[[dict[str, torch.Tensor]], torch.Tensor]) -> Callable[..., Any]:
-    """`collate` with other weights of the pairs."""
-    plain = reward_model.collate
+    """`collate_comparisons` with other weights of the pairs."""
+    plain = reward_model.collate_comparisons
     return lambda elements: (batch := plain(elements)) | {"weight": change(batch).to(batch["weight"].dtype)}
 
 
@@ -108,9 +108,9 @@ def read_by_transformers(model: Any, input_ids: torch.Tensor, last: torch.Tensor
 
 
 MUTANTS = {
-    "all pairs alike": ("collate", weights(all_pairs_alike)),
-    "not divided by pairs": ("collate", weights(not_divided_by_pairs)),
-    "without the last pair": ("collate", weights(without_the_last_pair)),
+    "all pairs alike": ("collate_comparisons", weights(all_pairs_alike)),
+    "not divided by pairs": ("collate_comparisons", weights(not_divided_by_pairs)),
+    "without the last pair": ("collate_comparisons", weights(without_the_last_pair)),
     "swapped": ("k_wise", swapped),
     "centred": ("k_wise", centred),
     "read at the edge": ("at_last_token", read_at_the_edge),

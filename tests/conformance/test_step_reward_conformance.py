@@ -16,8 +16,8 @@ from reward_cases import TOKENIZER, model_of
 from transformers import PrinterCallback, TrainerCallback
 from trl import RewardConfig
 
-from encore.learning import step_reward
-from encore.learning.step_reward import StepReward
+from encore.learning import reward_model
+from encore.learning.reward_model import StepReward
 from encore.objectives.losses import right_or_wrong
 
 pytestmark = pytest.mark.slow
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 LAYOUTS = {"one-batch": (12, 1), "accumulated": (3, 4), "single": (1, 2)}
 
 
-def solutions(soft: bool = False, outcome: bool = False) -> list[step_reward.Solution]:
+def solutions(soft: bool = False, outcome: bool = False) -> list[reward_model.Solution]:
     """Twelve solutions of one to five steps of one to four tokens; some hold the padding token."""
     rng = random.Random(0)
     rows = []
@@ -148,17 +148,17 @@ def a_token_early(batch: list[Any]) -> dict[str, torch.Tensor]:
     return made | {"place": made["place"] - 1}
 
 
-COLLATE = step_reward.collate
+COLLATE = reward_model.collate_solutions
 MUTANTS: dict[str, tuple[str, Any]] = {
     "mean over places": ("right_or_wrong", mean_over_places),
     "hardened": ("right_or_wrong", hardened),
     "swapped": ("right_or_wrong", swapped),
-    "a token early": ("collate", a_token_early),
+    "a token early": ("collate_solutions", a_token_early),
 }
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_wrong_trainers_are_told(mutant, tmp_path, monkeypatch):
     name, function = MUTANTS[mutant]
-    monkeypatch.setattr(step_reward, name, function)
+    monkeypatch.setattr(reward_model, name, function)
     assert deviation(tmp_path, solutions(soft=True), LAYOUTS["one-batch"]) > 1e-3

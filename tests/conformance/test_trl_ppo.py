@@ -82,10 +82,12 @@ def theirs(folder: Path) -> list[dict[str, torch.Tensor]]:
 def ours(folder: Path) -> tuple[list[dict[str, torch.Tensor]], Any]:
     from datasets import Dataset
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
+    from trl import GRPOConfig
 
-    from encore.learning.ppo_config import PPOConfig
     from encore.learning.rollout_trainer import Method, RolloutTrainer
+    from encore.learning.rollouts import Options
     from encore.models.critic import Critic
+    from encore.recipe.rl_args import PpoArgs
 
     tokenizer = AutoTokenizer.from_pretrained(folder / "policy", padding_side="left")
     given = json.loads((folder / "rollout.json").read_text())
@@ -104,8 +106,8 @@ def ours(folder: Path) -> tuple[list[dict[str, torch.Tensor]], Any]:
         with torch.no_grad():
             return reward.score(reward.model(torch.tensor(ids)).last_hidden_state)[:, -1, 0].tolist()
 
-    rates = dict.fromkeys(("learning_rate", "critic_learning_rate"), SETTINGS["learning_rate"])
-    args = PPOConfig(
+    ppo = PpoArgs(**SETTINGS)
+    args = GRPOConfig(
         output_dir=str(folder / "ours"),
         per_device_train_batch_size=COUNT,
         num_iterations=2,
@@ -119,10 +121,19 @@ def ours(folder: Path) -> tuple[list[dict[str, torch.Tensor]], Any]:
         use_cpu=True,
         report_to="none",
         save_strategy="no",
-        **{**SETTINGS, **rates},
+        learning_rate=ppo.learning_rate,
+        epsilon=ppo.epsilon,
+        num_generations=COUNT,
+        disable_dropout=True,
     )
+    args.num_generations = 1
     trainer: Any = RolloutTrainer(
-        Method(critic=Critic(value.model, value.score), reference=reference),
+        Method(
+            Options(reshuffle=True),
+            critic=Critic(value.model, value.score),
+            ppo=ppo,
+            reference=reference,
+        ),
         args,
         model=policy,
         reward_funcs=[score],

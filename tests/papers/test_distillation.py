@@ -6,8 +6,8 @@ from papers import GRAPH, RECIPES
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from encore import worlds
-from encore.models.shape import shape
 from encore.recipe.graph import Node
+from encore.recipe.shape import shape
 
 STUDENTS = {"base-recipe": "sft", "self": "sft", "rl": "rl"}
 METHODS = STUDENTS | {"distilled-then-rl": "rl"}

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Literal
 
 from encore.errors import known
-from encore.objectives.loss_types import DPO_LOSSES, SMOOTHED
 from encore.recipe.args import DpoArgs
 from encore.recipe.base import Mistake, Positive
 from encore.recipe.kinds.stage import rule
 from encore.recipe.kinds.training import TuningStage
+from encore.recipe.loss_types import DPO_LOSSES, SMOOTHED
 from encore.recipe.machine import Dtype
 
 

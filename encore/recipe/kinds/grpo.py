@@ -8,8 +8,6 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from encore.errors import UserError
-from encore.objectives.caps import Caps, of_stage
-from encore.objectives.loss_types import check_window
 from encore.recipe import batch
 from encore.recipe.base import (
     Identifier,
@@ -22,8 +20,10 @@ from encore.recipe.base import (
     below,
     matching,
 )
+from encore.recipe.caps import Caps
 from encore.recipe.kinds.rollout import REWARD_MODEL, RolloutStage
 from encore.recipe.kinds.stage import rule
+from encore.recipe.loss_types import check_window
 from encore.recipe.task import DataSet, Rewarded, Tool, own_mistakes
 
 Step = Annotated[str, AfterValidator(matching("0|[1-9][0-9]*", "a number of optimizer steps"))]
@@ -123,6 +123,11 @@ class GrpoStage(RolloutStage):
     learn_results: bool = False  # what the tool says is in the loss too
 
     @property
+    def caps_by_step(self) -> Caps:
+        """The caps of completions by the optimizer step from which they hold; empty where there is one."""
+        return dict(sorted((int(step), cap) for step, cap in (self.caps or {}).items()))
+
+    @property
     def weights(self) -> dict[str, dict[str, float]]:
         """The rewards by where they stand: `rewards`, or `domains.NAME.rewards` of each domain."""
         if self.domains is None:
@@ -195,7 +200,7 @@ class GrpoStage(RolloutStage):
         """Yield caps that do not rise from step 0 on, within the steps of the stage, between two rollouts."""
         if self.caps is None:
             return
-        caps, args = of_stage(self.said), self.args
+        caps, args = self.caps_by_step, self.args
         if not caps or next(iter(caps)) != 0:
             yield "caps", f"expected the first at step 0, got {next(iter(caps), 'none')}"
             return

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from encore.objectives.deltas import check_group
 from encore.recipe.base import Mistake
 from encore.recipe.kinds.stage import Asking, rule
 from encore.recipe.machine import Dtype
 from encore.recipe.reward_names import check_overlong
 from encore.recipe.rl_args import PolicyGradientArgs
 from encore.recipe.task import Rewarded
+
+COMPARING = ("centered", "normalized")  # the mean of the responses to a prompt is taken from each
 
 
 class PolicyGradientStage(Rewarded, Asking):
@@ -27,5 +28,13 @@ class PolicyGradientStage(Rewarded, Asking):
     def _responses_to_compare(self) -> Iterator[Mistake]:
         """Yield a delta that compares more responses than there are, and a reward without its cache."""
         check_overlong(self.rewards or {}, None, None)
-        check_group(self.args.delta, self.args.num_generations)
-        yield from ()
+        responses, delta = self.args.num_generations, self.args.delta
+        if responses < 2 and delta in COMPARING:
+            words = f"delta {delta} compares at least 2 responses, got {responses}"
+            yield "args.num_generations", words
+
+    @rule
+    def _ratio(self) -> Iterator[Mistake]:
+        """Yield a defect of a ratio that the loss has not."""
+        if self.args.log_ratio and self.args.loss == "naive":
+            yield "args.log_ratio", "loss naive has no ratio; use unclipped or clipped"

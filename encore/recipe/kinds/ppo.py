@@ -8,11 +8,23 @@ from encore.recipe.corpus import Corpus
 from encore.recipe.form import placed
 from encore.recipe.kinds.rollout import REWARD_MODEL, RolloutStage
 from encore.recipe.kinds.stage import rule
+from encore.recipe.mistakes import shown
 from encore.recipe.rl_args import PpoArgs
 from encore.recipe.task import WorldTask, refusing
 
 NO_DATA_SET = "a corpus is written by a world; for documents of the Hub take data"
 OF_WORLD = ("task", "template", "corpus")
+
+
+# argument of GRPO -> the only value that has a meaning in PPO, and why
+FIXED = {
+    "beta": (0.0, "the KL is in the reward; its coefficient is kl_coef"),
+    "mask_truncated_completions": (False, "missing_eos_penalty or missing_eos_score punishes truncation"),
+    "sync_ref_model": (False, "the reference of PPO stays as it is"),
+    "multi_objective_aggregation": ("sum_then_normalize", "the score is the weighted sum of the rewards"),
+    "fp16": (False, "the critic's optimizer scales no gradients; bf16 needs no scaling"),
+    "top_entropy_quantile": (1.0, "the critic learns from all tokens, and so must the policy"),
+}
 
 
 class HubDocuments(Model):
@@ -68,6 +80,21 @@ class PpoStage(RolloutStage):
     # what it starts from; default: the reward model if there is one, else the policy
     critic: Literal["reward_model", "policy", "random"] | None = None
     ptx: Ptx | None = None
+
+    @rule
+    def _arguments_of_grpo(self) -> Iterator[Mistake]:
+        """Yield arguments of GRPO that mean nothing with a critic."""
+        for name, (only, why) in FIXED.items():
+            if (value := getattr(self.args, name)) != only:
+                yield f"args.{name}", f"expected {shown(only)}, got {shown(value)}: {why}"
+
+    @rule
+    def _scores(self) -> Iterator[Mistake]:
+        """Yield a target of the KL that nothing can reach, and two punishments of one truncation."""
+        if self.args.kl_target is not None and not self.args.kl_coef:
+            yield "args.kl_target", "kl_coef is 0; expected more, to start from"
+        if self.args.missing_eos_penalty is not None and self.args.missing_eos_score is not None:
+            yield "args.missing_eos_score", "missing_eos_penalty is given too; remove one of them"
 
     @rule
     def _reward_model(self) -> Iterator[Mistake]:

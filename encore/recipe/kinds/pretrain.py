@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from encore.models import shape
+from encore.recipe import shape
 from encore.recipe.base import Mistake, Model, Positive, below
 from encore.recipe.corpus import Corpus
 from encore.recipe.form import placed

@@ -1,7 +1,7 @@
 """Stage `rejection_sampling`: the policy's right completions, as demonstrations."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Literal
 
 from encore.errors import known
 from encore.recipe.args import RejectionSamplingArgs
@@ -29,12 +29,8 @@ class RejectionSamplingStage(Drawing):
     @rule
     def _thresholds(self) -> Iterator[Mistake]:
         """Yield a threshold that is of no reward of the task, or that lets all or nothing pass."""
-        check_rewards(self.keep, self.task.make_world() if self.task else None)
+        world = self.task.make_world() if self.task else None
+        known("keep", self.keep, [*COMMON, *(world.rewards if world else {})], "reward", as_key=True)
         for name, least in self.keep.items():
             if name not in IN_DEVIATIONS and not 0 < least <= 1:
                 yield f"keep.{name}", f"expected more than 0 and at most 1, got {least:g}"
-
-
-def check_rewards(names: Iterable[str], world: Any) -> None:
-    """Raise UserError at a name in `keep` that no reward of the task's world has; None: of a data set."""
-    known("keep", names, [*COMMON, *(world.rewards if world else {})], "reward", as_key=True)

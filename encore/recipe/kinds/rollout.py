@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from encore.objectives.caps import of_stage
 from encore.recipe import batch
 from encore.recipe.base import Mistake, Positive
+from encore.recipe.caps import of_stage
 from encore.recipe.kinds.stage import Asking, rule
 from encore.recipe.kinds.training import TuningStage
 from encore.recipe.machine import Dtype

@@ -118,9 +118,9 @@ def test_of_comparisons_the_longest(model, tmp_path, kind):
         for n in (2, 5, 3)
     ]
     data = preferences_product(tmp_path / "data", rows)
-    found = of(
-        {"run": kind, "model": model, "problems": 3, "args": {"max_length": 48}}, {"data": data}, tmp_path
-    )
+    config = {"run": kind, "model": model, "args": {"max_length": 48}}
+    config |= {"problems": 3} if kind == "reward_model" else {}
+    found = of(config, {"data": data}, tmp_path)
     learnt = preferences.load(found.inputs["data"])
     assert {row["responses"][0] for row in learnt} == {"+1" * 5}
     assert {row["split"] for row in learnt} == {"train", "validation"}

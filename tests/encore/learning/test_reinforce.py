@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jobs
 import pytest
 import stage_runs
 import torch
@@ -16,13 +17,12 @@ from hypothesis import strategies as st
 from encore import worlds
 from encore.errors import UserError
 from encore.learning import reinforce
-from encore.learning.reinforce import PolicyGradientConfig
 from encore.models import language_model
 from encore.objectives import kl, losses
 from encore.objectives.advantages import DELTAS
 from encore.objectives.clip import cut_by_clip
 from encore.objectives.ratios import token_ratios
-from encore.stages.trainer_config import plain
+from encore.recipe.rl_args import PolicyGradientArgs
 
 EPSILON = 0.2
 ARGS: dict[str, Any] = {
@@ -153,11 +153,11 @@ def test_k1_and_k3_are_the_kl_on_average(weights):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        ({"delta": "centred"}, 'args.delta: unknown value "centred"; did you mean "centered"'),
-        ({"loss": "clip"}, 'args.loss: unknown value "clip"; did you mean "clipped"'),
+        ({"delta": "centred"}, 'args.delta: unknown value the text "centred"; did you mean "centered"'),
+        ({"loss": "clip"}, 'args.loss: unknown value the text "clip"; did you mean "clipped"'),
         (
             {"learning_rat": 1.0},
-            'args.learning_rat: unknown field of PolicyGradientConfig; did you mean "learning_rate"',
+            'args.learning_rat: unknown key; did you mean "learning_rate"',
         ),
         ({"epochs": 0}, "args.epochs: expected at least 1, got 0"),
         ({"temperature": 0.0}, "args.temperature: expected more than 0, got 0.0"),
@@ -168,13 +168,13 @@ def test_k1_and_k3_are_the_kl_on_average(weights):
 )
 def test_a_mistake_in_args_is_one_line(args, says):
     with pytest.raises(UserError) as error:
-        plain(PolicyGradientConfig, ARGS | args)
+        jobs.stage("policy_gradient", {"model": {"path": "p"}, "args": ARGS | args}).check()
     assert str(error.value).startswith(says)
 
 
 def test_a_missing_argument_is_named():
     with pytest.raises(UserError, match=r"^args\.delta: missing$"):
-        plain(PolicyGradientConfig, {k: v for k, v in ARGS.items() if k != "delta"})
+        jobs.stage("policy_gradient", {"args": {k: v for k, v in ARGS.items() if k != "delta"}})
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +218,7 @@ def bandit(tokenizer, **args) -> list[dict[str, Any]]:
     def share(completions, **columns):
         return [text.count("7") / max(len(text), 1) for text in completions]
 
-    config = PolicyGradientConfig(
+    config = PolicyGradientArgs(
         **(ARGS | {"num_generations": 32, "inner_steps": 4, "max_completion_length": 6} | args)
     )
     problems = [

@@ -19,6 +19,7 @@ from encore.models.critic import (
     with_adapters,
 )
 from encore.models.reward_model import RewardModel
+from encore.recipe.kinds.stage import Lora
 
 WORDS = worlds.tokenizer([worlds.make({"world": "chain"})])
 SHAPE = Qwen3Config(
@@ -113,7 +114,7 @@ def test_documents_come_each_once_an_epoch_whatever_the_batch(count: int, size: 
 def test_with_adapters_it_says_the_same_and_trains_little(scorer):
     """Of its backbone a checkpoint needs the adapters alone: the rest is as it was loaded."""
     plain = from_reward_model(scorer)
-    critics = [with_adapters(from_reward_model(scorer), {"rank": 2, "alpha": 4}, 0) for _ in range(2)]
+    critics = [with_adapters(from_reward_model(scorer), Lora(rank=2, alpha=4), 0) for _ in range(2)]
     values = [token_values(critic, IDS, MASK, KEEP, rows=3) for critic in (plain, *critics)]
     assert torch.equal(values[0], values[1])
     trained = learnt(critics[0])

@@ -1,8 +1,10 @@
 """What a prompt has begun of the answer: known to rewards, health checks, labels and evaluations."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
+import jobs
 import pytest
 from scripted import Scripted
 from true_tokenizers import THINKING, checkpoint, qwen2
@@ -15,7 +17,7 @@ from encore.labels import annotators
 from encore.recipe.eval_tasks import parse
 from encore.rewards import rules
 from encore.runtime import reward_checks
-from encore.stages import grpo_tasks, rollouts
+from encore.stages import setup
 from encore.stages.policy import load_policy
 from encore.worlds.answers import begun
 from evals import harness, scores
@@ -40,8 +42,8 @@ def test_where_a_prompt_begins_the_answer(prompt, found):
 def test_a_stage_rewards_the_whole_answer(said):
     """A format reward of the rest alone would be 0 for ever."""
     stage = {key: value for key, value in (STAGE | said).items() if value is not None}
-    policy, args = SimpleNamespace(tokenizer=WORDS), SimpleNamespace(seed=0, device="cpu")
-    (task,) = grpo_tasks.of_stage(stage, {}, policy, args, {0: 8})  # type: ignore[arg-type]
+    grpo, job = jobs.stage("grpo", stage), jobs.job({}, Path())
+    (task,) = setup.tasks_of(grpo, job, WORDS, {0: 8}, None, ())
     rows = task.problems.to_list()
     assert all(row["prompt"].endswith(row["prefill"]) for row in rows)
     rest = [f"1</think><answer>{row['answer']}</answer>" for row in rows]
@@ -147,8 +149,8 @@ def test_scores_of_a_world_read_the_whole_answer(monkeypatch):
 
 def test_a_policy_trained_by_chat_ends_its_turns(tmp_path):
     place = checkpoint("qwen2-base", tmp_path)
-    plain = load_policy({"template": "{question}"}, {"policy": place})
-    chat = load_policy({"chat": True}, {"policy": place})
+    plain = load_policy(jobs.stage("grpo", {"template": "{question}"}), {"policy": place})
+    chat = load_policy(jobs.stage("grpo", {"chat": True}), {"policy": place})
     turn, document = (chat.tokenizer.convert_tokens_to_ids(t) for t in ("<|im_end|>", "<|endoftext|>"))
     assert plain.tokenizer.eos_token_id == plain.generation.eos_token_id == document
     assert chat.tokenizer.eos_token_id == turn
@@ -161,7 +163,7 @@ def test_a_policy_trained_by_chat_ends_its_turns(tmp_path):
         (False, {"seed": 1}),
     ):
         args = SimpleNamespace(use_vllm=use_vllm, generation_kwargs={"seed": 1})
-        rollouts.end_with_turns(args, {"domains": {"a": {"chat": True}}}, chat)
+        setup.end_with_turns(args, jobs.stage("grpo", {"domains": {"a": {"chat": True}}}), chat)
         assert args.generation_kwargs == told
 
 

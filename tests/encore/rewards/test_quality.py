@@ -12,7 +12,8 @@ from encore import worlds
 from encore.data import preferences
 from encore.errors import UserError
 from encore.rewards import quality
-from encore.stages.reward_model import above_chance, demonstration_ids, mean_curve, renamed
+from encore.stages.comparisons import demonstration_ids
+from encore.stages.reward_model import above_chance, mean_curve, renamed
 
 RNG = np.random.default_rng(0)
 

@@ -21,6 +21,7 @@ loaded = {{"torch", "transformers", "trl", "lm_eval"}} & {{*sys.modules}}
 sys.exit(f"loaded: {{loaded}}" if loaded else status)
 """
 STAGE = ["grpo", "--seed", "0", "--name", "r/cpu/a/seed0/grpo", "--checkpoints", "checkpoints"]
+QLORA = {"rank": 1, "alpha": 1, "quantized": "nf4"}
 ADVICE = "but vLLM is not installed here; `pip install -e '.[vllm]'`, or leave the key out"
 
 EXTRAS = {"lora.quantized: nf4": ("qlora", "bitsandbytes")}
@@ -38,7 +39,13 @@ def test_a_stage_and_an_evaluation_say_it_before_they_load_anything(tmp_path, ch
         ),
         (
             "encore.stages.__main__",
-            [*STAGE, "--config", json.dumps({"lora": {"quantized": "nf4"}}), "--out", "metrics.json"],
+            [
+                *STAGE,
+                "--config",
+                json.dumps({"lora": QLORA}),
+                "--out",
+                "metrics.json",
+            ],
             "lora.quantized: nf4",
         ),
         (

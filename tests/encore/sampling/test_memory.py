@@ -1,5 +1,6 @@
 """Batches of an evaluation on a GPU are as large as its memory has room for; on a CPU they never change."""
 
+import jobs
 import pytest
 import torch
 from hypothesis import given
@@ -74,7 +75,7 @@ def test_what_it_is_computed_in_is_what_the_recipe_says(checkpoint, tmp_path, sa
     """Whatever the weights were saved in: those of the Hub and those of a stage are measured alike."""
     source = language_model.locate(None, checkpoint)
     key = {"saved_dtype": saved} if saved else {}
-    load_policy({"model": {"path": source.place}, **key}, {}).save(tmp_path)
+    load_policy(jobs.stage("grpo", {"model": {"path": source.place}, **key}), {}).save(tmp_path)
     final = tmp_path / "final"
     there = language_model.load(language_model.locate({"path": str(final)}, None), dtype="auto")
     assert there.dtype == getattr(torch, saved or "float32")

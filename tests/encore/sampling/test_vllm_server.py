@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from trl.generation.vllm_client import VLLMClient
 
 from encore.errors import UserError
+from encore.recipe.rl_args import GrpoArgs
 from encore.runtime import gpus
 from encore.runtime.ports import free_ports
 from encore.sampling import vllm_server
@@ -159,7 +160,7 @@ def test_any_log_has_a_reason_of_one_line(log):
 
 
 def test_the_command_is_trls(monkeypatch):
-    args = {"vllm_max_model_length": 2048, "vllm_gpu_memory_utilization": 0.8}
+    args = GrpoArgs(vllm_max_model_length=2048, vllm_gpu_memory_utilization=0.8)
     command = vllm_server.command("folder", HOST, 8123, 4, "bfloat16", 7, args)
     options = dict(zip(command[5::2], command[6::2], strict=False))
     assert command[1:5] == ["-m", "vllm.entrypoints.cli.main", "serve", "folder"]
@@ -179,7 +180,7 @@ def test_the_command_is_trls(monkeypatch):
             "--seed": "7",
         }.items()
     )
-    alone = vllm_server.command("folder", HOST, 8123, 0, "float32", 7, {})
+    alone = vllm_server.command("folder", HOST, 8123, 0, "float32", 7, GrpoArgs())
     assert alone[alone.index("--tensor-parallel-size") + 1] == "1"
     assert alone[alone.index("--gpu-memory-utilization") + 1] == "0.9"
     assert "--max-model-len" not in alone

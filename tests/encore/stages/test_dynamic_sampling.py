@@ -179,6 +179,7 @@ def one_of_two(rank: int, port: int, base: Path, folder: Path) -> None:
     some_mixed()
     from encore.runtime.progress import Progress
     from encore.stages import grpo
+    from encore.stages.job import Job, typed
 
     plain = MixedGroups.collect
 
@@ -192,7 +193,8 @@ def one_of_two(rank: int, port: int, base: Path, folder: Path) -> None:
     config["args"] = {k: v for k, v in config["args"].items() if "ref_model" not in k}
     inputs = {"policy": Path("results/pretrain/metrics.json")}
     with (folder / "out.txt").open("w") as out:
-        grpo.run(config, inputs, 3, folder, folder / "out/metrics.json", Progress("r/cpu/a/seed3/grpo", out))
+        job = Job(inputs, 3, folder, folder / "out/metrics.json", Progress("r/cpu/a/seed3/grpo", out))
+        grpo.run(typed("grpo", config)[0], job)
 
 
 def test_two_processes_fill_a_part_each(base: Path, tmp_path: Path):

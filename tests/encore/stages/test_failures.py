@@ -147,7 +147,7 @@ def test_full_disk_while_saving(kind, folder: Path, trained: Path):
         (overlay(GRPO, args={"max_completion_length": 60}), "context: the longest prompt"),
         (
             overlay(GRPO, args={"learning_rat": 1e-3}),
-            'args.learning_rat: unknown field of GRPOConfig; did you mean "learning_rate"',
+            'args.learning_rat: unknown key; did you mean "learning_rate"',
         ),
         (overlay(GRPO, args={"num_generations": 5}), "args: "),
         (overlay(GRPO, args={"output_dir": "x"}), "args.output_dir: set by the stage itself"),

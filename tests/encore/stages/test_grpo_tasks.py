@@ -1,13 +1,16 @@
 """What a grpo stage learns from: one long prompt, or one that an evaluation has, does not stop it."""
 
+import dataclasses
 import json
-from types import SimpleNamespace
+from pathlib import Path
 
 import datasets
+import jobs
 import pytest
 
 from encore import worlds
-from encore.stages import grpo_tasks
+from encore.stages import setup
+from encore.stages.job import typed
 
 ASKED = "one two three four five six seven eight nine ten eleven twelve thirteen?"
 QUESTIONS = ["1+1=", "2+" * 60 + "2=", "2+2=", ASKED]
@@ -25,18 +28,20 @@ def config(tmp_path, monkeypatch):
 
 
 def tasks(config):
-    policy = SimpleNamespace(tokenizer=worlds.tokenizer([worlds.make({"world": "chain"})]))
-    return grpo_tasks.of_stage(config, {}, policy, SimpleNamespace(seed=0), {0: 8})
+    tokenizer = worlds.tokenizer([worlds.make({"world": "chain"})])
+    stage, evaluated = typed("grpo", config)
+    job = dataclasses.replace(jobs.job({}, Path()), evaluated=evaluated)
+    return setup.tasks_of(stage, job, tokenizer, {0: 8}, None, ())
 
 
 def test_long_prompts_are_left_out_and_counted(config):
     own, _ = config
     (task,) = tasks(own)
     assert task.problems["question"][:] == QUESTIONS
-    assert grpo_tasks.skipped([task]) == {}
+    assert setup.skipped([task]) == {}
     (task,) = tasks(own | {"longest_prompt": 80})
     assert task.problems["question"][:] == ["1+1=", "2+2=", ASKED]
-    assert grpo_tasks.skipped([task]) == {"skipped/long": 1}
+    assert setup.skipped([task]) == {"skipped/long": 1}
 
 
 def test_prompts_of_an_evaluation_are_left_out_and_counted(config):
@@ -56,5 +61,5 @@ def test_each_domain_has_its_own_longest_prompt(config):
     }
     domains = {"sums": own | {"share": 0.5, "longest_prompt": 80}, "chain": other | {"share": 0.5}}
     first, second = tasks({"domains": domains, "decontaminate": held})
-    assert grpo_tasks.skipped([first, second]) == {"skipped/long/sums": 1}
+    assert setup.skipped([first, second]) == {"skipped/long/sums": 1}
     assert (len(first.checks), len(second.checks)) == (1, 0)

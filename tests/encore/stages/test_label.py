@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import jobs
 import pytest
 import stage_runs
 import torch
@@ -265,5 +266,7 @@ def test_replies_of_a_data_set_are_labelled_by_its_verifier(tmp_path: Path):
     files.write_json(made, json.loads(made.read_text()) | {"kind": "sample", "config": {"task": task}})
     texts = [f"<answer>{reply}</answer>" for reply in ("4*2+3", "3+4+2", "11")]
     row: Any = {"question": "q", "answer": "3+4*2", "difficulty": 0, "completions": texts}
-    labels, _, _ = label.score({"by": "verifier"}, {"data": made}, [row], None, 0)
+    labels, _, _ = label.score(
+        jobs.stage("label", {"by": "verifier"}), jobs.job({"data": made}, tmp_path), [row], None
+    )
     assert labels.scores == [[1.0, 0.0, 0.0]]

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jobs
 import pytest
 import stage_runs
 from stage_runs import finished
@@ -87,7 +88,7 @@ def test_a_step_is_as_right_as_what_follows_from_it(tmp_path, monkeypatch, estim
     monkeypatch.setattr(label_steps, "locate_policy", lambda config, inputs: (None, TOKENIZER))
     config = CONFIG | ({"estimation": estimation} if estimation else {})
     made = upstream(tmp_path / "sample", rows)
-    found = label_steps.run(config, {"data": made}, 0, tmp_path / "out", tmp_path / "m.json", None)
+    found = jobs.run(label_steps, config, {"data": made}, tmp_path / "out")
     (prompts,) = asked
     assert len(set(prompts)) == len(prompts)  # the two equal completions, and equal first steps, once
     finished(tmp_path / "out")

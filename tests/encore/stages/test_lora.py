@@ -22,6 +22,7 @@ from encore import worlds
 from encore.errors import UserError
 from encore.models import language_model, lora
 from encore.recipe.kinds import read
+from encore.recipe.kinds.stage import Lora
 from encore.runtime import sentinel
 
 RANK = 3
@@ -194,7 +195,7 @@ def test_an_unknown_layer_is_refused():
     tokenizer = worlds.tokenizer([worlds.make(stage_runs.TASK)])
     model = language_model.build(stage_runs.PRETRAIN["model"], tokenizer, 0)
     with pytest.raises(UserError, match=r'lora.targets: unknown linear layer "q_prj"; did you mean "q_proj"'):
-        lora.adapters({**LORA, "targets": ["q_prj"]}, model, 0)
+        lora.adapters(Lora(**{**LORA, "targets": ["q_prj"]}), model, 0)
     assert lora.adapters(None, model, 0) is None
 
 
@@ -215,7 +216,10 @@ def test_an_unknown_layer_is_refused():
             "lora.quantized: weights of 4 bits cannot be sent to vLLM",
         ),
         ({"critic": "random"}, "critic: random has learnt nothing that adapters could add to"),
-        ({"args": {"sync_ref_model": True}}, "args.sync_ref_model: a reference without adapters"),
+        (
+            {"run": "grpo", "args": {"sync_ref_model": True, "beta": 0.1}},
+            "args.sync_ref_model: a reference without adapters",
+        ),
     ],
 )
 def test_what_takes_no_adapters_is_refused(change: dict[str, Any], says: str):

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jobs
 import pytest
 import stage_runs
 from saved_models import reward_model
@@ -13,7 +14,6 @@ from stage_runs import TASK, TEMPLATE, at_training_step, error_line
 
 from encore.errors import UserError
 from encore.recipe.kinds import read
-from encore.stages.trainer_config import arguments
 
 INPUTS = {"policy": "results/pretrain/metrics.json", "reward_model": "results/reward_model/metrics.json"}
 DOCUMENTS = {
@@ -148,38 +148,38 @@ def test_keys_that_contradict_each_other(changes: dict[str, Any], says: str):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        ({"loss_type": "grpo"}, "args: loss_type: expected dapo, got grpo"),
-        ({"beta": 0.04}, "args: beta: expected 0.0, got 0.04: the KL is in the reward"),
-        ({"mask_truncated_completions": True}, "args: mask_truncated_completions"),
-        ({"lam": 1.5}, "args: lam: expected a number from 0 to 1, got 1.5"),
-        ({"vf_coef": -1.0}, "args: vf_coef: expected at least 0"),
-        ({"kl_target": 1.0, "kl_coef": 0.0}, "args: kl_target: "),
-        ({"missing_eos_penalty": 1.0, "missing_eos_score": -1.0}, "args: missing_eos_score: "),
+        ({"loss_type": "grpo"}, 'args.loss_type: unknown value the text "grpo"; did you mean "dapo"'),
+        ({"beta": 0.04}, "args.beta: expected 0.0, got 0.04: the KL is in the reward"),
+        ({"mask_truncated_completions": True}, "args.mask_truncated_completions: expected false, got true"),
+        ({"lam": 1.5}, "args.lam: expected at most 1, got 1.5"),
+        ({"vf_coef": -1.0}, "args.vf_coef: expected at least 0"),
+        ({"kl_target": 1.0, "kl_coef": 0.0}, "args.kl_target: "),
+        ({"missing_eos_penalty": 1.0, "missing_eos_score": -1.0}, "args.missing_eos_score: "),
         (
             {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 1, "steps_per_generation": 1},
-            "args: per_device_train_batch_size x steps_per_generation: expected at least 2, got 1",
+            "args.steps_per_generation: expected a rollout of at least 2 completions, got 1",
         ),
-        ({"kl_coeff": 0.1}, 'args.kl_coeff: unknown field of PPOConfig; did you mean "kl_coef"'),
+        ({"kl_coeff": 0.1}, 'args.kl_coeff: unknown key; did you mean "kl_coef"'),
     ],
 )
-def test_arguments_that_make_no_sense(args: dict[str, Any], says: str, tmp_path: Path):
-    from encore.learning.ppo_config import PPOConfig
-
+def test_arguments_that_make_no_sense(args: dict[str, Any], says: str):
     with pytest.raises(UserError) as error:
-        arguments(PPOConfig, {"args": {**PPO["args"], **args}}, {}, tmp_path, 0)
+        jobs.stage("ppo", {**PPO, "args": {**PPO["args"], **args}}).check()
     assert says in str(error.value)
 
 
 def test_a_prompt_needs_no_group(tmp_path: Path):
-    from encore.learning.ppo_config import PPOConfig
+    from encore.stages import ppo, setup
 
-    made = arguments(PPOConfig, {"args": {**PPO["args"], "per_device_train_batch_size": 3}}, {}, tmp_path, 0)
-    assert (made.num_generations, made.generation_batch_size) == (1, 12)
+    def made(**args: Any) -> tuple[int, int]:
+        typed = jobs.stage("ppo", {"args": {**PPO["args"], **args}})
+        with setup.started(ppo.as_one_group(typed), jobs.job({}, tmp_path)) as (found, _):
+            return found.num_generations, found.generation_batch_size
+
+    assert made(per_device_train_batch_size=3) == (12, 12)
     thirds = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 3, "steps_per_generation": 3}
-    made = arguments(PPOConfig, {"args": {**PPO["args"], **thirds}}, {}, tmp_path, 0)
-    assert (made.num_generations, made.generation_batch_size) == (1, 3)
-    made = arguments(PPOConfig, {"args": {**PPO["args"], "num_generations": 4}}, {}, tmp_path, 0)
-    assert (made.num_generations, made.generation_batch_size) == (4, 16)
+    assert made(**thirds) == (3, 3)
+    assert made(num_generations=4) == (4, 16)
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from test_sft import ready as sft_ready  # noqa: F401
 
 from encore.models import language_model
 from encore.models.quantized import loading
+from encore.recipe.kinds.stage import Lora
 
 pytest.importorskip("bitsandbytes")
 
@@ -43,7 +44,7 @@ def opened(folder: Path) -> Any:
         bf16, device = False, "cpu"
 
     source = language_model.Source(str(folder / "checkpoints/pretrain/final"), None, "")
-    return language_model.load(source, **loading(QLORA, Args, {}))
+    return language_model.load(source, **loading(Lora(**QLORA), Args, {}))
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import jobs
 import pytest
 import stage_runs
 
@@ -11,7 +12,6 @@ from encore import worlds
 from encore.data import demonstrations
 from encore.errors import UserError
 from encore.runtime import files, reward_checks, sentinel
-from encore.runtime.progress import Progress
 from encore.sampling.completion import Completion
 from encore.sampling.draw import Drawn
 from encore.stages import rejection_sampling
@@ -69,9 +69,7 @@ def sampled(speaker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> C
 
         monkeypatch.setattr(rejection_sampling, "draw", draw)
         config = CONFIG | {"args": CONFIG["args"] | {"num_generations": len(says)}}
-        return rejection_sampling.run(
-            config, {"policy": speaker}, 0, tmp_path, tmp_path / "metrics.json", Progress("test")
-        )
+        return jobs.run(rejection_sampling, config, {"policy": speaker}, tmp_path)
 
     return run
 

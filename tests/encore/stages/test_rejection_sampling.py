@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import jobs
 import pytest
 import stage_runs
 
@@ -16,8 +17,7 @@ from encore.data import demonstrations
 from encore.errors import UserError
 from encore.runtime import files, sentinel
 from encore.sampling.completion import Completion
-from encore.stages.rejection_sampling import RejectionSamplingConfig, summary
-from encore.stages.trainer_config import plain
+from encore.stages.rejection_sampling import summary
 
 ARGS = {"num_generations": 4, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 24}
 
@@ -41,12 +41,12 @@ def test_summary():
         ({"num_generations": 0}, "args.num_generations: expected at least 1, got 0"),
         ({"max_per_problem": 0}, "args.max_per_problem: expected at least 1, got 0"),
         ({"temperature": 0.0}, "args.temperature: expected more than 0, got 0.0"),
-        ({"top_p": 1.5}, "args.top_p: expected more than 0 and at most 1, got 1.5"),
+        ({"top_p": 1.5}, "args.top_p: expected at most 1, got 1.5"),
     ],
 )
 def test_a_mistake_in_args_is_one_line(args, says):
     with pytest.raises(UserError, match=f"^{says}$"):
-        plain(RejectionSamplingConfig, ARGS | args)
+        jobs.stage("rejection_sampling", {"args": ARGS | args})
 
 
 ROW = {"prompt": "1+2=", "completion": "3", "question": "1+2=", "answer": "3", "difficulty": 2}

@@ -1,18 +1,20 @@
 """What a CPU gets of bf16 and gradient checkpointing: what a stage asks for, and nothing unasked."""
 
+import jobs
 import pytest
 from stage_runs import GRPO
 from trl import GRPOConfig
 
 from encore.errors import UserError
-from encore.stages import rollouts
+from encore.stages import setup
 from encore.stages.trainer_config import arguments
 
 ASKED = {"bf16": True, "gradient_checkpointing": True}
 
 
 def of(args: dict, folder):
-    return arguments(GRPOConfig, {"args": args}, rollouts.defaults(args), folder, seed=0)
+    stage = jobs.stage("grpo", {"args": args})
+    return arguments(GRPOConfig, stage, folder, 0, **setup.defaults_of(stage.args))
 
 
 def test_what_only_costs_time_on_a_cpu_is_off_unless_asked_for(tmp_path):
@@ -38,10 +40,10 @@ def test_a_cache_of_one_precision(tmp_path):
     """By default there is one where it works; asked for where it does not, it is refused in one line."""
     plain, asked = of(GRPO["args"], tmp_path), of(GRPO["args"] | ASKED, tmp_path)
     assert (plain.cache_implementation, asked.cache_implementation) == ("static", None)
-    rollouts.check_cache(plain)
-    rollouts.check_cache(asked)
+    setup.check_cache(plain)
+    setup.check_cache(asked)
     static = of(GRPO["args"] | ASKED | {"cache_implementation": "static"}, tmp_path)
     with pytest.raises(UserError, match=r"args\.cache_implementation: static holds .* set bf16 to false"):
-        rollouts.check_cache(static)
+        setup.check_cache(static)
     static.model_init_kwargs = {"dtype": "bfloat16"}
-    rollouts.check_cache(static)
+    setup.check_cache(static)

@@ -1,6 +1,6 @@
 """The cap of completions by step."""
 
-from encore.objectives.caps import of_stage, start
+from encore.recipe.caps import of_stage, start
 
 
 def test_caps_are_in_order_of_steps_and_may_come_from_json():

@@ -1,0 +1,114 @@
+"""The comparisons that a reward model learns from, and the demonstrations that its rewards are centred on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from encore.data import demonstrations, preferences, token_ids
+from encore.data.token_ids import Row, Sequences
+from encore.errors import UserError
+from encore.recipe.kinds import RewardModelStage
+from encore.runtime import health
+from encore.stages.job import Job
+from encore.stages.trainer_config import check_evaluation
+
+MEASURED = 1024  # prompts trained on, evenly spread, whose comparisons are measured at the end
+
+
+@dataclass(frozen=True)
+class Split:
+    """Comparisons to train on or to measure, a row a prompt, with the token ids of their responses."""
+
+    rows: list[Row]
+    sequences: list[Sequences]
+
+    @property
+    def flat(self) -> Sequences:
+        """The token ids of all responses, one after another."""
+        return [ids for of_row in self.sequences for ids in of_row]
+
+
+@dataclass(frozen=True)
+class Data:
+    """What the members learn from and are measured on."""
+
+    splits: Mapping[str, Split]
+    sample: Split  # of those trained on, evenly spread
+    demonstrations: Sequences  # of which the mean reward is to be 0
+    skipped: Mapping[str, int]  # by the reason
+
+    @property
+    def scored(self) -> dict[str, Sequences]:
+        """The sequences that each member scores once it is trained."""
+        return {
+            "train": self.sample.flat,
+            "validation": self.splits["validation"].flat,
+            "demonstrations": self.demonstrations,
+        }
+
+    @property
+    def longest(self) -> int:
+        """The tokens of the longest sequence."""
+        return max(map(len, [*self.splits["train"].flat, *self.scored["validation"], *self.demonstrations]))
+
+
+def read(stage: RewardModelStage, job: Job, tokenizer: Any, args: Any) -> tuple[Data, list[health.Check]]:
+    """Return what the members learn from, and the checks of it. Raises UserError at the first error."""
+    rows, counts = preferences.usable(preferences.load(job.inputs["data"]))
+    checks, skipped = health.stop_at_errors(preferences.checks(rows, counts)), dict(counts)
+    limit, splits = args.max_length, {}
+    for name in preferences.SPLITS:
+        some = preferences.of_split(rows, name)
+        splits[name] = Split(*token_ids.fitting(some, token_ids.tokenised(some, tokenizer), limit))
+        skipped["long"] = skipped.get("long", 0) + len(some) - len(splits[name].rows)
+    splits["train"] = first(splits["train"], stage.problems)
+    shown: list[demonstrations.Demonstration] = []
+    if "demonstrations" in job.inputs:
+        shown = demonstrations.load(job.inputs["demonstrations"])
+    elif stage.demonstrations:
+        shown = demonstrations.of_task(stage.demonstrations.said, job.seed, tokenizer)
+    shown, unusable = demonstrations.usable(shown)
+    skipped |= {f"demonstrations/{reason}": count for reason, count in unusable.items()}
+    checks += _check_data(splits, shown, skipped["long"], args, tokenizer)
+    every = max(1, len(splits["train"].rows) // MEASURED)
+    sample = Split(splits["train"].rows[::every], splits["train"].sequences[::every])
+    return Data(splits, sample, demonstration_ids(shown, tokenizer, limit), skipped), checks
+
+
+def _check_data(
+    splits: Mapping[str, Split], shown: Sequence[Row], long: int, args: Any, tokenizer: Any
+) -> list[health.Check]:
+    """Checks of comparisons and demonstrations. Raises UserError at the first error."""
+    check_evaluation(args, len(splits["validation"].rows), "held-out comparisons")
+    texts = {row[name] for row in shown for name in ("prompt", "completion")}
+    for split in splits.values():
+        texts |= {text for row in split.rows for text in (row["prompt"], *row["responses"])}
+    rows = sum(len(split.rows) for split in splits.values())
+    message = f"{long} of {rows + long} prompts have a response longer than max_length {args.max_length}"
+    return health.stop_at_errors(
+        [
+            health.known_tokens(tokenizer, sorted(texts), "comparison"),
+            health.check("long", long == 0, long, 0, f"{message}: they are skipped"),
+        ]
+    )
+
+
+def first(split: Split, problems: int | None) -> Split:
+    """The comparisons of the first so many prompts. Raises UserError where there are fewer."""
+    if problems is not None and problems > len(split.rows):
+        raise UserError(f"problems: {problems} asked, but there are {len(split.rows)} prompts to train on")
+    return Split(split.rows[:problems], split.sequences[:problems])
+
+
+def demonstration_ids(rows: Sequence[Row], tokenizer: Any, max_length: int | None) -> Sequences:
+    """Token ids of each demonstration: prompt, completion, end of sequence. Longer ones are left out.
+
+    Raises UserError where there are demonstrations, and none is short enough.
+    """
+    like = [{"prompt": row["prompt"], "responses": [row["completion"]], "truncated": [False]} for row in rows]
+    _, sequences = token_ids.fitting(like, token_ids.tokenised(like, tokenizer), max_length)
+    if rows and not sequences:
+        raise UserError(
+            f"args.max_length: all {len(rows)} demonstrations are longer than {max_length} tokens"
+        )
+    return Split([], sequences).flat

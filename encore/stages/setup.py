@@ -1,0 +1,289 @@
+"""What stages `grpo` and `ppo` have ready before their trainer: policy, tasks, rewards, prompts, checks."""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import torch
+from trl import GRPOConfig
+
+from encore import worlds
+from encore.data import domains, forms, prompts, replay
+from encore.data.token_ids import end_ids, prompt_ids
+from encore.errors import UserError
+from encore.learning.completions import CompletionsLog
+from encore.learning.ratio_statistics import RatioStatistics
+from encore.learning.rollout_trainer import Method, RolloutTrainer
+from encore.models import lora
+from encore.models.reward_model import RewardModel
+from encore.recipe.caps import Caps
+from encore.recipe.data_sets import is_data_set
+from encore.recipe.kinds import GrpoStage, PpoStage
+from encore.recipe.kinds.grpo import Domain
+from encore.recipe.kinds.policy_gradient import PolicyGradientStage
+from encore.recipe.kinds.rollout import REWARD_MODEL
+from encore.recipe.reward_names import OVERLONG
+from encore.recipe.rl_args import GrpoArgs
+from encore.rewards import learned, rules, step_rewards
+from encore.rewards.domains import OfDomain, routed
+from encore.runtime import curves, files, gpus, health, reward_checks
+from encore.stages import colocated, serving
+from encore.stages.job import Job
+from encore.stages.policy import Policy, load_policy, load_reference, loading_options, positions
+from encore.stages.trainer_config import arguments
+
+RolloutStage = GrpoStage | PpoStage
+
+
+@dataclass(frozen=True)
+class Task:
+    """One of a stage's tasks; `name` is its domain, or "" where it is the only one."""
+
+    name: str
+    part: RolloutStage | Domain  # says task, template, rewards, problems and, of a domain, share
+    world: Any  # None: of the Hub
+    weights: dict[str, float]
+    rewards: dict[str, rules.Reward]
+    problems: Any  # a dataset of encore.data.prompts
+    checks: list[health.Check]  # of what was left out of it
+    long: int | None  # prompts left out for their length; None where none is too long
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is ready before the trainer is made."""
+
+    stage: RolloutStage
+    args: Any  # a GRPOConfig
+    options: dict[str, Any]  # of `from_pretrained`
+    policy: Policy
+    reference: Any  # a model; None without a KL, and where it is the policy without its adapters
+    tasks: list[Task]
+    dataset: Any  # of the prompts, in the columns that rewards read
+
+    def trainer(self, method: Method) -> RolloutTrainer:
+        """Return the trainer; its rewards are of their domain's prompts alone."""
+        functions: list[rules.Reward | OfDomain] = [
+            routed(function, name, task.name) if task.name else function
+            for task in self.tasks
+            for name, function in task.rewards.items()
+        ]
+        self.args.reward_weights = [weight for task in self.tasks for weight in task.weights.values()]
+        return RolloutTrainer(
+            method,
+            self.args,
+            model=self.policy.model,
+            reward_funcs=functions,
+            train_dataset=self.dataset,
+            processing_class=self.policy.tokenizer,
+            peft_config=lora.adapters(self.stage.lora, self.policy.model, self.args.seed),
+        )
+
+    def skipped(self) -> dict[str, int]:
+        """Return how many prompts were left out for their length, where a task has a longest."""
+        return skipped(self.tasks)
+
+
+@contextmanager
+def started(stage: RolloutStage, job: Job, **defaults: Any) -> Iterator[tuple[Any, Callable[[], None]]]:
+    """Yield the arguments of TRL, and a function that waits for the vLLM server that they ask for, if any."""
+    args = arguments(GRPOConfig, stage, job.workdir, job.seed, **(defaults_of(stage.args) | defaults))
+    check_cache(args)
+    with colocated.engine(args), serving.server(stage, job, args) as answering:
+        yield args, answering
+
+
+def defaults_of(args: GrpoArgs) -> dict[str, Any]:
+    """Return arguments of TRL where a recipe's `args` do not say."""
+    # on a CPU a static cache is a tenth faster than one that grows by copying
+    growing = torch.cuda.is_available() or args.bf16
+    cache = {} if growing else {"cache_implementation": "static"}
+    # a large model loads for minutes; a vLLM server that fails is noticed at once
+    return {"save_steps": 20, "vllm_server_timeout": 1200.0, **cache}
+
+
+def check_cache(args: Any) -> None:
+    """Raise UserError where a cache of one precision would get two: autocast makes values bf16, not keys."""
+    mixed = (args.bf16 or args.fp16) and "dtype" not in (args.model_init_kwargs or {})
+    if mixed and "static" in (args.cache_implementation or ""):
+        raise UserError(
+            f"args.cache_implementation: {args.cache_implementation} holds keys and values in one precision, "
+            "and bf16 mixes two; remove it, or set bf16 to false"
+        )
+
+
+def prepared(
+    stage: RolloutStage, job: Job, args: Any, caps: Caps, scorer: RewardModel | None, measured: Sequence[str]
+) -> Setup:
+    """Load and make what a stage learns from.
+
+    `caps`: of its completions, from step to step. `scorer`: the reward model of its rewards. `measured`:
+    rewards that each task has at weight 0 too, if it can, so that curves of arms with other rewards can be
+    compared.
+    """
+    options = loading_options(stage, args)
+    policy = load_policy(stage, job.inputs, **options)
+    compared = isinstance(stage, PpoStage) or args.beta
+    adapted = stage.lora and "reference" not in job.inputs  # the policy without adapters is its reference
+    reference = load_reference(policy, job.inputs, **options) if compared and not adapted else None
+    end_with_turns(args, stage, policy)
+    tasks = tasks_of(stage, job, policy.tokenizer, caps, scorer, measured)
+    return Setup(stage, args, options, policy, reference, tasks, _dataset(stage, tasks, args))
+
+
+def end_with_turns(args: Any, stage: RolloutStage, policy: Policy) -> None:
+    """Tell vLLM, in `args`, how turns of a chat end: it has read the checkpoint's own ends alone."""
+    if args.use_vllm and forms.chats(stage.said):
+        ends = {"stop_token_ids": end_ids(policy.generation, policy.tokenizer)}
+        args.generation_kwargs = ends | (args.generation_kwargs or {})
+
+
+# -- tasks ---------------------------------------------------------------------------------------------------
+
+
+def tasks_of(
+    stage: RolloutStage,
+    job: Job,
+    tokenizer: Any,
+    caps: Caps,
+    scorer: RewardModel | None,
+    measured: Sequence[str],
+) -> list[Task]:
+    """Return the tasks of a stage, whose learned reward is one for all of them; the rest as in `prepared`."""
+    scored = {REWARD_MODEL: _scored(stage, scorer, tokenizer)} if scorer else {}
+    parts: Mapping[str, RolloutStage | Domain] = {"": stage}
+    if isinstance(stage, GrpoStage) and stage.domains is not None:
+        parts, measured = stage.domains, ()  # a domain measures what it names
+    tasks = []
+    for name, part in parts.items():
+        task = part.said["task"]
+        world = worlds.of_task(task)
+        known = [*(world.rewards if world else ()), *(["accuracy"] if world or "verifier" in task else ())]
+        weights = {reward: 0.0 for reward in measured if reward in known} | (part.rewards or {})
+        ruled = [reward for reward in weights if reward != REWARD_MODEL]
+        functions = scored | _ruled(ruled, stage, task, world, job.seed, caps)
+        evaluated = job.evaluated if is_data_set(task) else None
+        problems, found, long = prompts.of_part(
+            part.said, forms.of(part.said, tokenizer), tokenizer, job.seed, evaluated
+        )
+        rewards = {reward: functions[reward] for reward in weights}
+        tasks.append(Task(name, part, world, weights, rewards, problems, found, long))
+    return tasks
+
+
+def _ruled(
+    names: Sequence[str], stage: RolloutStage, task: Mapping[str, Any], world: Any, seed: int, caps: Caps
+) -> dict[str, rules.Reward]:
+    """Return the rewards that rules make."""
+    cache = stage.soft_overlong_cache if OVERLONG in names else None
+    verifies = task.get("verifier", "math")
+    built = rules.build(names, world, seed, caps=caps, cache=cache, verifies=verifies)
+    return dict(zip(names, built, strict=True))
+
+
+def _scored(stage: RolloutStage, scorer: RewardModel, tokenizer: Any) -> rules.Reward:
+    """Return the reward by `scorer`: at the end of a completion, or by the key `aggregation` of its steps."""
+    if isinstance(stage, GrpoStage) and stage.aggregation:
+        place = step_rewards.placer(worlds.of_task(stage.said["task"]), tokenizer)
+        return learned.of_steps(scorer, tokenizer, place, stage.aggregation)
+    return learned.as_reward(scorer, tokenizer, stage.ensemble or "mean")
+
+
+def skipped(tasks: Sequence[Task]) -> dict[str, int]:
+    """Return how many prompts were left out for their length: `skipped/long`, of a domain with its name."""
+    return {f"skipped/long/{task.name}".rstrip("/"): task.long for task in tasks if task.long is not None}
+
+
+def _dataset(stage: RolloutStage, tasks: Sequence[Task], args: Any) -> Any:
+    """Return the prompts in the columns that rewards read; of domains or a replay, in the order of use."""
+    if isinstance(stage, GrpoStage) and stage.domains is not None:
+        shares = {name: domain.share or 0.0 for name, domain in stage.domains.items()}
+        problems = {task.name: task.problems for task in tasks}
+        return domains.mixed(problems, shares, domains.needed(args), args.seed)
+    (task,) = tasks
+    if isinstance(stage, GrpoStage) and stage.replay:
+        every, share = stage.replay.every, stage.replay.share
+        order = replay.replay_order(len(task.problems), args, every, share, seed=args.seed)
+        return task.problems.select(order)
+    return task.problems
+
+
+# -- checks --------------------------------------------------------------------------------------------------
+
+
+def checks(ready: Setup, job: Job, cap: int) -> list[health.Check]:
+    """Return the checks before training; `cap`: the most tokens of a completion.
+
+    Raises UserError at the first error.
+    """
+    args = ready.args
+    found: list[health.Check] = []
+    prompts_of_rollout = args.generation_batch_size // args.num_generations
+    for task in ready.tasks:
+        if not isinstance(task.part, Domain):
+            rows = ready.dataset.to_list()
+            own = before_rollouts(task.part, job, ready.policy, rows, task.rewards, prompts_of_rollout, cap)
+            return [*task.checks, *own]
+        needed, rows = ceil((task.part.share or 0.0) * prompts_of_rollout - 1e-9), task.problems.to_list()
+        try:
+            own = before_rollouts(task.part, job, ready.policy, rows, task.rewards, needed, cap)
+        except UserError as error:
+            raise UserError(f"domains.{task.name}: {error}") from None
+        for check in (*task.checks, *own):
+            check["check"] += f"/{task.name}"
+            found.append(check)
+    return found
+
+
+def before_rollouts(
+    part: RolloutStage | PolicyGradientStage | Domain,
+    job: Job,
+    policy: Policy,
+    problems: Sequence[Mapping[str, Any]],
+    rewards: Mapping[str, reward_checks.Reward],
+    needed: int,
+    cap: int,
+) -> list[health.Check]:
+    """Return the checks of one task before training; UserError at the first error.
+
+    `needed`: prompts a rollout; `cap`: most tokens of a completion.
+    """
+    texts = [row["prompt"] for row in problems]
+    longest = max(map(len, prompt_ids(texts, policy.tokenizer)))
+    return health.stop_at_errors(
+        [
+            health.enough_prompts(len(problems), needed),
+            health.context(longest, cap, positions(policy.model)),
+            *reward_checks.before_sampling(
+                part.said, job.inputs.get("policy"), policy.tokenizer, problems, rewards
+            ),
+        ]
+    )
+
+
+# -- the record of rollouts ----------------------------------------------------------------------------------
+
+
+def opened(job: Job) -> CompletionsLog | None:
+    """Return the log of completions in the workdir; training cuts it to where it goes on from.
+
+    Of several processes of a stage only the first has one; it records the rollouts of all.
+    """
+    return CompletionsLog(job.workdir / "completions.jsonl") if gpus.first() else None
+
+
+def record(
+    job: Job, history: Sequence[dict[str, Any]], ratios: RatioStatistics, log: CompletionsLog | None
+) -> tuple[list[curves.Row], dict[str, float]]:
+    """Write timing.csv, ratios.csv and completions.jsonl; return the curve without times, and its scalars."""
+    curve = curves.rows(history)
+    files.write(job.out.with_name("timing.csv"), curves.text(curves.timing(curve)))
+    files.write(job.out.with_name("ratios.csv"), ratios.text())
+    if log:
+        log.flush()
+        shutil.copyfile(log.path, job.out.with_name("completions.jsonl"))
+    curve = curves.deterministic(curve)
+    return curve, curves.scalars(curve)
