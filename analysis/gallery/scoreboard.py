@@ -1,17 +1,18 @@
 """All claims of all records, a row each, for the scoreboard and its filters."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from analysis.numbers.means import DASH, shown
 from analysis.numbers.recorded import current
 from analysis.verdicts import claims
 from analysis.verdicts.claims_table import holds_when
+from encore.recipe import kinds
 from encore.recipe.claims import Claim
 from encore.recipe.graph import Graph
+from encore.recipe.kinds.grpo import GrpoStage
 from encore.recipe.recipe import Recipe
 
 OWN = "Encore's own"  # in place of a paper: no paper makes the claim
@@ -108,8 +109,10 @@ def _method(recipe: Recipe, scale: str, claim: Claim) -> str:
     arm = claim.test.of.partition("/")[0]
     if arm not in recipe.arms(scale):
         return "frontier"
-    stages = recipe.overlaid(scale, arm, "stages")
-    stage: Mapping[str, Any] = next((stages[name] for name in reversed(list(stages)) if stages[name]), {})
-    loss = stage.get("objective") or stage.get("args", {}).get("loss_type")
-    kind = stage.get("run", "evaluation")
-    return f"{kind} ({loss})" if isinstance(loss, str) else kind
+    stages = [stage for stage in recipe.overlaid(scale, arm, "stages").values() if stage]
+    if not stages:
+        return "evaluation"
+    stage = kinds.read(stages[-1])
+    if isinstance(stage, GrpoStage):
+        return f"{stage.run} ({stage.objective or stage.args.loss_type})"
+    return stage.run

@@ -24,8 +24,8 @@ def labels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
             metrics = [metric for metric in here.metric.unique() if metric.partition("/")[0] not in NOT_SHOWN]
             for metric in sorted(metrics, key=_place):
                 mean = average(measured(table, f"{arm}/{label}", metric))
-                rows.append({"arm": arm, "stage": label, "by": _labeller(config), "metric": metric,
-                             "value": mean.value, "low": mean.low, "high": mean.high})  # fmt: skip
+                by = {"arm": arm, "stage": label, "by": _labeller(config), "metric": metric}
+                rows.append(by | mean.columns())
     return pd.DataFrame(rows, columns=["arm", "stage", "by", "metric", "value", "low", "high"])
 
 

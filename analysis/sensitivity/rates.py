@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.numbers.run import Run
+from analysis.numbers.run import Row, Run
 from encore.recipe.sensitivity import KEY, Protocol, ends, evaluation, protocols
 
 Floats = NDArray[np.float64]
@@ -22,7 +21,7 @@ class Rates:
     after: Floats
 
 
-def of(run: Run) -> dict[str, Any] | None:
+def of(run: Run) -> Row | None:
     """What the first arm of the run asks for: the resolved `evals`; None where it has no `sensitivity`."""
     evals = run.recipe.overlaid(run.scale, run.arms[0], "evals")
     return evals if KEY in evals and run.arms[0] == run.recipe.arms(run.scale)[0] else None

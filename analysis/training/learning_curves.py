@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -21,8 +20,7 @@ from encore.recipe.kinds.policy_gradient import PolicyGradientStage
 from encore.recipe.kinds.ppo import PpoStage
 from encore.recipe.kinds.stage import Stage
 
-CAP_LINE: dict[str, Any] = {"color": "#333333", "lw": 1.0, "ls": ":"}
-CAP: dict[str, Any] = {**CAP_LINE, "where": "post"}
+CAP = "#333333"  # colour of the line at the cap
 
 
 @dataclass(frozen=True)
@@ -177,7 +175,8 @@ def _mark(axis: Axes, steps: Mapping[float, float]) -> None:
     """A dotted line at the cap, and where it is raised; none where it is far above all replies."""
     last, highest = axis.dataLim.x1, axis.dataLim.y1
     if min(steps.values()) <= 2 * highest:
-        axis.step([*steps, max(last, *steps)], [*steps.values(), [*steps.values()][-1]], **CAP)
+        x, y = [*steps, max(last, *steps)], [*steps.values(), [*steps.values()][-1]]
+        axis.step(x, y, where="post", color=CAP, lw=1.0, ls=":")
 
 
 def draw(
@@ -200,7 +199,7 @@ def draw(
     labels = [(label, line) for _, label, line in series.metrics if label]
     handles = [Line2D([], [], color="#333333", ls=line, lw=1.8, label=label) for label, line in labels]
     if limits:
-        handles.append(Line2D([], [], **CAP_LINE, label="cap"))
+        handles.append(Line2D([], [], color=CAP, lw=1.0, ls=":", label="cap"))
     figure, axes = panels(arms, handles=handles)
     groups = dict(tuple(wanted.groupby(["arm", "metric"])))
     reference = binned(groups.get((arms[0], names[0])))
