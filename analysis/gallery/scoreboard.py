@@ -9,7 +9,6 @@ from analysis.numbers.means import DASH, shown
 from analysis.numbers.recorded import current
 from analysis.verdicts import claims
 from analysis.verdicts.claims_table import holds_when
-from encore.recipe import kinds
 from encore.recipe.claims import Claim
 from encore.recipe.graph import Graph
 from encore.recipe.kinds.grpo import GrpoStage
@@ -109,10 +108,10 @@ def _method(recipe: Recipe, scale: str, claim: Claim) -> str:
     arm = claim.test.of.partition("/")[0]
     if arm not in recipe.arms(scale):
         return "frontier"
-    stages = [stage for stage in recipe.overlaid(scale, arm, "stages").values() if stage]
-    if not stages:
+    names = recipe.stages(scale, arm)
+    if not names:
         return "evaluation"
-    stage = kinds.read(stages[-1])
+    stage = recipe.stage(scale, arm, names[-1])
     if isinstance(stage, GrpoStage):
         return f"{stage.run} ({stage.objective or stage.args.loss_type})"
     return stage.run

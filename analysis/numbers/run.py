@@ -10,10 +10,8 @@ from typing import Any
 import pandas as pd
 
 from encore.errors import UserError, first_line
-from encore.recipe import kinds
 from encore.recipe.document import Document
 from encore.recipe.graph import Graph, Node
-from encore.recipe.kinds.stage import Stage
 from encore.recipe.recipe import Recipe
 
 SHOWN = "shown.json"  # in a record: section -> what the page shows of it beside tables
@@ -119,14 +117,10 @@ class Run:
         seed = self.seeds[0] if seed is None else seed
         return Node(self.name, self.scale, arm, seed, checkpoint, "eval")
 
-    def stages(self, arm: str, seed: int, *of: str) -> list[Node]:
+    def stages(self, arm: str, seed: int, *kinds: str) -> list[Node]:
         """Those of nodes() that are stages of these kinds (default: of any)."""
         stages = [node for node in self.nodes(arm, seed) if node.kind == "stage"]
-        return [node for node in stages if not of or self.graph.stage(node)["run"] in of]
-
-    def settings(self, stage: Node) -> Stage:
-        """What the recipe says of a stage, all layers laid on each other."""
-        return kinds.read(self.graph.stage(stage))
+        return [node for node in stages if not kinds or self.graph.stage(node).run in kinds]
 
     def samples(self, evaluation: Node) -> Iterator[Row]:
         """The completions that an evaluation kept, a row an item; none where it has not run for this."""

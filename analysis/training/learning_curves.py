@@ -154,7 +154,7 @@ def caps(run: Run) -> dict[str, dict[float, float]]:
     """Arm -> step -> the cap on a reply's tokens from there on, of arms that sample in one stage alone."""
     found = {}
     for arm in run.arms:
-        sampled = [caps for node in stages(run, arm, run.seeds[0]) if (caps := _caps(run.settings(node)))]
+        sampled = [caps for node in stages(run, arm, run.seeds[0]) if (caps := _caps(run.graph.stage(node)))]
         if len(sampled) == 1:
             found[arm] = {float(step): float(cap) for step, cap in sorted(sampled[0].items())}
     return found
@@ -246,7 +246,7 @@ def of_rl(table: pd.DataFrame, by: str = "reward") -> pd.DataFrame:
 
 def distance(run: Run) -> str:
     """The end of the caption of `kl`: its unit, which differs between PPO and the others."""
-    kinds = {run.settings(node).run for node in run.all_nodes() if node.kind == "stage"}
+    kinds = {run.graph.stage(node).run for node in run.all_nodes() if node.kind == "stage"}
     if {"ppo", "grpo"} <= kinds:
         return ", in nats: per completion of PPO, per token of GRPO."
     return ", in nats per completion." if "ppo" in kinds else ", in nats per token."
@@ -255,7 +255,7 @@ def distance(run: Run) -> str:
 def reference(run: Run) -> str:
     """Which reference the KL divergence is measured to, in the first arm; empty where no stage has one."""
     for node in stages(run, run.arms[0], run.seeds[0]):
-        stage = run.settings(node)
+        stage = run.graph.stage(node)
         if isinstance(stage, GrpoStage | DpoStage) and stage.args.beta:
             every = reference_every(stage)
             follows = f"follows the policy every {every} steps, and the KL is to the latest"

@@ -22,7 +22,7 @@ def stages(run: Run, arm: str, seed: int) -> list[Node]:
 def clip_range(run: Run, arm: str) -> tuple[float, float] | None:
     """The ratios at which the last RL stage of an arm clips, 0: never; None where nothing is clipped."""
     nodes = stages(run, arm, run.seeds[0])
-    return clip_bounds(run.settings(nodes[-1])) if nodes else None
+    return clip_bounds(run.graph.stage(nodes[-1])) if nodes else None
 
 
 def optimised(run: Run) -> pd.DataFrame:
@@ -32,11 +32,11 @@ def optimised(run: Run) -> pd.DataFrame:
         nodes = stages(run, arm, run.seeds[0])
         if not nodes:
             own = (node for node in run.stages(arm, run.seeds[0]) if node.recipe == run.name)
-            kinds = dict.fromkeys(run.settings(node).run for node in own)
+            kinds = dict.fromkeys(run.graph.stage(node).run for node in own)
             rows.append({"arm": arm, "objective": ", ".join(kinds)})
         for node in nodes:
             place = arm + (f"/{run.label(node)}" if len(nodes) > 1 else "")
-            rows.append({"arm": place} | described(run.settings(node)))
+            rows.append({"arm": place} | described(run.graph.stage(node)))
     if not any("ratio" in row for row in rows):
         return pd.DataFrame()
     frame = pd.DataFrame(rows).fillna(DASH)
@@ -58,7 +58,7 @@ def conformance(run: Run) -> pd.DataFrame:
     names: set[str] = set()
     for arm in run.arms:
         for node in stages(run, arm, run.seeds[0]):
-            stage = run.settings(node)
+            stage = run.graph.stage(node)
             names.add(name(stage) if isinstance(stage, GrpoStage) else stage.run)
     rows = _rows(path)
     return rows.loc[rows.objective.isin(names)].reset_index(drop=True)

@@ -8,13 +8,34 @@ the same rows.
 import json
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from encore.errors import UserError
-from encore.sampling.turns import CALLS
 
 ALL = 256 * 2**20  # bytes
+
+
+class Record(TypedDict, total=False):
+    """A line of completions.jsonl; not every stage knows every key."""
+
+    step: int
+    prompt: str
+    completion: str
+    answer: str
+    difficulty: int
+    domain: str
+    calls: int  # of a tool, and those of them that were malformed
+    malformed: int
+    turns: list[str]  # what the policy said, what the tool, and so on
+    tokens: int  # of the policy's own
+    eos: bool  # whether the completion has ended
+    reward: float
+    rewards: dict[str, float | None]
+    advantage: float
+    kl: float  # nats of the sequence, of PPO
+    kept: bool  # of dynamic and of rejection sampling
 
 
 class CompletionsLog:
@@ -25,7 +46,7 @@ class CompletionsLog:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.file = path.open("ab")
 
-    def append(self, rows: list[dict[str, Any]], group_size: int) -> None:
+    def append(self, rows: Sequence[Record], group_size: int) -> None:
         """Add a line for each row of a rollout, in which one group follows another."""
         if self.file.tell() >= ALL:
             rows = rows[:group_size]
@@ -52,12 +73,12 @@ class CompletionsLog:
         self.file.close()
 
 
-def correct(row: dict[str, Any]) -> bool:
+def correct(row: Record) -> bool:
     """Whether a recorded completion is correct by its accuracy reward."""
     return (row["rewards"].get("accuracy") or 0.0) > 0
 
 
-def by_correctness(rows: list[dict[str, Any]], group_size: int) -> dict[str, float]:
+def by_correctness(rows: Sequence[Record], group_size: int) -> dict[str, float]:
     """Accuracy, length in tokens of right and wrong completions, shares of groups all right or all wrong, and
     of completions that are wrong in the other groups.
 
@@ -84,14 +105,14 @@ def by_correctness(rows: list[dict[str, Any]], group_size: int) -> dict[str, flo
     }
 
 
-def by_calls(rows: list[dict[str, Any]]) -> dict[str, float]:
+def by_calls(rows: Sequence[Record]) -> dict[str, float]:
     """Calls a completion, the share of completions that call, and of calls that are malformed.
 
     Empty where there is no tool. The share of no calls at all is NaN, which the log leaves out.
     """
     if "calls" not in rows[0]:
         return {}
-    calls, malformed = (sum(row[key] for row in rows) for key in CALLS)
+    calls, malformed = sum(row["calls"] for row in rows), sum(row["malformed"] for row in rows)
     return {
         "tool/calls": calls / len(rows),
         "tool/used": sum(row["calls"] > 0 for row in rows) / len(rows),
@@ -99,7 +120,7 @@ def by_calls(rows: list[dict[str, Any]]) -> dict[str, float]:
     }
 
 
-def by_domain(rows: list[dict[str, Any]], group_size: int) -> dict[str, float]:
+def by_domain(rows: Sequence[Record], group_size: int) -> dict[str, float]:
     """Measures of each domain, as NAME/DOMAIN, and the mean of each reward over the rows that have it.
 
     TRL has the mean of each reward by domain, as rewards/REWARD/DOMAIN/mean. Empty where rows have no

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from encore.learning.resumable import Part, Resumable
+from encore.learning.resumable import Part, Resumable, State
 
 TIMES = ("eval_runtime", "eval_samples_per_second", "eval_steps_per_second", "eval_model_preparation_time")
 
@@ -13,11 +13,11 @@ class Counts:
     def __init__(self, trainer: Any):
         self.trainer = trainer
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         unlogged = {name: list(values) for name, values in self.trainer._metrics["train"].items()}
         return {"tokens": self.trainer._total_train_tokens, "unlogged": unlogged}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.trainer._total_train_tokens = state["tokens"]
         self.trainer._metrics["train"].clear()
         self.trainer._metrics["train"].update(state["unlogged"])

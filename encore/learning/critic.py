@@ -9,7 +9,7 @@ from transformers import TrainerCallback, get_scheduler
 from encore.learning.measures import Measures
 from encore.learning.minibatch import Minibatch
 from encore.learning.reference import placed
-from encore.learning.resumable import stop_unless_finite
+from encore.learning.resumable import State, stop_unless_finite
 from encore.models.critic import Critic, learnt, set_learnt, token_values
 from encore.models.packing import piece_rows
 from encore.models.sharded import load_own_state, own_state, whole
@@ -99,7 +99,7 @@ class LearningCritic(TrainerCallback):
 
     # -- resume ------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return what a checkpoint keeps; of sharded weights the part of this process."""
         return {
             "weights": learnt(self.critic),
@@ -107,7 +107,7 @@ class LearningCritic(TrainerCallback):
             "scheduler": self.scheduler.state_dict(),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         set_learnt(self.critic, state["weights"])
         load_own_state(self.optimizer, state["optimizer"])
         if self.scheduler:  # none where all steps were done before

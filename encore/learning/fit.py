@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from transformers import PrinterCallback
+from transformers import PrinterCallback, TrainerCallback
 from transformers.trainer_callback import TrainerState
 
 from encore.errors import UserError
@@ -37,7 +37,7 @@ from encore.learning.sampler_gap import precision
 from encore.learning.tiles import narrow_tiles
 from encore.models import lora
 from encore.models.quantized import learn_in_float32
-from encore.runtime import gpus, live_curve
+from encore.runtime import gpus, health, live_curve
 from encore.runtime.progress import Progress
 from encore.runtime.provenance import Fit
 
@@ -48,32 +48,16 @@ def fit(trainer: Resumable, progress: Progress, keep: Keep | None = None) -> Fit
     Raises UserError at a non-finite number, at a failed save, where the data ends before the last step, where
     weights are to be sharded that would not be, and at a checkpoint of another number of processes.
     """
-    if gpus.sharded():
-        if not (trainer.is_fsdp_enabled and trainer.args.world_size > 1):
-            raise UserError(
-                "resources.shard: fsdp spreads weights over several GPUs, and this stage has not got them"
-            )
-        lora.show_ends(trainer.model)
+    _shard(trainer)
     learn_in_float32(trainer.model)
     exact_outputs(trainer.accelerator)
-    folder = Path(trainer.args.output_dir)
+    folder, times = Path(trainer.args.output_dir), StepTimes()
     if gpus.first():
         discard_damaged(folder, progress.say)
         _remove_incomplete(folder)
     trainer.accelerator.wait_for_everyone()
-    trainer.remove_callback(PrinterCallback)
-    trainer.add_callback(OrderOfEpoch())
-    trainer.add_callback(ShowProgress(progress))
-    trainer.add_callback(KeepCurve())
-    if keep:
-        trainer.add_callback(KeepModel(trainer, keep))
     trained_in = precision(trainer.args, trainer.model)
-    trainer.add_callback(WatchHealth(progress, trained_in))
-    if gpus.first():
-        trainer.add_callback(WatchDisk(progress))
-    if trainer.args.world_size == 1:
-        trainer.add_callback(SaveWhenTold(progress))
-    trainer.add_callback(times := StepTimes())
+    _watch(trainer, progress, keep, trained_in, times)
     newest = last_checkpoint(folder)
     if newest:
         check_processes(newest)
@@ -88,21 +72,14 @@ def fit(trainer: Resumable, progress: Progress, keep: Keep | None = None) -> Fit
         trainer.restore(newest)
         spent = trainer.clock.earlier_s
     else:
-        if newest:
-            trainer.add_callback(Resume(trainer, newest))
-        with tracking.followed(trainer.args, state.global_step if state else 0) as trackers:
-            for tracker in trackers:
-                trainer.remove_callback(type(tracker.inner))  # as the trainer has made it
-                trainer.add_callback(tracker)
-            with narrow_tiles(trainer.model):
-                trainer.clock.began = time.perf_counter()
-                trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+        _train(trainer, newest, state.global_step if state else 0)
         spent = trainer.clock.spent_s()
     state = trainer.state
     if state.global_step < state.max_steps:
         raise UserError(
             f"training ended at step {state.global_step} of {state.max_steps}: no data left for a step"
         )
+    epochs, state_mib = round(state.epoch or 0.0, 6), size_mib(last_checkpoint(folder))
     return Fit(
         list(state.log_history),
         state.global_step,
@@ -110,17 +87,50 @@ def fit(trainer: Resumable, progress: Progress, keep: Keep | None = None) -> Fit
         spent,
         trainer.clock.resumed,
         _made_on(trainer.args),
-        {
-            **times.rates(),
-            "epochs": round(state.epoch or 0.0, 6),
-            "state_mib": size_mib(last_checkpoint(folder)),
-        },
+        {**times.rates(), "epochs": epochs, "state_mib": state_mib},
         trained_in,
     )
 
 
-def _made_on(args: Any) -> dict[str, Any]:
-    """The processes of a training, and each one's part of the batch of a step."""
+def _shard(trainer: Resumable) -> None:
+    """Make ready a model that is to be sharded. Raises UserError where the trainer would not shard it."""
+    if gpus.sharded():
+        if not (trainer.is_fsdp_enabled and trainer.args.world_size > 1):
+            raise UserError(
+                "resources.shard: fsdp spreads weights over several GPUs, and this stage has not got them"
+            )
+        lora.show_ends(trainer.model)
+
+
+def _watch(
+    trainer: Resumable, progress: Progress, keep: Keep | None, trained_in: health.Precision, times: StepTimes
+) -> None:
+    """Add what happens while the trainer trains, in this order, in place of transformers' printing."""
+    trainer.remove_callback(PrinterCallback)
+    callbacks: list[TrainerCallback] = [OrderOfEpoch(), ShowProgress(progress), KeepCurve()]
+    callbacks += [KeepModel(trainer, keep)] if keep else []
+    callbacks += [WatchHealth(progress, trained_in)]
+    callbacks += [WatchDisk(progress)] if gpus.first() else []
+    callbacks += [SaveWhenTold(progress)] if trainer.args.world_size == 1 else []
+    for callback in (*callbacks, times):
+        trainer.add_callback(callback)
+
+
+def _train(trainer: Resumable, newest: Path | None, step: int) -> None:
+    """Train on from the checkpoint `newest`, of this step, or from the beginning; trackers follow."""
+    if newest:
+        trainer.add_callback(Resume(trainer, newest))
+    with tracking.followed(trainer.args, step) as trackers:
+        for tracker in trackers:
+            trainer.remove_callback(type(tracker.inner))  # as the trainer has made it
+            trainer.add_callback(tracker)
+        with narrow_tiles(trainer.model):
+            trainer.clock.began = time.perf_counter()
+            trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+
+
+def _made_on(args: Any) -> dict[str, int | str]:
+    """Return the processes of a training, and each one's part of the batch of a step."""
     own = args.train_batch_size * args.gradient_accumulation_steps
     return {
         "processes": args.world_size,

@@ -3,18 +3,19 @@
 TRL's trainer keeps a list of values of each metric until the next line, which has their means.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
 from torch import Tensor
 
-from encore.learning.completions import by_calls, by_correctness, by_domain
+from encore.learning.completions import Record, by_calls, by_correctness, by_domain
 from encore.learning.entropy import EntropyBonus
 from encore.learning.loss_metrics import loss_metrics
 from encore.learning.minibatch import Minibatch
 from encore.learning.ratio_statistics import RatioStatistics
+from encore.learning.resumable import State
 from encore.learning.sampler_gap import SamplerGap
 from encore.learning.samplers import Sampled
 from encore.learning.scoring import Scores
@@ -111,10 +112,10 @@ class Measures:
         weights = batch.correction.flatten() if whole else batch.correction[mask]
         name = "sampling/sampling_logp_difference"
         self.over_processes(name, gap, {"mean": torch.mean, "max": torch.max})
-        kinds = {"min": torch.min, "mean": torch.mean, "max": torch.max}
+        kinds: dict[str, Callable] = {"min": torch.min, "mean": torch.mean, "max": torch.max}
         self.over_processes("sampling/importance_sampling_ratio", weights, kinds)
 
-    def over_processes(self, name: str, values: Tensor, kinds: dict[str, Any]) -> None:
+    def over_processes(self, name: str, values: Tensor, kinds: Mapping[str, Callable]) -> None:
         """Take in measures of this process's `values`, combined over the processes by the same measure."""
         for kind, measure in kinds.items():
             own = measure(values) if values.numel() else values.new_zeros(())
@@ -128,7 +129,7 @@ class Measures:
             size = (size * mask).sum() / mask.sum().clamp(min=1)
         self.add_mean("advantage/abs", size.mean())
 
-    def groups(self, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    def groups(self, records: Sequence[Record]) -> list[Record]:
         """Take in the completions of a round as they are recorded; returns those of all processes."""
         rows, size = gather_object(list(records)), self.trainer.num_generations
         for name, value in (by_correctness(rows, size) | by_domain(rows, size) | by_calls(rows)).items():
@@ -182,7 +183,7 @@ class Measures:
 
     # -- resume ----------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return {
             "unlogged": {name: list(values) for name, values in self.log.items()},
             "ratios": self.ratios.state(),
@@ -190,7 +191,7 @@ class Measures:
             "entropy_bonus": self.entropy_bonus.state(),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.log.clear()
         self.log.update(state["unlogged"])
         self.ratios.restore(state["ratios"])
@@ -198,7 +199,7 @@ class Measures:
         self.entropy_bonus.restore(state["entropy_bonus"])
 
 
-def record_advantages(records: Sequence[dict[str, Any]], batch: Minibatch) -> None:
+def record_advantages(records: Sequence[Record], batch: Minibatch) -> None:
     """Write the advantage of each completion into its record; of advantages of tokens their mean."""
     advantages = batch.advantages
     if advantages.dim() > 1:

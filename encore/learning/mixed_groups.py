@@ -22,9 +22,9 @@ from accelerate.utils import gather_object
 
 from encore.errors import UserError
 from encore.learning import minibatch
-from encore.learning.completions import correct
+from encore.learning.completions import Record, correct
 from encore.learning.minibatch import Minibatch
-from encore.learning.resumable import EPOCH_STRIDE, last_checkpoint
+from encore.learning.resumable import EPOCH_STRIDE, State, last_checkpoint
 from encore.learning.rollouts import Rollouts
 from encore.learning.scoring import Row
 
@@ -105,7 +105,7 @@ class MixedGroups(Rollouts):
         rows = [trainer.train_dataset[number] for number in chosen[first : first + groups]]
         return [dict(row) for row in rows for _ in range(trainer.num_generations)]
 
-    def nothing_to_learn(self, rows: list[Row]) -> str:
+    def nothing_to_learn(self, rows: list[Record]) -> str:
         """Return the error message where none of the groups in `rows`, those of all rounds, is mixed."""
         size, good = self.trainer.num_generations, last_checkpoint(Path(self.trainer.args.output_dir))
         groups = len(rows) // size
@@ -118,10 +118,10 @@ class MixedGroups(Rollouts):
             "or more rounds (dynamic_sampling.max_rounds)"
         )
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return {**super().state(), "rounds_drawn": self.rounds_drawn}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         super().restore(state)
         self.rounds_drawn = state["rounds_drawn"]
 

@@ -22,6 +22,8 @@ from typing import Any
 
 import torch
 
+from encore.learning.resumable import State
+
 SUMS = 7  # tokens, sum and sum of squares of w - 1; completions, the same of s - 1; tokens cut
 # of log ratios: from 1e-6 to 10, four bins a factor of ten, on both sides of a bin around 0
 POSITIVE = [10 ** (k / 4) for k in range(-24, 5)]
@@ -91,10 +93,10 @@ class RatioStatistics:
         self.clear()
         return metrics
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return {"sums": self.sums, "largest": self.largest, "counts": self.counts}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.sums, self.largest, self.counts = state["sums"], dict(state["largest"]), state["counts"]
 
     def text(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from trl.trainer.utils import add_fused_lm_head
 
+from encore.learning.resumable import State
 from encore.models.sharded import load_own_weights, own_weights, spread
 
 
@@ -31,10 +32,10 @@ class Reference:
         with trainer.accelerator.unwrap_model(trainer.model).disable_adapter():
             yield trainer.model
 
-    def state(self) -> dict[str, Any] | None:
+    def state(self) -> State | None:
         return own_weights(self.model) if self.synced else None
 
-    def restore(self, state: dict[str, Any] | None) -> None:
+    def restore(self, state: State | None) -> None:
         if state is not None:
             load_own_weights(self.model, state)
 

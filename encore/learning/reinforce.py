@@ -25,7 +25,7 @@ from transformers import GenerationConfig
 
 from encore.data.token_ids import end_ids, prompt_ids
 from encore.errors import UserError
-from encore.learning.completions import by_correctness
+from encore.learning.completions import Record, by_correctness
 from encore.models.packing import IGNORED, collate, document
 from encore.objectives.advantages import DELTAS
 from encore.objectives.averages import token_mean
@@ -186,7 +186,7 @@ def before(rollout: Rollout, log_pi: torch.Tensor, log_ref: torch.Tensor) -> dic
     mask, size = rollout.mask, rollout.rewards.shape[1]
     pi, ref = of_tokens(log_pi, rollout.ids), of_tokens(log_ref, rollout.ids)
     spread = rollout.rewards.std(dim=1) if size > 1 else torch.zeros(len(rollout.rewards))
-    rows = [
+    rows: list[Record] = [
         {"tokens": len(ids), "rewards": {"accuracy": accuracy}}
         for ids, accuracy in zip(rollout.responses, rollout.values["accuracy"], strict=True)
     ]

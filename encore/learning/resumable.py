@@ -94,11 +94,15 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+# what a checkpoint keeps of a part: tensors, numbers, strings and containers of them
+State = dict[str, Any]
+
+
 class Part(Protocol):
     """Something that a checkpoint keeps."""
 
     def state(self) -> Any:
-        """Return tensors, numbers, strings and containers of them: it is loaded with `weights_only=True`."""
+        """Return a `State`, or what may be a value in one: it is loaded with `weights_only=True`."""
 
     def restore(self, state: Any) -> None:
         """Set what `state` returned."""

@@ -9,12 +9,12 @@ from torch import Tensor
 from trl.trainer.utils import pad
 
 from encore.learning import minibatch
-from encore.learning.completions import CompletionsLog
+from encore.learning.completions import CompletionsLog, Record
 from encore.learning.estimators import Estimator
 from encore.learning.measures import Measures, record_advantages
 from encore.learning.minibatch import Minibatch, Tokens
 from encore.learning.policy import Policy
-from encore.learning.resumable import EPOCH_STRIDE
+from encore.learning.resumable import EPOCH_STRIDE, State
 from encore.learning.samplers import Sampled, Sampler
 from encore.learning.scoring import Row, Scorer
 from encore.objectives.averages import step_tokens
@@ -100,14 +100,14 @@ class Rollouts:
         self.record(self.gathered(records))
         return rollout
 
-    def gathered(self, records: list[Row]) -> list[Row]:
+    def gathered(self, records: list[Record]) -> list[Record]:
         """Log a round by its records; returns those of all processes."""
         rows = self.measures.groups(records)
         if self.options.caps:
             self.measures.set("completions/cap", float(self.cap))
         return rows
 
-    def round(self, rows: list[Row]) -> tuple[Minibatch, list[Row]]:
+    def round(self, rows: list[Row]) -> tuple[Minibatch, list[Record]]:
         """Sample and score a completion of each row; the completions, and what is recorded of them."""
         sampled = self.sampler.sample([row["prompt"] for row in rows], self.cap)
         scorer, measures = self.scorer, self.measures
@@ -174,7 +174,7 @@ class Rollouts:
         generator = torch.Generator().manual_seed(self.trainer.args.seed + EPOCH_STRIDE * (number + 1))
         return self.options.old_logp_noise * torch.randn(like.shape, generator=generator).to(like.device)
 
-    def record(self, rows: list[Row]) -> None:
+    def record(self, rows: list[Record]) -> None:
         """Append the completions of a rollout, those of all processes, to completions.jsonl."""
         self.measures.without_groups()
         if self.options.log and self.trainer.accelerator.is_main_process:
@@ -182,7 +182,7 @@ class Rollouts:
 
     # -- resume ------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         log = self.options.log
         return {
             "micro_step": self.trainer._step,
@@ -191,7 +191,7 @@ class Rollouts:
             "completions_bytes": log.flush() if log else 0,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.trainer._step = state["micro_step"]
         device = self.trainer.accelerator.device
         self.kept = [minibatch.on_device(Minibatch(**part), device) for part in state["kept"]]

@@ -3,19 +3,20 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from accelerate.utils import gather, gather_object
 from torch import Tensor
 
+from encore.learning.completions import Record
 from encore.learning.resumable import stop_unless_finite
 from encore.learning.samplers import Sampled
 from encore.objectives.advantages import total
 from encore.rewards.domains import check_routed, split
 from encore.sampling.turns import CALLS, TURNS
 
-Row = dict[str, Any]  # a prompt's columns, as rewards read them; or a line of completions.jsonl
+Row = dict[str, Any]  # a prompt's columns, as rewards read them
 KEPT = ("answer", "difficulty", "domain", *CALLS, TURNS)  # columns that completions.jsonl has
 # (name of a reward and its domain, weight, rewards of all completions) of each function; raises UserError
 Check = Callable[[Any, Sequence[str], Tensor, Tensor], None]
@@ -33,7 +34,7 @@ class Scores:
     texts: list[str]  # what its policy said
     ids: list[list[int]]  # the same in tokens
     ended: Tensor  # (this process's completions,) of bool: whether the last token ends it
-    records: list[Row]  # the lines of completions.jsonl of this process's completions
+    records: list[Record]  # the lines of completions.jsonl of this process's completions
 
     @property
     def totals(self) -> Tensor:
@@ -99,7 +100,7 @@ class Scorer:
     def rewards(self, rows: list[Row], texts: list[str], ids: list[list[int]]) -> Tensor:
         """Return the rewards of this process's completions, (completions, functions); NaN for None."""
         trainer, columns = self.trainer, [name for name in rows[0] if name != "prompt"]
-        options: dict[str, Any] = {name: [row[name] for row in rows] for name in columns}
+        options: Row = {name: [row[name] for row in rows] for name in columns}
         options |= {"trainer_state": trainer.state, "log_metric": self.log}
         table = torch.zeros(len(rows), len(trainer.reward_funcs), device=trainer.accelerator.device)
         prompts = [row["prompt"] for row in rows]
@@ -126,13 +127,13 @@ class Scorer:
             means[name] = total / count
         return means
 
-    def records(self, rows: list[Row], sampled: Sampled, ended: list[bool], rewards: Tensor) -> list[Row]:
+    def records(self, rows: list[Row], sampled: Sampled, ended: list[bool], rewards: Tensor) -> list[Record]:
         """Return the lines of completions.jsonl; `rewards`: (completions, functions)."""
         tokenizer = self.trainer.processing_class
         texts = tokenizer.batch_decode(sampled.completions, skip_special_tokens=True)
         names = [split(name) for name in self.trainer.reward_func_names]
         totals = total(rewards, self.trainer.reward_weights).tolist()
-        return [
+        lines = [
             {
                 "step": self.trainer.state.global_step + 1,
                 "prompt": row["prompt"],
@@ -151,6 +152,7 @@ class Scorer:
                 rows, texts, sampled.said, ended, totals, rewards.tolist(), strict=True
             )
         ]
+        return cast(list[Record], lines)
 
     def require_judged(self, rewards: Tensor, rows: list[Row]) -> None:
         """Stop where a learned reward is NaN, which elsewhere means None: no reward.

@@ -26,27 +26,14 @@ of TRL's GRPOTrainer wherever TRL has the objective; `tests/conformance` holds t
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from encore.objectives.averages import completion_means
 from encore.objectives.clip import cut_by_clip
-
-
-class Arguments(Protocol):
-    """The fields of TRL's GRPOConfig that the loss reads."""
-
-    loss_type: str
-    beta: float
-    epsilon: float
-    epsilon_high: float | None
-    delta: float | None
-    use_bias_correction_kl: bool
-    off_policy_mask_threshold: float | None
-    sapo_temperature_pos: float
-    sapo_temperature_neg: float
+from encore.recipe.rl_args import GrpoArgs
 
 
 @dataclass(frozen=True)
@@ -104,24 +91,24 @@ def importance_ratio(batch: Batch, level: str) -> Tensor:
 # -- the surrogate: what a token adds to the loss, (B, T) or (B, 1) ------------------------------------------
 
 
-def clip_range(args: Arguments) -> tuple[float, float]:
+def clip_range(args: GrpoArgs) -> tuple[float, float]:
     """How far below and above 1 the ratio may be: `epsilon` both, unless `epsilon_high` is set."""
     return args.epsilon, args.epsilon if args.epsilon_high is None else args.epsilon_high
 
 
-def clipped(w: Tensor, batch: Batch, args: Arguments) -> Tensor:
+def clipped(w: Tensor, batch: Batch, args: GrpoArgs) -> Tensor:
     """-min(w A, clip(w, 1 - low, 1 + high) A), with w at most `delta` if it is set (PPO Eq. 7)."""
     low, high = clip_range(args)
     bounded = w if args.delta is None else w.clamp(max=args.delta)
     return -torch.min(bounded * batch.advantage, w.clamp(1 - low, 1 + high) * batch.advantage)
 
 
-def truncated(w: Tensor, batch: Batch, args: Arguments) -> Tensor:
+def truncated(w: Tensor, batch: Batch, args: GrpoArgs) -> Tensor:
     r"""-sg[min(w, high)] A log \pi (CISPO Eq. 4): the weight is cut, no gradient is."""
     return -w.clamp(max=clip_range(args)[1]).detach() * batch.advantage * batch.logp
 
 
-def soft(w: Tensor, batch: Batch, args: Arguments) -> Tensor:
+def soft(w: Tensor, batch: Batch, args: GrpoArgs) -> Tensor:
     """-4/t sigmoid(t (w - 1)) A, with a temperature t for each sign of A (SAPO)."""
     t = torch.where(batch.advantage > 0, args.sapo_temperature_pos, args.sapo_temperature_neg)
     return -(torch.sigmoid(t * (w - 1)) * 4 / t) * batch.advantage
@@ -155,7 +142,7 @@ def of_sums(terms: Tensor, batch: Batch) -> Tensor:
     return (terms * batch.mask).sum(dim=1).mean() / batch.micro_batches
 
 
-Surrogate = Callable[[Tensor, Batch, Arguments], Tensor]
+Surrogate = Callable[[Tensor, Batch, GrpoArgs], Tensor]
 Mean = Callable[[Tensor, Batch], Tensor]
 LOSSES: dict[str, tuple[Surrogate, Mean]] = {
     "grpo": (clipped, of_completions),
@@ -184,7 +171,7 @@ def on_policy(batch: Batch, threshold: float) -> Tensor:
     return ((batch.advantage >= 0) | likely).to(batch.mask.dtype)
 
 
-def loss(batch: Batch, args: Arguments, level: str) -> Terms:
+def loss(batch: Batch, args: GrpoArgs, level: str) -> Terms:
     """The loss of a micro-batch, as its part in the loss of the optimizer step, and its terms."""
     surrogate, mean = LOSSES[args.loss_type]
     w = importance_ratio(batch, level)  # (B, T) or (B, 1)

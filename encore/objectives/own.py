@@ -14,12 +14,13 @@ from torch import Tensor
 
 from encore import own_code
 from encore.errors import UserError
-from encore.objectives.grpo import Arguments, Batch, Terms, importance_ratio, k3
+from encore.objectives.grpo import Batch, Terms, importance_ratio, k3
+from encore.recipe.rl_args import GrpoArgs
 
 ROWS, TIME = 4, 6  # of the micro-batch that tries a function out
 
 
-def objective(name: str) -> Callable[[Batch, Arguments], Terms]:
+def objective(name: str) -> Callable[[Batch, GrpoArgs], Terms]:
     """Return the user's function `name`, with its time bounded and its contract checked at each call.
 
     The contract: the loss is one finite number, its gradient reaches `batch.logp`, and no token outside of
@@ -28,7 +29,7 @@ def objective(name: str) -> Callable[[Batch, Arguments], Terms]:
     """
     function = own_code.bounded(name, own_code.load(name))
 
-    def loss(batch: Batch, args: Arguments) -> Terms:
+    def loss(batch: Batch, args: GrpoArgs) -> Terms:
         returned = function(batch, args)
         terms = returned if isinstance(returned, Terms) else _measured(name, returned, batch)
         _check(name, terms, batch)
@@ -37,7 +38,7 @@ def objective(name: str) -> Callable[[Batch, Arguments], Terms]:
     return loss
 
 
-def try_out(loss: Callable[[Batch, Arguments], Terms], args: Arguments) -> None:
+def try_out(loss: Callable[[Batch, GrpoArgs], Terms], args: GrpoArgs) -> None:
     """Call an objective on random numbers, with what `args` ask for. Raises UserError as `objective`."""
     generator = torch.Generator().manual_seed(0)
 

@@ -37,7 +37,7 @@ class Fit:
     wall_s: float
     resumed: int  # how often it went on from a checkpoint
     # processes, and each one's part of the batch; {} of work that is not spread
-    made_on: Mapping[str, Any] = field(default_factory=dict)
+    made_on: Mapping[str, int | str] = field(default_factory=dict)
     # what a longer run of the same stage would take: `epochs` trained; seconds of the first step of this
     # process (`first_step_s`) and of a later one (`step_s`); size of a resumable state (`state_mib`)
     rates: Mapping[str, float] = field(default_factory=dict)

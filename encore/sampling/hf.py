@@ -25,6 +25,7 @@ from encore.sampling.memory import MOST, free_bytes, rows_at_once
 from encore.sampling.tools import Tool
 from encore.sampling.turns import converse, room
 
+Options = dict[str, Any]  # how to draw, in the words of lm-eval
 FIRST_ROUND = 32  # tokens; each further round doubles the completion
 
 
@@ -61,7 +62,7 @@ class HuggingFaceSampler(HFLM):
         self.model.generation_config.eos_token_id = sorted(self.ends)
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        options: dict[str, Any] = dict(normalize_gen_kwargs(requests[0].args[1]))
+        options: Options = dict(normalize_gen_kwargs(requests[0].args[1]))
         stops, limit = options.pop("until"), options.pop("max_gen_toks")
         if self.tool:
             return self.answered_by(self.tool, requests, options, limit)
@@ -89,9 +90,7 @@ class HuggingFaceSampler(HFLM):
             pending = [i for i in pending if i not in ended]
         return done
 
-    def answered_by(
-        self, tool: Tool, requests: list[Instance], options: dict[str, Any], limit: int
-    ) -> list[str]:
+    def answered_by(self, tool: Tool, requests: list[Instance], options: Options, limit: int) -> list[str]:
         """Completions of at most `limit` tokens of the model's own, between which the tool answers."""
         prompts = self.prompts(requests, limit + room(tool, self.tokenizer))
 
@@ -107,9 +106,7 @@ class HuggingFaceSampler(HFLM):
         pairs = zip(talks, prompts, strict=True)
         return [answered(talk, self.ends, prompt, self.tokenizer) for talk, prompt in pairs]
 
-    def turn(
-        self, contexts: list[list[int]], cap: int, also: set[int], options: dict[str, Any]
-    ) -> list[list[int]]:
+    def turn(self, contexts: list[list[int]], cap: int, also: set[int], options: Options) -> list[list[int]]:
         """What the model says next, up to its end or one of `also`, at most `cap` tokens."""
         ends = self.ends | also
         self.model.generation_config.eos_token_id = sorted(ends)
@@ -142,7 +139,7 @@ class HuggingFaceSampler(HFLM):
         return rows_at_once(self.model.config, width, self.model.dtype.itemsize, free_bytes(self.device))
 
     def _continue(
-        self, contexts: list[list[int]], count: int, stops: list[str], options: dict[str, Any]
+        self, contexts: list[list[int]], count: int, stops: list[str], options: Options
     ) -> list[list[int]]:
         """Up to `count` further tokens of each context; padded after an end-of-sequence token."""
         padded = self.tokenizer.pad({"input_ids": contexts}, padding_side="left", return_tensors="pt").to(

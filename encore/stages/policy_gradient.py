@@ -18,7 +18,7 @@ from encore import worlds
 from encore.data import forms, prompts
 from encore.data.token_ids import end_ids
 from encore.learning import tracking
-from encore.learning.completions import CompletionsLog
+from encore.learning.completions import CompletionsLog, Record
 from encore.learning.reinforce import Rollout, train
 from encore.models.experts import idle
 from encore.models.language_model import device
@@ -92,7 +92,7 @@ def run(stage: PolicyGradientStage, job: Job) -> Outcome:
     )
 
 
-def completions(step: int, rollout: Rollout, ends: Sequence[int]) -> list[dict[str, Any]]:
+def completions(step: int, rollout: Rollout, ends: Sequence[int]) -> list[Record]:
     """The rows of completions.jsonl, one a response; `ends` are the tokens that end a sequence."""
     columns = zip(
         rollout.problems,

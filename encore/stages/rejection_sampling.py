@@ -94,7 +94,9 @@ def log(
         [
             {
                 "step": 0,
-                **{key: row[key] for key in ("prompt", "answer", "difficulty")},
+                "prompt": row["prompt"],
+                "answer": row["answer"],
+                "difficulty": row["difficulty"],
                 "completion": str(text),
                 "tokens": text.tokens,
                 "eos": not text.truncated,

@@ -9,13 +9,12 @@ from toy_run import changed
 
 from analysis.numbers.run import Run
 from analysis.training import loss_settings, objectives
-from encore.recipe.graph import Node
 
 
 def of(run, arms: dict, **stage):
     """The toy run with these arms' args over the recipe's stage, which gets the keys of `stage`."""
     overlays = {name: {"stages": {"grpo": {"args": args}}} for name, args in arms.items()}
-    stages = {"grpo": run.recipe.spec["stages"]["grpo"] | stage}
+    stages = {"grpo": run.recipe.layers.content["stages"]["grpo"] | stage}
     return replace(changed(run, stages=stages, arms=overlays), arms=tuple(arms))
 
 
@@ -156,11 +155,10 @@ def test_objectives_of_ppo_and_dpo_are_told(rlhf):
 @pytest.mark.parametrize("recipe", sorted(RECIPES))
 def test_the_loss_of_every_stage_can_be_told(recipe):
     known = RECIPES[recipe]
-    arms = [(scale, arm) for scale in known.document.scales for arm in known.arms(scale)]
+    arms = [(scale, arm) for scale in known.scales for arm in known.arms(scale)]
     for scale, arm in arms:
-        run = Run(GRAPH, recipe, scale, (arm,), (0,))
         for name in known.stages(scale, arm):
-            stage = run.settings(Node(recipe, scale, arm, 0, name, "stage"))
+            stage = known.stage(scale, arm, name)
             row = loss_settings.described(stage)
             assert bool(row) == (stage.run in objectives.RL)
             assert all(row.values())
