@@ -146,7 +146,7 @@ def is_of(metrics_json: Path, work: Mapping[str, Any]) -> bool:
 
 def judged(graph: Graph, recipe: str, nodes: Iterable[Node], *rest: Any) -> str:
     """Return the hash of what a page or a look is judged from: recipe, lineages of these nodes, the rest."""
-    content = [graph.recipes[recipe].spec, [graph.lineage(node) for node in nodes], *rest]
+    content = [graph.recipes[recipe].layers.content, [graph.lineage(node) for node in nodes], *rest]
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

@@ -50,7 +50,7 @@ def graph_of(recipes: Graph) -> dict[str, list[str]]:
 
 def _nodes(recipes: Graph, name: str) -> Iterator[Node]:
     recipe = recipes.recipes[name]
-    for scale in recipe.spec["scales"]:
+    for scale in recipe.scales:
         for arm in recipe.arms(scale):
             for stage in recipe.stages(scale, arm):
                 yield Node(name, scale, arm, 0, stage, "stage")
@@ -80,7 +80,7 @@ def plans(recipes: Graph) -> dict[str, str]:
 
     tables = {}
     for name, recipe in recipes.recipes.items():
-        for scale in recipe.spec["scales"]:
+        for scale in recipe.scales:
             try:
                 tables[f"{name}/{scale}"] = table.text(plan.make(recipes, {"recipe": name, "scale": scale}))
             except UserError as error:

@@ -19,7 +19,7 @@ def followed(run: Run) -> list[Followed]:
     """Each task that names a protocol, once for all arms that have it alike."""
     found: dict[Followed, None] = {}
     for arm in run.arms:
-        for name, task in run.recipe.overlaid(run.scale, arm, "evals").get("tasks", {}).items():
+        for name, task in run.recipe.layers.merged(run.scale, arm, "evals").get("tasks", {}).items():
             if KEY in task:
                 own = [
                     f"{key} {_shown(ours)} in place of {_shown(theirs)}"

@@ -1,10 +1,9 @@
 """All claims of all records, a row each, for the scoreboard and its filters."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from analysis.numbers.means import DASH, shown
 from analysis.numbers.recorded import current
@@ -108,8 +107,11 @@ def _method(recipe: Recipe, scale: str, claim: Claim) -> str:
     arm = claim.test.of.partition("/")[0]
     if arm not in recipe.arms(scale):
         return "frontier"
-    stages = recipe.overlaid(scale, arm, "stages")
-    stage: Mapping[str, Any] = next((stages[name] for name in reversed(list(stages)) if stages[name]), {})
-    loss = stage.get("objective") or stage.get("args", {}).get("loss_type")
-    kind = stage.get("run", "evaluation")
-    return f"{kind} ({loss})" if isinstance(loss, str) else kind
+    names = recipe.stages(scale, arm)
+    if not names:
+        return "evaluation"
+    stage = recipe.stage(scale, arm, names[-1])
+    args = getattr(stage, "args", None)
+    said = args.loss_type if args and "loss_type" in args.model_fields_set else None
+    loss = getattr(stage, "objective", None) or said
+    return f"{stage.run} ({loss})" if isinstance(loss, str) else stage.run

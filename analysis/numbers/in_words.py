@@ -7,6 +7,7 @@ import pandas as pd
 
 from analysis.numbers import tasks
 from analysis.numbers.run import Run
+from encore.recipe.machine import HubModel
 
 UNKNOWN = "A model of unknown size"
 # world -> what its problems are, and the dial that says how large they are
@@ -25,7 +26,7 @@ def model(run: Run, numbers: pd.DataFrame) -> str:
     stages = run.stages(run.arms[0], seed)
     for stage in reversed(stages):
         if taken := run.graph.model_of(stage):
-            return str(taken.get("hub") or taken["path"])
+            return taken.hub if isinstance(taken, HubModel) else taken.path
     if not stages:
         return UNKNOWN
     last = run.label(stages[-1])

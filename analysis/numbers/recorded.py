@@ -120,5 +120,5 @@ def _of(run: Run, node: Node, rows: pd.DataFrame) -> pd.DataFrame:
     task = rows.metric.map(task_of)
     if node.kind == "eval":
         return rows[task.isin(run.graph.config(node)["tasks"])]
-    evaluated = run.graph.recipes[node.recipe].overlaid(run.scale, node.arm, "evals").get("tasks", {})
+    evaluated = run.graph.recipes[node.recipe].layers.merged(run.scale, node.arm, "evals").get("tasks", {})
     return rows[~task.isin(evaluated)]

@@ -24,7 +24,7 @@ class Rates:
 
 def of(run: Run) -> dict[str, Any] | None:
     """What the first arm of the run asks for: the resolved `evals`; None where it has no `sensitivity`."""
-    evals = run.recipe.overlaid(run.scale, run.arms[0], "evals")
+    evals = run.recipe.layers.merged(run.scale, run.arms[0], "evals")
     return evals if KEY in evals and run.arms[0] == run.recipe.arms(run.scale)[0] else None
 
 

@@ -9,6 +9,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.tasks import MEASURES, measure
 from analysis.page.figures import Plan
 from analysis.training.learning_curves import Series, draw
+from encore.recipe.kinds.training import TrainingStage
 
 CAPTION = (
     "Measured on the evaluation's own problems by models kept on the way, not on the rollouts that train: "
@@ -37,9 +38,11 @@ def over_steps(run: Run, table: pd.DataFrame, arm: str, checkpoint: str) -> pd.D
     The last step is that of the checkpoint itself, and step 0 the policy that the stage starts from, where a
     checkpoint of the arm is that.
     """
-    places = run.recipe.overlaid(run.scale, arm, "evals")["checkpoints"]
+    places = run.recipe.layers.merged(run.scale, arm, "evals")["checkpoints"]
     stage = places[checkpoint]
-    last = run.recipe.overlaid(run.scale, arm, "stages")[stage]["args"]["max_steps"]
+    trained = run.recipe.stage(run.scale, arm, stage)
+    assert isinstance(trained, TrainingStage)
+    last = trained.args.max_steps
     start = next((name for name, place in places.items() if place == f"{stage}.policy"), None)
     here = table[table.arm == arm]
     between = here[(here.node == checkpoint) & here.step.notna()]

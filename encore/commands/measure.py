@@ -80,7 +80,7 @@ def _of_recipe(name: str, task: str) -> dict[str, Any]:
         raise UserError(f'{name}/{task}: no recipe "{name}"{nearest(name, [*recipes])}')
     recipe: Recipe = recipes[name]
     scale = recipe.scales[0]
-    tasks = recipe.overlaid(scale, recipe.arms(scale)[0], "evals").get("tasks", {})
+    tasks = recipe.layers.merged(scale, recipe.arms(scale)[0], "evals").get("tasks", {})
     if task not in tasks:
         raise UserError(f'{name}/{task}: no task "{task}"{nearest(task, [*tasks])}')
     left_out = ("checkpoints", "score", "templates", "protocol")

@@ -53,7 +53,7 @@ def preflight(graph: Graph, arm: Node, seeds: int | None, folder: Path, run: Any
     _, all_seeds = recipe.selection(arm.scale, "report", seeds)
     nodes = graph.grid(arm.recipe, arm.scale, [arm.arm], all_seeds[:1])
     every = graph.grid(arm.recipe, arm.scale, [arm.arm], all_seeds)
-    quiet_environment(names_hub([graph.stage(node) for node in nodes if node.kind == "stage"]))
+    quiet_environment(names_hub([graph.stage(node).said for node in nodes if node.kind == "stage"]))
     # imported here: torch and what loads data read the environment as they are imported, and now it is set
     from encore.forecast.survey import Survey
 

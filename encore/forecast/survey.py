@@ -16,7 +16,7 @@ from encore.forecast import longest, probes, stand_ins, trial
 from encore.forecast.findings import Cost, Finding, of_health
 from encore.forecast.trial import Made, Runner, Shortened
 from encore.recipe.graph import Graph, Node
-from encore.recipe.products import made
+from encore.recipe.machine import FolderModel, HubModel
 from encore.runtime import health, sentinel
 from encore.runtime.gpus import SPREAD
 
@@ -93,7 +93,7 @@ class Survey:
         if done.failure and not self.stand_in(node, done):
             self.add(node, "runs", "FAIL", done.failure)
             return
-        if made(config) in OF_ROWS:
+        if self.graph.stage(node).made in OF_ROWS:
             self.shares[node] = share * short.share
         cost = Cost(self.label(node), self.count(node), gpus=self.graph.machine(node).gpus)
         self.costs.append(cost)
@@ -152,7 +152,7 @@ class Survey:
             spent = done.read("provenance.json")
             if cost.steps:
                 cost.hours_at_most = cost.steps * _step_s(config, spent) / 3600
-        self.add(node, "memory", *memory(spent, self.graph.resources(node).get("mem_mb"), what))
+        self.add(node, "memory", *memory(spent, self.graph.resources(node).mem_mb, what))
 
     def tried(self, node: Node, config: Mapping[str, Any], inputs: Mapping[str, Path], how: str) -> Made:
         """Run the stage's own command with this config."""
@@ -182,9 +182,9 @@ class Survey:
         config = self.graph.config(node) | {"seed": node.seed}
         short = trial.cut_evaluation(config)
         inputs = self.inputs(node)
-        model = str(inputs.pop("model", "hub:" + json.dumps(self.graph.model_of(node), sort_keys=True)))
+        model = str(inputs.pop("model", _hub(self.graph.model_of(node))))
         gpus = self.graph.machine(node).gpus
-        key = json.dumps([_shape(model), short.config, self.graph.resources(node)], sort_keys=True)
+        key = json.dumps([_shape(model), short.config, self.graph.resources(node).said], sort_keys=True)
         if key not in self.timed:  # of several checkpoints of one shape the first one says how long it takes
             barely, done = (
                 trial.run_evaluation(cut, model, inputs, gpus, self.place(node, how), self.run)
@@ -267,3 +267,8 @@ def _few(short: Shortened, done: Made) -> tuple[str, str]:
     if not short.unknown:
         return "ok", message
     return "warn", f"{message}; how many items {', '.join(short.unknown)} has is unknown: not in the hours"
+
+
+def _hub(model: HubModel | FolderModel | None) -> str:
+    """How the command line of an evaluation names a model that no stage has made."""
+    return "hub:" + json.dumps(model.said if model else None, sort_keys=True)

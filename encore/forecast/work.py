@@ -57,9 +57,9 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
 
 def _policy_of(graph: Graph, node: Node) -> Model | None:
     """Return the model that a stage starts from, or that its product is; None if nothing names it."""
-    model = graph.stage(node).get("model")
+    model = getattr(graph.stage(node), "model", None)
     if model:
-        return named(model)
+        return named(model.said)
     source = graph.inputs(node).get("policy")
     return _policy_of(graph, source) if source else None
 
@@ -247,7 +247,7 @@ def _labels(graph: Graph, node: Node, config: Mapping[str, Any], job: Job, assum
 def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
     config, inputs = graph.config(node), graph.inputs(node)
     leaf, source = graph.model_of(node), inputs.get("model")
-    policy = _policy_of(graph, source) if source else named(leaf) if leaf else None
+    policy = _policy_of(graph, source) if source else named(leaf.said) if leaf else None
     every, unknown, judges = [], [], []
     for name, task in config["tasks"].items():
         if "items" not in task or "max_gen_toks" not in task:

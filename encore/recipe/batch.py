@@ -39,12 +39,6 @@ def of_process(stage: Mapping[str, Any], processes: int) -> dict[str, int]:
     }
 
 
-def training_nodes(stage: Mapping[str, Any]) -> int:
-    """How many machines of a stage train; of several, a vLLM server has the last for itself."""
-    nodes: int = stage.get("resources", {}).get("nodes", 1)
-    return nodes - 1 if nodes > 1 and "vllm_gpus" in stage else nodes
-
-
 def units(stage: Mapping[str, Any]) -> tuple[str, str]:
     """The fields that say how long a rollout and an optimizer step are: in examples, or in micro-batches."""
     if "global_batch" in stage:

@@ -12,9 +12,10 @@ from typing import Any
 
 from encore.errors import UserError
 from encore.recipe import protocols, sensitivity
-from encore.recipe.batch import training_nodes
 from encore.recipe.data_sets import evaluated, of_model, pinned
 from encore.recipe.eval_tasks import ROLES
+from encore.recipe.kinds.stage import Stage
+from encore.recipe.machine import FolderModel, HubModel, Resources
 from encore.recipe.recipe import Recipe
 
 # Keys of a stage and of `evals` that are no part of a config: the graph, the seed, the machine.
@@ -83,7 +84,7 @@ class Graph:
 
     def _config(self, node: Node) -> dict[str, Any]:
         if node.kind == "stage":
-            stage = self.stage(node)
+            stage = self.recipes[node.recipe].layers.merged(node.scale, node.arm, "stages")[node.name]
             config = {"version": 1, "threads": 1} | {k: v for k, v in stage.items() if k not in NOT_CONFIG}
             if config.get("decontaminate"):
                 config["decontaminate"] = evaluated(self._evals(node))
@@ -113,26 +114,20 @@ class Graph:
         evaluated = recipe.evaluations(node.scale, node.arm) + recipe.sensitivity(node.scale, node.arm)
         return node.name in evaluated
 
-    def resources(self, node: Node) -> dict[str, Any]:
-        """What a node is run on, by schema.yaml; the default of an evaluation is its stage's."""
+    def resources(self, node: Node) -> Resources:
+        """What a node is run on; the default of an evaluation is its stage's, on one of its machines."""
         if node.kind == "stage":
-            return self.stage(node).get("resources", {})
+            return self.stage(node).resources
+        stage = self.stage(self._checkpoint(node)[0])
+        gpus = stage.resources.gpu // stage.training_nodes
         own = self._evals(node).get("resources", {})
-        stage = self._checkpoint(node)[0]
-        given = dict(self.resources(stage))
-        if given.pop("nodes", 1) > 1:  # an evaluation is run on one of those that train
-            given["gpu"] = given.get("gpu", 0) // training_nodes(self.stage(stage))
-        return given | own
+        return stage.resources.model_copy(update={"gpu": gpus, "nodes": 1} | own)
 
     def machine(self, node: Node) -> Machine:
         """The GPUs and nodes that `resources` of a node ask for, and those of its vLLM server."""
         given = self.resources(node)
-        return Machine(
-            training=given.get("gpu", 0),
-            serving=self.stage(node).get("vllm_gpus", 0) if node.kind == "stage" else 0,
-            nodes=given.get("nodes", 1),
-            shard=given.get("shard", "none"),
-        )
+        serving = self.stage(node).serving if node.kind == "stage" else 0
+        return Machine(given.gpu, serving, given.nodes, given.shard or "none")
 
     def lineage(self, node: Node) -> str:
         """64 hex digits: a hash of the node's config and seed, and of the lineages of what it needs."""
@@ -141,7 +136,7 @@ class Graph:
                 "kind": node.kind,
                 "seed": self._seed(node),
                 "config": self.config(node),
-                "model": of_model(self.model_of(node)),
+                "model": of_model(model.said if (model := self.model_of(node)) else None),
                 "inputs": {role: self.lineage(source) for role, source in self._sources(node).items()},
             }
             if step := self.measured(node)[1]:
@@ -175,18 +170,18 @@ class Graph:
             self._inputs[node] = {role: self.owner(source) for role, source in self._sources(node).items()}
         return self._inputs[node]
 
-    def model_of(self, node: Node) -> dict | None:
-        """The model a node takes from the Hub (`{hub, revision}`) or a folder (`{path}`), if any."""
+    def model_of(self, node: Node) -> HubModel | FolderModel | None:
+        """The model that a node takes from the Hub or a folder, if any."""
         stage, role = (node, None) if node.kind == "stage" else self._checkpoint(node)
         if node.kind == "eval" and role is None:
             return None  # the stage's own product
-        model = self.stage(stage).get("model", {})
-        return model if "hub" in model or "path" in model else None
+        model = getattr(self.stage(stage), "model", None)
+        return model if isinstance(model, HubModel | FolderModel) else None
 
     def is_base(self, node: Node) -> bool:
         """Whether an evaluation is of a model that none of the recipe's own stages has made."""
         stage, role = self._checkpoint(node)
-        needed = self.stage(stage).get("needs", {}).get(role)
+        needed = self.stage(stage).needs.get(role)
         return role is not None and (needed is None or node.reference(needed)[0] != node.recipe)
 
     def grid(self, recipe: str, scale: str, arms: list[str], seeds: list[int]) -> list[Node]:
@@ -222,13 +217,13 @@ class Graph:
             visit(node)
         return list(ordered)
 
-    def stage(self, node: Node) -> dict[str, Any]:
+    def stage(self, node: Node) -> Stage:
         """The stage as the node's arm has it at the node's scale."""
-        return self.recipes[node.recipe].overlaid(node.scale, node.arm, "stages")[node.name]
+        return self.recipes[node.recipe].stage(node.scale, node.arm, node.name)
 
     def needs(self, node: Node) -> dict[str, Node]:
         """role -> the node a stage names, not yet its owner. What a pinned stage needs has its seed."""
-        texts, seed = self.stage(node).get("needs", {}), self._seed(node)
+        texts, seed = self.stage(node).needs, self._seed(node)
         return {role: replace(self.target(node, text), seed=seed) for role, text in texts.items()}
 
     def target(self, node: Node, text: str) -> Node:
@@ -238,7 +233,7 @@ class Graph:
         return Node(recipe, node.scale, arm, node.seed, stage, "stage")
 
     def _evals(self, node: Node) -> dict[str, Any]:
-        return self.recipes[node.recipe].overlaid(node.scale, node.arm, "evals")
+        return self.recipes[node.recipe].layers.merged(node.scale, node.arm, "evals")
 
     def _checkpoint(self, node: Node) -> tuple[Node, str | None]:
         """The stage of an evaluated checkpoint; and the role, where it is a model that the stage needs."""
@@ -266,7 +261,8 @@ class Graph:
     def _seed(self, node: Node) -> int:
         """The seed a node is computed with: its own, a pinned stage's, or 0 to evaluate a fixed model."""
         if node.kind == "stage":
-            return self.stage(node).get("seed", node.seed)
+            pinned = self.stage(node).seed
+            return node.seed if pinned is None else pinned
         unseeded = replace(node, seed=-1)  # no stage is pinned to -1: one that has it follows the run's seed
         seeds = [self._seed(source) for source in self._sources(unseeded).values()]
         return node.seed if -1 in seeds else next(iter(seeds), 0)

@@ -13,8 +13,9 @@ from encore.recipe.document import Document, ScaleFile
 from encore.recipe.files import PRESETS, Files, of_file, read
 from encore.recipe.files import recipes as recipes_in
 from encore.recipe.graph import Graph
+from encore.recipe.layers import Layers, alike
 from encore.recipe.presets import Presets
-from encore.recipe.recipe import Recipe, alike
+from encore.recipe.recipe import Recipe
 from encore.recipe.schema import pattern
 
 # No recipe can have the name of a rule in the Snakefile or of a folder in results/.
@@ -48,7 +49,7 @@ def load(path: str | Path, shared: Presets | None = None) -> Recipe:
 
 
 def _recipe(files: Files) -> Recipe:
-    return Recipe(files.path.stem, alike(files.joined()), files)
+    return Recipe(files.path.stem, Layers(alike(files.joined())), files)
 
 
 def own_file(config: Mapping[str, Any]) -> Path | None:

@@ -137,7 +137,7 @@ def _value(rules: dict[str, Any]) -> str:
     """What a value may be, in words, of its JSON schema."""
     if "$ref" in rules:
         name = rules["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})" if name != "NoInputs" else "nothing"
+        return f"[{name}](#{name.lower()})"
     if "anyOf" in rules or "oneOf" in rules:
         choices = [
             _value(each) for each in rules.get("anyOf") or rules["oneOf"] if each.get("type") != "null"

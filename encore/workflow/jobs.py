@@ -141,7 +141,7 @@ class Jobs:
         """Return what an evaluation measures: metrics.json of a stage, or a model of the Hub or a folder."""
         source = self.graph.inputs(_node(w)).get("model")
         leaf = self.graph.model_of(_node(w))
-        return source.sentinel if source else "hub:" + json.dumps(leaf, sort_keys=True)
+        return source.sentinel if source else "hub:" + json.dumps(leaf.said if leaf else None, sort_keys=True)
 
     def judges(self, w: Any) -> str:
         """Return the step that an evaluation measures within a stage, and the stages it scores by."""

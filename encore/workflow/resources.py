@@ -42,12 +42,12 @@ def memory(graph: Graph, node: Node) -> int:
     """MB of a machine's memory. Weights pass through it in float32 before they are on a GPU."""
     machine = graph.machine(node)
     gpus = machine.gpus // machine.nodes
-    return graph.resources(node).get("mem_mb", MEMORY + gpus * MEMORY_OF_A_GPU)
+    return graph.resources(node).mem_mb or MEMORY + gpus * MEMORY_OF_A_GPU
 
 
 def _minutes(graph: Graph, node: Node) -> int:
     """What the recipe says, but LONGEST at most: a stage goes on from its checkpoint in the next job."""
-    return min(graph.resources(node).get("runtime", MINUTES), LONGEST)
+    return min(graph.resources(node).runtime or MINUTES, LONGEST)
 
 
 def _on_nodes(machines: Callable[[Any], int]) -> dict[str, Ask]:

@@ -47,7 +47,7 @@ def test_a_claim_that_cannot_be_tested_asks_for_no_seeds(run):
 
 def test_the_arms_of_a_gate_go_on_with_its_claim(run):
     gates = {"apart": {"metric": "heldout/accuracy", "of": "random/after"}}
-    stated = [{**one, "needs": "apart >= 0.1"} for one in flat(run.recipe.spec)[:1]]
+    stated = [{**one, "needs": "apart >= 0.1"} for one in flat(run.recipe.layers.content)[:1]]
     gated = changed(run, gates=gates, claims=stated)
     assert "random" in look.found(gated, verdicts(gated, rl_lifts_accuracy="inconclusive")).arms
     assert "random" not in look.found(run, verdicts(run, rl_lifts_accuracy="inconclusive")).arms
@@ -57,7 +57,7 @@ def test_the_arms_of_a_frontier_go_on_with_its_claim(run):
     """And no claim that has been decided asks for them."""
     asked = {"metric": "heldout/accuracy_at_kl/1", "of": "frontier/swept", "against": "frontier/other"}
     frontiers = {"swept": ["random/before", "random/after"], "other": ["no-format/after", "random/before"]}
-    at_kl = changed(run, frontiers=frontiers, claims=[flat(run.recipe.spec)[0] | asked])
+    at_kl = changed(run, frontiers=frontiers, claims=[flat(run.recipe.layers.content)[0] | asked])
     found = look.found(at_kl, verdicts(at_kl, rl_lifts_accuracy="inconclusive"))
     assert found.arms == ["random", "no-format"]
     assert look.found(at_kl, verdicts(at_kl)).arms == []

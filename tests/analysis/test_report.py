@@ -15,6 +15,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import collect
 from analysis.results import build
 from encore.recipe.graph import Graph
+from encore.recipe.layers import Layers
 from encore.recipe.recipe import Recipe
 
 
@@ -105,8 +106,10 @@ def test_a_run_without_artefacts_has_a_page(run, tmp_path):
 
 def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
     draw_only(set(), monkeypatch)  # figures are drawn for other tests
-    spec = run.recipe.spec | {"evals": run.recipe.spec["evals"] | {"checkpoints": {"after": "grpo"}}}
-    recipes = {**run.graph.recipes, "toy_zero": Recipe("toy_zero", spec, run.recipe.files)}
+    spec = run.recipe.layers.content | {
+        "evals": run.recipe.layers.content["evals"] | {"checkpoints": {"after": "grpo"}}
+    }
+    recipes = {**run.graph.recipes, "toy_zero": Recipe("toy_zero", Layers(spec), run.recipe.files)}
     one = Run(Graph(recipes), "toy_zero", "cpu", ARMS[:1], (0,), run.root)
     lines = report.write(build(one, collect(one)), tmp_path / "one.html")
     assert lines[1].startswith("Accuracy on heldout, base-recipe, after: 0.7")

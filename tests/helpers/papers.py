@@ -117,5 +117,5 @@ def _preset(name: str) -> tuple[Any, list[str]]:
     raise KeyError(name)
 
 
-WITH_GPU = [name for name, recipe in RECIPES.items() if "gpu" in recipe.spec["scales"]]
+WITH_GPU = [name for name, recipe in RECIPES.items() if "gpu" in recipe.scales]
 OFFLINE = ("r1_zero", "tldr", "deepseekmath", "policy_gradient")  # have every kind of stage between them

@@ -17,6 +17,7 @@ import true_tokenizers
 from data_set_files import Shape, write
 
 from encore.recipe.graph import Graph
+from encore.recipe.layers import Layers
 from encore.recipe.recipe import Recipe
 
 DATA = {**hub_datasets.DATASETS, **reasoning_datasets.DATASETS, **code_datasets.DATASETS}
@@ -73,14 +74,19 @@ def kind(hub: str) -> str:
 
 def graph(recipes: Iterable[Recipe], folder: Path) -> Graph:
     """The recipes, to be run in `folder`, where the models and data sets that they name are written."""
-    return Graph({one.name: Recipe(one.name, _small(one.spec, folder, greedy=False)) for one in recipes})
+    return Graph(
+        {
+            one.name: Recipe(one.name, Layers(_small(one.layers.content, folder, greedy=False)))
+            for one in recipes
+        }
+    )
 
 
 def only(recipe: Recipe, scale: str) -> Recipe:
     """The recipe without the layers of other scales."""
-    own = recipe.spec["scales"][scale]
-    layers = {name: recipe.spec["scales"][name] for name in (own.get("like", scale), scale)}
-    return Recipe(recipe.name, {**recipe.spec, "scales": layers})
+    own = recipe.layers.content["scales"][scale]
+    layers = {name: recipe.layers.content["scales"][name] for name in (own.get("like", scale), scale)}
+    return Recipe(recipe.name, Layers({**recipe.layers.content, "scales": layers}))
 
 
 def _small(value: Any, folder: Path, greedy: bool, within: str = "") -> Any:

@@ -19,6 +19,7 @@ from analysis.numbers.run import Run
 from analysis.page import figures
 from encore.recipe.files import Files
 from encore.recipe.graph import Graph, Node
+from encore.recipe.layers import Layers
 from encore.recipe.recipe import Recipe
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
@@ -53,15 +54,15 @@ def load_all(root: Path) -> dict[str, Recipe]:
     """The toy recipes, not validated: their dials need not follow those of the worlds."""
     paths = sorted((root / "recipes").glob("*.yaml"))
     specs = {path: yaml.load(path.read_text(), yaml.CSafeLoader) for path in paths}
-    return {path.stem: Recipe(path.stem, spec, Files(path, spec)) for path, spec in specs.items()}
+    return {path.stem: Recipe(path.stem, Layers(spec), Files(path, spec)) for path, spec in specs.items()}
 
 
 def changed(run: Run, **keys) -> Run:
     """The run with these keys of its recipe changed, or removed by None; `claims`: flat ones."""
     if "claims" in keys:
         keys["claims"] = by_id(keys["claims"])
-    content = {key: value for key, value in (run.recipe.spec | keys).items() if value is not None}
-    recipe = Recipe(run.name, content, run.recipe.files)
+    content = {key: value for key, value in (run.recipe.layers.content | keys).items() if value is not None}
+    recipe = Recipe(run.name, Layers(content), run.recipe.files)
     return replace(run, graph=Graph({**run.graph.recipes, run.name: recipe}))
 
 

@@ -81,7 +81,7 @@ def batch(args: dict[str, Any]) -> int:
 
 
 def test_the_recipes_that_have_them():
-    assert {name: {*recipe.spec["scales"]} - {"paper"} for name, recipe in RECIPES.items()} == EXPECTED
+    assert {name: {*recipe.scales} - {"paper"} for name, recipe in RECIPES.items()} == EXPECTED
 
 
 @pytest.mark.parametrize(("recipe", "scale"), ON_GPU)
@@ -95,7 +95,7 @@ def test_every_job_has_one_gpu_and_fits_on_it_in_the_hours_that_are_said(recipe,
         assert GRAPH.machine(node).gpus == 1 or labelled or kind not in (*WORK, "eval"), node
         if kind in WORK and kind not in ("sample", "label_steps", "rejection_sampling", "policy_gradient"):
             assert GRAPH.config(node)["args"]["bf16"] is True, node
-    cost = RECIPES[recipe].spec["cost"][scale]
+    cost = RECIPES[recipe].layers.content["cost"][scale]
     said = re.match(r"(\d+) (hours|minutes) on one A100", cost)
     assert said, cost
     hours = int(said[1]) / (1 if said[2] == "hours" else 60)
@@ -117,7 +117,7 @@ def test_models_from_nothing_have_30_to_100_million_parameters():
 def test_offline_are_the_arms_and_claims_of_cpu(recipe):
     """But for what there is room for at gpu-offline alone, and is said to be there alone."""
     of, alone = RECIPES[recipe], ["gpu-offline"]
-    more = {arm for arm in of.arms("gpu-offline") if of.spec["arms"][arm].get("scales") == alone}
+    more = {arm for arm in of.arms("gpu-offline") if of.layers.content["arms"][arm].get("scales") == alone}
     assert [arm for arm in of.arms("gpu-offline") if arm not in more] == of.arms("cpu")
     arms, seeds = of.selection("gpu-offline", "report", None)
     assert ([arm for arm in arms if arm not in more], seeds) == of.selection("cpu", "report", None)
@@ -178,14 +178,14 @@ def test_the_student_has_room_for_what_it_learns_and_is_asked():
     positions = config("distill", "base-recipe", "sft")["args"]["model_init_kwargs"][
         "max_position_embeddings"
     ]
-    asked = RECIPES["distill"].overlaid("gpu", "base-recipe", "evals")["tasks"]
+    asked = RECIPES["distill"].layers.merged("gpu", "base-recipe", "evals")["tasks"]
     assert max(task["max_gen_toks"] for task in asked.values()) + 2048 <= positions
     # the base has 4,096, in which vLLM samples for arm zero-1.5b and for the base itself
     assert config("distill", "zero-1.5b", "rl")["args"]["max_completion_length"] + 1024 <= 4096
     assert asked["math500-base"]["max_gen_toks"] + 1024 <= 4096
 
 
-ABOUT = {name: one.spec["scales"].get("gpu", {}).get("about", "") for name, one in RECIPES.items()}
+ABOUT = {name: one.layers.content["scales"].get("gpu", {}).get("about", "") for name, one in RECIPES.items()}
 OF_OAT = [name for name, about in ABOUT.items() if "Oat-Zero" in about]
 
 
@@ -218,7 +218,7 @@ HOW = ("temperature", "top_p", "max_gen_toks", "protocol")
 
 def sampled(recipe: str, scale: str, place: str, metric: str) -> dict[str, Any]:
     """How the task of a metric is sampled at arm/checkpoint; empty where it is no metric of a task."""
-    tasks = RECIPES[recipe].overlaid(scale, place.partition("/")[0], "evals").get("tasks", {})
+    tasks = RECIPES[recipe].layers.merged(scale, place.partition("/")[0], "evals").get("tasks", {})
     task = tasks.get(metric.partition("/")[0].partition("@")[0])
     return {name: task.get(name) for name in HOW} if task else {}
 

@@ -31,8 +31,8 @@ def stage(graph: Graph, node: Node, inputs: dict[str, Path], place: tuple[str, P
 
 
 def evaluation(graph: Graph, node: Node, inputs: dict[str, Path], place: tuple[str, Path]) -> Path:
-    named = "hub:" + json.dumps(graph.model_of(node), sort_keys=True)
-    model = str(inputs.pop("model", named))
+    leaf = graph.model_of(node)
+    model = str(inputs.pop("model", f"hub:{leaf.model_dump_json()}" if leaf else ""))
     done = trial.run_evaluation(graph.config(node) | {"seed": 0}, model, inputs, 0, place, forked())
     assert not done.failure, f"{node}: {done.failure}"
     assert done.read()["tasks"], node
@@ -50,7 +50,7 @@ def try_all(graph: Graph, recipe: str, scale: str, folder: Path) -> None:
         if node.kind == "stage":
             made[node] = stage(graph, node, inputs, place)
             continue
-        alike = json.dumps([graph.config(node), graph.model_of(node), [*inputs]], sort_keys=True)
+        alike = json.dumps([graph.config(node), repr(graph.model_of(node)), [*inputs]], sort_keys=True)
         if alike not in tried:
             tried[alike] = evaluation(graph, node, inputs, place)
     assert made

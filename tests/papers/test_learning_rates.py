@@ -31,7 +31,7 @@ def test_the_rate_is_the_sweeps_best_and_not_at_its_edge(arm):
         a: c["args"]["learning_rate"] for a, c in swept.items() if but_its_rate(c) == but_its_rate(config)
     }
     assert len(same) >= 3
-    assert set(numbers.count()[list(same)]) == {RECIPES["learning_rates"].spec["seeds"]}
+    assert set(numbers.count()[list(same)]) == {RECIPES["learning_rates"].layers.content["seeds"]}
     best = same[numbers.mean()[list(same)].idxmax()]
     assert config["args"]["learning_rate"] == best
     assert min(same.values()) < best < max(same.values())

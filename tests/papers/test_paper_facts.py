@@ -206,7 +206,7 @@ def test_an_evaluation_is_the_papers(recipe, task, fields, source):
     assert {name: found[name] for name in fields} == fields, source
 
 
-@pytest.mark.parametrize("recipe", [name for name in RECIPES if "paper" in RECIPES[name].spec["scales"]])
+@pytest.mark.parametrize("recipe", [name for name in RECIPES if "paper" in RECIPES[name].scales])
 def test_every_number_at_scale_paper_has_a_source_or_is_marked_as_ours(recipe):
     """A number is in these tables, or the comment on its line says `ours`, or that it is not reported."""
     table = [(row[0], "grpo", *row[2:4]) for row in FACTS]
@@ -220,7 +220,7 @@ def test_one_seed_at_scale_paper_unless_the_paper_had_more():
     counts = {
         name: len(recipe.selection("paper", report, None)[1])
         for name, recipe in RECIPES.items()
-        if "paper" in recipe.spec["scales"]
+        if "paper" in recipe.scales
         for report in ("quickstart", "report")
     }
     assert counts.pop("tldr") == 4  # 2403.17031: 44413, 55513, 66613 and 77713
@@ -246,7 +246,7 @@ def test_groups_and_minibatches_are_whole(recipe):
     for arm in RECIPES[recipe].arms("paper"):
         found = batches(recipe, arm)
         assert all(value == int(value) for value in found.values()), found
-        devices = GRAPH.resources(Node(recipe, "paper", arm, 0, "grpo", "stage"))["gpu"]
+        devices = GRAPH.resources(Node(recipe, "paper", arm, 0, "grpo", "stage")).gpu
         own = found["responses_per_rollout"] / devices
         if "dynamic_sampling" in stage(recipe, arm):
             assert own % stage(recipe, arm)["args"]["num_generations"] == 0
@@ -279,7 +279,7 @@ def test_the_difference_of_a_right_and_a_wrong_answer_against_the_overlong_penal
 
 
 def test_ladder_of_dapos_table_changes_one_technique_a_step():
-    ladder = RECIPES["dapo"].spec["ladder"]
+    ladder = RECIPES["dapo"].layers.content["ladder"]
     techniques = {
         "overlong filtering": lambda c: c["args"]["mask_truncated_completions"],
         "clip-higher": lambda c: c["args"]["epsilon_high"] > c["args"]["epsilon"],

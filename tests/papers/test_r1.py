@@ -8,7 +8,8 @@ import pytest
 from papers import GRAPH, RECIPES
 
 from encore.recipe.graph import Graph, Node
-from encore.recipe.recipe import Recipe, merge
+from encore.recipe.layers import Layers, merge
+from encore.recipe.recipe import Recipe
 
 STAGES = RECIPES["r1"].stages("cpu", "base-recipe")
 CHECKPOINTS = ("base", "zero", "dev1", "dev2", "dev3", "scenarios", "r1")
@@ -22,9 +23,9 @@ def node(arm: str, name: str, kind: str = "stage", scale: str = "cpu") -> Node:
 
 def changed(change: Mapping[str, Any]) -> set[str]:
     """The stages of the main arm that a change of scale cpu redoes."""
-    spec = deepcopy(RECIPES["r1"].spec)
+    spec = deepcopy(RECIPES["r1"].layers.content)
     spec["scales"]["cpu"]["stages"] = merge(spec["scales"]["cpu"]["stages"], change)
-    graph = Graph({**RECIPES, "r1": Recipe("r1", spec)})
+    graph = Graph({**RECIPES, "r1": Recipe("r1", Layers(spec))})
     return {
         name
         for name in STAGES
@@ -58,7 +59,7 @@ def test_fine_tuning_starts_from_the_base_again(scale):
         )
 
     assert start("sft") == start("cold_start") == start("zero")
-    needs = GRAPH.stage(node("base-recipe", "sft", scale=scale))["needs"]
+    needs = GRAPH.stage(node("base-recipe", "sft", scale=scale)).needs
     assert needs["data"] == "rejection"
 
 

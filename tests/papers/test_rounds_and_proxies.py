@@ -103,7 +103,7 @@ def test_no_two_rounds_and_no_exam_have_a_prompt_in_common():
 
 def test_replies_are_measured_as_they_are_drawn():
     """Fine-tuning on replies drawn colder than they are measured gains by being sharper alone."""
-    tasks = RECIPES["iterative"].overlaid("cpu", "base-recipe", "evals")["tasks"]
+    tasks = RECIPES["iterative"].layers.merged("cpu", "base-recipe", "evals")["tasks"]
     drawn = stage("iterative", "base-recipe", "sample_1")["args"]
     for setting in ("temperature", "top_p"):
         assert tasks["heldout"][setting] == drawn[setting]

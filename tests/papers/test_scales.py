@@ -12,22 +12,19 @@ from encore.workflow.choice import choice
 
 SCALES = ("cpu", "gpu", "gpu-offline", "paper")
 LACKING = [
-    (name, scale)
-    for name, recipe in RECIPES.items()
-    for scale in SCALES
-    if scale not in recipe.spec["scales"]
+    (name, scale) for name, recipe in RECIPES.items() for scale in SCALES if scale not in recipe.scales
 ]
 
 
 def test_what_a_recipe_lacks_it_gives_a_reason_for():
-    reasons = {(name, scale) for name, recipe in RECIPES.items() for scale in recipe.spec.get("without", {})}
+    reasons = {(name, scale) for name, recipe in RECIPES.items() for scale in recipe.document.without}
     assert reasons == {*LACKING}
     assert ("tiny_lm", "gpu") in reasons
 
 
 @pytest.mark.parametrize("target", ["plan", "preflight"])
 def test_who_asks_for_it_reads_the_reason(target):
-    why = RECIPES["policy_gradient"].spec["without"]["gpu"]
+    why = RECIPES["policy_gradient"].layers.content["without"]["gpu"]
     chosen = choice(RECIPES, {"recipe": "policy_gradient", "scale": "gpu"})
     with pytest.raises(UserError) as error:
         targets.requested(GRAPH, chosen, Namespace(targets=[target]), "r1_zero")
@@ -37,5 +34,5 @@ def test_who_asks_for_it_reads_the_reason(target):
 def test_the_planner_says_it_too():
     with pytest.raises(UserError) as error:
         plan.make(GRAPH, {"recipe": "tiny_lm", "scale": "gpu"})
-    why = RECIPES["tiny_lm"].spec["without"]["gpu"]
+    why = RECIPES["tiny_lm"].layers.content["without"]["gpu"]
     assert str(error.value) == f'scale: recipe tiny_lm has no scale "gpu": {why}'

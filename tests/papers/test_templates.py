@@ -24,6 +24,6 @@ def templates(spec: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_no_brace_is_doubled_as_if_for_pythons_format(recipe):
-    found = [*templates(RECIPES[recipe].spec)]
+    found = [*templates(RECIPES[recipe].layers.content)]
     assert found
     assert not [template for template in found if "{{" in template or "}}" in template]

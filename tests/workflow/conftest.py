@@ -65,6 +65,16 @@ class Project:
             check=False,
         )
 
+    def error(self, done: subprocess.CompletedProcess[str]) -> str:
+        """The only line on stderr beside Snakemake's word on the profile."""
+        lines = [
+            line
+            for line in done.stderr.splitlines()
+            if not line.startswith("Using workflow specific profile")
+        ]
+        assert len(lines) == 1, done.stderr
+        return lines[0]
+
     def run(self, *arguments: str, **environment: str) -> list[str]:
         """Names of the stages and evaluations that a successful run has done, in order of name."""
         (self.folder / "jobs.txt").write_text("")

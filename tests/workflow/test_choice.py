@@ -12,6 +12,7 @@ from judged_claims import by_id
 from encore.errors import UserError
 from encore.recipe.checks import capacity
 from encore.recipe.graph import Graph
+from encore.recipe.layers import Layers
 from encore.recipe.load import load_sound
 from encore.recipe.recipe import Recipe
 from encore.workflow import clean, targets
@@ -48,9 +49,11 @@ def test_chosen_parts_have_a_report_of_their_own(demo):
 def test_the_arms_of_a_claim(demo):
     claim = {"id": "hotter", "metric": "heldout/accuracy", "of": "hot/after",
              "against": "base-recipe/after", "direction": "higher", "margin": 0.1}  # fmt: skip
-    spec = demo.recipes["demo"].spec
+    spec = demo.recipes["demo"].layers.content
     arms = spec["arms"] | {"third": {"about": "no claim is about it"}}
-    graph = Graph({**demo.recipes, "demo": Recipe("demo", spec | {"arms": arms, "claims": by_id([claim])})})
+    graph = Graph(
+        {**demo.recipes, "demo": Recipe("demo", Layers(spec | {"arms": arms, "claims": by_id([claim])}))}
+    )
     assert made(graph, "demo", claims="hotter") == [("chosen", ["base-recipe", "hot"], [0, 1])]
     with pytest.raises(UserError, match='unknown claim "hoter"; did you mean "hotter"'):
         made(graph, "demo", claims="hoter")
@@ -78,7 +81,7 @@ def test_mistakes_in_what_is_chosen(demo, target, config, message):
 
 def test_seeds_on_which_dials_were_chosen_are_not_judged(demo):
     dials = [{"what": "the rate", "seeds": [1000, 1001], "outcome": "1e-4"}]
-    recipe = Recipe("demo", demo.recipes["demo"].spec | {"dials": dials})
+    recipe = Recipe("demo", Layers(demo.recipes["demo"].layers.content | {"dials": dials}))
     with pytest.raises(
         UserError, match="were chosen on seed 1000, so nothing is judged on it; take others, from 0"
     ):
@@ -131,13 +134,14 @@ def test_a_recipe_from_elsewhere(demo, project, tmp_path, monkeypatch):
 
 def test_a_world_with_too_few_questions_is_found_before_anything_runs(demo):
     """All at once: of a stage, and of an evaluation of the other arm."""
-    spec = json.loads(json.dumps(demo.recipes["demo"].spec))
+    spec = json.loads(json.dumps(demo.recipes["demo"].layers.content))
     few = {"world": "chain", "terms": [2, 2]}
     stage = {"run": "grpo", "task": few, "needs": spec["stages"]["rl"].get("needs", {})}
     task = {"task": few, "items": 64}
     spec["stages"]["rl"] = stage
+    spec["arms"]["hot"]["stages"] = {}
     spec["evals"]["tasks"] = {"heldout": task}
-    graph = Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], spec=spec)})
+    graph = Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], layers=Layers(spec))})
     nodes = graph.grid("demo", "cpu", ["base-recipe", "hot"], [0, 1])
     with pytest.raises(UserError) as error:
         capacity.check(graph, nodes)
@@ -147,15 +151,15 @@ def test_a_world_with_too_few_questions_is_found_before_anything_runs(demo):
     ]
     assert (len(stages), len(evals), len(error.value.lines)) == (1, 1, 2)
     spec["stages"]["rl"]["problems"] = spec["evals"]["tasks"]["heldout"]["items"] = 8
-    capacity.check(Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], spec=spec)}), nodes)
+    capacity.check(Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], layers=Layers(spec))}), nodes)
 
 
 def test_more_questions_of_a_world_than_can_be_drawn_are_refused_undrawn(demo):
-    spec = json.loads(json.dumps(demo.recipes["demo"].spec))
+    spec = json.loads(json.dumps(demo.recipes["demo"].layers.content))
     world = {"world": "chain"}
-    spec["stages"]["rl"] |= {"run": "grpo", "task": world, "problems": 10**18}
+    spec["stages"]["rl"] = {"run": "grpo", "task": world, "problems": 10**18, "needs": {}}
     spec["evals"]["tasks"] = {"heldout": {"task": world, "items": 10**9}}
-    graph = Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], spec=spec)})
+    graph = Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], layers=Layers(spec))})
     with pytest.raises(UserError) as error:
         capacity.check(graph, graph.grid("demo", "cpu", ["base-recipe"], [0]))
     wrong = "expected at most 100000 questions of a world, got"
@@ -177,7 +181,7 @@ def test_a_file_with_too_few_rows_is_found_before_anything_runs(demo, tmp_path, 
     else:
         file.write_text(table.to_json(orient="records", lines=True) + "\n\n")  # an empty line is no row
     few = {"file": str(file), "question": "question", "answer": "answer"}
-    spec = json.loads(json.dumps(demo.recipes["demo"].spec))
+    spec = json.loads(json.dumps(demo.recipes["demo"].layers.content))
     args = {"per_device_train_batch_size": 64, "steps_per_generation": 2, "num_generations": 8}
     spec["stages"]["rl"] = stage = {"run": "grpo", "task": few, "args": args, "needs": {}}
     spec["evals"]["tasks"] = {"heldout": {"task": few, "items": 16}}
@@ -185,7 +189,7 @@ def test_a_file_with_too_few_rows_is_found_before_anything_runs(demo, tmp_path, 
     recipe = demo.recipes["demo"].files.file()
 
     def mistakes() -> list[str]:
-        graph = Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], spec=spec)})
+        graph = Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], layers=Layers(spec))})
         try:
             capacity.check(graph, graph.grid("demo", "cpu", ["base-recipe"], [0]))
         except UserError as error:

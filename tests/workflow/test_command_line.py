@@ -7,6 +7,7 @@ import pytest
 
 from encore.errors import UserError
 from encore.recipe.graph import Graph, Node
+from encore.recipe.layers import Layers
 from encore.recipe.recipe import Recipe
 from encore.runtime import extras
 from encore.workflow import commands, targets
@@ -143,7 +144,7 @@ def test_what_a_target_asks_for(demo, target, asked):
 
 
 def test_seeds_from_the_first_on_and_pinned_ones_are_targets(demo):
-    changed = Recipe("demo", demo.recipes["demo"].spec | {"first_seed": 5})
+    changed = Recipe("demo", Layers(demo.recipes["demo"].layers.content | {"first_seed": 5}))
     graph = Graph({**demo.recipes, "demo": changed})
 
     def seed_of(target: str) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from encore.recipe.graph import Graph
+from encore.recipe.layers import Layers
 from encore.recipe.load import load_all
 from encore.recipe.looks import Look, path
 from encore.recipe.recipe import Recipe
@@ -108,7 +109,7 @@ def test_a_report_is_judged_from_the_nodes_it_shows_and_the_looks(folder, demo):
 
 
 def test_seeds_are_counted_from_the_first_of_the_recipe(folder, demo):
-    changed = Recipe("demo", demo.recipes["demo"].spec | {"first_seed": 100})
+    changed = Recipe("demo", Layers(demo.recipes["demo"].layers.content | {"first_seed": 100}))
     graph = Graph({**demo.recipes, "demo": changed})
     put(graph, 8, ["hot"], [])
     seeds = {node.seed for node in Jobs(graph, AUTO).nodes([REPORT]) if node.arm == "hot"}
@@ -117,12 +118,20 @@ def test_seeds_are_counted_from_the_first_of_the_recipe(folder, demo):
 
 def test_the_quickstart_and_a_recipe_without_claims_have_their_usual_seeds(folder, demo):
     assert planned(demo, report=Report("demo", "cpu", "quickstart")) == {"base-recipe": 1}
-    silent = Graph({**demo.recipes, "demo": Recipe("demo", demo.recipes["demo"].spec | {"claims": {}})})
+    silent = Graph(
+        {**demo.recipes, "demo": Recipe("demo", Layers(demo.recipes["demo"].layers.content | {"claims": {}}))}
+    )
     assert planned(silent) == dict.fromkeys(EVERY, 2)
     elsewhere = {
-        name: {**claim, "scales": ["paper"]} for name, claim in demo.recipes["demo"].spec["claims"].items()
+        name: {**claim, "scales": ["paper"]}
+        for name, claim in demo.recipes["demo"].layers.content["claims"].items()
     }
-    other = Graph({**demo.recipes, "demo": Recipe("demo", demo.recipes["demo"].spec | {"claims": elsewhere})})
+    other = Graph(
+        {
+            **demo.recipes,
+            "demo": Recipe("demo", Layers(demo.recipes["demo"].layers.content | {"claims": elsewhere})),
+        }
+    )
     assert planned(other) == dict.fromkeys(EVERY, 2)
 
 

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from papers import RECIPES
 
-from encore.recipe.recipe import merge
+from encore.recipe.layers import merge
 
 ROOT = Path(__file__).parents[2]
 SEED = "r1/cpu/base-recipe/seed0"

@@ -11,7 +11,8 @@ from snakemake.settings.types import DAGSettings
 
 from encore import validity
 from encore.recipe.graph import RUN, Graph, Node
-from encore.recipe.recipe import Recipe, merge
+from encore.recipe.layers import Layers, merge
+from encore.recipe.recipe import Recipe
 from encore.runtime import digests
 from encore.workflow.outputs import EVAL_FILES, STAGE_FILES
 
@@ -55,10 +56,10 @@ def finish(nodes: Iterable[Node]) -> None:
 
 def changed(section: str, change: dict[str, Any]) -> Graph:
     """The graph of all recipes with another r1; `section`: where its stages are written, "cpu" or an arm."""
-    spec = deepcopy(RECIPES["r1"].spec)
+    spec = deepcopy(RECIPES["r1"].layers.content)
     at = spec["scales"]["cpu"] if section == "cpu" else spec["arms"][section]
     at["stages"] = merge(at["stages"], change)
-    return Graph({**RECIPES, "r1": Recipe("r1", spec)})
+    return Graph({**RECIPES, "r1": Recipe("r1", Layers(spec))})
 
 
 def sentinels(arm: str, stages: str, checkpoints: str = "") -> set[str]:
@@ -93,10 +94,12 @@ def test_another_cold_start_of_one_arm_redoes_that_arm_alone(plan):
     assert made == sentinels("cold-start-50", "cold_start reasoning", "dev1 dev2")
 
 
-@pytest.mark.parametrize("recipe", [name for name, one in RECIPES.items() if "quickstart" in one.spec])
+@pytest.mark.parametrize(
+    "recipe", [name for name, one in RECIPES.items() if "quickstart" in one.layers.content]
+)
 def test_the_quickstart_of_any_recipe_is_a_page_to_ask_for(recipe, plan):
     """From an empty folder, as the README has it."""
-    spec = RECIPES[recipe].spec
+    spec = RECIPES[recipe].layers.content
     at_cpu = [arm for arm in spec["quickstart"]["arms"] if "cpu" in spec["arms"][arm].get("scales", ["cpu"])]
     arms, seeds = RECIPES[recipe].selection("cpu", "quickstart", 1)
     made = plan(f"results/{recipe}/cpu/quickstart.html", GRAPH)

@@ -11,6 +11,7 @@ from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
 
 from encore.recipe.graph import Graph, Node
+from encore.recipe.layers import Layers
 from encore.recipe.recipe import Recipe
 from encore.workflow.jobs import Jobs
 from encore.workflow.targets import Choice
@@ -64,20 +65,18 @@ def test_an_evaluation_is_run_on_one_of_them():
     command = get_submit_command(Job(asked("gspo", "after", "checkpoint"), 1), PARAMS)
     assert " --nodes=1 " in command
     assert "mpi" not in asked("gspo", "after", "checkpoint")
-    spec = deepcopy(RECIPES["gspo"].spec)
+    spec = deepcopy(RECIPES["gspo"].layers.content)
     own = spec["scales"]["paper"]["evals"].pop("resources")
     assert asked("gspo", "after", "checkpoint")["gpu"] == own["gpu"] == 4
-    graph = Graph({**RECIPES, "gspo": Recipe("gspo", spec)})
-    assert graph.resources(Node("gspo", "paper", "base-recipe", 0, "after", "eval"))["gpu"] == 8
+    graph = Graph({**RECIPES, "gspo": Recipe("gspo", Layers(spec))})
+    assert graph.resources(Node("gspo", "paper", "base-recipe", 0, "after", "eval")).gpu == 8
 
 
-@pytest.mark.parametrize(
-    "recipe", [name for name, recipe in RECIPES.items() if "paper" in recipe.spec["scales"]]
-)
+@pytest.mark.parametrize("recipe", [name for name, recipe in RECIPES.items() if "paper" in recipe.scales])
 def test_no_job_asks_for_more_than_two_days(recipe):
     arm = RECIPES[recipe].arms("paper")[0]
     for stage in RECIPES[recipe].stages("paper", arm):
-        said = GRAPH.resources(Node(recipe, "paper", arm, 0, stage, "stage")).get("runtime")
+        said = GRAPH.resources(Node(recipe, "paper", arm, 0, stage, "stage")).runtime
         minutes = asked(recipe, stage)["runtime"]
         assert minutes == (min(said, 2 * DAY) if said else minutes)
         assert minutes <= 2 * DAY
@@ -85,5 +84,5 @@ def test_no_job_asks_for_more_than_two_days(recipe):
 
 def test_ten_days_are_asked_for_by_two():
     """R1-Zero's 198 hours: sbatch -t takes minutes, and 14,400 of them are ten days."""
-    assert GRAPH.resources(Node("r1_zero", "paper", "base-recipe", 0, "grpo", "stage"))["runtime"] == 10 * DAY
+    assert GRAPH.resources(Node("r1_zero", "paper", "base-recipe", 0, "grpo", "stage")).runtime == 10 * DAY
     assert " -t 2880 " in get_submit_command(Job(asked("r1_zero", "grpo"), 1), PARAMS)

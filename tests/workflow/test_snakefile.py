@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from papers import GRAPH, RECIPES
@@ -18,6 +19,7 @@ from encore import validity
 from encore.errors import UserError
 from encore.recipe.graph import Graph, Node
 from encore.recipe.load import load_all
+from encore.recipe.machine import Resources
 from encore.runtime import digests, files, sentinel
 from encore.workflow import clean, marks, resources, targets
 from encore.workflow.jobs import Jobs
@@ -29,7 +31,7 @@ from snakemake_logger_plugin_encore.left import said, seconds_left
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("recipe", "scale"), [(n, s) for n, r in RECIPES.items() for s in r.spec["scales"]])
+@pytest.mark.parametrize(("recipe", "scale"), [(n, s) for n, r in RECIPES.items() for s in r.scales])
 def test_every_recipe_is_planned_at_every_scale(recipe, scale, open_workflow):
     workflow = open_workflow(scale=scale)
     dag = workflow.dag(dag_settings=DAGSettings(targets={recipe}, forceall=True))
@@ -136,8 +138,8 @@ def test_a_mistake_stops_those_who_ask_for_its_recipe_alone(targets_of, stops):
 
 def test_memory_grows_with_the_gpus(monkeypatch):
     asked, stage = {}, {}
-    monkeypatch.setattr(Graph, "resources", lambda self, node: asked)
-    monkeypatch.setattr(Graph, "stage", lambda self, node: stage)
+    monkeypatch.setattr(Graph, "resources", lambda self, node: Resources(**asked))
+    monkeypatch.setattr(Graph, "stage", lambda self, node: SimpleNamespace(serving=stage.get("serving", 0)))
     gpus, serving, memory, minutes = (
         resources.of_job(Graph({}), lambda node: node)[name]
         for name in ("gpu", "vllm_gpu", "mem_mb", "runtime")
@@ -146,7 +148,7 @@ def test_memory_grows_with_the_gpus(monkeypatch):
     assert memory(training) == 4000
     asked["gpu"] = 8
     assert memory(training) == memory(evaluation) == 516_000
-    stage["vllm_gpus"] = 2
+    stage["serving"] = 2
     assert (gpus(training), serving(training), memory(training)) == (10, 2, 644_000)
     assert (gpus(evaluation), serving(evaluation), memory(evaluation)) == (8, 0, 516_000)
     asked["mem_mb"] = 9000

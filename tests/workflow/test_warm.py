@@ -204,7 +204,7 @@ def test_every_job_of_a_recipe_that_names_the_hub_is_plain():
     environment = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     warm = set()
     for name, recipe in RECIPES.items():
-        for scale in recipe.spec["scales"]:
+        for scale in recipe.scales:
             jobs = Jobs(GRAPH, Choice(scale, 1))
             for node in jobs.nodes([Report(name, scale, "report")]):
                 kind = "stage" if node.kind == "stage" else "checkpoint"

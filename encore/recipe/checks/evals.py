@@ -1,14 +1,17 @@
 """The evaluations of an arm at a scale: checkpoints, tasks, and the models they score by."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from encore.errors import UserError, known
-from encore.recipe import lm_eval_tasks, products, protocols
+from encore.recipe import lm_eval_tasks, protocols
 from encore.recipe.checks import sensitivity
 from encore.recipe.checks.needs import check_target
 from encore.recipe.checks.tasks import check_form, check_task, under
 from encore.recipe.eval_tasks import ROLES, tasks
 from encore.recipe.graph import Graph, Node
+from encore.recipe.kinds.reward_model import RewardModelStage
+from encore.recipe.kinds.stage import Stage
 from encore.recipe.machine import check_one
 from encore.recipe.metric_names import BY_STEPS
 from encore.recipe.recipe import Recipe
@@ -17,13 +20,15 @@ from encore.recipe.sensitivity import KEY
 
 
 def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) -> None:
-    evals = recipe.overlaid(scale, arm, "evals")
+    evals = recipe.layers.merged(scale, arm, "evals")
     checkpoints = evals.get("checkpoints", {})
     with under("evals", where):
         sensitivity.check_names(evals)
         check_one(evals.get("resources", {}).get("gpu", 0))
     for name, place in checkpoints.items():
-        _check_checkpoint(f"evals.checkpoints.{name}", place, recipe.overlaid(scale, arm, "stages"), where)
+        _check_checkpoint(
+            f"evals.checkpoints.{name}", place, graph, Node(recipe.name, scale, arm, 0, "", "stage"), where
+        )
     _check_order(checkpoints, where)
     if evals.get("tasks") and not checkpoints:
         raise UserError(f"evals.checkpoints: missing: there are tasks, and nothing to measure by them{where}")
@@ -31,8 +36,9 @@ def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) 
         _check_task(f"evals.tasks.{name}", task, evals, where)
     for role, text in evals.get("models", {}).items():
         node = Node(recipe.name, scale, arm, 0, role, "eval")
-        check_target(graph, node, text, products.played_by(role), f"evals.models.{role}", where)
-        if role == "proxy" and graph.stage(graph.target(node, text)).get("labels") != "steps":
+        check_target(graph, node, text, Stage.played_by(role), f"evals.models.{role}", where)
+        judge = graph.stage(graph.target(node, text))
+        if role == "proxy" and isinstance(judge, RewardModelStage) and judge.labels != "steps":
             _check_unlabelled(evals, text, where)
     _check_tasks_of(graph, recipe, scale, arm, list(checkpoints), where)
     if arm == recipe.arms(scale)[0]:
@@ -86,17 +92,16 @@ def _check_base(graph: Graph, recipe: Recipe, scale: str, evals: Mapping, where:
             raise UserError(f"evals.tasks.{name}.templates: {reason}{where}")
 
 
-def _check_checkpoint(path: str, place: str, stages: Mapping[str, Mapping], where: str) -> None:
-    """That `place`, a stage or a stage's role (`grpo.policy`), exists and is a model."""
+def _check_checkpoint(path: str, place: str, graph: Graph, at: Node, where: str) -> None:
+    """That `place`, a stage or a stage's role (`grpo.policy`), exists in the arm of `at` and is a model."""
     name, _, role = place.partition(".")
-    known(path, [name], list(stages), f"stage{where}")
-    stage = stages[name]
+    known(path, [name], graph.recipes[at.recipe].stages(at.scale, at.arm), f"stage{where}")
+    node = replace(at, name=name)
+    stage = graph.stage(node)
     if role:
-        roles = list(stage.get("needs", {}))
-        if {"hub", "path"} & stage.get("model", {}).keys():
-            roles.append("policy")
+        roles = [*stage.needs, *(["policy"] if graph.model_of(node) else [])]
         known(path, [role], roles, f"role of stage {name}{where}")
-    made = products.played_by(role, stage["run"]) if role else products.made(stage)
+    made = stage.played_by(role) if role else stage.made
     if made != "a model":
         raise UserError(f"{path}: {place} is {made}; expected a model{where}")
 

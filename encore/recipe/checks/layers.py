@@ -11,8 +11,9 @@ from encore.recipe.checks import dials
 from encore.recipe.claims import FRONTIER, Claim, Test
 from encore.recipe.document import Document, ScaleFile, read
 from encore.recipe.kinds import KINDS, check_layer
+from encore.recipe.layers import alike
 from encore.recipe.looks import FOLDER
-from encore.recipe.recipe import REPORTS, alike
+from encore.recipe.recipe import REPORTS
 from encore.recipe.schema import check, definition
 
 PRIMARY = 3  # claims that a recipe may put first at a scale

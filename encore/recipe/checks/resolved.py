@@ -4,11 +4,9 @@ A mistake is one `UserError` line: where, what is wrong, what would be right. `l
 shape of the file and each layer (stage, scale, arm) by itself.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from encore.errors import Mistakes, UserError
-from encore.recipe import kinds
 from encore.recipe.checks import claims, dials, stage_ladder
 from encore.recipe.checks.data_sets import check_decontaminate
 from encore.recipe.checks.evals import check_evals
@@ -43,7 +41,7 @@ def check_resolved(graph: Graph, recipe: Recipe) -> None:
 
 def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mistakes) -> None:
     where = f" (scale {scale}, arm {arm})"
-    stages = recipe.overlaid(scale, arm, "stages")
+    stages = recipe.layers.merged(scale, arm, "stages")
     for name, stage in stages.items():
         if "run" not in stage:  # deleted by a layer, and in part written again by one above
             return mistakes.note(f"stages.{name}.run: missing{where}")
@@ -54,16 +52,16 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
         with found.gather():
             check_needs(graph, node, where)
         with found.gather():
-            _check_stage(stages[node.name], path, where)
+            _check_stage(graph.stage(node), path, where)
         if found.lines:
             continue  # what follows reads what these have found to be there
         with found.gather(), under(path, where):
             check_samples(graph, node)
             check_data(graph, node)
             check_scored(graph, node)
-            check_evaluate_every(node.name, stages[node.name], recipe.overlaid(scale, arm, "evals"))
+            check_evaluate_every(node.name, stages[node.name], recipe.layers.merged(scale, arm, "evals"))
         with found.gather():
-            check_decontaminate(stages[node.name], recipe.overlaid(scale, arm, "evals"), path, where)
+            check_decontaminate(stages[node.name], recipe.layers.merged(scale, arm, "evals"), path, where)
     if not found.lines:
         with found.gather():
             check_evals(graph, recipe, scale, arm, where)
@@ -75,9 +73,9 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
         mistakes.note(line)
 
 
-def _check_stage(stage: Mapping, path: str, where: str) -> None:
+def _check_stage(typed: Stage, path: str, where: str) -> None:
     """What a stage must have once all layers are laid on each other."""
-    typed, mistakes = kinds.read(stage, path, where), Mistakes()
+    mistakes = Mistakes()
     _check_required(typed, path, where)
     with mistakes.gather():
         _check_written_out(typed, path, where)

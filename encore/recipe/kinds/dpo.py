@@ -5,14 +5,14 @@ from typing import Literal
 
 from encore.errors import known
 from encore.recipe.args import DpoArgs
-from encore.recipe.base import Mistake, Positive
+from encore.recipe.base import Mistake
 from encore.recipe.kinds.stage import rule
-from encore.recipe.kinds.training import TuningStage
+from encore.recipe.kinds.training import MeasuredStage, TuningStage
 from encore.recipe.loss_types import DPO_LOSSES, SMOOTHED
 from encore.recipe.machine import Dtype
 
 
-class DpoStage(TuningStage):
+class DpoStage(TuningStage, MeasuredStage):
     """The policy is trained by DPO or one of its relatives. The examples of a batch are pairs."""
 
     holds_data_out = True
@@ -23,7 +23,6 @@ class DpoStage(TuningStage):
     run: Literal["dpo"]
     needs: dict[Literal["policy", "data", "reference"], str] = {}  # default of reference: policy
     args: DpoArgs = DpoArgs()
-    evaluate_every: Positive | None = None  # as in stage grpo
     saved_dtype: Dtype | None = None  # as in stage pretrain
     # which pairs of each prompt's ranking to learn from
     pairs: Literal["all", "best_worst", "one"] | None = None

@@ -80,6 +80,11 @@ class LabelStage(Stage):
         if self.template is not None:
             yield from placed("template", self.template)
 
+    @property
+    def made(self) -> str:
+        """Preferences or, with `keep`, demonstrations."""
+        return "preferences" if self.keep == "preferences" else "demonstrations"
+
     @rule
     def _roles(self) -> Iterator[Mistake]:
         """Yield roles that `by` lacks, and those that it does not use."""

@@ -1,20 +1,18 @@
 """Stage `pretrain`: a language model from nothing, on the documents of a world."""
 
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from pydantic_core import InitErrorDetails
 
 from encore.recipe import shape
-from encore.recipe.base import Mistake, Model, Positive, below
+from encore.recipe.base import Mistake, Model, Positive, below, mistake, unknown_key
 from encore.recipe.corpus import Corpus
 from encore.recipe.form import placed
 from encore.recipe.kinds.stage import rule
-from encore.recipe.kinds.training import TrainingStage
+from encore.recipe.kinds.training import MeasuredStage
 from encore.recipe.machine import Dtype
 from encore.recipe.task import CorpusTask
-
-
-class NoInputs(Model):
-    """The `needs` of a stage that needs no other."""
 
 
 class Shape(Model):
@@ -37,14 +35,12 @@ class Shape(Model):
     attention_dropout: float | None = None
 
 
-class PretrainStage(TrainingStage):
+class PretrainStage(MeasuredStage):
     """A language model is trained from nothing."""
 
     required = ("task", "template", "corpus.documents", "corpus.mixture", "model", "args")
 
     run: Literal["pretrain"]
-    needs: NoInputs = NoInputs()
-    evaluate_every: Positive | None = None  # as in stage grpo
     task: CorpusTask | None = None
     template: str | None = None
     corpus: Corpus | None = None
@@ -52,6 +48,13 @@ class PretrainStage(TrainingStage):
     # bfloat16, most of what RL at a small rate has changed would be lost to the stage that goes on from there
     saved_dtype: Dtype | None = None
     model: Shape | None = None
+
+    @classmethod
+    def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+        """Yield every role in `needs`: the stage needs no other."""
+        needs = value.get("needs")
+        for role in needs if isinstance(needs, Mapping) else ():
+            yield mistake(("needs", role), unknown_key(role, []))
 
     def unsound(self) -> Iterator[Mistake]:
         """Yield the mistakes within the task, the template and the corpus."""

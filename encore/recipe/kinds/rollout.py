@@ -7,7 +7,7 @@ from encore.recipe import batch
 from encore.recipe.base import Mistake, Positive
 from encore.recipe.caps import of_stage
 from encore.recipe.kinds.stage import Asking, rule
-from encore.recipe.kinds.training import TuningStage
+from encore.recipe.kinds.training import MeasuredStage, TuningStage
 from encore.recipe.machine import Dtype
 from encore.recipe.reward_names import check_overlong
 from encore.recipe.rl_args import GrpoArgs
@@ -20,7 +20,7 @@ PLAIN = {"use_vllm": False, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition
 PLAIN |= {"generation_kwargs": None, "use_transformers_continuous_batching": False}
 
 
-class RolloutStage(Rewarded, Asking, TuningStage):
+class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
     """The policy is trained on rewards of its own completions.
 
     With `global_batch`, which counts completions, a rollout has args.generation_batch_size of them.
@@ -32,10 +32,6 @@ class RolloutStage(Rewarded, Asking, TuningStage):
 
     args: GrpoArgs = GrpoArgs()
     longest_prompt: Positive | None = None  # in tokens; longer prompts are left out
-    # Keeps the model after every so many optimizer steps, on disk beside the product, and measures it on the
-    # tasks of the checkpoint that is the stage, by a job each: evals/<checkpoint>_step<n>.json, and a figure
-    # of the report.
-    evaluate_every: Positive | None = None
     saved_dtype: Dtype | None = None  # as in stage pretrain
     # how the scores of the reward model's members are combined; default: mean
     ensemble: Literal["mean", "worst"] | None = None

@@ -12,7 +12,7 @@ from encore.recipe.base import Identifier, Mistake, PartOfAll, Positive, below
 from encore.recipe.corpus import DemonstrationSource
 from encore.recipe.form import Chat
 from encore.recipe.kinds.stage import rule
-from encore.recipe.kinds.training import TuningStage
+from encore.recipe.kinds.training import MeasuredStage, TuningStage
 from encore.recipe.machine import Dtype
 
 FIRST = ("data", "task")  # names of the source that `also` goes with
@@ -24,7 +24,7 @@ class MixedIn(DemonstrationSource):
     share: PartOfAll | None = None  # of all rows, in place of their number
 
 
-class SftStage(DemonstrationSource, TuningStage):
+class SftStage(DemonstrationSource, TuningStage, MeasuredStage):
     """The policy learns from demonstrations."""
 
     takes = {"data": "demonstrations"}
@@ -36,7 +36,6 @@ class SftStage(DemonstrationSource, TuningStage):
     decontaminate: bool = False  # as in stage grpo
     # of needs.data or of a data set: how many rows, the first ones
     problems: Positive | None = None
-    evaluate_every: Positive | None = None  # as in stage grpo
     also: dict[Identifier, MixedIn] = {}
     saved_dtype: Dtype | None = None  # as in stage pretrain
 

@@ -23,6 +23,12 @@ class Lora(Model):
     quantized: Literal["nf4"] | None = None
 
 
+# role -> what a stage must make to play it, unless the kind of the stage that needs it says otherwise
+PLAYED_BY = {
+    "demonstrations": "demonstrations",
+    "reward_model": "a reward model",
+    "proxy": "a reward model",
+}
 Rule = Callable[[Any], Iterator[Mistake]]
 
 
@@ -45,12 +51,13 @@ class Stage(Model):
     written_out: ClassVar[tuple[str | tuple[str, ...], ...]] = ()
     # key -> those among `required` and `written_out` that are not missing where it is given
     stands_for: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    product: ClassVar[str] = "a model"
+    product: ClassVar[str] = "a model"  # what a stage of the kind makes; `made` of one stage
     # role -> what a stage must make to play it; default: a model, or what the role's name says
     takes: ClassVar[Mapping[str, str]] = {}
     rules: ClassVar[tuple[Rule, ...]] = ()
 
     run: str
+    needs: dict[Any, str] = {}  # role -> the stage that plays it: `stage`, `recipe/stage` or `stage@arm`
     version: Positive = 1  # raise it to have the stage run again after a change of code
     seed: Seed | None = None  # pins the stage: one model for all seeds of a run
     threads: Positive = 1  # part of the lineage, because it decides the order of sums
@@ -85,9 +92,30 @@ class Stage(Model):
             raise UserError("\n".join(f"{at}: {words}{where}" for at, words in found))
 
     @property
+    def made(self) -> str:
+        """What the stage makes: "a model", "a reward model", "samples", "preferences" and so on."""
+        return self.product
+
+    @classmethod
+    def played_by(cls, role: str) -> str:
+        """Return what can play a role that the stage needs, such as "samples or preferences"."""
+        return cls.takes.get(role, PLAYED_BY.get(role, "a model"))
+
+    @property
     def serving(self) -> int:
         """The GPUs of the stage's vLLM server."""
         return 0
+
+    @property
+    def training_nodes(self) -> int:
+        """The machines that train; of several, a vLLM server has the last for itself."""
+        nodes = self.resources.nodes
+        return nodes - 1 if nodes > 1 and self.serving else nodes
+
+    @property
+    def marks(self) -> range:
+        """The steps after which the model is measured within the stage."""
+        return range(0)
 
     @rule
     def _one_machine(self) -> Iterator[Mistake]:
@@ -112,7 +140,6 @@ class Stage(Model):
 class FromPolicy(Stage):
     """A stage that starts from a model: a stage's, or one of the Hub or a folder."""
 
-    needs: dict[Any, str] = {}
     model: Source | None = None
 
     @rule

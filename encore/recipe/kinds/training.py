@@ -34,7 +34,7 @@ class TrainingStage(Stage):
         gpus, nodes = self.resources.gpu, self.resources.nodes
         if nodes == 1:
             return
-        training = batch.training_nodes(self.said)
+        training = self.training_nodes
         if gpus % training:
             fits = gpus - gpus % training or training
             words = f"{gpus} do not lie on {training} nodes, equally many on each; nearest: {fits}"
@@ -51,7 +51,7 @@ class TrainingStage(Stage):
     @rule
     def _same_batch_on_any_number_of_gpus(self) -> Iterator[Mistake]:
         """Yield what leaves the batch to the number of GPUs, or does not divide among them."""
-        gpus, training = self.resources.gpu, batch.training_nodes(self.said)
+        gpus, training = self.resources.gpu, self.training_nodes
         if self.global_batch is None:
             if max(gpus, training) > 1:
                 words = f"missing; on {max(gpus, training)} GPUs the batch would follow their number"
@@ -80,6 +80,21 @@ class TrainingStage(Stage):
             if asked[name] and not self.holds_data_out:
                 words = f"a stage {self.run} holds no data out; remove it, or write evaluate_every"
                 yield f"args.{name}", words
+
+
+class MeasuredStage(TrainingStage):
+    """A stage whose model can be measured before its end."""
+
+    # Keeps the model after every so many optimizer steps, on disk beside the product, and measures it on the
+    # tasks of the checkpoint that is the stage, by a job each: evals/<checkpoint>_step<n>.json, and a figure
+    # of the report.
+    evaluate_every: Positive | None = None
+
+    @property
+    def marks(self) -> range:
+        """The steps after which the model is measured, but for the last one."""
+        every = self.evaluate_every
+        return range(every, self.args.max_steps, every) if every else range(0)
 
 
 class TuningStage(FromPolicy, TrainingStage):

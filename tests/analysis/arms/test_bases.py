@@ -9,6 +9,7 @@ import pytest
 
 from analysis.arms import bases
 from encore.recipe.graph import Graph
+from encore.recipe.layers import Layers
 
 ROOT = Path(__file__).parents[3]
 RECORDS = ROOT / "results/published"
@@ -18,9 +19,9 @@ SAID = "All seeds share one base model, so the intervals say nothing of other ba
 def test_it_is_said_where_all_seeds_share_the_base_and_nowhere_else(run):
     varied = replace(run, graph=Graph(dict(run.graph.recipes)))
     base = varied.graph.recipes["tiny_lm"]
-    pinned = base.spec["stages"]
+    pinned = base.layers.content["stages"]
     stages = {name: {k: v for k, v in pinned[name].items() if k != "seed"} for name in pinned}
-    varied.graph.recipes["tiny_lm"] = replace(base, spec=base.spec | {"stages": stages})
+    varied.graph.recipes["tiny_lm"] = replace(base, layers=Layers(base.layers.content | {"stages": stages}))
     assert bases.one_base(run) == SAID
     assert bases.one_base(varied) == ""
     assert bases.one_base_each([run, run]).startswith("All seeds of a record share one base model")

@@ -10,7 +10,7 @@ R1 = {"protocol": "deepseek_r1", "max_gen_toks": 64}
 
 def test_each_protocol_is_told_once_with_what_the_task_sets_itself(run):
     assert followed(run) == []
-    evals = run.recipe.spec["evals"]
+    evals = run.recipe.layers.content["evals"]
     (first, *_) = evals["tasks"]
     plain = {
         key: value for key, value in evals["tasks"][first].items() if key not in ("temperature", "top_p")
@@ -24,7 +24,7 @@ def test_each_protocol_is_told_once_with_what_the_task_sets_itself(run):
 
 def test_it_stands_below_the_table_of_arms(quick, monkeypatch, tmp_path):
     draw_only(set(), monkeypatch)
-    evals = quick.recipe.spec["evals"]
+    evals = quick.recipe.layers.content["evals"]
     (first, *_) = evals["tasks"]
     named = changed(quick, evals=evals | {"tasks": evals["tasks"] | {first: evals["tasks"][first] | R1}})
     pages = [tmp_path / "quick.html", tmp_path / "named.html"]

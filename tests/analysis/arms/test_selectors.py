@@ -25,19 +25,20 @@ STEPS = ["proxy", "proxy_product", "proxy_min"]
 @pytest.fixture(scope="module")
 def judged(run):
     """The toy run whose policies are judged by a process reward model; of arm `random` by an outcome one."""
-    evals = run.recipe.spec["evals"]
+    evals = run.recipe.layers.content["evals"]
     heldout = evals["tasks"]["heldout"] | {"score": STEPS, "k": [*KS]}
     verifier = {"run": "reward_model", "needs": {"policy": "tiny_lm/pretrain"}, "labels": "steps"}
-    arms = run.recipe.spec["arms"] | {
+    arms = run.recipe.layers.content["arms"] | {
         "random": {
             "about": "an outcome reward model",
-            "stages": run.recipe.spec["arms"]["random"]["stages"] | {"verifier": {"labels": "outcome"}},
+            "stages": run.recipe.layers.content["arms"]["random"]["stages"]
+            | {"verifier": {"labels": "outcome"}},
             "evals": {"tasks": {"heldout": {"score": ["proxy"]}}},
         }
     }
     new = changed(
         run,
-        stages=run.recipe.spec["stages"] | {"verifier": verifier},
+        stages=run.recipe.layers.content["stages"] | {"verifier": verifier},
         arms=arms,
         evals=evals | {"models": {"proxy": "verifier"}, "tasks": evals["tasks"] | {"heldout": heldout}},
     )
@@ -127,7 +128,7 @@ def test_without_two_n_by_a_reward_model_there_is_nothing(judged, known, names):
 
 
 def test_a_reward_model_that_compares_is_named_so(judged, known):
-    stages = judged.recipe.spec["stages"]
+    stages = judged.recipe.layers.content["stages"]
     compares = {key: value for key, value in stages["verifier"].items() if key != "labels"}
     other = changed(judged, stages=stages | {"verifier": compares})
     found = selectors.selectors(replace(other, arms=judged.arms[:1]), known)

@@ -21,7 +21,7 @@ def asked(run, tmp_path_factory):
     """The toy run whose base models were asked by three templates: the best of the first is `bare`."""
     root = tmp_path_factory.mktemp("templates")
     shutil.copytree(run.root, root, dirs_exist_ok=True)
-    evals = run.recipe.spec["evals"]
+    evals = run.recipe.layers.content["evals"]
     heldout = evals["tasks"]["heldout"] | {"templates": {"bare": "{question}", "long": "Q: {question}"}}
     asked = replace(changed(run, evals=evals | {"tasks": evals["tasks"] | {"heldout": heldout}}), root=root)
     for node in asked.all_nodes():

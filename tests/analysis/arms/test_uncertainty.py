@@ -12,6 +12,7 @@ from analysis.numbers import means
 from analysis.numbers.run import read_lines
 from analysis.numbers.table import collect, final, measured
 from encore.recipe.graph import Graph
+from encore.recipe.layers import Layers
 from evals.passk import variance
 
 
@@ -21,9 +22,10 @@ def test_a_base_model_that_all_seeds_share_is_named(run):
     own = replace(run, name="tiny_lm", arms=("base-recipe",))
     recipe = own.recipe
     stages = {
-        name: {k: v for k, v in stage.items() if k != "seed"} for name, stage in recipe.spec["stages"].items()
+        name: {k: v for k, v in stage.items() if k != "seed"}
+        for name, stage in recipe.layers.content["stages"].items()
     }
-    unpinned = replace(recipe, spec=recipe.spec | {"stages": stages})
+    unpinned = replace(recipe, layers=Layers(recipe.layers.content | {"stages": stages}))
     assert "for these problems" in uncertainty.scope(
         replace(own, graph=Graph({**own.graph.recipes, "tiny_lm": unpinned}))
     )

@@ -22,6 +22,7 @@ from analysis.provenance.completions import Rollout
 from analysis.verdicts import claims, summary
 from analysis.verdicts.records import EARLIER
 from encore.recipe.graph import Graph
+from encore.recipe.layers import Layers
 from encore.recipe.recipe import Recipe
 
 RECORDS = Path(__file__).parents[3] / "results/published"
@@ -88,7 +89,7 @@ def test_curves_of_a_record_are_thin_and_those_of_the_run(run, table, record):
 def test_what_a_dial_seed_shares_with_the_judged_ones_is_theirs(run, record, tmp_path):
     """The base model is measured once, under the first seed, on which a dial was chosen."""
     dials = [{"what": "rate", "seeds": [0], "outcome": "1e-4"}]
-    chosen = Recipe(run.name, run.recipe.spec | {"dials": dials})
+    chosen = Recipe(run.name, Layers(run.recipe.layers.content | {"dials": dials}))
     graph = Graph({**run.graph.recipes, run.name: chosen})
     judged, numbers = recorded.with_curves(record, graph)
     assert judged.seeds == (1, 2)

@@ -50,7 +50,7 @@ def test_what_is_not_on_disk_has_no_rows(run, tmp_path):
 
 
 def test_how_soon_a_level_was_reached_is_a_final_number(run):
-    claim = flat(run.recipe.spec)[0] | {"metric": "updates_to/accuracy=0.5"}
+    claim = flat(run.recipe.layers.content)[0] | {"metric": "updates_to/accuracy=0.5"}
     table = collect(replace(changed(run, claims=[claim]), arms=("base-recipe", "random")))
     soon = measured(table, "base-recipe/grpo", "updates_to/accuracy=0.5")
     assert soon.value.between(13, 20).all()  # the toy's curve itself passes 0.5 near step 13

@@ -29,7 +29,7 @@ def test_win_rates_by_task_need_two_tasks(preferred):
 
 def test_a_policy_of_another_size_is_measured_from_its_own_start(run, table, preferred):
     needs = {"sft": {"needs": {"policy": "tiny_lm/pretrain@no-cot"}}}
-    arms = run.recipe.spec["arms"] | {"large": {"stages": needs}}
+    arms = run.recipe.layers.content["arms"] | {"large": {"stages": needs}}
     large = replace(changed(run, arms=arms), arms=("base-recipe", "large"))
     rows = final(table)
     other = rows[(rows.arm == "kl-none")].assign(arm="large", source=rows.source + "-large")

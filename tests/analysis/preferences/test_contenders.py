@@ -26,7 +26,7 @@ def test_of_many_policies_one_of_each_kind_is_shown_first(preferred):
 
 
 def test_a_checkpoint_that_all_arms_share_is_no_arms_end(run, table):
-    evals = run.recipe.spec["evals"] | {"checkpoints": {"after": "ppo", "sft": "sft"}}
+    evals = run.recipe.layers.content["evals"] | {"checkpoints": {"after": "ppo", "sft": "sft"}}
     turned = replace(changed(run, evals=evals), arms=toy.ARMS[:4])
     among = contenders.contenders(turned, final(table), "heldout")
     assert [one.name for one in among] == ["base-recipe", "sft", "kl-none", "kl-strong", "few-labels"]
@@ -36,7 +36,7 @@ def test_a_quickstart_of_one_arm_has_its_policies(run, table):
     one = replace(run, arms=("base-recipe",))
     few = contenders.contenders(one, final(table), "heldout")
     assert [(one.name, one.shared) for one in few] == [("base", True), ("sft", True), ("after", False)]
-    evals = {key: value for key, value in run.recipe.spec["evals"].items() if key != "models"}
+    evals = {key: value for key, value in run.recipe.layers.content["evals"].items() if key != "models"}
     unnamed = changed(run, evals=evals)
     assert contenders.baseline(unnamed, few).name == "sft"
     assert contenders.baseline(unnamed, []) is None

@@ -16,7 +16,7 @@ def test_sweeps_are_of_arms_that_differ_in_one_number(run):
         "sample.problems": ["few-labels", "base-recipe"],
     }
     assert frontier.short("ppo.args.kl_coef") == "ppo kl_coef"
-    arms = run.recipe.spec["arms"]
+    arms = run.recipe.layers.content["arms"]
     other = arms | {"few-labels": arms["few-labels"] | {"evals": {"tasks": {"heldout": {"samples": 3}}}}}
     assert sweeps.sweeps(changed(run, arms=other)) == sweeps.sweeps(run)
 

@@ -47,13 +47,13 @@ def test_arms_that_share_a_run_have_one_track(run, table):
 def test_of_two_trainings_the_one_from_the_initial_policy_is_shown(run, table):
     again = {
         "ppo_2": {
-            **run.recipe.spec["stages"]["ppo"],
+            **run.recipe.layers.content["stages"]["ppo"],
             "needs": {"policy": "ppo", "reward_model": "reward_model"},
         }
     }
     later = table[table.node == "ppo"].assign(node="ppo_2", value=-1.0)
     one_arm = replace(run, arms=("base-recipe",))
-    both = changed(one_arm, stages=run.recipe.spec["stages"] | again)
+    both = changed(one_arm, stages=run.recipe.layers.content["stages"] | again)
     shown = over_optimization.of_training(both, pd.concat([table, later]))
     for one, plain in zip(shown, over_optimization.of_training(one_arm, table), strict=True):
         assert np.array_equal(one.gain, plain.gain)

@@ -34,7 +34,7 @@ def asked(run, tmp_path):
     """The toy run, whose first arm was measured by two temperatures and backends."""
     shutil.copytree(run.root, tmp_path / "run")
     asked = replace(
-        changed(run, evals=run.recipe.spec["evals"] | {"sensitivity": ASKED}), root=tmp_path / "run"
+        changed(run, evals=run.recipe.layers.content["evals"] | {"sensitivity": ASKED}), root=tmp_path / "run"
     )
     for (end, backend), rows in samples().items():
         node = asked.graph.owner(asked.evaluation("base-recipe", f"{end}_sensitivity_{backend}", 0))
@@ -80,7 +80,9 @@ def test_what_is_not_measured_at_both_ends_is_left_out(asked):
 
 def test_a_run_that_asks_for_none_or_has_none_yet_has_no_section(run, tmp_path):
     assert build(run) is None
-    asked = replace(changed(run, evals=run.recipe.spec["evals"] | {"sensitivity": ASKED}), root=tmp_path)
+    asked = replace(
+        changed(run, evals=run.recipe.layers.content["evals"] | {"sensitivity": ASKED}), root=tmp_path
+    )
     assert build(asked) is None
 
 
@@ -106,7 +108,10 @@ def test_its_files_and_its_page(asked, tmp_path, monkeypatch):
     assert "each model&#39;s best" in page
     assert "figure-gain-by-protocol" in page
     unasked = changed(
-        one, evals={key: value for key, value in one.recipe.spec["evals"].items() if key != "sensitivity"}
+        one,
+        evals={
+            key: value for key, value in one.recipe.layers.content["evals"].items() if key != "sensitivity"
+        },
     )
     report.command(unasked, out.with_suffix(".html"), "report")
     assert '<a href="#sensitivity">' not in out.with_suffix(".html").read_text()

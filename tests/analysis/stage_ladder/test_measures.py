@@ -45,7 +45,9 @@ def test_the_papers_row_is_below_ours(frame):
 
 def test_a_number_of_the_paper_at_another_scale_is_not_there(run, numbers, ladder, frame):
     assert "1" not in set(frame.published)
-    everywhere = [{k: v for k, v in entry.items() if k != "scales"} for entry in run.recipe.spec["published"]]
+    everywhere = [
+        {k: v for k, v in entry.items() if k != "scales"} for entry in run.recipe.layers.content["published"]
+    ]
     found = measures(changed(run, published=everywhere), numbers, ladder)
     dev1 = found[(found.step == "Dev1") & (found.measure == "accuracy")]
     assert list(dev1.published) == ["1", ""]

@@ -19,7 +19,7 @@ STEPS = {0: 0.19, 20: 0.4, 40: 0.6, 60: 0.8}
 def followed(run: Run, tmp_path) -> Run:
     """Two arms and two seeds of the toy run, the first arm measured every 20 steps of its 60."""
     small = replace(run, arms=("base-recipe", "format-only"), seeds=(0, 1), root=tmp_path)
-    arms = run.recipe.spec["arms"]
+    arms = run.recipe.layers.content["arms"]
     own = arms["base-recipe"] | {"stages": {"grpo": {"evaluate_every": 20}}}
     small = toy_run.changed(small, arms=arms | {"base-recipe": own})
     shutil.copytree(run.root / "recipes", tmp_path / "recipes")

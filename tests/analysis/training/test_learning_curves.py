@@ -20,7 +20,7 @@ from analysis.training import learning_curves
     ],
 )
 def test_the_kl_figure_names_its_reference(run, args, words):
-    grpo = run.recipe.spec["stages"]["grpo"] | {"args": {"max_steps": 60, **args}}
+    grpo = run.recipe.layers.content["stages"]["grpo"] | {"args": {"max_steps": 60, **args}}
     reference = learning_curves.reference(changed(run, stages={"grpo": grpo}))
     assert words in reference
     assert bool(words) == bool(reference)

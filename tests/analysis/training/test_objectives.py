@@ -15,7 +15,7 @@ from encore.recipe.graph import Node
 def of(run, arms: dict, **stage):
     """The toy run with these arms' args over the recipe's stage, which gets the keys of `stage`."""
     overlays = {name: {"stages": {"grpo": {"args": args}}} for name, args in arms.items()}
-    stages = {"grpo": run.recipe.spec["stages"]["grpo"] | stage}
+    stages = {"grpo": run.recipe.layers.content["stages"]["grpo"] | stage}
     return replace(changed(run, stages=stages, arms=overlays), arms=tuple(arms))
 
 
@@ -156,7 +156,7 @@ def test_objectives_of_ppo_and_dpo_are_told(rlhf):
 @pytest.mark.parametrize("recipe", sorted(RECIPES))
 def test_the_loss_of_every_stage_can_be_told(recipe):
     """What the page asks of `args` is a field of every kind that it describes."""
-    scales = ((scale, arm) for scale in RECIPES[recipe].spec["scales"] for arm in RECIPES[recipe].arms(scale))
+    scales = ((scale, arm) for scale in RECIPES[recipe].scales for arm in RECIPES[recipe].arms(scale))
     for scale, arm in scales:
         for name in RECIPES[recipe].stages(scale, arm):
             config = GRAPH.config(Node(recipe, scale, arm, 0, name, "stage"))

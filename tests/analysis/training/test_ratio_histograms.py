@@ -26,7 +26,7 @@ def test_ratios_are_added_up_and_drawn_as_shares(run, palette):
 
 
 def test_a_clip_range_wider_than_the_ratios_is_drawn_where_it_can_be(run, palette):
-    stage = run.recipe.spec["stages"]["grpo"]
+    stage = run.recipe.layers.content["stages"]["grpo"]
     wide = changed(run, stages={"grpo": stage | {"args": stage["args"] | {"epsilon": 10.0}}})
     (axis, *_) = ratio_histograms.draw(replace(wide, arms=ARMS[:1]), palette).axes
     assert [line.get_xdata()[0] for line in axis.lines] == pytest.approx([math.log(11)])

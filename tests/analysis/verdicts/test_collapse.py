@@ -62,7 +62,7 @@ def test_gold_reward_collapses_by_a_standard_deviation(rlhf, rlhf_table):
 
 
 def test_an_arm_with_one_checkpoint_has_no_beginning(run, numbers):
-    alone = changed(run, evals=run.recipe.spec["evals"] | {"checkpoints": {"after": "grpo"}})
+    alone = changed(run, evals=run.recipe.layers.content["evals"] | {"checkpoints": {"after": "grpo"}})
     assert collapse.rates(alone, numbers).empty
 
 
@@ -88,10 +88,10 @@ def test_what_collapses_later_has_no_part_in_a_number_from_before(run, numbers):
     """A cold start is judged by itself, whatever RL makes of it afterwards."""
     (arm, other), (first, last) = run.arms[:2], run.ends
     before = numbers[(numbers.arm == arm) & (numbers.node == first)]
-    checkpoints = run.recipe.spec["evals"]["checkpoints"]
+    checkpoints = run.recipe.layers.content["evals"]["checkpoints"]
     staged = changed(
         run,
-        evals=run.recipe.spec["evals"]
+        evals=run.recipe.layers.content["evals"]
         | {"checkpoints": {first: checkpoints[first], "mid": "grpo"} | checkpoints},
     )
     staged_numbers = pd.concat([ending(run, numbers, {1: 0.01}), before.assign(node="mid")])

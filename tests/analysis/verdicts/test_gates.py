@@ -8,7 +8,7 @@ from analysis.verdicts import gates
 
 
 def test_every_condition_is_listed_once_with_what_was_measured(run, numbers):
-    first, second, *rest = flat(run.recipe.spec)
+    first, second, *rest = flat(run.recipe.layers.content)
     gated = changed(
         run,
         gates={

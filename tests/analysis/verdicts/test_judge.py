@@ -303,7 +303,9 @@ def test_a_seed_that_chose_a_dial_is_refused(run, numbers):
     with pytest.raises(UserError, match=r"recipes/toy_zero.yaml: dials: seed 1 was used to choose them"):
         judge_run(dialled, numbers)
     apart = changed(run, dials=[{"what": "rate", "seeds": [1000, 1001, 1002], "outcome": "3e-4"}])
-    assert [v.id for v in judge_run(apart, numbers)[-1]] == [claim["id"] for claim in flat(run.recipe.spec)]
+    assert [v.id for v in judge_run(apart, numbers)[-1]] == [
+        claim["id"] for claim in flat(run.recipe.layers.content)
+    ]
 
 
 def test_a_look_needs_most_of_its_seeds():

@@ -13,6 +13,7 @@ from analysis.gallery import scoreboard
 from analysis.numbers.recorded import of_earlier_world
 from analysis.verdicts import records
 from encore.recipe.graph import Graph
+from encore.recipe.layers import Layers
 
 ROOT = Path(__file__).parents[3]
 
@@ -61,7 +62,7 @@ def test_a_record_says_to_which_look_it_has_come():
     ("first", "seeds", "earlier"), [(100, (1, 2), True), (100, (1, 100), False), (8, (1, 2), False)]
 )
 def test_a_record_is_of_an_earlier_world_where_the_recipe_judges_fresh_seeds(tmp_path, first, seeds, earlier):
-    recipe = replace(RECIPES["dapo"], spec=RECIPES["dapo"].spec | {"first_seed": first})
+    recipe = replace(RECIPES["dapo"], layers=Layers(RECIPES["dapo"].layers.content | {"first_seed": first}))
     record = tmp_path / "dapo-cpu"
     record.mkdir()
     pd.DataFrame({"seed": seeds}).to_csv(record / "numbers.csv")

@@ -64,7 +64,7 @@ def test_a_new_recipe_is_sound_and_its_numbers_fit_together(here, world):
     assert not broken
     mine = recipes["mine"]
     assert mine.arms("cpu") == ["base-recipe", "low-clip"]
-    assert len(mine.spec["claims"]) == 1
+    assert len(mine.layers.content["claims"]) == 1
     with pytest.raises(UserError, match=r"mine\.yaml: is there already"):
         encore("new", "mine")
 
@@ -74,7 +74,7 @@ def test_a_new_recipe_is_sound_and_its_numbers_fit_together(here, world):
 def test_what_the_base_of_a_new_recipe_reads_fits_into_it(here, world):
     """All 48,000 documents: the longest is one in ten thousand, and stops the training."""
     new.write("mine", new.Wanted(world))
-    stage = load_sound(own=Path("mine.yaml"))[0]["mine"].spec["stages"]["pretrain"]
+    stage = load_sound(own=Path("mine.yaml"))[0]["mine"].layers.content["stages"]["pretrain"]
     words = tokenizer([make(stage["task"])])
     documents = corpora.documents(stage, stage["seed"])
     longest = max(map(len, words(["".join(text) for text in documents])["input_ids"])) + 1  # its end

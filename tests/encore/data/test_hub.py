@@ -98,7 +98,7 @@ def parts(value: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
 def of_recipes() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
     """(place, what is named, the whole stage or evaluation) for every recipe, scale and arm."""
     for name, recipe in RECIPES.items():
-        for scale in recipe.spec["scales"]:
+        for scale in recipe.scales:
             for arm in recipe.arms(scale):
                 nodes = [(stage, "stage") for stage in recipe.stages(scale, arm)]
                 nodes += [(checkpoint, "eval") for checkpoint in recipe.checkpoints(scale, arm)]

@@ -18,6 +18,7 @@ from encore.forecast.hardware import GPUS, Assumptions, change, machine
 from encore.forecast.plan import Estimate, of_job
 from encore.forecast.work import of_node
 from encore.recipe.graph import Graph, Node
+from encore.recipe.layers import Layers
 from encore.recipe.load import load_all
 from encore.recipe.recipe import Recipe
 
@@ -37,7 +38,7 @@ def planned(run: dict[str, Any]) -> list[Estimate]:
     """The stages of a published run, planned as those of a recipe."""
     stages = {name: {k: v for k, v in one.items() if k != "assumed"} for name, one in run["stages"].items()}
     spec = {"stages": stages, "scales": {"paper": {}}, "arms": {"its": {}}, "evals": {}}
-    graph = Graph({"published": Recipe("published", spec)})
+    graph = Graph({"published": Recipe("published", Layers(spec))})
     _, gpu = machine(run["gpus"])
     found = []
     for name, stage in run["stages"].items():

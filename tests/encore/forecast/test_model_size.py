@@ -63,10 +63,10 @@ def test_every_model_that_a_recipe_names_has_a_configuration():
     nodes = [
         node
         for name, recipe in RECIPES.items()
-        for scale in recipe.spec["scales"]
+        for scale in recipe.scales
         for node in GRAPH.grid(name, scale, recipe.arms(scale), [0])
     ]
-    models = {json.dumps(model, sort_keys=True) for node in nodes if (model := GRAPH.model_of(node))}
+    models = {model.model_dump_json() for node in nodes if (model := GRAPH.model_of(node))}
     assert len(models) >= 15
     for model in models:
         assert of_model(model).parameters > 1e8

@@ -151,7 +151,7 @@ def test_an_assumption_that_is_no_share_or_number_is_refused(key, value):
         change(Assumptions(), {key: value})
 
 
-PAPER = [name for name, recipe in RECIPES.items() if "paper" in recipe.spec["scales"]]
+PAPER = [name for name, recipe in RECIPES.items() if "paper" in recipe.scales]
 
 
 @pytest.fixture(scope="module", params=PAPER)
@@ -161,7 +161,7 @@ def made(request):
 
 @pytest.mark.slow
 def test_every_overlay_of_a_paper_fits_or_says_that_it_does_not(made):
-    about = RECIPES[made.recipe].spec["scales"]["paper"]["about"]
+    about = RECIPES[made.recipe].layers.content["scales"]["paper"]["about"]
     lacking = [row.name for row in made.rows if row.estimate.lacks]
     assert ("does not fit" in about) == bool(lacking), lacking
 

@@ -49,9 +49,9 @@ def test_null_takes_away_what_the_other_has_and_what_every_scale_has(like):
 
 def config_of(folder, scale):
     """The stage as its layers come to, whether they make sense or not."""
-    from encore.recipe.recipe import Recipe
+    from encore.recipe.layers import Layers
 
-    return Recipe("paper", folder.specs["paper"]).overlaid(scale, "base-recipe", "stages")["grpo"]
+    return Layers(folder.specs["paper"]).merged(scale, "base-recipe", "stages")["grpo"]
 
 
 def test_it_has_the_arms_claims_numbers_and_seeds_of_the_other(like):

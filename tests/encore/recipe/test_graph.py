@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from papers import GRAPH
 
 from encore.recipe.graph import Graph, Node
-from encore.recipe.recipe import Recipe, merge
+from encore.recipe.layers import Layers, merge
+from encore.recipe.machine import HubModel, Resources
+from encore.recipe.recipe import Recipe
 
 ARMS = ("base-recipe", "a", "b")
 
@@ -19,15 +21,16 @@ ARMS = ("base-recipe", "a", "b")
 def specs(draw: st.DrawFn) -> dict[str, Any]:
     """A recipe of one to four stages in any order of need, with overlays of two arms and two scales."""
     names = [f"s{i}" for i in range(draw(st.integers(1, 4)))]
-    values = st.integers(0, 2)
+    values, steps = st.integers(0, 2), st.integers(1, 3)
     stages = {}
     for i, name in enumerate(names):
         needed = draw(st.lists(st.sampled_from(names[:i]), max_size=2, unique=True)) if i else []
-        stages[name] = {"run": "toy", "args": {"x": draw(values)}, "needs": {f"r{n}": n for n in needed}}
+        needs = dict(zip(("policy", "reference"), needed, strict=False))
+        stages[name] = {"run": "dpo", "args": {"max_steps": draw(steps)}, "needs": needs}
         if draw(st.booleans()):
             stages[name]["seed"] = draw(values)
     overlay = st.dictionaries(
-        st.sampled_from(names), st.fixed_dictionaries({"args": st.fixed_dictionaries({"x": values})})
+        st.sampled_from(names), st.fixed_dictionaries({"args": st.fixed_dictionaries({"max_steps": steps})})
     )
     return {
         "schema": 2,
@@ -45,7 +48,7 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def graph_of(spec: dict[str, Any]) -> Graph:
-    return Graph({"r": Recipe("r", spec)})
+    return Graph({"r": Recipe("r", Layers(spec))})
 
 
 def nodes(spec: dict[str, Any], scale: str = "cpu") -> list[Node]:
@@ -104,7 +107,7 @@ def test_order_of_keys_changes_no_lineage(spec, rng):
 def test_an_arms_value_changes_that_arms_affected_nodes_alone(spec, arm, data):
     stage = data.draw(st.sampled_from(list(spec["stages"])))
     changed = copy.deepcopy(spec)
-    changed["arms"][arm]["stages"].setdefault(stage, {}).setdefault("args", {})["x"] = 99
+    changed["arms"][arm]["stages"].setdefault(stage, {}).setdefault("args", {})["max_steps"] = 99
     graph = graph_of(spec)
 
     def affected(node: Node) -> bool:
@@ -150,7 +153,7 @@ def test_what_a_scale_says_of_an_arm_is_for_that_scale_alone(folder):
     folder.set("paper", "scales/cpu/arms", {"hot": {"stages": {"grpo": {"args": {"temperature": 0.9}}}}})
     recipes = folder.load()
     graph = Graph(recipes)
-    other = next(scale for scale in recipes["paper"].spec["scales"] if scale != "cpu")
+    other = next(scale for scale in recipes["paper"].scales if scale != "cpu")
     found = {
         (scale, arm): graph.config(Node("paper", scale, arm, 0, "grpo", "stage"))["args"]["temperature"]
         for scale in ("cpu", other)
@@ -198,7 +201,7 @@ def test_a_hub_model_is_a_leaf(folder):
         Node("paper", "paper", "base-recipe", 1, name, kind)
         for name, kind in (("grpo", "stage"), ("before", "eval"), ("after", "eval"))
     )
-    model = {"hub": "org/name", "revision": "a" * 40}
+    model = HubModel(hub="org/name", revision="a" * 40)
     assert graph.model_of(stage) == graph.model_of(before) == model
     assert graph.inputs(stage) == graph.inputs(before) == {}
     assert graph.model_of(after) is None
@@ -233,13 +236,13 @@ def test_resources_shape_no_lineage(folder):
     recipes = folder.load()
     graph = Graph(recipes)
     assert graph.lineage(node) == before
-    assert graph.resources(Node("paper", "cpu", "hot", 0, "after", "eval")) == {"gpu": 1}
+    assert graph.resources(Node("paper", "cpu", "hot", 0, "after", "eval")) == Resources(gpu=1)
     folder.set("paper", "evals/resources", {"gpu": 2})
     recipes = folder.load()
     graph = Graph(recipes)
     after = Node("paper", "cpu", "hot", 0, "after", "eval")
-    assert graph.resources(node) == {"gpu": 1}
-    assert graph.resources(after) == {"gpu": 2}
+    assert graph.resources(node) == Resources(gpu=1)
+    assert graph.resources(after) == Resources(gpu=2)
     assert "resources" not in graph.config(after)
     folder.set("paper", "stages/grpo/version", 2)
     assert Graph(folder.load()).lineage(node) != before

@@ -93,7 +93,7 @@ def test_no_arm_has_the_name_of_a_folder_beside_the_arms(folder, arm):
 @pytest.mark.parametrize("name", ["beta-0.1", "zero-1.5b", "1.5", "a-b"])
 def test_a_number_in_a_name_has_its_dot(folder, name):
     folder.set("paper", f"arms/{name}", {})
-    assert name in folder.load()["paper"].spec["arms"]
+    assert name in folder.load()["paper"].layers.content["arms"]
 
 
 @pytest.mark.parametrize("key", ["hub", "revision"])

@@ -52,7 +52,7 @@ def test_what_a_preset_says_counts_as_written_out(folder):
     for key in ("beta", "epsilon"):
         folder.remove("paper", f"stages/grpo/args/{key}")
     folder.set("paper", "stages/grpo/args/use", "plain")
-    args = folder.load()["paper"].spec["stages"]["grpo"]["args"]
+    args = folder.load()["paper"].layers.content["stages"]["grpo"]["args"]
     assert (args["beta"], args["epsilon"]) == (0.001, 0.3)
     assert "use" not in args
 
@@ -67,7 +67,7 @@ def test_a_recipe_that_lies_elsewhere_may_use_them(folder, tmp_path_factory):
     assert own.read_text() != text
     recipes, broken = load_sound(folder.path, own)
     assert not broken
-    assert recipes["mine"].spec["stages"]["grpo"]["args"]["beta"] == 0.002
+    assert recipes["mine"].layers.content["stages"]["grpo"]["args"]["beta"] == 0.002
 
 
 @pytest.mark.parametrize(

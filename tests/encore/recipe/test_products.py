@@ -30,7 +30,7 @@ def ladder(folder):
 
 
 def test_data_feed_a_fine_tuning(ladder):
-    assert ladder.load()["paper"].spec["stages"]["sft"]["needs"]["data"] == "sample"
+    assert ladder.load()["paper"].layers.content["stages"]["sft"]["needs"]["data"] == "sample"
 
 
 @pytest.mark.parametrize(

@@ -65,9 +65,9 @@ def test_every_task_that_names_a_protocol_is_in_that_table():
     named = {
         (name, scale, task)
         for name, recipe in RECIPES.items()
-        for scale in recipe.spec["scales"]
+        for scale in recipe.scales
         for arm in recipe.arms(scale)
-        for task, spec in recipe.overlaid(scale, arm, "evals").get("tasks", {}).items()
+        for task, spec in recipe.layers.merged(scale, arm, "evals").get("tasks", {}).items()
         if "protocol" in spec
     }
     assert named == {(recipe, scale, task) for recipe, scale, _, task, *_ in WRITTEN_OUT}

@@ -128,7 +128,7 @@ def test_the_first_protocol_is_the_first_of_each():
 
 
 def test_r1_zero_asks_for_it_by_its_own_protocol_first():
-    evals = RECIPES["r1_zero"].overlaid("cpu", "base-recipe", "evals")
+    evals = RECIPES["r1_zero"].layers.merged("cpu", "base-recipe", "evals")
     first = protocols(evals)[0]
     task = GRAPH.config(Node("r1_zero", "cpu", "base-recipe", 1, "after", "eval"))
     heldout, own = task["tasks"]["heldout"], tasks(evals)[first.task]

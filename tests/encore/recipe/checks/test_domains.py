@@ -73,7 +73,7 @@ def test_caps_may_stand_for_the_one_cap_and_their_steps_are_written_plainly(mixe
     with pytest.raises(UserError, match="max_completion_length: missing"):
         mixed.load()
     mixed.set("paper", "stages/grpo/caps", {0: 56, 4: 96})
-    spec = mixed.load()["paper"].spec
+    spec = mixed.load()["paper"].layers.content
     assert spec["stages"]["grpo"]["caps"] == {"0": 56, "4": 96}
     mixed.set("paper", "stages/grpo/caps", {"0": 56, "four": 96})
     with pytest.raises(UserError, match='caps: expected a number of optimizer steps, got "four"'):

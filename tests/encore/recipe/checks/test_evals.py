@@ -10,6 +10,7 @@ from encore.errors import UserError
 from encore.recipe.checks import layers, resolved
 from encore.recipe.document import Document
 from encore.recipe.graph import Graph, Node
+from encore.recipe.layers import Layers
 from encore.recipe.recipe import Recipe
 from encore.runtime import digests, files
 from encore.workflow import marks
@@ -62,7 +63,7 @@ def scored(folder, monkeypatch):
 
 def recipes_of(specs):
     copies = copy.deepcopy(specs)
-    return {name: Recipe(name, spec) for name, spec in copies.items()}
+    return {name: Recipe(name, Layers(spec)) for name, spec in copies.items()}
 
 
 def checked(specs):

@@ -30,14 +30,14 @@ def test_a_mistake_is_one_line(part, says, place):
 
 
 def test_chat_takes_the_place_of_a_template(folder):
-    before = folder.load()["paper"].spec["stages"]["grpo"]
+    before = folder.load()["paper"].layers.content["stages"]["grpo"]
     folder.remove("paper", "stages/grpo/template")
     assert "stages.grpo.template: missing" in folder.mistake()
     folder.set("paper", "stages/grpo/chat", {"system": "s", "prefill": "<think>\n"})
     folder.remove("paper", "evals/tasks/heldout/template")
     assert 'heldout: "template" is missing' in folder.mistake()
     folder.set("paper", "evals/tasks/heldout/chat", True)
-    assert folder.load()["paper"].spec["stages"]["grpo"].keys() - before.keys() == {"chat"}
+    assert folder.load()["paper"].layers.content["stages"]["grpo"].keys() - before.keys() == {"chat"}
 
 
 def test_an_arm_may_go_from_a_template_to_chat(folder):

@@ -76,6 +76,6 @@ def test_the_servers_gpus_shape_no_lineage(folder):
         folder.set("paper", "stages/grpo/vllm_gpus", count)
         graph = Graph(folder.load())
         assert "vllm_gpus" not in graph.config(nodes[0])
-        assert graph.stage(nodes[0])["vllm_gpus"] == count
+        assert graph.stage(nodes[0]).serving == count
         lineages.add(graph.lineage(nodes[0]))
     assert len(lineages) == 1

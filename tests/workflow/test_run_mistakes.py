@@ -1,0 +1,40 @@
+"""Mistakes on the command line of a real run, and in its recipes: one line each."""
+
+import pytest
+
+
+@pytest.mark.slow
+def test_mistake_on_the_command_line_is_one_line(project):
+    done = project.snakemake("dmo")
+    assert done.returncode == 2
+    assert project.error(done) == 'error: no target or recipe "dmo"; did you mean "demo"?'
+    assert not (project.folder / "results").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--directory", "elsewhere"],
+            "no recipe in {folder}/elsewhere/recipes; work in the folder of",
+        ),
+        (["train"], "train: the rule of one job"),
+        (["--config", "seeds=1", "dmo"], 'no target or recipe "dmo"; did you mean "demo"?'),
+    ],
+)
+def test_other_mistakes_on_the_command_line(project, arguments, message):
+    (project.folder / "elsewhere").mkdir()
+    done = project.snakemake(*arguments)
+    assert done.returncode == 2
+    assert project.error(done).startswith("error: " + message.format(folder=project.folder))
+
+
+@pytest.mark.slow
+def test_mistake_in_a_recipe_is_one_line(project):
+    project.edit("demo", "dial: 5", "dail: 5")
+    done = project.snakemake("demo")
+    assert done.returncode == 2
+    assert project.error(done) == (
+        'error: recipes/demo.yaml: arms.hot.stages.rl.dail: unknown key; did you mean "dial"?'
+    )
