@@ -36,12 +36,12 @@ class Benchmark:
     metric: str
 
 
-def form_of(task: EvalTask, lm: Any) -> forms.Form:
+def form_of(task: EvalTask, lm: Any) -> forms.Prompter:
     """How a task puts its questions to the model `lm`; of lm-eval's tasks by chat, how replies end."""
     if not task.chat:
-        return forms.plain(task.template or "{question}")
+        return forms.of(task.form, None)
     try:
-        return forms.of({"chat": task.chat}, lm.tokenizer)
+        return forms.of(task.form, lm.tokenizer)
     except UserError as error:
         raise UserError(f"evals.tasks.{task.name}.{error}") from None
 
@@ -75,7 +75,7 @@ def _loaded(task: EvalTask, folder: Path, lm: Any, where: str) -> Any:
     """The task as lm-eval has it."""
     name, metadata, place = OURS, None, lm_eval_tasks.OWN
     if task.lm_eval is None:
-        metadata = {"spec": task.problems, "items": task.items, "form": form_of(task, lm)}
+        metadata = {"spec": task.task, "items": task.items, "form": form_of(task, lm)}
     else:
         name, place = task.lm_eval, _place(task.lm_eval, folder, where)
     manager = TaskManager(include_path=place, include_defaults=False, metadata=metadata)

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from encore.learning.resumable import Part, Resumable, State
+from encore.learning.language_model import InWindows
+from encore.learning.resumable import Part, State
 
 TIMES = ("eval_runtime", "eval_samples_per_second", "eval_steps_per_second", "eval_model_preparation_time")
 
@@ -23,7 +24,7 @@ class Counts:
         self.trainer._metrics["train"].update(state["unlogged"])
 
 
-class Counted(Resumable):
+class Counted(InWindows):
     """Mixin for a trainer of TRL that counts tokens and averages its metrics between two log lines."""
 
     _total_train_tokens: int

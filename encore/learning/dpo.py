@@ -18,7 +18,6 @@ from trl.trainer import dpo_trainer
 from encore.data import preferences
 from encore.data.token_ids import prompt_ids, reply_ids
 from encore.learning.counted import Counted
-from encore.learning.language_model import sorted_windows
 from encore.learning.reference import Reference, by_layers
 from encore.learning.resumable import Part
 from encore.learning.tiles import narrow_tiles
@@ -60,9 +59,8 @@ class DPO(Counted, DPOTrainer):
         """`dataset` unchanged: TRL would tokenise prompt and completion as one, and end what was cut."""
         return dataset
 
-    def _get_train_sampler(self, dataset: Any = None):
-        data: Any = self.train_dataset if dataset is None else dataset
-        return sorted_windows([length(pair) for pair in data], self.args)
+    def length(self, row: Any) -> int:
+        return length(row)
 
     def _precompute_ref_logps(self, dataset, name, batch_size):
         # TRL gives the file of a dataset in memory a random name, which differs between processes

@@ -33,20 +33,23 @@ class SortedWindows(Sampler[int]):
             yield from sorted(order[start : start + self.window], key=lambda i: self.lengths[i])
 
 
-def sorted_windows(lengths: Sequence[int], args: Any) -> SortedWindows:
-    """The order of documents of these lengths for a Trainer with these arguments: a window is its step."""
-    window = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
-    return SortedWindows(lengths, window, args.seed)
+class InWindows(Resumable):
+    """Mixin for a `Trainer` whose data come in an order of `SortedWindows`; a window is its step."""
 
-
-class LanguageModel(Resumable):
-    """Trainer on a list of `document`s, which counts the tokens it has seen without padding."""
-
-    padding = 0  # the token with which `collate` pads
+    def length(self, row: Any) -> int:
+        """Return the tokens of a row of the data."""
+        return len(row["input_ids"])
 
     def _get_train_sampler(self, dataset: Any = None):
         data: Any = self.train_dataset if dataset is None else dataset
-        return sorted_windows([len(d["input_ids"]) for d in data], self.args)
+        window = self.args.train_batch_size * self.args.gradient_accumulation_steps * self.args.world_size
+        return SortedWindows([self.length(row) for row in data], window, self.args.seed)
+
+
+class LanguageModel(InWindows):
+    """Trainer on a list of `document`s, which counts the tokens it has seen without padding."""
+
+    padding = 0  # the token with which `collate` pads
 
     def training_step(self, model, inputs, num_items_in_batch=None):
         self.state.num_input_tokens_seen += int((inputs["input_ids"] != self.padding).sum())

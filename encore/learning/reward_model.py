@@ -25,7 +25,6 @@ import torch
 from trl import RewardTrainer
 
 from encore.learning.counted import Counted
-from encore.learning.language_model import sorted_windows
 from encore.models.language_model import disable_dropout
 from encore.models.packing import in_order, padded, within_positions
 from encore.models.reward_model import at_every_token, at_last_token
@@ -100,12 +99,8 @@ class Scores(Counted, RewardTrainer):
 
     args: Any
     model: Any
-    columns: ClassVar[tuple[str, ...]]  # of the data set; the first has the token ids
+    columns: ClassVar[tuple[str, ...]]  # of the data set
     _signature_columns: Any
-
-    def tokens(self, ids: Any) -> int:
-        """Return how long a row of the data set is, by its first column."""
-        raise NotImplementedError
 
     def scores(self, model: Any, batch: Batch) -> torch.Tensor:
         """Return r, from pieces of rows of like length, so that little is padded."""
@@ -134,10 +129,6 @@ class Scores(Counted, RewardTrainer):
     def _set_signature_columns_if_needed(self):
         self._signature_columns = [*self.columns]
 
-    def _get_train_sampler(self, dataset: Any = None):
-        data: Any = self.train_dataset if dataset is None else dataset
-        return sorted_windows([self.tokens(row) for row in data[self.columns[0]]], self.args)
-
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         scores = self.scores(model, inputs)
         loss = self.loss(scores, inputs)
@@ -161,8 +152,8 @@ class Reward(Scores):
     def __init__(self, model: Any, **options: Any):
         super().__init__(model, at_last_token, collate_comparisons, **options)
 
-    def tokens(self, ids: Sequence[Sequence[int]]) -> int:
-        return max(map(len, ids))
+    def length(self, row: Element) -> int:
+        return max(map(len, row["sequences"]))
 
     def scores(self, model: Any, batch: Batch) -> torch.Tensor:
         """Return r, (rows,)."""
@@ -207,8 +198,8 @@ class StepReward(Scores):
     def __init__(self, model: Any, **options: Any):
         super().__init__(model, at_every_token, collate_solutions, **options)
 
-    def tokens(self, ids: Sequence[int]) -> int:
-        return len(ids)
+    def length(self, row: Solution) -> int:
+        return len(row["ids"])
 
     def scores(self, model: Any, batch: Batch) -> torch.Tensor:
         """Return r, (places,)."""

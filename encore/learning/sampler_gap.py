@@ -13,8 +13,6 @@ import torch
 
 from encore.runtime.health import Precision
 
-SAMPLED = "sampling_per_token_logps"  # of a batch, (batch, time): TRL's name
-
 
 class SamplerGap:
     """Sums over the processes and micro-batches of a log line."""

@@ -25,7 +25,7 @@ from torch.nn.functional import linear
 from transformers import AutoModelForSequenceClassification
 
 from encore.data.token_ids import prompt_ids, reply_ids
-from encore.errors import UserError, nearest
+from encore.errors import UserError
 from encore.models import lora, pretrained
 from encore.models.language_model import Source, folder_of, load_tokenizer, same_tokenizer
 from encore.models.packing import distinct, padded, within_positions
@@ -36,7 +36,6 @@ from encore.runtime.files import saving
 
 FILE = "reward.json"
 HEAD = "score"  # transformers' name for the layer that reads a score
-AGGREGATES = ("mean", "worst")
 POSITIONS = 8192  # of one forward pass, padding included
 
 
@@ -130,8 +129,6 @@ class RewardModel:
 
 def aggregated(rewards: torch.Tensor, aggregate: str) -> torch.Tensor:
     """(members, batch) -> (batch,): their mean, or their minimum (`worst`; Coste et al. 2023, §3.2)."""
-    if aggregate not in AGGREGATES:
-        raise UserError(f"ensemble: unknown {aggregate!r}{nearest(aggregate, [*AGGREGATES])}")
     return rewards.mean(dim=0) if aggregate == "mean" else rewards.min(dim=0).values
 
 

@@ -44,7 +44,7 @@ MOST_TRIES = 5  # what lacks something is removed, and then may be lacking itsel
 PRIMARY = 3  # claims that a recipe may put first at a scale
 Seeds = Annotated[int, Field(ge=1, le=1000)]  # how many; from seed 1000 on dials are chosen
 # the keys depend on the kind (encore/recipe/kinds/), and other layers may say the rest
-RawStage = dict[str, Any]
+RawStage = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "$comment": "a stage"})]
 RawEvals = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "$comment": "evals"})]
 Overlays = dict[str, RawStage | None]  # null: the stage does not exist here
 Claims = Annotated[dict[Name, Claim], AfterValidator(with_ids)]

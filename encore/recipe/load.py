@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from encore.errors import Mistakes, UserError
-from encore.recipe import presets
+from encore.recipe import document, presets
 from encore.recipe.base import IDENTIFIER
-from encore.recipe.checks.layers import check_layers, check_names, check_shape
+from encore.recipe.checks.layers import check_layers, check_names
 from encore.recipe.checks.resolved import check_resolved
 from encore.recipe.document import Document, ScaleFile
 from encore.recipe.files import PRESETS, Files, of_file, read
@@ -37,7 +37,7 @@ def load(path: str | Path, shared: Presets | None = None) -> Recipe:
     mistakes = Mistakes()
     for scale, content in ("", files.main), *files.further.items():
         with mistakes.gather_further(), of_file(files.file(scale)):
-            check_shape(content, ScaleFile if scale else Document)
+            document.read(content, ScaleFile if scale else Document)
     spec: dict[str, Any] = {}
     with mistakes.gather_further(), files.told():
         spec |= files.joined()

@@ -15,10 +15,10 @@ from typing import Any
 from encore.recipe.args import Args
 from encore.recipe.base import Model
 from encore.recipe.document import Document, ScaleFile
+from encore.recipe.evals import Evals
 from encore.recipe.kinds import KINDS
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.mistakes import OF_JSON
-from encore.recipe.schema import schema
 
 PAGE, SCHEMA = Path("docs/reference.md"), Path("recipes/recipe.schema.json")
 HEAD = """# What a recipe may say
@@ -37,6 +37,7 @@ def page() -> str:
     sections = [HEAD, f"## A recipe\n\n{_described(Document, parts)}"]
     sections.append(f"## The file of a scale\n\n{_described(ScaleFile, parts)}")
     sections += [f"## Stage `{run}`\n\n{_described(kind, parts)}" for run, kind in KINDS.items()]
+    sections.append(f"## `evals`\n\n{_described(Evals, parts)}")
     described: set[str] = set()
     while left := {name: part for name, part in parts.items() if name not in described}:
         for name, part in left.items():
@@ -48,11 +49,11 @@ def page() -> str:
 def editors_schema() -> str:
     """The content of recipes/recipe.schema.json, which is of recipe.yaml and of the file of one scale."""
     definitions: dict[str, Any] = {}
-    models: tuple[type[Model], ...] = (*KINDS.values(), Document, ScaleFile)
+    models: tuple[type[Model], ...] = (*KINDS.values(), Evals, Document, ScaleFile)
     for model in models:
         of_model = model.model_json_schema()
         parts = {**of_model.pop("$defs", {}), model.__name__: of_model}
-        for part in parts.values() if issubclass(model, Stage) else ():
+        for part in parts.values() if issubclass(model, Stage | Evals) else ():
             part.pop("required", None)  # a scale or an arm may say it
         definitions |= parts
     branches = [
@@ -62,6 +63,9 @@ def editors_schema() -> str:
         }
         for run, kind in KINDS.items()
     ]
+    for name in ("checkpoints", "tasks"):  # null: a layer takes it away
+        entries = definitions["Evals"]["properties"][name]
+        entries["additionalProperties"] = {"anyOf": [entries["additionalProperties"], {"type": "null"}]}
     stages = definitions["Document"]["properties"]["stages"]
     stages["additionalProperties"] = {"type": "object", "required": ["run"], "allOf": branches}
     whole = {
@@ -69,7 +73,7 @@ def editors_schema() -> str:
         "if": {"required": ["schema"]},
         "then": {"$ref": "#/$defs/Document"},
         "else": {"$ref": "#/$defs/ScaleFile"},
-        "$defs": schema()["$defs"] | _edited(definitions),
+        "$defs": _edited(definitions),
     }
     return _lines(_with_presets(whole))
 
@@ -94,15 +98,19 @@ def _with_presets(rules: Any) -> Any:
 
 
 def _edited(rules: Any) -> Any:
-    """A JSON schema without the titles that pydantic makes of names; where evals stand, with their keys."""
+    """A JSON schema without the titles that pydantic makes of names; where evals stand, with their keys.
+
+    A part may be of several kinds as long as no key tells them apart, so that oneOf is anyOf.
+    """
     if isinstance(rules, list):
         return [_edited(each) for each in rules]
     if not isinstance(rules, dict):
         return rules
     if rules.get("$comment") == "evals":
-        return {"$ref": "#/$defs/evals"}
+        return {"$ref": "#/$defs/Evals"}
+    named = {"anyOf" if key == "oneOf" else key: each for key, each in rules.items()}
     return {
-        key: _edited(each) for key, each in rules.items() if not (key == "title" and isinstance(each, str))
+        key: _edited(each) for key, each in named.items() if not (key == "title" and isinstance(each, str))
     }
 
 
@@ -145,6 +153,8 @@ def _default(value: Any) -> str:
 
 def _value(rules: dict[str, Any]) -> str:
     """What a value may be, in words, of its JSON schema."""
+    if comment := rules.get("$comment"):
+        return "[`evals`](#evals)" if comment == "evals" else str(comment)
     if "$ref" in rules:
         name = rules["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"

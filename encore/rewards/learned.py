@@ -7,8 +7,7 @@ from typing import Any
 from torch.nn.functional import logsigmoid
 
 from encore.data.token_ids import prompt_ids
-from encore.errors import UserError, nearest
-from encore.models.reward_model import AGGREGATES, RewardModel, aggregated
+from encore.models.reward_model import RewardModel, aggregated
 from encore.rewards.rules import text
 from encore.rewards.step_rewards import Placer
 from encore.worlds.protocol import Problem
@@ -29,8 +28,6 @@ def as_reward(model: RewardModel, tokenizer: Any, aggregate: str = "mean") -> Ca
     UserError where the policy's `tokenizer` differs from the reward model's.
     """
     model.same_tokenizer(tokenizer)
-    if aggregate not in AGGREGATES:
-        raise UserError(f"ensemble: unknown {aggregate!r}{nearest(aggregate, [*AGGREGATES])}")
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
         if completion_ids is None:

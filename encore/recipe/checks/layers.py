@@ -7,32 +7,10 @@ layers come to once they are laid on each other.
 from collections.abc import Mapping
 
 from encore.errors import Mistakes, UserError, known
-from encore.recipe.document import Document, ScaleFile, read, sound
+from encore.recipe import evals
+from encore.recipe.document import sound
 from encore.recipe.kinds import KINDS, check_layer
 from encore.recipe.layers import alike
-from encore.recipe.schema import check, definition
-
-PRIMARY = 3  # claims that a recipe may put first at a scale
-
-
-def check_shape(content: Mapping, model: type[Document | ScaleFile]) -> None:
-    """The keys and types of a file, all but the stages."""
-    mistakes = Mistakes()
-    with mistakes.gather():
-        read(content, model)
-    layers = {"": content}
-    for section in ("scales", "arms"):
-        parts = content.get(section)
-        layers |= (
-            {f"{section}.{name}": part for name, part in parts.items()} if isinstance(parts, Mapping) else {}
-        )
-    for place, layer in layers.items():
-        if isinstance(layer, Mapping) and isinstance(layer.get("evals"), Mapping):
-            with mistakes.gather():
-                check(
-                    layer["evals"], definition("evals"), [*place.split("."), "evals"] if place else ["evals"]
-                )
-    mistakes.tell()
 
 
 def check_names(content: Mapping) -> None:
@@ -51,6 +29,9 @@ def check_names(content: Mapping) -> None:
 def check_layers(spec: Mapping) -> None:
     """Each layer's keys of each stage, by the stage's kind and its config dataclass."""
     kinds, mistakes = list(KINDS), Mistakes()
+    for place, layer in {"": spec, **_overlays(spec)}.items():
+        with mistakes.gather():
+            evals.check_layer(_without_nulls(layer.get("evals", {})), f"{place}.evals".lstrip("."))
     for name, stage in spec["stages"].items():
         with mistakes.gather():
             known(f"stages.{name}.run", [stage["run"]], kinds, "stage kind")

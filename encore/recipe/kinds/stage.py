@@ -6,7 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from encore.errors import UserError
 from encore.recipe.args import DrawingArgs
 from encore.recipe.base import AboveZero, Machine, Mistake, Model, Positive, Seed, Some, below
-from encore.recipe.machine import Backend, BackendArgs, Dtype, Resources, Source, check_one
+from encore.recipe.form import Formed
+from encore.recipe.machine import Engine, Resources, Source, check_one
 from encore.recipe.task import Asked
 from encore.runtime.gpus import SHARDED, SPREAD
 
@@ -102,6 +103,16 @@ class Stage(Model):
         return cls.takes.get(role, PLAYED_BY.get(role, "a model"))
 
     @property
+    def parts(self) -> Mapping[str, Formed]:
+        """What puts questions or prompts, by the name of a domain or further source; else by ""."""
+        return {"": self} if isinstance(self, Formed) else {}
+
+    @property
+    def by_chat(self) -> bool:
+        """Whether a part is put by the chat template of the policy's tokenizer."""
+        return any(part.chat is not None for part in self.parts.values())
+
+    @property
     def serving(self) -> int:
         """The GPUs of the stage's vLLM server."""
         return 0
@@ -160,14 +171,10 @@ class Asking(FromPolicy, Asked):
         yield from self.asked_mistakes(self.needs_answers)
 
 
-class Drawing(Asking):
+class Drawing(Asking, Engine):
     """A stage that draws completions of the policy, by an engine of evaluations."""
 
     stands_for = {"chat": ("template",)}
 
     args: DrawingArgs
     longest_prompt: Positive | None = None  # in tokens; longer prompts are left out
-    backend: Backend | None = None  # these four as in evals
-    backend_args: BackendArgs | None = None
-    dtype: Dtype | None = None
-    batch_size: Positive | None = None

@@ -1,12 +1,13 @@
 """The documents of a step are those of a plain random order; only their arrangement saves padding."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from encore.learning.language_model import SortedWindows, sorted_windows
+from encore.learning.language_model import InWindows, SortedWindows
 from encore.models.packing import IGNORED, collate, document
 
 
@@ -41,8 +42,9 @@ def test_collate():
 
 def test_a_window_is_an_optimizer_step():
     args = SimpleNamespace(train_batch_size=2, gradient_accumulation_steps=4, world_size=2, seed=0)
-    lengths = [*range(40)]
-    order = [*sorted_windows(lengths, args)]
+    trainer: Any = object.__new__(InWindows)
+    trainer.args = args
+    order = [*trainer._get_train_sampler([{"input_ids": [0] * length} for length in range(40)])]
     assert len(order) == 32
     windows = [order[start : start + 16] for start in (0, 16)]
     assert all(window == sorted(window) for window in windows)

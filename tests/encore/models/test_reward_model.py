@@ -1,7 +1,6 @@
 """Reward models score at the last real token, whatever the padding and the company; ensembles; bad input."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -116,9 +115,6 @@ def test_aggregates():
     rewards = torch.tensor([[1.0, 2.0], [3.0, -2.0], [2.0, 0.0]])
     assert aggregated(rewards, "mean").tolist() == [2.0, 0.0]
     assert aggregated(rewards, "worst").tolist() == [1.0, -2.0]
-    for wrong in (lambda: aggregated(rewards, "worse"), lambda: as_reward(MODEL, TOKENIZER, "worse")):
-        with pytest.raises(UserError, match=re.escape("ensemble: unknown 'worse'; did you mean \"worst\"?")):
-            wrong()
 
 
 def test_trls_reward_function():
