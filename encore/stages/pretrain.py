@@ -33,7 +33,8 @@ def run(stage: PretrainStage, job: Job) -> Outcome:
     """Train the base model and save it."""
     texts = corpora.documents(stage.said, job.seed)
     tokenizer = worlds.tokenizer(corpora.worlds_of(stage.said))
-    model = language_model.build(stage.said["model"], tokenizer, job.seed)
+    assert stage.model is not None
+    model = language_model.build(stage.model, tokenizer, job.seed)
     generation = copy.deepcopy(model.generation_config)
     prompts = prompt_ids([prompt for prompt, _ in texts], tokenizer)
     replies = tokenizer([reply + tokenizer.eos_token for _, reply in texts])["input_ids"]
