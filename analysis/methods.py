@@ -4,10 +4,9 @@ Which arm of which record shows a method is written in methods.yaml; every numbe
 in memory is what the planner counts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import yaml
@@ -66,7 +65,7 @@ def _tables() -> Iterator[tuple[str, list[Shown]]]:
         yield table["title"], [_shown(table | method) for method in methods]
 
 
-def _shown(given: dict[str, Any]) -> Shown:
+def _shown(given: Mapping[str, str]) -> Shown:
     names = ("method", "recipe", "arm", "from", "to", "metric", "data")
     return Shown(*(given[name] for name in names))
 

@@ -75,7 +75,7 @@ def _loaded(task: EvalTask, folder: Path, lm: Any, where: str) -> Any:
     """The task as lm-eval has it."""
     name, metadata, place = OURS, None, lm_eval_tasks.OWN
     if task.lm_eval is None:
-        metadata = {"spec": task.problems, "items": task.items, "form": form_of(task, lm)}
+        metadata = {"spec": task.task, "items": task.items, "form": form_of(task, lm)}
     else:
         name, place = task.lm_eval, _place(task.lm_eval, folder, where)
     manager = TaskManager(include_path=place, include_defaults=False, metadata=metadata)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from encore.errors import UserError
-from encore.recipe import eval_tasks
+from encore.recipe import evals
 from encore.runtime import gpus, sentinel
 from encore.runtime.environment import (
     ask_nothing,
@@ -111,14 +111,14 @@ def main(arguments: list[str] | None = None) -> int:
         require_vllm(options.config, "evals.")
         # lm-eval prints; `progress` keeps the true stdout
         with gpus.reserved(options.gpus, progress.say), contextlib.redirect_stdout(sys.stderr):
-            tasks = eval_tasks.parse(options.config)
-            if not isinstance(options.config.get("seed"), int):
-                raise UserError(f"--config: seed: expected an integer, got {options.config.get('seed')!r}")
+            evaluation = evals.job(options.config)
+            if evaluation.seed is None:
+                raise UserError("--config: evals.seed: missing")
             # imported here: torch and lm-eval read the environment as they are imported, and now it is set
             from evals.measure import measure
 
             keep_imports()
-            measure(tasks, options, progress)
+            measure(evaluation, options, progress)
         progress.end(f"done: {options.out}")
     except UserError as error:
         say(f"error: {error}")

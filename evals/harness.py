@@ -21,7 +21,6 @@ from encore.recipe.lm_eval_tasks import OWN
 from encore.sampling import tools
 from encore.sampling.completion import Completion
 from encore.sampling.turns import CALLS, TURNS
-from encore.worlds import of_task
 from encore.worlds.answers import answer, begun, formatted
 from encore.worlds.final_answer import last_box
 from evals import benchmarks
@@ -53,7 +52,7 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
             f"evals.tasks.{task.name}.items: {task.items} asked, {task.lm_eval} has {len(loaded.eval_docs)}"
         )
     lm.end_with(form.ends)
-    lm.tool = tools.of_config(task.tool)
+    lm.tool = tools.of_config(task.tool.said if task.tool else None)
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
@@ -109,8 +108,7 @@ def _by_item(instances: Sequence[Any]) -> list[list[Any]]:
 
 def _answer_reader(task: EvalTask) -> Callable[[str], str | None] | None:
     """The function by which a world without tags reads the answer of a completion; None for other worlds."""
-    world = of_task(task.problems or {})
-    return getattr(world, "stated", None)
+    return getattr(task.task.make_world(), "stated", None) if task.task else None
 
 
 def _row(task: EvalTask, item: int, instance: Any) -> Row:

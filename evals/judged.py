@@ -6,7 +6,6 @@ position, which for judges of this size is large (Zheng et al. 2023, arXiv 2306.
 two orders disagree is measured too, for such verdicts say little.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,22 +13,21 @@ from encore.errors import UserError
 from encore.labels.model_judges import Judge, ask, load_judge
 from encore.models.language_model import locate
 from encore.recipe.eval_tasks import EvalTask
+from encore.recipe.machine import Source
 
 Row = dict[str, Any]  # of evals.harness.sample
 
 
 def load(tasks: Iterable[EvalTask]) -> dict[str, Judge]:
     """Task name -> its judge; one that several tasks name is loaded once."""
-    found: dict[str, Judge] = {}
+    loaded: dict[Source, Judge] = {}
     judges: dict[str, Judge] = {}
     for task in tasks:
         if task.judge:
-            key = json.dumps(task.judge["model"], sort_keys=True)
-            if key not in found:
-                found[key] = load_judge(
-                    locate(dict(task.judge["model"]), None), f"evals.tasks.{task.name}.judge"
-                )
-            judges[task.name] = found[key]
+            model = task.judge.model
+            if model not in loaded:
+                loaded[model] = load_judge(locate(model.said, None), f"evals.tasks.{task.name}.judge")
+            judges[task.name] = loaded[model]
     return judges
 
 
@@ -44,7 +42,7 @@ def score(task: EvalTask, rows: list[Row], judge: Judge) -> None:
         (row["question"], _reply(task, row), str(text).strip()) for row in rows for text in row["completions"]
     ]
     asked = [
-        ask(task.judge["question"], prompt, texts, *order)
+        ask(task.judge.question, prompt, texts, *order)
         for prompt, *texts in pairs
         for order in ((0, 1), (1, 0))  # the data set's reply first, then the sample
     ]

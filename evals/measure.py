@@ -9,6 +9,7 @@ import torch
 
 from encore.models import language_model
 from encore.recipe.eval_tasks import EvalTask
+from encore.recipe.evals import Evaluation
 from encore.recipe.metric_names import OF_WORLD
 from encore.runtime import files, health
 from encore.runtime.files import saving
@@ -19,22 +20,21 @@ from evals import harness, scores, templates
 from evals.harness import Row
 
 
-def measure(tasks: Sequence[EvalTask], options: argparse.Namespace, progress: Progress) -> None:
+def measure(evaluation: Evaluation, options: argparse.Namespace, progress: Progress) -> None:
     """Write `options.samples` (a line of JSON an item), then `options.out`, each completely or not at all.
 
     `options` are those of the command line. Raises UserError.
     """
     torch.set_num_threads(options.threads)
-    model, seed = options.model, options.config["seed"]
+    model, seed, tasks = options.model, evaluation.seed, [*evaluation.tasks.values()]
+    assert seed is not None
     source = language_model.locate(
         model if isinstance(model, dict) else None,
         model if isinstance(model, Path) else None,
         options.step,
     )
-    lm = engine.load(source, options.config, lambda done, total: None)
-    judges, digests = scores.load(
-        tasks, options.inputs, source, lm, options.config.get("dtype", engine.DTYPE)
-    )
+    lm = engine.load(source, evaluation.said, lambda done, total: None)
+    judges, digests = scores.load(tasks, options.inputs, source, lm, evaluation.dtype)
     rows, results, checks = [], {}, []
     for task in tasks:
 
@@ -68,7 +68,7 @@ def _checks(task: EvalTask, rows: Sequence[Row], progress: Progress) -> list[Che
     failures = [said for row in rows for said in row.get("unjudged", {}).values()]
     if not failures:
         return []
-    checks = [health.unjudged(task.name, failures, len(rows) * task.samples)]
+    checks = [health.unjudged(task.name, failures, len(rows) * (task.samples or 1))]
     for one in health.stop_at_errors(checks):
         progress.say(f"warning: {one['message']}")
     return checks

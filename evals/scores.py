@@ -29,7 +29,6 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from encore import worlds
 from encore.errors import UserError
 from encore.labels.model_judges import Judge
 from encore.models import language_model, reward_model
@@ -105,20 +104,20 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
     With gold comes "reference_gold", the score of the world's own reply. Raises UserError where a score of a
     model is not finite.
     """
+    world: Any = task.task.make_world() if task.task else None
     if "gold" in task.score:
-        _add_gold(rows, task.problems or {})
+        _add_gold(rows, world)
     for name in OF_WORLD:
         if name in task.score:
-            _add_reward(rows, task.problems or {}, name)
+            _add_each(rows, name, world.rewards[name])
     if "trace" in task.score:
-        world = worlds.make(task.problems or {})
         _add_each(rows, "trace", partial(step_scores.right_trace, world))
     completions: list[Completion] = [completion for row in rows for completion in row["completions"]]
     if "proxy" in task.score and judges.proxy is not None:
         rewards = judges.proxy.score_ids([[*one.context, *one.ids] for one in completions])
         _add(rows, task, "proxy", rewards.double().mean(dim=0).tolist())
     if (of_steps := step_scores.MADE.keys() & set(task.score)) and judges.proxy is not None:
-        chances = step_scores.log_chances(judges.proxy, rows, task.problems or {})
+        chances = step_scores.log_chances(judges.proxy, rows, world)
         for name in sorted(of_steps):
             _add(rows, task, name, step_scores.scores(chances, name))
     if task.name in judges.asked:
@@ -129,18 +128,12 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
         _add(rows, task, "logratio", log_ratios(judges.policy, judges.reference, completions))
 
 
-def _add_gold(rows: list[Row], spec: Mapping[str, Any]) -> None:
-    """Add the gold scores of `spec`, a world with its dials."""
-    world: Any = worlds.make(spec)
-    _add_reward(rows, spec, "gold")
+def _add_gold(rows: list[Row], world: Any) -> None:
+    """Add the gold scores of a world, of each completion and of the world's own reply."""
+    _add_each(rows, "gold", world.rewards["gold"])
     for row in rows:
         problem = _problem(row)
         row["reference_gold"] = world.rewards["gold"](problem, world.reference(problem))
-
-
-def _add_reward(rows: list[Row], spec: Mapping[str, Any], name: str) -> None:
-    """Add the reward `name` of `spec`, a world with its dials."""
-    _add_each(rows, name, worlds.make(spec).rewards[name])
 
 
 def _add_each(rows: list[Row], name: str, value: Callable[[Problem, str], float]) -> None:

@@ -9,7 +9,6 @@ Uesato et al. (2022, arXiv 2211.14275) count the right answers whose trace is no
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from encore import worlds
 from encore.data import samples
 from encore.models.reward_model import RewardModel
 from encore.rewards import learned
@@ -19,12 +18,12 @@ from encore.worlds.protocol import Problem, World
 MADE: Mapping[str, Callable[[Sequence[float]], float]] = {"proxy_product": sum, "proxy_min": min}
 
 
-def log_chances(model: RewardModel, rows: Sequence[Mapping[str, Any]], spec: Mapping[str, Any]) -> list:
+def log_chances(model: RewardModel, rows: Sequence[Mapping[str, Any]], world: World | None) -> list:
     """Of each completion of `rows`, log sigmoid(r) at the end of each of its steps, and at its own end.
 
-    `spec`: a world with its dials, or a data set, whose steps are lines.
+    `world`: None of a data set, whose steps are lines.
     """
-    place = placer(worlds.of_task(spec), model.tokenizer, special=True)
+    place = placer(world, model.tokenizer, special=True)
     sequences: list[list[int]] = []
     places: list[list[int]] = []
     for row in rows:

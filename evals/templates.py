@@ -8,11 +8,11 @@ the base, and gains over it are the smaller for it.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
-from encore.recipe.eval_tasks import OWN, EvalTask
+from encore.recipe.eval_tasks import EvalTask
 from encore.recipe.metric_names import by_template
+from encore.recipe.sensitivity import OWN
 from evals import metrics
 
 Row = dict[str, Any]  # of evals.harness.sample
@@ -24,10 +24,10 @@ def candidates(task: EvalTask) -> dict[str, EvalTask]:
     if not task.templates:
         return {OWN: task}
     others = {
-        name: replace(task, name=by_template(task.name, name), template=template, chat=None)
-        for name, template in task.templates
+        name: task.changed(template=template, chat=None).named(by_template(task.name, name))
+        for name, template in task.templates.items()
     }
-    return {OWN: replace(task, name=by_template(task.name, OWN))} | others
+    return {OWN: task.named(by_template(task.name, OWN))} | others
 
 
 def best(measured: Mapping[str, Measured]) -> str:

@@ -1,9 +1,7 @@
 """Figures of the evaluations, one panel an arm: before training (grey) and after, against k or difficulty."""
 
-import math
 from collections.abc import Mapping, Sequence
 
-import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -11,7 +9,7 @@ from matplotlib.lines import Line2D
 from analysis.numbers.coverage import crossing
 from analysis.numbers.means import Mean, average
 from analysis.numbers.run import Run
-from analysis.page.style import panels
+from analysis.page.style import banded, panels, powers_of_two
 
 BEFORE = "#6b6b6b"
 ANY = "#333333"  # in the legend, in place of the arms' own colours
@@ -25,9 +23,7 @@ def pass_at_k(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, st
     if figure is None:
         return None
     for arm, axis in zip(_arms(run, by_place), figure.axes, strict=False):
-        axis.set_xscale("log", base=2)
-        axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%d"))
-        axis.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+        powers_of_two(axis)
         at = crossing_of(by_place, arm, run.ends)
         if at is not None:
             axis.axvline(at, color="#333333", lw=1, ls=":")
@@ -91,14 +87,8 @@ def _draw(
         axis.set_title(arm)
         own = [(BEFORE, "--"), (palette[arm], "-")][-len(run.ends) :]
         for name, (colour, line) in zip(run.ends, own, strict=True):
-            curve = by_place.get((arm, name), {})
-            if not curve:
-                continue
-            x, means = list(curve), list(curve.values())
-            low = [m.value if math.isnan(m.low) else m.low for m in means]
-            high = [m.value if math.isnan(m.high) else m.high for m in means]
-            axis.fill_between(x, low, high, color=colour, alpha=0.22, lw=0)
-            axis.plot(x, [m.value for m in means], color=colour, ls=line, lw=1.6, marker="o", ms=3.2)
+            if curve := by_place.get((arm, name)):
+                banded(axis, curve, colour, line, 0.22, marker="o", ms=3.2)
     figure.supxlabel(label, fontsize=10.5)
     return figure
 

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.arms.selectors import ORACLE, ORDER
-from analysis.page.style import stacked
+from analysis.page.style import powers_of_two, stacked
 
 INK = "#333333"  # of what is no arm's own
 DASHED, DOTTED, LONG = (0, (4, 1.5)), (0, (1, 1.2)), (0, (7, 2))
@@ -46,9 +45,7 @@ def draw(frame: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
                 low, high = (curve[side].fillna(curve.accuracy) for side in ("low", "high"))
                 axis.fill_between(curve.n, low, high, color=line.get_color(), alpha=0.12, lw=0)
         axis.autoscale_view()
-        axis.set_xscale("log", base=2)
-        axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%d"))
-        axis.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+        powers_of_two(axis)
         axis.set_ylabel("accuracy")
     axes[-1].set_xlabel("n samples")
     return figure

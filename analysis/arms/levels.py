@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 
@@ -44,14 +43,19 @@ def levels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
                 if not len(numbers) or key in seen:
                     continue
                 seen.add(key)
-                row: dict[str, Any] = {"arm": arm, "checkpoint": checkpoint, "task": task}
-                row["best_template"] = (arm, checkpoint, task) in best
-                row["models"] = numbers.source.nunique()
-                for column, metric in _columns(table, task).items():
-                    mean = average(measured(table, f"{arm}/{checkpoint}", metric))
-                    row |= {column: mean.value, f"{column}_low": mean.low, f"{column}_high": mean.high}
-                    row["over"] = row.get("over") or mean.over
-                rows.append(row)
+                means = {
+                    column: average(measured(table, f"{arm}/{checkpoint}", metric))
+                    for column, metric in _columns(table, task).items()
+                }
+                columns: dict[str, float] = {}
+                for column, mean in means.items():
+                    columns |= mean.columns(column, f"{column}_")
+                rows.append(
+                    {"arm": arm, "checkpoint": checkpoint, "task": task}
+                    | {"best_template": (arm, checkpoint, task) in best, "models": numbers.source.nunique()}
+                    | {"over": next((mean.over for mean in means.values() if mean.over), "")}
+                    | columns
+                )
     return pd.DataFrame(rows)
 
 

@@ -12,6 +12,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.numbers.tasks import by_count
 from analysis.preferences.contenders import Contender, asked_tasks, contenders, in_arm
+from encore.recipe.kinds.reward_model import RewardModelStage
 from encore.recipe.metric_names import SELECTORS, task_of
 
 COLUMNS = ["task", "policy", "arm", "selector", "n", "accuracy", "low", "high"]
@@ -77,7 +78,8 @@ def _selected(run: Run, numbers: pd.DataFrame, task: str, places: list[Contender
 def _whole(run: Run, place: Contender) -> str:
     """What the arm's reward model is called where its score of the whole selects."""
     proxy = run.graph.inputs(run.evaluation(place.arm, place.checkpoint))["proxy"]
-    return WHOLE.get(run.graph.config(proxy).get("labels", ""), COMPARED)
+    stage = run.graph.stage(proxy)
+    return WHOLE.get(stage.labels or "", COMPARED) if isinstance(stage, RewardModelStage) else COMPARED
 
 
 def selectors_shown(frame: pd.DataFrame) -> pd.DataFrame:

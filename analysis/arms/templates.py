@@ -1,15 +1,13 @@
 """Base models by each of their candidate templates: which is the best, and what the others give."""
 
-from typing import Any
-
 import pandas as pd
 
 from analysis.numbers.means import average, with_interval
 from analysis.numbers.run import Run, read_json
 from analysis.numbers.table import measured
 from analysis.numbers.tasks import tasks
-from encore.recipe.eval_tasks import OWN
 from encore.recipe.metric_names import by_template
+from encore.recipe.sensitivity import OWN
 
 
 def templates(run: Run, table: pd.DataFrame) -> pd.DataFrame:
@@ -29,14 +27,11 @@ def templates(run: Run, table: pd.DataFrame) -> pd.DataFrame:
                 best = [_chosen(run, source, task) for source in sources]
                 for name in (OWN, *spec["templates"]):
                     mean = average(measured(table, at, f"{by_template(task, name)}/accuracy"))
-                    row: dict[str, Any] = {
-                        "arm": arm,
-                        "checkpoint": checkpoint,
-                        "task": task,
-                        "template": name,
-                    }
-                    row |= {"accuracy": mean.value, "accuracy_low": mean.low, "accuracy_high": mean.high}
-                    rows.append(row | {"best_of": best.count(name), "models": len(sources)})
+                    rows.append(
+                        {"arm": arm, "checkpoint": checkpoint, "task": task, "template": name}
+                        | mean.columns("accuracy", "accuracy_")
+                        | {"best_of": best.count(name), "models": len(sources)}
+                    )
     return pd.DataFrame(rows)
 
 

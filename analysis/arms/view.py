@@ -1,6 +1,6 @@
 """Results on the page: how well every checkpoint does, and what each arm is worth."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -60,6 +60,39 @@ def view(run: Run, numbers: pd.DataFrame, found: Arms, elsewhere: set[str]) -> V
 def _figures(run: Run, numbers: pd.DataFrame, selected: pd.DataFrame) -> Iterator[Plan]:
     palette = colours(run.recipe.arms(run.scale))
     task = tasks.headline(run)
+    yield from _compared(run, numbers, task, palette)
+    yield Plan(
+        "best-of-n",
+        "Best of n by what selects it",
+        "Accuracy of the answer that is selected of n samples, with 95% bands. PRM: a process reward model, "
+        "by the product, the least or the last of its steps' chances; ORM: an outcome reward model. The "
+        "oracle takes a right answer where there is one.",
+        partial(best_of_n.draw, selected, palette),
+        best_of_n.in_words(selected),
+    )
+    yield Plan(
+        "pass-at-k",
+        f"pass@k on {task}",
+        "Chance that one of k samples is right. Curves that cross (dotted, if intervals are apart on both "
+        "sides): RL sharpened what the base could do.",
+        partial(before_after.pass_at_k, run, numbers, task, palette),
+    )
+    yield Plan(
+        "accuracy-by-difficulty",
+        f"Accuracy by difficulty on {task}",
+        "Where the gain comes from: on easy problems, or on problems that the base could not do.",
+        partial(before_after.by_difficulty, run, numbers, task, "accuracy", palette),
+    )
+    yield Plan(
+        "length-by-difficulty",
+        f"Response length by difficulty on {task}, tokens",
+        "Longer answers to harder problems are reasoning; the same growth everywhere is padding.",
+        partial(before_after.by_difficulty, run, numbers, task, "length", palette),
+    )
+
+
+def _compared(run: Run, numbers: pd.DataFrame, task: str, palette: Mapping[str, str]) -> Iterator[Plan]:
+    """The figures that set arms against each other."""
     measure = tasks.measure(numbers, task)
     word = tasks.MEASURES[measure]
     level = f"{word} on {task}"
@@ -97,32 +130,4 @@ def _figures(run: Run, numbers: pd.DataFrame, selected: pd.DataFrame) -> Iterato
         "no single level or seed decides. Dots: seeds alone.",
         effects.by_level(run, numbers, task, palette),
         f"IQM of accuracy on {task}",
-    )
-    yield Plan(
-        "best-of-n",
-        "Best of n by what selects it",
-        "Accuracy of the answer that is selected of n samples, with 95% bands. PRM: a process reward model, "
-        "by the product, the least or the last of its steps' chances; ORM: an outcome reward model. The "
-        "oracle takes a right answer where there is one.",
-        partial(best_of_n.draw, selected, palette),
-        best_of_n.in_words(selected),
-    )
-    yield Plan(
-        "pass-at-k",
-        f"pass@k on {task}",
-        "Chance that one of k samples is right. Curves that cross (dotted, if intervals are apart on both "
-        "sides): RL sharpened what the base could do.",
-        partial(before_after.pass_at_k, run, numbers, task, palette),
-    )
-    yield Plan(
-        "accuracy-by-difficulty",
-        f"Accuracy by difficulty on {task}",
-        "Where the gain comes from: on easy problems, or on problems that the base could not do.",
-        partial(before_after.by_difficulty, run, numbers, task, "accuracy", palette),
-    )
-    yield Plan(
-        "length-by-difficulty",
-        f"Response length by difficulty on {task}, tokens",
-        "Longer answers to harder problems are reasoning; the same growth everywhere is padding.",
-        partial(before_after.by_difficulty, run, numbers, task, "length", palette),
     )

@@ -111,8 +111,7 @@ def solved(numbers: pd.DataFrame, by_task: Mapping[str, Sequence[Place]]) -> pd.
             names = (*SOLVED, "gained_by_chance", FAMILIAR, PERPLEXITY)
             means = {name: _mean(numbers, place.at, task, name) for name in names} | of_base
             rows += [
-                {"task": task, "checkpoint": place.at, "measure": name}
-                | {"value": mean.value, "low": mean.low, "high": mean.high}
+                {"task": task, "checkpoint": place.at, "measure": name} | mean.columns()
                 for name, mean in means.items()
             ]
     return pd.DataFrame(rows)

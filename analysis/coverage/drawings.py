@@ -1,17 +1,14 @@
 """The two figures of the section, a panel a task: curves of pass@k, and the problems that are solved."""
 
-import math
 from collections.abc import Mapping, Sequence
 
-import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from analysis.coverage.build import SOLVED, Place, curve
-from analysis.numbers.means import Mean
-from analysis.page.style import LINE, WIDTH, dashes, margins, stacked
+from analysis.page.style import LINE, WIDTH, banded, dashes, margins, powers_of_two, stacked
 
 BASE = "#333333"
 FILLS = {"both": "#b5b5b5", "lost": "#d55e00", "gained": "#0173b2", "neither": "#f0f0f0"}
@@ -32,22 +29,11 @@ def curves(numbers: pd.DataFrame, by_task: Compared, palette: Mapping[str, str])
         drawn = {place.base_at: ("--", BASE) for place in places[:1]}
         drawn |= {place.at: (styles[place.arm], palette[place.arm]) for place in places}
         for at, (line, colour) in drawn.items():
-            means = curve(numbers, at, task)
-            x, values = list(means), [mean.value for mean in means.values()]
-            axis.fill_between(x, *_band(means), color=colour, alpha=0.16, lw=0)
-            axis.plot(x, values, color=colour, ls=line, lw=1.6)
+            banded(axis, curve(numbers, at, task), colour, line, 0.16)
         axis.set_title(task)
-        axis.set_xscale("log", base=2)
-        axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%d"))
-        axis.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+        powers_of_two(axis)
     axes[-1].set_xlabel("k samples")
     return figure
-
-
-def _band(means: Mapping[int, Mean]) -> tuple[list[float], list[float]]:
-    """The lower and the upper edge of a curve's band; the curve itself where a mean has no interval."""
-    low = [mean.value if math.isnan(mean.low) else mean.low for mean in means.values()]
-    return low, [mean.value if math.isnan(mean.high) else mean.high for mean in means.values()]
 
 
 def solved_sets(frame: pd.DataFrame) -> Figure | None:

@@ -11,6 +11,7 @@ from analysis.verdicts import claims
 from analysis.verdicts.claims_table import holds_when
 from encore.recipe.claims import Claim
 from encore.recipe.graph import Graph
+from encore.recipe.kinds.grpo import GrpoStage
 from encore.recipe.recipe import Recipe
 
 OWN = "Encore's own"  # in place of a paper: no paper makes the claim
@@ -111,7 +112,6 @@ def _method(recipe: Recipe, scale: str, claim: Claim) -> str:
     if not names:
         return "evaluation"
     stage = recipe.stage(scale, arm, names[-1])
-    args = getattr(stage, "args", None)
-    said = args.loss_type if args and "loss_type" in args.model_fields_set else None
-    loss = getattr(stage, "objective", None) or said
-    return f"{stage.run} ({loss})" if isinstance(loss, str) else stage.run
+    if isinstance(stage, GrpoStage):
+        return f"{stage.run} ({stage.objective or stage.args.loss_type})"
+    return stage.run

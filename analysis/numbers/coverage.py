@@ -22,17 +22,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from analysis.numbers.run import Run
+from analysis.numbers.run import Row, Run
 from encore.recipe.graph import Node
 from encore.recipe.metric_names import COVERED, FAMILIAR
 from evals.passk import Bools, Floats, interval, pass_at_k, resamples
 
-Row = Mapping[str, Any]  # an item of an evaluation's samples
 READ = ("task", "item", "question", "correct", "perplexity")  # of it
 USUAL = 0.95  # share of the right samples of `before` that what is called familiar must not exceed
 Number = dict[str, float]  # value, low, high

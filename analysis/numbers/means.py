@@ -22,6 +22,15 @@ class Mean:
     n: int
     over: str  # "seeds" | "items" | ""
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the interval; twice the mean where there is no interval."""
+        return (self.value, self.value) if math.isnan(self.low) else (self.low, self.high)
+
+    def columns(self, name: str = "value", prefix: str = "") -> dict[str, float]:
+        """The columns of a table: the mean under its name, and the ends of its interval."""
+        return {name: self.value, f"{prefix}low": self.low, f"{prefix}high": self.high}
+
 
 def average(rows: pd.DataFrame) -> Mean:
     """The mean of rows of table.measured(); a model that several seeds share counts once."""

@@ -120,7 +120,7 @@ class Run:
     def stages(self, arm: str, seed: int, *kinds: str) -> list[Node]:
         """Those of nodes() that are stages of these kinds (default: of any)."""
         stages = [node for node in self.nodes(arm, seed) if node.kind == "stage"]
-        return [node for node in stages if not kinds or self.graph.config(node)["run"] in kinds]
+        return [node for node in stages if not kinds or self.graph.stage(node).run in kinds]
 
     def samples(self, evaluation: Node) -> Iterator[Row]:
         """The completions that an evaluation kept, a row an item; none where it has not run for this."""

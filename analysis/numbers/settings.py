@@ -1,12 +1,11 @@
 """The resolved settings of an arm: as it ran, not as the recipe is written."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from analysis.numbers.run import Run
 from encore.recipe.graph import Node
-from encore.recipe.kinds import args_of
 
 
 def settings(run: Run, arm: str) -> Iterator[tuple[str, str]]:
@@ -23,15 +22,6 @@ def of_stages(run: Run, arm: str) -> Iterator[tuple[str, str]]:
         yield from _flat(name, run.graph.config(node))
         for role, source in run.graph.inputs(node).items():
             yield f"{name}.needs.{role}", f"{run.label(source)}@{source.arm}"
-
-
-def argument(config: Mapping[str, Any], name: str) -> Any:
-    """An argument of a stage's resolved config; where it has none, the default of the stage's kind."""
-    if name in config["args"]:
-        return config["args"][name]
-    arguments = args_of(config["run"])
-    assert arguments, f"a stage {config['run']} has no args"
-    return arguments.model_fields[name].default
 
 
 def _flat(key: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -18,14 +18,13 @@ One row is one number: [recipe, scale, arm, seed, node, step, metric, value, low
 The nodes come from the graph, never from what happens to lie on disk; an absent artefact has no rows.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
 
 from analysis.numbers import coverage, curve_metrics, frontiers
-from analysis.numbers.run import Run, read_json, read_rows
+from analysis.numbers.run import Row, Run, read_json, read_rows
 from encore.recipe.document import Document
 from encore.recipe.graph import Node
 from encore.recipe.metric_names import by_template
@@ -52,7 +51,7 @@ def collect(run: Run) -> pd.DataFrame:
     """The tidy table of a run."""
     named = run.document.metrics
     cache: dict[Node, pd.DataFrame] = {}
-    read: dict[Node, list[coverage.Row]] = {}
+    read: dict[Node, list[Row]] = {}
     parts = []
     for arm in run.arms:
         for seed in run.seeds:
@@ -87,8 +86,8 @@ def _numbers(run: Run, node: Node, named: list[str]) -> pd.DataFrame:
         path = run.folder(node) / "curve.csv"
         if path.exists():
             curve = read_rows(path, ["step", "value"])
-            rows_of_recipe = named if node.recipe == run.name else []
-            metrics = metrics | curve_metrics.of_curve(curve, rows_of_recipe, record.get("kind") == "ppo")
+            of_recipe = named if node.recipe == run.name else []
+            metrics = metrics | curve_metrics.of_curve(curve, of_recipe, record.get("kind") == "ppo")
         rows = [{"metric": metric, "value": value} for metric, value in metrics.items()]
     final = pd.DataFrame(rows, columns=["step", "metric", "value", "low", "high"])
     numbers = [frame.reindex(columns=final.columns) for frame in (final, curve) if len(frame)]
@@ -97,7 +96,7 @@ def _numbers(run: Run, node: Node, named: list[str]) -> pd.DataFrame:
     return joined.assign(node=run.label(node) if step is None else checkpoint, source=node.sentinel)
 
 
-def _evaluated(tasks: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _evaluated(tasks: Row) -> Iterator[tuple[str, Row]]:
     """Metric and its number with interval, of every task of an evaluation."""
     for task, measured in tasks.items():
         for metric, number in measured["metrics"].items():

@@ -1,12 +1,12 @@
 """Text that the page shows as it is, made safe before it becomes markup."""
 
 import json
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup, escape
 
 
-def script_json(rows: list[dict[str, Any]]) -> Markup:
+def script_json(rows: Sequence[Mapping[str, object]]) -> Markup:
     """JSON that cannot end the script element it stands in, whatever a completion contains."""
     text = json.dumps(rows, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

@@ -6,7 +6,7 @@ Width is chosen for a phone: a figure is one column, with panels two abreast.
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import Op, PdfFile, RendererPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+
+from analysis.numbers.means import Mean
 
 WIDTH = 4.8  # inches
 COLUMN = 3.25  # inches: a column of the two of ICML; what the PDF of a figure is as wide as
@@ -111,6 +113,20 @@ def stacked(
         bbox_to_anchor=(0.03, 0.01), labelspacing=0.25, columnspacing=1.4,
     )  # fmt: skip
     return figure, list(axes.ravel())
+
+
+def powers_of_two(axis: Axes) -> None:
+    """A log axis of x with whole numbers at powers of two."""
+    axis.set_xscale("log", base=2)
+    axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%d"))
+    axis.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+
+
+def banded(axis: Axes, curve: Mapping[Any, Mean], colour: str, line: Any, alpha: float, **marks: Any) -> None:
+    """Draw a curve, x -> mean, in a band of its intervals."""
+    low, high = zip(*(mean.ends for mean in curve.values()), strict=True)
+    axis.fill_between(list(curve), low, high, color=colour, alpha=alpha, lw=0)
+    axis.plot(list(curve), [mean.value for mean in curve.values()], color=colour, ls=line, lw=1.6, **marks)
 
 
 def powers_of_ten(axis: Axes, positive: Sequence[float] | pd.Series) -> None:

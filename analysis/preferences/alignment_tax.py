@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -43,8 +42,7 @@ def tax(
             mean = average(measured(table, contender.at, metric))
             if not mean.n:
                 continue
-            row: dict[str, Any] = {"policy": contender.name, "task": name, "accuracy": mean.value}
-            row |= {"low": mean.low, "high": mean.high}
+            row = {"policy": contender.name, "task": name} | mean.columns("accuracy")
             begun = own_start(run, contender, start) if start else contender
             change = paired(table, contender.at, begun.at, metric) if begun.at != contender.at else []
             if change:
@@ -77,8 +75,9 @@ def by_task(table: pd.DataFrame, task: str, asked: Sequence[str], among: Sequenc
         }
         rates = {policy: mean for policy, mean in rates.items() if mean.n}
         if len(rates) > 1:
-            rows += [{"policy": policy, "task": name, "win_rate": mean.value, "low": mean.low,
-                      "high": mean.high} for policy, mean in rates.items()]  # fmt: skip
+            rows += [
+                {"policy": policy, "task": name} | mean.columns("win_rate") for policy, mean in rates.items()
+            ]
     several = len({row["task"] for row in rows} | {task}) > 1
     return pd.DataFrame(rows if several else [], columns=["policy", "task", "win_rate", "low", "high"])
 

@@ -79,7 +79,7 @@ def draw(
         axis.margins(y=0.1)
         axis.set_ylabel(f"{name} reward", fontsize=9.5)
         axis.tick_params(labelsize=9)
-    _square_root(axes[-1], max(_ends(place.kl)[1] for place in places))
+    _square_root(axes[-1], max(place.kl.ends[1] for place in places))
     axes[-1].set_xlabel("KL to the reference, nats a sequence", fontsize=9.5)
     return figure
 
@@ -99,7 +99,7 @@ def _dot(axis: Axes, place: Place, name: str, palette: Mapping[str, str], marks:
     x = max(place.kl.value, 0.0)
     colour = GREY if contender.shared else palette[contender.arm]
     mark = "." if contender.shared or not contender.last else marks[contender.arm]
-    (left, right), (low, high) = _ends(place.kl), _ends(reward)
+    (left, right), (low, high) = place.kl.ends, reward.ends
     axis.plot([max(left, 0.0), right], [reward.value] * 2, color=colour, lw=1, alpha=0.7)
     axis.plot([x, x], [low, high], color=colour, lw=1, alpha=0.7)
     axis.plot(x, reward.value, mark, color=colour, ms=8 if mark == "." else 5.5, clip_on=False)
@@ -108,10 +108,6 @@ def _dot(axis: Axes, place: Place, name: str, palette: Mapping[str, str], marks:
             contender.name, (x, reward.value), (4, 2), textcoords="offset points", va="bottom", fontsize=9,
             color=GREY,
         )  # fmt: skip
-
-
-def _ends(mean: Mean) -> tuple[float, float]:
-    return (mean.value, mean.value) if math.isnan(mean.low) else (mean.low, mean.high)
 
 
 def _square_root(axis: Axes, largest: float) -> None:

@@ -5,6 +5,8 @@ import pandas as pd
 from analysis.numbers.means import DASH, average, with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
+from encore.recipe.kinds.label import LabelStage
+from encore.recipe.kinds.stage import Stage
 
 KIND = "label"
 LEADING = ("pairs", "agreement", "accuracy")  # metrics that come first in the table
@@ -15,7 +17,8 @@ def labels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     """One row a distinct `label` stage and metric: by whom the labels are, and the mean over seeds."""
     rows, seen = [], set()
     for arm in run.arms:
-        for label, config in _stages(run, arm).items():
+        for node in run.stages(arm, run.seeds[0], KIND):
+            label = run.label(node)
             here = table[(table.arm == arm) & (table.node == label) & table.step.isna()]
             key = tuple(sorted(here.source.unique()))
             if not len(here) or (key, label) in seen:
@@ -24,14 +27,9 @@ def labels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
             metrics = [metric for metric in here.metric.unique() if metric.partition("/")[0] not in NOT_SHOWN]
             for metric in sorted(metrics, key=_place):
                 mean = average(measured(table, f"{arm}/{label}", metric))
-                rows.append({"arm": arm, "stage": label, "by": _labeller(config), "metric": metric,
-                             "value": mean.value, "low": mean.low, "high": mean.high})  # fmt: skip
+                by = {"arm": arm, "stage": label, "by": _labeller(run.graph.stage(node)), "metric": metric}
+                rows.append(by | mean.columns())
     return pd.DataFrame(rows, columns=["arm", "stage", "by", "metric", "value", "low", "high"])
-
-
-def _stages(run: Run, arm: str) -> dict[str, dict]:
-    """Label stage -> its resolved config."""
-    return {run.label(node): run.graph.config(node) for node in run.stages(arm, run.seeds[0], KIND)}
 
 
 def _place(metric: str) -> tuple[int, str]:
@@ -39,10 +37,11 @@ def _place(metric: str) -> tuple[int, str]:
     return (LEADING.index(first) if first in LEADING else len(LEADING), metric)
 
 
-def _labeller(config: dict) -> str:
+def _labeller(stage: Stage) -> str:
     """`annotator, agreement 0.75`."""
-    dials = config.get("labeller") or {}
-    return ", ".join([str(config.get("by", DASH)), *(f"{k.replace('_', ' ')} {v}" for k, v in dials.items())])
+    assert isinstance(stage, LabelStage)
+    dials = stage.labeller.model_dump(exclude_unset=True)
+    return ", ".join([stage.by, *(f"{key.replace('_', ' ')} {value}" for key, value in dials.items())])
 
 
 def labels_shown(frame: pd.DataFrame) -> pd.DataFrame:

@@ -141,8 +141,7 @@ def against(replies: Mapping[str, BySeed], baseline: str, of_baseline: Mapping[s
             plain = estimate(between(own, other, score))
             fair = rate(own, other, score)
             for kind, mean in (("win_rate", plain), ("controlled", fair)):
-                row |= {f"{score}/{kind}": mean.value, f"{score}/{kind}_low": mean.low,
-                        f"{score}/{kind}_high": mean.high}  # fmt: skip
+                row |= mean.columns(f"{score}/{kind}", f"{score}/{kind}_")
         rows.append(row)
     return pd.DataFrame(rows).dropna(axis=1, how="all")
 

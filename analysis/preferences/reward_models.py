@@ -133,8 +133,7 @@ def models(run: Run, table: pd.DataFrame) -> pd.DataFrame:
         for metric in METRICS:
             mean = average(measured(table, f"{arm}/{stage}", metric))
             if mean.n:
-                rows.append({"reward_model": name, "metric": metric, "value": mean.value, "low": mean.low,
-                             "high": mean.high, "models": mean.n})  # fmt: skip
+                rows.append({"reward_model": name, "metric": metric, "models": mean.n} | mean.columns())
     return pd.DataFrame(rows, columns=["reward_model", "metric", "value", "low", "high", "models"])
 
 

@@ -78,10 +78,9 @@ def matrix(replies: Mapping[str, BySeed], score: str = "gold") -> pd.DataFrame:
         if not mean.n:
             continue
         about = {"items": chances.shape[1], "seeds": chances.shape[0]}
-        rows.append({"of": one, "against": other, "win_rate": mean.value, "low": mean.low, "high": mean.high}
-                    | about)  # fmt: skip
-        rows.append({"of": other, "against": one, "win_rate": 1 - mean.value, "low": 1 - mean.high,
-                     "high": 1 - mean.low} | about)  # fmt: skip
+        back = Mean(1 - mean.value, 1 - mean.high, 1 - mean.low, mean.n, mean.over)
+        rows.append({"of": one, "against": other} | mean.columns("win_rate") | about)
+        rows.append({"of": other, "against": one} | back.columns("win_rate") | about)
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

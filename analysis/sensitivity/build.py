@@ -20,7 +20,7 @@ class Sensitivity:
 def build(run: Run) -> Sensitivity | None:
     """The tables; None if the run asks for no sensitivity or has not measured it."""
     evals = rates.of(run)
-    if evals is None:
+    if evals is None or evals.sensitivity is None:
         return None
     measured = rates.read(run)
     protocols = run.kept(
@@ -29,4 +29,4 @@ def build(run: Run) -> Sensitivity | None:
     choices = run.kept(
         "sensitivity_choices", lambda: estimates.by_choice(measured) if measured else pd.DataFrame()
     )
-    return Sensitivity(evals[rates.KEY]["task"], protocols, choices) if len(protocols) else None
+    return Sensitivity(evals.sensitivity.task, protocols, choices) if len(protocols) else None

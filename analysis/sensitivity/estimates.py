@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.numbers.run import Row
 from analysis.sensitivity.rates import Floats, Rates
 from encore.recipe.sensitivity import Protocol
 from evals.passk import interval, resamples
@@ -28,7 +29,7 @@ def by_protocol(rates: Rates) -> pd.DataFrame:
     gains, resampled = rates.after - rates.before, resamples(rates.before.shape[1])
     rows = []
     for index, protocol in enumerate(rates.protocols):
-        row: dict[str, Any] = protocol._asdict() | _levels(rates.before[index], rates.after[index])
+        row: Row = protocol._asdict() | _levels(rates.before[index], rates.after[index])
         row |= _estimate("gain", gains[index], resampled)
         rows.append(row | _estimate("more", gains[index] - gains[0], resampled, against=index > 0))
     return pd.DataFrame(rows)
@@ -50,7 +51,7 @@ def spread(frame: pd.DataFrame) -> tuple[Mapping[Any, Any], Mapping[Any, Any]]:
     return rows[0], rows[-1]
 
 
-def _of_choices(rates: Rates, resampled: Floats) -> Iterator[dict[str, Any]]:
+def _of_choices(rates: Rates, resampled: Floats) -> Iterator[Row]:
     gains = dict(zip(rates.protocols, rates.after - rates.before, strict=True))
     for choice in CHOICES:
         there = list(dict.fromkeys(getattr(protocol, choice) for protocol in rates.protocols))
@@ -62,17 +63,17 @@ def _of_choices(rates: Rates, resampled: Floats) -> Iterator[dict[str, Any]]:
                 for protocol in of_level
                 if (other := protocol._replace(**{choice: there[0]})) in gains
             ]
-            row: dict[str, Any] = {"choice": choice, "level": str(level), "protocols": len(of_level)}
+            row: Row = {"choice": choice, "level": str(level), "protocols": len(of_level)}
             row |= _levels(rates.before[rows].mean(axis=0), rates.after[rows].mean(axis=0))
             row |= _estimate("gain", _mean([gains[protocol] for protocol in of_level]), resampled)
             yield row | _estimate("more", _mean(pairs), resampled, against=level != there[0] and bool(pairs))
 
 
-def _of_the_best(rates: Rates, resampled: Floats) -> dict[str, Any]:
+def _of_the_best(rates: Rates, resampled: Floats) -> Row:
     before, after = (int(side.mean(axis=1).argmax()) for side in (rates.before, rates.after))
     gain = rates.after[after] - rates.before[before]
     level = f"before {label(rates.protocols[before])}; after {label(rates.protocols[after])}"
-    row: dict[str, Any] = {"choice": BEST, "level": level, "protocols": len({before, after})}
+    row: Row = {"choice": BEST, "level": level, "protocols": len({before, after})}
     row |= _levels(rates.before[before], rates.after[after]) | _estimate("gain", gain, resampled)
     return row | _estimate("more", gain - (rates.after[0] - rates.before[0]), resampled)
 

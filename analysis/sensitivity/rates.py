@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.numbers.run import Run
-from encore.recipe.sensitivity import KEY, Protocol, ends, evaluation, protocols
+from encore.recipe.evals import Evals
+from encore.recipe.sensitivity import Protocol, evaluation_name
 
 Floats = NDArray[np.float64]
 
@@ -22,10 +22,10 @@ class Rates:
     after: Floats
 
 
-def of(run: Run) -> dict[str, Any] | None:
-    """What the first arm of the run asks for: the resolved `evals`; None where it has no `sensitivity`."""
-    evals = run.recipe.layers.merged(run.scale, run.arms[0], "evals")
-    return evals if KEY in evals and run.arms[0] == run.recipe.arms(run.scale)[0] else None
+def of(run: Run) -> Evals | None:
+    """Return what the first arm of the run asks for, or None where it has no `sensitivity`."""
+    evals = run.recipe.evals(run.scale, run.arms[0])
+    return evals if evals.sensitivity and run.arms[0] == run.recipe.arms(run.scale)[0] else None
 
 
 def read(run: Run) -> Rates | None:
@@ -36,17 +36,17 @@ def read(run: Run) -> Rates | None:
     evals = of(run)
     if evals is None:
         return None
-    asked = protocols(evals)
+    asked = evals.protocols
     shares: dict[tuple[str, str, str], dict[int, float]] = {}  # (checkpoint, backend, task) -> by problem
-    for end in ends(evals):
+    for end in evals.ends:
         for backend in dict.fromkeys(protocol.backend for protocol in asked):
-            place = run.evaluation(run.arms[0], evaluation(end, backend), run.recipe.first_seed)
+            place = run.evaluation(run.arms[0], evaluation_name(end, backend), run.recipe.first_seed)
             for row in run.samples(run.graph.owner(place)):
                 by_problem = shares.setdefault((end, backend, row["task"]), {})
                 by_problem[row["item"]] = float(np.mean(row["correct"]))
     sides = [
         {p: shares[end, p.backend, p.task] for p in asked if (end, p.backend, p.task) in shares}
-        for end in ends(evals)
+        for end in evals.ends
     ]
     measured = [p for p in asked if all(p in side for side in sides)]
     if not measured:

@@ -33,10 +33,11 @@ def build(run: Run, table: pd.DataFrame) -> StageLadder | None:
     found = measures(run, final(table), ladder)
     if not found.models.any():
         return None
+    cost = run.kept("stage_cost", lambda: stage_cost(run, ladder, jobs(run)))
     return StageLadder(
         ladder,
         found,
         funnel(run, table, ladder),
-        stage_cost(run, ladder, jobs(run)),
+        cost.fillna({"stages": ""}),
         one_prompt(run, ladder),
     )

@@ -33,14 +33,13 @@ def measures(run: Run, numbers: pd.DataFrame, ladder: Sequence[Step]) -> pd.Data
                 theirs = published.get((step.at, metric), [])
                 if not mean.n and not theirs:
                     continue
-                row: dict[str, Any] = {"task": task, "step": step.name, "at": step.at, "measure": measure}
-                row |= {"value": mean.value, "low": mean.low, "high": mean.high, "models": mean.n}
-                row["published"] = "; ".join(_with_unit(entry) for entry in theirs)
-                row |= {
-                    key: "; ".join(dict.fromkeys(getattr(entry, key) for entry in theirs))
-                    for key in ("what", "source")
-                }
-                rows.append(row)
+                rows.append(
+                    {"task": task, "step": step.name, "at": step.at, "measure": measure, "models": mean.n}
+                    | mean.columns()
+                    | {"published": "; ".join(_with_unit(entry) for entry in theirs)}
+                    | {"what": "; ".join(dict.fromkeys(entry.what for entry in theirs))}
+                    | {"source": "; ".join(dict.fromkeys(entry.source for entry in theirs))}
+                )
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -36,9 +36,11 @@ def stage_cost(run: Run, ladder: Sequence[Step], jobs: pd.DataFrame) -> pd.DataF
         if not own:
             continue
         stages = ", ".join(run.label(node) for node in by_seed[run.seeds[0]][step.name].own)
-        row: dict[str, Any] = {"step": step.name, "stages": stages, "seeds": len(own)}
-        row |= {name: _mean(own, name) for name in AMOUNTS}
-        rows.append(row | {f"{name}_in_all": _mean(total, name) for name in AMOUNTS})
+        rows.append(
+            {"step": step.name, "stages": stages, "seeds": len(own)}
+            | {name: _mean(own, name) for name in AMOUNTS}
+            | {f"{name}_in_all": _mean(total, name) for name in AMOUNTS}
+        )
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -64,7 +64,7 @@ def made(run: Run, ladder: Sequence[Step], seed: int) -> dict[str, Made]:
 def _trained(run: Run, model: Node | None, before: set[Node]) -> tuple[Node, ...]:
     """The stages from which a policy went to the next, back to one in `before` or to a model from nothing."""
     path: list[Node] = []
-    while model and model not in before and run.graph.config(model)["run"] != "pretrain":
+    while model and model not in before and run.graph.stage(model).run != "pretrain":
         path.insert(0, model)
         model = run.graph.inputs(model).get("policy")
     return tuple(path)

@@ -8,7 +8,7 @@ spent over the looks, little of it early (Hwang, Shih & DeCani 1990, Statistics 
 
 A look's nominal level is what a p-value is compared with there. Levels are computed for normal means, by the
 recursion of Armitage, McPherson & Rowe 1969, and applied to p-values of t tests, as in Jennison & Turnbull
-2000, chapter 11; analysis.verdicts.simulation shows what that comes to at these numbers of seeds.
+2000, chapter 11; tests/conformance/decision_rule.py shows what that comes to at these numbers of seeds.
 """
 
 from functools import cache

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -11,16 +10,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.numbers.run import Run
-from analysis.numbers.settings import argument
 from analysis.numbers.table import binned, curves
 from analysis.page.style import panels, powers_of_ten
 from analysis.training.loss_settings import reference_every
 from analysis.training.objectives import stages
+from encore.recipe.kinds.dpo import DpoStage
+from encore.recipe.kinds.grpo import GrpoStage
+from encore.recipe.kinds.policy_gradient import PolicyGradientStage
+from encore.recipe.kinds.ppo import PpoStage
+from encore.recipe.kinds.stage import Stage
 
-LONGEST = "max_completion_length"
-CAP_LINE: dict[str, Any] = {"color": "#333333", "lw": 1.0, "ls": ":"}
-CAP: dict[str, Any] = {**CAP_LINE, "where": "post"}
-HAVE_BETA = ("grpo", "dpo")  # kinds of stage whose loss has a reference model, weighed by beta
+CAP = "#333333"  # colour of the line at the cap
 
 
 @dataclass(frozen=True)
@@ -154,19 +154,29 @@ def caps(run: Run) -> dict[str, dict[float, float]]:
     """Arm -> step -> the cap on a reply's tokens from there on, of arms that sample in one stage alone."""
     found = {}
     for arm in run.arms:
-        configs = [run.graph.config(node) for node in stages(run, arm, run.seeds[0])]
-        capped = [config for config in configs if "caps" in config or LONGEST in config.get("args", {})]
-        if len(capped) == 1:
-            steps = capped[0].get("caps") or {0: capped[0]["args"][LONGEST]}
-            found[arm] = {float(step): float(cap) for step, cap in sorted(steps.items())}
+        sampled = [caps for node in stages(run, arm, run.seeds[0]) if (caps := _caps(run.graph.stage(node)))]
+        if len(sampled) == 1:
+            found[arm] = {float(step): float(cap) for step, cap in sorted(sampled[0].items())}
     return found
+
+
+def _caps(stage: Stage) -> Mapping[str, int]:
+    """Step -> the cap from there on of a stage that samples; of another, empty."""
+    if isinstance(stage, GrpoStage) and stage.caps:
+        return stage.caps
+    if not isinstance(stage, GrpoStage | PpoStage | PolicyGradientStage):
+        return {}
+    if "max_completion_length" not in stage.args.model_fields_set:
+        return {}
+    return {"0": stage.args.max_completion_length or 0}
 
 
 def _mark(axis: Axes, steps: Mapping[float, float]) -> None:
     """A dotted line at the cap, and where it is raised; none where it is far above all replies."""
     last, highest = axis.dataLim.x1, axis.dataLim.y1
     if min(steps.values()) <= 2 * highest:
-        axis.step([*steps, max(last, *steps)], [*steps.values(), [*steps.values()][-1]], **CAP)
+        x, y = [*steps, max(last, *steps)], [*steps.values(), [*steps.values()][-1]]
+        axis.step(x, y, where="post", color=CAP, lw=1.0, ls=":")
 
 
 def draw(
@@ -189,7 +199,7 @@ def draw(
     labels = [(label, line) for _, label, line in series.metrics if label]
     handles = [Line2D([], [], color="#333333", ls=line, lw=1.8, label=label) for label, line in labels]
     if limits:
-        handles.append(Line2D([], [], **CAP_LINE, label="cap"))
+        handles.append(Line2D([], [], color=CAP, lw=1.0, ls=":", label="cap"))
     figure, axes = panels(arms, handles=handles)
     groups = dict(tuple(wanted.groupby(["arm", "metric"])))
     reference = binned(groups.get((arms[0], names[0])))
@@ -236,7 +246,7 @@ def of_rl(table: pd.DataFrame, by: str = "reward") -> pd.DataFrame:
 
 def distance(run: Run) -> str:
     """The end of the caption of `kl`: its unit, which differs between PPO and the others."""
-    kinds = {run.graph.config(node)["run"] for node in run.all_nodes() if node.kind == "stage"}
+    kinds = {run.graph.stage(node).run for node in run.all_nodes() if node.kind == "stage"}
     if {"ppo", "grpo"} <= kinds:
         return ", in nats: per completion of PPO, per token of GRPO."
     return ", in nats per completion." if "ppo" in kinds else ", in nats per token."
@@ -245,9 +255,9 @@ def distance(run: Run) -> str:
 def reference(run: Run) -> str:
     """Which reference the KL divergence is measured to, in the first arm; empty where no stage has one."""
     for node in stages(run, run.arms[0], run.seeds[0]):
-        config = run.graph.config(node)
-        if config["run"] in HAVE_BETA and argument(config, "beta"):
-            every = reference_every(config)
+        stage = run.graph.stage(node)
+        if isinstance(stage, GrpoStage | DpoStage) and stage.args.beta:
+            every = reference_every(stage)
             follows = f"follows the policy every {every} steps, and the KL is to the latest"
             return f" The reference {follows if every else 'is the model that training started from'}."
     return ""

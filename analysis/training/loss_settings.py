@@ -1,19 +1,16 @@
-"""What a stage minimises, by its resolved config: its row in the table of objectives.
+"""What a stage minimises, by its settings: its row in the table of objectives."""
 
-An argument that the recipe leaves out has the default of the stage's config class.
-"""
-
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Iterator
+from functools import singledispatch
 
 from analysis.numbers.means import DASH
-from analysis.numbers.settings import argument
-from encore.recipe.batch import rollout
-from encore.recipe.caps import of_stage
+from encore.recipe.kinds.dpo import DpoStage
+from encore.recipe.kinds.grpo import GrpoStage
+from encore.recipe.kinds.policy_gradient import PolicyGradientStage
+from encore.recipe.kinds.ppo import PpoStage
+from encore.recipe.kinds.stage import Stage
 from encore.recipe.loss_types import CLIPPED
 
-Config = Mapping[str, Any]
 NORMALISERS = {  # loss_type -> what a loss is a mean of
     "grpo": "tokens of each completion, then completions",
     "dapo": "all tokens of a step",
@@ -40,216 +37,202 @@ PLAIN = {  # advantage -> name in the conformance table, without a ratio
     "raw": "raw",
     "best": "best",
 }
+RATIOS = {"none": "none", "sequence_token": "sequence, gradient by token"}
 
 
-def grpo(config: Config) -> dict[str, str]:
-    get = partial(argument, config)
-    advantage, scaled, loss = config.get("advantage"), str(get("scale_rewards")), get("loss_type")
-    own = advantage not in (None, "process")
-    loss = DASH if "objective" in config else loss
+@singledispatch
+def described(stage: Stage) -> dict[str, str]:
+    """The row of a stage in the table of objectives; empty if it has no loss that the table tells of."""
+    return {}
+
+
+@described.register
+def _(stage: GrpoStage) -> dict[str, str]:
+    args, advantage = stage.args, stage.advantage
+    loss = DASH if stage.objective else args.loss_type
+    ratio = RATIOS.get(stage.importance_ratio or "", args.importance_sampling_level)
+    unscaled = advantage not in (None, "process") or args.scale_rewards == "none"
     return {
-        "objective": name(config),
+        "objective": name(stage),
         "loss_type": loss,
         "mean over": NORMALISERS.get(loss, DASH),
-        "advantage": ADVANTAGES.get(advantage or "centered", str(advantage)),
-        "over std": "no" if own or scaled.lower() in ("none", "false") else scaled,
-        "ratio": _ratio(config),
-        "clip range": _range(clip_bounds(config)),
-        "KL": _kl(config),
-        "updates per rollout": _updates(config),
-        "group size": str(get("num_generations")),
-        "learning rate": f"{get('learning_rate'):g}",
-        "also": "; ".join(_also(config)) or DASH,
+        "advantage": ADVANTAGES[advantage or "centered"],
+        "over std": "no" if unscaled else args.scale_rewards,
+        "ratio": DASH if stage.objective else ratio,
+        "clip range": _range(clip_bounds(stage)),
+        "KL": _kl(stage),
+        "updates per rollout": _updates(stage),
+        "group size": str(args.num_generations),
+        "learning rate": f"{args.learning_rate:g}",
+        "also": "; ".join(_also(stage)) or DASH,
     }
 
 
-def policy_gradient(config: Config) -> dict[str, str]:
-    get = partial(argument, config)
-    args, kl = config["args"], get("kl_coefficient")
-    ratio = "none" if args["loss"] == "naive" else "log / log" if get("log_ratio") else "token"
+@described.register
+def _(stage: PolicyGradientStage) -> dict[str, str]:
+    args = stage.args
+    ratio = "none" if args.loss == "naive" else "log / log" if args.log_ratio else "token"
     return {
-        "objective": f"{args['loss']} {args['delta']}",
-        "advantage": ADVANTAGES[args["delta"]],
-        "over std": "group" if args["delta"] == "normalized" else "no",
+        "objective": f"{args.loss} {args.delta}",
+        "advantage": ADVANTAGES[args.delta],
+        "over std": "group" if args.delta == "normalized" else "no",
         "ratio": ratio,
-        "clip range": _range(clip_bounds(config)),
-        "KL": f"{kl:g} {get('kl_estimator')}" if kl else "none",
-        "updates per rollout": str(args["inner_steps"]),
-        "group size": str(args["num_generations"]),
-        "learning rate": f"{args['learning_rate']:g}",
+        "clip range": _range(clip_bounds(stage)),
+        "KL": f"{args.kl_coefficient:g} {args.kl_estimator}" if args.kl_coefficient else "none",
+        "updates per rollout": str(args.inner_steps),
+        "group size": str(args.num_generations),
+        "learning rate": f"{args.learning_rate:g}",
     }
 
 
-def ppo(config: Config) -> dict[str, str]:
-    get = partial(argument, config)
+@described.register
+def _(stage: PpoStage) -> dict[str, str]:
+    args, adapted = stage.args, f", adapted to {stage.args.kl_target:g} nats" if stage.args.kl_target else ""
     return {
-        "objective": "ppo-ptx" if (config.get("ptx") or {}).get("coefficient") else "ppo",
+        "objective": "ppo-ptx" if stage.ptx and stage.ptx.coefficient else "ppo",
         "mean over": "all tokens of a step",
-        "advantage": f"GAE, gamma {get('gamma'):g}, lambda {get('lam'):g}",
-        "over std": "rollout" if get("whiten_advantages") else "no",
+        "advantage": f"GAE, gamma {args.gamma:g}, lambda {args.lam:g}",
+        "over std": "rollout" if args.whiten_advantages else "no",
         "ratio": "token",
-        "clip range": _range(clip_bounds(config)),
-        "KL": _kl_of_ppo(config),
-        "updates per rollout": _updates(config),
-        "group size": str(get("num_generations")),
-        "learning rate": f"{get('learning_rate'):g}",
-        "also": "; ".join(_also_of_ppo(config)),
+        "clip range": _range(clip_bounds(stage)),
+        "KL": f"{args.kl_coef:g} k1 in the reward{adapted}" if args.kl_coef else "none",
+        "updates per rollout": _updates(stage),
+        "group size": str(args.num_generations),
+        "learning rate": f"{args.learning_rate:g}",
+        "also": "; ".join(_also_of_ppo(stage)),
     }
 
 
-def dpo(config: Config) -> dict[str, str]:
+@described.register
+def _(stage: DpoStage) -> dict[str, str]:
     """What a loss on given pairs does not have is a dash."""
-    get = partial(argument, config)
-    losses = get("loss_type")
-    optimiser = config["args"].get("optim", "adamw")  # the default: AdamW, named by the version of torch
+    args = stage.args
+    optimiser = args.optim if "optim" in args.model_fields_set else "adamw"  # TRL's name has torch's version
     absent = ("advantage", "over std", "ratio", "clip range", "updates per rollout", "group size")
     return {
-        "objective": f"dpo, {losses if isinstance(losses, str) else ' + '.join(losses)}",
+        "objective": f"dpo, {' + '.join(args.loss_type)}",
         "mean over": "pairs",
         **dict.fromkeys(absent, DASH),
-        "KL": f"beta {get('beta'):g}",
-        "learning rate": f"{get('learning_rate'):g}",
-        "also": f"pairs: {config.get('pairs', 'all')}, {optimiser}",
+        "KL": f"beta {args.beta:g}",
+        "learning rate": f"{args.learning_rate:g}",
+        "also": f"pairs: {stage.pairs or 'all'}, {optimiser}",
     }
 
 
-DESCRIBED: dict[str, Callable[[Config], dict[str, str]]] = {  # kind of stage -> its row
-    "grpo": grpo,
-    "policy_gradient": policy_gradient,
-    "ppo": ppo,
-    "dpo": dpo,
-}
-
-
-def name(config: Config) -> str:
-    """The objective of a `grpo` stage's resolved config, as the conformance table calls it."""
-    if "objective" in config:
-        return config["objective"]
-    get = partial(argument, config)
-    advantage, ratio, loss = config.get("advantage"), config.get("importance_ratio"), get("loss_type")
-    if ratio == "none":
-        return PLAIN.get(advantage or "", f"{advantage or loss}, no ratio")
-    if ratio == "sequence_token":
+def name(stage: GrpoStage) -> str:
+    """The objective of a `grpo` stage, as the conformance table calls it."""
+    args, advantage = stage.args, stage.advantage
+    if stage.objective:
+        return stage.objective
+    if stage.importance_ratio == "none":
+        return PLAIN.get(advantage or "", f"{advantage or args.loss_type}, no ratio")
+    if stage.importance_ratio == "sequence_token":
         return "gspo-token"
-    noise = "-noise" if config.get("old_logp_noise") else ""
-    if get("importance_sampling_level") == "sequence":
+    noise = "-noise" if stage.old_logp_noise else ""
+    if args.importance_sampling_level == "sequence":
         return "gspo" + noise
     if advantage == "process":
         return "grpo-process"
     if advantage:
         return f"{PLAIN[advantage]}-clipped"
-    if loss == "dapo" and config.get("dynamic_sampling"):
+    if args.loss_type == "dapo" and stage.dynamic_sampling:
         return "dapo-dynamic"
-    if loss != "grpo":
-        return loss
-    kl = "-kl" if get("beta") else ""
-    return "grpo" + (noise or kl or ("-overlong" if get("mask_truncated_completions") else ""))
+    if args.loss_type != "grpo":
+        return args.loss_type
+    kl = "-kl" if args.beta else ""
+    return "grpo" + (noise or kl or ("-overlong" if args.mask_truncated_completions else ""))
 
 
-def clip_bounds(config: Config) -> tuple[float, float] | None:
-    """The ratios at which the loss clips, 0: never; None where nothing is clipped."""
-    if config["run"] == "dpo" or config.get("importance_ratio") == "none" or "objective" in config:
+def clip_bounds(stage: Stage) -> tuple[float, float] | None:
+    """The ratios at which the loss clips, 0: never; None if nothing is clipped."""
+    if isinstance(stage, PolicyGradientStage):
+        epsilon = stage.args.epsilon
+        return (1 - epsilon, 1 + epsilon) if stage.args.loss == "clipped" else None
+    if not isinstance(stage, GrpoStage | PpoStage):
         return None
-    low = argument(config, "epsilon")
-    if config["run"] == "policy_gradient":
-        return (1 - low, 1 + low) if config["args"]["loss"] == "clipped" else None
-    high = argument(config, "epsilon_high")
-    high = low if high is None else high
-    loss = argument(config, "loss_type")
-    if config["run"] == "grpo" and loss == "cispo":
-        return (0.0, high)  # the largest weight itself
-    return (max(1 - low, 0.0), 1 + high) if config["run"] == "ppo" or loss in CLIPPED else None
+    args = stage.args
+    high = args.epsilon if args.epsilon_high is None else args.epsilon_high
+    if isinstance(stage, GrpoStage):
+        if stage.importance_ratio == "none" or stage.objective:
+            return None
+        if args.loss_type == "cispo":
+            return (0.0, high)  # the largest weight itself
+        if args.loss_type not in CLIPPED:
+            return None
+    return (max(1 - args.epsilon, 0.0), 1 + high)
 
 
-def reference_every(config: Config) -> int | None:
+def reference_every(stage: GrpoStage | DpoStage) -> int | None:
     """After how many steps the policy becomes the reference; None if never within the run."""
-    get = partial(argument, config)
-    every, last = get("ref_model_sync_steps"), get("max_steps")
-    return every if get("sync_ref_model") and not 0 < last <= every else None
+    every, last = stage.args.ref_model_sync_steps, stage.args.max_steps
+    return every if stage.args.sync_ref_model and not 0 < last <= every else None
 
 
-def _updates(config: Config) -> str:
+def _updates(stage: GrpoStage | PpoStage) -> str:
     """Optimizer steps that are made with one rollout."""
-    get = partial(argument, config)
-    if lengths := rollout(config):
-        return f"{lengths[0] * get('num_iterations') / lengths[1]:g}"
-    size, accumulate = get("per_device_train_batch_size"), get("gradient_accumulation_steps")
-    slices = get("steps_per_generation")
-    slices = slices or (get("generation_batch_size") or size * accumulate) // size
-    return f"{slices * get('num_iterations') / accumulate:g}"
-
-
-def _ratio(config: Config) -> str:
-    if "objective" in config:
-        return DASH
-    named = {"none": "none", "sequence_token": "sequence, gradient by token"}
-    return named.get(config.get("importance_ratio", ""), str(argument(config, "importance_sampling_level")))
+    args = stage.args
+    if stage.global_batch and args.generation_batch_size:
+        steps = args.generation_batch_size / stage.global_batch
+    else:
+        size, accumulated = args.per_device_train_batch_size, args.gradient_accumulation_steps
+        of_rollout = (args.generation_batch_size or size * accumulated) // size
+        steps = (args.steps_per_generation or of_rollout) / accumulated
+    return f"{steps * args.num_iterations:g}"
 
 
 def _range(bounds: tuple[float, float] | None) -> str:
     return f"{bounds[0]:.6g} {DASH} {bounds[1]:.6g}" if bounds else "none"
 
 
-def _kl(config: Config) -> str:
-    beta = argument(config, "beta")
-    if not beta:
+def _kl(stage: GrpoStage) -> str:
+    if not stage.args.beta:
         return "none"
-    estimator = "k3 x ratio" if argument(config, "use_bias_correction_kl") else "k3"
-    every = reference_every(config)
-    return f"{beta:g} {estimator}" + (f", new reference every {every} steps" if every else "")
+    estimator = "k3 x ratio" if stage.args.use_bias_correction_kl else "k3"
+    every = reference_every(stage)
+    return f"{stage.args.beta:g} {estimator}" + (f", new reference every {every} steps" if every else "")
 
 
-def _kl_of_ppo(config: Config) -> str:
-    coefficient, target = argument(config, "kl_coef"), argument(config, "kl_target")
-    if not coefficient:
-        return "none"
-    return f"{coefficient:g} k1 in the reward" + (f", adapted to {target:g} nats" if target else "")
-
-
-def _also(config: Config) -> Iterator[str]:
-    get = partial(argument, config)
-    if domains := config.get("domains"):
-        yield "domains " + ", ".join(f"{name} {one['share']:.0%}" for name, one in domains.items())
-    if "caps" in config:
-        first, *later = of_stage(config).items()
+def _also(stage: GrpoStage) -> Iterator[str]:
+    args = stage.args
+    if stage.domains:
+        yield "domains " + ", ".join(f"{name} {domain.share:.0%}" for name, domain in stage.domains.items())
+    if stage.caps:
+        (_, first), *later = sorted((int(step), cap) for step, cap in stage.caps.items())
         raised = (f"{cap:,} from step {step:,} on" for step, cap in later)
-        yield ", ".join([f"completions of at most {first[1]:,} tokens", *raised])
-    if config.get("dynamic_sampling"):
-        yield f"dynamic sampling, at most {config['dynamic_sampling']['max_rounds']} rounds"
-    if tool := config.get("tool"):
-        where = "in the loss" if config.get("learn_results") else "masked"
-        yield f"{tool['name']}, at most {tool['calls']} calls, results {where}"
-    if get("mask_truncated_completions"):
+        yield ", ".join([f"completions of at most {first:,} tokens", *raised])
+    if stage.dynamic_sampling:
+        yield f"dynamic sampling, at most {stage.dynamic_sampling.max_rounds} rounds"
+    if stage.tool:
+        where = "in the loss" if stage.learn_results else "masked"
+        yield f"{stage.tool.name}, at most {stage.tool.calls} calls, results {where}"
+    if args.mask_truncated_completions:
         yield "cut completions masked"
-    weights = [part.get("rewards", {}) for part in (config, *config.get("domains", {}).values())]
-    punished = any(own.get("soft_overlong") for own in weights)
-    if config.get("soft_overlong_cache") and punished:
-        yield f"soft overlong punishment in the last {config['soft_overlong_cache']} tokens"
-    if config.get("old_logp_noise"):
-        yield f"noise {config['old_logp_noise']:g} on old log-probabilities"
-    if config.get("replay"):
-        yield f"{config['replay']['share']:.0%} replay, iterations of {config['replay']['every']} steps"
-    if get("entropy_coef"):
-        yield f"entropy bonus {get('entropy_coef'):g}"
-    if get("delta"):
-        yield f"ratio at most {get('delta'):g}"
+    if stage.soft_overlong_cache and any(rewards.get("soft_overlong") for rewards in stage.weights.values()):
+        yield f"soft overlong punishment in the last {stage.soft_overlong_cache} tokens"
+    if stage.old_logp_noise:
+        yield f"noise {stage.old_logp_noise:g} on old log-probabilities"
+    if stage.replay:
+        yield f"{stage.replay.share:.0%} replay, iterations of {stage.replay.every} steps"
+    if args.entropy_coef:
+        yield f"entropy bonus {args.entropy_coef:g}"
+    if args.delta:
+        yield f"ratio at most {args.delta:g}"
 
 
-def _also_of_ppo(config: Config) -> Iterator[str]:
-    get = partial(argument, config)
-    rewards = config.get("rewards", {})
-    rewarded = [name for name, weight in rewards.items() if weight]
-    yield f"rewarded by {', '.join(name.replace('_', ' ') for name in rewarded) or 'nothing'}"
-    if config.get("ensemble") == "worst":
+def _also_of_ppo(stage: PpoStage) -> Iterator[str]:
+    args, rewards = stage.args, stage.rewards or {}
+    rewarded = [name.replace("_", " ") for name, weight in rewards.items() if weight]
+    yield f"rewarded by {', '.join(rewarded) or 'nothing'}"
+    if stage.ensemble == "worst":
         yield "the worst of its members"
-    start = config.get("critic") or ("reward_model" if "reward_model" in rewards else "policy")
-    clip = f", clipped at {get('cliprange_value'):g}" if get("cliprange_value") else ""
-    yield f"critic from {start.replace('_', ' ')}, loss x {get('vf_coef'):g}{clip}"
-    if get("whiten_rewards"):
+    start = stage.critic or ("reward_model" if "reward_model" in rewards else "policy")
+    clip = f", clipped at {args.cliprange_value:g}" if args.cliprange_value else ""
+    yield f"critic from {start.replace('_', ' ')}, loss x {args.vf_coef:g}{clip}"
+    if args.whiten_rewards:
         yield "rewards whitened"
-    if get("missing_eos_penalty"):
-        yield f"{get('missing_eos_penalty'):g} less without an end"
-    if get("missing_eos_score") is not None:
-        yield f"score {get('missing_eos_score'):g} without an end"
-    if coefficient := (config.get("ptx") or {}).get("coefficient"):
-        yield f"pretraining loss x {coefficient:g}"
+    if args.missing_eos_penalty:
+        yield f"{args.missing_eos_penalty:g} less without an end"
+    if args.missing_eos_score is not None:
+        yield f"score {args.missing_eos_score:g} without an end"
+    if stage.ptx and stage.ptx.coefficient:
+        yield f"pretraining loss x {stage.ptx.coefficient:g}"

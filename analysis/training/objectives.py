@@ -6,8 +6,9 @@ import pandas as pd
 
 from analysis.numbers.means import DASH
 from analysis.numbers.run import Run
-from analysis.training.loss_settings import DESCRIBED, clip_bounds, name
+from analysis.training.loss_settings import clip_bounds, described, name
 from encore.recipe.graph import Node
+from encore.recipe.kinds.grpo import GrpoStage
 
 RL = ("grpo", "policy_gradient", "ppo", "dpo")  # stage kinds
 CONFORMANCE = "results/published/conformance.csv"
@@ -21,7 +22,7 @@ def stages(run: Run, arm: str, seed: int) -> list[Node]:
 def clip_range(run: Run, arm: str) -> tuple[float, float] | None:
     """The ratios at which the last RL stage of an arm clips, 0: never; None where nothing is clipped."""
     nodes = stages(run, arm, run.seeds[0])
-    return clip_bounds(run.graph.config(nodes[-1])) if nodes else None
+    return clip_bounds(run.graph.stage(nodes[-1])) if nodes else None
 
 
 def optimised(run: Run) -> pd.DataFrame:
@@ -31,12 +32,11 @@ def optimised(run: Run) -> pd.DataFrame:
         nodes = stages(run, arm, run.seeds[0])
         if not nodes:
             own = (node for node in run.stages(arm, run.seeds[0]) if node.recipe == run.name)
-            kinds = dict.fromkeys(run.graph.config(node)["run"] for node in own)
+            kinds = dict.fromkeys(run.graph.stage(node).run for node in own)
             rows.append({"arm": arm, "objective": ", ".join(kinds)})
         for node in nodes:
-            config = run.graph.config(node)
-            described = DESCRIBED[config["run"]](config)
-            rows.append({"arm": arm + (f"/{run.label(node)}" if len(nodes) > 1 else "")} | described)
+            place = arm + (f"/{run.label(node)}" if len(nodes) > 1 else "")
+            rows.append({"arm": place} | described(run.graph.stage(node)))
     if not any("ratio" in row for row in rows):
         return pd.DataFrame()
     frame = pd.DataFrame(rows).fillna(DASH)
@@ -58,8 +58,8 @@ def conformance(run: Run) -> pd.DataFrame:
     names: set[str] = set()
     for arm in run.arms:
         for node in stages(run, arm, run.seeds[0]):
-            config = run.graph.config(node)
-            names.add(name(config) if config["run"] == "grpo" else config["run"])
+            stage = run.graph.stage(node)
+            names.add(name(stage) if isinstance(stage, GrpoStage) else stage.run)
     rows = _rows(path)
     return rows.loc[rows.objective.isin(names)].reset_index(drop=True)
 

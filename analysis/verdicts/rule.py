@@ -1,4 +1,4 @@
-"""The rule by which differences become decisions, on arrays, so that analysis.verdicts.simulation can try it.
+"""The rule by which differences become decisions, on arrays, so that tests/conformance can simulate it.
 
 Of each claim five statements are tested, each by a one-sided paired t test (statistics.hypotheses):
 

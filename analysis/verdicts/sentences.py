@@ -5,7 +5,7 @@ where the interval of the difference excludes zero.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -16,6 +16,7 @@ from analysis.numbers.table import measured
 from analysis.page.interval_rows import paired
 from analysis.statistics.intervals import interval
 from encore.recipe.graph import Node
+from encore.recipe.task import Rewarded
 
 CHANCE, RIGHT = "random", "accuracy"  # the reward that hears nothing of the answer, and that of right ones
 # of training on such a reward: metric of the stage -> what it is
@@ -138,8 +139,14 @@ def _by_chance(run: Run, numbers: pd.DataFrame) -> str:
 
 def _paid(run: Run, arm: str) -> list[str]:
     """The rewards that weigh anything in an arm's last stage that has rewards."""
-    rewards = [run.graph.config(stage)["rewards"] for stage in _staged(run, arm)[-1:]]
+    rewards = [_rewards(run, stage) for stage in _staged(run, arm)[-1:]]
     return [name for of_stage in rewards for name, weight in of_stage.items() if weight]
+
+
+def _rewards(run: Run, node: Node) -> Mapping[str, float]:
+    """The rewards of a stage; empty of a stage without."""
+    stage = run.graph.stage(node)
+    return (stage.rewards or {}) if isinstance(stage, Rewarded) else {}
 
 
 def _place(run: Run, arm: str) -> str | None:
@@ -149,7 +156,7 @@ def _place(run: Run, arm: str) -> str | None:
 
 
 def _staged(run: Run, arm: str) -> list[Node]:
-    return [one for one in run.stages(arm, run.seeds[0]) if "rewards" in run.graph.config(one)]
+    return [node for node in run.stages(arm, run.seeds[0]) if _rewards(run, node)]
 
 
 def _mean(numbers: pd.DataFrame, at: str | None, metric: str) -> Mean:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from encore.commands.models import identifier, named
 from encore.errors import UserError, nearest
-from encore.recipe.eval_tasks import tasks as check_tasks
+from encore.recipe import evals
 from encore.recipe.load import load_sound
 from encore.recipe.recipe import Recipe
 
@@ -28,7 +28,7 @@ def measure(model: str, names: list[str], asked: Asked, out: Path, gpus: int) ->
     """Measure; the exit status of the evaluation. Results and completions are written into `out`."""
     source = named(model)
     config = {"seed": 0, "tasks": dict(_task(name, asked) for name in names)}
-    check_tasks(config)
+    evals.job(config)
     place = out / identifier(str(source.parent if isinstance(source, Path) else model))
     place.mkdir(parents=True, exist_ok=True)
     given = str(source) if isinstance(source, Path) else f"hub:{json.dumps(source)}"
@@ -80,8 +80,8 @@ def _of_recipe(name: str, task: str) -> dict[str, Any]:
         raise UserError(f'{name}/{task}: no recipe "{name}"{nearest(name, [*recipes])}')
     recipe: Recipe = recipes[name]
     scale = recipe.scales[0]
-    tasks = recipe.layers.merged(scale, recipe.arms(scale)[0], "evals").get("tasks", {})
+    tasks = recipe.evals(scale, recipe.arms(scale)[0]).tasks
     if task not in tasks:
         raise UserError(f'{name}/{task}: no task "{task}"{nearest(task, [*tasks])}')
-    left_out = ("checkpoints", "score", "templates", "protocol")
-    return {key: value for key, value in tasks[task].items() if key not in left_out}
+    asked = tasks[task].changed(checkpoints=None, score=None, templates=None, protocol=None)
+    return asked.model_dump(mode="json", exclude_unset=True)

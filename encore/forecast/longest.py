@@ -77,7 +77,7 @@ def _rollouts(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, 
     longest = {
         **{key: value for key, value in config.items() if key not in (*OF_PROMPTS, *OF_ROLLOUTS)},
         **{key: part[key] for key in health.FORMS if key in part},
-        "task": {"file": str(path), "question": "question"},
+        "task": {"file": str(path), "question": "question", "answer": "question", "verifier": "math"},
         "rewards": {"random": 1.0} | ({REWARD_MODEL: 1.0} if REWARD_MODEL in inputs else {}),
         "args": args,
     }

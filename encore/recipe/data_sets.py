@@ -17,12 +17,6 @@ def is_data_set(task: Mapping) -> bool:
     return "hub" in task or "file" in task
 
 
-def evaluated(evals: Mapping[str, Any]) -> dict[str, Mapping]:
-    """Name -> the data set of each task of an arm's evaluations that has one."""
-    tasks = {name: task.get("task", {}) for name, task in evals.get("tasks", {}).items()}
-    return {name: task for name, task in tasks.items() if is_data_set(task)}
-
-
 def pinned(config: Any) -> Any:
     """`config` with the `sha256` of its content beside each `file` that is there, at any depth.
 

@@ -1,188 +1,213 @@
-"""The evaluation tasks of one checkpoint: their keys and types by the schema, what goes together here."""
+"""The tasks that an evaluation asks a model."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self
 
-from encore import worlds
-from encore.errors import UserError
-from encore.recipe.data_sets import is_data_set
+from pydantic import Discriminator, Field, PrivateAttr, Tag
+
+from encore.recipe.base import Mistake, Model, Name, Positive, Some, below
+from encore.recipe.form import Chat, Formed, placed
+from encore.recipe.machine import Source
 from encore.recipe.metric_names import AMONG, SELECTORS
-from encore.recipe.schema import check, definition
+from encore.recipe.sensitivity import OWN
+from encore.recipe.task import JUDGED, Comparisons, DataSet, Questions, Tool, WorldTask
+
+SAMPLING = ("samples", "temperature", "top_p", "max_gen_toks", "k")
+OF_LM_EVAL = ("filter", "metric", "fewshot")
+# score -> the model of `models` that it is measured by
+ROLES = {**dict.fromkeys(SELECTORS, "proxy"), "kl": "reference", "perplexity": "reference"}
+
+# fmt: off
+Score = Literal[
+    "gold", "judge", "proxy", "proxy_product", "proxy_min", "trace", "kl", "perplexity",
+    "language_consistency", "readability", "unrepaired", "visible", "special_cased",
+    "verification", "sound_checks", "backtracking", "subgoals", "backward_chaining", "idling",
+]
+# fmt: on
 
 
-@dataclass(frozen=True)
-class EvalTask:
+class Judge(Model):
+    """The language model that says which of a reply and the data set's own is better."""
+
+    model: Source
+    question: str  # with {prompt}, {first} and {second}; each pair is shown in both orders
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Yield that the question has not one place for each of what it compares."""
+        for place in JUDGED:
+            if self.question.count(place) != 1:
+                yield "question", f"expected {place} exactly once"
+
+
+def _kind(value: Any) -> str:
+    """Return the tag of an evaluation's task; a data set with replies to compare with has the key chosen."""
+    if isinstance(value, Mapping):
+        is_data_set, is_pair = bool({"hub", "file"} & value.keys()), "chosen" in value
+    else:
+        is_data_set, is_pair = isinstance(value, DataSet), isinstance(value, Comparisons)
+    return "a world" if not is_data_set else "pairs" if is_pair else "questions"
+
+
+AskedTask = Annotated[
+    Annotated[WorldTask, Tag("a world")]
+    | Annotated[Questions, Tag("questions")]
+    | Annotated[Comparisons, Tag("pairs")],
+    Discriminator(_kind),
+]
+
+
+class EvalTask(Formed):
     """One task: `samples` completions of each item, drawn at one temperature and top-p.
 
-    A task of lm-eval that scores likelihoods draws none: `samples` is 0, `temperature` to `k` mean nothing.
+    A task of lm-eval that scores likelihoods draws none.
     """
 
-    name: str
-    problems: dict[str, Any] | None  # a world and its dials, or a Hub dataset; with `template` and `items`
-    lm_eval: str | None  # or a task of lm-eval, with its own prompts and scoring, and these three:
-    filter: str | None  # None: the only one it has
-    metric: str | None  # None: the only one it has
-    fewshot: int | None  # None: as many as it has
-    template: str | None
-    templates: tuple[tuple[str, str], ...]  # further candidates for a base model, by name: evals/templates.py
-    chat: bool | dict[str, Any] | None  # in place of a template; of lm-eval's tasks true or false alone
-    items: int | None  # the first so many; None: all of an lm-eval task
-    samples: int
-    temperature: float
-    top_p: float
-    max_gen_toks: int
-    k: tuple[int, ...]
-    score: tuple[str, ...]  # beside the verifier: evals/scores.py
-    judge: dict[str, Any] | None = None  # of score judge: evals/judged.py
-    tool: dict[str, Any] | None = None  # that the policy may call: encore/sampling/tools.py
+    task: AskedTask | None = None
+    # In place of task: the name of one of lm-eval's, with its own prompts and scoring. One that generates has
+    # the keys of sampling below, one that scores likelihoods has none of them: evals/benchmarks.py.
+    lm_eval: str | None = None
+    filter: str | None = (
+        None  # of lm_eval: which of its filters reads the answer; needed where it has several
+    )
+    metric: str | None = None  # of lm_eval: which of its metrics is `score`; needed where it has several
+    # of lm_eval: worked examples before a question, by chat each a turn; default: the task's
+    fewshot: Annotated[int, Field(ge=0, le=1000)] | None = None
+    # A published protocol by its name (encore/recipe/protocols.yaml): what the task does not say itself is as
+    # there.
+    protocol: str | None = None
+    # Further candidates, by name: a base model is asked by the task's own and by each, and measured by its
+    # best one.
+    templates: Annotated[dict[Name, str], Field(min_length=1)] = {}
+    checkpoints: Some[str] | None = None  # default: all
+    tool: Tool | None = None  # as in stage grpo
+    items: Positive | None = None  # the first so many; None: all of a task of lm-eval
+    samples: Positive | None = None  # of each item
+    temperature: Annotated[float, Field(ge=0, le=100)] = 0.0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    max_gen_toks: Positive | None = None
+    k: Some[Positive] = ()  # of pass@k, maj@k and best of k
+    score: Some[Score] = ()  # beside the verifier: evals/scores.py
+    judge: Judge | None = None  # of score judge
+
+    _name: str = PrivateAttr("")
+
+    @property
+    def name(self) -> str:
+        """The name of the task among those of its evaluation."""
+        return self._name
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether right answers can be told from wrong ones."""
+        return self.task is None or self.task.is_verified
+
+    def changed(self, **keys: Any) -> Self:
+        """Return the task with other values of these keys; None: as if the key were not given."""
+        merged = {**self.model_dump(exclude_unset=True), **keys}
+        task = self.model_validate({key: value for key, value in merged.items() if value is not None})
+        task._name = self._name
+        return task
+
+    def named(self, name: str) -> Self:
+        """Return the task under another name."""
+        task = self.model_copy()
+        task._name = name
+        return task
 
     def generation(self) -> dict[str, Any]:
-        """lm-eval's `generation_kwargs`; top-k, which transformers' defaults may add, is switched off."""
+        """Return lm-eval's `generation_kwargs`; top-k, which transformers may add, is switched off."""
         greedy = {"do_sample": False, "temperature": 0.0}
         sampled = {"do_sample": True, "temperature": self.temperature, "top_p": self.top_p, "top_k": 0}
         return {**(sampled if self.temperature else greedy), "max_gen_toks": self.max_gen_toks}
 
+    def mistakes(self) -> Iterator[Mistake]:
+        """Yield the mistakes of keys that do not go together."""
+        if (self.task is None) == (self.lm_eval is None):
+            yield "", 'expected one of "task" (a world or dataset) and "lm_eval" (the name of a task)'
+            return
+        draws = self.task is not None or bool({*SAMPLING} & self.model_fields_set)
+        needed = (*(SAMPLING if draws else ()), *(("items",) if self.task else ()))
+        for key in needed:
+            if key not in self.model_fields_set:
+                yield key, "missing"
+        if self.task is None:
+            yield from self._of_lm_eval()
+        else:
+            yield from self._of_task(self.task)
+        if draws:
+            yield from self._sampled()
 
-SAMPLING = ("samples", "temperature", "top_p", "max_gen_toks", "k")
-OF_LM_EVAL = ("filter", "metric", "fewshot")
-OWN = "own"  # the task's own template, among the candidates for a base model
-PLACES = ("{prompt}", "{first}", "{second}")  # to be filled in a judge's question
-ROLES = {
-    **dict.fromkeys(SELECTORS, "proxy"),
-    "kl": "reference",
-    "perplexity": "reference",
-}  # score -> the role of evals.models that it is measured by
+    def _of_lm_eval(self) -> Iterator[Mistake]:
+        """Yield what a task of lm-eval has itself."""
+        name = f"lm-eval's {self.lm_eval} has its own"
+        if self.template is not None:
+            yield "template", f"{name} prompt; leave it out"
+        if isinstance(self.chat, Chat):
+            yield "chat", f"{name} prompt; expected true"
+        if self.tool is not None:
+            yield "tool", f"lm-eval's {self.lm_eval} asks for one reply; leave it out"
+        if self.score or self.judge:
+            yield "score", f"{name} scoring; leave it out"
+        if self.templates:
+            yield "templates", f"{name} prompt; leave it out"
 
+    def _of_task(self, task: AskedTask) -> Iterator[Mistake]:
+        """Yield what a task of a world or a data set lacks, and what is of lm-eval's alone."""
+        for key in OF_LM_EVAL:
+            if getattr(self, key) is not None:
+                yield key, "a key of lm-eval's own tasks, which `lm_eval` names; leave it out"
+        if self.template is None and self.chat is None:
+            yield "template", "missing"
+        yield from self.form_mistakes()
+        if isinstance(task, Questions) and (task.is_verified or not self.score):
+            yield from below("task", task.lacking())
+        yield from self._judged(task)
+        yield from below("", self._scored(task))
+        for name, template in self.templates.items():
+            if name == OWN:
+                yield f"templates.{OWN}", "that is the task's own template; call this one something else"
+            yield from placed(f"templates.{name}", template)
+        if self.templates and not task.is_verified:
+            yield "templates", "nothing verifies the answers, so none of them is the best; leave it out"
 
-def parse(config: dict[str, Any]) -> list[EvalTask]:
-    """The tasks of `{"tasks": {name: {...}}}`. Raises UserError naming task, key and what is expected."""
-    check(config, definition("evaluation"), ["evals"])
-    return tasks(config)
+    def _sampled(self) -> Iterator[Mistake]:
+        """Yield too few samples for a k, and samples that are drawn twice."""
+        if self.samples is None:
+            return
+        if (most := max(self.k, default=0)) > self.samples:
+            yield "k", f"{most} is more than samples: {self.samples}; pass@k needs k samples"
+        if not self.temperature and self.samples > 1:
+            yield "samples", f"temperature 0 gives {self.samples} equal samples; expected 1"
 
+    def _judged(self, task: AskedTask) -> Iterator[Mistake]:
+        """Yield score judge without key judge or without replies to compare with, and the key alone."""
+        if ("judge" in self.score) != (self.judge is not None):
+            key, there = ("judge", "score: [judge]") if self.judge is None else ("score", "judge")
+            yield key, f"missing or without judge; it goes with {there}"
+        if self.judge is None:
+            return
+        yield from below("judge", self.judge.mistakes())
+        if not isinstance(task, Comparisons) and not (isinstance(task, Questions) and task.answer):
+            words = "a judge compares replies with those of a data set; name their column: answer, or chosen"
+            yield "task", f"{words} and rejected"
 
-def tasks(config: dict[str, Any]) -> list[EvalTask]:
-    """`parse` for a config whose keys and types are checked already, as those of a recipe are."""
-    if not config.get("tasks"):
-        raise UserError("evals.tasks: expected at least one task")
-    return [_task(name, spec) for name, spec in config["tasks"].items()]
-
-
-def _task(name: str, spec: dict[str, Any]) -> EvalTask:
-    where = f"evals.tasks.{name}"
-    if ("task" in spec) == ("lm_eval" in spec):
-        raise UserError(
-            f'{where}: expected one of "task" (a world or dataset) and "lm_eval" (the name of a task)'
-        )
-    if "lm_eval" in spec:
-        if "template" in spec:
-            raise UserError(f"{where}.template: lm-eval's {spec['lm_eval']} has its own prompt; leave it out")
-        if isinstance(spec.get("chat"), dict):
-            raise UserError(
-                f"{where}.chat: lm-eval's {spec['lm_eval']} has its own prompt; expected true or false"
+    def _scored(self, task: AskedTask) -> Iterator[Mistake]:
+        """Yield scores that the task has not, or that do not go with how it samples."""
+        world = task.make_world()
+        for score in self.score:
+            if score in ROLES or score == "judge":
+                continue
+            if world is None or (score != "trace" and score not in world.rewards):
+                there = f"world {world.name}" if world else "a Hub dataset"
+                yield "score", f"{there} has no {score} score; leave {score} out"
+        for part, whole in AMONG.items():
+            if part in self.score and whole not in self.score:
+                yield "score", f"{part} is over the answers of {whole}; add {whole}"
+        if self.tool and (scored := [score for score in self.score if score in ROLES]):
+            yield "score", f"{scored[0]} would count what the tool says as the policy's; leave it out"
+        if "kl" in self.score and (self.temperature, self.top_p) != (1.0, 1.0):
+            yield (
+                "score",
+                "kl is of the policy's own samples; expected temperature 1 and top_p 1, "
+                f"got {self.temperature:g} and {self.top_p:g}",
             )
-        if "tool" in spec:
-            raise UserError(f"{where}.tool: lm-eval's {spec['lm_eval']} asks for one reply; leave it out")
-    if "task" in spec and (foreign := [key for key in OF_LM_EVAL if key in spec]):
-        raise UserError(
-            f"{where}.{foreign[0]}: a key of lm-eval's own tasks, which `lm_eval` names; leave it out"
-        )
-    draws = "task" in spec or any(key in spec for key in SAMPLING)
-    form = () if "chat" in spec else ("template",)
-    needed = (*(SAMPLING if draws else ()), *((*form, "items") if "task" in spec else ()))
-    if missing := [key for key in needed if key not in spec]:
-        raise UserError(f'{where}: "{missing[0]}" is missing')
-    if draws:
-        _check_sampling(where, spec)
-    _check_scores(f"{where}.score", spec)
-    _check_templates(f"{where}.templates", spec)
-    return EvalTask(
-        name=name,
-        problems=spec.get("task"),
-        lm_eval=spec.get("lm_eval"),
-        template=spec.get("template"),
-        templates=tuple(spec.get("templates", {}).items()),
-        chat=spec.get("chat"),
-        items=spec.get("items"),
-        filter=spec.get("filter"),
-        metric=spec.get("metric"),
-        fewshot=spec.get("fewshot"),
-        samples=spec.get("samples", 0),
-        temperature=float(spec.get("temperature", 0.0)),
-        top_p=float(spec.get("top_p", 1.0)),
-        max_gen_toks=spec.get("max_gen_toks", 0),
-        k=tuple(spec.get("k", ())),
-        score=tuple(spec.get("score", ())),
-        judge=spec.get("judge"),
-        tool=spec.get("tool"),
-    )
-
-
-def _check_templates(where: str, spec: Mapping[str, Any]) -> None:
-    """Raise UserError unless each candidate template can be filled in, and the best of them can be told."""
-    if "templates" not in spec:
-        return
-    if "lm_eval" in spec:
-        raise UserError(f"{where}: lm-eval's {spec['lm_eval']} has its own prompt; leave it out")
-    if is_data_set(spec["task"]) and "verifier" not in spec["task"]:
-        raise UserError(f"{where}: nothing verifies the answers, so none of them is the best; leave it out")
-    if OWN in spec["templates"]:
-        raise UserError(f"{where}.{OWN}: that is the task's own template; call this one something else")
-    for name, template in spec["templates"].items():
-        if template.count("{question}") != 1:
-            raise UserError(f"{where}.{name}: expected {{question}} exactly once, got {template!r}")
-
-
-def _check_judge(where: str, spec: Mapping[str, Any]) -> None:
-    """Raise UserError unless score judge and key judge are both there, with a reply to compare with."""
-    asked, judge = "judge" in spec.get("score", ()), spec.get("judge")
-    own = where.removesuffix(".score")
-    if asked != bool(judge):
-        missing, there = ("judge", "score: [judge]") if asked else ("score", "judge")
-        raise UserError(f"{own}.{missing}: missing or without judge; it goes with {there}")
-    if not judge:
-        return
-    for place in PLACES:
-        if judge["question"].count(place) != 1:
-            raise UserError(f"{own}.judge.question: expected {place} exactly once")
-    if not is_data_set(spec["task"]) or not {"answer", "chosen"} & spec["task"].keys():
-        raise UserError(
-            f"{own}.task: a judge compares replies with those of a data set; name their column: answer, or "
-            f"chosen and rejected"
-        )
-
-
-def _check_sampling(where: str, spec: dict[str, Any]) -> None:
-    """Raise UserError unless there are samples enough for each k, and none is drawn twice."""
-    samples = spec["samples"]
-    if too_large := [k for k in spec["k"] if k > samples]:
-        raise UserError(
-            f"{where}.k: {max(too_large)} is more than samples: {samples}; pass@k needs k samples"
-        )
-    if not spec["temperature"] and samples > 1:
-        raise UserError(f"{where}.samples: temperature 0 gives {samples} equal samples; expected 1")
-
-
-def _check_scores(where: str, spec: dict[str, Any]) -> None:
-    """Raise UserError unless the task has what its scores are measured by."""
-    scores = spec.get("score", [])
-    if scores and "lm_eval" in spec:
-        raise UserError(f"{where}: lm-eval's {spec['lm_eval']} has its own scoring; leave it out")
-    _check_judge(where, spec)
-    for score in scores:
-        if score in ROLES or score == "judge":
-            continue
-        world = worlds.of_task(spec["task"])
-        if world is None or (score != "trace" and score not in world.rewards):
-            there = f"world {world.name}" if world else "a Hub dataset"
-            raise UserError(f"{where}: {there} has no {score} score; leave {score} out")
-    for score, which in AMONG.items():
-        if score in scores and which not in scores:
-            raise UserError(f"{where}: {score} is over the answers of {which}; add {which}")
-    if scored := [score for score in scores if score in ROLES and "tool" in spec]:
-        raise UserError(f"{where}: {scored[0]} would count what the tool says as the policy's; leave it out")
-    if "kl" in scores and (spec["temperature"], spec["top_p"]) != (1.0, 1.0):
-        raise UserError(
-            f"{where}: kl is of the policy's own samples; expected temperature 1 and top_p 1, "
-            f"got {spec['temperature']} and {spec['top_p']}"
-        )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import BeforeValidator, Discriminator, Tag
 
 from encore.recipe.base import Mistake, Model, Said, refuse
 from encore.recipe.mistakes import shown
@@ -21,17 +21,19 @@ class Chat(Model):
     prefill: Said | None = None  # how every reply begins, such as "<think>\n"
 
 
-def _true_or_mapping(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    if isinstance(value, Mapping):
-        if not value:
-            refuse("must not be empty")
-        return handler(value)
-    if value is not True and not isinstance(value, Chat):
+def _true_or_mapping(value: Any) -> Any:
+    if isinstance(value, Mapping) and not value:
+        refuse("must not be empty")
+    if value is not True and not isinstance(value, Mapping | Chat):
         refuse(f"expected true or a mapping, got {shown(value)}")
     return value
 
 
-TrueOrChat = Annotated[Chat, WrapValidator(_true_or_mapping)] | Literal[True]
+TrueOrChat = Annotated[
+    Annotated[Literal[True], Tag("true")] | Annotated[Chat, Tag("a mapping")],
+    Discriminator(lambda value: "true" if value is True else "a mapping"),
+    BeforeValidator(_true_or_mapping),
+]
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,16 @@ from hashlib import sha256
 from typing import Any
 
 from encore.errors import UserError
-from encore.recipe import protocols, sensitivity
-from encore.recipe.data_sets import evaluated, of_model, pinned
+from encore.recipe import sensitivity
+from encore.recipe.data_sets import of_model, pinned
 from encore.recipe.eval_tasks import ROLES
+from encore.recipe.evals import Evals
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.machine import FolderModel, HubModel, Resources
 from encore.recipe.recipe import Recipe
 
-# Keys of a stage and of `evals` that are no part of a config: the graph, the seed, the machine.
+# Keys of a stage that are no part of a config: the graph, the seed, the machine.
 NOT_CONFIG = ("needs", "seed", "resources", "vllm_gpus")
-NOT_EVALS_CONFIG = ("checkpoints", "models", "tasks", "resources", sensitivity.KEY)
-NOT_TASK_CONFIG = ("checkpoints", protocols.KEY)  # of an evaluation's task
 
 
 RUN = "results/{recipe}/{scale}/{arm}/seed{seed}"  # folder of one run: its stages and evaluations
@@ -87,22 +86,11 @@ class Graph:
             stage = self.recipes[node.recipe].layers.merged(node.scale, node.arm, "stages")[node.name]
             config = {"version": 1, "threads": 1} | {k: v for k, v in stage.items() if k not in NOT_CONFIG}
             if config.get("decontaminate"):
-                config["decontaminate"] = evaluated(self._evals(node))
+                data_sets = self._evals(node).data_sets
+                config["decontaminate"] = {name: task.said for name, task in data_sets.items()}
             return config
-        evals, (checkpoint, _) = self._evals(node), self.measured(node)
-        engine = {key: value for key, value in evals.items() if key not in NOT_EVALS_CONFIG}
-        if backend := sensitivity.parts(node.name)[1]:
-            if backend != engine.get("backend", sensitivity.DEFAULT_BACKEND):
-                engine.pop("backend_args", None)  # they are of the recipe's own
-            return engine | {"backend": backend, "tasks": sensitivity.tasks(evals)}
-        left_out = NOT_TASK_CONFIG if self.is_base(node) else (*NOT_TASK_CONFIG, "templates")
-        return engine | {
-            "tasks": {
-                name: {key: value for key, value in task.items() if key not in left_out}
-                for name, task in evals.get("tasks", {}).items()
-                if checkpoint in task.get("checkpoints", [checkpoint])
-            }
-        }
+        evaluation = self._evals(node).evaluation(node.name, self.measured(node)[0], self.is_base(node))
+        return evaluation.model_dump(mode="json", exclude_unset=True)
 
     def knows(self, node: Node) -> bool:
         """Whether a recipe here has the node's scale, its arm, and the stage or evaluation."""
@@ -120,7 +108,7 @@ class Graph:
             return self.stage(node).resources
         stage = self.stage(self._checkpoint(node)[0])
         gpus = stage.resources.gpu // stage.training_nodes
-        own = self._evals(node).get("resources", {})
+        own = self._evals(node).resources.said
         return stage.resources.model_copy(update={"gpu": gpus, "nodes": 1} | own)
 
     def machine(self, node: Node) -> Machine:
@@ -232,13 +220,13 @@ class Graph:
         arm = arm or (node.arm if recipe == node.recipe else self.recipes[recipe].arms(node.scale)[0])
         return Node(recipe, node.scale, arm, node.seed, stage, "stage")
 
-    def _evals(self, node: Node) -> dict[str, Any]:
-        return self.recipes[node.recipe].layers.merged(node.scale, node.arm, "evals")
+    def _evals(self, node: Node) -> Evals:
+        return self.recipes[node.recipe].evals(node.scale, node.arm)
 
     def _checkpoint(self, node: Node) -> tuple[Node, str | None]:
         """The stage of an evaluated checkpoint; and the role, where it is a model that the stage needs."""
         checkpoint, _ = sensitivity.parts(self.measured(node)[0])
-        stage, _, role = self._evals(node)["checkpoints"][checkpoint].partition(".")
+        stage, _, role = self._evals(node).checkpoints[checkpoint].partition(".")
         return replace(node, name=stage, kind="stage"), role or None
 
     def _sources(self, node: Node) -> dict[str, Node]:
@@ -251,7 +239,7 @@ class Graph:
 
     def _judges(self, node: Node) -> dict[str, Node]:
         """role -> the node of `evals.models` that an evaluation's tasks score by, not yet its owner."""
-        models = self._evals(node).get("models")
+        models = self._evals(node).models.by_role
         if not models:
             return {}
         tasks = self.config(node)["tasks"].values()

@@ -42,6 +42,17 @@ class BackendArgs(Model):
     enable_prefix_caching: bool | None = None
 
 
+class Engine(Model):
+    """What samples completions from a model."""
+
+    backend: Backend = "hf"
+    backend_args: BackendArgs | None = None  # of vLLM
+    # what every checkpoint is computed in, whatever it was trained or saved in
+    dtype: Dtype = "float32"
+    # completions at once, of backends hf and lean; default: 512 on a CPU, as many as fit into memory on a GPU
+    batch_size: Positive | None = None
+
+
 class HubModel(Model):
     """A model of the Hub, at a commit."""
 

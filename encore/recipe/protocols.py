@@ -27,10 +27,10 @@ def protocols() -> dict[str, dict[str, Any]]:
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def check(task: Mapping[str, Any], where: str) -> None:
-    """Raise UserError, which begins with `where`, for the name of no protocol."""
-    if KEY in task:
-        known(f"{where}.{KEY}", [task[KEY]], list(protocols()), KEY)
+def check(name: str | None) -> None:
+    """Raise UserError for the name of no protocol."""
+    if name is not None:
+        known(KEY, [name], list(protocols()), KEY)
 
 
 def completed(task: Mapping[str, Any]) -> dict[str, Any]:

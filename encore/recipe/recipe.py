@@ -6,9 +6,10 @@ from functools import cached_property
 from pathlib import Path
 
 from encore.errors import UserError, nearest
-from encore.recipe import document, kinds, sensitivity
+from encore.recipe import document, evals, kinds
 from encore.recipe.claims import Claim
 from encore.recipe.document import Document
+from encore.recipe.evals import Evals
 from encore.recipe.files import Files
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.layers import Layers
@@ -29,6 +30,8 @@ class Recipe:
     _stages: dict[tuple[str, str, str], Stage] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    _evals: dict[tuple[str, str], Evals] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def document(self) -> Document:
@@ -56,6 +59,14 @@ class Recipe:
         arms = self.document.arms.items()
         return [name for name, arm in arms if arm.is_at(scale) and not self.layers.lacks(scale, name)]
 
+    def evals(self, scale: str, arm: str) -> Evals:
+        """Return the evaluations of an arm at a scale. Raises UserError with all mistakes in their types."""
+        key = (scale, arm)
+        if key not in self._evals:
+            merged = self.layers.merged(scale, arm, "evals")
+            self._evals[key] = evals.read(merged, f" (scale {scale}, arm {arm})")
+        return self._evals[key]
+
     def stages(self, scale: str, arm: str) -> list[str]:
         """Return the names of the stages that the arm has at the scale."""
         return list(self.layers.merged(scale, arm, "stages"))
@@ -70,7 +81,7 @@ class Recipe:
 
     def checkpoints(self, scale: str, arm: str) -> list[str]:
         """Return the names of the checkpoints that the arm has evaluated at the scale."""
-        return list(self.layers.merged(scale, arm, "evals").get("checkpoints", {}))
+        return list(self.evals(scale, arm).checkpoints)
 
     def within(self, scale: str, arm: str) -> dict[str, tuple[str, int]]:
         """Return name -> checkpoint and step: what is measured within stages that have `evaluate_every`.
@@ -78,7 +89,7 @@ class Recipe:
         `after_step40` is the model of checkpoint `after`, a stage's product, as it was after 40 steps.
         """
         measured: dict[str, tuple[str, int]] = {}
-        checkpoints = self.layers.merged(scale, arm, "evals").get("checkpoints", {})
+        checkpoints = self.evals(scale, arm).checkpoints
         for name in self.stages(scale, arm):
             checkpoint = next((key for key, place in checkpoints.items() if place == name), None)
             if checkpoint:
@@ -92,8 +103,8 @@ class Recipe:
 
     def sensitivity(self, scale: str, arm: str) -> list[str]:
         """Return the names of the evaluations of `evals.sensitivity`, which are of the first arm alone."""
-        evals = self.layers.merged(scale, arm, "evals")
-        return sensitivity.evaluations(evals) if arm == self.arms(scale)[0] else []
+        is_first = arm == self.arms(scale)[0]
+        return self.evals(scale, arm).sensitivity_evaluations if is_first else []
 
     @property
     def first_seed(self) -> int:

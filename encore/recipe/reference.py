@@ -1,4 +1,4 @@
-"""Writes what a stage may say: docs/reference.md and, for editors, recipes/recipe.schema.json.
+"""Writes what stages and evaluations may say: docs/reference.md and, for editors, recipes/recipe.schema.json.
 
 Both are made of the models. `python -m encore.recipe.reference` writes both anew, and a test compares them.
 The meaning of a key is the comment at its field.
@@ -14,15 +14,16 @@ from typing import Any
 
 from encore.recipe.args import Args
 from encore.recipe.base import Model
+from encore.recipe.evals import Evals
 from encore.recipe.kinds import KINDS
 from encore.recipe.mistakes import OF_JSON
 from encore.recipe.schema import schema
 
 PAGE, SCHEMA = Path("docs/reference.md"), Path("recipes/recipe.schema.json")
-HEAD = """# What a stage may say
+HEAD = """# What stages and evaluations may say
 
-Written from the models in `encore/recipe/kinds/` by `python -m encore.recipe.reference`. A key without a
-default may be left out unless a recipe is refused without it. What a recipe says beside its stages:
+Written from the models in `encore/recipe/` by `python -m encore.recipe.reference`. A key without a
+default may be left out unless a recipe is refused without it. What a recipe says beside these:
 [`schema.yaml`](../encore/recipe/schema.yaml).
 """
 LIMITS = {"minimum": "at least", "exclusiveMinimum": "more than"}
@@ -34,6 +35,7 @@ def page() -> str:
     parts: dict[str, type[Model]] = {}
     sections = [HEAD]
     sections += [f"## Stage `{run}`\n\n{_described(kind, parts)}" for run, kind in KINDS.items()]
+    sections.append(f"## `evals`\n\n{_described(Evals, parts)}")
     described: set[str] = set()
     while left := {name: part for name, part in parts.items() if name not in described}:
         for name, part in left.items():
@@ -53,10 +55,15 @@ def editors_schema() -> str:
         branches.append({"if": condition, "then": {"$ref": f"#/$defs/{kind.__name__}"}})
     for definition in definitions.values():
         definition.pop("required", None)  # a scale or an arm may say it
+    of_evals = Evals.model_json_schema()
+    definitions |= {**of_evals.pop("$defs"), Evals.__name__: of_evals}
     stages = {"type": "object", "required": ["run"], "allOf": branches}
     whole = schema()
     properties = whole["properties"]
-    properties = properties | {"stages": properties["stages"] | {"additionalProperties": stages}}
+    properties = properties | {
+        "stages": properties["stages"] | {"additionalProperties": stages},
+        "evals": {"$ref": f"#/$defs/{Evals.__name__}"},
+    }
     definitions = whole["$defs"] | _untitled(definitions)
     return _lines(_with_presets(whole | {"properties": properties, "$defs": definitions}))
 

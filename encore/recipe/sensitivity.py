@@ -16,17 +16,23 @@ tasks are the other choices. Of a choice without its key the task's own stands a
 is what the report compares the others with, so the recipe's own protocol comes first.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
-from encore.recipe.eval_tasks import OWN
+from pydantic import Field
+
+from encore.recipe.base import Mistake, Model, Name, Positive, Some
+from encore.recipe.form import Chat, Form, placed
+from encore.recipe.machine import Backend
 from encore.worlds.text import prompt
 
-KEY = "sensitivity"
-MARK = f"_{KEY}_"  # between checkpoint and backend in the name of an evaluation
-DEFAULT_BACKEND = "hf"  # encore/sampling/engine.py
-REPLACED = ("checkpoints", "protocol", "template", "templates", "chat", "score")  # keys of the task
+MARK = "_sensitivity_"  # between checkpoint and backend in the name of an evaluation
+OWN = "own"  # the task's own template or wording
+
+Texts = Annotated[dict[Name, str], Field(min_length=1)]
 
 
 class Protocol(NamedTuple):
@@ -39,73 +45,62 @@ class Protocol(NamedTuple):
 
     @property
     def task(self) -> str:
-        """Its name among the tasks of an evaluation, which are of one backend."""
+        """The name of the task by the protocol, among those of an evaluation, which are of one backend."""
         return f"{self.template}+{self.wording}+t{self.temperature:g}"
 
 
-def levels(evals: Mapping[str, Any]) -> dict[str, list]:
-    """Choice (a field of Protocol) -> what there is to choose, by name; the first is compared with."""
-    asked = evals[KEY]
-    return {
-        "template": list(asked.get("templates", [OWN])),
-        "wording": list(asked.get("wordings", [OWN])),
-        "temperature": asked.get("temperatures") or [evals["tasks"][asked["task"]]["temperature"]],
-        "backend": asked.get("backends") or [evals.get("backend", DEFAULT_BACKEND)],
-    }
+class Sensitivity(Model):
+    """Choices whose every combination is a protocol; the first of each is compared with."""
+
+    task: str  # of tasks
+    items: Positive | None = None  # default: the task's
+    samples: Positive | None = None  # of each item, one at temperature 0; default: the task's
+    templates: Texts = {}
+    wordings: Texts = {}  # of the question, inside of a template or chat
+    temperatures: Some[Annotated[float, Field(ge=0, le=100)]] = ()
+    backends: Some[Backend] = ()
+
+    def protocols(self, temperature: float, backend: Backend) -> list[Protocol]:
+        """Return every combination; `temperature` and `backend`: those of the task itself."""
+        return [Protocol(*choices) for choices in product(*self._choices(temperature, backend))]
+
+    def form(self, protocol: Protocol, own: Form) -> Form:
+        """Return the chosen template, or the task's `own` form, with the question in the chosen wording."""
+        wording = self.wordings.get(protocol.wording, "{question}")
+        if self.templates:
+            return Form(prompt(self.templates[protocol.template], wording))
+        if own.chat is None:
+            return Form(prompt(own.template, wording))
+        user = prompt(own.chat.user or "{question}", wording)
+        return replace(own, chat=Chat(**own.chat.model_dump(exclude_unset=True) | {"user": user}))
+
+    def mistakes(self, temperature: float, backend: Backend) -> Iterator[Mistake]:
+        """Yield texts without a place for the question, choices that stand twice, and none to compare."""
+        for key, texts in (("templates", self.templates), ("wordings", self.wordings)):
+            for name, text in texts.items():
+                yield from placed(f"{key}.{name}", text)
+        choices: tuple[tuple[str, Sequence[object]], ...]
+        choices = (("temperatures", self.temperatures), ("backends", self.backends))
+        for key, values in choices:
+            for value in [value for value, count in Counter(values).items() if count > 1][:1]:
+                yield key, f"{value} is there twice; remove one"
+        if all(len(names) == 1 for names in self._choices(temperature, backend)):
+            yield "", "nothing to compare; give two templates, wordings, temperatures or backends"
+
+    def _choices(
+        self, temperature: float, backend: Backend
+    ) -> tuple[Sequence[str], Sequence[str], Sequence[float], Sequence[str]]:
+        """Return what there is to choose of each field of a protocol."""
+        texts = ([*self.templates] or [OWN], [*self.wordings] or [OWN])
+        return (*texts, self.temperatures or (temperature,), self.backends or (backend,))
 
 
-def protocols(evals: Mapping[str, Any]) -> list[Protocol]:
-    """Every combination; the first is of the first of each choice."""
-    return [Protocol(*chosen) for chosen in product(*levels(evals).values())]
-
-
-def ends(evals: Mapping[str, Any]) -> list[str]:
-    """The checkpoints before and after training; fewer than two where fewer are evaluated."""
-    names = list(evals.get("checkpoints", {}))
-    return names[:1] + names[1:][-1:]
-
-
-def evaluation(checkpoint: str, backend: str) -> str:
-    """The name of the evaluation of a checkpoint by a backend."""
+def evaluation_name(checkpoint: str, backend: str) -> str:
+    """Return the name of the evaluation of a checkpoint by a backend."""
     return f"{checkpoint}{MARK}{backend}"
 
 
-def evaluations(evals: Mapping[str, Any]) -> list[str]:
-    """The names of all of them; none without the key."""
-    if KEY not in evals:
-        return []
-    return [
-        evaluation(checkpoint, backend) for checkpoint in ends(evals) for backend in levels(evals)["backend"]
-    ]
-
-
 def parts(name: str) -> tuple[str, str]:
-    """Checkpoint and backend of an evaluation; no backend where it is not one of these."""
+    """Return checkpoint and backend of an evaluation; no backend where it is none of `sensitivity`."""
     checkpoint, _, backend = name.partition(MARK)
     return checkpoint, backend
-
-
-def tasks(evals: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The tasks of each evaluation: name -> its keys. At temperature 0 one sample of a problem is all."""
-    asked = evals[KEY]
-    task = evals["tasks"][asked["task"]]
-    shared = {key: value for key, value in task.items() if key not in REPLACED} | {"k": [1]}
-    shared |= {key: asked[key] for key in ("items", "samples") if key in asked}
-    return {
-        one.task: shared
-        | _form(task, asked, one)
-        | {"temperature": one.temperature}
-        | ({} if one.temperature else {"samples": 1})
-        for one in protocols(evals)
-    }
-
-
-def _form(task: Mapping[str, Any], asked: Mapping[str, Any], chosen: Protocol) -> dict[str, Any]:
-    """The key `template` or `chat`: the chosen template, with the question in the chosen wording."""
-    wording = asked.get("wordings", {}).get(chosen.wording, "{question}")
-    if "templates" in asked:
-        return {"template": prompt(asked["templates"][chosen.template], wording)}
-    if "chat" not in task:
-        return {"template": prompt(task["template"], wording)}
-    keys = task["chat"] if isinstance(task["chat"], Mapping) else {}
-    return {"chat": {**keys, "user": prompt(keys.get("user", "{question}"), wording)}}

@@ -60,5 +60,5 @@ class Shape(Model):
         derived = {"heads": heads, "kv_heads": heads, "intermediate_size": 4 * self.hidden_size}
         values = derived | self.model_dump(exclude_none=True)
         names = {**NAMES, **EXPERTS}
-        options: Options = {names.get(key, key): value for key, value in values.items()}
+        options: Options = {names.get(key) or key: value for key, value in values.items()}
         return options | ({"norm_topk_prob": True} if self.is_sparse else {})

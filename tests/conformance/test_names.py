@@ -5,9 +5,10 @@ import pytest
 from cases import CASES
 
 from analysis.training.loss_settings import name
+from encore.recipe import kinds
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_settings_have_the_name_of_their_case(case):
     config = {"run": "grpo", "args": observe.arguments("one-update", **CASES[case].args), **CASES[case].keys}
-    assert name(config) == case
+    assert name(kinds.read(config)) == case

@@ -3,12 +3,12 @@
 import json
 
 import pytest
+from evaluated import parse
 from lm_eval_tasks import on_rows
 from scripted import Scripted
 
 from encore.errors import UserError
 from encore.models import language_model
-from encore.recipe.eval_tasks import parse
 from encore.sampling import engine
 from evals import benchmarks, evaluate, harness, metrics
 

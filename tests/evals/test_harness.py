@@ -3,10 +3,10 @@
 import json
 
 import pytest
+from evaluated import parse
 from scripted import TEMPLATE, Scripted
 
 from encore.errors import UserError
-from encore.recipe.eval_tasks import parse
 from encore.worlds import make, prompt, sample, split_of
 from evals import benchmarks, harness
 
@@ -130,13 +130,14 @@ def test_votes():
     assert harness.vote("[invalid]", is_answer=True) is None
 
 
-def test_a_hub_dataset_is_scored_by_math_verify(tmp_path):
+def test_a_hub_dataset_is_scored_by_math_verify(tmp_path, monkeypatch):
     """A local folder has the layout of a Hub dataset."""
+    monkeypatch.chdir(tmp_path.parent)
     rows = [{"problem": f"What is {n}/2?", "solution": rf"\boxed{{\frac{{{n}}}{{2}}}}"} for n in (1, 3, 5)]
     (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, rows)))
     spec = {
         "task": {
-            "hub": str(tmp_path),
+            "hub": tmp_path.name,
             "revision": "0" * 40,
             "split": "test",
             "question": "problem",
@@ -158,10 +159,11 @@ def test_a_hub_dataset_is_scored_by_math_verify(tmp_path):
         benchmarks.load(task_of({**spec, "items": 9}))
 
 
-def test_prompts_of_the_hub_that_nothing_verifies(tmp_path):
+def test_prompts_of_the_hub_that_nothing_verifies(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path.parent)
     (tmp_path / "test.jsonl").write_text(json.dumps({"post": "A long post. TL;DR:"}) + "\n")
     spec = {
-        "task": {"hub": str(tmp_path), "revision": "0" * 40, "split": "test", "question": "post"},
+        "task": {"hub": tmp_path.name, "revision": "0" * 40, "split": "test", "question": "post"},
         "template": "{question}",
         **{"items": 1, "samples": 2, "temperature": 1.0, "top_p": 1.0, "max_gen_toks": 8, "k": [1]},
         "score": ["kl"],

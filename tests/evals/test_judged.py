@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from evaluated import parse
 
 from encore import worlds
 from encore.errors import UserError
 from encore.models import language_model
-from encore.recipe.eval_tasks import parse
 from encore.recipe.shape import Shape
 from evals import evaluate, judged, metrics
 

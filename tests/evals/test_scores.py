@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from evaluated import parse
 from hypothesis import given
 from hypothesis import strategies as st
 from saved_models import save_reward_model
@@ -17,7 +18,6 @@ from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
 from encore import worlds
 from encore.models import language_model, reward_model
-from encore.recipe.eval_tasks import parse
 from encore.recipe.shape import Shape
 from encore.runtime import sentinel
 from encore.sampling.completion import Completion

@@ -51,7 +51,7 @@ def test_each_step_has_the_chance_that_its_prefix_has_alone(proxy):
     model = reward_model.load(proxy)
     texts = (RIGHT, "<answer>9</answer>", SLIP)
     made_row = row(*texts)
-    chances = step_scores.log_chances(model, [made_row], CHAIN)
+    chances = step_scores.log_chances(model, [made_row], WORLD)
     member = model.members[0].double()
     for text, completion, found in zip(texts, made_row["completions"], chances, strict=True):
         ends = WORLD.step_ends(PROBLEM, text)

@@ -3,13 +3,14 @@
 import json
 
 import pytest
+from evaluated import parse
 from scripted import TEMPLATE, Scripted
 
 from encore.errors import UserError
-from encore.recipe.eval_tasks import parse
 from encore.worlds import make, prompt, sample
 from evals import harness, metrics, templates
 
+POSTS = {"hub": "a/b", "revision": "a" * 40, "split": "test", "question": "q"}
 OTHERS = {"bare": "{question}", "long": "Q: {question}\nA: "}
 
 
@@ -91,7 +92,7 @@ def test_the_own_templates_completions_are_those_without_candidates(heldout):
         ),
         ({"templates": {}}, "templates: must not be empty"),
         (
-            {"task": {"hub": "a/b"}, "score": ["proxy"], "templates": OTHERS},
+            {"task": POSTS, "score": ["proxy"], "templates": OTHERS},
             "templates: nothing verifies the answers, so none of them is the best; leave it out",
         ),
     ],

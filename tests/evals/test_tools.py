@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from evaluated import parse
 from scripted import Scripted
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from encore import worlds
 from encore.models.language_model import Source
-from encore.recipe import eval_tasks
+from encore.recipe.eval_tasks import EvalTask
 from encore.sampling import engine
 from encore.sampling.completion import answered
 from encore.sampling.tools import of_config
@@ -35,8 +36,8 @@ TASK: dict[str, Any] = {
 WORDS = worlds.tokenizer([worlds.make(TASK["task"])])
 
 
-def task() -> eval_tasks.EvalTask:
-    (parsed,) = eval_tasks.parse({"tasks": {"heldout": TASK}})
+def task() -> EvalTask:
+    (parsed,) = parse({"tasks": {"heldout": TASK}})
     return parsed
 
 

@@ -1,49 +1,13 @@
-"""Tasks whose rows come from a data set: of the Hub, or of a file of one's own."""
+"""What is kept out of training prompts: the data sets of evaluations."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
-from encore import own_code
 from encore.errors import UserError
-from encore.recipe.data_sets import evaluated, is_data_set
-from encore.recipe.schema import check, definition
-
-OF_HUB = ("hub", "revision", "subset", "split")
-OF_VERIFIER = {"answer": ("math", "tests"), "numbers": ("countdown",), "target": ("countdown",)}
-FORMATS = (".jsonl", ".parquet")
+from encore.recipe.data_sets import is_data_set
+from encore.recipe.evals import Evals
 
 
-def check_data_set(task: Mapping, kind: str, path: Sequence[str], where: str = "") -> None:
-    """Raise UserError unless `task`, at `path` of a recipe, fits the definition `kind` of schema.yaml."""
-    check(task, definition(kind), path, where)
-
-    def refuse(key: str, why: str) -> None:
-        raise UserError(f"{'.'.join(path)}.{key}: {why}{where}")
-
-    if "file" in task:
-        file = Path(task["file"])
-        for key in OF_HUB:
-            if key in task:
-                refuse(key, f"of a Hub dataset, and {file} is a file; remove it")
-        if file.suffix not in FORMATS:
-            refuse("file", f"{file}: expected a file that ends in .jsonl or .parquet")
-        if not file.is_file():
-            refuse("file", f"there is no file {file} in {Path.cwd()}")
-    if own := own_code.is_own(task.get("verifier")):
-        try:
-            own_code.check(task["verifier"])
-        except UserError as error:
-            refuse("verifier", str(error))
-    for key, verifiers in OF_VERIFIER.items():
-        if (
-            key in task
-            and task.get("verifier", verifiers[0]) not in verifiers
-            and not (own and key == "answer")
-        ):
-            refuse(key, f"of verifier {' or '.join(verifiers)}, not {task['verifier']}; remove it")
-
-
-def check_decontaminate(stage: Mapping, evals: Mapping, path: str, where: str) -> None:
+def check_decontaminate(stage: Mapping, evals: Evals, path: str, where: str) -> None:
     """Raise UserError unless there are prompts of a data set, and data sets to keep out of them."""
     if not stage.get("decontaminate"):
         return
@@ -51,7 +15,7 @@ def check_decontaminate(stage: Mapping, evals: Mapping, path: str, where: str) -
     if not any(is_data_set(part.get("task", {})) for part in parts):
         why = "no task here is a data set; a world's test questions are never trained on"
         raise UserError(f"{path}.decontaminate: {why}{where}")
-    if not evaluated(evals):
+    if not evals.data_sets:
         raise UserError(
             f"{path}.decontaminate: evals.tasks has no data set to keep out of the prompts{where}"
         )

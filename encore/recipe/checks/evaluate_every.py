@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 
 from encore.errors import UserError
+from encore.recipe.evals import Evals
 
 KEY = "evaluate_every"
 MOST = 1000  # evaluations within a stage: each is a job with a model on disk
 
 
-def check_evaluate_every(name: str, stage: Mapping, evals: Mapping) -> None:
+def check_evaluate_every(name: str, stage: Mapping, evals: Evals) -> None:
     """Raise UserError where nothing would be measured within stage `name`, or under another's name."""
     if KEY not in stage:
         return
@@ -24,7 +25,7 @@ def check_evaluate_every(name: str, stage: Mapping, evals: Mapping) -> None:
         )
     if "quantized" in stage.get("lora", {}):
         raise UserError(f"{KEY}: a model of 4 bits is whole only at the end; remove lora.quantized")
-    checkpoints = evals.get("checkpoints", {})
+    checkpoints = evals.checkpoints
     measured = next((key for key, place in checkpoints.items() if place == name), None)
     if measured is None:
         raise UserError(

@@ -7,6 +7,7 @@ layers come to once they are laid on each other.
 from collections.abc import Mapping
 
 from encore.errors import Mistakes, UserError, known
+from encore.recipe import evals
 from encore.recipe.checks import dials
 from encore.recipe.claims import FRONTIER, Claim, Test
 from encore.recipe.document import Document, ScaleFile, read
@@ -122,6 +123,9 @@ def _check_smallest_effect(test: Test, path: str) -> None:
 def check_layers(spec: Mapping) -> None:
     """Each layer's keys of each stage, by the stage's kind and its config dataclass."""
     kinds, mistakes = list(KINDS), Mistakes()
+    for place, layer in {"": spec, **_overlays(spec)}.items():
+        with mistakes.gather():
+            evals.check_layer(_without_nulls(layer.get("evals", {})), f"{place}.evals".lstrip("."))
     for name, stage in spec["stages"].items():
         with mistakes.gather():
             known(f"stages.{name}.run", [stage["run"]], kinds, "stage kind")

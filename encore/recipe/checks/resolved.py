@@ -47,6 +47,8 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
             return mistakes.note(f"stages.{name}.run: missing{where}")
     nodes = [Node(recipe.name, scale, arm, 0, name, "stage") for name in stages]
     found = Mistakes()
+    with found.gather():
+        evals = recipe.evals(scale, arm)
     for node in nodes:
         path = f"stages.{node.name}"
         with found.gather():
@@ -59,9 +61,9 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
             check_samples(graph, node)
             check_data(graph, node)
             check_scored(graph, node)
-            check_evaluate_every(node.name, stages[node.name], recipe.layers.merged(scale, arm, "evals"))
+            check_evaluate_every(node.name, stages[node.name], evals)
         with found.gather():
-            check_decontaminate(stages[node.name], recipe.layers.merged(scale, arm, "evals"), path, where)
+            check_decontaminate(stages[node.name], evals, path, where)
     if not found.lines:
         with found.gather():
             check_evals(graph, recipe, scale, arm, where)

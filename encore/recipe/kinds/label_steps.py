@@ -7,14 +7,14 @@ from encore.recipe.args import DrawingArgs
 from encore.recipe.base import Mistake, Positive, below
 from encore.recipe.form import placed
 from encore.recipe.kinds.stage import FromPolicy, rule
-from encore.recipe.machine import Backend, BackendArgs, Dtype
+from encore.recipe.machine import Engine
 from encore.recipe.task import LabelledSteps
 
 OF_ROLLOUTS = ("args", "estimation", "backend", "backend_args", "dtype", "batch_size", "model")
 OF_DATASETS = ("task", "template", "problems")
 
 
-class LabelStepsStage(FromPolicy):
+class LabelStepsStage(FromPolicy, Engine):
     """The steps of samples are labelled by going on from each, or are those of a data set."""
 
     product = "step labels"
@@ -26,10 +26,6 @@ class LabelStepsStage(FromPolicy):
     by: Literal["rollouts", "dataset"]  # the policy goes on from each step; or the labels of a Hub dataset
     # of rollouts: a step is right if one ends right (default), or as often as they do
     estimation: Literal["hard", "soft"] | None = None
-    backend: Backend | None = None  # of rollouts; these four as in evals
-    backend_args: BackendArgs | None = None
-    dtype: Dtype | None = None
-    batch_size: Positive | None = None
     task: LabelledSteps | None = None  # of a dataset: as template and problems
     template: str | None = None
     problems: Positive | None = None  # how many rows, the first ones

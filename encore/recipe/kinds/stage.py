@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from encore.errors import UserError
 from encore.recipe.args import DrawingArgs
 from encore.recipe.base import AboveZero, Machine, Mistake, Model, Positive, Seed, Some, below
-from encore.recipe.machine import Backend, BackendArgs, Dtype, Resources, Source, check_one
+from encore.recipe.machine import Engine, Resources, Source, check_one
 from encore.recipe.task import Asked
 from encore.runtime.gpus import SHARDED, SPREAD
 
@@ -160,14 +160,10 @@ class Asking(FromPolicy, Asked):
         yield from self.asked_mistakes(self.needs_answers)
 
 
-class Drawing(Asking):
+class Drawing(Asking, Engine):
     """A stage that draws completions of the policy, by an engine of evaluations."""
 
     stands_for = {"chat": ("template",)}
 
     args: DrawingArgs
     longest_prompt: Positive | None = None  # in tokens; longer prompts are left out
-    backend: Backend | None = None  # these four as in evals
-    backend_args: BackendArgs | None = None
-    dtype: Dtype | None = None
-    batch_size: Positive | None = None

@@ -45,7 +45,7 @@ def test_what_other_bases_gave_stands_beside_the_record(tmp_path):
 def first_lines(page: Path) -> str:
     """What stands below the title, up to a few hundred words."""
     below = re.split(r"<h1>|^# ", page.read_text(encoding="utf-8"), maxsplit=1, flags=re.MULTILINE)[1]
-    return " ".join(below[:1500].split())
+    return " ".join(below[:1700].split())
 
 
 @pytest.mark.parametrize("page", ["README.md", "results/published/README.md", "results/published/index.html"])

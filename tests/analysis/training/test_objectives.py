@@ -8,8 +8,7 @@ from papers import GRAPH, RECIPES
 from toy_run import changed
 
 from analysis.numbers.run import Run
-from analysis.training import learning_curves, loss_settings, objectives
-from encore.recipe.graph import Node
+from analysis.training import loss_settings, objectives
 
 
 def of(run, arms: dict, **stage):
@@ -155,12 +154,11 @@ def test_objectives_of_ppo_and_dpo_are_told(rlhf):
 
 @pytest.mark.parametrize("recipe", sorted(RECIPES))
 def test_the_loss_of_every_stage_can_be_told(recipe):
-    """What the page asks of `args` is a field of every kind that it describes."""
-    scales = ((scale, arm) for scale in RECIPES[recipe].scales for arm in RECIPES[recipe].arms(scale))
-    for scale, arm in scales:
-        for name in RECIPES[recipe].stages(scale, arm):
-            config = GRAPH.config(Node(recipe, scale, arm, 0, name, "stage"))
-            if config["run"] in loss_settings.DESCRIBED:
-                assert all(loss_settings.DESCRIBED[config["run"]](config).values())
-            if config["run"] in learning_curves.HAVE_BETA:
-                assert loss_settings.reference_every(config) is None or config["args"]["sync_ref_model"]
+    known = RECIPES[recipe]
+    arms = [(scale, arm) for scale in known.scales for arm in known.arms(scale)]
+    for scale, arm in arms:
+        for name in known.stages(scale, arm):
+            stage = known.stage(scale, arm, name)
+            row = loss_settings.described(stage)
+            assert bool(row) == (stage.run in objectives.RL)
+            assert all(row.values())

@@ -2,13 +2,13 @@
 
 import math
 
+import decision_rule
 import numpy as np
 import pandas as pd
 import pytest
+from decision_rule import MARGIN, Setting, rates
 from judged_claims import CLAIM, judge_looks, table
 
-from analysis.verdicts import simulation
-from analysis.verdicts.simulation import MARGIN, Setting, rates
 from encore.recipe.looks import LOOKS
 
 FAMILIES = 2000
@@ -17,7 +17,7 @@ ALLOWED = 0.05 + 3 * math.sqrt(0.05 * 0.95 / FAMILIES)
 SAID = ("reproduced", "weaker than claimed")  # wrong at the margin
 
 
-@pytest.mark.parametrize("law", simulation.LAWS)
+@pytest.mark.parametrize("law", decision_rule.LAWS)
 def test_at_the_boundary_a_family_errs_in_one_of_twenty(law):
     """All claims share a base arm; three are primary, ten secondary. Without Holm it would be one of ten."""
     found = rates(Setting(law, "", 3, 10, MARGIN, MARGIN), FAMILIES)
@@ -40,7 +40,7 @@ def test_what_the_others_are_does_not_matter():
 
 
 def test_no_difference_is_said_as_seldom_at_its_boundary():
-    for law in simulation.LAWS:
+    for law in decision_rule.LAWS:
         found = rates(Setting(law, "", 3, 0, -1.0, -1.0, matters=1.0), FAMILIES)
         assert found["any no difference, primary"] < ALLOWED
 
@@ -70,7 +70,7 @@ def test_the_simulation_judges_as_verdicts_are_judged():
     rng = np.random.default_rng(3)
     differences = rng.normal(rng.choice([-0.6, 0.2, 1.2], size=(4, 4, 1)), 1.0, size=(4, 4, LOOKS[-1]))
     primary = np.array([True, True, False, False])
-    given, seeds = simulation.judge(differences, np.zeros((4, 4, len(LOOKS)), bool), primary, 1.0)
+    given, seeds = decision_rule.judge(differences, np.zeros((4, 4, len(LOOKS)), bool), primary, 1.0)
     for family, claims in enumerate(differences):
         stated, rows = [], []
         for i, claim in enumerate(claims):

@@ -1,9 +1,10 @@
 """Every mistake in a task is one line that names the task and the key."""
 
 import pytest
+from evaluated import parse
 
 from encore.errors import UserError
-from encore.recipe.eval_tasks import parse
+from encore.recipe.form import Chat
 
 
 def changed(heldout, **changes):
@@ -26,10 +27,9 @@ def test_a_world_task(heldout):
 
 def test_a_task_by_chat(heldout):
     (task,) = parse(changed(heldout, template=..., chat={"system": "s"}))
-    assert (task.template, task.chat) == (None, {"system": "s"})
-    for chat in (True, False):
-        (task,) = parse({"tasks": {"tax": {"lm_eval": "hellaswag", "chat": chat}}})
-        assert task.chat is chat
+    assert (task.template, task.chat) == (None, Chat(system="s"))
+    (task,) = parse({"tasks": {"tax": {"lm_eval": "hellaswag", "chat": True}}})
+    assert task.chat is True
 
 
 def test_greedy(heldout):
@@ -41,18 +41,18 @@ def test_greedy(heldout):
     ("changes", "message"),
     [
         ({"sample": 4}, 'evals.tasks.heldout.sample: unknown key; did you mean "samples"?'),
-        ({"samples": ...}, 'evals.tasks.heldout: "samples" is missing'),
-        ({"items": ...}, 'evals.tasks.heldout: "items" is missing'),
-        ({"template": ...}, 'evals.tasks.heldout: "template" is missing'),
+        ({"samples": ...}, "evals.tasks.heldout.samples: missing"),
+        ({"items": ...}, "evals.tasks.heldout.items: missing"),
+        ({"template": ...}, "evals.tasks.heldout.template: missing"),
         (
             {"task": ..., "template": ..., "items": ..., "lm_eval": "gsm8k", "chat": {"system": "s"}},
-            "evals.tasks.heldout.chat: lm-eval's gsm8k has its own prompt; expected true or false",
+            "evals.tasks.heldout.chat: lm-eval's gsm8k has its own prompt; expected true",
         ),
         (
             {"template": ..., "chat": {"sistem": "s"}},
             'evals.tasks.heldout.chat.sistem: unknown key; did you mean "system"?',
         ),
-        ({"template": ..., "chat": "yes"}, "evals.tasks.heldout.chat: expected true or false or a mapping"),
+        ({"template": ..., "chat": "yes"}, "evals.tasks.heldout.chat: expected true or a mapping"),
         ({"template": ..., "chat": {}}, "evals.tasks.heldout.chat: must not be empty"),
         (
             {"template": ..., "chat": {"system": " "}},
@@ -88,10 +88,10 @@ def test_a_task_of_lm_eval_without_samples():
     """It scores likelihoods: all keys of sampling are left out, or none."""
     (task,) = parse({"tasks": {"tax": {"lm_eval": "hellaswag", "metric": "acc_norm"}}})
     assert (task.samples, task.k, task.metric, task.filter, task.fewshot, task.chat) == (
-        *(0, (), "acc_norm"),
+        *(None, (), "acc_norm"),
         *(None, None, None),
     )
-    with pytest.raises(UserError, match=r'^evals\.tasks\.tax: "samples" is missing$'):
+    with pytest.raises(UserError, match=r"^evals\.tasks\.tax\.samples: missing\n"):
         parse({"tasks": {"tax": {"lm_eval": "gsm8k", "temperature": 0.0}}})
 
 

@@ -143,4 +143,4 @@ def test_an_unknown_protocol_is_told_with_the_nearest(named):
 
 def test_what_a_protocol_leaves_open_must_be_written(named):
     named.set("paper", f"{TASK}/protocol", "deepseek_r1")
-    assert '"samples" is missing' in named.mistake()
+    assert "heldout.samples: missing" in named.mistake(2)  # and the template

@@ -3,12 +3,13 @@
 import copy
 
 import pytest
+from evaluated import parse
 from lm_eval_tasks import GSM8K
 from papers import GRAPH, RECIPES
 
-from encore.recipe.eval_tasks import parse
+from encore.recipe.evals import Evals
 from encore.recipe.graph import Graph, Node
-from encore.recipe.sensitivity import Protocol, protocols, tasks
+from encore.recipe.sensitivity import Protocol
 
 KEY = "evals/sensitivity"
 ASKED = {
@@ -106,32 +107,38 @@ def test_the_engines_arguments_are_those_of_its_own_backend(asked):
 def test_by_chat_the_wording_is_what_the_user_says():
     task = {"task": {"world": "chain"}, "chat": {"system": "s", "user": "Q: {question}"}, "temperature": 0.5}
     evals = {
+        "checkpoints": {"before": "grpo.policy", "after": "grpo"},
         "sensitivity": {"task": "t", "wordings": {"a": "{question}", "b": "<{question}>"}},
         "tasks": {"t": task},
     }
-    chats = [one["chat"] for one in tasks(evals).values()]
+    chats = [one["chat"] for one in tasks(evals)]
     assert chats == [{"system": "s", "user": "Q: {question}"}, {"system": "s", "user": "Q: <{question}>"}]
     evals["tasks"]["t"] = task | {"chat": True}
-    assert [one["chat"] for one in tasks(evals).values()] == [
-        {"user": "{question}"},
-        {"user": "<{question}>"},
-    ]
+    assert [one["chat"] for one in tasks(evals)] == [{"user": "{question}"}, {"user": "<{question}>"}]
     evals["sensitivity"]["templates"] = {"bare": "{question}!"}
-    assert [one.get("template") for one in tasks(evals).values()] == ["{question}!", "<{question}>!"]
-    assert not any("chat" in one for one in tasks(evals).values())
+    assert [one.get("template") for one in tasks(evals)] == ["{question}!", "<{question}>!"]
+    assert not any("chat" in one for one in tasks(evals))
+
+
+def tasks(evals):
+    """What the evaluation before training is given of each task."""
+    evaluation = Evals.model_validate(evals).evaluation("before_sensitivity_hf", "before", of_base=True)
+    return [task.said for task in evaluation.tasks.values()]
 
 
 def test_the_first_protocol_is_the_first_of_each():
-    evals = {"sensitivity": ASKED, "tasks": {"heldout": {"temperature": 1.0}}}
-    assert protocols(evals)[0] == Protocol("turn", "plain", 1.0, "lean")
-    assert len(set(protocols(evals))) == 16
+    evals = Evals.model_validate({"sensitivity": ASKED, "tasks": {"heldout": {"temperature": 1.0}}})
+    assert evals.protocols[0] == Protocol("turn", "plain", 1.0, "lean")
+    assert len(set(evals.protocols)) == 16
 
 
 def test_r1_zero_asks_for_it_by_its_own_protocol_first():
-    evals = RECIPES["r1_zero"].layers.merged("cpu", "base-recipe", "evals")
-    first = protocols(evals)[0]
+    first = RECIPES["r1_zero"].evals("cpu", "base-recipe").protocols[0]
     task = GRAPH.config(Node("r1_zero", "cpu", "base-recipe", 1, "after", "eval"))
-    heldout, own = task["tasks"]["heldout"], tasks(evals)[first.task]
+    sensitivity = GRAPH.config(
+        Node("r1_zero", "cpu", "base-recipe", 0, f"after_sensitivity_{first.backend}", "eval")
+    )
+    heldout, own = task["tasks"]["heldout"], sensitivity["tasks"][first.task]
     assert first.backend == task["backend"]
     for key in ("template", "temperature", "top_p", "max_gen_toks", "task"):
         assert own[key] == heldout[key]

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import jobs
 import pytest
+from evaluated import parse
 from scripted import Scripted
 from true_tokenizers import THINKING, checkpoint, qwen2
 
@@ -14,7 +15,6 @@ from encore.data import forms, prompts, samples
 from encore.data.token_ids import end_ids
 from encore.errors import UserError
 from encore.labels import annotators
-from encore.recipe.eval_tasks import parse
 from encore.rewards import rules
 from encore.runtime import reward_checks
 from encore.stages import setup

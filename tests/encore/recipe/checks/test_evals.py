@@ -193,11 +193,11 @@ def test_prompts_of_the_hub_need_no_answer_where_something_else_scores_them(scor
     scored.set("paper", CLAIM, "heldout/kl")
     scored.load()
     scored.set("paper", f"{TASK}/task", {**posts, "verifier": "math"})
-    with pytest.raises(UserError, match=r"evals\.tasks\.heldout\.task: answer: missing"):
+    with pytest.raises(UserError, match=r"evals\.tasks\.heldout\.task\.answer: missing"):
         scored.load()
     scored.set("paper", f"{TASK}/task", posts)
     scored.remove("paper", f"{TASK}/score")
-    with pytest.raises(UserError, match=r"evals\.tasks\.heldout\.task: (answer|verifier): missing"):
+    with pytest.raises(UserError, match=r"evals\.tasks\.heldout\.task\.(answer|verifier): missing"):
         scored.load()
 
 

@@ -35,7 +35,7 @@ def test_chat_takes_the_place_of_a_template(folder):
     assert "stages.grpo.template: missing" in folder.mistake()
     folder.set("paper", "stages/grpo/chat", {"system": "s", "prefill": "<think>\n"})
     folder.remove("paper", "evals/tasks/heldout/template")
-    assert 'heldout: "template" is missing' in folder.mistake()
+    assert "heldout.template: missing" in folder.mistake()
     folder.set("paper", "evals/tasks/heldout/chat", True)
     assert folder.load()["paper"].layers.content["stages"]["grpo"].keys() - before.keys() == {"chat"}
 

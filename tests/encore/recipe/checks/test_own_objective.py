@@ -32,7 +32,7 @@ def test_it_is_an_arm_of_the_grid_beside_the_others(mine):
     graph, arms = nodes(mine[0])
     assert {graph.owner(node) for node in arms.values()} == {*arms.values()}
     assert graph.inputs(arms["own"]) == graph.inputs(arms["base-recipe"])  # the same base model
-    row = loss_settings.grpo(graph.config(arms["own"]))
+    row = loss_settings.described(graph.stage(arms["own"]))
     assert (row["objective"], row["loss_type"], row["ratio"], row["clip range"]) == (
         "mine:loss",
         DASH,

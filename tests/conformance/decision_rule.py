@@ -1,6 +1,6 @@
 """What the decision rule does where the truth is known: how often it is wrong, and what it finds.
 
-    python -m analysis.verdicts.simulation --out results/published/decision_rule.csv
+    python tests/conformance/decision_rule.py --out results/published/decision_rule.csv
 
 Families of claims `higher` are drawn: each compares an arm of its own with one base arm that all share, over
 32 seeds, and is judged at the planned looks by verdicts.rule. A claim stops at the look that decides it. All
