@@ -36,12 +36,12 @@ class Benchmark:
     metric: str
 
 
-def form_of(task: EvalTask, lm: Any) -> forms.Form:
+def form_of(task: EvalTask, lm: Any) -> forms.Prompter:
     """How a task puts its questions to the model `lm`; of lm-eval's tasks by chat, how replies end."""
     if not task.chat:
-        return forms.plain(task.template or "{question}")
+        return forms.of(task.form, None)
     try:
-        return forms.of({"chat": task.chat}, lm.tokenizer)
+        return forms.of(task.form, lm.tokenizer)
     except UserError as error:
         raise UserError(f"evals.tasks.{task.name}.{error}") from None
 

@@ -9,29 +9,29 @@ corpus:
     - {task: {world: sort}, template: "<user>{question}<assistant>", mixture: {direct: 1}, share: 0.2}
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from encore import worlds
+from encore.recipe.base import present
+from encore.recipe.corpus import Corpus
+from encore.recipe.task import WorldTask
 
 
-def worlds_of(config: Mapping[str, Any]) -> list[worlds.World]:
-    """The worlds of `{task, corpus}`, that of `task` first."""
-    also = config["corpus"].get("also", [])
-    return [worlds.make(part["task"]) for part in ({"task": config["task"]}, *also)]
+def worlds_of(task: WorldTask, corpus: Corpus) -> list[worlds.World]:
+    """Return the worlds of a corpus, that of `task` first."""
+    return [part.make_world() for part in (task, *(part.task for part in corpus.also or ()))]
 
 
-def documents(config: Mapping[str, Any], seed: int) -> list[tuple[str, str]]:
-    """(prompt, completion) of each document of `{task, template, corpus}`, those of `task` first.
+def documents(
+    task: WorldTask, template: str, corpus: Corpus, seed: int, count: int | None = None
+) -> list[tuple[str, str]]:
+    """Return (prompt, completion) of each document, those of `task` first; `count`: as many in all.
 
     Every question is a train question. Shares are rounded to numbers of documents.
     """
-    corpus = config["corpus"]
-    also = corpus.get("also", [])
-    counts = [round(part["share"] * corpus["documents"]) for part in also]
-    own = {"task": config["task"], "template": config["template"], "mixture": corpus["mixture"]}
-    pairs = []
-    for part, count in zip([own, *also], [corpus["documents"] - sum(counts), *counts], strict=True):
-        world = worlds.make(part["task"])
-        pairs += worlds.corpus(world, part["mixture"], count, seed, part["template"])
-    return pairs
+    total, also = present(count or corpus.documents), corpus.also or ()
+    counts = [round(part.share * total) for part in also]
+    first = worlds.corpus(task.make_world(), present(corpus.mixture), total - sum(counts), seed, template)
+    further = [
+        worlds.corpus(part.task.make_world(), part.mixture, count, seed, part.template)
+        for part, count in zip(also, counts, strict=True)
+    ]
+    return [pair for pairs in (first, *further) for pair in pairs]

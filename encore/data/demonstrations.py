@@ -8,6 +8,11 @@ from typing import Any, NotRequired, TypedDict, cast
 from encore.data import columns, corpora, hub
 from encore.data.chat import Chat, Exchange, Message
 from encore.errors import UserError
+from encore.recipe import form
+from encore.recipe.base import present
+from encore.recipe.corpus import DemonstrationSource
+from encore.recipe.kinds.sft import SftStage
+from encore.recipe.task import DemonstrationRows, WorldTask
 from encore.runtime import rows as files
 from encore.worlds.text import prompt
 
@@ -42,69 +47,68 @@ def load(metrics_json: Path) -> list[Demonstration]:
 
 
 def sources(
-    config: Mapping[str, Any], data: Path | None, seed: int, tokenizer: Any = None
+    stage: SftStage, data: Path | None, seed: int, tokenizer: Any = None
 ) -> dict[str, list[Demonstration]]:
-    """Name -> rows of each source of a stage that takes several.
+    """Return the rows of each source of a stage by its name.
 
     The first is `data`, rows of another stage (its metrics.json), or else `task`, the stage's own; of either
-    the first `config["problems"]`. The others are those of `config["also"]`: one with a `share` is so large
-    that it has this share of all rows. `tokenizer`: the policy's, for `chat`. Raises UserError where a source
-    has fewer rows than asked for.
+    the first `stage.problems`. The others are those of `stage.also`: one with a `share` is so large that it
+    has this share of all rows. `tokenizer`: the policy's, for `chat`. Raises UserError where a source has
+    fewer rows than asked for.
     """
     if data is None:
-        rows = {"task": of_task(config, seed, tokenizer)}
+        rows = {"task": of_task(stage, seed, tokenizer)}
     else:
-        given, most = load(data), config.get("problems")
+        given, most = load(data), stage.problems
         if most is not None and most > len(given):
             raise UserError(f"problems: {most} asked, but {data} has {len(given)} rows")
         rows = {"data": given[:most]}
-    also = config.get("also", {})
-    shares = {name: source["share"] for name, source in also.items() if "share" in source}
-    rows |= {
-        name: _also(name, source, seed, tokenizer) for name, source in also.items() if name not in shares
-    }
+    shares = {name: source.share for name, source in stage.also.items() if source.share is not None}
+    for name, source in stage.also.items():
+        if name not in shares:
+            rows[name] = _also(name, source, seed, tokenizer, None)
     total = sum(map(len, rows.values())) / (1 - sum(shares.values()))
     for name, share in shares.items():
-        rows[name] = _also(name, _sized(also[name], max(1, round(share * total))), seed, tokenizer)
+        rows[name] = _also(name, stage.also[name], seed, tokenizer, max(1, round(share * total)))
     return rows
 
 
-def _also(name: str, source: Mapping[str, Any], seed: int, tokenizer: Any) -> list[Demonstration]:
+def _also(
+    name: str, source: DemonstrationSource, seed: int, tokenizer: Any, size: int | None
+) -> list[Demonstration]:
     try:
-        return of_task(source, seed, tokenizer)
+        return of_task(source, seed, tokenizer, size)
     except UserError as error:
         raise UserError(f"also.{name}.{error}") from None
 
 
-def _sized(source: Mapping[str, Any], size: int) -> Mapping[str, Any]:
-    """`source` with so many rows."""
-    if "world" in source["task"]:
-        return {**source, "corpus": {**source["corpus"], "documents": size}}
-    return {**source, "problems": size}
+def of_task(
+    source: DemonstrationSource, seed: int, tokenizer: Any = None, size: int | None = None
+) -> list[Demonstration]:
+    """Return demonstrations, prompt and completion, of a world or a data set.
 
-
-def of_task(config: Mapping[str, Any], seed: int, tokenizer: Any = None) -> list[Demonstration]:
-    """Demonstrations, prompt and completion, for a stage that names a `task`.
-
-    For a world, documents by `template` and `corpus`. For a data set, the columns that the task names, with
-    `template` around the prompt. Either column may hold conversations: of one request and one reply the
+    Of a world they are documents by `template` and `corpus`; of a data set the columns that the task names,
+    with `template` around the prompt. Either column may hold conversations: of one request and one reply the
     prompt is the request and the completion the reply; of any other the completion is None. By `chat`, every
-    reply of a conversation is learnt, as `tokenizer`'s chat template writes it. Raises UserError for a column
-    that is missing or a data set with fewer rows than `problems`.
+    reply of a conversation is learnt, as `tokenizer`'s chat template writes it. `size`: how many rows, in
+    place of what the source says. Raises UserError for a column that is missing or a data set with fewer rows
+    than asked for.
     """
-    task = config["task"]
-    if "world" in task:
-        return [{"prompt": before, "completion": after} for before, after in corpora.documents(config, seed)]
-    dataset = hub.load(task, ("prompt", "completion"))
-    hub.require_rows(task, len(dataset), config.get("problems"))
+    task = source.task
+    assert task is not None
+    if isinstance(task, WorldTask):
+        pairs = corpora.documents(task, source.form.template, present(source.corpus), seed, size)
+        return [{"prompt": before, "completion": after} for before, after in pairs]
+    dataset, asked_for = hub.load(task, ("prompt", "completion")), size or source.problems
+    hub.require_rows(task, len(dataset), asked_for)
     rows: list[Demonstration] = []
-    chosen = dataset.select(range(config.get("problems") or len(dataset)))
-    if "chat" in config:
-        return _by_chat(chosen, config, tokenizer)
+    chosen = dataset.select(range(asked_for or len(dataset)))
+    if source.form.chat:
+        return _by_chat(chosen, task, source.form.chat, tokenizer)
     for row in chosen:
-        asked = columns.text(row, task["prompt"])
-        before = prompt(config.get("template", "{question}"), asked)
-        rows.append({"prompt": before, "completion": _reply(row[task["completion"]]), "question": asked})
+        asked = columns.text(row, task.prompt)
+        before = prompt(source.form.template, asked)
+        rows.append({"prompt": before, "completion": _reply(row[task.completion]), "question": asked})
     return rows
 
 
@@ -138,15 +142,15 @@ def _fault(completion: str | None) -> str:
 # -- conversations -------------------------------------------------------------------------------------------
 
 
-def _by_chat(given: Iterable[Any], config: Mapping[str, Any], tokenizer: Any) -> list[Demonstration]:
+def _by_chat(
+    given: Iterable[Any], task: DemonstrationRows, keys: form.Chat, tokenizer: Any
+) -> list[Demonstration]:
     """A row for each document of each conversation, or one that says what is wrong with it."""
-    task = config["task"]
-    keys = config["chat"] if isinstance(config["chat"], Mapping) else {}
-    chat, user = Chat(tokenizer, keys.get("system")), keys.get("user", "{question}")
+    chat, user = Chat(tokenizer, keys.system), keys.user or "{question}"
     rows: list[Demonstration] = []
     for row in given:
-        asked = row[task["prompt"]] if task["prompt"] in row else columns.text(row, task["prompt"])
-        turns = conversation(asked, row[task["completion"]])
+        asked = row[task.prompt] if task.prompt in row else columns.text(row, task.prompt)
+        turns = conversation(asked, row[task.completion])
         question = next((turn["content"] for turn in turns if turn["role"] == "user"), "")
         fault = _misplaced(turns)
         documents = [] if fault else chat.exchanges(_asked(turns, user))

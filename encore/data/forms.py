@@ -9,13 +9,14 @@ does so itself; or the problem, if it comes with a beginning of its own. Rewards
 answer with its beginning.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from encore.data.chat import Chat
 from encore.errors import UserError
+from encore.recipe.form import Form
 from encore.worlds.answers import begun
 from encore.worlds.text import prompt
 
@@ -23,8 +24,8 @@ PREFILL = "prefill"  # the column of what a prompt has begun of the answer; of f
 
 
 @dataclass(frozen=True)
-class Form:
-    """`fill` makes a prompt of a question."""
+class Prompter:
+    """What makes a prompt of a question, by `fill`."""
 
     fill: Callable[[str], str]
     prefill: str = ""  # with which every prompt ends: the beginning of the answer
@@ -47,37 +48,31 @@ class Form:
         return {PREFILL: [self.prefill + own for own in begun]} if self.prefill or any(begun) else {}
 
 
-def of(part: Mapping[str, Any], tokenizer: Any) -> Form:
-    """The form of a stage, a domain of it or an evaluation task, by its key `chat` or `template`.
+def of(form: Form, tokenizer: Any) -> Prompter:
+    """Return what puts questions in a form of the recipe.
 
     Raises UserError where the tokenizer has no chat template, or one that does not go with the recipe.
     """
-    if "chat" not in part:
-        return plain(part["template"])
-    keys = part["chat"] if isinstance(part["chat"], Mapping) else {}
-    chat, prefill = Chat(tokenizer, keys.get("system")), keys.get("prefill", "")
+    if form.chat is None:
+        return plain(form.template)
+    keys, prefill = form.chat, form.chat.prefill or ""
+    chat = Chat(tokenizer, keys.system)
     if chat.begun and begun(prefill):
         raise UserError(
             f"chat.prefill: the chat template itself begins replies with {chat.begun!r}; remove it"
         )
 
     def fill(question: str) -> str:
-        request = prompt(keys.get("user", "{question}"), question)
+        request = prompt(keys.user or "{question}", question)
         return chat.prompt([{"role": "user", "content": request}]) + prefill
 
-    return Form(fill, chat.begun + prefill, (chat.tokenizer.convert_tokens_to_ids(chat.end),))
+    return Prompter(fill, chat.begun + prefill, (chat.tokenizer.convert_tokens_to_ids(chat.end),))
 
 
-def plain(template: str) -> Form:
-    """The form of a template. Raises UserError for one without `{question}`."""
+def plain(template: str) -> Prompter:
+    """Return what puts questions by a template. Raises UserError for one without `{question}`."""
     prompt(template, "")
-    return Form(partial(prompt, template), begun(template))
-
-
-def chats(config: Mapping[str, Any]) -> bool:
-    """Whether a stage, one of its domains or one of its further sources is put by chat."""
-    parts = (config, *config.get("domains", {}).values(), *config.get("also", {}).values())
-    return any("chat" in part for part in parts)
+    return Prompter(partial(prompt, template), begun(template))
 
 
 def end_turns(tokenizer: Any) -> None:

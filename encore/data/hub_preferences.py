@@ -1,19 +1,21 @@
 """Preferences of a data set, which has pairs or ranked lists, of texts or of conversations."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from encore.data import columns, hub
 from encore.data.preferences import Preference, by_score, split_of_prompt
 from encore.errors import UserError, nearest
+from encore.recipe.base import present
+from encore.recipe.task import Comparisons
 from encore.worlds.text import prompt as fill
 
 HUMAN, ASSISTANT = "\n\nHuman:", "\n\nAssistant:"  # as Anthropic's HH writes a dialogue
 
 
 def of_task(
-    task: Mapping[str, Any],
+    task: Comparisons,
     template: str = "{question}",
     validation: float = 0.0,
     problems: int | None = None,
@@ -31,7 +33,7 @@ def of_task(
     they would be tokens that no other stage's prompts end with. Takes the first `problems` rows, or all.
     Raises UserError for a column that is missing, for too few rows and for texts that share no dialogue.
     """
-    data = hub.load(dict(task), [key for key in ("prompt", "chosen", "rejected", "responses") if key in task])
+    data = hub.load(task, _named(task, ("prompt", "chosen", "rejected", "responses")))
     hub.require_rows(task, len(data), problems)
     rows: list[Preference] = []
     for number in range(problems or len(data)):
@@ -53,44 +55,47 @@ def of_task(
     return rows
 
 
-def answered(task: Mapping[str, Any], most: int | None = None) -> list[tuple[str, str]]:
+def _named(task: Comparisons, keys: Sequence[str]) -> list[str]:
+    """Return those of the keys that the task says."""
+    return [key for key in keys if getattr(task, key) is not None]
+
+
+def answered(task: Comparisons, most: int | None = None) -> list[tuple[str, str]]:
     """(prompt, best reply) of the first `most` rows of the data set that `task` names, or of all."""
-    given = hub.load(dict(task), [key for key in ("prompt", "chosen", "rejected") if key in task])
+    given = hub.load(task, _named(task, ("prompt", "chosen", "rejected")))
     ranked = of_task(task, problems=min(most or len(given), len(given)))
     return [(row["question"], row["responses"][row["ranking"][0]]) for row in ranked]
 
 
-def _compared(
-    task: Mapping[str, Any], given: Mapping[str, Any], number: int
-) -> tuple[str, list, list[float]]:
+def _compared(task: Comparisons, given: Mapping[str, Any], number: int) -> tuple[str, list, list[float]]:
     """Prompt, responses and scores of row `number`, which is `given`."""
-    if "responses" in task:
-        listed = given[task["responses"]]
-        for key in ("text", "rank"):
-            if absent := [one for one in listed if task[key] not in one]:
-                known = nearest(task[key], [*absent[0]])
-                raise UserError(f"task.{key}: no {task[key]!r} in {task['responses']} of row {number}{known}")
-        ranks = [one[task["rank"]] for one in listed]
+    if task.responses is not None:
+        listed, text, rank = given[task.responses], present(task.text), present(task.rank)
+        for key, column in (("text", text), ("rank", rank)):
+            if absent := [reply for reply in listed if column not in reply]:
+                known = nearest(column, [*absent[0]])
+                raise UserError(f"task.{key}: no {column!r} in {task.responses} of row {number}{known}")
+        ranks = [reply[rank] for reply in listed]
         scores = [math.nan if rank is None else -float(rank) for rank in ranks]
-        return _asked(task, given), [one[task["text"]] for one in listed], scores
-    pair = [given[task["chosen"]], given[task["rejected"]]]
-    if "prompt" in task:
-        before = _asked(task, given)
+        return _asked(present(task.prompt), given), [reply[text] for reply in listed], scores
+    chosen, rejected = present(task.chosen), present(task.rejected)
+    pair = [given[chosen], given[rejected]]
+    if task.prompt is not None:
+        before = _asked(task.prompt, given)
     elif isinstance(pair[0], list):
         before = _dialogue(pair[0][:-1]) + ASSISTANT
     else:
         before = _shared(*pair)
         if not before:
             raise UserError(
-                f"task.prompt: missing, and in row {number} of {hub.name(task)} {task['chosen']} and "
-                f"{task['rejected']} do not begin with the same dialogue"
+                f"task.prompt: missing, and in row {number} of {task.name} {chosen} and "
+                f"{rejected} do not begin with the same dialogue"
             )
         pair = [text.removeprefix(before) for text in pair]
     return before, pair, [1.0, 0.0]
 
 
-def _asked(task: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-    key = task["prompt"]
+def _asked(key: str, given: Mapping[str, Any]) -> str:
     return (_dialogue(given[key]) if key in given else columns.text(given, key)).rstrip(" ")
 
 

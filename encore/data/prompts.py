@@ -8,21 +8,24 @@ from datasets import Dataset
 from encore import worlds
 from encore.data import hub, hub_preferences
 from encore.data.decontamination import SIZE, contaminated
-from encore.data.forms import Form
+from encore.data.forms import Prompter
 from encore.data.token_ids import prompt_ids
 from encore.errors import UserError
+from encore.recipe.task import Asked, Comparisons, DataSet, Questions, QuestionTask, WorldTask
 from encore.runtime import health
 
+DataSets = Mapping[str, Questions | Comparisons]  # the name of an evaluation's task -> its data set
 
-def of_task(task: dict[str, Any], form: Form, problems: int | None, seed: int) -> Any:
+
+def of_task(task: QuestionTask, form: Prompter, problems: int | None, seed: int) -> Any:
     """A `datasets.Dataset` with the columns prompt, question, answer, difficulty (0 where unknown) and, where
     prompts begin the answer, prefill.
 
     `problems`: how many distinct ones (default: worlds.PROBLEMS of a world, all rows of a data set). Raises
     UserError where there are fewer.
     """
-    if "world" in task:
-        drawn = worlds.sample(worlds.make(task), problems or worlds.PROBLEMS, seed, "train")
+    if isinstance(task, WorldTask):
+        drawn = worlds.sample(task.make_world(), problems or worlds.PROBLEMS, seed, "train")
         rows = [(p.question, p.answer, p.difficulty) for p in drawn]
         begun = [p.begun for p in drawn]
     else:
@@ -42,27 +45,23 @@ def of_task(task: dict[str, Any], form: Form, problems: int | None, seed: int) -
 
 
 def of_part(
-    part: Mapping[str, Any],
-    form: Form,
-    tokenizer: Any,
-    seed: int,
-    evaluated: Mapping[str, Mapping[str, Any]] | None,
+    part: Asked, form: Prompter, tokenizer: Any, seed: int, evaluated: DataSets, longest: int | None
 ) -> tuple[Any, list[health.Check], int | None]:
     """The problems of a stage, or of a domain of it, that may be asked, put by `form`; and what was left out.
 
     Left out is what stands in the data sets `evaluated`, which a check counts, and what has more tokens than
-    `longest_prompt`, whose number is the third (None: there is no longest). Raises UserError where none is
+    `longest`, whose number is the third (None: there is no longest). Raises UserError where none is
     left.
     """
-    given = of_task(part["task"], form, part.get("problems"), seed)
-    good, found = clean(given, evaluated) if evaluated else (given, [])
-    if (longest := part.get("longest_prompt")) is None:
+    given = of_task(part.questions, form, part.problems, seed)
+    good, found = clean(given, evaluated) if evaluated and isinstance(part.task, DataSet) else (given, [])
+    if longest is None:
         return good, found, None
     short, _ = fitting(good, tokenizer, longest)
     return short, found, len(good) - len(short)
 
 
-def clean(problems: Any, evaluated: Mapping[str, Mapping[str, Any]]) -> tuple[Any, list[health.Check]]:
+def clean(problems: Any, evaluated: DataSets) -> tuple[Any, list[health.Check]]:
     """The problems that stand in no evaluation's data set, name -> task; and a check that says how many do.
 
     Raises UserError where none is left.
@@ -74,16 +73,18 @@ def clean(problems: Any, evaluated: Mapping[str, Mapping[str, Any]]) -> tuple[An
     return kept, [left_out(len(bad), len(problems), evaluated)]
 
 
-def asked(evaluated: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def asked(evaluated: DataSets) -> list[str]:
     """The questions of the evaluations' data sets, name -> task."""
     found: list[str] = []
     for task in evaluated.values():
-        of_pairs = "chosen" in task
-        found += [one for one, _ in hub_preferences.answered(task)] if of_pairs else hub.questions(task)
+        if isinstance(task, Comparisons):
+            found += [question for question, _ in hub_preferences.answered(task)]
+        else:
+            found += hub.questions(task)
     return found
 
 
-def left_out(bad: int, given: int, evaluated: Mapping[str, Any]) -> health.Check:
+def left_out(bad: int, given: int, evaluated: DataSets) -> health.Check:
     """The check that tells how many of the prompts given were contaminated; it never fails."""
     what = f"{bad} of {given} prompts share {SIZE} words in a row with {', '.join(evaluated)}: left out"
     return health.check("contaminated", True, bad, given, what)

@@ -1,6 +1,6 @@
 """Step labels: how right each step of some solutions is, as a stage or a data set has labelled them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -8,6 +8,7 @@ from encore.data import hub
 from encore.data.forms import PREFILL
 from encore.data.samples import COLUMNS, Sample
 from encore.errors import UserError
+from encore.recipe.task import LabelledSteps
 from encore.runtime import rows as files
 from encore.worlds.text import prompt as fill
 
@@ -35,7 +36,7 @@ def load(metrics_json: Path) -> list[Solved]:
     return cast(list[Solved], files.load(metrics_json, FILE, (*COLUMNS, "steps"), "step labels"))
 
 
-def of_task(task: Mapping[str, Any], template: str, problems: int | None = None) -> list[Solved]:
+def of_task(task: LabelledSteps, template: str, problems: int | None = None) -> list[Solved]:
     """The first `problems` rows, or all, of a data set of TRL's type "stepwise supervision".
 
     `task`: {hub, revision, split, optionally subset} or {file}, and the names of three columns: `prompt`, a
@@ -45,12 +46,12 @@ def of_task(task: Mapping[str, Any], template: str, problems: int | None = None)
     UserError for a column that is missing and for labels that are not those of the steps.
     """
     keys = ("prompt", "completion", "labels")
-    data = hub.load(dict(task), list(keys))
+    data = hub.load(task, keys)
     hub.require_rows(task, len(data), problems)
     rows: list[Solved] = []
     for number in range(problems or len(data)):
         row = data[number]
-        prompt, steps, labels = (row[task[key]] for key in keys)
+        prompt, steps, labels = (row[getattr(task, key)] for key in keys)
         if not _agree(steps, labels):
             raise UserError(
                 f"task.labels: row {number}: expected a label from 0 to 1 of each step, got {labels!r:.60} "

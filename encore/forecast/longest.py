@@ -15,6 +15,8 @@ from encore.errors import UserError
 from encore.forecast import stand_ins
 from encore.forecast.trial import default
 from encore.recipe.caps import of_stage
+from encore.recipe.kinds import GrpoStage, PpoStage, SftStage
+from encore.recipe.kinds.grpo import Domain
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.runtime import files, health
 from encore.sampling import tools
@@ -54,12 +56,14 @@ def of_stage_kind(
 
 
 def _rollouts(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, folder: Path) -> Longest:
-    _, tokenizer = locate_policy(from_policy(config), inputs)
-    found: list[tuple[int, str, Mapping[str, Any]]] = []
-    for part in config.get("domains", {"": config}).values():
-        form = forms.of(part, tokenizer)
-        given = prompts.of_task(part["task"], form, part.get("problems"), seed)
-        kept, length = prompts.fitting(given, tokenizer, part.get("longest_prompt"))
+    stage = from_policy(config)
+    assert isinstance(stage, GrpoStage | PpoStage)
+    _, tokenizer = locate_policy(stage, inputs)
+    found: list[tuple[int, str, GrpoStage | PpoStage | Domain]] = []
+    parts: Mapping[str, GrpoStage | PpoStage | Domain] = {"": stage}
+    for part in (stage.domains or parts if isinstance(stage, GrpoStage) else parts).values():
+        given = prompts.of_task(part.questions, forms.of(part.form, tokenizer), part.problems, seed)
+        kept, length = prompts.fitting(given, tokenizer, part.longest_prompt)
         lengths = [len(ids) for ids in token_ids.prompt_ids(kept["prompt"][:], tokenizer)]
         found.append((length, kept["question"][lengths.index(length)], part))
     length, question, part = max(found, key=lambda one: one[0])
@@ -76,7 +80,7 @@ def _rollouts(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, 
         args["mask_truncated_completions"] = False  # else there is nothing to learn from
     longest = {
         **{key: value for key, value in config.items() if key not in (*OF_PROMPTS, *OF_ROLLOUTS)},
-        **{key: part[key] for key in health.FORMS if key in part},
+        **part.model_dump(include={*health.FORMS}, exclude_unset=True),
         "task": {"file": str(path), "question": "question", "answer": "question", "verifier": "math"},
         "rewards": {"random": 1.0} | ({REWARD_MODEL: 1.0} if REWARD_MODEL in inputs else {}),
         "args": args,
@@ -87,9 +91,11 @@ def _rollouts(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, 
 def _demonstrations(
     config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, folder: Path
 ) -> Longest:
-    _, tokenizer = locate_policy(from_policy(config), inputs)
-    words = tokenizer if forms.chats(config) else None
-    sources = demonstrations.sources(config, inputs.get("data"), seed, words)
+    stage = from_policy(config)
+    assert isinstance(stage, SftStage)
+    _, tokenizer = locate_policy(stage, inputs)
+    words = tokenizer if stage.by_chat else None
+    sources = demonstrations.sources(stage, inputs.get("data"), seed, words)
     rows, _ = demonstrations.usable([row for of_source in sources.values() for row in of_source])
     lengths = [len(one["input_ids"]) for one in documents(rows, tokenizer, whole=True)]
     longest, length = _longest(rows, lengths, default(config, "max_length"))

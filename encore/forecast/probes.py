@@ -6,10 +6,10 @@ from typing import Any
 
 from transformers import GenerationConfig
 
-from encore import worlds
 from encore.data import forms, prompts
 from encore.data.token_ids import end_ids
 from encore.models.language_model import Source, configuration, folder_of, load_tokenizer
+from encore.recipe.task import Asked
 from encore.rewards import rules
 from encore.runtime import health, reward_checks
 from encore.stages.job import from_policy
@@ -22,13 +22,13 @@ def of_stage(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int) -
     """Return the checks of a stage, none without a policy. Raises UserError if the policy cannot load."""
     if config["run"] == "pretrain" or ("policy" not in inputs and "model" not in config):
         return []
-    source, tokenizer = locate_policy(from_policy(config), inputs)
-    checks = [ends(source, tokenizer, forms.chats(config))]
-    parts = config.get("domains", {"": config}) if config["run"] in VERIFIED else {}
+    stage = from_policy(config)
+    source, tokenizer = locate_policy(stage, inputs)
+    checks = [ends(source, tokenizer, stage.by_chat)]
+    parts = stage.parts if stage.run in VERIFIED else {}
     for name, part in parts.items():
-        world = worlds.of_task(part["task"])
-        if world or "verifier" in part["task"]:
-            one = _gold_of_next(part, world, tokenizer, seed)
+        if isinstance(part, Asked) and part.questions.is_verified:
+            one = _gold_of_next(part, tokenizer, seed)
             checks.append({**one, "check": f"{one['check']}/{name}".rstrip("/")})
     return checks
 
@@ -66,9 +66,10 @@ def _generation(source: Source, config: Any) -> Any:
         return GenerationConfig.from_model_config(config)
 
 
-def _gold_of_next(part: Mapping[str, Any], world: Any, tokenizer: Any, seed: int) -> health.Check:
-    few = min(part.get("problems") or reward_checks.CHECKED, reward_checks.CHECKED)
-    given = prompts.of_task(part["task"], forms.of(part, tokenizer), few if world else None, seed)
+def _gold_of_next(part: Asked, tokenizer: Any, seed: int) -> health.Check:
+    few, task = min(part.problems or reward_checks.CHECKED, reward_checks.CHECKED), part.questions
+    world = task.make_world()
+    given = prompts.of_task(task, forms.of(part.form, tokenizer), few if world else None, seed)
     rows = given.select(range(min(few, len(given)))).to_list()
-    (accuracy,) = rules.build(["accuracy"], world, seed, verifies=part["task"].get("verifier", "math"))
+    (accuracy,) = rules.build(["accuracy"], world, seed, verifies=task.verifies)
     return reward_checks.crossed(accuracy, rows)

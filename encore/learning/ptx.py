@@ -18,6 +18,7 @@ from encore.learning.minibatch import Minibatch
 from encore.learning.resumable import EPOCH_STRIDE
 from encore.models.packing import collate, document
 from encore.objectives.grpo import Batch
+from encore.recipe.base import present
 from encore.recipe.kinds import ppo
 from encore.runtime import health
 
@@ -97,7 +98,7 @@ def read(said: ppo.Ptx, tokenizer: Any, seed: int, parts: int = 1) -> Ptx:
 
 def _halves(said: ppo.Ptx, tokenizer: Any, seed: int) -> list[tuple[list[int], list[int]]]:
     """Token ids of each document of a world's corpus: its prompt, which carries no loss, and the rest."""
-    pairs = corpora.documents(said.said, seed)
+    pairs = corpora.documents(present(said.task), present(said.template), present(said.corpus), seed)
     known = health.known_tokens(tokenizer, [prompt + rest for prompt, rest in pairs], "document of ptx")
     health.stop_at_errors([known])
     prompts = prompt_ids([prompt for prompt, _ in pairs], tokenizer)
@@ -108,9 +109,9 @@ def _halves(said: ppo.Ptx, tokenizer: Any, seed: int) -> list[tuple[list[int], l
 def texts(data: ppo.HubDocuments) -> list[str]:
     """Return the first `documents` texts of a Hub dataset, or of a local folder of the same layout."""
     try:
-        rows = hub.load(data.said, ("text",))
+        rows = hub.load(data, ("text",))
     except UserError as error:
         raise UserError(f"ptx.data.{str(error).removeprefix('task.')}") from None
     if len(rows) < data.documents:
-        raise UserError(f"ptx.data.documents: {data.documents} asked, {data.hub} has {len(rows)}")
+        raise UserError(f"ptx.data.documents: {data.documents} asked, {data.name} has {len(rows)}")
     return [str(text) for text in rows[: data.documents][data.text]]

@@ -109,6 +109,12 @@ def refuse(told: str) -> NoReturn:
     raise PydanticCustomError(WORDS, told)
 
 
+def present(value: T | None) -> T:
+    """Return the value of a key that the rules of its model have shown to be there."""
+    assert value is not None
+    return value
+
+
 def matching(pattern: str, description: str) -> Callable[[str], str]:
     """A validator of texts that must match a pattern as a whole; `$` would let a line break end them."""
 

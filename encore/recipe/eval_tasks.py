@@ -56,6 +56,11 @@ AskedTask = Annotated[
 ]
 
 
+def data_set(task: Mapping[str, Any]) -> Questions | Comparisons:
+    """Return the data set of an evaluation's task, as a job is given it."""
+    return (Comparisons if _kind(task) == "pairs" else Questions).model_validate(task)
+
+
 class EvalTask(Formed):
     """One task: `samples` completions of each item, drawn at one temperature and top-p.
 

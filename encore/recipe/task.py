@@ -234,6 +234,12 @@ class Asked(Formed):
     task: QuestionTask | None = None
     problems: Positive | None = None  # distinct training problems
 
+    @property
+    def questions(self) -> QuestionTask:
+        """The task, which is there once all layers are laid on each other."""
+        assert self.task is not None
+        return self.task
+
     def asked_mistakes(self, needs_answers: bool) -> Iterator[Mistake]:
         """Yield the mistakes within task and form; `needs_answers`: of a data set, with a verifier."""
         if needs_answers and isinstance(self.task, Questions):

@@ -1,11 +1,11 @@
 """Whether an answer is right: by a world's verifier, or by the one that a data set's `verifier` names."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from encore import own_code, worlds
+from encore import own_code
 from encore.errors import UserError
 from encore.recipe.reward_names import TESTS
+from encore.recipe.task import Task
 from encore.rewards import unit_tests
 from encore.rewards.answer_forms import copied
 from encore.rewards.math_answers import Comparer, Verdict
@@ -15,11 +15,13 @@ from encore.worlds.expressions import makes, work_out
 from encore.worlds.final_answer import final_answer, reference
 from encore.worlds.protocol import Problem
 
+Verifier = Callable[[Problem, str], bool]
 
-def of_task(task: Mapping[str, Any]) -> Callable[[Problem, str], bool]:
-    """The verifier of a recipe's `task`: its world's, or its data set's, math where that names none."""
-    world = worlds.of_task(task)
-    return world.verify if world else verifier(task.get("verifier", "math"))
+
+def of_task(task: Task) -> Verifier:
+    """Return the verifier of a task: its world's, or its data set's, math where that names none."""
+    world = task.make_world()
+    return world.verify if world else verifier(task.verifies)
 
 
 def verifier(name: str) -> Callable[[Problem, str], bool]:

@@ -66,7 +66,7 @@ def read(stage: RewardModelStage, job: Job, tokenizer: Any, args: Any) -> tuple[
     if "demonstrations" in job.inputs:
         shown = demonstrations.load(job.inputs["demonstrations"])
     elif stage.demonstrations:
-        shown = demonstrations.of_task(stage.demonstrations.said, job.seed, tokenizer)
+        shown = demonstrations.of_task(stage.demonstrations, job.seed, tokenizer)
     shown, unusable = demonstrations.usable(shown)
     skipped |= {f"demonstrations/{reason}": count for reason, count in unusable.items()}
     checks += _check_data(splits, shown, skipped["long"], args, tokenizer)

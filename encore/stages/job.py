@@ -5,13 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from encore.data.prompts import DataSets
+from encore.recipe.eval_tasks import data_set
 from encore.recipe.kinds import read
 from encore.recipe.kinds.stage import FromPolicy, Stage
+from encore.recipe.task import Asked, QuestionTask
+from encore.runtime import sentinel
 from encore.runtime.progress import Progress
 
 DECONTAMINATE = "decontaminate"
 CODE = "code"  # the digests of own code, beside its names: they shape the lineage, and no job reads them
-DataSets = Mapping[str, Mapping[str, Any]]  # the name of an evaluation's task -> its data set
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ def typed(kind: str, config: Mapping[str, Any]) -> tuple[Stage, DataSets]:
     said, evaluated = _without_code({**config, "run": kind}), config.get(DECONTAMINATE)
     if not isinstance(evaluated, Mapping):
         return read(said), {}
-    return read({**said, DECONTAMINATE: True}), evaluated
+    data_sets = {name: data_set(_without_code(task)) for name, task in evaluated.items()}
+    return read({**said, DECONTAMINATE: True}), data_sets
 
 
 def from_policy(config: Mapping[str, Any]) -> FromPolicy:
@@ -43,6 +47,17 @@ def from_policy(config: Mapping[str, Any]) -> FromPolicy:
     stage, _ = typed(config["run"], config)
     assert isinstance(stage, FromPolicy)
     return stage
+
+
+def asked_by(metrics_json: Path) -> Asked:
+    """Return the questions of samples and their form, by the metrics.json of the stage that drew them."""
+    config = _without_code(sentinel.read(metrics_json)["config"])
+    return Asked.model_validate({key: config[key] for key in Asked.model_fields if key in config})
+
+
+def task_of(metrics_json: Path) -> QuestionTask:
+    """Return the task of samples, by the metrics.json of the stage that has drawn them."""
+    return asked_by(metrics_json).questions
 
 
 def _without_code(value: Any) -> Any:

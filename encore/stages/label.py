@@ -22,18 +22,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from encore import worlds
 from encore.data import demonstrations, hub_preferences, preferences, samples
 from encore.data.preferences import Preference
 from encore.data.samples import Sample
 from encore.errors import UserError
 from encore.labels import annotators, model_judges
 from encore.labels.annotators import Labels
+from encore.recipe.base import present
 from encore.recipe.kinds import LabelStage
 from encore.recipe.kinds import label as labelling
 from encore.rewards import verifiers
 from encore.runtime import health, sentinel
-from encore.stages.job import Job
+from encore.stages.job import Job, task_of
 from encore.stages.outcome import Outcome, untrained
 
 FORMULA = "2 x parameters x tokens of prompts and completions, of each model that scores"
@@ -51,7 +51,7 @@ def run(stage: LabelStage, job: Job) -> Outcome:
     validation = VALIDATION if stage.validation is None else stage.validation
     if stage.by == "dataset":
         template = stage.template or "{question}"
-        ranked = hub_preferences.of_task(stage.said["task"], template, validation, stage.problems)
+        ranked = hub_preferences.of_task(present(stage.task), template, validation, stage.problems)
         rows, scores = samples.of_preferences(ranked), [row["scores"] for row in ranked]
     else:
         rows, world, given = read(stage.by, job.inputs["data"])
@@ -90,7 +90,7 @@ def read(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | N
         given = preferences.load(place)
         return samples.of_preferences(given), None, [row["scores"] for row in given]
     rows = samples.load(place)
-    world = worlds.of_task(upstream["config"]["task"])
+    world = task_of(place).make_world()
     labelling.check_world(by, world, str(place))
     return rows, world, None
 
@@ -107,7 +107,7 @@ def score(stage: LabelStage, job: Job, rows: Sequence[Sample], world: Any) -> tu
         own = annotators.rewarded(rows, world.rewards["judge"])
         return annotators.ai_judge(gold, own, rows, dials.said, job.seed), 0, 0
     if by == "verifier":
-        verify = verifiers.of_task(sentinel.read(inputs["data"])["config"]["task"])
+        verify = verifiers.of_task(task_of(inputs["data"]))
         return Labels(annotators.rewarded(rows, verify)), 0, 0
     if by == "reward_model":
         return model_judges.reward_model(rows, inputs["reward_model"], dials.ensemble or "mean")

@@ -21,16 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from encore import worlds
 from encore.data import forms, samples, step_labels
 from encore.data.samples import Sample
 from encore.data.step_labels import Labelled, Solved
+from encore.recipe.base import present
 from encore.recipe.kinds import LabelStepsStage
 from encore.rewards import verifiers
 from encore.rewards.step_rewards import step_ends, told, verdicts
-from encore.runtime import health, sentinel
+from encore.runtime import health
 from encore.sampling.draw import FORMULA, draw
-from encore.stages.job import Job
+from encore.stages.job import Job, asked_by
 from encore.stages.outcome import Outcome, untrained
 from encore.stages.policy import locate_policy
 from encore.worlds.protocol import World
@@ -43,23 +43,23 @@ def run(stage: LabelStepsStage, job: Job) -> Outcome:
     began = time.perf_counter()
     if stage.by == "dataset":
         assert stage.template is not None
-        solved = step_labels.of_task(stage.said["task"], stage.template, stage.problems)
+        solved = step_labels.of_task(present(stage.task), stage.template, stage.problems)
         step_labels.save(solved, job.workdir / "final")
         return untrained(_counts(solved), [], 0, 0, FORMULA, began)
     assert stage.args is not None
     rows = samples.load(job.inputs["data"])
-    drawn_by = sentinel.read(job.inputs["data"])["config"]
-    world = worlds.of_task(drawn_by["task"])
+    drawn_by = asked_by(job.inputs["data"])
+    world = drawn_by.questions.make_world()
     source, tokenizer = locate_policy(stage, job.inputs)
     texts = sorted({text for row in rows for text in (row["prompt"], *row["completions"])})
     checks = health.stop_at_errors([health.known_tokens(tokenizer, texts, "sample")])
 
     ends = [[step_ends(world, samples.problem(row), text) for text in row["completions"]] for row in rows]
     beginnings = _distinct_beginnings(rows, ends)
-    form = forms.of(drawn_by, tokenizer)
+    form = forms.of(drawn_by.form, tokenizer)
     asked = [rows[number]["prompt"] + text for number, text in beginnings]
     drawn = draw(asked, stage.args, source, form.ends, stage.said, job.seed, job.progress)
-    verify, size = verifiers.of_task(drawn_by["task"]), stage.args.num_generations
+    verify, size = verifiers.of_task(drawn_by.questions), stage.args.num_generations
     right: dict[Beginning, float] = {}
     for place, (number, text) in enumerate(beginnings):
         mine = drawn.completions[place * size : (place + 1) * size]

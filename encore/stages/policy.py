@@ -56,7 +56,7 @@ def locate_policy(stage: FromPolicy, inputs: Mapping[str, Path]) -> tuple[Source
     """
     source = language_model.locate(stage.model.said if stage.model else None, inputs.get("policy"))
     tokenizer = language_model.load_tokenizer(source)
-    if forms.chats(stage.said):
+    if stage.by_chat:
         forms.end_turns(tokenizer)
     return source, tokenizer
 
@@ -68,7 +68,7 @@ def load_policy(stage: FromPolicy, inputs: Mapping[str, Path], **options: Any) -
     """
     source, tokenizer = locate_policy(stage, inputs)
     model = language_model.load(source, **options)
-    if forms.chats(stage.said):
+    if stage.by_chat:
         model.generation_config.eos_token_id = end_ids(model.generation_config, tokenizer)
     return Policy(source, tokenizer, model, getattr(stage, "saved_dtype", None))
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from transformers import TrainingArguments
 
-from encore import worlds
 from encore.data import forms, prompts
 from encore.data.token_ids import end_ids
 from encore.learning import tracking
@@ -41,14 +40,14 @@ FORMULA = (
 def run(stage: PolicyGradientStage, job: Job) -> Outcome:
     """Train the policy and save it; completions.jsonl goes beside metrics.json."""
     began = time.perf_counter()
-    args, task, workdir = stage.args, stage.said["task"], job.workdir
+    args, task, workdir = stage.args, stage.questions, job.workdir
     # accuracy is always measured, so that curves of arms with other rewards can be compared
     weights = {"accuracy": 0.0, **(stage.rewards or {})}
-    built = rules.build(weights, worlds.of_task(task), job.seed, verifies=task.get("verifier", "math"))
+    built = rules.build(weights, task.make_world(), job.seed, verifies=task.verifies)
     functions = dict(zip(weights, built, strict=True))
     policy = load_policy(stage, job.inputs)
     model = policy.model.to(device())
-    form, ends = forms.of(stage.said, policy.tokenizer), end_ids(policy.generation, policy.tokenizer)
+    form, ends = forms.of(stage.form, policy.tokenizer), end_ids(policy.generation, policy.tokenizer)
     problems = prompts.of_task(task, form, stage.problems, job.seed).to_list()
     needed, cap = args.prompts_per_epoch, args.max_completion_length
     checks = before_rollouts(stage, job, policy, problems, functions, needed, cap)

@@ -20,6 +20,7 @@ from encore.learning.language_model import LanguageModel
 from encore.models import language_model
 from encore.models.experts import idle
 from encore.models.packing import collate, document
+from encore.recipe.base import present
 from encore.recipe.kinds import PretrainStage
 from encore.runtime import curves, health
 from encore.stages.job import Job
@@ -31,10 +32,10 @@ FORMULA = "6 x parameters x tokens of the documents (forward and backward)"
 
 def run(stage: PretrainStage, job: Job) -> Outcome:
     """Train the base model and save it."""
-    texts = corpora.documents(stage.said, job.seed)
-    tokenizer = worlds.tokenizer(corpora.worlds_of(stage.said))
-    assert stage.model is not None
-    model = language_model.build(stage.model, tokenizer, job.seed)
+    task, corpus = present(stage.task), present(stage.corpus)
+    texts = corpora.documents(task, present(stage.template), corpus, job.seed)
+    tokenizer = worlds.tokenizer(corpora.worlds_of(task, corpus))
+    model = language_model.build(present(stage.model), tokenizer, job.seed)
     generation = copy.deepcopy(model.generation_config)
     prompts = prompt_ids([prompt for prompt, _ in texts], tokenizer)
     replies = tokenizer([reply + tokenizer.eos_token for _, reply in texts])["input_ids"]

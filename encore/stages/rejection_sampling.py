@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from encore import worlds
 from encore.data import demonstrations, forms, prompts
 from encore.errors import UserError
 from encore.learning.completions import CompletionsLog
@@ -39,13 +38,15 @@ COVERED = 0.10
 def run(stage: RejectionSamplingStage, job: Job) -> Outcome:
     """Sample, and save what is kept; every completion goes to completions.jsonl."""
     began = time.perf_counter()
-    args, task, thresholds = stage.args, stage.said["task"], stage.keep
+    args, task, thresholds = stage.args, stage.questions, stage.keep
     names = ["accuracy", *sorted(thresholds)]
-    built = rules.build(names, worlds.of_task(task), job.seed, verifies=task.get("verifier", "math"))
+    built = rules.build(names, task.make_world(), job.seed, verifies=task.verifies)
     rewards = dict(zip(names, built, strict=True))
     source, tokenizer = locate_policy(stage, job.inputs)
-    form = forms.of(stage.said, tokenizer)
-    given, found, long = prompts.of_part(stage.said, form, tokenizer, job.seed, job.evaluated)
+    form = forms.of(stage.form, tokenizer)
+    given, found, long = prompts.of_part(
+        stage, form, tokenizer, job.seed, job.evaluated, stage.longest_prompt
+    )
     problems = given.to_list()
     accuracy = {"accuracy": rewards["accuracy"]}
     checks = found + health.stop_at_errors(

@@ -30,8 +30,8 @@ def run(stage: SampleStage, job: Job) -> Outcome:
     source, tokenizer = locate_policy(stage, job.inputs)
     skip, most = stage.skip, stage.problems
     asked = skip + (most or worlds.PROBLEMS) if skip else most
-    form = forms.of(stage.said, tokenizer)
-    given = prompts.of_task(stage.said["task"], form, asked, job.seed)
+    form = forms.of(stage.form, tokenizer)
+    given = prompts.of_task(stage.questions, form, asked, job.seed)
     given = given.select(range(skip, len(given)))
     short, _ = prompts.fitting(given, tokenizer, stage.longest_prompt)
     problems = short.to_list()

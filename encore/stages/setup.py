@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from trl import GRPOConfig
 
-from encore import worlds
 from encore.data import domains, forms, prompts, replay
 from encore.data.token_ids import end_ids, prompt_ids
 from encore.errors import UserError
@@ -20,7 +19,6 @@ from encore.learning.rollout_trainer import Method, RolloutTrainer
 from encore.models import lora
 from encore.models.reward_model import RewardModel
 from encore.recipe.caps import Caps
-from encore.recipe.data_sets import is_data_set
 from encore.recipe.kinds import GrpoStage, PpoStage
 from encore.recipe.kinds.grpo import Domain
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
@@ -136,7 +134,7 @@ def prepared(
 
 def end_with_turns(args: Any, stage: RolloutStage, policy: Policy) -> None:
     """Tell vLLM, in `args`, how turns of a chat end: it has read the checkpoint's own ends alone."""
-    if args.use_vllm and forms.chats(stage.said):
+    if args.use_vllm and stage.by_chat:
         ends = {"stop_token_ids": end_ids(policy.generation, policy.tokenizer)}
         args.generation_kwargs = ends | (args.generation_kwargs or {})
 
@@ -159,35 +157,27 @@ def tasks_of(
         parts, measured = stage.domains, ()  # a domain measures what it names
     tasks = []
     for name, part in parts.items():
-        task = part.said["task"]
-        world = worlds.of_task(task)
-        known = [*(world.rewards if world else ()), *(["accuracy"] if world or "verifier" in task else ())]
+        task = part.questions
+        world = task.make_world()
+        known = [*(world.rewards if world else ()), *(["accuracy"] if task.is_verified else ())]
         weights = {reward: 0.0 for reward in measured if reward in known} | (part.rewards or {})
         ruled = [reward for reward in weights if reward != REWARD_MODEL]
-        functions = scored | _ruled(ruled, stage, task, world, job.seed, caps)
-        evaluated = job.evaluated if is_data_set(task) else None
+        cache = stage.soft_overlong_cache if OVERLONG in ruled else None
+        built = rules.build(ruled, world, job.seed, caps=caps, cache=cache, verifies=task.verifies)
+        functions = scored | dict(zip(ruled, built, strict=True))
+        prompter = forms.of(part.form, tokenizer)
         problems, found, long = prompts.of_part(
-            part.said, forms.of(part.said, tokenizer), tokenizer, job.seed, evaluated
+            part, prompter, tokenizer, job.seed, job.evaluated, part.longest_prompt
         )
         rewards = {reward: functions[reward] for reward in weights}
         tasks.append(Task(name, part, world, weights, rewards, problems, found, long))
     return tasks
 
 
-def _ruled(
-    names: Sequence[str], stage: RolloutStage, task: Mapping[str, Any], world: Any, seed: int, caps: Caps
-) -> dict[str, rules.Reward]:
-    """Return the rewards that rules make."""
-    cache = stage.soft_overlong_cache if OVERLONG in names else None
-    verifies = task.get("verifier", "math")
-    built = rules.build(names, world, seed, caps=caps, cache=cache, verifies=verifies)
-    return dict(zip(names, built, strict=True))
-
-
 def _scored(stage: RolloutStage, scorer: RewardModel, tokenizer: Any) -> rules.Reward:
     """Return the reward by `scorer`: at the end of a completion, or by the key `aggregation` of its steps."""
     if isinstance(stage, GrpoStage) and stage.aggregation:
-        place = step_rewards.placer(worlds.of_task(stage.said["task"]), tokenizer)
+        place = step_rewards.placer(stage.questions.make_world(), tokenizer)
         return learned.of_steps(scorer, tokenizer, place, stage.aggregation)
     return learned.as_reward(scorer, tokenizer, stage.ensemble or "mean")
 

@@ -27,7 +27,7 @@ from typing import Any
 from datasets import Dataset
 from trl import SFTConfig
 
-from encore.data import demonstrations, forms
+from encore.data import demonstrations
 from encore.data.decontamination import contaminated
 from encore.data.demonstrations import Demonstration
 from encore.data.prompts import asked, left_out
@@ -52,8 +52,8 @@ FORMULA = "6 x parameters x tokens of the documents (forward and backward)"
 
 def run(stage: SftStage, job: Job) -> Outcome:
     """Train the policy and save it."""
-    tokenizer = locate_policy(stage, job.inputs)[1] if forms.chats(stage.said) else None
-    sources = demonstrations.sources(stage.said, job.inputs.get("data"), job.seed, tokenizer)
+    tokenizer = locate_policy(stage, job.inputs)[1] if stage.by_chat else None
+    sources = demonstrations.sources(stage, job.inputs.get("data"), job.seed, tokenizer)
     sources, found = _clean(sources, job.evaluated)
     given, skipped = sum(map(len, sources.values())), Counter[str]()
     for name, some in sources.items():

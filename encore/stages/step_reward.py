@@ -15,7 +15,6 @@ import numpy as np
 from datasets import Dataset
 from trl import RewardConfig
 
-from encore import worlds
 from encore.data import preferences, samples, step_labels, token_ids
 from encore.errors import UserError
 from encore.learning.fit import clean, fit
@@ -27,8 +26,9 @@ from encore.objectives.process_supervision import Steps
 from encore.recipe.kinds import RewardModelStage
 from encore.rewards import verifiers
 from encore.rewards.step_rewards import locator, reader, told
+from encore.rewards.verifiers import Verifier
 from encore.runtime import curves, health, sentinel
-from encore.stages.job import Job
+from encore.stages.job import Job, task_of
 from encore.stages.outcome import Outcome
 from encore.stages.policy import loading_options, locate_policy, positions
 from encore.stages.trainer_config import arguments, batch_size, check_evaluation
@@ -97,16 +97,18 @@ def _labelled(
 
     Raises UserError where steps are to be learnt that nobody can label.
     """
-    upstream, outcome = sentinel.read(data), stage.labels == "outcome"
-    if upstream.get("kind") == "label_steps":  # all that are given, for a roll-out may mend a wrong step
+    outcome = stage.labels == "outcome"
+    if (
+        sentinel.read(data).get("kind") == "label_steps"
+    ):  # all that are given, for a roll-out may mend a wrong step
         return step_labels.load(data), as_given, _last if outcome else lambda steps: steps
-    task = upstream["config"]["task"]
-    world, chosen = worlds.of_task(task), _last if outcome else until_wrong
+    task = task_of(data)
+    world, chosen = task.make_world(), _last if outcome else until_wrong
     if world is not None:
         return samples.load(data), partial(by_world, world), chosen
     if not outcome:
         raise UserError(f"labels: steps: {data} has no world, whose step verifier labels")
-    return samples.load(data), lambda tokenizer: by_answer(task), chosen
+    return samples.load(data), lambda tokenizer: by_answer(verifiers.of_task(task)), chosen
 
 
 def _split(rows: Sequence[samples.Sample], problems: int | None) -> dict[str, list[samples.Sample]]:
@@ -149,9 +151,8 @@ def by_world(world: World, tokenizer: Any) -> Labeller:
     return label
 
 
-def by_answer(task: Mapping[str, Any]) -> Labeller:
+def by_answer(verify: Verifier) -> Labeller:
     """The whole completion alone, as the verifier of its data set labels its answer."""
-    verify = verifiers.of_task(task)
 
     def label(row: samples.Sample, number: int, ids: list[int]) -> Steps:
         problem = samples.problem(row)

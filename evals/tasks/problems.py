@@ -9,7 +9,7 @@ from datasets import Dataset
 from pydantic import TypeAdapter
 
 from encore.data import hub, hub_preferences
-from encore.data.forms import Form
+from encore.data.forms import Prompter
 from encore.errors import UserError
 from encore.recipe.eval_tasks import AskedTask
 from encore.recipe.task import Comparisons, WorldTask
@@ -19,7 +19,7 @@ from encore.worlds import Problem, sample
 ITEMS_SEED = 0  # a benchmark is a fixed set: the same items for every arm, seed and checkpoint
 
 
-def dataset(spec: AskedTask, items: int, form: Form, **_: Any) -> dict[str, Dataset]:
+def dataset(spec: AskedTask, items: int, form: Prompter, **_: Any) -> dict[str, Dataset]:
     """The first `items` held-out problems of a recipe's task, `spec`. Raises UserError if it has fewer.
 
     Of a data set of preferences, what was asked, with the best reply as the answer.
@@ -29,8 +29,11 @@ def dataset(spec: AskedTask, items: int, form: Form, **_: Any) -> dict[str, Data
         drawn = sample(spec.make_world(), items, ITEMS_SEED, "test")
         problems = [(p.question, p.answer, p.difficulty, p.begun) for p in drawn]
     else:
-        pairs = isinstance(spec, Comparisons)
-        found = hub_preferences.answered(spec.said, items) if pairs else hub.problems(spec.said, items)
+        found = (
+            hub_preferences.answered(spec, items)
+            if isinstance(spec, Comparisons)
+            else hub.problems(spec, items)
+        )
         problems = [(question, answer, None, "") for question, answer, *_ in found]
         if len(problems) < items:
             available = len(problems)

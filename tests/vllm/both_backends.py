@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import typed
 from lm_eval.api.instance import Instance
 
 from encore.data import forms
@@ -26,7 +27,7 @@ def read(place: Path) -> dict[str, Any]:
     source = language_model.locate(None, place)
     words = language_model.load_tokenizer(source)
     said = [{"template": "User: {question}\nAssistant:"}, {"chat": True}]
-    texts = [forms.of(form, words).fill(question) for form in said for question in QUESTIONS]
+    texts = [forms.of(typed.form(form), words).fill(question) for form in said for question in QUESTIONS]
     talks = [[{"role": "user", "content": question}] for question in QUESTIONS]
     chats = words.apply_chat_template(talks, add_generation_prompt=True)["input_ids"]
     made: dict[str, Any] = {"bos": words.bos_token_id}

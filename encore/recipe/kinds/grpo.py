@@ -1,7 +1,7 @@
 """Stage `grpo`: the policy is trained by GRPO, or by an objective of its family."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Annotated, Literal
 
@@ -133,6 +133,11 @@ class GrpoStage(RolloutStage):
         if self.domains is None:
             return super().weights
         return {f"domains.{name}.rewards": domain.rewards or {} for name, domain in self.domains.items()}
+
+    @property
+    def parts(self) -> Mapping[str, "GrpoStage | Domain"]:
+        """The domains by name, or the stage itself."""
+        return {"": self} if self.domains is None else self.domains
 
     def unsound(self) -> Iterator[Mistake]:
         """Yield the mistakes within the one task, or within the domains and their tasks."""

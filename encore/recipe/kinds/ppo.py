@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from encore.recipe.base import HubName, Mistake, Model, NotNegative, Positive, Revision, below
+from encore.recipe.base import Mistake, Model, NotNegative, Positive, below
 from encore.recipe.corpus import Corpus
 from encore.recipe.form import placed
 from encore.recipe.kinds.rollout import REWARD_MODEL, RolloutStage
 from encore.recipe.kinds.stage import rule
 from encore.recipe.mistakes import shown
 from encore.recipe.rl_args import PpoArgs
-from encore.recipe.task import WorldTask, refusing
+from encore.recipe.task import DataSet, WorldTask, refusing
 
 NO_DATA_SET = "a corpus is written by a world; for documents of the Hub take data"
 OF_WORLD = ("task", "template", "corpus")
@@ -27,14 +27,10 @@ FIXED = {
 }
 
 
-class HubDocuments(Model):
-    """The first rows of a Hub dataset."""
+class HubDocuments(DataSet):
+    """The first rows of a data set."""
 
-    hub: HubName
-    revision: Revision
-    subset: str | None = None
-    split: str
-    text: str  # column
+    text: str
     documents: Positive
     max_length: Positive  # tokens; the rest of a document is cut
 
@@ -130,6 +126,8 @@ class PpoStage(RolloutStage):
             yield "ptx", f"its documents are those of data, or of task, template and corpus; {both} given"
         elif self.ptx.data is None:
             yield from self._documents_of_a_world(self.ptx)
+        else:
+            yield from below("ptx.data", self.ptx.data.mistakes())
 
     def _documents_of_a_world(self, ptx: Ptx) -> Iterator[Mistake]:
         for key in OF_WORLD:

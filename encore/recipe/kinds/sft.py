@@ -4,7 +4,7 @@ They are those of a stage (needs.data), of a world (task, template, corpus) or o
 of `also`. Demonstrations of more than args.max_length tokens are left out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from encore.recipe.args import SftArgs
@@ -38,6 +38,11 @@ class SftStage(DemonstrationSource, TuningStage, MeasuredStage):
     problems: Positive | None = None
     also: dict[Identifier, MixedIn] = {}
     saved_dtype: Dtype | None = None  # as in stage pretrain
+
+    @property
+    def parts(self) -> Mapping[str, DemonstrationSource]:
+        """The sources: the stage itself, and those of `also` by name."""
+        return {"": self, **self.also}
 
     @rule
     def _one_source(self) -> Iterator[Mistake]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from encore.errors import UserError
 from encore.recipe.args import DrawingArgs
 from encore.recipe.base import AboveZero, Machine, Mistake, Model, Positive, Seed, Some, below
+from encore.recipe.form import Formed
 from encore.recipe.machine import Engine, Resources, Source, check_one
 from encore.recipe.task import Asked
 from encore.runtime.gpus import SHARDED, SPREAD
@@ -100,6 +101,16 @@ class Stage(Model):
     def played_by(cls, role: str) -> str:
         """Return what can play a role that the stage needs, such as "samples or preferences"."""
         return cls.takes.get(role, PLAYED_BY.get(role, "a model"))
+
+    @property
+    def parts(self) -> Mapping[str, Formed]:
+        """What puts questions or prompts, by the name of a domain or further source; else by ""."""
+        return {"": self} if isinstance(self, Formed) else {}
+
+    @property
+    def by_chat(self) -> bool:
+        """Whether a part is put by the chat template of the policy's tokenizer."""
+        return any(part.chat is not None for part in self.parts.values())
 
     @property
     def serving(self) -> int:

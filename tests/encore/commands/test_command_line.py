@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typed
 import yaml
 from papers import RECIPES
 from typer.testing import CliRunner
@@ -76,7 +77,7 @@ def test_what_the_base_of_a_new_recipe_reads_fits_into_it(here, world):
     new.write("mine", new.Wanted(world))
     stage = load_sound(own=Path("mine.yaml"))[0]["mine"].layers.content["stages"]["pretrain"]
     words = tokenizer([make(stage["task"])])
-    documents = corpora.documents(stage, stage["seed"])
+    documents = corpora.documents(*typed.corpus(stage), stage["seed"])
     longest = max(map(len, words(["".join(text) for text in documents])["input_ids"])) + 1  # its end
     assert longest <= stage["model"]["max_position_embeddings"]
 

@@ -7,6 +7,7 @@ import datasets
 import hub_datasets
 import pytest
 import reasoning_datasets
+import typed
 from data_set_files import write
 from reasoning_datasets import PRM800K
 
@@ -76,7 +77,7 @@ def of_file(rows, folder, **keys):
 )
 def test_problems_and_their_verifier(tmp_path, name, split, keys, completion):
     """The first row's right completion is right, that of the second wrong; each gold answer is right."""
-    rows = hub.problems(of_hub(name, split, tmp_path, **keys))
+    rows = hub.problems(typed.task(of_hub(name, split, tmp_path, **keys)))
     verify = verifier(keys["verifier"])
     first, second, *_ = (Problem(*row) for row in rows)
     assert verify(first, completion)
@@ -87,27 +88,27 @@ def test_problems_and_their_verifier(tmp_path, name, split, keys, completion):
 
 def test_a_question_is_made_of_several_columns(tmp_path):
     task = of_hub("Jiayi-Pan/Countdown-Tasks-3to4", "train", tmp_path, **OF_COUNTDOWN)
-    questions, answers, _ = zip(*hub.problems(task), strict=True)
+    questions, answers, _ = zip(*hub.problems(typed.task(task)), strict=True)
     assert questions[0] == "Using the numbers [44, 19, 35], create an equation that equals 98."
     assert answers[1] == "8/(3-8/3)"
-    assert hub.questions(task) == [*questions]
+    assert hub.questions(typed.task(task)) == [*questions]
 
 
 def test_a_conversation_stands_for_its_request(tmp_path):
     keys = {"question": "prompt", "answer": "reward_model.ground_truth"}
     task = of_hub("BytedTsinghua-SIA/DAPO-Math-17k", "train", tmp_path, **keys)
-    assert hub.problems(task, 1) == [("What is 2+2?", "4", 0)]
+    assert hub.problems(typed.task(task), 1) == [("What is 2+2?", "4", 0)]
 
 
 def test_demonstrations_of_conversations(tmp_path):
     keys = {"prompt": "conversations", "completion": "conversations"}
     rows = demonstrations.of_task(
-        {"task": of_hub("open-thoughts/OpenThoughts-114k", "train", tmp_path, **keys)}, 0
+        typed.source({"task": of_hub("open-thoughts/OpenThoughts-114k", "train", tmp_path, **keys)}), 0
     )
     assert (rows[0]["prompt"], rows[0]["completion"]) == ("What is 2+2?", "<think>a</think> 4")
     keys = {"prompt": "prompt", "completion": "messages"}
     rows = demonstrations.of_task(
-        {"task": of_hub("HuggingFaceH4/ultrachat_200k", "train_sft", tmp_path, **keys)}, 0
+        typed.source({"task": of_hub("HuggingFaceH4/ultrachat_200k", "train_sft", tmp_path, **keys)}), 0
     )
     kept, skipped = demonstrations.usable(rows)
     assert [row["completion"] for row in kept] == ["With two needles.", "A little."]
@@ -116,13 +117,13 @@ def test_demonstrations_of_conversations(tmp_path):
 
 def test_what_a_row_lacks_is_no_text(tmp_path):
     task = of_file([{"q": "1", "a": None}, {"q": "2", "a": 2}], tmp_path, question="q", answer="a")
-    assert hub.problems(task) == [("1", "", 0), ("2", "2", 0)]
+    assert hub.problems(typed.task(task)) == [("1", "", 0), ("2", "2", 0)]
 
 
 def test_questions_of_prm800k(tmp_path):
     keys = {"question": "question.problem", "answer": "question.ground_truth_answer"}
     task = of_file([PRM800K], tmp_path, **keys)
-    assert hub.problems(task) == [("What is 3+4?", "7", 0)]
+    assert hub.problems(typed.task(task)) == [("What is 3+4?", "7", 0)]
 
 
 def test_files_of_ones_own(tmp_path):
@@ -132,19 +133,19 @@ def test_files_of_ones_own(tmp_path):
         {"q": "2+2", "a": 4, "good": "four", "bad": ""},
     ]
     task = of_file(rows, tmp_path, question="q", answer="a", verifier="math")
-    assert hub.problems(task) == [("1+1", "2", 0), ("2+2", "4", 0)]
-    assert prompts.of_task(task, plain("<{question}>"), 1, 0)["prompt"][:] == ["<1+1>"]
+    assert hub.problems(typed.task(task)) == [("1+1", "2", 0), ("2+2", "4", 0)]
+    assert prompts.of_task(typed.task(task), plain("<{question}>"), 1, 0)["prompt"][:] == ["<1+1>"]
     with pytest.raises(UserError, match=r"problems: 3 asked, but .*mine\.jsonl has 2"):
-        prompts.of_task(task, plain("{question}"), 3, 0)
+        prompts.of_task(typed.task(task), plain("{question}"), 3, 0)
 
     parquet = tmp_path / "mine.parquet"
     datasets.Dataset.from_list(rows).to_parquet(parquet)
-    assert hub.problems({**task, "file": str(parquet)}) == hub.problems(task)
+    assert hub.problems(typed.task({**task, "file": str(parquet)})) == hub.problems(typed.task(task))
 
     shown = of_file(rows, tmp_path, prompt="{q} =", completion="good")
-    assert demonstrations.of_task({"task": shown}, 0)[0]["prompt"] == "1+1 ="
+    assert demonstrations.of_task(typed.source({"task": shown}), 0)[0]["prompt"] == "1+1 ="
     ranked = of_file(rows, tmp_path, prompt="{q} =", chosen="good", rejected="bad")
-    (first, _) = hub_preferences.of_task(ranked)
+    (first, _) = hub_preferences.of_task(typed.comparisons(ranked))
     assert (first["prompt"], first["responses"]) == ("1+1 =", ["two", "three"])
 
 
@@ -168,7 +169,7 @@ def test_files_of_ones_own(tmp_path):
 )
 def test_what_is_wrong_with_a_file_is_one_line(tmp_path, rows, keys, says):
     with pytest.raises(UserError, match=says) as error:
-        hub.problems(of_file(rows, tmp_path, **keys))
+        hub.problems(typed.task(of_file(rows, tmp_path, **keys)))
     assert "\n" not in str(error.value)
 
 
@@ -177,7 +178,7 @@ def test_a_file_that_is_no_json_is_one_line(tmp_path, text):
     path = tmp_path / "mine.jsonl"
     path.write_text(text)
     with pytest.raises(UserError, match=r"task\.file: cannot read .*mine\.jsonl: ") as error:
-        hub.problems({"file": str(path), "question": "q"})
+        hub.problems(typed.task({"file": str(path), "question": "q"}))
     assert "\n" not in str(error.value)
 
 
@@ -186,10 +187,10 @@ def test_another_file_with_the_same_name_and_time_is_read_anew(tmp_path):
     for answer in ("2", "3"):
         task = of_file([{"q": "1+1", "a": answer}], tmp_path, question="q", answer="a")
         os.utime(task["file"], ns=(10**18, 10**18))
-        assert hub.problems(task) == [("1+1", answer, 0)]
+        assert hub.problems(typed.task(task)) == [("1+1", answer, 0)]
 
 
 def test_a_file_that_has_changed_since_it_was_planned_is_refused(tmp_path):
     task = of_file([{"q": "1"}], tmp_path, question="q")
     with pytest.raises(UserError, match=r"task\.file: .* has changed since this job was planned"):
-        hub.problems(task | {"sha256": "0" * 64})
+        hub.problems(typed.task(task | {"sha256": "0" * 64}))

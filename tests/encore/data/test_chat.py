@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import typed
 from true_tokenizers import MADE, THINKING, chatml, gpt_neox, llama, qwen2, qwen2_base
 
 from encore import worlds
@@ -28,7 +29,7 @@ HUB: dict[str, Any] = {"hub": "org/talks", "split": "train", "prompt": "messages
 )
 def test_the_token_that_ends_a_turn(kind, end):
     words = MADE[kind]()
-    form = forms.of({"chat": True}, words)
+    form = forms.of(typed.form({"chat": True}), words)
     assert form.ends == (words.convert_tokens_to_ids(end),)
     forms.end_turns(words)
     assert words.eos_token == end
@@ -43,7 +44,9 @@ def test_a_template_without_a_token_at_the_end_of_turns():
 
 
 def test_system_request_and_prefill():
-    form = forms.of({"chat": {"system": "It is.", "user": "{question}!", "prefill": "<think>\n"}}, qwen2())
+    form = forms.of(
+        typed.form({"chat": {"system": "It is.", "user": "{question}!", "prefill": "<think>\n"}}), qwen2()
+    )
     assert form.fill("3") == (
         "<|im_start|>system\nIt is.<|im_end|>\n"
         "<|im_start|>user\n3!<|im_end|>\n<|im_start|>assistant\n<think>\n"
@@ -52,11 +55,11 @@ def test_system_request_and_prefill():
 
 
 def test_a_chat_template_may_itself_begin_replies():
-    form = forms.of({"chat": True}, qwen2(THINKING))
+    form = forms.of(typed.form({"chat": True}), qwen2(THINKING))
     assert form.prefill == "<think>\n"
     assert form.fill("<think>3").endswith("<think>3<|im_end|>\n<|im_start|>assistant\n<think>\n")
     with pytest.raises(UserError, match=r"^chat\.prefill: the chat template itself begins replies"):
-        forms.of({"chat": {"prefill": "<think>"}}, qwen2(THINKING))
+        forms.of(typed.form({"chat": {"prefill": "<think>"}}), qwen2(THINKING))
 
 
 def test_plain_templates_begin_the_answer_with_their_last_word_alone():
@@ -69,14 +72,14 @@ def test_plain_templates_begin_the_answer_with_their_last_word_alone():
 
 def test_chat_of_a_world_is_its_template():
     words = worlds.tokenizer([worlds.make({"world": "chain"})])
-    form = forms.of({"chat": True}, words)
+    form = forms.of(typed.form({"chat": True}), words)
     assert form.fill("1+2=") == "<user>1+2=<assistant>"
     assert (form.prefill, form.ends) == ("", (words.eos_token_id,))
 
 
 def test_the_date_is_always_the_same():
     dated = "{{ strftime_now('%d %b %Y') }}{% for m in messages %}{{ m.content }}<|im_end|>{% endfor %}"
-    assert forms.of({"chat": True}, qwen2(dated)).fill("3") == "26 Jul 20243<|im_end|>"
+    assert forms.of(typed.form({"chat": True}), qwen2(dated)).fill("3") == "26 Jul 20243<|im_end|>"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,7 @@ def test_the_date_is_always_the_same():
 )
 def test_a_tokenizer_that_does_not_do(words, chat, says):
     with pytest.raises(UserError) as error:
-        forms.of({"chat": chat}, words())
+        forms.of(typed.form({"chat": chat}), words())
     assert str(error.value).startswith(says)
     assert "\n" not in str(error.value)
 
@@ -102,7 +105,7 @@ def test_a_chat_template_without_the_tokenizers_bos_is_refused():
     words = llama()
     words.chat_template = chatml().chat_template
     with pytest.raises(UserError, match="begins every text with <s>, its chat template does not"):
-        forms.of({"chat": True}, words)
+        forms.of(typed.form({"chat": True}), words)
 
 
 # -- demonstrations ------------------------------------------------------------------------------------------
@@ -121,7 +124,7 @@ def rows_of(monkeypatch: pytest.MonkeyPatch, words: Any, talks: list[Any], chat:
 
     given = Rows({"messages": talk} for talk in talks)
     monkeypatch.setattr(demonstrations.hub, "load", lambda task, keys: given)
-    return demonstrations.usable(demonstrations.of_task({"task": HUB, "chat": chat}, 0, words))
+    return demonstrations.usable(demonstrations.of_task(typed.source({"task": HUB, "chat": chat}), 0, words))
 
 
 @pytest.mark.parametrize("kind", ["qwen2", "chatml", "llama"])

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+import typed
 from pydantic import ValidationError
 
 from encore import worlds
@@ -27,19 +28,21 @@ def two(**changes):
 def test_one_task_is_the_worlds_own_corpus():
     world = worlds.make(ONE["task"])
     pairs = worlds.corpus(world, ONE["corpus"]["mixture"], 400, 3, ONE["template"])
-    assert corpora.documents(ONE, 3) == pairs
+    assert corpora.documents(*typed.corpus(ONE), 3) == pairs
     assert all(prompt.startswith("<user>") and prompt.endswith("=<assistant>") for prompt, _ in pairs)
     assert all(text.startswith(("<think>", "<answer>")) for _, text in pairs)
-    assert corpora.worlds_of(ONE) == [world]
+    assert corpora.worlds_of(*typed.corpus(ONE)[::2]) == [world]
 
 
 def test_each_task_has_its_share_and_template():
-    found = corpora.documents(two(), 0)
+    found = corpora.documents(*typed.corpus(two()), 0)
     assert Counter(prompt.startswith("<user>") for prompt, _ in found) == {True: 300, False: 100}
-    assert found[:300] == corpora.documents(ONE | {"corpus": ONE["corpus"] | {"documents": 300}}, 0)
+    assert found[:300] == corpora.documents(
+        *typed.corpus(ONE | {"corpus": ONE["corpus"] | {"documents": 300}}), 0
+    )
     questions = [prompt.removeprefix("<user>").removesuffix("<assistant>") for prompt, _ in found]
     assert {split_of(question) for question in questions} == {"train"}
-    words = worlds.tokenizer(corpora.worlds_of(two()))
+    words = worlds.tokenizer(corpora.worlds_of(*typed.corpus(two())[::2]))
     assert words.unk_token_id not in {i for pair in found for text in pair for i in words(text)["input_ids"]}
 
 

@@ -6,6 +6,7 @@ import datasets
 
 from encore.data import prompts
 from encore.data.decontamination import contaminated
+from encore.recipe.task import Questions
 
 ASKED = "How many of the sixteen eggs that her ducks lay each day does Janet sell at the market?"
 OTHER = "How many of the nine apples on the shelf by the door of the shop are ripe and red?"
@@ -39,7 +40,7 @@ def test_prompts_are_left_out_and_counted(tmp_path, monkeypatch):
     path = tmp_path / "held.jsonl"
     path.write_text(json.dumps({"q": ASKED}) + "\n")
     rows = datasets.Dataset.from_dict({"question": [OTHER, ASKED], "prompt": ["a", "b"]})
-    kept, (check,) = prompts.clean(rows, {"heldout": {"file": str(path), "question": "q"}})
+    kept, (check,) = prompts.clean(rows, {"heldout": Questions(file=str(path), question="q")})
     assert kept["prompt"][:] == ["a"]
     assert check["message"] == "1 of 2 prompts share 13 words in a row with heldout: left out"
     assert (check["value"], check["ok"]) == (1, True)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import stage_runs
+import typed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,14 +38,16 @@ def data(tmp_path: Path) -> Path:
 
 
 def sizes(config: dict[str, Any], data: Path | None) -> dict[str, int]:
-    return {name: len(rows) for name, rows in demonstrations.sources(config, data, 0).items()}
+    return {name: len(rows) for name, rows in demonstrations.sources(typed.sft(config), data, 0).items()}
 
 
 def test_one_source_is_what_it_was(data):
-    assert demonstrations.sources({}, data, 0) == {"data": demonstrations.load(data)}
-    assert demonstrations.sources(COLD, None, 3) == {"task": demonstrations.of_task(COLD, 3)}
-    assert [(row["prompt"], row["completion"]) for row in demonstrations.of_task(COLD, 3)] == (
-        corpora.documents(COLD, 3)
+    assert demonstrations.sources(typed.sft({}), data, 0) == {"data": demonstrations.load(data)}
+    assert demonstrations.sources(typed.sft(COLD), None, 3) == {
+        "task": demonstrations.of_task(typed.source(COLD), 3)
+    }
+    assert [(row["prompt"], row["completion"]) for row in demonstrations.of_task(typed.source(COLD), 3)] == (
+        corpora.documents(*typed.corpus(COLD), 3)
     )
 
 
@@ -59,10 +62,12 @@ def test_counts_and_shares(data):
 
 
 def test_the_rows_of_a_source_are_those_it_has_alone(data):
-    found = demonstrations.sources({"problems": 6, "also": {"general": GENERAL | {"share": 0.4}}}, data, 5)
+    found = demonstrations.sources(
+        typed.sft({"problems": 6, "also": {"general": GENERAL | {"share": 0.4}}}), data, 5
+    )
     assert found["data"] == demonstrations.load(data)[:6]
-    assert found["general"] == demonstrations.of_task(counted(4), 5)
-    assert found["general"] != demonstrations.of_task(counted(4), 6)
+    assert found["general"] == demonstrations.of_task(typed.source(counted(4)), 5)
+    assert found["general"] != demonstrations.of_task(typed.source(counted(4)), 6)
 
 
 @given(st.integers(1, 60), st.floats(0.01, 0.6), st.floats(0.01, 0.39), st.none() | st.integers(1, 60))
@@ -89,9 +94,11 @@ def test_every_step_mixes_the_sources():
 
 def test_too_few_rows_are_told(data, monkeypatch):
     with pytest.raises(UserError, match=r"^problems: 31 asked, but .* has 30 rows$"):
-        demonstrations.sources({"problems": 31}, data, 0)
+        demonstrations.sources(typed.sft({"problems": 31}), data, 0)
     monkeypatch.setattr(demonstrations.hub, "load", lambda task, keys: [{"p": "x", "c": "y"}] * 5)
-    hub = {"task": {"hub": "org/name", "split": "train", "prompt": "p", "completion": "c"}}
+    hub = {
+        "task": {"hub": "org/name", "revision": "a" * 40, "split": "train", "prompt": "p", "completion": "c"}
+    }
     for size in ({"problems": 6}, {"share": 0.2}):
         with pytest.raises(UserError, match=r"^also.general.problems: \d asked, but org/name split train"):
-            demonstrations.sources({"also": {"general": hub | size}}, data, 0)
+            demonstrations.sources(typed.sft({"also": {"general": hub | size}}), data, 0)

@@ -7,6 +7,7 @@ import code_datasets
 import hub_datasets
 import pytest
 import reasoning_datasets
+import typed
 from data_set_files import write
 from papers import GRAPH, RECIPES
 
@@ -15,6 +16,7 @@ from encore.data import demonstrations, hub_preferences, preferences, prompts, s
 from encore.data.forms import plain
 from encore.data.hub import load
 from encore.recipe.graph import Node
+from encore.recipe.kinds.ppo import HubDocuments
 
 NAMED = (
     "question",
@@ -140,17 +142,17 @@ def test_our_loaders_read_every_dataset_of_a_recipe(hub):
         seen.add(key)
         template, copied = config.get("template", "{question}"), hub(task)
         if "chosen" in task or "responses" in task:
-            rows, _ = preferences.usable(hub_preferences.of_task(copied, template))
+            rows, _ = preferences.usable(hub_preferences.of_task(typed.comparisons(copied), template))
         elif "labels" in task:
-            rows = step_labels.of_task(copied, template)
+            rows = step_labels.of_task(typed.steps(copied), template)
         elif "completion" in task:  # of a stage `sft`, or those that a reward model's mean is of
             owners = [config, config.get("demonstrations", {}), *config.get("also", {}).values()]
             owner = next(one for one in owners if one.get("task") == task)
-            rows = demonstrations.of_task({**owner, "task": copied, "problems": None}, 0)
+            rows = demonstrations.of_task(typed.source({**owner, "task": copied, "problems": None}), 0)
         elif "question" in task:
-            rows = prompts.of_task(copied, plain(template), None, 0).to_list()
+            rows = prompts.of_task(typed.task(copied), plain(template), None, 0).to_list()
         else:
-            rows = [{"prompt": row[task["text"]]} for row in load(copied, ["text"])]
+            rows = [{"prompt": row[task["text"]]} for row in load(typed.task(copied, HubDocuments), ["text"])]
         assert len(rows) >= 2, place
         assert all(row["prompt"].strip() for row in rows), place
 
@@ -192,7 +194,7 @@ def test_our_loaders_read_every_dataset_of_a_recipe(hub):
 )
 def test_preferences_of_the_hub_best_first(hub, name, columns, prompt, responses):
     split = hub_datasets.DATASETS[name].splits[0]
-    rows = hub_preferences.of_task(hub(pinned(name, split, **columns)))
+    rows = hub_preferences.of_task(typed.comparisons(hub(pinned(name, split, **columns))))
     first = rows[0]
     assert first["prompt"] == prompt
     assert [first["responses"][i] for i in first["ranking"]] == responses
@@ -220,7 +222,7 @@ def test_preferences_of_the_hub_best_first(hub, name, columns, prompt, responses
 )
 def test_demonstrations_of_the_hub(hub, name, split, columns, completion):
     task = hub(pinned(name, split, prompt=columns[0], completion=columns[1]))
-    rows = demonstrations.of_task({"task": task, "template": "<{question}>"}, 0)
+    rows = demonstrations.of_task(typed.source({"task": task, "template": "<{question}>"}), 0)
     assert len(rows) == 3
     first = hub_datasets.DATASETS[name].rows[0]["prompt"]
     assert rows[0] == {"prompt": f"<{first}>", "completion": completion, "question": first}

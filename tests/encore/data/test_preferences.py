@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stage_runs import finished
@@ -169,12 +170,12 @@ NO = {"role": "assistant", "content": "No."}
 def test_comparisons_of_the_hub(tmp_path: Path, line, prompt, responses):
     (tmp_path / "train.jsonl").write_text(json.dumps(line) + "\n")
     task = {"hub": str(tmp_path), "revision": "0" * 40, "split": "train"} | {key: key for key in line}
-    (found,) = hub_preferences.of_task(task)
+    (found,) = hub_preferences.of_task(typed.comparisons(task))
     assert (found["prompt"], found["responses"]) == (prompt, responses)
     assert preferences.pairs([found])[0]["chosen"] == responses[0]
     if "prompt" in line:
         with pytest.raises(UserError, match=r"task.rejected: no column 'lost'"):
-            hub_preferences.of_task(task | {"rejected": "lost"})
+            hub_preferences.of_task(typed.comparisons(task | {"rejected": "lost"}))
 
 
 def test_texts_that_share_no_dialogue(tmp_path: Path):
@@ -189,4 +190,4 @@ def test_texts_that_share_no_dialogue(tmp_path: Path):
     with pytest.raises(
         UserError, match=r"task.prompt: missing, and in row 0 of .* do not begin with the same"
     ):
-        hub_preferences.of_task(task)
+        hub_preferences.of_task(typed.comparisons(task))

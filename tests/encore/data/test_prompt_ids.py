@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+import typed
 from lm_eval.api.instance import Instance
 from transformers import AutoTokenizer
 from true_tokenizers import KINDS, MADE, checkpoint, llama, qwen2
@@ -37,7 +38,7 @@ def case(request, tmp_path_factory):
     source, said = language_model.locate(None, place), FORMS[form]
     words = AutoTokenizer.from_pretrained(source.place)
     assert type(words) is type(MADE[kind]())
-    texts = [forms.of(said, words).fill(question) for question in QUESTIONS]
+    texts = [forms.of(typed.form(said), words).fill(question) for question in QUESTIONS]
     if form == "template":
         return source, texts, words(texts)["input_ids"]
     keys = said["chat"] if form == "system" else {"user": "{question}"}

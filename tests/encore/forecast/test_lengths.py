@@ -3,6 +3,7 @@
 from statistics import fmean
 
 import pytest
+import typed
 from papers import GRAPH
 
 from encore import worlds
@@ -32,8 +33,8 @@ def stage(recipe, name, arm="base-recipe", scale="cpu"):
 def test_a_corpus_is_as_long_as_its_documents(recipe, name, arm):
     _, config = stage(recipe, name, arm)
     few = config | {"corpus": config["corpus"] | {"documents": 3000}}
-    documents = corpora.documents(few, seed=1)
-    tokenizer = worlds.tokenizer(corpora.worlds_of(config))
+    documents = corpora.documents(*typed.corpus(few), seed=1)
+    tokenizer = worlds.tokenizer(corpora.worlds_of(*typed.corpus(config)[::2]))
     ids = [(tokenizer(prompt).input_ids, tokenizer(text).input_ids) for prompt, text in documents]
     mean = lengths.of_corpus(config)
     assert mean.prompt == pytest.approx(fmean(len(prompt) for prompt, _ in ids), rel=0.05)

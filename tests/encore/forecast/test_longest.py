@@ -37,7 +37,7 @@ def test_prompts_are_the_longest_and_completions_run_to_the_cap(model, tmp_path)
     config = {"run": "grpo", "model": model, **GRPO, "sampler": "lean", "dynamic_sampling": {"max_rounds": 3}}
     config["args"] = {**GRPO["args"], "mask_truncated_completions": True}
     found = of(config, {}, tmp_path)
-    read(found.config).check()
+    read(found.config | {"task": {"world": "sort"}}).check()
     args = found.config["args"]
     assert args["generation_kwargs"] == {"min_new_tokens": 12}
     assert args["max_completion_length"] == 12
@@ -61,7 +61,7 @@ def test_what_a_tool_may_say_comes_on_top(model, tmp_path):
     tool = {"name": "calculator", "calls": 2, "longest": 3, "result": ["=", "="]}
     config = {"run": "grpo", "model": model, **GRPO, "tool": tool, "learn_results": True}
     found = of(config, {}, tmp_path)
-    read(found.config).check()
+    read(found.config | {"task": {"world": "sort"}}).check()
     assert found.config["args"]["max_completion_length"] == 12 + 2 * (1 + 3 + 1)
     assert not {"tool", "learn_results"} & {*found.config}
 

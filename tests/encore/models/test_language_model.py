@@ -7,6 +7,7 @@ from pathlib import Path
 import jobs
 import pytest
 import torch
+import typed
 from datasets import Dataset
 from stage_runs import TASK, TEMPLATE
 from transformers import GenerationConfig
@@ -139,12 +140,12 @@ def test_no_model_named(tmp_path: Path):
 
 
 def test_prompts_of_a_world():
-    dataset = prompts.of_task(TASK, plain(TEMPLATE), 20, 0)
+    dataset = prompts.of_task(typed.task(TASK), plain(TEMPLATE), 20, 0)
     assert dataset.column_names == ["prompt", "question", "answer", "difficulty"]
     assert len(set(dataset["question"])) == 20
     assert dataset[0]["prompt"] == f"<user>{dataset[0]['question']}<assistant>"
-    assert prompts.of_task(TASK, plain(TEMPLATE), 20, 0)[:] == dataset[:]
-    assert prompts.of_task(TASK, plain(TEMPLATE), 20, 1)[:] != dataset[:]
+    assert prompts.of_task(typed.task(TASK), plain(TEMPLATE), 20, 0)[:] == dataset[:]
+    assert prompts.of_task(typed.task(TASK), plain(TEMPLATE), 20, 1)[:] != dataset[:]
 
 
 @pytest.fixture(params=["parquet", "jsonl"])
@@ -162,14 +163,14 @@ def hub(request: pytest.FixtureRequest, tmp_path: Path) -> dict:
 
 
 def test_prompts_of_a_hub_dataset(hub: dict):
-    dataset = prompts.of_task(hub, plain("Q: {question}\nA:"), None, 0)
+    dataset = prompts.of_task(typed.task(hub), plain("Q: {question}\nA:"), None, 0)
     assert dataset[2] == {
         "prompt": "Q: What is 2+2?\nA:",
         "question": "What is 2+2?",
         "answer": "4",
         "difficulty": 0,
     }
-    assert len(prompts.of_task(hub, plain("{question}"), 3, 0)) == 3
+    assert len(prompts.of_task(typed.task(hub), plain("{question}"), 3, 0)) == 3
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_prompts_of_a_hub_dataset(hub: dict):
 )
 def test_hub_mistakes(hub: dict, change, problems, says):
     with pytest.raises(UserError, match=says):
-        prompts.of_task({**hub, **change}, plain("{question}"), problems, 0)
+        prompts.of_task(typed.task({**hub, **change}), plain("{question}"), problems, 0)
 
 
 def test_a_hub_model_is_fetched_at_its_revision(saved: Path, monkeypatch: pytest.MonkeyPatch):

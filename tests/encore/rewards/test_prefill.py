@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import jobs
 import pytest
+import typed
 from evaluated import parse
 from scripted import Scripted
 from true_tokenizers import THINKING, checkpoint, qwen2
@@ -109,7 +110,7 @@ def test_an_evaluation_by_chat(heldout):
 
 
 def gold(heldout):
-    fill = forms.of({"chat": True}, qwen2(THINKING)).fill
+    fill = forms.of(typed.form({"chat": True}), qwen2(THINKING)).fill
     problems = worlds.sample(worlds.make(heldout["task"]), heldout["items"], seed=0, split="test")
     return {fill(problem.question): problem.answer for problem in problems}
 
@@ -173,7 +174,7 @@ SLIPPED = CHAIN | {"terms": [3, 5], "slipped": 0.5}
 
 
 def test_prompts_end_with_it_and_rewards_read_it():
-    rows = prompts.of_task(SLIPPED, forms.plain("{question}<assistant>"), 40, 0).to_list()
+    rows = prompts.of_task(typed.task(SLIPPED), forms.plain("{question}<assistant>"), 40, 0).to_list()
     begun = [row["prefill"] for row in rows]
     assert 10 < begun.count("") < 30
     for row in rows:
@@ -208,11 +209,11 @@ def test_so_do_those_of_an_evaluation():
 
 def test_a_reply_is_begun_once():
     with pytest.raises(UserError, match=r"^task: its problems begin replies with '<think>.*leave out one"):
-        prompts.of_task(SLIPPED, forms.plain("{question}<think>"), 40, 0)
+        prompts.of_task(typed.task(SLIPPED), forms.plain("{question}<think>"), 40, 0)
 
 
 def test_the_columns_of_prompts_are_those_of_before():
-    assert prompts.of_task(CHAIN, forms.plain("{question}"), 2, 0).column_names == [
+    assert prompts.of_task(typed.task(CHAIN), forms.plain("{question}"), 2, 0).column_names == [
         "prompt",
         "question",
         "answer",

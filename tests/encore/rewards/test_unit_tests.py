@@ -4,6 +4,7 @@ import shutil
 
 import datasets
 import pytest
+import typed
 from code_datasets import DATASETS, HUMANEVAL, MBPP
 from data_set_files import write
 from hypothesis import given, settings
@@ -180,5 +181,5 @@ def test_the_rewards_of_programs_need_their_verifier():
 def test_data_sets_of_programs(name, split, keys, right, tmp_path, monkeypatch):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     place = {"hub": str(write(name, DATASETS[name], tmp_path)), "revision": "0" * 40, "split": split}
-    (question, answer, _), _ = hub.problems(place | keys | {"verifier": "tests"})
+    (question, answer, _), _ = hub.problems(typed.task(place | keys | {"verifier": "tests"}))
     assert rewarded(Problem(question, answer, 0), right)[0][:2] == (1, 1)

@@ -261,9 +261,10 @@ def test_summary_of_samples():
 
 def test_replies_of_a_data_set_are_labelled_by_its_verifier(tmp_path: Path):
     """Of countdown too: no two of these are the same number."""
-    task = {"file": "rows.jsonl", "verifier": "countdown"}
+    task = {"file": "rows.jsonl", "question": "q", "verifier": "countdown"}
+    config = {"task": task}
     made = finished(tmp_path)
-    files.write_json(made, json.loads(made.read_text()) | {"kind": "sample", "config": {"task": task}})
+    files.write_json(made, json.loads(made.read_text()) | {"kind": "sample", "config": config})
     texts = [f"<answer>{reply}</answer>" for reply in ("4*2+3", "3+4+2", "11")]
     row: Any = {"question": "q", "answer": "3+4*2", "difficulty": 0, "completions": texts}
     labels, _, _ = label.score(

@@ -11,6 +11,7 @@ from typing import Any
 import jobs
 import pytest
 import stage_runs
+import typed
 from stage_runs import finished
 
 from encore import worlds
@@ -130,17 +131,17 @@ PRM800K = [  # as trl-lib/prm800k and trl-lib/math_shepherd have them
 def test_the_rows_of_a_data_set(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("steps.jsonl").write_text("".join(json.dumps(row) + "\n" for row in PRM800K))
-    first, second = step_labels.of_task(TASK, "<user>{question}<assistant>")
+    first, second = step_labels.of_task(typed.steps(TASK), "<user>{question}<assistant>")
     assert first["prompt"] == "<user>1+1?<assistant>"
     assert first["completions"] == ["One and one.\nIt is 2."]
     assert first["steps"] == [[(12, 1.0), (21, 1.0)]]
     assert (first["truncated"], second["truncated"]) == ([False], [True])
     assert [label for _, label in second["steps"][0]] == [1.0, 0.0]
-    assert len(step_labels.of_task(TASK, "{question}", 1)) == 1
+    assert len(step_labels.of_task(typed.steps(TASK), "{question}", 1)) == 1
     for wrong in ([True], [True, 2], "both", []):
         Path("steps.jsonl").write_text(json.dumps(PRM800K[0] | {"labels": wrong}) + "\n")
         with pytest.raises(UserError, match=r"task.labels: row 0: expected a label from 0 to 1 of each step"):
-            step_labels.of_task(TASK, "{question}")
+            step_labels.of_task(typed.steps(TASK), "{question}")
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import stage_runs
+import typed
 
 from encore import worlds
 from encore.data import demonstrations
@@ -130,7 +131,7 @@ def test_a_cold_start_is_so_many_readable_traces_for_so_many_epochs(cold: Path):
     curve = (cold / "results/sft/curve.csv").read_text().splitlines()
     assert max(int(line.split(",")[0]) for line in curve[1:]) == 3 * (50 // 16)  # epochs x whole batches
     world = worlds.make(TASK)
-    for row in demonstrations.of_task(COLD, 3):
+    for row in demonstrations.of_task(typed.source(COLD), 3):
         question = row["prompt"].removeprefix("<user>").removesuffix("<assistant>")
         problem = Problem(question, "", 0)
         assert (

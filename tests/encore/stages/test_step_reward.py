@@ -14,6 +14,7 @@ from stage_runs import at_training_step, finished
 from encore import worlds
 from encore.data import samples
 from encore.models import reward_model
+from encore.rewards import verifiers
 from encore.runtime import files
 from encore.stages.step_reward import by_answer, by_world, measured, solutions, until_wrong
 
@@ -144,7 +145,7 @@ def test_labels_stand_where_steps_end():
 def test_an_answer_of_a_data_set_is_labelled_by_its_verifier(verifier, answer, right, wrong):
     tags = "<answer>{}</answer>" if verifier == "countdown" else "{}"
     row = row_of(worlds.Problem("q", answer, 1), [tags.format(right), tags.format(wrong)])
-    label = by_answer({"file": "rows.jsonl", "verifier": verifier})
+    label = by_answer(verifiers.verifier(verifier))
     assert [label(row, number, [5, 6, 7]) for number in (0, 1)] == [[(2, 1.0)], [(2, 0.0)]]
 
 

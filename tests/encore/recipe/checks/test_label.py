@@ -5,6 +5,7 @@ import json
 from typing import get_args
 
 import pytest
+import typed
 
 from encore import worlds
 from encore.data import demonstrations, prompts
@@ -204,13 +205,13 @@ def test_demonstrations_of_the_hub(tmp_path):
     line = {"text": "c", "summary": [{"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]}
     (tmp_path / "train.jsonl").write_text(json.dumps(line) + "\n")
     task = {"hub": str(tmp_path), "revision": "", "split": "train", "prompt": "text", "completion": "summary"}
-    found = demonstrations.of_task({"task": task, "template": "{question}:"}, 0)
+    found = demonstrations.of_task(typed.source({"task": task, "template": "{question}:"}), 0)
     assert found == [{"prompt": "c:", "completion": "d", "question": "c"}]
     assert demonstrations.usable(found) == (found, {})
     with pytest.raises(UserError, match=r"problems: 2 asked, but .* has 1"):
-        demonstrations.of_task({"task": task, "problems": 2}, 0)
+        demonstrations.of_task(typed.source({"task": task, "problems": 2}), 0)
     with pytest.raises(UserError, match=r"task.completion: no column .reply. in .*; valid: summary, text"):
-        demonstrations.of_task({"task": task | {"completion": "reply"}}, 0)
+        demonstrations.of_task(typed.source({"task": task | {"completion": "reply"}}), 0)
 
 
 def test_of_several_turns_none_is_taken_for_the_only_one(tmp_path):
@@ -222,15 +223,17 @@ def test_of_several_turns_none_is_taken_for_the_only_one(tmp_path):
     lines = [{"text": "a", "reply": reply} for reply in replies]
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     task = {"hub": str(tmp_path), "revision": "", "split": "train", "prompt": "text", "completion": "reply"}
-    kept, skipped = demonstrations.usable(demonstrations.of_task({"task": task}, 0))
+    kept, skipped = demonstrations.usable(demonstrations.of_task(typed.source({"task": task}), 0))
     assert kept == [{"prompt": "a", "completion": "b", "question": "a"}]
     assert skipped == {"multi-turn": 4, "empty": 1}
-    both = demonstrations.of_task({"task": task | {"prompt": "reply"}, "template": "{question}:"}, 0)
+    both = demonstrations.of_task(
+        typed.source({"task": task | {"prompt": "reply"}, "template": "{question}:"}), 0
+    )
     assert demonstrations.usable(both) == ([{"prompt": "a:", "completion": "b", "question": "a"}], skipped)
 
 
 def test_long_prompts_are_left_out():
-    given = prompts.of_task({"world": "sort"}, plain("<user>{question}<assistant>"), 20, 0)
+    given = prompts.of_task(typed.task({"world": "sort"}), plain("<user>{question}<assistant>"), 20, 0)
     words = worlds.tokenizer([worlds.make({"world": "sort"})])
     lengths = [len(ids) for ids in words(given["prompt"][:])["input_ids"]]
     limit = sorted(lengths)[10]
@@ -247,13 +250,15 @@ def test_long_prompts_are_left_out():
 def test_prompts_of_the_hub_that_nobody_verifies(tmp_path):
     (tmp_path / "train.jsonl").write_text(json.dumps({"post": "p"}) + "\n")
     task = {"hub": str(tmp_path), "revision": "", "split": "train", "question": "post"}
-    assert prompts.of_task(task, plain("{question}:"), None, 0).to_list() == [
+    assert prompts.of_task(typed.task(task), plain("{question}:"), None, 0).to_list() == [
         {"prompt": "p:", "question": "p", "answer": "", "difficulty": 0}
     ]
 
 
 def test_demonstrations_of_a_world():
-    found = demonstrations.of_task(SFT, 3)
+    found = demonstrations.of_task(typed.source(SFT), 3)
     assert len(found) == 10
     assert all(row["prompt"].startswith("<user>") and row["completion"].strip() for row in found)
-    assert found == demonstrations.of_task(SFT, 3) != demonstrations.of_task(SFT, 4)
+    assert (
+        found == demonstrations.of_task(typed.source(SFT), 3) != demonstrations.of_task(typed.source(SFT), 4)
+    )
