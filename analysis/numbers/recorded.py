@@ -119,6 +119,5 @@ def _of(run: Run, node: Node, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of a stage, or of an evaluation, among those of a place; one name may be both."""
     task = rows.metric.map(task_of)
     if node.kind == "eval":
-        return rows[task.isin(run.graph.config(node)["tasks"])]
-    evaluated = run.graph.recipes[node.recipe].layers.merged(run.scale, node.arm, "evals").get("tasks", {})
-    return rows[~task.isin(evaluated)]
+        return rows[task.isin(run.graph.evaluation(node).tasks)]
+    return rows[~task.isin(run.graph.recipes[node.recipe].evals(run.scale, node.arm).tasks)]
