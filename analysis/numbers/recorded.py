@@ -22,6 +22,7 @@ POINTS = 25  # that a record keeps of a curve
 DIGITS = 4  # and significant digits of each
 DECIMALS = 4  # that it keeps of the ends of an interval
 FRESH = 100  # where the seeds begin of a recipe that asks anew in another world
+PACKAGES = "packages.txt"  # all that was installed
 CURVES = "curves.csv"  # arm, seed, node, step, and a column a metric
 
 
