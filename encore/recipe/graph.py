@@ -14,7 +14,7 @@ from encore.errors import UserError
 from encore.recipe import sensitivity
 from encore.recipe.data_sets import of_model, pinned
 from encore.recipe.eval_tasks import ROLES
-from encore.recipe.evals import Evals
+from encore.recipe.evals import Evals, Evaluation
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.machine import FolderModel, HubModel, Resources
 from encore.recipe.recipe import Recipe
@@ -89,8 +89,7 @@ class Graph:
                 data_sets = self._evals(node).data_sets
                 config["decontaminate"] = {name: task.said for name, task in data_sets.items()}
             return config
-        evaluation = self._evals(node).evaluation(node.name, self.measured(node)[0], self.is_base(node))
-        return evaluation.model_dump(mode="json", exclude_unset=True)
+        return self.evaluation(node).model_dump(mode="json", exclude_unset=True)
 
     def knows(self, node: Node) -> bool:
         """Whether a recipe here has the node's scale, its arm, and the stage or evaluation."""
@@ -208,6 +207,10 @@ class Graph:
     def stage(self, node: Node) -> Stage:
         """The stage as the node's arm has it at the node's scale."""
         return self.recipes[node.recipe].stage(node.scale, node.arm, node.name)
+
+    def evaluation(self, node: Node) -> Evaluation:
+        """Return an evaluation, as its job is given it."""
+        return self._evals(node).evaluation(node.name, self.measured(node)[0], self.is_base(node))
 
     def needs(self, node: Node) -> dict[str, Node]:
         """role -> the node a stage names, not yet its owner. What a pinned stage needs has its seed."""
