@@ -73,6 +73,7 @@ class Graph:
     _lineages: dict[Node, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     _owners: dict[Node, Node] = field(default_factory=dict, init=False, repr=False, compare=False)
     _inputs: dict[Node, dict[str, Node]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _evaluations: dict[Node, Evaluation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def config(self, node: Node) -> dict[str, Any]:
         """The full config of a node: the stage without its needs, or a checkpoint's engine and tasks.
@@ -90,6 +91,13 @@ class Graph:
                 config["decontaminate"] = {name: task.said for name, task in data_sets.items()}
             return config
         return self.evaluation(node).model_dump(mode="json", exclude_unset=True)
+
+    def evaluation(self, node: Node) -> Evaluation:
+        """The evaluation of a checkpoint, as its job is given it."""
+        if node not in self._evaluations:
+            evals, checkpoint = self._evals(node), self.measured(node)[0]
+            self._evaluations[node] = evals.evaluation(node.name, checkpoint, self.is_base(node))
+        return self._evaluations[node]
 
     def knows(self, node: Node) -> bool:
         """Whether a recipe here has the node's scale, its arm, and the stage or evaluation."""
@@ -207,10 +215,6 @@ class Graph:
     def stage(self, node: Node) -> Stage:
         """The stage as the node's arm has it at the node's scale."""
         return self.recipes[node.recipe].stage(node.scale, node.arm, node.name)
-
-    def evaluation(self, node: Node) -> Evaluation:
-        """Return an evaluation, as its job is given it."""
-        return self._evals(node).evaluation(node.name, self.measured(node)[0], self.is_base(node))
 
     def needs(self, node: Node) -> dict[str, Node]:
         """role -> the node a stage names, not yet its owner. What a pinned stage needs has its seed."""
