@@ -16,19 +16,21 @@ as it is now: no run is repeated, and seeds that chose a dial are left out. A re
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from importlib import metadata
 from pathlib import Path
 
 import pandas as pd
 
 from analysis import command_line, methods
 from analysis.gallery import history, scoreboard
-from analysis.numbers.recorded import CURVES, DECIMALS, current, folders, of_record, thinned
+from analysis.numbers.recorded import CURVES, DECIMALS, PACKAGES, current, folders, of_record, thinned
 from analysis.numbers.run import SHOWN, Run
 from analysis.numbers.table import collect
 from analysis.page.tables import Table
-from analysis.provenance import jobs, kept
+from analysis.provenance import jobs
+from analysis.provenance.completions import Rollout
 from analysis.results import Results, build, views
 from analysis.training import learning_curves
 from analysis.verdicts import records
@@ -43,6 +45,7 @@ from encore.runtime import provenance
 
 RECORDS = "results/published"
 KEY = ["arm", "seed", "node", "metric"]
+MOST = 100  # training completions that a record keeps
 INTERVAL = {"low": DECIMALS, "high": DECIMALS}  # a record is kept in git
 
 
@@ -73,7 +76,7 @@ def publish(run: Run, out: Path, report: str) -> None:
     if len(curves):
         curves.to_csv(out / CURVES, index=False)
     (out / SHOWN).write_text(_samples(results), encoding="utf-8")
-    (out / kept.PACKAGES).write_text(kept.packages(runs), encoding="utf-8")
+    (out / PACKAGES).write_text(packages(runs), encoding="utf-8")
     if out.parent.resolve() == (run.root / RECORDS).resolve():
         _remember([out])
         _write_index(out.parent, run.graph)
@@ -84,7 +87,7 @@ def _samples(results: Results) -> str:
     found, ladder = results.provenance, results.stage_ladder
     shown: dict[str, object] = {
         "provenance": {
-            "rollouts": list(map(asdict, kept.few(found.rollouts))),
+            "rollouts": list(map(asdict, few(found.rollouts))),
             "policies": found.policies,
             "pairs": list(map(asdict, found.pairs)),
         }
@@ -92,6 +95,31 @@ def _samples(results: Results) -> str:
     if ladder:
         shown["stage_ladder"] = {"prompts": {task: asdict(pair) for task, pair in ladder.prompts.items()}}
     return json.dumps(shown, indent=1, allow_nan=False) + "\n"
+
+
+def few(rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
+    """At most MOST rollouts in their order: as many of every arm, from its first step to its last."""
+    if len(rollouts) <= MOST:
+        return rollouts
+    arms = list(dict.fromkeys(row.arm for row in rollouts))
+    each = max(1, MOST // len(arms))
+    found = []
+    for arm in arms[:MOST]:
+        of_arm = [row for row in rollouts if row.arm == arm]
+        last = max(1, min(each, len(of_arm)) - 1)
+        places = {round(i * (len(of_arm) - 1) / last) for i in range(min(each, len(of_arm)))}
+        found += [of_arm[place] for place in sorted(places)]
+    return found
+
+
+def packages(runs: pd.DataFrame) -> str:
+    """Every installed package, a line each; first a line for each whose version the runs name otherwise."""
+    here = {
+        one.metadata["Name"].lower(): one.version for one in metadata.distributions() if one.metadata["Name"]
+    }
+    ran = {(name, version) for row in runs.versions for name, version in row.items() if name in here}
+    lines = [f"# {name} was {version} in a run" for name, version in sorted(ran) if here[name] != version]
+    return "\n".join([*lines, *(f"{name}=={version}" for name, version in sorted(here.items()))]) + "\n"
 
 
 def worth_keeping(numbers: pd.DataFrame) -> pd.DataFrame:

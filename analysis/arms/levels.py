@@ -1,6 +1,5 @@
 """The table of arms: every evaluated checkpoint by every metric."""
 
-import json
 import math
 from collections.abc import Mapping
 
@@ -21,9 +20,9 @@ def _best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
             groups: dict[str, list[tuple[float, str, str]]] = {}
             for name, task in tasks(run, arm, checkpoint).items():
                 mean = average(measured(table, f"{arm}/{checkpoint}", f"{name}/accuracy")).value
-                key = json.dumps(task.get("task") or task.get("lm_eval"), sort_keys=True)
+                key = task.task.model_dump_json() if task.task else str(task.lm_eval)
                 rank = -1.0 if math.isnan(mean) else mean
-                form = str(task.get("template", task.get("chat", "")))
+                form = str(task.template or task.chat or "")
                 groups.setdefault(key, []).append((rank, name, form))
             several = (group for group in groups.values() if len({form for *_, form in group}) > 1)
             best |= {(arm, checkpoint, max(group)[1]) for group in several}

@@ -21,11 +21,11 @@ def templates(run: Run, table: pd.DataFrame) -> pd.DataFrame:
             for task, spec in tasks(run, arm, checkpoint).items():
                 at = f"{arm}/{checkpoint}"
                 sources = tuple(measured(table, at, f"{task}/accuracy").source.unique())
-                if "templates" not in spec or not sources or (task, sources) in seen:
+                if not spec.templates or not sources or (task, sources) in seen:
                     continue
                 seen.add((task, sources))
                 best = [_chosen(run, source, task) for source in sources]
-                for name in (OWN, *spec["templates"]):
+                for name in (OWN, *spec.templates):
                     mean = average(measured(table, at, f"{by_template(task, name)}/accuracy"))
                     rows.append(
                         {"arm": arm, "checkpoint": checkpoint, "task": task, "template": name}

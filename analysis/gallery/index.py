@@ -84,14 +84,8 @@ def of_scale(folder: Path, scale: str, graph: Graph) -> Contents:
 def render(contents: Contents) -> str:
     script = report.text("tables.js")
     return report.TEMPLATES.get_template("gallery.html").render(
-        title=contents.title,
-        lead=contents.lead,
-        notice=contents.notice,
-        pages=contents.pages,
-        board=contents.board,
+        **vars(contents),
         tally=claims.tally(contents.board),
-        methods=contents.methods,
-        changes=contents.changes,
         style=Markup(report.text("style.css")),
         scripts=[Markup(script)],
         script_hashes=report.hashes([script]),

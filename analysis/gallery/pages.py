@@ -5,9 +5,8 @@ from pathlib import Path
 
 from analysis import report
 from analysis.arms import bases
-from analysis.numbers.recorded import CURVES, with_curves
+from analysis.numbers.recorded import CURVES, PACKAGES, with_curves
 from analysis.numbers.run import SHOWN
-from analysis.provenance.kept import PACKAGES
 from analysis.results import build, views
 from analysis.verdicts import written
 from encore.recipe.graph import Graph

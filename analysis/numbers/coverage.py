@@ -56,7 +56,7 @@ def rows(run: Run, arm: str, seed: int, read: dict[Node, list[Row]]) -> pd.DataF
         return pd.DataFrame()
     parts = []
     for node in others:
-        ks = {task: spec.get("k", ()) for task, spec in run.graph.config(node)["tasks"].items()}
+        ks = {name: task.k for name, task in run.graph.evaluation(node).tasks.items()}
         metrics = compared(_samples(run, base, read), _samples(run, node, read), ks)
         numbers = [{"metric": name} | number for name, number in metrics.items()]
         parts.append(pd.DataFrame(numbers).assign(node=run.label(node), source=node.sentinel, step=math.nan))

@@ -1,13 +1,11 @@
 """What was trained on what, in words: the first thing that a reader has to know of a number."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import pandas as pd
 
 from analysis.numbers import tasks
 from analysis.numbers.run import Run
 from encore.recipe.machine import HubModel
+from encore.recipe.task import DataSet, Task, WorldTask
 
 UNKNOWN = "A model of unknown size"
 # world -> what its problems are, and the dial that says how large they are
@@ -47,16 +45,15 @@ def task(run: Run) -> str:
     if not name:
         return ""
     spec = tasks.tasks(run, run.arms[0], run.ends[-1])[name]
-    return problems(spec.get("task") or {}) or str(spec.get("lm_eval") or name)
+    return (problems(spec.task) if spec.task else "") or spec.lm_eval or name
 
 
-def problems(asked: Mapping[str, Any]) -> str:
-    """What a `task` asks; empty where it says nothing."""
-    if "world" not in asked:
-        return str(asked.get("hub") or asked.get("file") or "")
-    name = asked["world"]
-    what, dial = WORLDS.get(name, (f"world {name}", ""))
-    sizes = asked.get(dial)
+def problems(asked: Task) -> str:
+    """What a `task` asks; empty if it says nothing."""
+    if not isinstance(asked, WorldTask):
+        return (asked.hub or asked.file or "") if isinstance(asked, DataSet) else ""
+    what, dial = WORLDS.get(asked.world, (f"world {asked.world}", ""))
+    sizes = (asked.model_extra or {}).get(dial)
     if not sizes:
         return what
     fewest, most = sizes[0], sizes[-1]

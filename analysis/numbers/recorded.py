@@ -22,6 +22,7 @@ POINTS = 25  # that a record keeps of a curve
 DIGITS = 4  # and significant digits of each
 DECIMALS = 4  # that it keeps of the ends of an interval
 FRESH = 100  # where the seeds begin of a recipe that asks anew in another world
+PACKAGES = "packages.txt"  # all that was installed
 CURVES = "curves.csv"  # arm, seed, node, step, and a column a metric
 
 
@@ -119,6 +120,5 @@ def _of(run: Run, node: Node, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of a stage, or of an evaluation, among those of a place; one name may be both."""
     task = rows.metric.map(task_of)
     if node.kind == "eval":
-        return rows[task.isin(run.graph.config(node)["tasks"])]
-    evaluated = run.graph.recipes[node.recipe].layers.merged(run.scale, node.arm, "evals").get("tasks", {})
-    return rows[~task.isin(evaluated)]
+        return rows[task.isin(run.graph.evaluation(node).tasks)]
+    return rows[~task.isin(run.graph.recipes[node.recipe].evals(run.scale, node.arm).tasks)]

@@ -8,6 +8,7 @@ import pandas as pd
 from analysis.numbers.means import Mean, average
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
+from encore.recipe.eval_tasks import EvalTask
 
 # what arms are compared by: the first of these that was measured
 MEASURES = {"gold": "gold reward", "accuracy": "accuracy", "proxy": "reward of the reward model"}
@@ -30,9 +31,9 @@ def by_count(table: pd.DataFrame, at: str, name: str) -> dict[int, Mean]:
     return {n: mean for n, mean in sorted(means.items()) if mean.n}
 
 
-def tasks(run: Run, arm: str, checkpoint: str) -> dict[str, dict]:
-    """The evaluation tasks of one checkpoint, resolved."""
-    return run.graph.config(run.graph.owner(run.evaluation(arm, checkpoint)))["tasks"]
+def tasks(run: Run, arm: str, checkpoint: str) -> dict[str, EvalTask]:
+    """The evaluation tasks of one checkpoint, by name."""
+    return run.graph.evaluation(run.graph.owner(run.evaluation(arm, checkpoint))).tasks
 
 
 def headline(run: Run) -> str:

@@ -89,8 +89,8 @@ def model(run: Run, arm: str, checkpoint: str, seed: int) -> Node | str:
 
 def baseline(run: Run, among: Sequence[Contender]) -> Contender | None:
     """The evaluations' reference policy; else checkpoint `sft`, else the first contender, if there is any."""
-    named = run.recipe.layers.merged(run.scale, run.arms[0], "evals").get("models") or {}
-    stage = str(named.get("reference") or "").partition("@")[0].rpartition("/")[2]
+    named = run.recipe.evals(run.scale, run.arms[0]).models.reference
+    stage = (named or "").partition("@")[0].rpartition("/")[2]
     by_stage = (contender for contender in among if stage and contender.stage == stage)
     by_name = (contender for contender in among if contender.checkpoint == "sft")
     return next(by_stage, None) or next(by_name, None) or next(iter(among), None)

@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
+from pydantic import TypeAdapter
 
-from analysis.numbers.run import Run
+from analysis.numbers.run import Row, Run
 from analysis.numbers.table import final
-from analysis.provenance.completions import Pair
+from analysis.provenance.completions import Pair, first_samples, pair
 from analysis.provenance.jobs import jobs
 from analysis.stage_ladder.funnel import funnel
 from analysis.stage_ladder.measures import measures
-from analysis.stage_ladder.one_prompt import one_prompt
 from analysis.stage_ladder.stage_cost import stage_cost
-from analysis.stage_ladder.steps import Step, steps
+from analysis.stage_ladder.steps import Step, evaluated, steps
 
 
 @dataclass(frozen=True)
@@ -41,3 +41,34 @@ def build(run: Run, table: pd.DataFrame) -> StageLadder | None:
         cost.fillna({"stages": ""}),
         one_prompt(run, ladder),
     )
+
+
+def one_prompt(run: Run, ladder: Sequence[Step]) -> dict[str, Pair]:
+    """Task -> the first samples of the first seed, of the steps whose samples of it are on disk.
+
+    The item is the one on which the steps disagree most: see disagreement(); among equals the first. Tasks
+    that one step alone has are left out. A record has kept what was chosen.
+    """
+    if run.record:
+        kept = run.samples_kept("stage_ladder").get("prompts", {})
+        return TypeAdapter(dict[str, Pair]).validate_python(kept)
+    read = {step.name: first_samples(run, step.arm, step.checkpoint) for step in ladder}
+    chosen = {}
+    for task in evaluated(run, ladder):
+        sides = {name: by_task[task] for name, by_task in read.items() if task in by_task}
+        items = next(iter(sides.values()), {})
+        shared = [item for item in items if all(item in rows for rows in sides.values())]
+        if len(sides) > 1 and shared:
+            by_item = [[rows[item] for rows in sides.values()] for item in shared]
+            chosen[task] = pair(list(sides), max(by_item, key=disagreement))
+    return chosen
+
+
+def disagreement(rows: Sequence[Row]) -> tuple[int, float]:
+    """How much the first samples of one item, one a step, differ, to be compared.
+
+    Pairs of which one is right and one wrong; then the distance from the least gold reward to the most.
+    """
+    right = [row["correct"][0] for row in rows]
+    gold = [row["gold"][0] for row in rows if row.get("gold")]
+    return right.count(True) * right.count(False), max(gold, default=0.0) - min(gold, default=0.0)

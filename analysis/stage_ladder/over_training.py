@@ -14,8 +14,7 @@ from analysis.numbers.means import average, number
 from analysis.numbers.run import Run
 from analysis.numbers.table import binned, measured
 from analysis.page.style import colours, dashes, stacked
-from analysis.stage_ladder.segments import Climb, Segment
-from analysis.stage_ladder.steps import Step, evaluated
+from analysis.stage_ladder.steps import Climb, Segment, Step, evaluated
 
 # label, the curve that stages log, the measure of evaluation tasks
 MEASURES = (

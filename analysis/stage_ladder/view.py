@@ -18,9 +18,8 @@ from analysis.provenance.completions import Pair
 from analysis.stage_ladder import funnel, over_training
 from analysis.stage_ladder.build import StageLadder
 from analysis.stage_ladder.measures import by_task, measures_shown
-from analysis.stage_ladder.segments import climb
 from analysis.stage_ladder.stage_cost import stage_cost_shown
-from analysis.stage_ladder.steps import Step
+from analysis.stage_ladder.steps import Step, climb
 
 
 @dataclass(frozen=True)

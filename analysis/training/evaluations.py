@@ -38,7 +38,7 @@ def over_steps(run: Run, table: pd.DataFrame, arm: str, checkpoint: str) -> pd.D
     The last step is that of the checkpoint itself, and step 0 the policy that the stage starts from, where a
     checkpoint of the arm is that.
     """
-    places = run.recipe.layers.merged(run.scale, arm, "evals")["checkpoints"]
+    places = run.recipe.evals(run.scale, arm).checkpoints
     stage = places[checkpoint]
     trained = run.recipe.stage(run.scale, arm, stage)
     assert isinstance(trained, TrainingStage)

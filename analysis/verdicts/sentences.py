@@ -97,7 +97,7 @@ def _best(run: Run, numbers: pd.DataFrame, at: str, task: str, name: str) -> tup
     """The best of a metric over the tasks that ask the same problems, and which of them that is."""
     arm, _, checkpoint = at.partition("/")
     asked = tasks.tasks(run, arm, checkpoint)
-    same = [other for other, spec in asked.items() if spec.get("task") == asked[task].get("task")]
+    same = [other for other, spec in asked.items() if spec.task == asked[task].task]
     found = [(average(measured(numbers, at, f"{other}/{name}")), other) for other in same]
     there = [one for one in found if one[0].n]
     return max(there, key=lambda one: one[0].value, default=(average(measured(numbers, at, "")), task))

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from encore.errors import UserError
+from encore.recipe.base import IDENTIFIER
 from encore.recipe.machine import FolderModel, HubModel
-from encore.recipe.schema import pattern
 
 AT_COMMIT = re.compile(r"([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)@([0-9a-f]{40})")
 
@@ -36,4 +36,4 @@ def named(model: str) -> Path | HubModel | FolderModel:
 def identifier(text: str) -> str:
     """A name made of a text: lower-case letters, digits and "_"."""
     name = re.sub(r"[^a-z0-9_]+", "_", text.lower()).strip("_")
-    return name if re.fullmatch(pattern("identifier"), name) else f"m_{name}"
+    return name if re.fullmatch(IDENTIFIER, name) else f"m_{name}"

@@ -14,7 +14,7 @@ from encore.errors import UserError
 from encore.recipe import sensitivity
 from encore.recipe.data_sets import of_model, pinned
 from encore.recipe.eval_tasks import ROLES
-from encore.recipe.evals import Evals
+from encore.recipe.evals import Evals, Evaluation
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.machine import FolderModel, HubModel, Resources
 from encore.recipe.recipe import Recipe
@@ -73,6 +73,7 @@ class Graph:
     _lineages: dict[Node, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     _owners: dict[Node, Node] = field(default_factory=dict, init=False, repr=False, compare=False)
     _inputs: dict[Node, dict[str, Node]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _evaluations: dict[Node, Evaluation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def config(self, node: Node) -> dict[str, Any]:
         """The full config of a node: the stage without its needs, or a checkpoint's engine and tasks.
@@ -89,8 +90,14 @@ class Graph:
                 data_sets = self._evals(node).data_sets
                 config["decontaminate"] = {name: task.said for name, task in data_sets.items()}
             return config
-        evaluation = self._evals(node).evaluation(node.name, self.measured(node)[0], self.is_base(node))
-        return evaluation.model_dump(mode="json", exclude_unset=True)
+        return self.evaluation(node).model_dump(mode="json", exclude_unset=True)
+
+    def evaluation(self, node: Node) -> Evaluation:
+        """The evaluation of a checkpoint, as its job is given it."""
+        if node not in self._evaluations:
+            evals, checkpoint = self._evals(node), self.measured(node)[0]
+            self._evaluations[node] = evals.evaluation(node.name, checkpoint, self.is_base(node))
+        return self._evaluations[node]
 
     def knows(self, node: Node) -> bool:
         """Whether a recipe here has the node's scale, its arm, and the stage or evaluation."""

@@ -17,7 +17,6 @@ from analysis.gallery import history, index, pages, scoreboard
 from analysis.numbers import recorded
 from analysis.numbers.run import SHOWN
 from analysis.numbers.table import curves, measured
-from analysis.provenance import kept
 from analysis.provenance.completions import Rollout
 from analysis.verdicts import claims, summary
 from analysis.verdicts.records import EARLIER
@@ -98,11 +97,11 @@ def test_what_a_dial_seed_shares_with_the_judged_ones_is_theirs(run, record, tmp
 
 
 def test_a_record_keeps_a_hundred_samples_of_all_arms_and_what_was_installed(record):
-    text = (record / kept.PACKAGES).read_text()
+    text = (record / recorded.PACKAGES).read_text()
     assert "torch==" in text
     assert text.startswith("# torch was 2.13.0 in a run\n") or "# torch" not in text
     rows = [Rollout(arm, step, "", "", "", 1.0, {}, 9, True) for arm in "abc" for step in range(90)]
-    chosen = kept.few(rows)
+    chosen = publish.few(rows)
     assert len(chosen) == 99
     for arm in "abc":
         steps = [row.step for row in chosen if row.arm == arm]
@@ -112,7 +111,7 @@ def test_a_record_keeps_a_hundred_samples_of_all_arms_and_what_was_installed(rec
 
 def test_an_upgrade_since_the_run_is_named():
     runs = pd.DataFrame({"versions": [{"torch": "0.1", "python": "3.11"}]})
-    assert kept.packages(runs).splitlines()[0] == "# torch was 0.1 in a run"
+    assert publish.packages(runs).splitlines()[0] == "# torch was 0.1 in a run"
 
 
 def test_a_change_of_verdict_is_remembered_and_nothing_else():

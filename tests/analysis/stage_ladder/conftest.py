@@ -5,8 +5,7 @@ import pytest
 
 from analysis.numbers.run import Run
 from analysis.numbers.table import collect, final
-from analysis.stage_ladder.segments import Climb, climb
-from analysis.stage_ladder.steps import Step, steps
+from analysis.stage_ladder.steps import Climb, Step, climb, steps
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 import toy_ladder as toy
 from toy_run import HOSTILE
 
-from analysis.stage_ladder.one_prompt import disagreement, one_prompt
+from analysis.stage_ladder.build import disagreement, one_prompt
 
 
 def test_the_item_on_which_steps_disagree_most(run, ladder):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.stage_ladder import over_training
-from analysis.stage_ladder.segments import Climb, climb
+from analysis.stage_ladder.steps import Climb, climb
 
 
 def test_segments_follow_what_they_are_built_on(path):

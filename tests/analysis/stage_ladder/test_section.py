@@ -34,7 +34,7 @@ def test_its_files_are_written(out):
 
 @pytest.mark.slow
 def test_a_recipe_without_a_ladder_has_none_of_it(run, table, out, monkeypatch):
-    plain = changed(run, stage_ladder=[])
+    plain = changed(run, stage_ladder=None)
     assert build(plain, table) is None
     assert not view(plain, table, None).tables
     draw_only(set(), monkeypatch)

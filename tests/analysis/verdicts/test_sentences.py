@@ -7,6 +7,7 @@ from analysis.numbers import in_words
 from analysis.provenance import health
 from analysis.verdicts import collapse
 from analysis.verdicts.sentences import sentences
+from encore.recipe.task import DataSet, Task, WorldTask
 
 NONE = pd.DataFrame(columns=["state", "check", "stage", "arm", "message"])
 RATES = pd.DataFrame(columns=["arm", "runs", "collapsed"])
@@ -79,12 +80,12 @@ def test_what_broke_is_said_with_the_check_that_knows_why(run, numbers):
 @pytest.mark.parametrize(
     ("task", "words"),
     [
-        ({"world": "chain", "terms": [3, 8]}, "sums of 3 to 8 terms"),
-        ({"world": "sort", "numbers": [5, 5]}, "sorting of 5 numbers"),
-        ({"world": "mine", "size": 3}, "world mine"),
-        ({"hub": "HuggingFaceH4/MATH-500", "split": "test"}, "HuggingFaceH4/MATH-500"),
-        ({"file": "data/mine.jsonl"}, "data/mine.jsonl"),
-        ({}, ""),
+        (WorldTask(world="chain", terms=[3, 8]), "sums of 3 to 8 terms"),
+        (WorldTask(world="sort", numbers=[5, 5]), "sorting of 5 numbers"),
+        (WorldTask(world="mine", size=3), "world mine"),
+        (DataSet(hub="HuggingFaceH4/MATH-500", revision="0" * 40, split="test"), "HuggingFaceH4/MATH-500"),
+        (DataSet(file="data/mine.jsonl"), "data/mine.jsonl"),
+        (Task(), ""),
     ],
 )
 def test_a_task_in_words(task, words):

@@ -103,7 +103,7 @@ def test_a_new_recipe_of_ones_own_data_reward_and_model(here, checkpoint):
     stage = yaml.safe_load(Path("own/mine.yaml").read_text())["stages"]["grpo"]
     assert stage["task"] == {"file": "my.jsonl", "question": "q", "answer": "a", "verifier": "math"}
     assert stage["rewards"] == {"accuracy": 1.0, "format": 0.5, "taste:short": 1.0}
-    assert stage["model"] == FolderModel(path=folder)
+    assert stage["model"] == {"path": folder}
     assert not load_sound(own=Path("own/mine.yaml"))[1]
     with pytest.raises(UserError, match='nothing is called "long" in taste\\.py'):
         encore("new", "other", "--reward", "taste:long")
