@@ -9,9 +9,10 @@ from pathlib import Path
 from analysis.numbers.run import Run
 from encore.errors import UserError, nearest
 from encore.recipe import looks
+from encore.recipe.document import REPORTS
 from encore.recipe.graph import Graph
 from encore.recipe.load import load_sound, own_file
-from encore.recipe.recipe import REPORTS, Recipe
+from encore.recipe.recipe import Recipe
 from encore.runtime.environment import stop_in_one_line
 from encore.workflow.choice import choice, selection
 

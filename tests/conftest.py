@@ -51,13 +51,12 @@ def checkpoint(tmp_path_factory):
     from stage_runs import finished
 
     from encore.models import language_model
+    from encore.recipe.shape import Shape
     from encore.worlds import make, tokenizer
 
     folder = tmp_path_factory.mktemp("checkpoint")
     words = tokenizer([make({"world": "chain"})])
-    model = language_model.build(
-        {"hidden_size": 32, "layers": 1, "max_position_embeddings": 128}, words, seed=0
-    )
+    model = language_model.build(Shape(hidden_size=32, layers=1, max_position_embeddings=128), words, seed=0)
     model.save_pretrained(folder / "final")
     words.save_pretrained(folder / "final")
     return finished(folder)

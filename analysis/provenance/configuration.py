@@ -11,8 +11,8 @@ import yaml
 from analysis.numbers.means import DASH, duration
 from analysis.numbers.run import Run
 from analysis.numbers.settings import settings
+from encore.recipe.document import CHOSEN
 from encore.recipe.looks import AUTO
-from encore.recipe.recipe import CHOSEN
 
 
 def differences(run: Run) -> pd.DataFrame:

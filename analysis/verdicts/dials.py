@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.numbers.means import DASH
 from analysis.numbers.run import Run
-from encore.recipe.recipe import DIAL_SEEDS
+from encore.recipe.document import DIAL_SEEDS
 
 FEWEST = 3  # seeds that choose a dial
 

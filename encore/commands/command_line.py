@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from encore.errors import UserError
-from encore.recipe.recipe import REPORTS
+from encore.recipe.document import REPORTS
 
 app = typer.Typer(
     help="Reproduce papers of RL for language models, and make the suite your own.",

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from encore.errors import UserError
-from encore.recipe.schema import pattern
+from encore.recipe.base import IDENTIFIER
 
 AT_COMMIT = re.compile(r"([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)@([0-9a-f]{40})")
 
@@ -36,4 +36,4 @@ def named(model: str) -> Path | dict[str, Any]:
 def identifier(text: str) -> str:
     """A name made of a text: lower-case letters, digits and "_"."""
     name = re.sub(r"[^a-z0-9_]+", "_", text.lower()).strip("_")
-    return name if re.fullmatch(pattern("identifier"), name) else f"m_{name}"
+    return name if re.fullmatch(IDENTIFIER, name) else f"m_{name}"

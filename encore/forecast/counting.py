@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, Qwen3Config, Qwen3MoeConfig
 from encore.forecast.model_size import Architecture
 from encore.models import pretrained
 from encore.models.experts import idle, routed
-from encore.recipe.shape import is_sparse, shape
+from encore.recipe.shape import Shape
 
 VOCABULARY = 64  # tokens of a world's alphabet, about
 
@@ -72,8 +72,9 @@ def _configuration(model: Mapping[str, Any], place: Path | None) -> Any:
     if place:
         key = "hub" if "hub" in model else "path"
         return pretrained.configuration(place, f"model.{key}: {model[key]}: cannot read its config.json")
-    config = Qwen3MoeConfig if is_sparse(model) else Qwen3Config
-    return config(vocab_size=VOCABULARY, **shape(dict(model)))
+    shape = Shape.model_validate(model)
+    config = Qwen3MoeConfig if shape.is_sparse else Qwen3Config
+    return config(vocab_size=VOCABULARY, **shape.options())
 
 
 def _count(config: Any, name: str) -> Architecture:

@@ -25,7 +25,7 @@ from encore.models import pretrained
 from encore.models.lora import product
 from encore.models.quantized import as_stored
 from encore.models.sharded import Weights
-from encore.recipe.shape import is_sparse, shape
+from encore.recipe.shape import Shape
 from encore.runtime import gpus, sentinel
 from encore.runtime.files import saving
 
@@ -41,19 +41,17 @@ class Source:
     digest: str
 
 
-def build(spec: dict[str, Any], tokenizer: Any, seed: int) -> Any:
-    """A randomly initialised Qwen3-shaped model (SwiGLU, RMSNorm, RoPE, normalised queries and keys).
+def build(shape: Shape, tokenizer: Any, seed: int) -> Any:
+    """Return a randomly initialised Qwen3-shaped model (SwiGLU, RMSNorm, RoPE, normalised queries and keys).
 
-    Of a `spec` with experts: Qwen3-MoE-shaped, each layer's MLP a mixture of experts, without a loss that
+    Of a `shape` with experts: Qwen3-MoE-shaped, each layer's MLP a mixture of experts, without a loss that
     balances them.
     """
-    options = shape(spec)
     special = {name: getattr(tokenizer, name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
     torch.manual_seed(seed)
-    made, config = (
-        (Qwen3MoeForCausalLM, Qwen3MoeConfig) if is_sparse(spec) else (Qwen3ForCausalLM, Qwen3Config)
-    )
-    model = made(config(vocab_size=len(tokenizer), **options, **special))
+    sparse = shape.is_sparse
+    made, config = (Qwen3MoeForCausalLM, Qwen3MoeConfig) if sparse else (Qwen3ForCausalLM, Qwen3Config)
+    model = made(config(vocab_size=len(tokenizer), **shape.options(), **special))
     model.generation_config = GenerationConfig(**special)
     return model
 

@@ -5,6 +5,7 @@ final number of training; or `frontier/NAME`, with a metric at a KL (`heldout/go
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
 
@@ -14,6 +15,7 @@ from encore.errors import UserError, nearest
 from encore.recipe.base import (
     AboveZero,
     Line,
+    Mistake,
     Model,
     NotNegative,
     Positive,
@@ -83,6 +85,16 @@ class Test(Comparison):
     def matters(self) -> float:
         """The least |difference| that would matter."""
         return self.margin if self.smallest_effect is None else self.smallest_effect
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Yield that there is not one smallest effect that would matter: its own, or a margin above 0."""
+        if self.against_metric is not None and self.against is None:
+            yield "against_metric", "it goes with against, which is missing"
+        if self.direction == "equal" and self.smallest_effect is not None:
+            yield "smallest_effect", "of a claim of equality the margin is it; remove it"
+        if self.direction != "equal" and not self.matters:
+            words = "missing; with margin 0 nothing says which difference would not matter"
+            yield "smallest_effect", words
 
 
 @dataclass(frozen=True)
@@ -208,6 +220,17 @@ class Dial(Model):
     trials: Annotated[dict[str, Positive], Field(min_length=1)] | None = None
     sweep: str | None = None  # the recipe that made the trials, which are then of arms
     outcome: Line
+
+    def unequal(self) -> Iterator[Mistake]:
+        """Yield the methods that had not as many trials as the first."""
+        for method, number in (self.trials or {}).items():
+            first, budget = next(iter((self.trials or {}).items()))
+            if number != budget:
+                yield (
+                    "",
+                    f"{first} has {budget}, {method} {number}; a fair comparison gives every method as many; "
+                    "write further ones in an entry of their own",
+                )
 
 
 class Published(Scaled):

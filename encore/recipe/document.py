@@ -1,18 +1,51 @@
 """What the files of a recipe say, all but what its stages and evaluations come to in an arm at a scale."""
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
 
-from encore.errors import UserError
-from encore.recipe.base import SOME_TEXT, Identifier, Items, Line, Model, Name, Positive, Seed, Some
-from encore.recipe.claims import Claim, Comparison, Dial, Gate, Published, Scaled, frontier, with_ids
-from encore.recipe.mistakes import lines
+from encore.errors import UserError, known
+from encore.recipe.base import (
+    SOME_TEXT,
+    Identifier,
+    Items,
+    Line,
+    Mistake,
+    Model,
+    Name,
+    Positive,
+    Seed,
+    Some,
+    below,
+)
+from encore.recipe.claims import (
+    FRONTIER,
+    Claim,
+    Comparison,
+    Dial,
+    Gate,
+    Published,
+    Scaled,
+    frontier,
+    with_ids,
+)
+from encore.recipe.looks import FOLDER, LOOKS
+from encore.recipe.mistakes import lines, mistaken_places, remove
 
+CHOSEN = "chosen"
+# of all arms and seeds; of the recipe's quickstart; of chosen ones
+REPORTS = ("report", "quickstart", CHOSEN)
+# Folders beside those of arms or stages in results/, and what stands where an arm stands.
+NO_ARMS, NO_STAGE = (*REPORTS, FOLDER, FRONTIER), "evals"
+DIAL_SEEDS = 1000  # from this seed on dials are chosen; judged seeds are below, so there are no more
+MOST_TRIES = 5  # what lacks something is removed, and then may be lacking itself
+PRIMARY = 3  # claims that a recipe may put first at a scale
 Seeds = Annotated[int, Field(ge=1, le=1000)]  # how many; from seed 1000 on dials are chosen
-RawStage = dict[str, Any]  # the keys depend on the kind: encore/recipe/kinds/
-RawEvals = dict[str, Any]
+# the keys depend on the kind (encore/recipe/kinds/), and other layers may say the rest
+RawStage = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "$comment": "a stage"})]
+RawEvals = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "$comment": "evals"})]
 Overlays = dict[str, RawStage | None]  # null: the stage does not exist here
 Claims = Annotated[dict[Name, Claim], AfterValidator(with_ids)]
 Gates = Annotated[dict[Identifier, Gate], Field(min_length=1), AfterValidator(with_ids)]
@@ -131,6 +164,71 @@ class Document(Model):
     scales: Annotated[dict[Name, Scale], Field(min_length=1)]
     evals: RawEvals
 
+    def mistakes(self) -> Iterator[Mistake]:
+        """Yield the mistakes of names that are given and used, of claims and of dials."""
+        yield from below("", self._mistaken_scales())
+        yield from below("", self._mistaken_arms())
+        yield from below("", self._mistaken_claims())
+        yield from below("", self._mistaken_dials())
+
+    def _mistaken_scales(self) -> Iterator[Mistake]:
+        others = [name for name, scale in self.scales.items() if scale.like is None]
+        for name, scale in self.scales.items():
+            like = [scale.like] if scale.like is not None else ()
+            known(f"scales.{name}.like", like, others, "scale that is like no other")
+        for name in self.without:
+            if name in self.scales:
+                yield f"without.{name}", "the recipe has this scale; remove one of the two"
+        sections: dict[str, Mapping[str, Scaled]] = {"arms": self.arms, "claims": self.claims}
+        for section, parts in sections.items():
+            for name, part in parts.items():
+                known(f"{section}.{name}.scales", part.scales or (), list(self.scales), "scale")
+
+    def _mistaken_arms(self) -> Iterator[Mistake]:
+        arms = list(self.arms)
+        if NO_STAGE in self.stages:
+            yield f"stages.{NO_STAGE}", "a reserved name; call the stage something else"
+        for arm in arms:
+            if arm in NO_ARMS:
+                yield f"arms.{arm}", "a reserved name; call the arm something else"
+        if arms[0] != "base-recipe":
+            yield f"arms.{arms[0]}", 'the first arm must be "base-recipe", the paper\'s own'
+        known("quickstart.arms", self.quickstart.arms or (), arms, "arm")
+        known("ladder", self.ladder, arms, "arm")
+        if lacking := self.leave_one_out:
+            known("leave_one_out.full", [lacking.full], arms, "arm")
+            known("leave_one_out.without", lacking.without, arms, "arm")
+
+    def _mistaken_claims(self) -> Iterator[Mistake]:
+        primary: dict[str, list[str]] = {scale: [] for scale in self.scales}
+        for claim in self.claims.values():
+            yield from below(f"claims.{claim.id}.test", claim.test.mistakes())
+            for scale in (claim.scales or self.scales) if claim.primary else ():
+                if len(primary.get(scale, ())) == PRIMARY:
+                    names = ", ".join(primary[scale])
+                    told = f"a fourth primary claim at scale {scale}; at most {PRIMARY}, and {names} are"
+                    yield f"claims.{claim.id}.primary", told
+                primary.setdefault(scale, []).append(claim.id)
+
+    def _mistaken_dials(self) -> Iterator[Mistake]:
+        first = self.first_seed
+        if self.dials and self.claims and first >= DIAL_SEEDS:
+            words = (
+                f"seeds from {DIAL_SEEDS} on are for dials, and claims are judged on those below; got {first}"
+            )
+            yield "first_seed", words
+        judged = range(first, first + LOOKS[-1]) if first < DIAL_SEEDS else range(0)
+        after = max((seed for dial in self.dials for seed in dial.seeds if seed in judged), default=0) + 1
+        for index, dial in enumerate(self.dials):
+            if mistaken := [seed for seed in dial.seeds if seed in judged]:
+                yield (
+                    f"dials[{index}].seeds",
+                    f"seed {mistaken[0]} would be judged too: judged seeds count from first_seed ({first}), "
+                    f"up to {len(judged)} of them; set first_seed: {after}, or choose dials on seeds from "
+                    f"{DIAL_SEEDS} on",
+                )
+            yield from below(f"dials[{index}].trials", dial.unequal())
+
     @property
     def claimed_metrics(self) -> list[str]:
         """The metrics that claims name, on either side."""
@@ -162,6 +260,20 @@ class Document(Model):
         """Return the places of a frontier, or the one place of an arm that is given."""
         name = frontier(place)
         return (place,) if name is None else self.frontiers.get(name, ())
+
+
+def sound(content: Mapping[str, Any]) -> Document | None:
+    """Return the document without the values that have mistakes, which are told; None if nothing is left."""
+    rest = copy.deepcopy(dict(content))
+    for _ in range(MOST_TRIES):
+        try:
+            return Document.model_validate(rest)
+        except ValidationError as error:
+            for place in mistaken_places(error, rest):
+                if not place:
+                    return None
+                remove(rest, place)
+    return None
 
 
 def read(content: Mapping[str, Any], model: type[T]) -> T:

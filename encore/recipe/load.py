@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from encore.errors import Mistakes, UserError
-from encore.recipe import presets
-from encore.recipe.checks.layers import check_layers, check_names, check_shape
+from encore.recipe import document, presets
+from encore.recipe.base import IDENTIFIER
+from encore.recipe.checks.layers import check_layers, check_names
 from encore.recipe.checks.resolved import check_resolved
 from encore.recipe.document import Document, ScaleFile
 from encore.recipe.files import PRESETS, Files, of_file, read
@@ -16,7 +17,6 @@ from encore.recipe.graph import Graph
 from encore.recipe.layers import Layers, alike
 from encore.recipe.presets import Presets
 from encore.recipe.recipe import Recipe
-from encore.recipe.schema import pattern
 
 # No recipe can have the name of a rule in the Snakefile or of a folder in results/.
 TARGETS = ("all", "everything", "benchmarks", "faults", "gallery", "clean_checkpoints", "preflight", "plan")
@@ -37,7 +37,7 @@ def load(path: str | Path, shared: Presets | None = None) -> Recipe:
     mistakes = Mistakes()
     for scale, content in ("", files.main), *files.further.items():
         with mistakes.gather_further(), of_file(files.file(scale)):
-            check_shape(content, ScaleFile if scale else Document)
+            document.read(content, ScaleFile if scale else Document)
     spec: dict[str, Any] = {}
     with mistakes.gather_further(), files.told():
         spec |= files.joined()
@@ -133,7 +133,7 @@ def _part(line: str) -> str:
 def _check_name(path: Path) -> None:
     if path.suffix != ".yaml" and not path.is_dir():
         raise UserError(f"{path}: a recipe's file ends in .yaml; rename it")
-    if not re.fullmatch(pattern("identifier"), path.stem):
+    if not re.fullmatch(IDENTIFIER, path.stem):
         raise UserError(f'{path}: a recipe has a name of lower-case letters, digits and "_"; rename it')
     if path.stem in RESERVED:
         raise UserError(f"{path}: a reserved name; call the recipe something else")

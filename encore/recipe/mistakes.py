@@ -62,6 +62,25 @@ def lines(
     return mistakes.lines
 
 
+def mistaken_places(error: ValidationError, value: Any) -> list[list[str | int]]:
+    """Return the places of the values that have mistakes, of a missing key that of what lacks it."""
+    errors = error.errors(include_url=False)
+    return [
+        _place(details, value)[: -1 if details["type"] == "missing" else None]
+        for details in errors
+        if not _of_its_items(details)
+    ]
+
+
+def remove(value: Any, place: Sequence[str | int]) -> None:
+    """Remove the value at a place, if it is there, from mappings and lists in each other."""
+    *path, last = place
+    for part in path:
+        value = value[part] if part in _keys(value) else None
+    if last in _keys(value):
+        del value[last]
+
+
 def _of_its_items(details: ErrorDetails) -> bool:
     """Whether a list is too short only because pydantic does not count the items that have mistakes."""
     return details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]

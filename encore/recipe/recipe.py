@@ -14,11 +14,6 @@ from encore.recipe.files import Files
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.layers import Layers
 
-CHOSEN = "chosen"
-# of all arms and seeds; of the recipe's quickstart; of chosen ones
-REPORTS = ("report", "quickstart", CHOSEN)
-DIAL_SEEDS = 1000  # from this seed on dials are chosen; judged seeds are below, so there are no more
-
 
 @dataclass(frozen=True)
 class Recipe:

@@ -1,4 +1,4 @@
-"""Writes what stages and evaluations may say: docs/reference.md and, for editors, recipes/recipe.schema.json.
+"""Writes what a recipe may say: docs/reference.md and, for editors, recipes/recipe.schema.json.
 
 Both are made of the models. `python -m encore.recipe.reference` writes both anew, and a test compares them.
 The meaning of a key is the comment at its field.
@@ -14,17 +14,18 @@ from typing import Any
 
 from encore.recipe.args import Args
 from encore.recipe.base import Model
+from encore.recipe.document import Document, ScaleFile
 from encore.recipe.evals import Evals
 from encore.recipe.kinds import KINDS
+from encore.recipe.kinds.stage import Stage
 from encore.recipe.mistakes import OF_JSON
-from encore.recipe.schema import schema
 
 PAGE, SCHEMA = Path("docs/reference.md"), Path("recipes/recipe.schema.json")
-HEAD = """# What stages and evaluations may say
+HEAD = """# What a recipe may say
 
-Written from the models in `encore/recipe/` by `python -m encore.recipe.reference`. A key without a
-default may be left out unless a recipe is refused without it. What a recipe says beside these:
-[`schema.yaml`](../encore/recipe/schema.yaml).
+Written from the models in `encore/recipe/` by `python -m encore.recipe.reference`. A key without a default
+may be left out unless a recipe is refused without it. `use: NAME`, or a list of names, in any mapping lays
+presets of `recipes/presets/` below the mapping's other keys. What a stage may say depends on its kind, `run`.
 """
 LIMITS = {"minimum": "at least", "exclusiveMinimum": "more than"}
 LIMITS |= {"maximum": "at most", "exclusiveMaximum": "less than"}
@@ -33,7 +34,8 @@ LIMITS |= {"maximum": "at most", "exclusiveMaximum": "less than"}
 def page() -> str:
     """The content of docs/reference.md."""
     parts: dict[str, type[Model]] = {}
-    sections = [HEAD]
+    sections = [HEAD, f"## A recipe\n\n{_described(Document, parts)}"]
+    sections.append(f"## The file of a scale\n\n{_described(ScaleFile, parts)}")
     sections += [f"## Stage `{run}`\n\n{_described(kind, parts)}" for run, kind in KINDS.items()]
     sections.append(f"## `evals`\n\n{_described(Evals, parts)}")
     described: set[str] = set()
@@ -45,40 +47,42 @@ def page() -> str:
 
 
 def editors_schema() -> str:
-    """The content of recipes/recipe.schema.json: schema.yaml, with the keys of each kind of stage."""
+    """The content of recipes/recipe.schema.json, which is of recipe.yaml and of the file of one scale."""
     definitions: dict[str, Any] = {}
-    branches = []
-    for run, kind in KINDS.items():
-        of_kind = kind.model_json_schema()
-        definitions |= {**of_kind.pop("$defs", {}), kind.__name__: of_kind}
-        condition = {"properties": {"run": {"const": run}}, "required": ["run"]}
-        branches.append({"if": condition, "then": {"$ref": f"#/$defs/{kind.__name__}"}})
-    for definition in definitions.values():
-        definition.pop("required", None)  # a scale or an arm may say it
-    of_evals = Evals.model_json_schema()
-    definitions |= {**of_evals.pop("$defs"), Evals.__name__: of_evals}
-    stages = {"type": "object", "required": ["run"], "allOf": branches}
-    whole = schema()
-    properties = whole["properties"]
-    properties = properties | {
-        "stages": properties["stages"] | {"additionalProperties": stages},
-        "evals": {"$ref": f"#/$defs/{Evals.__name__}"},
+    models: tuple[type[Model], ...] = (*KINDS.values(), Evals, Document, ScaleFile)
+    for model in models:
+        of_model = model.model_json_schema()
+        parts = {**of_model.pop("$defs", {}), model.__name__: of_model}
+        for part in parts.values() if issubclass(model, Stage | Evals) else ():
+            part.pop("required", None)  # a scale or an arm may say it
+        definitions |= parts
+    branches = [
+        {
+            "if": {"properties": {"run": {"const": run}}, "required": ["run"]},
+            "then": {"$ref": f"#/$defs/{kind.__name__}"},
+        }
+        for run, kind in KINDS.items()
+    ]
+    for name in ("checkpoints", "tasks"):  # null: a layer takes it away
+        entries = definitions["Evals"]["properties"][name]
+        entries["additionalProperties"] = {"anyOf": [entries["additionalProperties"], {"type": "null"}]}
+    stages = definitions["Document"]["properties"]["stages"]
+    stages["additionalProperties"] = {"type": "object", "required": ["run"], "allOf": branches}
+    whole = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "if": {"required": ["schema"]},
+        "then": {"$ref": "#/$defs/Document"},
+        "else": {"$ref": "#/$defs/ScaleFile"},
+        "$defs": _edited(definitions),
     }
-    definitions = whole["$defs"] | _untitled(definitions)
-    return _lines(_with_presets(whole | {"properties": properties, "$defs": definitions}))
+    return _lines(_with_presets(whole))
 
 
 def _lines(whole: dict[str, Any]) -> str:
-    """A JSON schema with a line for each property and definition."""
-    whole = dict(whole)
-    inner = {key: whole.pop(key) for key in ("properties", "$defs")}
-    blocks = [
-        f'"{key}": {{\n'
-        + ",\n".join(f'  "{name}": {json.dumps(content)}' for name, content in of.items())
-        + "\n}"
-        for key, of in inner.items()
-    ]
-    return ",\n".join([json.dumps(whole)[:-1], *blocks]) + "}\n"
+    """A JSON schema with a line for each definition."""
+    definitions = whole.pop("$defs").items()
+    lines = ",\n".join(f'  "{name}": {json.dumps(content)}' for name, content in definitions)
+    return f'{json.dumps(whole)[:-1]},\n"$defs": {{\n{lines}\n}}}}\n'
 
 
 def _with_presets(rules: Any) -> Any:
@@ -93,14 +97,20 @@ def _with_presets(rules: Any) -> Any:
     return laid
 
 
-def _untitled(rules: Any) -> Any:
-    """A JSON schema without the titles that pydantic makes of the names of fields."""
+def _edited(rules: Any) -> Any:
+    """A JSON schema without the titles that pydantic makes of names; where evals stand, with their keys.
+
+    A part may be of several kinds as long as no key tells them apart, so that oneOf is anyOf.
+    """
     if isinstance(rules, list):
-        return [_untitled(each) for each in rules]
+        return [_edited(each) for each in rules]
     if not isinstance(rules, dict):
         return rules
+    if rules.get("$comment") == "evals":
+        return {"$ref": "#/$defs/Evals"}
+    named = {"anyOf" if key == "oneOf" else key: each for key, each in rules.items()}
     return {
-        key: _untitled(each) for key, each in rules.items() if not (key == "title" and isinstance(each, str))
+        key: _edited(each) for key, each in named.items() if not (key == "title" and isinstance(each, str))
     }
 
 
@@ -129,7 +139,8 @@ def _described(model: type[Model], parts: dict[str, type[Model]]) -> str:
         field = model.model_fields[name]
         parts |= {part.__name__: part for part in _models(field.annotation) if part.model_fields}
         default = "" if field.is_required() or field.default is None else _default(field.default)
-        cells = [f"`{name}`", _value(properties[name]), default, meanings.get(name, "")]
+        key = field.alias or name
+        cells = [f"`{key}`", _value(properties[key]), default, meanings.get(name, "")]
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return text + "\n".join(rows if names else ["It has no keys."]) + "\n"
 
@@ -142,6 +153,8 @@ def _default(value: Any) -> str:
 
 def _value(rules: dict[str, Any]) -> str:
     """What a value may be, in words, of its JSON schema."""
+    if comment := rules.get("$comment"):
+        return "[`evals`](#evals)" if comment == "evals" else str(comment)
     if "$ref" in rules:
         name = rules["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"

@@ -35,7 +35,7 @@ def run(stage: PretrainStage, job: Job) -> Outcome:
     task, corpus = present(stage.task), present(stage.corpus)
     texts = corpora.documents(task, present(stage.template), corpus, job.seed)
     tokenizer = worlds.tokenizer(corpora.worlds_of(task, corpus))
-    model = language_model.build(stage.said["model"], tokenizer, job.seed)
+    model = language_model.build(present(stage.model), tokenizer, job.seed)
     generation = copy.deepcopy(model.generation_config)
     prompts = prompt_ids([prompt for prompt, _ in texts], tokenizer)
     replies = tokenizer([reply + tokenizer.eos_token for _, reply in texts])["input_ids"]

@@ -8,12 +8,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from encore.errors import UserError, known, nearest
 from encore.forecast.hardware import Assumptions
+from encore.recipe.base import Seed
+from encore.recipe.document import CHOSEN, Seeds
 from encore.recipe.load import own_file
 from encore.recipe.looks import AUTO
-from encore.recipe.recipe import CHOSEN, Recipe
-from encore.recipe.schema import check, definition, schema
+from encore.recipe.mistakes import lines
+from encore.recipe.recipe import Recipe
 from encore.runtime import tracking
 
 CHOSEN_KEYS = ("arms", "claims")
@@ -108,16 +112,24 @@ def _seeds(value: Any) -> int | tuple[int, ...] | None:
     if value in (None, AUTO):
         return None
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        check(value, schema()["properties"]["seeds"], ["--config seeds"])
+        _check_seeds(value, Seeds)
         return value
     words = _listed(value)
     if ("," in str(value) or isinstance(value, list | tuple)) and words and all(map(str.isdecimal, words)):
         seeds = tuple(sorted({int(word) for word in words}))
-        check(seeds[-1], definition("seed"), ["--config seeds"])
+        _check_seeds(seeds[-1], Seed)
         return seeds
     raise UserError(
         f"--config seeds: expected how many (8), which (0,2 or, of one, 2,) or {AUTO}, got {value}"
     )
+
+
+def _check_seeds(value: int, kind: Any) -> None:
+    """Raise UserError unless a number is one of seeds, or the number of a seed."""
+    try:
+        TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        raise UserError(lines(error, value, ["--config seeds"])[0]) from None
 
 
 def _part(asked: Any) -> tuple[int, int]:

@@ -10,9 +10,9 @@ from typing import Any
 
 from encore import validity
 from encore.recipe.chosen import first_node
+from encore.recipe.document import CHOSEN
 from encore.recipe.graph import Graph, Node
 from encore.recipe.looks import AUTO, LOOKS, Look, path
-from encore.recipe.recipe import CHOSEN
 from encore.runtime import digests
 from encore.workflow import looks, marks, resources
 from encore.workflow.choice import Choice, selection

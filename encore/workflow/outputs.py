@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from encore.recipe.base import IDENTIFIER, NAME
+from encore.recipe.document import REPORTS
 from encore.recipe.graph import RUN
 from encore.recipe.looks import LOOKS
-from encore.recipe.recipe import REPORTS
-from encore.recipe.schema import pattern
 
 # A stage and a report have a folder, an evaluation files with this beginning.
 STAGE = f"{RUN}/{{stage}}"
@@ -24,8 +24,8 @@ REPORT_FILES = {
     "summary": f"{REPORT}/summary.txt",
 }
 BENCHMARKS = {"stage": "results/benchmarks/grpo_speed.csv", "grid": "results/benchmarks/grid_speed.csv"}
-WILDCARDS = {name: pattern("identifier") for name in ("recipe", "stage", "checkpoint")}
-WILDCARDS |= {name: pattern("name") for name in ("scale", "arm")}
+WILDCARDS = dict.fromkeys(("recipe", "stage", "checkpoint"), IDENTIFIER)
+WILDCARDS |= dict.fromkeys(("scale", "arm"), NAME)
 WILDCARDS |= {"seed": r"\d+", "report": "|".join(REPORTS), "look": "|".join(map(str, LOOKS))}
 
 

@@ -9,10 +9,11 @@ from dataclasses import replace
 
 from encore.errors import UserError, nearest
 from encore.recipe.chosen import first_node
+from encore.recipe.document import CHOSEN, REPORTS
 from encore.recipe.graph import Graph, Node
 from encore.recipe.load import INNER, TARGETS
 from encore.recipe.looks import LOOKS
-from encore.recipe.recipe import CHOSEN, REPORTS, Recipe
+from encore.recipe.recipe import Recipe
 from encore.workflow.choice import KEYS, OF_ONE, Choice, selection
 from encore.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES, Report
 from snakemake_logger_plugin_encore import is_snakemake

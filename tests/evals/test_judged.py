@@ -10,6 +10,7 @@ from evaluated import parse
 from encore import worlds
 from encore.errors import UserError
 from encore.models import language_model
+from encore.recipe.shape import Shape
 from evals import evaluate, judged, metrics
 
 WORDS = worlds.tokenizer([worlds.make({"world": "preferences"})])
@@ -23,7 +24,7 @@ def models(tmp_path_factory):
     """The folders of a policy and of a judge, two random models."""
     folders = [tmp_path_factory.mktemp("models") / name for name in ("policy", "judge")]
     for seed, folder in enumerate(folders):
-        language_model.build(SHAPE, WORDS, seed).save_pretrained(folder)
+        language_model.build(Shape(**SHAPE), WORDS, seed).save_pretrained(folder)
         WORDS.save_pretrained(folder)
     return folders
 

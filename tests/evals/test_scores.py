@@ -18,6 +18,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
 from encore import worlds
 from encore.models import language_model, reward_model
+from encore.recipe.shape import Shape
 from encore.runtime import sentinel
 from encore.sampling.completion import Completion
 from evals import harness, metrics, scores
@@ -28,7 +29,7 @@ WORDS = worlds.tokenizer([worlds.make(TASK)])
 
 
 def policy(folder, seed, words=WORDS):
-    language_model.build(SHAPE, words, seed).save_pretrained(folder / "final")
+    language_model.build(Shape(**SHAPE), words, seed).save_pretrained(folder / "final")
     words.save_pretrained(folder / "final")
     return finished(folder)
 

@@ -6,8 +6,8 @@ import pytest
 from papers import GRAPH, RECIPES
 
 from encore.recipe.claims import Claim
+from encore.recipe.document import DIAL_SEEDS
 from encore.recipe.graph import Node
-from encore.recipe.recipe import DIAL_SEEDS
 
 CLAIMED = [name for name, recipe in RECIPES.items() if recipe.document.claims]
 # Recipes with dials chosen on fewer than three seeds, or on seeds below 1000. Nothing may be added.

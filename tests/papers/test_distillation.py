@@ -7,7 +7,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from encore import worlds
 from encore.recipe.graph import Node
-from encore.recipe.shape import shape
+from encore.recipe.shape import Shape
 
 STUDENTS = {"base-recipe": "sft", "self": "sft", "rl": "rl"}
 METHODS = STUDENTS | {"distilled-then-rl": "rl"}
@@ -30,7 +30,7 @@ def parameters(arm: str) -> int:
     spec = config(arm, "pretrain", "tiny_lm")
     words = worlds.tokenizer([worlds.make(spec["task"])])
     with torch.device("meta"):
-        model = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(words), **shape(spec["model"])))
+        model = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(words), **Shape(**spec["model"]).options()))
     return model.num_parameters()
 
 

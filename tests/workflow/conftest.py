@@ -101,7 +101,6 @@ def project(tmp_path: Path) -> Project:
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
     shutil.copytree(FIXTURES, tmp_path, dirs_exist_ok=True)  # also a command `encore.stages`
-    shutil.copy(ROOT / "encore/recipe/schema.yaml", tmp_path / "encore/recipe")
     with (tmp_path / "encore/recipe/kinds/__init__.py").open("a") as kinds:
         kinds.write("\nfrom typing import Literal\n\nfrom encore.recipe.args import TrainingArgs\n" + TOY)
     snakefile = tmp_path / "Snakefile"

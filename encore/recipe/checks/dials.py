@@ -1,51 +1,15 @@
-"""On which seeds a recipe's dials were chosen: none that is judged, and the same budget for every method."""
+"""The sweeps by which dials were chosen: they have the seeds and the trials that a recipe counts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from encore.errors import UserError, known
 from encore.recipe.claims import Dial
-from encore.recipe.document import Document
 from encore.recipe.graph import Graph, Node
-from encore.recipe.looks import LOOKS
-from encore.recipe.recipe import DIAL_SEEDS, Recipe
+from encore.recipe.recipe import Recipe
 
 
-def check(document: Document) -> None:
-    """What a recipe's file says of its dials by itself. Raises UserError, one line."""
-    dials, first = document.dials, document.first_seed
-    if dials and document.claims and first >= DIAL_SEEDS:
-        raise UserError(
-            f"first_seed: seeds from {DIAL_SEEDS} on are for dials, and claims are judged on those below; "
-            f"got {first}"
-        )
-    judged = range(first, first + LOOKS[-1]) if first < DIAL_SEEDS else range(0)
-    after = max((s for dial in dials for s in dial.seeds if s in judged), default=0) + 1
-    for index, dial in enumerate(dials):
-        path = f"dials[{index}]"
-        if mistaken := [seed for seed in dial.seeds if seed in judged]:
-            raise UserError(
-                f"{path}.seeds: seed {mistaken[0]} would be judged too: judged seeds count from first_seed "
-                f"({first}), up to {len(judged)} of them; set first_seed: {after}, or choose dials on seeds "
-                f"from {DIAL_SEEDS} on"
-            )
-        _check_budget(f"{path}.trials", dial.trials or {})
-
-
-def _check_budget(path: str, trials: Mapping[str, int]) -> None:
-    """That every method had as many trials as the first."""
-    if not trials:
-        return
-    first, budget = next(iter(trials.items()))
-    for method, number in trials.items():
-        if number != budget:
-            raise UserError(
-                f"{path}: {first} has {budget}, {method} {number}; a fair comparison gives every method "
-                "as many; write further ones in an entry of their own"
-            )
-
-
-def check_sweeps(graph: Graph, recipe: Recipe) -> None:
+def check(graph: Graph, recipe: Recipe) -> None:
     """That every sweep named is a recipe with the dial's seeds and with the trials that the dial counts."""
     for index, dial in enumerate(recipe.document.dials):
         if dial.sweep is not None:

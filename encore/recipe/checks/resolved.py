@@ -35,7 +35,7 @@ def check_resolved(graph: Graph, recipe: Recipe) -> None:
         with mistakes.gather():
             stage_ladder.check(graph, recipe)
     with mistakes.gather():
-        dials.check_sweeps(graph, recipe)
+        dials.check(graph, recipe)
     mistakes.tell()
 
 

@@ -11,6 +11,7 @@ from encore.errors import UserError
 from encore.forecast import longest, stand_ins
 from encore.models import language_model
 from encore.recipe.kinds import read
+from encore.recipe.shape import Shape
 from encore.recipe.trl_fields import fields
 
 MODEL = {"hidden_size": 32, "layers": 1, "head_dim": 32, "max_position_embeddings": 64}
@@ -20,7 +21,7 @@ ROW = {"question": "q", "answer": "1", "difficulty": 0}
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     tokenizer = worlds.tokenizer([worlds.make(TASK)])
-    policy = language_model.build(MODEL, tokenizer, 0)
+    policy = language_model.build(Shape(**MODEL), tokenizer, 0)
     folder = tmp_path_factory.mktemp("model")
     language_model.save(policy, tokenizer, folder / "final", policy.generation_config)
     return {"path": str(folder / "final")}

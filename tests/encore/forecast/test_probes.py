@@ -9,6 +9,7 @@ from stage_runs import TASK, TEMPLATE
 from encore import worlds
 from encore.forecast import probes
 from encore.models import language_model
+from encore.recipe.shape import Shape
 from encore.rewards import rules
 from encore.runtime import reward_checks
 
@@ -20,7 +21,7 @@ CONFIG = {"run": "grpo", "task": TASK, "template": TEMPLATE, "rewards": {"accura
 def policy(tmp_path):
     """A folder with a model, and a function that changes one of its JSON files."""
     tokenizer = worlds.tokenizer([worlds.make(TASK)])
-    model = language_model.build(MODEL, tokenizer, 0)
+    model = language_model.build(Shape(**MODEL), tokenizer, 0)
     folder = tmp_path / "model"
     language_model.save(model, tokenizer, folder, model.generation_config)
 

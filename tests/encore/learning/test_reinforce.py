@@ -23,6 +23,7 @@ from encore.objectives.advantages import DELTAS
 from encore.objectives.clip import cut_by_clip
 from encore.objectives.ratios import token_ratios
 from encore.recipe.rl_args import PolicyGradientArgs
+from encore.recipe.shape import Shape
 
 EPSILON = 0.2
 ARGS: dict[str, Any] = {
@@ -183,7 +184,7 @@ def tokenizer():
 
 
 def policy(tokenizer):
-    return language_model.build({"hidden_size": 32, "layers": 1, "head_dim": 32}, tokenizer, 0).eval()
+    return language_model.build(Shape(hidden_size=32, layers=1, head_dim=32), tokenizer, 0).eval()
 
 
 def test_log_probabilities_do_not_depend_on_the_padding(tokenizer):

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import jobs
 import pytest
 import torch
 import typed
@@ -17,6 +18,7 @@ from encore.data.forms import plain
 from encore.errors import UserError
 from encore.forecast import model_size
 from encore.models import experts, language_model, lora
+from encore.recipe.shape import Shape
 from encore.runtime import sentinel
 
 TOKENIZER = worlds.tokenizer([worlds.make(TASK)])
@@ -24,7 +26,7 @@ SHAPE = {"hidden_size": 64, "layers": 2, "head_dim": 32}
 
 
 def test_shape_and_seed():
-    model = language_model.build({**SHAPE, "kv_heads": 1, "max_position_embeddings": 96}, TOKENIZER, 0)
+    model = language_model.build(Shape(**SHAPE, kv_heads=1, max_position_embeddings=96), TOKENIZER, 0)
     config = model.config
     assert (config.num_hidden_layers, config.num_attention_heads, config.num_key_value_heads) == (2, 2, 1)
     assert config.intermediate_size == 256
@@ -33,13 +35,13 @@ def test_shape_and_seed():
     assert config.eos_token_id == TOKENIZER.eos_token_id != config.pad_token_id
     assert (
         model.num_parameters()
-        == language_model.build({**SHAPE, "kv_heads": 1}, TOKENIZER, 1).num_parameters()
+        == language_model.build(Shape(**SHAPE, kv_heads=1), TOKENIZER, 1).num_parameters()
     )
 
 
 def test_a_mixture_of_experts_has_the_experts_asked_for():
     mixture = {"experts": 4, "visited": 2, "expert_size": 16}
-    model = language_model.build({**SHAPE, **mixture}, TOKENIZER, 0)
+    model = language_model.build(Shape(**SHAPE, **mixture), TOKENIZER, 0)
     assert model.config.model_type == "qwen3_moe"
     assert (model.config.num_experts, model.config.num_experts_per_tok) == (4, 2)
     assert model.config.norm_topk_prob
@@ -49,9 +51,9 @@ def test_a_mixture_of_experts_has_the_experts_asked_for():
 
 
 def test_a_token_is_not_multiplied_with_the_experts_it_passes_by():
-    model = language_model.build({**SHAPE, "experts": 4, "visited": 1, "expert_size": 16}, TOKENIZER, 0)
+    model = language_model.build(Shape(**SHAPE, experts=4, visited=1, expert_size=16), TOKENIZER, 0)
     assert experts.idle(model) == 2 * 3 * 3 * 16 * 64  # of each layer three experts: gate, up and down
-    assert experts.idle(language_model.build(SHAPE, TOKENIZER, 0)) == 0
+    assert experts.idle(language_model.build(Shape(**SHAPE), TOKENIZER, 0)) == 0
 
 
 def test_a_mixture_of_experts_is_planned_as_one():
@@ -75,15 +77,15 @@ def test_a_mixture_of_experts_is_planned_as_one():
 )
 def test_shape_mistakes(change, says):
     with pytest.raises(UserError, match=re.escape(says)):
-        language_model.build({**SHAPE, **change}, TOKENIZER, 0)
+        jobs.stage("pretrain", {"model": {**SHAPE, **change}}).check()
     with pytest.raises(UserError, match=r"model\.layers: missing"):
-        language_model.build({"hidden_size": 64}, TOKENIZER, 0)
+        jobs.stage("pretrain", {"model": {"hidden_size": 64}})
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "final"
-    model = language_model.build(SHAPE, TOKENIZER, 0)
+    model = language_model.build(Shape(**SHAPE), TOKENIZER, 0)
     language_model.save(model, TOKENIZER, folder, model.generation_config)
     return folder
 
@@ -93,7 +95,7 @@ def test_saved_and_loaded_again(saved: Path):
     assert source.digest == sentinel.digest(saved)
     model, tokenizer = language_model.load(source), language_model.load_tokenizer(source)
     assert model.config.use_cache
-    before = language_model.build(SHAPE, TOKENIZER, 0).state_dict()
+    before = language_model.build(Shape(**SHAPE), TOKENIZER, 0).state_dict()
     assert all(bool((value == before[name]).all()) for name, value in model.state_dict().items())
     text = "<user>1+2=<assistant><think>1+2=3</think><answer>3</answer>"
     assert tokenizer(text)["input_ids"] == TOKENIZER(text)["input_ids"]
@@ -103,7 +105,7 @@ def test_saved_and_loaded_again(saved: Path):
 
 def test_preferred_weights_are_cast_and_not_the_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """A sharded model cannot be turned into another type by the one process that writes."""
-    model = language_model.build(SHAPE, TOKENIZER, 0)
+    model = language_model.build(Shape(**SHAPE), TOKENIZER, 0)
     monkeypatch.setattr(lora, "whole_weights", lambda model: model.state_dict())
     generation = GenerationConfig(eos_token_id=[1, 3])
     language_model.save(model, TOKENIZER, tmp_path / "final", generation, "bfloat16")
@@ -119,7 +121,9 @@ def test_no_pickled_weights(saved: Path, tmp_path: Path):
     for path in saved.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     (tmp_path / "model.safetensors").unlink()
-    torch.save(language_model.build(SHAPE, TOKENIZER, 0).state_dict(), tmp_path / "pytorch_model.bin")
+    torch.save(
+        language_model.build(Shape(**SHAPE), TOKENIZER, 0).state_dict(), tmp_path / "pytorch_model.bin"
+    )
     with pytest.raises(UserError, match="cannot load it"):
         language_model.load(language_model.locate({"path": str(tmp_path)}, None))
 

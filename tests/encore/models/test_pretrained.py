@@ -17,6 +17,7 @@ from encore import worlds
 from encore.errors import UserError
 from encore.forecast import counting, probes
 from encore.models import language_model, pretrained, reward_model
+from encore.recipe.shape import Shape
 
 ROOT = Path(__file__).parents[3]
 TOKENIZER = worlds.tokenizer([worlds.make(stage_runs.TASK)])
@@ -49,7 +50,7 @@ def mark(tmp_path: Path) -> Path:
 def odd(tmp_path: Path, mark: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A model's folder with code of its own; whoever asks on standard input is answered yes."""
     folder = tmp_path / "odd"
-    model = language_model.build({"hidden_size": 32, "layers": 1}, TOKENIZER, 0)
+    model = language_model.build(Shape(hidden_size=32, layers=1), TOKENIZER, 0)
     language_model.save(model, TOKENIZER, folder, model.generation_config)
     for name, change in (
         ("config.json", {"auto_map": OWN, "model_type": "odd"}),

@@ -1,4 +1,4 @@
-"""The reference of stages and the schema for editors are those of the models."""
+"""The reference of recipes and the schema for editors are those of the models."""
 
 import json
 from pathlib import Path
@@ -26,12 +26,24 @@ def validator():
 
 
 def test_an_editor_finds_no_mistake_in_the_recipes(validator):
-    places = ("*/recipe.yaml", "dials/*.yaml", "bases/*.yaml")  # the others are of one scale of a recipe
-    paths = [path for place in places for path in (ROOT / "recipes").glob(place)]
-    assert len(paths) > 20
+    paths = [path for path in (ROOT / "recipes").glob("*/*.yaml") if path.parent.name != "presets"]
+    assert len(paths) > 60
     for path in paths:
         content = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
         assert not [error.message for error in validator.iter_errors(content)], path
+
+
+def test_an_editor_finds_an_unknown_key_of_a_claim_and_of_a_scale(validator):
+    content = yaml.load((ROOT / "recipes/r1_zero/gpu.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
+    next(iter(content["claims"].values()))["margins"] = 8
+    content["sceds"] = 3
+    found = {
+        word
+        for error in validator.iter_errors(content)
+        for word in ("margins", "sceds")
+        if word in error.message
+    }
+    assert found == {"margins", "sceds"}
 
 
 def test_an_editor_finds_an_unknown_key_of_a_stage(validator):

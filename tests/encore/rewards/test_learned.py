@@ -9,6 +9,7 @@ from transformers import AutoModelForSequenceClassification
 from encore import worlds
 from encore.errors import UserError
 from encore.models import language_model, reward_model
+from encore.recipe.shape import Shape
 from encore.rewards.learned import AGGREGATIONS, of_steps
 from encore.rewards.step_rewards import placer
 
@@ -23,7 +24,7 @@ BEGINNINGS = ("", "", "", BEGUN)
 @pytest.fixture(scope="module")
 def scorer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("scorer")
-    language_model.build(SHAPE, WORDS, 0).save_pretrained(folder)
+    language_model.build(Shape(**SHAPE), WORDS, 0).save_pretrained(folder)
     torch.manual_seed(1)
     member = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1)
     return reward_model.RewardModel([member], WORDS, [0.0], [1.0], "here")

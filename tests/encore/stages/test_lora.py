@@ -23,6 +23,7 @@ from encore.errors import UserError
 from encore.models import language_model, lora
 from encore.recipe.kinds import read
 from encore.recipe.kinds.stage import Lora
+from encore.recipe.shape import Shape
 from encore.runtime import sentinel
 
 RANK = 3
@@ -193,7 +194,7 @@ def test_recomputed_activations_give_the_same_gradients(ppo_ready: Path, tmp_pat
 
 def test_an_unknown_layer_is_refused():
     tokenizer = worlds.tokenizer([worlds.make(stage_runs.TASK)])
-    model = language_model.build(stage_runs.PRETRAIN["model"], tokenizer, 0)
+    model = language_model.build(Shape(**stage_runs.PRETRAIN["model"]), tokenizer, 0)
     with pytest.raises(UserError, match=r'lora.targets: unknown linear layer "q_prj"; did you mean "q_proj"'):
         lora.adapters(Lora(**{**LORA, "targets": ["q_prj"]}), model, 0)
     assert lora.adapters(None, model, 0) is None

@@ -25,6 +25,7 @@ from encore.forecast.hardware import GPUS
 from encore.forecast.job import Job, Training
 from encore.forecast.model_size import named
 from encore.models import language_model
+from encore.recipe.shape import Shape
 from encore.runtime import sentinel
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # malloc.h
@@ -108,7 +109,7 @@ def peaks(kind: str, processes: int, base: Path, folder: Path, shape: dict, chec
     shutil.copytree(base, folder)
     final = folder / "checkpoints/pretrain/final"
     words = language_model.load_tokenizer(language_model.Source(str(final), None, ""))
-    language_model.build(shape, words, seed=0).save_pretrained(final)
+    language_model.build(Shape(**shape), words, seed=0).save_pretrained(final)
     metrics = folder / "results/pretrain/metrics.json"
     record = json.loads(metrics.read_text())
     record |= {"digest": sentinel.digest(final), "files": sentinel.sizes(final)}

@@ -58,8 +58,8 @@ def test_a_dial_seed_beyond_the_last_look_is_never_judged(folder):
 
 def test_the_first_seed_advised_is_past_every_dial(folder):
     folder.set("paper", "dials", [DIAL | {"seeds": [0]}, DIAL | {"seeds": [20]}])
-    assert "dials[0].seeds: seed 0 would be judged too" in folder.mistake()
-    assert "set first_seed: 21," in folder.mistake()
+    assert "dials[0].seeds: seed 0 would be judged too" in folder.mistake(lines=2)
+    assert "set first_seed: 21," in folder.mistake(lines=2)
 
 
 def test_claims_are_not_judged_on_the_seeds_of_dials(folder):

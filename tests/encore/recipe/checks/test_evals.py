@@ -8,7 +8,7 @@ import pytest
 
 from encore.errors import UserError
 from encore.recipe.checks import layers, resolved
-from encore.recipe.document import Document
+from encore.recipe.document import Document, read
 from encore.recipe.graph import Graph, Node
 from encore.recipe.layers import Layers
 from encore.recipe.recipe import Recipe
@@ -69,7 +69,7 @@ def recipes_of(specs):
 def checked(specs):
     """The recipes, `paper` checked but for the keys of its stages: no file is written or read."""
     recipes = recipes_of(specs)
-    layers.check_shape(specs["paper"], Document)
+    read(specs["paper"], Document)
     layers.check_names(specs["paper"])
     resolved.check_resolved(Graph(recipes), recipes["paper"])
     return recipes
