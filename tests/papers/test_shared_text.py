@@ -41,6 +41,14 @@ def test_no_file_is_too_long():
     assert {path: length for path, length in lengths.items() if length > LONGEST} == {}
 
 
+def test_an_editor_is_told_the_schema_of_every_recipe():
+    files = [path for path in FILES if path.parent.name != "presets"]
+    for path in files:
+        first = path.read_text(encoding="utf-8").splitlines()[0]
+        schema = first.removeprefix("# yaml-language-server: $schema=")
+        assert (path.parent / schema).resolve() == FOLDER.resolve() / "recipe.schema.json", path
+
+
 def test_every_preset_is_used_by_two_recipes_or_more():
     texts = [path.read_text(encoding="utf-8") for path in FILES]
     for name in presets.read(FOLDER / "presets"):
