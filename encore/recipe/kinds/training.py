@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
-from encore.recipe import batch
 from encore.recipe.args import TrainingArgs
 from encore.recipe.base import Mistake, Positive
 from encore.recipe.kinds.stage import FromPolicy, Lora, Stage, rule
 from encore.recipe.machine import check_one
+from encore.recipe.portion import Portion, divided
 
 # what follows from the batch and the number of GPUs -> what to say of it
 FOLLOWS = {
@@ -28,6 +28,28 @@ class TrainingStage(Stage):
     # Examples of an optimizer step. Where it is given, the number of GPUs decides how many fall to each, and
     # in how many micro-batches of at most args.per_device_train_batch_size; on several GPUs it must be.
     global_batch: Positive | None = None
+
+    @property
+    def batches(self) -> dict[str, int]:
+        """The examples of an optimizer step over all processes, by the key that says it; {} if none does."""
+        return {"global_batch": self.global_batch} if self.global_batch else {}
+
+    def portion(self, processes: int) -> Portion:
+        """Return what falls to each of so many processes. Raises UserError if the batch does not divide."""
+        rows = self.args.per_device_train_batch_size
+        if not self.batches:
+            return Portion(rows, self.args.gradient_accumulation_steps)
+        return divided(self.batches, processes, rows, getattr(self.args, "loss_type", None) == "bnpo")
+
+    def step_size(self, processes: int) -> int:
+        """Return the examples of an optimizer step over all processes."""
+        rows = self.args.per_device_train_batch_size * self.args.gradient_accumulation_steps
+        return self.global_batch or rows * processes
+
+    @property
+    def steps(self) -> int | None:
+        """The optimizer steps, of each member of an ensemble; None if the stage goes by epochs."""
+        return self.args.max_steps if self.args.max_steps > 0 else None
 
     @rule
     def _same_on_each_machine(self) -> Iterator[Mistake]:
@@ -62,7 +84,7 @@ class TrainingStage(Stage):
             if name in self.args.model_fields_set:
                 yield f"args.{name}", why
                 return
-        batch.of_process(self.said, max(gpus, training))
+        self.portion(max(gpus, training))
 
     @rule
     def _nothing_that_a_trainer_falls_over(self) -> Iterator[Mistake]:
