@@ -37,7 +37,6 @@ from encore.stages.job import Job, task_of
 from encore.stages.outcome import Outcome, untrained
 
 FORMULA = "2 x parameters x tokens of prompts and completions, of each model that scores"
-VALIDATION = 0.1
 CHANCE = 0.55  # share of the pairs ranked as gold does; below, there is next to nothing to learn
 Row = dict[str, Any]
 
@@ -48,10 +47,9 @@ def run(stage: LabelStage, job: Job) -> Outcome:
     metrics: dict[str, float] = {}
     checks: list[health.Check] = []
     tokens, parameters = 0, 0
-    validation = VALIDATION if stage.validation is None else stage.validation
     if stage.by == "dataset":
         template = stage.template or "{question}"
-        ranked = hub_preferences.of_task(present(stage.task), template, validation, stage.problems)
+        ranked = hub_preferences.of_task(present(stage.task), template, stage.held_out, stage.problems)
         rows, scores = samples.of_preferences(ranked), [row["scores"] for row in ranked]
     else:
         rows, world, given = read(stage.by, job.inputs["data"])
@@ -63,7 +61,7 @@ def run(stage: LabelStage, job: Job) -> Outcome:
         if "accuracy" in metrics:
             checks.append(_better_than_chance(metrics["accuracy"], int(metrics["pairs"])))
         scores = labels.scores
-        ranked = as_preferences(rows, scores, validation)
+        ranked = as_preferences(rows, scores, stage.held_out)
     final = job.workdir / "final"
     if stage.keep != "preferences":
         chosen, skipped = as_demonstrations(rows, scores, stage.keep)
@@ -103,17 +101,17 @@ def score(stage: LabelStage, job: Job, rows: Sequence[Sample], world: Any) -> tu
         if by == "gold":
             return Labels(annotators.by_rank(gold)), 0, 0
         if by == "annotator":
-            return annotators.annotated(gold, dials.said, job.seed), 0, 0
+            return annotators.annotated(gold, dials, job.seed), 0, 0
         own = annotators.rewarded(rows, world.rewards["judge"])
-        return annotators.ai_judge(gold, own, rows, dials.said, job.seed), 0, 0
+        return annotators.ai_judge(gold, own, rows, dials, job.seed), 0, 0
     if by == "verifier":
         verify = verifiers.of_task(task_of(inputs["data"]))
         return Labels(annotators.rewarded(rows, verify)), 0, 0
     if by == "reward_model":
-        return model_judges.reward_model(rows, inputs["reward_model"], dials.ensemble or "mean")
+        return model_judges.reward_model(rows, inputs["reward_model"], dials.ensemble)
     if by == "self":
-        return model_judges.implicit(rows, inputs["policy"], inputs["reference"], dials.beta or 1.0)
-    return model_judges.language_model(rows, dials.said, inputs.get("policy"))
+        return model_judges.implicit(rows, inputs["policy"], inputs["reference"], dials.beta)
+    return model_judges.language_model(rows, dials, inputs.get("policy"))
 
 
 def as_preferences(rows: Sequence[Sample], scores: annotators.Scores, validation: float) -> list[Preference]:

@@ -53,6 +53,13 @@ def check_cycle(graph: Graph, node: Node, above: list[Node]) -> None:
         check_cycle(graph, source, [*above, node])
 
 
+def check_inputs(graph: Graph, node: Node) -> None:
+    """Raise UserError where a stage does not go with what its inputs were made from."""
+    check_samples(graph, node)
+    check_data(graph, node)
+    check_scored(graph, node)
+
+
 def check_samples(graph: Graph, node: Node) -> None:
     """Raise UserError where a stage `label` perceives a reward that the world of its data does not have."""
     stage = graph.stage(node)

@@ -33,6 +33,7 @@ DIALS: dict[str, tuple[str, ...]] = {
 }
 # by -> the reward that it perceives, which the world of the samples must have
 REWARDS = {"gold": "gold", "annotator": "gold", "judge": "judge"}
+VALIDATION = 0.1
 NO_WORLD = "a world has no comparisons; name its samples in needs.data"
 OF_DATASETS = ("task", "template", "problems")  # keys of by: dataset alone
 AGAIN = ("reward_model", "self", "language_model")  # they can label preferences anew
@@ -45,13 +46,13 @@ class Labeller(Model):
     accuracy: float | None = None  # of annotators and the judge: share of pairs ranked as gold ranks them
     # of annotators and the judge: of their random errors, in units of gold
     temperature: NotNegative | None = None
-    bias: NotNegative | None = None  # of the judge: 0 none, 1 the world's own
-    length_bias: float | None = None  # of the judge: units of gold it adds for every ten tokens
+    bias: NotNegative = 1.0  # of the judge: 0 none, 1 the world's own
+    length_bias: float = 0.0  # of the judge: units of gold it adds for every ten tokens
     # of the judge: units of gold by which it favours the first reply shown over the last
-    position_bias: float | None = None
-    both_orders: bool | None = None  # each pair is shown in both orders, which cancels position_bias
-    beta: AboveZero | None = None  # of self: the reward is beta log(policy/reference)
-    ensemble: Literal["mean", "worst"] | None = None  # of a reward model with several members
+    position_bias: float = 0.0
+    both_orders: bool = True  # each pair is shown in both orders, which cancels position_bias
+    beta: AboveZero = 1.0  # of self: the reward is beta log(policy/reference)
+    ensemble: Literal["mean", "worst"] = "mean"  # of a reward model with several members
     model: Source | None = None  # of language_model; else needs.policy is asked
     question: str | None = None  # of language_model: a text with {prompt}, {first} and {second}
 
@@ -72,6 +73,11 @@ class LabelStage(Stage):
     task: Annotated[Comparisons, refusing("a world", NO_WORLD)] | None = None  # of by: dataset
     template: str | None = None  # of by: dataset
     problems: Positive | None = None  # of by: dataset: how many rows, the first ones
+
+    @property
+    def held_out(self) -> float:
+        """The share of the prompts that are not trained on."""
+        return VALIDATION if self.validation is None else self.validation
 
     def unsound(self) -> Iterator[Mistake]:
         """Yield the mistakes within the task and the template."""
