@@ -19,6 +19,7 @@ from typing import Any
 
 from encore.errors import UserError
 from encore.recipe import evals
+from encore.recipe.machine import FolderModel, HubModel, elsewhere
 from encore.runtime import gpus, sentinel
 from encore.runtime.environment import (
     ask_nothing,
@@ -52,10 +53,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     options.config = _object("--config", options.config)
     if options.model.startswith("hub:"):
-        options.model = _object("--model", options.model.removeprefix("hub:"))
+        options.model = elsewhere(_object("--model", options.model.removeprefix("hub:")))
     else:
         options.model = _stage("--model", Path(options.model))
-    if options.step is not None and isinstance(options.model, dict):
+    if options.step is not None and not isinstance(options.model, Path):
         raise UserError("--step: of a stage, and --model is none")
     options.inputs = {role: _stage("--input", path) for role, path in roles(options.input).items()}
     return options
@@ -81,12 +82,12 @@ def _object(option: str, text: str) -> dict[str, Any]:
     return value
 
 
-def _names_hub(config: dict[str, Any], model: Path | dict[str, Any]) -> bool:
+def _names_hub(config: dict[str, Any], model: Path | HubModel | FolderModel) -> bool:
     """Whether the model or a task comes from the Hub, as lm-eval's own tasks do."""
     specs = [spec for spec in config.get("tasks", {}).values() if isinstance(spec, dict)]
     task = any("lm_eval" in spec or "hub" in (spec.get("task") or {}) for spec in specs)
     judge = any("hub" in (spec.get("judge") or {}).get("model", {}) for spec in specs)
-    return task or judge or (isinstance(model, dict) and "hub" in model)
+    return task or judge or isinstance(model, HubModel)
 
 
 def load() -> None:

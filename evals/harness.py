@@ -18,7 +18,6 @@ from encore import own_code
 from encore.errors import UserError
 from encore.recipe.eval_tasks import EvalTask
 from encore.recipe.lm_eval_tasks import OWN
-from encore.sampling import tools
 from encore.sampling.completion import Completion
 from encore.sampling.turns import CALLS, TURNS
 from encore.worlds.answers import answer, begun, formatted
@@ -52,7 +51,7 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
             f"evals.tasks.{task.name}.items: {task.items} asked, {task.lm_eval} has {len(loaded.eval_docs)}"
         )
     lm.end_with(form.ends)
-    lm.tool = tools.of_config(task.tool.said if task.tool else None)
+    lm.tool = task.tool
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)

@@ -26,7 +26,7 @@ def load(tasks: Iterable[EvalTask]) -> dict[str, Judge]:
         if task.judge:
             model = task.judge.model
             if model not in loaded:
-                loaded[model] = load_judge(locate(model.said, None), f"evals.tasks.{task.name}.judge")
+                loaded[model] = load_judge(locate(model), f"evals.tasks.{task.name}.judge")
             judges[task.name] = loaded[model]
     return judges
 

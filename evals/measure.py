@@ -3,7 +3,6 @@
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import torch
 
@@ -26,14 +25,10 @@ def measure(evaluation: Evaluation, options: argparse.Namespace, progress: Progr
     `options` are those of the command line. Raises UserError.
     """
     torch.set_num_threads(options.threads)
-    model, seed, tasks = options.model, evaluation.seed, [*evaluation.tasks.values()]
+    seed, tasks = evaluation.seed, [*evaluation.tasks.values()]
     assert seed is not None
-    source = language_model.locate(
-        model if isinstance(model, dict) else None,
-        model if isinstance(model, Path) else None,
-        options.step,
-    )
-    lm = engine.load(source, evaluation.said, lambda done, total: None)
+    source = language_model.locate(options.model, options.step)
+    lm = engine.load(source, evaluation, seed, lambda done, total: None)
     judges, digests = scores.load(tasks, options.inputs, source, lm, evaluation.dtype)
     rows, results, checks = [], {}, []
     for task in tasks:

@@ -78,12 +78,12 @@ def load(
     judges: dict[str, Any] = {"asked": judged.load(tasks)}
     digests = {f"judge/{name}": judge.digest for name, judge in judges["asked"].items()}
     if needed & SELECTORS.keys():
-        digests["proxy"] = language_model.locate(None, inputs["proxy"]).digest
+        digests["proxy"] = language_model.locate(inputs["proxy"]).digest
         proxy = reward_model.load(inputs["proxy"])
         proxy.same_tokenizer(lm.tokenizer)
         judges["proxy"] = proxy.to(language_model.device())
     if needed & {"kl", "perplexity"}:
-        reference = language_model.locate(None, inputs["reference"])
+        reference = language_model.locate(inputs["reference"])
         digests["reference"] = reference.digest
         names = f"the reference {reference.place}", f"the policy {source.place}"
         language_model.same_tokenizer(language_model.load_tokenizer(reference), lm.tokenizer, names)

@@ -2,10 +2,10 @@
 
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from encore.commands.models import named
+from encore.recipe.machine import HubModel
 from encore.runtime.environment import quiet_environment
 from encore.worlds import prompt
 
@@ -18,15 +18,13 @@ def converse(
     `template`: a text with {question}; None: the chat template of the model's tokenizer, else the question.
     """
     source = named(model)
-    quiet_environment(names_hub=isinstance(source, dict) and "hub" in source)
+    quiet_environment(names_hub=isinstance(source, HubModel))
     # imported here: torch reads the environment as it is imported, and now it is set
     from transformers import TextStreamer
 
     from encore.models import language_model  # likewise
 
-    located = language_model.locate(
-        source if isinstance(source, dict) else None, source if isinstance(source, Path) else None
-    )
+    located = language_model.locate(source)
     tokenizer, policy = (
         language_model.load_tokenizer(located),
         language_model.load_for_inference(located, "float32"),

@@ -31,7 +31,7 @@ def measure(model: str, names: list[str], asked: Asked, out: Path, gpus: int) ->
     evals.job(config)
     place = out / identifier(str(source.parent if isinstance(source, Path) else model))
     place.mkdir(parents=True, exist_ok=True)
-    given = str(source) if isinstance(source, Path) else f"hub:{json.dumps(source)}"
+    given = str(source) if isinstance(source, Path) else f"hub:{json.dumps(source.model_dump())}"
     command = [sys.executable, "-m", "evals.evaluate", "--config", json.dumps(config), "--model", given]
     command += ["--name", place.name, "--gpus", str(gpus), "--out", str(place / "results.json")]
     with (place / "eval.log").open("w", encoding="utf-8") as log:

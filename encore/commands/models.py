@@ -2,15 +2,15 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 from encore.errors import UserError
 from encore.recipe.base import IDENTIFIER
+from encore.recipe.machine import FolderModel, HubModel
 
 AT_COMMIT = re.compile(r"([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)@([0-9a-f]{40})")
 
 
-def named(model: str) -> Path | dict[str, Any]:
+def named(model: str) -> Path | HubModel | FolderModel:
     """The metrics.json of a stage, or `{path: folder}`, or `{hub: org/name, revision: commit}`.
 
     A stage's folder stands for its metrics.json. Raises UserError for what is neither there nor of the Hub.
@@ -25,9 +25,9 @@ def named(model: str) -> Path | dict[str, Any]:
             raise UserError(
                 f"{path}: no config.json in it; expected the folder of a saved model, or of a stage"
             )
-        return {"path": str(path)}
+        return FolderModel(path=str(path))
     if match := AT_COMMIT.fullmatch(model):
-        return {"hub": match[1], "revision": match[2]}
+        return HubModel(hub=match[1], revision=match[2])
     hub = re.fullmatch(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+(@.*)?", model)
     hint = "; a model of the Hub is named org/name@commit, with the 40 digits of its commit" if hub else ""
     raise UserError(f"{model}: no such folder or metrics.json{hint}")

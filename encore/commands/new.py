@@ -50,7 +50,7 @@ def write(name: str, wanted: Wanted) -> Path:
         keep_trailing_newline=True,
     )
     text = words.get_template("recipe.yaml.jinja").render(
-        asdict(wanted) | {"name": file.stem, "model": model, "rows": there}
+        asdict(wanted) | {"name": file.stem, "model": model.model_dump() if model else None, "rows": there}
     )
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")

@@ -19,7 +19,6 @@ from encore.recipe.kinds.grpo import Domain
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.recipe.kinds.stage import Stage
 from encore.runtime import files, health
-from encore.sampling import tools
 from encore.sampling.turns import room
 from encore.stages.job import from_policy
 from encore.stages.policy import locate_policy
@@ -72,7 +71,7 @@ def _rollouts(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, 
 
     args, caps = dict(config["args"]), stage.caps_by_step if isinstance(stage, GrpoStage) else {}
     cap = max(caps.values(), default=present(stage.args.max_completion_length))
-    cap += room(tools.of_config(config.get("tool")), tokenizer)
+    cap += room(stage.tool if isinstance(stage, GrpoStage) else None, tokenizer)
     least = "min_tokens" if args.get("use_vllm") else "min_new_tokens"
     args["generation_kwargs"] = {**(args.get("generation_kwargs") or {}), least: cap}
     args["max_completion_length"] = cap

@@ -7,9 +7,8 @@ with u the gold score and j the judge's own score, whose biases are dials of the
 scores: a reply's score is its rank instead, as the number of replies to its prompt that are ranked below it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from encore.data.samples import Sample
 from encore.errors import UserError
 from encore.labels import plackett_luce
 from encore.labels.plackett_luce import Floats
+from encore.recipe.kinds.label import Labeller
 from encore.worlds.protocol import Problem
 
 Scores = list[list[float]]  # K of each row
@@ -46,44 +46,43 @@ def by_rank(scores: Scores) -> Scores:
     return [[float(sum(other < one for other in row)) for one in row] for row in scores]
 
 
-def annotated(gold: Scores, dials: Mapping[str, Any], seed: int) -> Labels:
+def annotated(gold: Scores, dials: Labeller, seed: int) -> Labels:
     """Rankings of human annotators, who agree with each other or with gold as often as `dials` say."""
-    temperature = dials.get("temperature")
+    temperature = dials.temperature
     if temperature is None:
-        temperature = plackett_luce.temperature_for(plackett_luce.gaps(gold), **dials)
+        seen = plackett_luce.gaps(gold)
+        temperature = plackett_luce.temperature_for(seen, agreement=dials.agreement, accuracy=dials.accuracy)
     return _ranked(gold, temperature, seed, {"temperature": temperature})
 
 
-def ai_judge(
-    gold: Scores, own: Scores, rows: Sequence[Sample], dials: Mapping[str, Any], seed: int
-) -> Labels:
+def ai_judge(gold: Scores, own: Scores, rows: Sequence[Sample], dials: Labeller, seed: int) -> Labels:
     """Rankings of an AI judge whose scores are `own`.
 
     The dial `accuracy` sets the temperature or, where `temperature` is given, the bias, of a judge that sees
     both orders. The same judge is right less often when it sees only one.
     """
     tokens = [row["tokens"] for row in rows]
-    both, position = dials.get("both_orders", True), dials.get("position_bias", 0.0)
+    both, position = dials.both_orders, dials.position_bias
 
     def perceived(bias: float, both_orders: bool = True) -> Scores:
         return [
             plackett_luce.perceived(
                 [u + bias * (j - u) for u, j in zip(us, js, strict=True)],
                 counts,
-                length_bias=dials.get("length_bias", 0.0),
+                length_bias=dials.length_bias,
                 position_bias=position,
                 both_orders=both_orders,
             ).tolist()
             for us, js, counts in zip(gold, own, tokens, strict=True)
         ]
 
-    bias, temperature = dials.get("bias", 1.0), dials.get("temperature", 0.0)
-    if "accuracy" in dials and "temperature" in dials:
+    bias, temperature = dials.bias, dials.temperature or 0.0
+    if dials.accuracy is not None and dials.temperature is not None:
         fair, biased = plackett_luce.gaps(perceived(0.0)), plackett_luce.gaps(perceived(1.0))
-        bias = _bias_for(fair, biased - fair, plackett_luce.gaps(gold), dials["accuracy"], temperature)
-    elif "accuracy" in dials:
+        bias = _bias_for(fair, biased - fair, plackett_luce.gaps(gold), dials.accuracy, temperature)
+    elif dials.accuracy is not None:
         seen, truth = plackett_luce.gaps(perceived(bias)), plackett_luce.gaps(gold)
-        temperature = plackett_luce.temperature_for(seen, accuracy=dials["accuracy"], truth=truth)
+        temperature = plackett_luce.temperature_for(seen, accuracy=dials.accuracy, truth=truth)
     return _ranked(perceived(bias, both), temperature, seed, {"temperature": temperature, "bias": bias})
 
 

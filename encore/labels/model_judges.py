@@ -5,7 +5,7 @@ model by itself, as evaluations ask it.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
@@ -22,6 +22,8 @@ from encore.models.logprobs import sequence_logps
 from encore.models.packing import shortest_first
 from encore.models.reward_model import aggregated
 from encore.models.reward_model import load as load_reward_model
+from encore.recipe.base import present
+from encore.recipe.kinds.label import Labeller
 
 ASKED = 16  # questions at once
 
@@ -41,7 +43,7 @@ def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float)
     prompts, texts, truncated = _flat(rows)
     logps, parameters, counted = [], 0, 0
     for place in (policy, reference):
-        source = locate(None, place)
+        source = locate(place)
         tokenizer, model = load_tokenizer(source), load_for_inference(source)
         replies = reply_ids(texts, truncated, tokenizer)
         logps.append(sequence_logps(model, prompt_ids(prompts, tokenizer), replies))
@@ -52,7 +54,7 @@ def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float)
 
 
 def language_model(
-    rows: Sequence[Sample], dials: Mapping[str, Any], policy: Path | None = None
+    rows: Sequence[Sample], dials: Labeller, policy: Path | None = None
 ) -> tuple[Labels, int, int]:
     """How often a language model prefers a completion to the others of its prompt (Lee et al. 2023, §2.1).
 
@@ -61,14 +63,16 @@ def language_model(
     `both_orders` (the default) P(first) is averaged over both orders of a pair, which cancels a preference
     for one position. Raises UserError where the tokenizer has no such tokens, or a question does not fit.
     """
-    judge = load_judge(locate(dials.get("model"), policy), "labeller")
+    judge = load_judge(locate(policy or dials.model), "labeller")
     pairs = [
         (number, i, j)
         for number, row in enumerate(rows)
         for i, j in permutations(range(len(row["completions"])), 2)
-        if i < j or dials.get("both_orders", True)
+        if i < j or dials.both_orders
     ]
-    asked = [ask(dials["question"], rows[n]["prompt"], rows[n]["completions"], i, j) for n, i, j in pairs]
+    asked = [
+        ask(present(dials.question), rows[n]["prompt"], rows[n]["completions"], i, j) for n, i, j in pairs
+    ]
     first, read = judge.answers(asked)
     scores = [[0.0] * len(row["completions"]) for row in rows]
     for (number, i, j), p in zip(pairs, first, strict=True):

@@ -44,9 +44,9 @@ from encore.objectives import grpo
 from encore.objectives.grpo import Batch, Terms
 from encore.recipe.loss_types import check_window
 from encore.recipe.rl_args import PpoArgs
+from encore.recipe.task import Tool
 from encore.rewards.step_rewards import Reader
 from encore.runtime import gpus
-from encore.sampling.tools import Tool
 
 # of a model, a minibatch, and what its loss is computed from: the weighted part of a micro-batch, ()
 ExtraLoss = Callable[[Any, Minibatch, Batch], Tensor]

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from encore.data.token_ids import prompt_ids
+from encore.recipe.task import Tool
 from encore.sampling.decoding import sample
-from encore.sampling.tools import Tool
 from encore.sampling.turns import CALLS, TURNS, converse
 
 OWN = "own_ids"  # the column of the policy's own tokens

@@ -25,6 +25,7 @@ from encore.models import pretrained
 from encore.models.lora import product
 from encore.models.quantized import as_stored
 from encore.models.sharded import Weights
+from encore.recipe.machine import FolderModel, HubModel
 from encore.recipe.shape import Shape
 from encore.runtime import gpus, sentinel
 from encore.runtime.files import saving
@@ -56,22 +57,22 @@ def build(shape: Shape, tokenizer: Any, seed: int) -> Any:
     return model
 
 
-def locate(model: dict[str, Any] | None, metrics_json: Path | None, step: int | None = None) -> Source:
-    """The policy that a recipe's `model: {hub|path: …}` or an upstream stage's metrics.json names.
+def locate(model: HubModel | FolderModel | Path | None, step: int | None = None) -> Source:
+    """Return where a model's weights are: of the Hub, of a folder, or of the stage with this metrics.json.
 
     `step`: of the stage, after which it kept the model asked for; None: its product. Raises UserError where
-    there is neither, or where the weights are not those that metrics.json records.
+    there is no model, or where the weights are not those that metrics.json records.
     """
-    if metrics_json is not None:
-        folder, digest = sentinel.product(metrics_json, step)
-        return Source(str(folder), None, digest)
-    if model and "path" in model:
-        folder = Path(model["path"])
+    if isinstance(model, Path):
+        place, digest = sentinel.product(model, step)
+        return Source(str(place), None, digest)
+    if isinstance(model, FolderModel):
+        folder = Path(model.path)
         if not folder.is_dir():
             raise UserError(f"model.path: no folder {folder}")
         return Source(str(folder), None, sentinel.digest(folder))
-    if model and "hub" in model:
-        return Source(model["hub"], model["revision"], f"hub:{model['hub']}@{model['revision']}")
+    if isinstance(model, HubModel):
+        return Source(model.hub, model.revision, f"hub:{model.hub}@{model.revision}")
     raise UserError("model: this stage has neither an input `policy` nor `model: {hub: …}` or `{path: …}`")
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, ValidationError
 
 from encore.errors import UserError
 from encore.recipe.base import HubName, Model, Positive, Revision
+from encore.recipe.mistakes import lines
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 Backend = Literal["hf", "lean", "vllm"]  # lean: encore/sampling/lean.py, for small models
@@ -74,6 +75,14 @@ def _source(value: Any) -> str:
 Source = Annotated[
     Annotated[HubModel, Tag("a Hub model")] | Annotated[FolderModel, Tag("a folder")], Discriminator(_source)
 ]
+
+
+def elsewhere(model: Mapping[str, Any]) -> HubModel | FolderModel:
+    """Return the model of the Hub or of a folder that a mapping names. Raises UserError for any other."""
+    try:
+        return (FolderModel if "path" in model else HubModel).model_validate(model)
+    except ValidationError as error:
+        raise UserError("\n".join(lines(error, model, ["model"]))) from None
 
 
 def check_one(gpus: int, serving: int = 0) -> None:

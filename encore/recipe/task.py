@@ -13,6 +13,7 @@ from encore.recipe import reward_names
 from encore.recipe.base import HubName, Mistake, Model, Positive, Revision, below, matching, refuse
 from encore.recipe.form import Formed
 from encore.worlds import World
+from encore.worlds.products import CALL, RESULT
 
 FORMATS = (".jsonl", ".parquet")
 OF_HUB = ("hub", "revision", "subset", "split")
@@ -283,5 +284,5 @@ class Tool(Model):
     name: Literal["calculator", "python"]  # python: in the sandbox
     calls: Positive  # answered in one completion; further ones are not
     longest: Positive  # tokens of a result; what is longer is cut
-    call: Around | None = None  # the texts around a call; the second is one token
-    result: Around | None = None  # and around its result
+    call: Around = CALL  # the texts around a call; the second is one token
+    result: Around = RESULT  # and around its result

@@ -11,6 +11,7 @@ from lm_eval.api.instance import Instance
 
 from encore.models.experts import idle
 from encore.recipe.args import DrawingArgs
+from encore.recipe.machine import Engine
 from encore.runtime.progress import Progress, reporter
 from encore.sampling import engine
 from encore.sampling.completion import Completion
@@ -34,11 +35,11 @@ def draw(
     args: DrawingArgs,
     source: Any,
     ends: Sequence[int],
-    config: dict[str, Any],
+    sampled_by: Engine,
     seed: int,
     progress: Progress,
 ) -> Drawn:
-    """Sample with the engine of evaluations, `config["backend"]`; a seed always gives the same ones.
+    """Sample with an engine of evaluations; a seed always gives the same completions.
 
     `ends`: tokens that end a completion beside those of the policy's own.
     """
@@ -57,7 +58,7 @@ def draw(
     ]
     torch.manual_seed(seed)
     with contextlib.redirect_stdout(sys.stderr):  # lm-eval prints; `progress` keeps the true stdout
-        lm = engine.load(source, {**config, "seed": seed}, reporter(progress, "sampled"))
+        lm = engine.load(source, sampled_by, seed, reporter(progress, "sampled"))
         lm.end_with(ends)
         completions = lm.generate_until(requests)
     tokens = sum(len(text.context) + text.tokens for text in completions)

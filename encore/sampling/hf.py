@@ -19,10 +19,10 @@ from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from encore.data.token_ids import end_ids, prompt_ids
 from encore.errors import UserError
+from encore.recipe.task import Tool
 from encore.runtime.progress import Report
 from encore.sampling.completion import Completion, answered, completed
 from encore.sampling.memory import MOST, free_bytes, rows_at_once
-from encore.sampling.tools import Tool
 from encore.sampling.turns import converse, room
 
 Options = dict[str, Any]  # how to draw, in the words of lm-eval

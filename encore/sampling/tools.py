@@ -10,13 +10,11 @@ has checked: whatever they hold, they get a result, of at most `longest` tokens.
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
+from encore.recipe.task import Tool
 from encore.sandbox.pool import Job, Result, run
 from encore.sandbox.values import Failed
 from encore.worlds.calculator import ERROR, calculate
-from encore.worlds.products import CALL, RESULT
 
 Answer = tuple[str, bool]  # what a call is answered, and whether it was well formed
 LONGEST_CALL = 10_000  # characters; a longer one is malformed
@@ -50,37 +48,18 @@ def python(calls: Sequence[str]) -> list[Answer]:
 TOOLS: Mapping[str, Callable[[Sequence[str]], list[Answer]]] = {"calculator": calculator, "python": python}
 
 
-@dataclass(frozen=True)
-class Tool:
-    """A tool as a recipe offers it."""
-
-    name: str
-    calls: int  # answered in one completion; further ones are not
-    longest: int  # tokens of a result, less those of the texts around it
-    call: tuple[str, str] = CALL
-    result: tuple[str, str] = RESULT
-
-    def answers(self, turns: Sequence[str]) -> list[Answer]:
-        """What the tool says to each turn of a policy, which ends with a call."""
-        calls = [self._call_of(turn) for turn in turns]
-        good = [call for call in calls if call is not None]
-        found = iter(TOOLS[self.name](good) if good else [])
-        return [(ERROR, False) if call is None else next(found) for call in calls]
-
-    def _call_of(self, turn: str) -> str | None:
-        """The text of the call that ends a turn; None where none was opened, or it is too long."""
-        _, opened, call = turn.removesuffix(self.call[1]).rpartition(self.call[0])
-        return call if opened and len(call) <= LONGEST_CALL else None
+def answers(tool: Tool, turns: Sequence[str]) -> list[Answer]:
+    """Return what the tool says to each turn of a policy, which ends with a call."""
+    calls = [_call_of(tool, turn) for turn in turns]
+    good = [call for call in calls if call is not None]
+    said = iter(TOOLS[tool.name](good) if good else [])
+    return [(ERROR, False) if call is None else next(said) for call in calls]
 
 
-def of_config(config: Mapping[str, Any] | None) -> Tool | None:
-    """The tool of a stage's or an evaluation task's key `tool`; None without one."""
-    if not config:
-        return None
-    given: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in config.items()
-    }
-    return Tool(**given)
+def _call_of(tool: Tool, turn: str) -> str | None:
+    """Return the text of the call that ends a turn; None where none was opened, or it is too long."""
+    _, opened, call = turn.removesuffix(tool.call[1]).rpartition(tool.call[0])
+    return call if opened and len(call) <= LONGEST_CALL else None
 
 
 def _program(call: str) -> tuple[str, tuple[str, ...]]:

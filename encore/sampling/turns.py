@@ -12,7 +12,8 @@ from operator import itemgetter
 from typing import Any
 
 from encore.errors import UserError
-from encore.sampling.tools import Tool
+from encore.recipe.task import Tool
+from encore.sampling import tools
 
 # contexts, the most tokens, tokens that end a turn beside those that end a completion
 # -> the tokens drawn for each context, the ending one included, and their log-probabilities, if known
@@ -90,7 +91,7 @@ def converse(
                 asking.append((i, tokenizer.decode(ids, skip_special_tokens=False)))
         if not asking:
             break
-        answers = tool.answers([text for _, text in asking])
+        answers = tools.answers(tool, [text for _, text in asking])
         for (i, _), (answer, good) in zip(asking, answers, strict=True):
             ids = _result(tool, answer, tokenizer)
             talks[i].ids += ids

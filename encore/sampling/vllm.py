@@ -12,9 +12,9 @@ from vllm import SamplingParams
 
 from encore.data.token_ids import prompt_ids
 from encore.errors import UserError, whole
+from encore.recipe.task import Tool
 from encore.runtime.progress import Report
 from encore.sampling.completion import answered, completed
-from encore.sampling.tools import Tool
 from encore.sampling.turns import converse, room
 
 

@@ -24,8 +24,6 @@ from encore.recipe.kinds import GrpoStage
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.rewards import step_rewards
 from encore.runtime import curves, health
-from encore.sampling import tools
-from encore.sampling.tools import Tool
 from encore.sampling.turns import room
 from encore.stages import setup
 from encore.stages.job import Job
@@ -56,10 +54,9 @@ def _train(stage: GrpoStage, job: Job, args: Any, caps: Caps, answering: Callabl
     if REWARD_MODEL in job.inputs:
         scorer = reward_model.load(job.inputs[REWARD_MODEL]).to(args.device)
     ready = setup.prepared(stage, job, args, caps, scorer, measured=("accuracy",))
-    tool = tools.of_config(stage.tool.said if stage.tool else None)
     log = setup.opened(job)
-    method = _method(stage, ready, tool, log)
-    checks = setup.checks(ready, job, max(caps.values()) + room(tool, ready.policy.tokenizer))
+    method = _method(stage, ready, log)
+    checks = setup.checks(ready, job, max(caps.values()) + room(stage.tool, ready.policy.tokenizer))
     answering()
     trainer = ready.trainer(method)
     done = ready.policy.train(trainer, stage, job)
@@ -85,7 +82,7 @@ def _train(stage: GrpoStage, job: Job, args: Any, caps: Caps, answering: Callabl
     )
 
 
-def _method(stage: GrpoStage, ready: setup.Setup, tool: Tool | None, log: CompletionsLog | None) -> Method:
+def _method(stage: GrpoStage, ready: setup.Setup, log: CompletionsLog | None) -> Method:
     """Return how the stage learns. Raises UserError where its own objective breaks the contract."""
     objective = own.objective(stage.objective) if stage.objective else None
     if objective:
@@ -94,7 +91,7 @@ def _method(stage: GrpoStage, ready: setup.Setup, tool: Tool | None, log: Comple
     return Method(
         Options(stage.caps_by_step or None, log, stage.old_logp_noise, learn_results=stage.learn_results),
         lean=stage.sampler == "lean",
-        tool=tool,
+        tool=stage.tool,
         max_rounds=stage.dynamic_sampling.max_rounds if stage.dynamic_sampling else None,
         advantage=stage.advantage,
         read_steps=step_rewards.reader(world, ready.policy.tokenizer) if world else None,

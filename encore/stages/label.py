@@ -101,17 +101,17 @@ def score(stage: LabelStage, job: Job, rows: Sequence[Sample], world: Any) -> tu
         if by == "gold":
             return Labels(annotators.by_rank(gold)), 0, 0
         if by == "annotator":
-            return annotators.annotated(gold, dials.said, job.seed), 0, 0
+            return annotators.annotated(gold, dials, job.seed), 0, 0
         own = annotators.rewarded(rows, world.rewards["judge"])
-        return annotators.ai_judge(gold, own, rows, dials.said, job.seed), 0, 0
+        return annotators.ai_judge(gold, own, rows, dials, job.seed), 0, 0
     if by == "verifier":
         verify = verifiers.of_task(task_of(inputs["data"]))
         return Labels(annotators.rewarded(rows, verify)), 0, 0
     if by == "reward_model":
-        return model_judges.reward_model(rows, inputs["reward_model"], dials.ensemble or "mean")
+        return model_judges.reward_model(rows, inputs["reward_model"], dials.ensemble)
     if by == "self":
-        return model_judges.implicit(rows, inputs["policy"], inputs["reference"], dials.beta or 1.0)
-    return model_judges.language_model(rows, dials.said, inputs.get("policy"))
+        return model_judges.implicit(rows, inputs["policy"], inputs["reference"], dials.beta)
+    return model_judges.language_model(rows, dials, inputs.get("policy"))
 
 
 def as_preferences(rows: Sequence[Sample], scores: annotators.Scores, validation: float) -> list[Preference]:

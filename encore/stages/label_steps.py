@@ -58,7 +58,7 @@ def run(stage: LabelStepsStage, job: Job) -> Outcome:
     beginnings = _distinct_beginnings(rows, ends)
     form = forms.of(drawn_by.form, tokenizer)
     asked = [rows[number]["prompt"] + text for number, text in beginnings]
-    drawn = draw(asked, stage.args, source, form.ends, stage.said, job.seed, job.progress)
+    drawn = draw(asked, stage.args, source, form.ends, stage, job.seed, job.progress)
     verify, size = verifiers.of_task(drawn_by.questions), stage.args.num_generations
     right: dict[Beginning, float] = {}
     for place, (number, text) in enumerate(beginnings):

@@ -54,7 +54,7 @@ def locate_policy(stage: FromPolicy, inputs: Mapping[str, Path]) -> tuple[Source
 
     Where the stage puts its prompts by chat, the tokenizer's end of sequence is the end of a turn.
     """
-    source = language_model.locate(stage.model.said if stage.model else None, inputs.get("policy"))
+    source = language_model.locate(inputs.get("policy") or stage.model)
     tokenizer = language_model.load_tokenizer(source)
     if stage.by_chat:
         forms.end_turns(tokenizer)
@@ -80,7 +80,7 @@ def load_reference(policy: Policy, inputs: Mapping[str, Path], **options: Any) -
     """
     source = policy.source
     if "reference" in inputs:
-        source = language_model.locate(None, inputs["reference"])
+        source = language_model.locate(inputs["reference"])
         names = (f"the reference {source.place}", f"the policy {policy.source.place}")
         language_model.same_tokenizer(language_model.load_tokenizer(source), policy.tokenizer, names)
     return language_model.load(source, **options)

@@ -53,9 +53,7 @@ def run(stage: RejectionSamplingStage, job: Job) -> Outcome:
         reward_checks.before_sampling(stage.said, job.inputs.get("policy"), tokenizer, problems, accuracy)
     )
     rows = [row for row in problems for _ in range(args.num_generations)]
-    drawn = draw(
-        [row["prompt"] for row in problems], args, source, form.ends, stage.said, job.seed, job.progress
-    )
+    drawn = draw([row["prompt"] for row in problems], args, source, form.ends, stage, job.seed, job.progress)
     texts = [str(text) for text in drawn.completions]
     scores: dict[str, Any] = {
         name: reward_checks.score(reward, rows, texts) for name, reward in rewards.items()

@@ -42,7 +42,7 @@ def run(stage: SampleStage, job: Job) -> Outcome:
             health.same_template(stage.said, job.inputs.get("policy")),
         ]
     )
-    drawn = draw(texts, stage.args, source, form.ends, stage.said, job.seed, job.progress)
+    drawn = draw(texts, stage.args, source, form.ends, stage, job.seed, job.progress)
     rows = samples.grouped(problems, drawn.completions)
     samples.save(rows, job.workdir / "final")
 

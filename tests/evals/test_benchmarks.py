@@ -9,6 +9,7 @@ from scripted import Scripted
 
 from encore.errors import UserError
 from encore.models import language_model
+from encore.recipe.machine import Engine
 from encore.sampling import engine
 from evals import benchmarks, evaluate, harness, metrics
 
@@ -284,7 +285,7 @@ class Chatting(Scripted):
 
 
 def test_a_chat_has_the_template_of_the_tokenizer_and_an_example_a_turn(gsm8k, checkpoint):
-    lm = engine.load(language_model.locate(None, checkpoint), {"seed": 0}, lambda done, total: None)
+    lm = engine.load(language_model.locate(checkpoint), Engine(), 0, lambda done, total: None)
     task = task_of(lm_eval="gsm8k", filter="strict-match", fewshot=2, chat=True, items=1, **SAMPLED)
     lm.tokenizer.chat_template = None
     with pytest.raises(UserError, match=r"^evals\.tasks\.heldout\.chat: the model's tokenizer has no chat"):

@@ -10,6 +10,7 @@ from evaluated import parse
 from encore import worlds
 from encore.errors import UserError
 from encore.models import language_model
+from encore.recipe.machine import FolderModel
 from encore.recipe.shape import Shape
 from evals import evaluate, judged, metrics
 
@@ -76,7 +77,7 @@ def first(judge, prompt, one, other):
 def test_a_reply_wins_by_the_mean_over_both_orders(command, models, task):
     status, result, rows = command(task)
     assert status == 0
-    judge = language_model.load(language_model.locate({"path": str(models[1])}, None))
+    judge = language_model.load(language_model.locate(FolderModel(path=str(models[1]))))
     wins, flips = [], []
     for row, (prompt, reply) in zip(rows, ASKED, strict=True):
         for i, text in enumerate(row["completions"]):
@@ -89,7 +90,7 @@ def test_a_reply_wins_by_the_mean_over_both_orders(command, models, task):
     assert found["win_rate"]["value"] == pytest.approx(sum(wins) / len(wins))
     assert found["order_flips"]["value"] == pytest.approx(sum(flips) / len(flips))
     assert "accuracy" not in found
-    digest = language_model.locate({"path": str(models[1])}, None).digest
+    digest = language_model.locate(FolderModel(path=str(models[1]))).digest
     assert result["inputs"] == {"judge/heldout": digest}
 
 

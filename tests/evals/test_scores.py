@@ -82,7 +82,7 @@ def test_perplexity_is_of_the_reference_token_by_token(command, stages, task):
         task | {"score": ["perplexity"]}, stages["policy"], reference=stages["reference"]
     )
     assert status == 0
-    reference = language_model.load(language_model.locate(None, stages["reference"]))
+    reference = language_model.load(language_model.locate(stages["reference"]))
     for row in rows:
         for i, perplexity in enumerate(row["perplexity"]):
             prompt, ids = tokens(row, i)
@@ -100,7 +100,7 @@ def test_every_score_is_that_of_a_completion_alone(command, stages, task, capsys
     assert status == 0
     world = worlds.make(TASK)
     own, reference = (
-        language_model.load(language_model.locate(None, stages[name])) for name in ("policy", "reference")
+        language_model.load(language_model.locate(stages[name])) for name in ("policy", "reference")
     )
     proxy = reward_model.load(stages["proxy"])
     for row in rows:
@@ -293,7 +293,7 @@ def test_neither_company_nor_order_nor_repetition_matters(drawn, rng):
 def test_policy_and_reference_are_computed_in_what_the_recipe_says(stages, task, monkeypatch):
     asked = []
     monkeypatch.setattr(language_model, "load_for_inference", lambda source, dtype: asked.append(dtype))
-    source = language_model.locate(None, stages["policy"])
+    source = language_model.locate(stages["policy"])
     outside = SimpleNamespace(model="held by vLLM", tokenizer=WORDS)
     tasks = parse({"tasks": {"heldout": {**task, "score": ["kl"]}}})
     scores.load(tasks, {"reference": stages["reference"]}, source, outside, "bfloat16")

@@ -15,9 +15,10 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from encore import worlds
 from encore.models.language_model import Source
 from encore.recipe.eval_tasks import EvalTask
+from encore.recipe.machine import Engine
+from encore.recipe.task import Tool
 from encore.sampling import engine
 from encore.sampling.completion import answered
-from encore.sampling.tools import of_config
 from encore.sampling.turns import converse
 from evals import harness
 
@@ -66,7 +67,7 @@ def babbler(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("backend", ["lean", "hf"])
 def test_calls_are_answered_and_do_not_count(backend: str, babbler: Path):
     source = Source(str(babbler), None, "")
-    lm = engine.load(source, {"backend": backend, "batch_size": 5}, lambda done, total: None)
+    lm = engine.load(source, Engine(backend=backend, batch_size=5), 0, lambda done, total: None)
     rows = harness.sample(task(), lm, seed=0)
     for row in rows:
         for text, turns, calls, tokens in zip(
@@ -110,7 +111,7 @@ def test_vllm_is_stopped_at_a_call_and_at_its_own_ends(vllm_sampler):
     sampler.tokenizer, sampler.ends, sampler.max_length = WORDS, [7], 64
     sampler.report, sampler._model_generate = lambda done, total: None, generate
     sampler.modify_gen_kwargs = lambda options, eos: ({}, [], 24)
-    sampler.tool = of_config(TOOL)
+    sampler.tool = Tool.model_validate(TOOL)
     request = SimpleNamespace(args=("<user>3*4=<assistant>", {}))
     (completion,) = sampler.generate_until([request])
     prompt = WORDS("<user>3*4=<assistant>")["input_ids"]
@@ -124,7 +125,7 @@ def test_vllm_is_stopped_at_a_call_and_at_its_own_ends(vllm_sampler):
 
 def test_what_a_tool_says_is_no_answer():
     """The verifier and the vote read the policy's own words."""
-    tool = of_config({**TOOL, "longest": 40, "result": ["<answer>", "</answer>"]})
+    tool = Tool.model_validate({**TOOL, "longest": 40, "result": ["<answer>", "</answer>"]})
     assert tool
 
     def say(prompt: str, n: int) -> str:

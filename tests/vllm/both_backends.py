@@ -13,6 +13,7 @@ from lm_eval.api.instance import Instance
 
 from encore.data import forms
 from encore.models import language_model
+from encore.recipe.machine import Engine
 from encore.sampling import engine
 
 QUESTIONS = ["What is 3 + 4?", " It is 7.\n", "<think>"]
@@ -24,7 +25,7 @@ BACKENDS: dict[str, dict[str, Any]] = {
 
 
 def read(place: Path) -> dict[str, Any]:
-    source = language_model.locate(None, place)
+    source = language_model.locate(place)
     words = language_model.load_tokenizer(source)
     said = [{"template": "User: {question}\nAssistant:"}, {"chat": True}]
     texts = [forms.of(typed.form(form), words).fill(question) for form in said for question in QUESTIONS]
@@ -33,7 +34,7 @@ def read(place: Path) -> dict[str, Any]:
     made: dict[str, Any] = {"bos": words.bos_token_id}
     made["tokenizer"] = words(texts[: len(QUESTIONS)])["input_ids"] + chats
     for name, options in BACKENDS.items():
-        lm = engine.load(source, {"seed": 0, **options}, lambda done, total: None)
+        lm = engine.load(source, Engine(**options), 0, lambda done, total: None)
         made[name] = {"engine": watched(lm)} if name == "vllm" else {}
         drawn = lm.generate_until([Instance("generate_until", {}, (text, GREEDY), 0) for text in texts])
         pairs = [(text, " It is 7.") for text in texts]

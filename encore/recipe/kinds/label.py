@@ -46,13 +46,13 @@ class Labeller(Model):
     accuracy: float | None = None  # of annotators and the judge: share of pairs ranked as gold ranks them
     # of annotators and the judge: of their random errors, in units of gold
     temperature: NotNegative | None = None
-    bias: NotNegative | None = None  # of the judge: 0 none, 1 the world's own
-    length_bias: float | None = None  # of the judge: units of gold it adds for every ten tokens
+    bias: NotNegative = 1.0  # of the judge: 0 none, 1 the world's own
+    length_bias: float = 0.0  # of the judge: units of gold it adds for every ten tokens
     # of the judge: units of gold by which it favours the first reply shown over the last
-    position_bias: float | None = None
-    both_orders: bool | None = None  # each pair is shown in both orders, which cancels position_bias
-    beta: AboveZero | None = None  # of self: the reward is beta log(policy/reference)
-    ensemble: Literal["mean", "worst"] | None = None  # of a reward model with several members
+    position_bias: float = 0.0
+    both_orders: bool = True  # each pair is shown in both orders, which cancels position_bias
+    beta: AboveZero = 1.0  # of self: the reward is beta log(policy/reference)
+    ensemble: Literal["mean", "worst"] = "mean"  # of a reward model with several members
     model: Source | None = None  # of language_model; else needs.policy is asked
     question: str | None = None  # of language_model: a text with {prompt}, {first} and {second}
 

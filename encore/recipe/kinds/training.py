@@ -15,6 +15,7 @@ FOLLOWS = {
     "steps_per_generation": "it depends on the number of GPUs; write generation_batch_size, of all of them",
 }
 INTERVALS = ("logging_steps", "eval_steps", "save_steps")  # of optimizer steps, or a share of all of them
+MOST_MARKS = 1000  # evaluations within a stage: each is a job with a model on disk
 SAVING = ("steps", "epoch")  # values of save_strategy by which a stage goes on after a kill
 
 
@@ -112,6 +113,23 @@ class MeasuredStage(TrainingStage):
     # of the report.
     evaluate_every: Positive | None = None
 
+    @rule
+    def _measured_before_the_end(self) -> Iterator[Mistake]:
+        """Yield steps that are not known beforehand, lie behind the end, or are too many."""
+        every, steps = self.evaluate_every, self.args.max_steps
+        if every is None:
+            return
+        if steps < 1:
+            words = "it needs args.max_steps, by which the steps to measure are known beforehand"
+            yield "evaluate_every", words
+        elif every >= steps:
+            yield "evaluate_every", f"expected less than args.max_steps, {steps}, got {every}"
+        elif len(self.marks) > MOST_MARKS:
+            words = (
+                f"{every} makes {len(self.marks)} evaluations of {steps} steps, expected at most {MOST_MARKS}"
+            )
+            yield "evaluate_every", f"{words}; nearest: {(steps - 1) // (MOST_MARKS + 1) + 1}"
+
     @property
     def marks(self) -> range:
         """The steps after which the model is measured, but for the last one."""
@@ -143,6 +161,8 @@ class TuningStage(FromPolicy, TrainingStage):
                 "TRL cannot send vLLM the sum of adapters and weights that resources.shard spreads; remove "
                 "shard, or args.use_vllm",
             )
+        if self.lora.quantized and self.marks:
+            yield "evaluate_every", "a model of 4 bits is whole only at the end; remove lora.quantized"
         if self.lora.quantized and by_vllm:
             yield "lora.quantized", "weights of 4 bits cannot be sent to vLLM; remove it, or args.use_vllm"
         if getattr(self.args, "sync_ref_model", False):

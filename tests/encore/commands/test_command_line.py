@@ -18,6 +18,7 @@ from encore.commands import command_line, doctor, measure, models, new
 from encore.data import corpora
 from encore.errors import UserError
 from encore.recipe.load import load_sound
+from encore.recipe.machine import FolderModel, HubModel
 from encore.worlds import make, tokenizer
 
 ROOT = Path(__file__).parents[3]
@@ -145,8 +146,8 @@ def demo_result(here):
 def test_models_are_named(here, checkpoint):
     assert models.named(str(checkpoint)) == models.named(str(checkpoint.parent)) == checkpoint
     folder = json.loads(checkpoint.read_text())["model"]
-    assert models.named(folder) == {"path": folder}
-    assert models.named(f"org/name@{'a' * 40}") == {"hub": "org/name", "revision": "a" * 40}
+    assert models.named(folder) == FolderModel(path=folder)
+    assert models.named(f"org/name@{'a' * 40}") == HubModel(hub="org/name", revision="a" * 40)
     with pytest.raises(UserError, match=r"is named org/name@commit, with the 40 digits"):
         models.named("org/name@main")
     with pytest.raises(UserError, match=r"recipes: no config\.json in it"):

@@ -18,6 +18,7 @@ from encore.learning.samplers import Sampler
 from encore.models import language_model
 from encore.models.packing import IGNORED
 from encore.models.reward_model import RewardModel
+from encore.recipe.machine import Engine
 from encore.sampling import engine
 from encore.stages import sft
 
@@ -35,7 +36,7 @@ def case(request, tmp_path_factory):
     """A checkpoint, its tokenizer, prompts, and the token ids that its own tokenizer gives them."""
     kind, form = request.param
     place = checkpoint(kind, tmp_path_factory.mktemp(kind))
-    source, said = language_model.locate(None, place), FORMS[form]
+    source, said = language_model.locate(place), FORMS[form]
     words = AutoTokenizer.from_pretrained(source.place)
     assert type(words) is type(MADE[kind]())
     texts = [forms.of(typed.form(said), words).fill(question) for question in QUESTIONS]
@@ -83,7 +84,7 @@ def test_all_paths_have_the_ids_of_the_tokenizer_itself(case):
 def test_samplers_and_evaluations_read_the_same_ids(case):
     source, texts, expected = case
     greedy = {"until": [], "do_sample": False, "temperature": 0.0, "max_gen_toks": 2}
-    lm = engine.load(source, {"seed": 0, "batch_size": 8}, lambda done, total: None)
+    lm = engine.load(source, Engine(batch_size=8), 0, lambda done, total: None)
     said = lm.generate_until([Instance("generate_until", {}, (text, greedy), 0) for text in texts])
     assert [list(one.context) for one in said] == expected
     assert [lm.tok_encode(text) for text in texts] == expected  # of which likelihoods are scored

@@ -10,6 +10,7 @@ from encore.data import preferences
 from encore.errors import UserError
 from encore.labels import annotators
 from encore.labels.model_judges import ask
+from encore.recipe.kinds.label import Labeller
 from encore.stages.label import as_demonstrations, as_preferences
 from encore.worlds.replies import count_tokens
 
@@ -47,39 +48,39 @@ def quality(made: annotators.Labels) -> dict[str, float]:
 
 
 def test_annotators_agree_or_are_right_as_often_as_asked():
-    agreeing = quality(annotators.annotated(GOLD, {"agreement": 0.73}, 0))
+    agreeing = quality(annotators.annotated(GOLD, Labeller(agreement=0.73), 0))
     assert agreeing["agreement"] == pytest.approx(0.73, abs=0.04)
-    right = quality(annotators.annotated(GOLD, {"accuracy": 0.75}, 0))
+    right = quality(annotators.annotated(GOLD, Labeller(accuracy=0.75), 0))
     assert right["accuracy"] == pytest.approx(0.75, abs=0.04)
     assert right["longer_preferred"] == pytest.approx(right["gold/longer_preferred"], abs=0.06)
-    assert annotators.annotated(GOLD, {"temperature": 1.0}, 0) == annotators.annotated(
-        GOLD, {"temperature": 1.0}, 0
+    assert annotators.annotated(GOLD, Labeller(temperature=1.0), 0) == annotators.annotated(
+        GOLD, Labeller(temperature=1.0), 0
     )
-    assert annotators.annotated(GOLD, {"temperature": 1.0}, 0) != annotators.annotated(
-        GOLD, {"temperature": 1.0}, 1
+    assert annotators.annotated(GOLD, Labeller(temperature=1.0), 0) != annotators.annotated(
+        GOLD, Labeller(temperature=1.0), 1
     )
 
 
 def test_errors_of_a_judge_are_structured():
-    chance = quality(annotators.ai_judge(GOLD, JUDGE, ROWS, {"accuracy": 0.75}, 0))
+    chance = quality(annotators.ai_judge(GOLD, JUDGE, ROWS, Labeller(accuracy=0.75), 0))
     assert chance["accuracy"] == pytest.approx(0.75, abs=0.04)
-    found = annotators.ai_judge(GOLD, JUDGE, ROWS, {"accuracy": 0.75, "temperature": 0.0}, 0)
+    found = annotators.ai_judge(GOLD, JUDGE, ROWS, Labeller(accuracy=0.75, temperature=0.0), 0)
     biased = quality(found)
     assert biased["accuracy"] == pytest.approx(0.75, abs=0.02)
     assert biased["agreement"] > 0.97  # no random errors: another judge makes the same
     assert found.fitted["bias"] > 1
     assert (
         biased["longer_preferred"]
-        > quality(annotators.annotated(GOLD, {"accuracy": 0.75}, 0))["longer_preferred"]
+        > quality(annotators.annotated(GOLD, Labeller(accuracy=0.75), 0))["longer_preferred"]
     )
     with pytest.raises(UserError, match=r"labeller.accuracy: 0.01 is out of reach at temperature 0"):
-        annotators.ai_judge(GOLD, JUDGE, ROWS, {"accuracy": 0.01, "temperature": 0.0}, 0)
+        annotators.ai_judge(GOLD, JUDGE, ROWS, Labeller(accuracy=0.01, temperature=0.0), 0)
 
 
 def test_both_orders_take_the_liking_for_a_position_away():
     dials = {"accuracy": 0.78, "position_bias": 2.0}
-    both = quality(annotators.ai_judge(GOLD, JUDGE, ROWS, dials, 0))
-    one = quality(annotators.ai_judge(GOLD, JUDGE, ROWS, dials | {"both_orders": False}, 0))
+    both = quality(annotators.ai_judge(GOLD, JUDGE, ROWS, Labeller(**dials), 0))
+    one = quality(annotators.ai_judge(GOLD, JUDGE, ROWS, Labeller(**dials, both_orders=False), 0))
     assert both["accuracy"] == pytest.approx(0.78, abs=0.04)
     assert one["accuracy"] < both["accuracy"] - 0.02
     assert one["first_preferred"] > both["first_preferred"] + 0.05
@@ -87,7 +88,7 @@ def test_both_orders_take_the_liking_for_a_position_away():
 
 def test_scores_hold_ranks_and_not_gold():
     ranks = annotators.by_rank(GOLD)
-    for made in (ranks, annotators.annotated(GOLD, {"temperature": 1.0}, 0).scores):
+    for made in (ranks, annotators.annotated(GOLD, Labeller(temperature=1.0), 0).scores):
         assert {score for row in made for score in row} <= {0.0, 1.0, 2.0, 3.0}
     for row, true in zip(ranks, GOLD, strict=True):
         assert preferences.by_score(row) == preferences.by_score(true)

@@ -9,11 +9,11 @@ import torch
 from encore import worlds
 from encore.learning.samplers import OWN, Sampled, ToolSampler, TrlSampler
 from encore.learning.scoring import Scorer, every_completion
-from encore.sampling.tools import Tool
+from encore.recipe.task import Tool
 
 WORDS = worlds.tokenizer([worlds.make({"world": "products"})])
 CLOSE, EOS = WORDS.convert_tokens_to_ids("</tool>"), WORDS.eos_token_id
-TOOL = Tool("calculator", calls=1, longest=4)
+TOOL = Tool(name="calculator", calls=1, longest=4)
 
 
 class Trainer(SimpleNamespace):

@@ -18,6 +18,7 @@ from encore.data.forms import plain
 from encore.errors import UserError
 from encore.forecast import model_size
 from encore.models import experts, language_model, lora
+from encore.recipe.machine import FolderModel, HubModel
 from encore.recipe.shape import Shape
 from encore.runtime import sentinel
 
@@ -91,7 +92,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_saved_and_loaded_again(saved: Path):
-    source = language_model.locate({"path": str(saved)}, None)
+    source = language_model.locate(FolderModel(path=str(saved)))
     assert source.digest == sentinel.digest(saved)
     model, tokenizer = language_model.load(source), language_model.load_tokenizer(source)
     assert model.config.use_cache
@@ -110,7 +111,9 @@ def test_preferred_weights_are_cast_and_not_the_model(monkeypatch: pytest.Monkey
     generation = GenerationConfig(eos_token_id=[1, 3])
     language_model.save(model, TOKENIZER, tmp_path / "final", generation, "bfloat16")
     assert model.dtype == torch.float32
-    there = language_model.load(language_model.locate({"path": str(tmp_path / "final")}, None), dtype="auto")
+    there = language_model.load(
+        language_model.locate(FolderModel(path=str(tmp_path / "final"))), dtype="auto"
+    )
     assert {weight.dtype for weight in there.parameters()} == {torch.bfloat16}
     assert there.generation_config.eos_token_id == [1, 3]
     for name, weight in model.state_dict().items():
@@ -125,16 +128,16 @@ def test_no_pickled_weights(saved: Path, tmp_path: Path):
         language_model.build(Shape(**SHAPE), TOKENIZER, 0).state_dict(), tmp_path / "pytorch_model.bin"
     )
     with pytest.raises(UserError, match="cannot load it"):
-        language_model.load(language_model.locate({"path": str(tmp_path)}, None))
+        language_model.load(language_model.locate(FolderModel(path=str(tmp_path))))
 
 
 def test_no_model_named(tmp_path: Path):
     with pytest.raises(UserError, match="neither an input"):
-        language_model.locate(None, None)
+        language_model.locate(None)
     with pytest.raises(UserError, match="no folder"):
-        language_model.locate({"path": str(tmp_path / "x")}, None)
-    hub = {"hub": "org/name", "revision": "0" * 40}
-    assert language_model.locate(hub, None) == language_model.Source(
+        language_model.locate(FolderModel(path=str(tmp_path / "x")))
+    hub = HubModel(hub="org/name", revision="0" * 40)
+    assert language_model.locate(hub) == language_model.Source(
         "org/name", "0" * 40, f"hub:org/name@{'0' * 40}"
     )
 
@@ -196,6 +199,6 @@ def test_a_hub_model_is_fetched_at_its_revision(saved: Path, monkeypatch: pytest
         return str(saved)
 
     monkeypatch.setattr(language_model, "snapshot_download", fetch)
-    model = language_model.load(language_model.locate({"hub": "org/name", "revision": "1" * 40}, None))
+    model = language_model.load(language_model.locate(HubModel(hub="org/name", revision="1" * 40)))
     assert asked == [("org/name", "1" * 40)]
     assert model.config._name_or_path == str(saved)  # where TRL loads the reference from

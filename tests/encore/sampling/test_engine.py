@@ -9,22 +9,15 @@ from types import SimpleNamespace
 import pytest
 from lm_eval.api.instance import Instance
 from lm_eval.api.registry import model_registry
+from pydantic import ValidationError
 from true_tokenizers import llama
 
 from encore.errors import UserError
 from encore.models.language_model import Source
+from encore.recipe.machine import BackendArgs, Engine
 from encore.sampling import engine
 
 SOURCE = Source("org/model", "0" * 40, "hub:org/model@0")
-
-
-def nothing(done, total):
-    pass
-
-
-def test_unknown_backend():
-    with pytest.raises(UserError, match=r'evals\.backend: no backend "vlm"; did you mean "vllm"'):
-        engine.load(SOURCE, {"backend": "vlm"}, nothing)
 
 
 def output(ids, finish, stop=None):
@@ -83,15 +76,22 @@ def vllm(monkeypatch):
 
 
 def test_no_engine_argument_has_vllm_run_code_of_a_model(vllm):
-    config = {"seed": 7, "backend": "vllm", "backend_args": {"trust_remote_code": True, "load_format": "pt"}}
-    engine.load(SOURCE, config, lambda done, total: None)
+    for code in ({"trust_remote_code": True}, {"load_format": "pt"}):
+        with pytest.raises(ValidationError, match="unknown key"):
+            Engine.model_validate({"backend": "vllm", "backend_args": code})
+    engine.load(SOURCE, Engine(backend="vllm"), 7, lambda done, total: None)
     assert (vllm["engine"]["trust_remote_code"], vllm["engine"]["load_format"]) == (False, "safetensors")
 
 
 def test_what_vllm_is_told_and_what_it_says(vllm):
     reports = []
-    config = {"seed": 7, "backend": "vllm", "backend_args": {"max_model_len": 64, "tensor_parallel_size": 2}}
-    lm = engine.load(SOURCE, config, lambda done, total: reports.append((done, total)))
+    given = BackendArgs(max_model_len=64, tensor_parallel_size=2)
+    lm = engine.load(
+        SOURCE,
+        Engine(backend="vllm", backend_args=given),
+        7,
+        lambda done, total: reports.append((done, total)),
+    )
     assert (
         vllm["engine"].items()
         >= {
@@ -145,7 +145,7 @@ def test_what_vllm_is_told_and_what_it_says(vllm):
 
 
 def test_a_stop_string_ends_what_vllm_says(vllm):
-    lm = engine.load(SOURCE, {"seed": 7, "backend": "vllm"}, lambda done, total: None)
+    lm = engine.load(SOURCE, Engine(backend="vllm"), 7, lambda done, total: None)
     ids, shown = (lm.tokenizer(text, add_special_tokens=False)["input_ids"] for text in ("It is 7.", "It is"))
     vllm["outputs"] = [output(ids, "stop", " 7")]
     options = {"until": [" 7"], "do_sample": False, "temperature": 0.0, "max_gen_toks": 32}
@@ -162,11 +162,11 @@ def test_an_engine_that_does_not_start_is_told_in_one_line(vllm, monkeypatch):
         r"^evals\.backend: vLLM does not start: Engine core initialization failed\. See root cause above\.$"
     )
     with pytest.raises(UserError, match=says):
-        engine.load(SOURCE, {"seed": 7, "backend": "vllm"}, lambda done, total: None)
+        engine.load(SOURCE, Engine(backend="vllm"), 7, lambda done, total: None)
 
 
 def test_vllm_arguments_are_those_lm_eval_takes(vllm):
     from lm_eval.models.vllm_causallms import VLLM
 
     names = set(inspect.signature(VLLM.__init__).parameters)
-    assert set(engine.vllm_arguments(SOURCE, {"seed": 0})) - names == {"load_format"}  # goes on to the engine
+    assert set(engine.vllm_arguments(SOURCE, Engine(), 0)) - names == {"load_format"}  # goes on to the engine

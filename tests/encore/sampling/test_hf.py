@@ -11,6 +11,7 @@ from transformers import GenerationConfig
 
 from encore.errors import UserError
 from encore.models import language_model
+from encore.recipe.machine import Engine
 from encore.sampling import engine, hf
 
 PROMPTS = ["<user>3+4=<assistant>", "<user>1+2+3+4+5=<assistant>", "<user>9+9+9=<assistant>"]
@@ -21,15 +22,15 @@ SAMPLED = {"until": [], "do_sample": True, "temperature": 1.0, "top_p": 1.0, "to
 @pytest.fixture
 def lm(checkpoint):
     torch.manual_seed(0)
-    source = language_model.locate(None, checkpoint)
-    return engine.load(source, {"seed": 0, "batch_size": 2}, lambda done, total: None)
+    source = language_model.locate(checkpoint)
+    return engine.load(source, Engine(batch_size=2), 0, lambda done, total: None)
 
 
 @pytest.fixture
 def lean(checkpoint):
     torch.manual_seed(0)
-    config = {"seed": 0, "batch_size": 1000, "backend": "lean"}
-    return engine.load(language_model.locate(None, checkpoint), config, lambda done, total: None)
+    config = Engine(batch_size=1000, backend="lean")
+    return engine.load(language_model.locate(checkpoint), config, 0, lambda done, total: None)
 
 
 def draw(lm, prompts, options):
@@ -112,7 +113,7 @@ def test_the_cap_holds_and_nothing_is_added_to_the_prompt(lm):
 
 
 def test_a_checkpoints_own_decoding_defaults_are_not_used(checkpoint):
-    source = language_model.locate(None, checkpoint)
+    source = language_model.locate(checkpoint)
     model, words = language_model.load(source), language_model.load_tokenizer(source)
     model.generation_config = GenerationConfig(
         eos_token_id=[words.eos_token_id, 7], top_k=1, repetition_penalty=5.0, pad_token_id=words.pad_token_id

@@ -9,6 +9,7 @@ from lm_eval.api.instance import Instance
 from transformers import GPTNeoXConfig, Qwen3Config
 
 from encore.models import language_model
+from encore.recipe.machine import Engine, FolderModel
 from encore.sampling import engine, hf, lean, memory
 from encore.stages.policy import load_policy
 
@@ -51,8 +52,8 @@ def test_on_a_cpu_the_batch_never_changes():
 @pytest.mark.parametrize(("given", "most"), [(None, 2), (3, 3)])
 def test_both_samplers_keep_to_it(checkpoint, monkeypatch, backend, given, most):
     """Seven prompts where memory has room for three rows, so for two; or as many as the recipe says."""
-    config = {"seed": 0, "backend": backend, **({"batch_size": given} if given else {})}
-    lm = engine.load(language_model.locate(None, checkpoint), config, lambda done, total: None)
+    config = Engine(backend=backend, **({"batch_size": given} if given else {}))
+    lm = engine.load(language_model.locate(checkpoint), config, 0, lambda done, total: None)
     prompt, sizes = "<user>3+4=<assistant>", []
     row = memory.row_bytes(lm.model.config, len(lm.tok_encode(prompt)) + 8, 4)
     monkeypatch.setattr(hf, "free_bytes", lambda device: int(3.5 * row / memory.SHARE))
@@ -73,15 +74,15 @@ def test_both_samplers_keep_to_it(checkpoint, monkeypatch, backend, given, most)
 @pytest.mark.parametrize(("asked", "computed"), [({}, "float32"), ({"dtype": "bfloat16"}, "bfloat16")])
 def test_what_it_is_computed_in_is_what_the_recipe_says(checkpoint, tmp_path, saved, asked, computed):
     """Whatever the weights were saved in: those of the Hub and those of a stage are measured alike."""
-    source = language_model.locate(None, checkpoint)
+    source = language_model.locate(checkpoint)
     key = {"saved_dtype": saved} if saved else {}
     load_policy(jobs.stage("grpo", {"model": {"path": source.place}, **key}), {}).save(tmp_path)
     final = tmp_path / "final"
-    there = language_model.load(language_model.locate({"path": str(final)}, None), dtype="auto")
+    there = language_model.load(language_model.locate(FolderModel(path=str(final))), dtype="auto")
     assert there.dtype == getattr(torch, saved or "float32")
-    lm = engine.load(language_model.locate({"path": str(final)}, None), {"seed": 0, **asked}, print)
+    lm = engine.load(language_model.locate(FolderModel(path=str(final))), Engine(**asked), 0, print)
     assert lm.model.dtype == getattr(torch, computed)
-    assert engine.vllm_arguments(source, {"seed": 0, **asked})["dtype"] == computed
+    assert engine.vllm_arguments(source, Engine(**asked), 0)["dtype"] == computed
 
 
 def test_on_a_gpu_too(monkeypatch):
@@ -96,5 +97,5 @@ def test_on_a_gpu_too(monkeypatch):
     monkeypatch.setattr(engine, "HuggingFaceSampler", lambda *arguments: None)
     source = language_model.Source("org/model", "0" * 40, "hub:org/model@0")
     for config in ({}, {"dtype": "bfloat16"}):
-        engine.load(source, {"seed": 0, **config}, print)
+        engine.load(source, Engine(**config), 0, print)
     assert asked == ["float32", "bfloat16"]

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from encore import worlds
 from encore.errors import UserError
-from encore.sampling.tools import LONGEST_CALL, Tool, of_config
+from encore.recipe.task import Tool
+from encore.sampling.tools import LONGEST_CALL, answers
 from encore.sampling.turns import closing, converse, room
 from encore.worlds.calculator import calculate
 
-CALCULATOR = Tool("calculator", calls=3, longest=4)
-PYTHON = Tool("python", calls=3, longest=64)
+CALCULATOR = Tool(name="calculator", calls=3, longest=4)
+PYTHON = Tool(name="python", calls=3, longest=64)
 WORDS = worlds.tokenizer([worlds.make({"world": "products"})])
 sandboxed = pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
 
@@ -45,7 +46,7 @@ def test_calculator(call: str, result: str):
 )
 def test_anything_but_one_operation_is_malformed(call: str):
     assert calculate(call) is None
-    assert CALCULATOR.answers([f"<tool>{call}</tool>"]) == [("error", False)]
+    assert answers(CALCULATOR, [f"<tool>{call}</tool>"]) == [("error", False)]
 
 
 @settings(max_examples=100, deadline=None)
@@ -55,13 +56,13 @@ def test_anything_but_one_operation_is_malformed(call: str):
 @example("9" * 50 + "*" + "9" * 49)
 @example("\ud800")
 def test_no_text_stops_the_calculator(call: str):
-    ((answer, good),) = CALCULATOR.answers([call])
+    ((answer, good),) = answers(CALCULATOR, [call])
     assert good or answer == "error"
 
 
 def test_a_call_is_what_stands_between_the_last_two_tags():
     turns = ["<tool>1*1</tool>ab<tool>2*3</tool>", "2*3</tool>", "<tool>" + "1" * LONGEST_CALL + "+1</tool>"]
-    assert CALCULATOR.answers(turns) == [("6", True), ("error", False), ("error", False)]
+    assert answers(CALCULATOR, turns) == [("6", True), ("error", False), ("error", False)]
 
 
 @sandboxed
@@ -75,19 +76,19 @@ def test_python_answers_with_what_a_program_prints_and_its_last_expression():
         "'\\ud800'",
         "(" * 500,
     ]
-    answers = PYTHON.answers([f"<tool>{call}</tool>" for call in calls])
-    assert answers[0] == ("1-2\n5", True)
-    assert answers[1:4] == [("error: ZeroDivisionError", False), ("error: SyntaxError", False), ("", True)]
-    assert not answers[4][1]
-    assert answers[5] == ("?", True)
-    assert not answers[6][1]
+    found = answers(PYTHON, [f"<tool>{call}</tool>" for call in calls])
+    assert found[0] == ("1-2\n5", True)
+    assert found[1:4] == [("error: ZeroDivisionError", False), ("error: SyntaxError", False), ("", True)]
+    assert not found[4][1]
+    assert found[5] == ("?", True)
+    assert not found[6][1]
 
 
 @sandboxed
 @settings(max_examples=30, deadline=None)
 @given(st.text(max_size=60))
 def test_no_text_stops_python(call: str):
-    ((answer, _),) = PYTHON.answers([f"<tool>{call}</tool>"])
+    ((answer, _),) = answers(PYTHON, [f"<tool>{call}</tool>"])
     answer.encode()
 
 
@@ -95,14 +96,7 @@ def test_the_token_that_ends_a_call_must_be_one():
     assert closing(CALCULATOR, WORDS) == WORDS.convert_tokens_to_ids("</tool>")
     for end in ("</tool></tool>", "?"):
         with pytest.raises(UserError, match="must be one token"):
-            closing(Tool("calculator", 1, 1, ("<tool>", end)), WORDS)
-
-
-def test_of_config():
-    assert of_config(None) is None
-    assert of_config({"name": "python", "calls": 2, "longest": 9, "call": ["a", "b"]}) == Tool(
-        "python", 2, 9, ("a", "b")
-    )
+            closing(Tool(name="calculator", calls=1, longest=1, call=("<tool>", end)), WORDS)
 
 
 def scripted(*turns: str):
@@ -142,7 +136,7 @@ def test_results_are_cut():
 def test_the_turn_budget_is_held(calls: int):
     """After it a call has no result, and does not end the turn."""
     draw, seen = scripted(*["<tool>1*1</tool>"] * calls, "<tool>1*1</tool><answer>1</answer><eos>")
-    (talk,) = converse([[5]], 60, draw, Tool("calculator", calls, 4), WORDS)
+    (talk,) = converse([[5]], 60, draw, Tool(name="calculator", calls=calls, longest=4), WORDS)
     assert talk.calls == calls
     assert len(seen) == calls + 1
     assert WORDS.decode(talk.ids).endswith("</result><tool>1*1</tool><answer>1</answer><eos>")
@@ -163,6 +157,6 @@ def test_rows_with_less_left_are_not_drawn_too_far():
         own = [WORDS("<tool>1*1</tool>" if first else "1" * cap)["input_ids"] for _ in contexts]
         return ([[*own[0]], [11, 11, *own[1]]] if first else own), None
 
-    talks = converse([[5], [5]], 9, draw, Tool("calculator", 1, 4), WORDS)
+    talks = converse([[5], [5]], 9, draw, Tool(name="calculator", calls=1, longest=4), WORDS)
     assert [len(talk.said()) for talk in talks] == [9, 9]
     assert talks[0].logps == []

@@ -81,7 +81,7 @@ def test_rollouts_do_not_notice(trained: Path, base: Path, tmp_path: Path):
 
 
 def test_a_model_that_goes_on_is_left_as_it_is(checkpoint: Path, tmp_path: Path):
-    source = language_model.locate(None, checkpoint)
+    source = language_model.locate(checkpoint)
     model, words = language_model.load(source), language_model.load_tokenizer(source)
     model.config.use_cache, model.generation_config.temperature = False, 0.7
     given = model.generation_config
@@ -107,6 +107,6 @@ def test_a_lost_one_has_the_stage_redone(tmp_path: Path):
         one["model"] = str(tmp_path / one["model"])
     path.write_text(json.dumps(record))
     assert validity.of_stage(path) is None
-    assert language_model.locate(None, path, 1).digest == record["steps"]["1"]["digest"]
+    assert language_model.locate(path, 1).digest == record["steps"]["1"]["digest"]
     shutil.rmtree(tmp_path / "checkpoints/pretrain/steps/1")
     assert "steps/1 is missing" in (validity.of_stage(path) or "")

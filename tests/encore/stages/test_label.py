@@ -15,6 +15,7 @@ from encore.data import demonstrations, preferences, samples
 from encore.errors import UserError
 from encore.labels import model_judges
 from encore.models import language_model
+from encore.recipe.machine import FolderModel
 from encore.runtime import files
 from encore.stages import label
 from encore.stages.sample import summary
@@ -180,7 +181,7 @@ def test_the_better_replies_of_a_data_set_are_demonstrations(drawn: Path, tmp_pa
 
 @pytest.mark.slow
 def test_an_answer_does_not_depend_on_its_batch(drawn: Path):
-    source = language_model.locate({"path": str(drawn / "checkpoints/pretrain/final")}, None)
+    source = language_model.locate(FolderModel(path=str(drawn / "checkpoints/pretrain/final")))
     model, tokenizer = language_model.load(source), language_model.load_tokenizer(source)
     questions = tokenizer(["1", "<user>1+2=<assistant>3", "1+2"])["input_ids"]
     alone = [model_judges.preferred(model, tokenizer, [one], [5, 7])[0] for one in questions]
