@@ -54,17 +54,18 @@ def publish(run: Run, out: Path, report: str) -> None:
     page = run.root / f"results/{run.name}/{run.scale}/{report}.html"
     if not page.exists():
         raise UserError(f"{page}: missing; run `snakemake --cores {run.name}` first")
-    results = build(run, collect(run))
-    runs = results.provenance.jobs
+    runs = jobs.jobs(run)
     unnamed = runs[runs.commit.isna() | runs.dirty.astype(bool)]
     if len(unnamed):
         first = unnamed.iloc[0]
         how = "outside git" if pd.isna(first.commit) else f"from files that differ from {first.commit[:12]}"
         where = f"{first.arm}/seed{first.seed}/{first.stage}"
         raise UserError(f"{where}: trained {how}; a record must name the code that made it")
+    results = build(run, collect(run))
     out.mkdir(parents=True, exist_ok=True)
-    for path in out.glob("*.csv"):  # of the record before, which may have had more
-        path.unlink()
+    if (out / "numbers.csv").exists():  # a record from before, which may have had more tables
+        for path in out.glob("*.csv"):
+            path.unlink()
     for table in (table for view in views(results).values() for table in view.tables):
         table.numbers.to_csv(out / f"{table.name}.csv", index=False)
     numbers = worth_keeping(results.numbers)

@@ -49,7 +49,6 @@ TEMPLATES.filters |= {  # how templates write numbers and claims
     "plural": summary.plural,
     "holds_when": claims_table.holds_when,
 }
-EXPORTS = (*(".csv", ".md", ".tex", ".html", ".txt"), *(f".{name}" for name in FORMATS))
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,9 @@ class Recorded:
 
 
 def command(run: Run, out: Path, report: str) -> None:
-    """Write the page of a run. Raises UserError if none of its jobs has a result."""
+    """Write the page of a run. Raises UserError if none of its jobs has a result, or `out` is no page."""
+    if out.suffix != ".html":
+        raise UserError(f"--out: expected a file that ends in .html, got {out}")
     if not any(path.exists() for path in map(run.sentinel, run.all_nodes())):
         raise UserError(
             f"no results of recipe {run.name} at scale {run.scale} in {run.root.resolve()}; {out} is left as "
@@ -75,10 +76,8 @@ def command(run: Run, out: Path, report: str) -> None:
 def write(results: Results, out: Path, report: str = "report") -> list[str]:
     """Write the page and, into the folder of its name, the exports; return the lines of summary.txt."""
     run, folder = results.run, out.with_suffix("")
-    for path in folder.rglob("*"):  # of an earlier page, which may have shown more
-        if path.suffix in EXPORTS:
-            path.unlink()
     folder.mkdir(parents=True, exist_ok=True)
+    _clear(folder)
     results.table.to_csv(folder / "table.csv", index=False)
     shown = views(results)
     for view in shown.values():
@@ -89,6 +88,15 @@ def write(results: Results, out: Path, report: str = "report") -> list[str]:
     drawn = draw(run, shown, folder / "figures")
     out.write_text(render(results, shown, drawn, report), encoding="utf-8")
     return lines
+
+
+def _clear(folder: Path) -> None:
+    """Remove the tables and figures of an earlier page, which may have shown more."""
+    for table in folder.glob("*.tex"):
+        tables.remove(folder, table.stem)
+    for figure in (folder / "figures").glob("*"):
+        if figure.suffix.removeprefix(".") in FORMATS:
+            figure.unlink()
 
 
 def draw(

@@ -57,16 +57,13 @@ def rows(document: Document, table: pd.DataFrame) -> pd.DataFrame:
     found = [
         {
             "arm": FRONTIER,
-            "seed": one.seed,
-            "node": one.frontier,
-            "step": math.nan,
-            "metric": one.metric,
-            "value": one.value,
-            "low": math.nan,
-            "high": math.nan,
-            "source": " ".join(sorted({point.source for point in one.between})),
+            "seed": reading.seed,
+            "node": reading.frontier,
+            "metric": reading.metric,
+            "value": reading.value,
+            "source": " ".join(sorted({point.source for point in reading.between})),
         }
-        for one in readings(document, table)
+        for reading in readings(document, table)
     ]
     added = pd.DataFrame(found, columns=table.columns)
     if found:

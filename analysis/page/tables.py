@@ -61,6 +61,15 @@ class Table:
         return cells(self.readable)
 
 
+SUFFIXES = (".csv", ".md", ".tex", ".html")
+
+
+def remove(folder: Path, name: str) -> None:
+    """Remove the files of an exported table."""
+    for suffix in SUFFIXES:
+        (folder / f"{name}{suffix}").unlink(missing_ok=True)
+
+
 def export(folder: Path, table: Table, where: str) -> None:
     """Write <name>.csv with the numbers; .md, .tex and .html for readers, whose title ends with `where`."""
     table.numbers.to_csv(folder / f"{table.name}.csv", index=False)

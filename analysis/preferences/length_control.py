@@ -16,13 +16,15 @@ prediction is then an extrapolation of the logistic form.
 AlpacaEval's third term, the difficulty of each instruction, is left out: it is estimated from the many models
 of a leaderboard, and here both sides answer the same prompts. A normal prior of standard deviation 10 keeps
 theta finite where one side wins every pair (AlpacaEval regularises too). A tie is half a win for each side.
-The fit is Newton's method on the log-likelihood, which is concave in the two parameters.
+The log-likelihood is concave in the two parameters.
 """
 
 from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+from scipy import optimize
+from scipy.special import expit
 
 from analysis.numbers.means import Mean, number, with_interval
 from analysis.preferences.replies import BySeed, Replies, paired
@@ -31,37 +33,28 @@ from analysis.statistics.intervals import interval
 
 PRIOR = 10.0  # standard deviation of theta and phi
 SHIFTS = (0, 1, -1, 2, -2)  # sample j of one side meets sample j + shift of the other
-STEPS = 50  # of Newton's method; it takes about six
 BY = ("gold", "proxy")
 
 
 def logistic(x: np.ndarray, wins: np.ndarray, prior: float = PRIOR) -> np.ndarray:
     """Maximum a posteriori weights (features,) of P(win) = sigmoid(x @ weights), prior N(0, prior^2).
 
-    x (rows, features), wins (rows,) in [0, 1]: 1/2 is half a win. Newton with halved steps.
+    x (rows, features), wins (rows,) in [0, 1]: 1/2 is half a win.
     """
-    weights, ridge = np.zeros(x.shape[1]), 1 / prior**2
+    ridge = np.eye(x.shape[1]) / prior**2
 
     def loss(w: np.ndarray) -> float:
-        logits = x @ w
-        return float(np.sum(np.logaddexp(0, logits) - wins * logits) + ridge / 2 * w @ w)
+        return float(np.sum(np.logaddexp(0, x @ w) - wins * (x @ w)) + w @ ridge @ w / 2)
 
-    now = loss(weights)
-    for _ in range(STEPS):
-        p = sigmoid(x @ weights)
-        gradient = x.T @ (p - wins) + ridge * weights
-        hessian = (x * (p * (1 - p))[:, None]).T @ x + ridge * np.eye(len(weights))
-        step = np.linalg.solve(hessian, gradient)
-        while (then := loss(weights - step)) > now and np.abs(step).max() > 1e-12:
-            step /= 2
-        weights, now = weights - step, then
-        if np.abs(step).max() < 1e-9:
-            break
-    return weights
+    def gradient(w: np.ndarray) -> np.ndarray:
+        return x.T @ (expit(x @ w) - wins) + ridge @ w
 
+    def hessian(w: np.ndarray) -> np.ndarray:
+        p = expit(x @ w)
+        return (x * (p * (1 - p))[:, None]).T @ x + ridge
 
-def sigmoid(x: np.ndarray) -> np.ndarray:
-    return 0.5 * (1 + np.tanh(x / 2))  # of any size
+    start = np.zeros(x.shape[1])
+    return optimize.minimize(loss, start, method="trust-exact", jac=gradient, hess=hessian, tol=1e-12).x
 
 
 def pairs(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
@@ -99,7 +92,7 @@ def _controlled(one: Replies, other: Replies, score: str) -> tuple[float, float]
     a, b = (side[:, met] for side, met in zip((a, b), pairs(a.shape[1], b.shape[1]), strict=True))
     wins = ((a > b) + 0.5 * (a == b)).ravel()  # (items * pairs,)
     weights = logistic(x, wins)
-    p = sigmoid(x @ weights)
+    p = expit(x @ weights)
     residual = (x * (wins - p)[:, None]).reshape(len(a), -1, 2).sum(axis=1)  # (items, 2)
     bread = np.linalg.inv((x * (p * (1 - p))[:, None]).T @ x + np.eye(2) / PRIOR**2)
     return float(weights[0]), float(np.sqrt((bread @ (residual.T @ residual) @ bread)[0, 0]))
@@ -115,10 +108,10 @@ def rate(one: BySeed, other: BySeed, score: str) -> Mean:
     thetas = np.array([theta for theta, _ in fitted.values()])
     if not len(thetas):
         return Mean(np.nan, np.nan, np.nan, 0, "")
-    rates = sigmoid(thetas).tolist()
+    rates = expit(thetas).tolist()
     if len(rates) > 1:
         return Mean(sum(rates) / len(rates), *interval(rates), len(rates), "seeds")
-    ends = sigmoid(thetas[0] + 1.96 * next(iter(fitted.values()))[1] * np.array([-1.0, 1.0]))
+    ends = expit(thetas[0] + 1.96 * next(iter(fitted.values()))[1] * np.array([-1.0, 1.0]))
     return Mean(rates[0], float(ends[0]), float(ends[1]), 1, "items")
 
 

@@ -5,22 +5,28 @@ The texts of a world are counted on documents of the kinds that a model has lear
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import fmean
-from typing import Any
 
 from encore import worlds
 from encore.forecast.hardware import Assumptions
 from encore.forecast.job import Generation
+from encore.recipe.base import present
+from encore.recipe.corpus import CorpusPart, Mixture
 from encore.recipe.graph import Graph, Node
+from encore.recipe.kinds import PretrainStage, SftStage
+from encore.recipe.kinds.policy_gradient import PolicyGradientStage
+from encore.recipe.kinds.rollout import RolloutStage
+from encore.recipe.kinds.stage import Stage
+from encore.recipe.machine import BackendArgs, Engine
+from encore.recipe.task import Asked, Task, WorldTask
 from encore.worlds.text import length
 
 LONGEST = 512  # tokens of a prompt, where no stage says how long the longest may be
 SERVED = 0.9  # and of a GPU that an engine has for itself
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
-REINFORCED = ("grpo", "ppo", "policy_gradient")
 AMPLIFIED = 3  # power of the share that is right: what reinforcement has made of the kinds in the records
 COUNTED = 256  # documents of a kind
 
@@ -34,6 +40,15 @@ class Lengths:
 
 
 @dataclass(frozen=True)
+class Prompts:
+    """The questions that a policy is asked, and their template."""
+
+    task: Task
+    template: str
+    longest: int | None = None  # tokens; longer ones are left out
+
+
+@dataclass(frozen=True)
 class _Kind:
     """Documents of one kind: their share of a corpus, tokens, and the share of them that is right."""
 
@@ -44,13 +59,18 @@ class _Kind:
 
 
 def drawn(
-    graph: Graph, node: Node, config: Mapping[str, Any], completions: float, cap: int, assumed: Assumptions
+    graph: Graph,
+    node: Node,
+    asked: Sequence[Prompts],
+    engine: Engine,
+    completions: float,
+    cap: int,
+    assumed: Assumptions,
 ) -> Generation:
     """Return completions drawn all at once, by the engine of an evaluation or of a stage that keeps them."""
-    data, engine = graph.inputs(node).get("data"), config.get("backend_args", {})
-    lengths = _answers(graph, node, config, cap) or (of_documents(graph, data) if data else None)
-    backend = "vllm" if config.get("backend") == "vllm" else "hf"
-    longest = [one["longest_prompt"] for one in (config, *_domains(config)) if "longest_prompt" in one]
+    data, options = graph.inputs(node).get("data"), engine.backend_args or BackendArgs()
+    lengths = _answers(graph, node, asked, cap) or (of_documents(graph, data) if data else None)
+    longest = [prompts.longest for prompts in asked if prompts.longest]
     prompt = min(assumed.prompt, *longest, assumed.prompt)
     return Generation(
         completions=completions,
@@ -58,52 +78,58 @@ def drawn(
         cap=cap,
         mean=lengths.completion if lengths else cap * assumed.length,
         prompt=lengths.prompt if lengths else prompt,
-        engine=backend,
-        width=engine.get("tensor_parallel_size", 1),
-        share=engine.get("gpu_memory_utilization", SERVED),
-        bytes_a_weight=DTYPES.get(config.get("dtype", "float32"), 4),
+        engine="vllm" if engine.backend == "vllm" else "hf",
+        width=options.tensor_parallel_size or 1,
+        share=options.gpu_memory_utilization or SERVED,
+        bytes_a_weight=DTYPES[engine.dtype],
         longest_prompt=64 if lengths else max(longest, default=LONGEST),
     )
 
 
+def asked_by(stage: Stage) -> list[Prompts]:
+    """Return what a stage asks: its own task, or those of its domains."""
+    parts = [part for part in stage.parts.values() if isinstance(part, Asked) and part.task is not None]
+    return [
+        Prompts(part.questions, part.form.template, getattr(part, "longest_prompt", None)) for part in parts
+    ]
+
+
 def of_documents(graph: Graph, node: Node) -> Lengths | None:
     """Return the lengths of what a stage learns from or compares; None if they are not a world's."""
-    config, data = graph.config(node), graph.inputs(node).get("data")
-    if data and "task" not in config:
+    stage, data = graph.stage(node), graph.inputs(node).get("data")
+    if data and getattr(stage, "task", None) is None:
         return of_documents(graph, data)
-    if "corpus" in config:
-        return of_corpus(config)
-    return _answers(graph, node, config, config.get("args", {}).get("max_completion_length", LONGEST))
+    if isinstance(stage, PretrainStage | SftStage) and stage.corpus is not None:
+        return of_corpus(stage)
+    args = getattr(stage, "args", None)
+    return _answers(graph, node, asked_by(stage), getattr(args, "max_completion_length", None) or LONGEST)
 
 
-def _answers(graph: Graph, node: Node, config: Mapping[str, Any], cap: int) -> Lengths | None:
-    """Return the mean lengths of answers to a task or to domains; None unless all are of worlds."""
-    asked = [one for one in (config, *_domains(config)) if "task" in one]
-    found = [of_samples(graph, node, one, cap) if "world" in one["task"] else None for one in asked]
-    known = [one for one in found if one]
-    if not found or len(known) < len(found):
+def _answers(graph: Graph, node: Node, asked: Sequence[Prompts], cap: int) -> Lengths | None:
+    """Return the mean lengths of answers to tasks; None unless there are some and all are of worlds."""
+    each = [of_samples(graph, node, prompts, cap) for prompts in asked]
+    known = [lengths for lengths in each if lengths]
+    if not each or len(known) < len(each):
         return None
-    return Lengths(fmean(one.prompt for one in known), fmean(one.completion for one in known))
+    return Lengths(fmean(lengths.prompt for lengths in known), fmean(lengths.completion for lengths in known))
 
 
-def _domains(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [*config.get("domains", {}).values()]
-
-
-def of_samples(graph: Graph, node: Node, config: Mapping[str, Any], cap: int) -> Lengths | None:
-    """Return the lengths of what the policy of a stage or evaluation answers to `{task, template}`.
+def of_samples(graph: Graph, node: Node, asked: Prompts, cap: int) -> Lengths | None:
+    """Return the lengths of what the policy of a stage or evaluation answers to the questions of a task.
 
     The kinds of documents have their shares of the corpus, which reinforcement has moved to kinds that are
-    often right. None if the policy comes from no corpus of that world, as a published model does.
+    often right. None of a data set, and if the policy comes from no corpus of that world, as a published
+    model does.
     """
-    task = config["task"]
-    learnt, reinforced = corpus_of(graph, node, task["world"])
+    if not isinstance(asked.task, WorldTask):
+        return None
+    learnt, reinforced = corpus_of(graph, node, asked.task.world)
     if not learnt:
         return None
     kinds = [
         (share * kind.weight, kind)
         for share, mixture in learnt
-        for kind in _kinds(json.dumps([task, config["template"], mixture]))
+        for kind in _kinds(json.dumps([asked.task.said, asked.template, mixture]))
     ]
     if reinforced and any(kind.right for _, kind in kinds):  # replies in free form tag no answer
         kinds = [(weight * kind.right**AMPLIFIED, kind) for weight, kind in kinds]
@@ -112,13 +138,13 @@ def of_samples(graph: Graph, node: Node, config: Mapping[str, Any], cap: int) ->
     )
 
 
-def of_corpus(config: Mapping[str, Any]) -> Lengths:
-    """Return the lengths of the documents of `{task, template, corpus}`."""
+def of_corpus(stage: PretrainStage | SftStage) -> Lengths:
+    """Return the lengths of the documents of a stage's corpus."""
     return _mean(
         [
-            (share * kind.weight, kind.prompt, fmean(kind.completions))
-            for share, *part in _parts(config)
-            for kind in _kinds(json.dumps(part))
+            (part.share * kind.weight, kind.prompt, fmean(kind.completions))
+            for part in _parts(stage)
+            for kind in _kinds(json.dumps([part.task.said, part.template, part.mixture]))
         ]
     )
 
@@ -129,27 +155,30 @@ def _mean(weighted: list[tuple[float, float, float]]) -> Lengths:
     return Lengths(fmean(prompts, weights), fmean(completions, weights))
 
 
-def _parts(config: Mapping[str, Any]) -> Iterator[tuple[float, Any, str, Any]]:
-    """Yield share, task, template and mixture of each part of a corpus."""
-    corpus = config["corpus"]
-    also = corpus.get("also", [])
-    yield 1 - sum(part["share"] for part in also), config["task"], config["template"], corpus["mixture"]
-    for part in also:
-        yield part["share"], part["task"], part["template"], part["mixture"]
+def _parts(stage: PretrainStage | SftStage) -> list[CorpusPart]:
+    """Return the parts of a corpus, that of the stage's own task first."""
+    corpus, task = present(stage.corpus), stage.task
+    assert isinstance(task, WorldTask)
+    also = corpus.also or ()
+    left = 1 - sum(part.share for part in also)
+    own = CorpusPart.model_construct(
+        task=task, template=present(stage.template), mixture=present(corpus.mixture), share=left
+    )
+    return [own, *also]
 
 
-def corpus_of(graph: Graph, node: Node, world: str) -> tuple[list[tuple[float, Any]], bool]:
+def corpus_of(graph: Graph, node: Node, world: str) -> tuple[list[tuple[float, Mixture]], bool]:
     """Return (share, mixture) of a world as the policy learnt it last, and if it was reinforced since."""
-    inputs, config = graph.inputs(node), {} if node.kind == "eval" else graph.config(node)
-    if config.get("run") in ("pretrain", "sft") and "corpus" in config:
-        found = [(share, mixture) for share, task, _, mixture in _parts(config) if task["world"] == world]
-        if found:
-            return found, False
+    inputs, stage = graph.inputs(node), None if node.kind == "eval" else graph.stage(node)
+    if isinstance(stage, PretrainStage | SftStage) and stage.corpus is not None:
+        learnt = [(part.share, part.mixture) for part in _parts(stage) if part.task.world == world]
+        if learnt:
+            return learnt, False
     source = inputs.get("model" if node.kind == "eval" else "policy")
     if source is None:
         return [], False
     learnt, earlier = corpus_of(graph, source, world)
-    return learnt, config.get("run") in REINFORCED or earlier
+    return learnt, isinstance(stage, RolloutStage | PolicyGradientStage) or earlier
 
 
 @cache

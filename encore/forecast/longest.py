@@ -13,11 +13,11 @@ from typing import Any
 from encore.data import demonstrations, forms, preferences, prompts, token_ids
 from encore.errors import UserError
 from encore.forecast import stand_ins
-from encore.forecast.trial import default
-from encore.recipe.caps import of_stage
-from encore.recipe.kinds import GrpoStage, PpoStage, SftStage
+from encore.recipe.base import present
+from encore.recipe.kinds import DpoStage, GrpoStage, PpoStage, RewardModelStage, SftStage
 from encore.recipe.kinds.grpo import Domain
 from encore.recipe.kinds.rollout import REWARD_MODEL
+from encore.recipe.kinds.stage import Stage
 from encore.runtime import files, health
 from encore.sampling.turns import room
 from encore.stages.job import from_policy
@@ -69,8 +69,8 @@ def _rollouts(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, 
     path = folder / "longest.jsonl"
     files.write(path, (json.dumps({"question": question}) + "\n") * ROWS)
 
-    args, caps = dict(config["args"]), of_stage(config)
-    cap = max(caps.values()) if caps else default(config, "max_completion_length")
+    args, caps = dict(config["args"]), stage.caps_by_step if isinstance(stage, GrpoStage) else {}
+    cap = max(caps.values(), default=present(stage.args.max_completion_length))
     cap += room(stage.tool if isinstance(stage, GrpoStage) else None, tokenizer)
     least = "min_tokens" if args.get("use_vllm") else "min_new_tokens"
     args["generation_kwargs"] = {**(args.get("generation_kwargs") or {}), least: cap}
@@ -97,7 +97,7 @@ def _demonstrations(
     sources = demonstrations.sources(stage, inputs.get("data"), seed, words)
     rows, _ = demonstrations.usable([row for of_source in sources.values() for row in of_source])
     lengths = [len(one["input_ids"]) for one in documents(rows, tokenizer, whole=True)]
-    longest, length = _longest(rows, lengths, default(config, "max_length"))
+    longest, length = _longest(rows, lengths, _limit(stage))
     (prompt, reply), *further = demonstrations.exchanges(longest)
     empty = {"question": "", "answer": "", "difficulty": 0}
     whole = "".join([reply, *(text for exchange in further for text in exchange)])
@@ -109,14 +109,21 @@ def _demonstrations(
 
 
 def _comparisons(config: Mapping[str, Any], inputs: Mapping[str, Path], folder: Path) -> Longest:
-    _, tokenizer = locate_policy(from_policy(config), inputs)
+    stage = from_policy(config)
+    _, tokenizer = locate_policy(stage, inputs)
     rows, _ = preferences.usable(preferences.load(inputs["data"]))
     lengths = [max(map(len, one)) for one in token_ids.tokenised(rows, tokenizer)]
-    row, length = _longest(rows, lengths, default(config, "max_length"))
+    row, length = _longest(rows, lengths, _limit(stage))
     learnt, held_out = (row | {"split": split} for split in preferences.SPLITS)
     data = stand_ins.of_preferences(config, [learnt] * ROWS + [held_out] * HELD_OUT, folder)
     left = {key: value for key, value in config.items() if key != "problems"}
     return Longest(left, {**inputs, "data": data}, f"pairs of up to {length} tokens")
+
+
+def _limit(stage: Stage) -> int | None:
+    """Return `args.max_length` of a stage, in tokens; None if there is no limit."""
+    assert isinstance(stage, SftStage | DpoStage | RewardModelStage)
+    return stage.args.max_length
 
 
 def _longest(rows: Sequence[Any], lengths: Sequence[int], limit: int | None) -> tuple[Any, int]:

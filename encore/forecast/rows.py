@@ -1,10 +1,18 @@
 """How many rows a stage has to learn from, or to answer, where its recipe does not say."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from encore.forecast.hardware import Assumptions
 from encore.recipe.graph import Graph, Node
+from encore.recipe.kinds import (
+    LabelStage,
+    LabelStepsStage,
+    PretrainStage,
+    RejectionSamplingStage,
+    SampleStage,
+)
+from encore.recipe.kinds.sft import MixedIn
+from encore.recipe.task import DataSet, Task
 
 # Of a data set, its subset and split, by its own page.
 ROWS = {
@@ -35,57 +43,57 @@ RANKED = {"berkeley-nest/Nectar": 7}  # replies of a row; otherwise two
 
 def rows(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, tuple[str, ...]]:
     """Return the rows that a stage is given (prompts, pairs, rankings …), and what had to be assumed."""
-    config, inputs = graph.config(node), graph.inputs(node)
-    found, unknown = 0.0, []
+    stage, inputs = graph.stage(node), graph.inputs(node)
+    parts: dict[str, Any] = dict(stage.parts)
+    if isinstance(stage, LabelStage | LabelStepsStage | PretrainStage):
+        parts[""] = stage
+    count, unknown = 0.0, []
     if "data" in inputs:
-        found = made(graph, inputs["data"], assumed)[0]
-        if config["run"] != "label":
-            found = min(found, config.get("problems", found))
-    for source in [*_sources(config, "data" in inputs), *config.get("also", {}).values()]:
-        if "share" in source and "rewards" not in source:
-            found /= 1 - source["share"]
+        count = made(graph, inputs["data"], assumed)[0]
+        if not isinstance(stage, LabelStage):
+            count = min(count, getattr(stage, "problems", None) or count)
+    for name, part in parts.items():
+        if part.task is None or (name == "" and "data" in inputs):
             continue
-        count, missing = _of_source(source, assumed)
-        found += count
+        if isinstance(part, MixedIn) and part.share is not None:
+            count /= 1 - part.share
+            continue
+        corpus, problems = getattr(part, "corpus", None), getattr(part, "problems", None)
+        own, missing = _of_source(part.task, corpus and corpus.documents, problems, assumed)
+        count += own
         unknown += missing
-    return found, tuple(unknown)
+    return count, tuple(unknown)
 
 
 def made(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, int]:
     """Return the rows of the product of a stage that makes data, and the replies of each row."""
-    config = graph.config(node)
+    stage, upstream = graph.stage(node), graph.inputs(node).get("data")
     given, _ = rows(graph, node, assumed)
-    if config["run"] in ("rejection_sampling", "sample"):
-        replies = config["args"]["num_generations"]
-        return (given * replies * KEPT, 1) if config["run"] == "rejection_sampling" else (given, replies)
-    if config["run"] == "label_steps":
-        upstream = graph.inputs(node).get("data")
+    if isinstance(stage, RejectionSamplingStage):
+        return given * stage.args.num_generations * KEPT, 1
+    if isinstance(stage, SampleStage):
+        return given, stage.args.num_generations
+    if isinstance(stage, LabelStepsStage):
         return given, made(graph, upstream, assumed)[1] if upstream else 1
-    if config["run"] == "label":
-        upstream = graph.inputs(node).get("data")
-        replies = made(graph, upstream, assumed)[1] if upstream else ranked(config)
-        kept = config.get("keep", "preferences")
-        return given * (1 - config.get("validation", 0.1)) * (replies / 2 if kept == "right" else 1), replies
+    if isinstance(stage, LabelStage):
+        replies = made(graph, upstream, assumed)[1] if upstream else ranked(stage)
+        return given * (1 - stage.held_out) * (replies / 2 if stage.keep == "right" else 1), replies
     return given, 1
 
 
-def ranked(config: Mapping[str, Any]) -> int:
+def ranked(stage: LabelStage) -> int:
     """Return the replies of a row of a data set of preferences."""
-    return RANKED.get(config.get("task", {}).get("hub", ""), 2)
+    return RANKED.get((stage.task.hub if stage.task else None) or "", 2)
 
 
-def _sources(config: Mapping[str, Any], has_data: bool) -> list[Mapping[str, Any]]:
-    if "domains" in config:
-        return list(config["domains"].values())
-    return [config] if "task" in config and not has_data else []
-
-
-def _of_source(source: Mapping[str, Any], assumed: Assumptions) -> tuple[float, list[str]]:
-    task = source["task"]
-    if "world" in task:
-        return source.get("problems", source.get("corpus", {}).get("documents", DOCUMENTS)), []
-    name = task.get("hub", task.get("file", "?"))
-    known = ROWS.get((name, task.get("subset", ""), task.get("split", "")))
-    if known is None and "problems" not in source:
-        return assumed.rows, [f"{assumed.rows:,} rows of {name} {task.get('split', '')}".strip()]
-    return min(source.get("problems", known or assumed.rows), known or source.get("problems", 0)), []
+def _of_source(
+    task: Task, documents: int | None, problems: int | None, assumed: Assumptions
+) -> tuple[float, list[str]]:
+    """Return the rows of a task, of whose numbers a recipe may say these, and what had to be assumed."""
+    if not isinstance(task, DataSet):
+        return problems or documents or DOCUMENTS, []
+    name = task.hub or task.file or "?"
+    known = ROWS.get((name, task.subset or "", task.split or ""))
+    if known is None and problems is None:
+        return assumed.rows, [f"{assumed.rows:,} rows of {name} {task.split or ''}".strip()]
+    return min(problems or known or assumed.rows, known or problems or 0), []

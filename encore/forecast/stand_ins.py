@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from encore.data import demonstrations, preferences, samples
+from encore.recipe.kinds.label import VALIDATION
 from encore.runtime import files, sentinel
-from encore.stages.label import VALIDATION, as_preferences
+from encore.stages.label import as_preferences
 
 # how the messages begin by which stages say that nothing is left
 EMPTIED = {"rejection_sampling": ("0 of ",), "label": ("health check pairs", "keep: ")}

@@ -16,9 +16,12 @@ from encore.forecast import longest, probes, stand_ins, trial
 from encore.forecast.findings import Cost, Finding, of_health
 from encore.forecast.trial import Made, Runner, Shortened
 from encore.recipe.graph import Graph, Node
+from encore.recipe.kinds import PolicyGradientStage
+from encore.recipe.kinds.stage import Drawing, Stage
+from encore.recipe.kinds.training import TrainingStage
 from encore.recipe.machine import FolderModel, HubModel
+from encore.recipe.task import WorldTask
 from encore.runtime import health, sentinel
-from encore.runtime.gpus import SPREAD
 
 OF_ROWS = ("samples", "preferences", "demonstrations")  # products that are smaller for a stage that is cut
 FULL = 0.9  # share of a memory above which a run is one long prompt away from its end
@@ -85,10 +88,10 @@ class Survey:
         inputs = self.inputs(node)
         for check in probes.of_stage(config, inputs, node.seed):
             self.health(node, check)
-        learning = [self.graph.config(one) for one in self.nodes if _learns_rows(self.graph, one)]
+        learning = [stage for node in self.nodes if (stage := _learning_from_rows(self.graph, node))]
         rows = trial.rows_needed(learning, max(1, self.graph.machine(node).training))
         share = min([self.shares[source] for source in sources if source in self.shares], default=1.0)
-        short = trial.cut_stage(config, rows, problems(config), share < 1)
+        short = trial.cut_stage(config, rows, problems(self.graph.stage(node)), share < 1)
         done = self.tried(node, short.config, inputs, "two-steps")
         if done.failure and not self.stand_in(node, done):
             self.add(node, "runs", "FAIL", done.failure)
@@ -123,7 +126,8 @@ class Survey:
 
     def price(self, node: Node, cost: Cost, done: Made, share: float) -> None:
         """Add what a stage that was run will cost, and what its longest rows take."""
-        config, spent = self.graph.config(node), done.read("provenance.json")
+        stage, spent = self.graph.stage(node), done.read("provenance.json")
+        assert isinstance(stage, TrainingStage | PolicyGradientStage | Drawing)
         cost.state_mib = spent.get("state_mib", 0.0)
         if not spent["steps"]:
             part = self.shares.get(node, 1.0)
@@ -131,8 +135,9 @@ class Survey:
             cost.hours = cost.hours or spent["wall_s"] / part / 3600
             return
         self.add(node, "runs", "ok", f"{spent['steps']} steps in {spent['wall_s']:.1f} s")
-        cost.steps = trial.steps(config, spent.get("epochs", 0.0) * share)
-        cost.step_s = _step_s(config, spent)
+        assert not isinstance(stage, Drawing)
+        cost.steps = trial.steps(stage, spent.get("epochs", 0.0) * share)
+        cost.step_s = _step_s(stage, spent)
         cost.hours = cost.steps * cost.step_s / 3600
         self.at_full_length(node, cost, spent)
 
@@ -151,7 +156,7 @@ class Survey:
                 return
             spent = done.read("provenance.json")
             if cost.steps:
-                cost.hours_at_most = cost.steps * _step_s(config, spent) / 3600
+                cost.hours_at_most = cost.steps * _step_s(self.graph.stage(node), spent) / 3600
         self.add(node, "memory", *memory(spent, self.graph.resources(node).mem_mb, what))
 
     def tried(self, node: Node, config: Mapping[str, Any], inputs: Mapping[str, Path], how: str) -> Made:
@@ -229,13 +234,12 @@ def memory(spent: Mapping[str, Any], asked_mb: int | None, what: str) -> tuple[s
     return "warn", f"{message}; {trial.ROOM}"
 
 
-def problems(config: Mapping[str, Any]) -> int:
+def problems(stage: Stage) -> int:
     """Return how many problems a stage draws completions of; 0 if it draws none."""
-    if config["run"] not in trial.DRAWS:
+    if not isinstance(stage, Drawing):
         return 0
-    if "problems" in config:
-        return int(config["problems"])
-    return worlds.PROBLEMS if "world" in config["task"] else len(hub.problems(config["task"]))
+    task = stage.questions
+    return stage.problems or (worlds.PROBLEMS if isinstance(task, WorldTask) else len(hub.problems(task)))
 
 
 def _shape(model: str) -> str:
@@ -246,8 +250,10 @@ def _shape(model: str) -> str:
     return (folder / "config.json").read_text(encoding="utf-8")
 
 
-def _learns_rows(graph: Graph, node: Node) -> bool:
-    return node.kind == "stage" and "data" in graph.inputs(node) and graph.config(node)["run"] in SPREAD
+def _learning_from_rows(graph: Graph, node: Node) -> TrainingStage | None:
+    """Return the stage of a node that learns from rows of another stage; None if it does not."""
+    stage = graph.stage(node) if node.kind == "stage" and "data" in graph.inputs(node) else None
+    return stage if isinstance(stage, TrainingStage) else None
 
 
 def _is_done(graph: Graph, node: Node) -> bool:
@@ -255,10 +261,10 @@ def _is_done(graph: Graph, node: Node) -> bool:
     return Path(node.sentinel).exists() and validity.of_node(graph, node) is None
 
 
-def _step_s(config: Mapping[str, Any], spent: Mapping[str, Any]) -> float:
+def _step_s(stage: Stage, spent: Mapping[str, Any]) -> float:
     """Return the seconds of a step on average, from the provenance of two."""
     if "step_s" in spent:
-        return trial.seconds_a_step(config, spent["first_step_s"], spent["step_s"])
+        return trial.seconds_a_step(stage, spent["first_step_s"], spent["step_s"])
     return spent["wall_s"] / max(spent["steps"], 1)
 
 

@@ -16,8 +16,11 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from encore.recipe import batch
-from encore.recipe.kinds import args_of
+from encore.recipe.base import present
+from encore.recipe.kinds import PolicyGradientStage
+from encore.recipe.kinds.rollout import RolloutStage
+from encore.recipe.kinds.stage import Stage
+from encore.recipe.kinds.training import TrainingStage
 from encore.runtime import sentinel
 from encore.runtime.gpus import SPREAD
 
@@ -56,40 +59,31 @@ def cut_stage(config: Mapping[str, Any], rows: int, problems: int, from_cut: boo
     return Shortened(short, 1.0)
 
 
-def rows_needed(stages: Sequence[Mapping[str, Any]], processes: int) -> int:
+def rows_needed(stages: Sequence[TrainingStage], processes: int) -> int:
     """Return how many rows of data the stages that learn from rows need at least."""
-    steps = [batch.step_size(stage, processes) for stage in stages if stage["run"] in SPREAD]
+    steps = [stage.step_size(processes) for stage in stages]
     return max([LEAST_ROWS, *(ceil(SPARE * size) for size in steps)])
 
 
-def steps(config: Mapping[str, Any], epochs: float) -> int:
+def steps(stage: TrainingStage | PolicyGradientStage, epochs: float) -> int:
     """Return the optimizer steps of the whole stage; `epochs`: how many, or what part of one, STEPS were.
 
     Of an ensemble those of all members.
     """
-    stated = batch.steps(config)
-    if stated is None:
-        whole = default(config, "num_train_epochs")
+    stated = stage.steps
+    if stated is None and not isinstance(stage, PolicyGradientStage):
+        whole = stage.args.num_train_epochs
         stated = ceil(round(whole / (epochs / STEPS), 3)) if epochs else STEPS
-    return stated if config["run"] == "policy_gradient" else stated * config.get("members", 1)
+    return present(stated) * getattr(stage, "members", 1)
 
 
-def seconds_a_step(config: Mapping[str, Any], first: float, later: float) -> float:
+def seconds_a_step(stage: Stage, first: float, later: float) -> float:
     """Return the seconds of a step on average, from those of the first one and of a later one.
 
     Where a rollout is used for several steps, only the first of them pays for it.
     """
-    uses = max(1.0, batch.steps_a_rollout(config)) if config["run"] in ("grpo", "ppo") else 1.0
+    uses = max(1.0, stage.steps_a_rollout) if isinstance(stage, RolloutStage) else 1.0
     return later if uses < STEPS else (first + (uses - 1) * later) / uses
-
-
-def default(config: Mapping[str, Any], name: str) -> Any:
-    """Return a field of a stage's `args`, or else its default; None where it has none."""
-    if name in config["args"]:
-        return config["args"][name]
-    arguments = args_of(config["run"])
-    field = arguments.model_fields.get(name) if arguments else None
-    return field.default if field and not field.is_required() else None
 
 
 def cut_evaluation(config: Mapping[str, Any]) -> Shortened:

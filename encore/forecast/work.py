@@ -1,26 +1,35 @@
 """From the nodes of a recipe's graph to what a plan is made of: one `Job` a stage or evaluation."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from encore.forecast.hardware import Assumptions
 from encore.forecast.job import Generation, Job, Training
-from encore.forecast.lengths import DTYPES, SERVED, drawn, of_documents
+from encore.forecast.lengths import DTYPES, SERVED, Prompts, asked_by, drawn, of_documents
 from encore.forecast.model_size import Model, named
 from encore.forecast.rows import made, rows
-from encore.recipe import batch
-from encore.recipe.caps import of_stage
+from encore.recipe.args import Loading, TrainingArgs
 from encore.recipe.graph import Graph, Node
+from encore.recipe.kinds import (
+    DpoStage,
+    GrpoStage,
+    LabelStage,
+    LabelStepsStage,
+    PolicyGradientStage,
+    PpoStage,
+    PretrainStage,
+    RewardModelStage,
+)
+from encore.recipe.kinds.rollout import RolloutStage
+from encore.recipe.kinds.stage import Drawing
+from encore.recipe.kinds.training import TrainingStage, TuningStage
+from encore.recipe.machine import Engine
 
-COLOCATED = 0.3  # TRL's share of a GPU's memory for a vLLM engine beside the trainer
 STEPS = 3  # whole solutions to which the roll-outs from all steps of one add up: six steps, half from each
-EPOCHS = 3  # num_train_epochs of transformers
 POSITIONS = 1024  # max_length of TRL's trainers where a recipe does not say
 # bytes of the optimizer's state a number that is trained, where it is not Adam's two moments in float32
 OPTIMIZERS = {"sgd": 0.0, "rmsprop": 4.0, "adafactor": 0.1, "adamw_8bit": 2.0, "adamw_bnb_8bit": 2.0}
 OPTIMIZERS |= {"paged_adamw_8bit": 2.0, "lion_32bit": 4.0}
-TRAINED = ("pretrain", "sft", "reward_model", "dpo", "grpo", "ppo", "policy_gradient")
+Learning = TrainingStage | PolicyGradientStage
 
 
 def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = None) -> Job:
@@ -31,27 +40,27 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
     """
     if node.kind == "eval":
         return _evaluation(graph, node, assumed)
-    config = graph.config(node)
-    kind, machine = config["run"], graph.machine(node)
+    stage, machine = graph.stage(node), graph.machine(node)
     asked, server = machine.training, machine.serving
-    if most and asked + server > 1 and kind in TRAINED:
+    learns = isinstance(stage, TrainingStage | PolicyGradientStage)
+    if most and asked + server > 1 and learns:
         server = min(server, most // 2)
         asked = most - server
     policy = _policy_of(graph, node)
     given, unknown = rows(graph, node, assumed)
-    job = Job(node.name, kind, asked, server=server, shard=machine.shard != "none", unknown=unknown)
-    if kind in TRAINED:
-        return _training(graph, node, config, replace(job, policy=policy), assumed)
-    if kind == "label":
-        return _labels(graph, node, config, job, assumed)
-    if config.get("by") == "dataset":
+    job = Job(node.name, stage.run, asked, server=server, shard=machine.shard != "none", unknown=unknown)
+    if isinstance(stage, TrainingStage | PolicyGradientStage):
+        return _training(graph, node, stage, replace(job, policy=policy), assumed)
+    if isinstance(stage, LabelStage):
+        return _labels(graph, node, stage, job, assumed)
+    assert isinstance(stage, Drawing | LabelStepsStage)
+    if stage.args is None:  # labels of a data set
         return replace(job, gpus=0)
-    args = config["args"]
-    if kind == "label_steps":  # from every step of every reply
+    if isinstance(stage, LabelStepsStage):  # from every step of every reply
         given *= made(graph, node, assumed)[1] * STEPS
-    every = drawn(
-        graph, node, config, given * args["num_generations"], args["max_completion_length"], assumed
-    )
+    completions = given * stage.args.num_generations
+    cap = stage.args.max_completion_length
+    every = drawn(graph, node, asked_by(stage), stage, completions, cap, assumed)
     return replace(job, gpus=min(job.gpus, every.width), policy=policy, generation=every)
 
 
@@ -67,77 +76,76 @@ def _policy_of(graph: Graph, node: Node) -> Model | None:
 def _members(graph: Graph, node: Node | None) -> tuple[Model, ...]:
     """Return the networks of a reward model."""
     model = _policy_of(graph, node) if node else None
-    return (model,) * graph.config(node).get("members", 1) if node and model else ()
+    return (model,) * getattr(graph.stage(node), "members", 1) if node and model else ()
 
 
-def _training(
-    graph: Graph,
-    node: Node,
-    config: Mapping[str, Any],
-    job: Job,
-    assumed: Assumptions,
-) -> Job:
+def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assumptions) -> Job:
     """Return the job of a stage that trains, which has a policy so far."""
-    kind, inputs, args = config["run"], graph.inputs(node), config.get("args", {})
-    training, generation = _learning(graph, node, config, job, assumed)
+    inputs = graph.inputs(node)
+    training, generation = _learning(graph, node, stage, job, assumed)
     rewards = _members(graph, inputs.get("reward_model"))
-    reference, critic = None, None
-    if kind in ("dpo", "ppo") or (kind == "grpo" and args.get("beta", 0.0) and not training.lora):
+    reference, critic, uncounted = None, None, list[str]()
+    by_kl = isinstance(stage, GrpoStage) and stage.args.beta and not training.lora
+    if isinstance(stage, DpoStage | PpoStage) or by_kl:
         reference = _policy_of(graph, inputs["reference"]) if "reference" in inputs else job.policy
-    if kind == "ppo":
-        start = config.get("critic") or ("reward_model" if rewards else "policy")
+    if isinstance(stage, PpoStage):
+        start = stage.critic or ("reward_model" if rewards else "policy")
         critic = rewards[0] if start == "reward_model" and rewards else job.policy
-    uncounted = ("pretraining documents of ptx, not counted",) if "ptx" in config else ()
-    bytes_a_weight = DTYPES.get(config.get("saved_dtype", ""), training.bytes_a_weight)
+        uncounted += ["pretraining documents of ptx, not counted"] if stage.ptx else []
+    kept = getattr(stage, "saved_dtype", None)
     return replace(
         job,
-        unknown=job.unknown + uncounted,
+        unknown=(*job.unknown, *uncounted),
         generation=generation,
         training=training,
         reference=reference,
         critic=critic,
         rewards=rewards if generation else (),
-        saved=bytes_a_weight * config.get("members", 1),
+        saved=(DTYPES[kept] if kept else training.bytes_a_weight) * getattr(stage, "members", 1),
         stretched=bool(of_documents(graph, node)) or _stretched(graph, node),  # a world's texts are short
     )
 
 
 def _learning(
-    graph: Graph, node: Node, config: Mapping[str, Any], job: Job, assumed: Assumptions
+    graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assumptions
 ) -> tuple[Training, Generation | None]:
     """Return the sequences that a stage learns from, and the rollouts that it samples; None if none."""
-    args, kind, processes = config.get("args", {}), config["run"], max(job.gpus, 1)
-    size, rows_at_once = batch.step_size(config, processes), float(batch.rows_at_once(config, processes))
+    processes = max(job.gpus, 1)
+    size = stage.step_size(processes)
     generation, sequences, mean = None, float(size), 0.0
-    if kind in ("grpo", "ppo", "policy_gradient"):
-        generation, steps = _rollouts(graph, node, config, size, job, assumed)
+    if isinstance(stage, PolicyGradientStage):
+        args, rows_at_once, lora = TrainingArgs(), float(size), None
+    else:
+        args, rows_at_once = stage.args, float(stage.portion(processes).rows)
+        lora = stage.lora if isinstance(stage, TuningStage) else None
+    if isinstance(stage, RolloutStage | PolicyGradientStage):
+        generation, steps = _rollouts(graph, node, stage, size, job, assumed)
         mean, longest = generation.prompt + generation.mean, generation.full
     else:
-        sequences *= _copies(graph, node, kind, assumed)
+        sequences *= _copies(graph, node, stage, assumed)
         rows_at_once *= sequences / size
-        steps = batch.steps(config) or max(
-            round(args.get("num_train_epochs", EPOCHS) * _examples(graph, node, assumed) / size), 1
-        )
-        longest = args.get("max_length") or _positions(config)
+        steps = stage.steps or max(round(args.num_train_epochs * _examples(graph, node, assumed) / size), 1)
+        longest = getattr(args, "max_length", None) or _positions(stage)
         documents = of_documents(graph, node)
         whole = documents.prompt + documents.completion if documents else longest * assumed.document
         mean = min(whole, longest)
-    half = job.gpus > 0 and bool(args.get("bf16", kind != "pretrain") or args.get("fp16"))
-    options, lora = args.get("model_init_kwargs") or {}, config.get("lora") or {}
-    weight = DTYPES.get(str(options.get("dtype", "float32")).removeprefix("torch."), 4)
+    bf16 = args.bf16 is not False if stage.run != "policy_gradient" else True  # None: TRL's own choice
+    options = getattr(args, "model_init_kwargs", None) or Loading()
+    weight = DTYPES.get(str((options.model_extra or {}).get("dtype", "float32")).removeprefix("torch."), 4)
     training = Training(
         steps=steps,
         batch=sequences,
         rows=max(round(rows_at_once), 1),
         mean=mean,
         longest=longest,
-        checkpointing=bool(args.get("gradient_checkpointing", False)),
-        half=half or weight == 2,
+        # TRL's default is true, and a stage's false
+        checkpointing="gradient_checkpointing" in args.model_fields_set and args.gradient_checkpointing,
+        half=(job.gpus > 0 and (bf16 or args.fp16)) or weight == 2,
         bytes_a_weight=weight,
-        optimizer=OPTIMIZERS.get(str(args.get("optim", "adamw")), 8.0) * weight / 4,
-        lora=lora.get("rank"),
-        nf4=lora.get("quantized") == "nf4",
-        scored=_scored(config, kind) if generation else 0.0,
+        optimizer=OPTIMIZERS.get(args.optim, 8.0) * weight / 4,
+        lora=lora.rank if lora else None,
+        nf4=bool(lora and lora.quantized),
+        scored=_scored(stage) if generation else 0.0,
         padded=rows_at_once > 1 or (generation is not None and processes > 1),
     )
     return training, generation
@@ -145,99 +153,102 @@ def _learning(
 
 def _stretched(graph: Graph, node: Node) -> bool:
     """Whether the stage, or one that its policy comes from, sets how many positions the model has."""
-    options = graph.config(node).get("args", {}).get("model_init_kwargs") or {}
+    options = getattr(getattr(graph.stage(node), "args", None), "model_init_kwargs", None) or Loading()
     source = graph.inputs(node).get("policy")
-    return "max_position_embeddings" in options or bool(source and _stretched(graph, source))
+    return "max_position_embeddings" in (options.model_extra or {}) or bool(
+        source and _stretched(graph, source)
+    )
 
 
 def _rollouts(
     graph: Graph,
     node: Node,
-    config: Mapping[str, Any],
+    stage: RolloutStage | PolicyGradientStage,
     size: int,
     job: Job,
     assumed: Assumptions,
 ) -> tuple[Generation, int]:
     """Return what a stage samples, and its optimizer steps."""
-    args, rollout = config["args"], batch.completions(config, max(job.gpus, 1))
-    uses = args["inner_steps"] if config["run"] == "policy_gradient" else args.get("num_iterations", 1)
-    steps = batch.steps(config)
-    if steps is None:
-        given, _ = rows(graph, node, assumed)
-        answered = given * args.get("num_generations", 1) * args.get("num_train_epochs", EPOCHS)
-        steps = max(round(answered * uses / size), 1)
-    caps = of_stage(config) or {0: 256}
+    steps, caps = stage.steps, {0: stage.args.max_completion_length or POSITIONS}
+    rounds, tool = 1.0, None
+    if isinstance(stage, GrpoStage):
+        rounds, tool = (assumed.rounds if stage.dynamic_sampling else 1.0), stage.tool
+        caps = stage.caps_by_step or caps
+    if isinstance(stage, PolicyGradientStage):
+        uses, rollout = stage.args.inner_steps, size
+    else:
+        uses, rollout = stage.args.num_iterations, stage.completions(max(job.gpus, 1))
+        if steps is None:
+            given, _ = rows(graph, node, assumed)
+            answered = given * (stage.args.num_generations or 1) * stage.args.num_train_epochs
+            steps = max(round(answered * uses / size), 1)
+    assert steps is not None
     ends = [*list(caps)[1:], steps]
     cap = sum(cap * (end - begin) for (begin, cap), end in zip(caps.items(), ends, strict=True)) / steps
-    sampled = steps * size / uses * (assumed.rounds if "dynamic_sampling" in config else 1)
-    every = drawn(graph, node, config, sampled, round(cap), assumed)
-    at_once = rollout * (assumed.rounds if "dynamic_sampling" in config else 1)
-    tool = config.get("tool", {"calls": 0, "longest": 0})
-    longest = max(caps.values()) + tool["calls"] * tool["longest"]  # its results come on top
-    every = replace(every, rollout=float(min(at_once, sampled)), longest=longest)
-    if not args.get("use_vllm"):
-        return replace(every, engine="hf", bytes_a_weight=2 if args.get("bf16") else 4), steps
-    if args.get("vllm_mode", "server") == "server":
-        share = args.get("vllm_gpu_memory_utilization", SERVED)
+    sampled = steps * size / uses * rounds
+    every = drawn(graph, node, asked_by(stage), Engine(), sampled, round(cap), assumed)
+    longest = max(caps.values()) + (tool.calls * tool.longest if tool else 0)  # its results come on top
+    every = replace(every, rollout=float(min(rollout * rounds, sampled)), longest=longest)
+    if isinstance(stage, PolicyGradientStage) or not stage.args.use_vllm:
+        by_half = not isinstance(stage, PolicyGradientStage) and stage.args.bf16
+        return replace(every, engine="hf", bytes_a_weight=2 if by_half else 4), steps
+    args = stage.args
+    share = args.vllm_gpu_memory_utilization
+    if args.vllm_mode == "server":
+        share = share if "vllm_gpu_memory_utilization" in args.model_fields_set else SERVED
         return replace(every, engine="server", width=max(job.server, 1), share=share), steps
-    colocated = replace(
-        every,
-        engine="colocate",
-        share=args.get("vllm_gpu_memory_utilization", COLOCATED),
-        width=args.get("vllm_tensor_parallel_size", 1),
-        sleeps=bool(args.get("vllm_enable_sleep_mode")),
-    )
-    return colocated, steps
+    width, sleeps = args.vllm_tensor_parallel_size, args.vllm_enable_sleep_mode
+    return replace(every, engine="colocate", share=share, width=width, sleeps=sleeps), steps
 
 
-def _copies(graph: Graph, node: Node, kind: str, assumed: Assumptions) -> float:
+def _copies(graph: Graph, node: Node, stage: TrainingStage, assumed: Assumptions) -> float:
     """Return the sequences of an example: two of a pair, all of a grouped ranking, one of a labelled text."""
-    if kind == "dpo":
+    if isinstance(stage, DpoStage):
         return 2.0
-    if kind == "reward_model":
-        if "labels" in (config := graph.config(node)):
-            return 1.0
-        grouped = config.get("comparisons") == "grouped"
-        return float(made(graph, graph.inputs(node)["data"], assumed)[1]) if grouped else 2.0
-    return 1.0
+    if not isinstance(stage, RewardModelStage) or stage.labels:
+        return 1.0
+    grouped = stage.comparisons == "grouped"
+    return float(made(graph, graph.inputs(node)["data"], assumed)[1]) if grouped else 2.0
 
 
 def _examples(graph: Graph, node: Node, assumed: Assumptions) -> float:
     """Return the examples of an epoch: demonstrations, rankings, or the pairs of rankings."""
-    config, (given, _) = graph.config(node), rows(graph, node, assumed)
-    if "labels" in config:
-        return given * made(graph, graph.inputs(node)["data"], assumed)[1]
-    paired = config.get("pairs") == "all" or config.get("comparisons") == "shuffled"
-    if not paired:
+    stage, (given, _) = graph.stage(node), rows(graph, node, assumed)
+    by_labels = isinstance(stage, RewardModelStage) and stage.labels
+    shuffled = isinstance(stage, RewardModelStage) and stage.comparisons == "shuffled"
+    if not by_labels and not shuffled and not (isinstance(stage, DpoStage) and stage.pairs == "all"):
         return given
     replies = made(graph, graph.inputs(node)["data"], assumed)[1]
-    return given * replies * (replies - 1) / 2
+    return given * (replies if by_labels else replies * (replies - 1) / 2)
 
 
-def _positions(config: Mapping[str, Any]) -> int:
-    return (config.get("model") or {}).get("max_position_embeddings", POSITIONS)
+def _positions(stage: TrainingStage) -> int:
+    shape = stage.model if isinstance(stage, PretrainStage) else None
+    return (shape.max_position_embeddings if shape else None) or POSITIONS
 
 
-def _scored(config: Mapping[str, Any], kind: str) -> float:
+def _scored(stage: Learning) -> float:
     """Return the forward passes for old log-probabilities of a sequence, per optimizer step on it."""
-    is_stale = batch.steps_a_rollout(config) > 1 or kind == "ppo"
-    return 1 / config["args"].get("num_iterations", 1) if is_stale else 0.0
+    if not isinstance(stage, RolloutStage):
+        return 0.0
+    is_stale = stage.steps_a_rollout > 1 or isinstance(stage, PpoStage)
+    return 1 / stage.args.num_iterations if is_stale else 0.0
 
 
-def _labels(graph: Graph, node: Node, config: Mapping[str, Any], job: Job, assumed: Assumptions) -> Job:
+def _labels(graph: Graph, node: Node, stage: LabelStage, job: Job, assumed: Assumptions) -> Job:
     """Return the job of a stage that labels: a model that reads, or nothing that costs anything here."""
     inputs, (given, replies) = graph.inputs(node), made(graph, node, assumed)
     documents = of_documents(graph, node)
     shown = given * (documents.prompt + documents.completion if documents else 2 * assumed.prompt)
-    if config["by"] == "language_model":
-        asked = replies * (replies - 1) / 2 * (2 if config.get("labeller", {}).get("both_orders") else 1)
-        own = config["labeller"].get("model")
-        policy: Model | None = named(own) if own else _policy_of(graph, inputs["policy"])
+    if stage.by == "language_model":
+        asked = replies * (replies - 1) / 2 * (2 if stage.labeller.both_orders else 1)
+        own = stage.labeller.model
+        policy: Model | None = named(own.said) if own else _policy_of(graph, inputs["policy"])
         read = shown * asked
-    elif config["by"] in ("reward_model", "self"):
+    elif stage.by in ("reward_model", "self"):
         source = inputs.get("reward_model") or inputs.get("policy")
         policy = _policy_of(graph, source) if source else None
-        read = shown * replies * (2 if config["by"] == "self" else len(_members(graph, source)))
+        read = shown * replies * (2 if stage.by == "self" else len(_members(graph, source)))
     else:
         return replace(job, gpus=0)
     reading = Generation(0, 1, 1, 0, 0, "hf", read=read)
@@ -245,20 +256,20 @@ def _labels(graph: Graph, node: Node, config: Mapping[str, Any], job: Job, assum
 
 
 def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
-    config, inputs = graph.config(node), graph.inputs(node)
+    evaluation, inputs = graph.evaluation(node), graph.inputs(node)
     leaf, source = graph.model_of(node), inputs.get("model")
     policy = _policy_of(graph, source) if source else named(leaf.said) if leaf else None
     every, unknown, judges = [], [], []
-    for name, task in config["tasks"].items():
-        if "items" not in task or "max_gen_toks" not in task:
+    for name, task in evaluation.tasks.items():
+        if task.items is None or task.max_gen_toks is None:
             unknown.append(f"task {name}, not counted")
             continue
-        samples = task.get("samples", 1) if task.get("temperature", 0) else 1
-        each = {**config, **task, "domains": {}}
-        every.append(drawn(graph, node, each, task["items"] * samples, task["max_gen_toks"], assumed))
-        if "judge" in task:  # two replies, in both orders
+        completions = task.items * ((task.samples or 1) if task.temperature else 1)
+        asked = [Prompts(task.task, task.form.template)] if task.task else []
+        every.append(drawn(graph, node, asked, evaluation, completions, task.max_gen_toks, assumed))
+        if task.judge:  # two replies, in both orders
             shown = every[-1].completions * 2 * (every[-1].prompt + 2 * every[-1].mean)
-            judges.append((named(task["judge"]["model"]), shown))
+            judges.append((named(task.judge.model.said), shown))
     gpus = graph.machine(node).gpus
     if not every:
         return Job(node.name, "eval", 0, unknown=tuple(unknown))

@@ -94,12 +94,12 @@ class EvalTask(Formed):
     score: Some[Score] = ()  # beside the verifier: evals/scores.py
     judge: Judge | None = None  # of score judge
 
-    _name: str = PrivateAttr("")
+    _task_name: str = PrivateAttr("")
 
     @property
     def name(self) -> str:
         """The name of the task among those of its evaluation."""
-        return self._name
+        return self._task_name
 
     @property
     def is_verified(self) -> bool:
@@ -110,13 +110,13 @@ class EvalTask(Formed):
         """Return the task with other values of these keys; None: as if the key were not given."""
         merged = {**self.model_dump(exclude_unset=True), **keys}
         task = self.model_validate({key: value for key, value in merged.items() if value is not None})
-        task._name = self._name
+        task._task_name = self._task_name
         return task
 
     def named(self, name: str) -> Self:
         """Return the task under another name."""
         task = self.model_copy()
-        task._name = name
+        task._task_name = name
         return task
 
     def generation(self) -> dict[str, Any]:

@@ -132,12 +132,13 @@ def _added(content: Mapping[str, Any], section: str) -> list[str]:
 
 
 def _says(content: Any, keys: list[str]) -> bool:
-    """Whether a mapping, or one of its arms, has a value at the keys."""
+    """Whether a mapping, or one of its arms, has a value or null at the keys."""
     at = content
-    for key in keys:
+    for key in keys[:-1]:
         at = at.get(key) if isinstance(at, Mapping) else None
     arms = content.get("arms") if isinstance(content, Mapping) else None
-    return at is not None or any(_says(layer, keys) for layer in (arms or {}).values())
+    there = isinstance(at, Mapping) and keys[-1] in at
+    return there or any(_says(layer, keys) for layer in (arms or {}).values())
 
 
 def _from_recipes(path: Path) -> str:

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from encore.recipe import protocols
+from encore.errors import Mistakes, UserError, known
+from encore.recipe import evals, protocols
+from encore.recipe.kinds import KINDS, check_layer
 
 Content = dict[str, Any]
 
@@ -27,6 +29,10 @@ class Layers:
         """Whether the scale says that an arm does not exist there."""
         said = [layer["arms"][arm] for layer in self.of_scale(scale) if arm in layer.get("arms", {})]
         return bool(said) and said[-1] is None
+
+    def without_kind(self, scale: str, arm: str) -> list[str]:
+        """Return the stages without `run`: deleted by a layer, and in part written again by one above."""
+        return [name for name, stage in self.merged(scale, arm, "stages").items() if "run" not in stage]
 
     def merged(self, scale: str, arm: str, section: str) -> Content:
         """Return a section (`stages` or `evals`) as the arm has it at the scale.
@@ -85,3 +91,56 @@ def merge(base: Content, over: Mapping[str, Any]) -> Content:
         else:
             merged[key] = value
     return merged
+
+
+def check_nulls(content: Mapping[str, Any]) -> None:
+    """Raise UserError where a recipe's own evals say null, which takes away what a lower layer says."""
+    for section in ("checkpoints", "models", "tasks"):
+        for name, value in content["evals"].get(section, {}).items():
+            if value is None:
+                raise UserError(f"evals.{section}.{name}: nothing is below it to be deleted; remove it")
+
+
+def check_layers(content: Content) -> None:
+    """Raise UserError with the mistakes of each layer by itself, in its stages and evaluations."""
+    kinds, mistakes = list(KINDS), Mistakes()
+    for place, layer in {"": content, **_overlays(content)}.items():
+        with mistakes.gather():
+            evals.check_layer(_without_nulls(layer.get("evals", {})), f"{place}.evals".lstrip("."))
+    for name, stage in content["stages"].items():
+        with mistakes.gather():
+            known(f"stages.{name}.run", [stage["run"]], kinds, "stage kind")
+            check_layer(stage, stage["run"], f"stages.{name}")
+    for place, layer in _overlays(content).items():
+        for name, overlay in layer.get("stages", {}).items():
+            with mistakes.gather():
+                known(f"{place}.stages", [name], list(content["stages"]), "stage", as_key=True)
+                if overlay and overlay.get("run", "") is None:
+                    raise UserError(f"{place}.stages.{name}.run: expected text, got nothing")
+                pruned = _without_nulls(overlay or {})
+                run = pruned.get("run", content["stages"][name]["run"])
+                if run != content["stages"][name]["run"]:
+                    known(f"{place}.stages.{name}.run", [run], kinds, "stage kind")
+                if run in kinds:
+                    check_layer(pruned, run, f"{place}.stages.{name}")
+    mistakes.tell()
+
+
+def _overlays(content: Content) -> dict[str, Content]:
+    """Path -> layer: the scales, the arms, and what a scale says of an arm."""
+    layers = {
+        f"{section}.{name}": layer
+        for section in ("scales", "arms")
+        for name, layer in content[section].items()
+    }
+    for scale, said in content["scales"].items():
+        own = said.get("arms", {})
+        arms = [arm for arm, layer in content["arms"].items() if scale in layer.get("scales", [scale])]
+        known(f"scales.{scale}.arms", own, arms, f"arm at scale {scale}", as_key=True)
+        layers |= {f"scales.{scale}.arms.{arm}": layer for arm, layer in own.items() if layer is not None}
+    return layers
+
+
+def _without_nulls(layer: Mapping[str, Any]) -> Content:
+    """An overlay less the keys it deletes."""
+    return {k: _without_nulls(v) if isinstance(v, Mapping) else v for k, v in layer.items() if v is not None}

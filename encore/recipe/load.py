@@ -1,20 +1,22 @@
 """Reads and checks recipes: what each paper ran, as data, a folder of YAML files a paper."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from encore.errors import Mistakes, UserError
 from encore.recipe import document, presets
 from encore.recipe.base import IDENTIFIER
-from encore.recipe.checks.layers import check_layers, check_names
-from encore.recipe.checks.resolved import check_resolved
+from encore.recipe.checks import claims, dials, stage_ladder
+from encore.recipe.checks.evals import check_decontaminate, check_evals, check_marks
+from encore.recipe.checks.needs import check_cycle, check_inputs, check_needs
 from encore.recipe.document import Document, ScaleFile
 from encore.recipe.files import PRESETS, Files, of_file, read
 from encore.recipe.files import recipes as recipes_in
-from encore.recipe.graph import Graph
-from encore.recipe.layers import Layers, alike
+from encore.recipe.graph import Graph, Node
+from encore.recipe.layers import Content, Layers, alike, check_layers, check_nulls
 from encore.recipe.presets import Presets
 from encore.recipe.recipe import Recipe
 
@@ -41,11 +43,22 @@ def load(path: str | Path, shared: Presets | None = None) -> Recipe:
     spec: dict[str, Any] = {}
     with mistakes.gather_further(), files.told():
         spec |= files.joined()
-    for check in (check_names, lambda whole: check_layers(alike(whole))):
+    for check in (_check_names, lambda whole: check_layers(alike(whole))):
         with mistakes.gather_further(), files.told():
             check(spec)
     mistakes.tell()
     return _recipe(files)
+
+
+def _check_names(content: Content) -> None:
+    """Raise UserError with the mistakes of names that are given and used, of claims and of dials."""
+    mistakes = Mistakes()
+    with mistakes.gather():
+        check_nulls(content)
+    if rest := document.sound(alike(content)):
+        for place, told in rest.mistakes():
+            mistakes.note(f"{place}: {told}")
+    mistakes.tell()
 
 
 def _recipe(files: Files) -> Recipe:
@@ -121,6 +134,68 @@ def _with_more(recipes: Mapping[str, Recipe], path: Path, shared: Presets, error
     except Exception:  # it falls over what has been told
         return error
     return error
+
+
+def check_resolved(graph: Graph, recipe: Recipe) -> None:
+    """The stages and evaluations of every arm at every scale, then what claims and published numbers
+    compare, the gates that claims need, the frontiers that both use, the steps of the ladder of stages, and
+    the sweeps that dials come from."""
+    mistakes = Mistakes()
+    for scale in recipe.scales:
+        for arm in recipe.arms(scale):
+            _check_arm(graph, recipe, scale, arm, mistakes)
+        if not recipe.selection(scale, "quickstart", None)[0]:
+            mistakes.note(f"quickstart.arms: none of them exists at scale {scale}")
+    if not any(line.startswith("evals") for line in mistakes.lines):  # which all that follows names
+        with mistakes.gather_further():
+            claims.check(recipe)
+    if not mistakes.lines:  # it follows what each step is built on
+        with mistakes.gather():
+            stage_ladder.check(graph, recipe)
+    with mistakes.gather():
+        dials.check(graph, recipe)
+    mistakes.tell()
+
+
+def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mistakes) -> None:
+    where = f" (scale {scale}, arm {arm})"
+    for name in recipe.layers.without_kind(scale, arm):
+        return mistakes.note(f"stages.{name}.run: missing{where}")
+    nodes = [Node(recipe.name, scale, arm, 0, name, "stage") for name in recipe.stages(scale, arm)]
+    found = Mistakes()
+    with found.gather():
+        evals = recipe.evals(scale, arm)
+    for node in nodes:
+        path = f"stages.{node.name}"
+        with found.gather():
+            check_needs(graph, node, where)
+        with found.gather():
+            graph.stage(node).check(path, where, whole=True)
+        if found.lines:
+            continue  # what follows reads what these have found to be there
+        with found.gather(), under(path, where):
+            check_inputs(graph, node)
+            check_marks(node.name, graph.stage(node), evals)
+        with found.gather(), under(path, where):
+            check_decontaminate(graph.stage(node), evals)
+    if not found.lines:
+        with found.gather():
+            check_evals(graph, recipe, scale, arm, where)
+    if not found.lines:
+        for node in nodes:
+            with found.gather():
+                check_cycle(graph, node, [])
+    for line in found.lines:
+        mistakes.note(line)
+
+
+@contextmanager
+def under(path: str, where: str) -> Iterator[None]:
+    """Have each line of a UserError of the block begin with `path` and end with `where`."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError("\n".join(f"{path}.{line}{where}" for line in error.lines)) from None
 
 
 def _part(line: str) -> str:

@@ -37,7 +37,6 @@ from encore.stages.job import Job, task_of
 from encore.stages.outcome import Outcome, untrained
 
 FORMULA = "2 x parameters x tokens of prompts and completions, of each model that scores"
-VALIDATION = 0.1
 CHANCE = 0.55  # share of the pairs ranked as gold does; below, there is next to nothing to learn
 Row = dict[str, Any]
 
@@ -48,10 +47,9 @@ def run(stage: LabelStage, job: Job) -> Outcome:
     metrics: dict[str, float] = {}
     checks: list[health.Check] = []
     tokens, parameters = 0, 0
-    validation = VALIDATION if stage.validation is None else stage.validation
     if stage.by == "dataset":
         template = stage.template or "{question}"
-        ranked = hub_preferences.of_task(present(stage.task), template, validation, stage.problems)
+        ranked = hub_preferences.of_task(present(stage.task), template, stage.held_out, stage.problems)
         rows, scores = samples.of_preferences(ranked), [row["scores"] for row in ranked]
     else:
         rows, world, given = read(stage.by, job.inputs["data"])
@@ -63,7 +61,7 @@ def run(stage: LabelStage, job: Job) -> Outcome:
         if "accuracy" in metrics:
             checks.append(_better_than_chance(metrics["accuracy"], int(metrics["pairs"])))
         scores = labels.scores
-        ranked = as_preferences(rows, scores, validation)
+        ranked = as_preferences(rows, scores, stage.held_out)
     final = job.workdir / "final"
     if stage.keep != "preferences":
         chosen, skipped = as_demonstrations(rows, scores, stage.keep)

@@ -20,7 +20,6 @@ from encore.models import lora, reward_model
 from encore.models.critic import Critic, from_nothing, from_policy, from_reward_model, with_adapters
 from encore.models.experts import idle
 from encore.models.reward_model import RewardModel
-from encore.recipe.batch import completions
 from encore.recipe.kinds import PpoStage
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.runtime import curves, gpus, health
@@ -54,7 +53,7 @@ def as_one_group(stage: PpoStage) -> PpoStage:
     """Return the stage with its rollout as one group: TRL refuses groups of one, and a critic needs none."""
     if stage.args.num_generations != 1:
         return stage
-    whole = completions(stage.said, gpus.processes())
+    whole = stage.completions(gpus.processes())
     return stage.model_copy(update={"args": stage.args.model_copy(update={"num_generations": whole})})
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from encore.errors import UserError, first_line
-from encore.recipe.batch import of_process
 from encore.recipe.kinds.training import TrainingStage
 from encore.runtime import gpus, tracking
 
@@ -33,7 +32,7 @@ def arguments(config_class: Any, stage: TrainingStage, workdir: Path, seed: int,
         "gradient_checkpointing": False,
         **defaults,
         **args,
-        **of_process(stage.said, gpus.processes()),
+        **(stage.portion(gpus.processes()).args if stage.global_batch else {}),
         "output_dir": str(workdir),
         "seed": seed,
         "data_seed": seed,

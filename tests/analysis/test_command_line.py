@@ -25,9 +25,16 @@ def test_analysis_without_results_leaves_the_tables_as_they_are(run, monkeypatch
     monkeypatch.setattr(command_line, "load_sound", lambda folder, own: (run.graph.recipes, {}))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "table.csv").write_text("good")
-    argv = ["--recipe", run.name, "--scale", run.scale, "--out", str(tmp_path)]
+    argv = ["--recipe", run.name, "--scale", run.scale, "--out", str(tmp_path.with_suffix(".html"))]
     assert command_line.main("", report.command, argv) == 2
     assert (tmp_path / "table.csv").read_text() == "good"
     error = capsys.readouterr().err
     assert error.startswith(f"error: no results of recipe {run.name} at scale cpu in ")
     assert error.count("\n") == 1
+
+
+def test_a_page_that_is_no_page_is_one_line(run, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(command_line, "load_sound", lambda folder, own: (run.graph.recipes, {}))
+    argv = ["--recipe", run.name, "--scale", run.scale, "--out", str(tmp_path)]
+    assert command_line.main("", report.command, argv) == 2
+    assert capsys.readouterr().err == f"error: --out: expected a file that ends in .html, got {tmp_path}\n"

@@ -53,7 +53,8 @@ def test_a_record_among_the_others_gets_its_row(run, report):
 
 
 def test_a_table_that_the_report_has_not_leaves_the_record(run, report, tmp_path):
-    (tmp_path / "labels.csv").write_text("from an earlier report")
+    for name in ("labels.csv", "numbers.csv"):
+        (tmp_path / name).write_text("from an earlier report")
     publish.publish(run, tmp_path, "report")
     assert not (tmp_path / "labels.csv").exists()
     assert not (tmp_path.parent / "README.md").exists()  # the index is that of results/published alone

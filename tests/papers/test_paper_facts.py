@@ -16,7 +16,6 @@ import setting_facts
 from papers import GRAPH, RECIPES
 from sources import unsaid
 
-from encore.recipe.batch import rollout
 from encore.recipe.graph import Node
 
 TRAINED = ("r1_zero", "deepseekmath", "dapo", "gspo", "dr_grpo", "objectives", "reward_design")
@@ -260,7 +259,8 @@ def test_what_the_ratio_is_claimed_to_do_has_updates_to_do_it(recipe):
         gated = {document.gates[need.gate].metric for need in claim.needs}
         for side in claim.test.sides if "max/ratio_deviation" in gated else ():
             for scale in claim.scales or document.scales:
-                of_rollout, of_step = rollout(stage(recipe, side.place.split("/")[0], scale=scale))
+                arm = side.place.split("/")[0]
+                of_rollout, of_step = RECIPES[recipe].stage(scale, arm, "grpo").lengths
                 assert of_rollout >= 4 * of_step
 
 

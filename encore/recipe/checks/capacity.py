@@ -5,26 +5,26 @@ too. The rows of a file are counted.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from encore import worlds
 from encore.errors import Mistakes, UserError
-from encore.recipe import batch
 from encore.recipe.graph import Graph, Node
+from encore.recipe.kinds.rollout import RolloutStage
+from encore.recipe.kinds.stage import Asking
+from encore.recipe.task import Asked, DataSet, Task, WorldTask
 
-# kinds that ask distinct questions
-DRAWING = ("grpo", "policy_gradient", "ppo", "rejection_sampling", "sample")
-
-MOST = (
-    100_000  # questions of a world: to draw so many takes up to ten seconds, at each start and in each stage
-)
+# questions of a world: to draw so many takes up to ten seconds, at each start and in each stage
+MOST = 100_000
 
 
-class Asked(NamedTuple):
+class Count(NamedTuple):
+    """How many questions are asked of a task."""
+
     place: str  # of the recipe
-    task: Mapping[str, Any]
+    task: Task
     questions: int
     split: str
     why: str  # so many: the key that says it, or what takes them
@@ -35,7 +35,7 @@ def check(graph: Graph, nodes: Iterable[Node]) -> None:
     mistakes, known = Mistakes(), set()
     for node in nodes:
         for asked in _asked(graph, node):
-            key = json.dumps(asked[1:], sort_keys=True)
+            key = json.dumps([asked.task.said, *asked[2:]], sort_keys=True)
             if key not in known:
                 known.add(key)
                 with mistakes.gather():
@@ -43,52 +43,52 @@ def check(graph: Graph, nodes: Iterable[Node]) -> None:
     mistakes.tell()
 
 
-def _find(graph: Graph, asked: Asked, node: Node) -> None:
+def _find(graph: Graph, asked: Count, node: Node) -> None:
+    task, file = asked.task, asked.task.file if isinstance(asked.task, DataSet) else None
     try:
-        if "world" in asked.task:
+        if isinstance(task, WorldTask):
             if asked.questions > MOST:
                 wrong = f"expected at most {MOST} questions of a world, got {asked.questions}"
                 raise UserError(f"{asked.why}: {wrong}")
-            worlds.sample(worlds.make(asked.task), asked.questions, node.seed, asked.split)
-        elif "file" in asked.task and (there := rows(Path(asked.task["file"]))) < asked.questions:
-            raise UserError(
-                f"task.file: {asked.task['file']} has {there} rows; {asked.why} asks for {asked.questions}"
-            )
+            worlds.sample(task.make_world(), asked.questions, node.seed, asked.split)
+        elif file and (there := rows(Path(file))) < asked.questions:
+            raise UserError(f"task.file: {file} has {there} rows; {asked.why} asks for {asked.questions}")
     except UserError as error:
         where = f" (scale {node.scale}, arm {node.arm})"
         with graph.recipes[node.recipe].files.told():
             raise UserError(f"{asked.place}.{error}{where}") from None
 
 
-def _asked(graph: Graph, node: Node) -> Iterator[Asked]:
-    config = graph.config(node)
+def _asked(graph: Graph, node: Node) -> Iterator[Count]:
     if node.kind == "eval":
-        for name, task in config["tasks"].items():
-            if "task" in task:
-                yield Asked(f"evals.tasks.{name}", task["task"], task["items"], "test", "items")
-    elif config["run"] in DRAWING:
-        parts = {f"stages.{node.name}.domains.{name}": one for name, one in config.get("domains", {}).items()}
-        for place, part in (parts or {f"stages.{node.name}": config}).items():
-            yield _of_training(place, part, config)
+        for name, task in graph.evaluation(node).tasks.items():
+            if task.task:
+                yield Count(f"evals.tasks.{name}", task.task, task.items or 0, "test", "items")
+        return
+    stage = graph.stage(node)
+    for name, part in stage.parts.items():
+        if isinstance(stage, Asking) and isinstance(part, Asked):
+            place = f"stages.{node.name}.domains.{name}" if name else f"stages.{node.name}"
+            yield _of_training(place, part, stage)
 
 
-def _of_training(place: str, part: Mapping[str, Any], config: Mapping[str, Any]) -> Asked:
+def _of_training(place: str, part: Asked, stage: Asking) -> Count:
     """What a stage asks of a task. Of a file it takes all rows unless `problems` says how many."""
-    count = part.get("problems")
-    rollout = 0 if "domains" in config else _prompts(config)
-    if "world" in part["task"]:
-        questions = config.get("skip", 0) + (count or worlds.PROBLEMS)
-        return Asked(place, part["task"], questions, "train", "problems")
+    task, count, skipped = part.questions, part.problems, getattr(stage, "skip", 0)
+    rollout = _prompts(stage) if part is stage else 0
+    if isinstance(task, WorldTask):
+        return Count(place, task, skipped + (count or worlds.PROBLEMS), "train", "problems")
     if (count or 0) >= rollout:
-        return Asked(place, part["task"], config.get("skip", 0) + (count or 1), "train", "problems")
-    return Asked(place, part["task"], rollout, "train", "one rollout")
+        return Count(place, task, skipped + (count or 1), "train", "problems")
+    return Count(place, task, rollout, "train", "one rollout")
 
 
-def _prompts(config: Mapping[str, Any]) -> int:
+def _prompts(stage: Asking) -> int:
     """Prompts of a rollout of TRL's on one process; 0 where the recipe does not say how long one is."""
-    if "num_generations" not in config.get("args", {}) or not batch.rollout(config):
+    if not isinstance(stage, RolloutStage) or stage.lengths is None:
         return 0
-    return batch.completions(config) // int(config["args"]["num_generations"])
+    said = "num_generations" in stage.args.model_fields_set
+    return stage.completions() // (stage.args.num_generations or 1) if said else 0
 
 
 def rows(file: Path) -> int:

@@ -7,10 +7,14 @@ from encore.recipe.base import below
 from encore.recipe.checks.needs import check_target
 from encore.recipe.evals import Evals
 from encore.recipe.graph import Graph, Node
+from encore.recipe.kinds.grpo import GrpoStage
+from encore.recipe.kinds.rejection_sampling import RejectionSamplingStage
 from encore.recipe.kinds.reward_model import RewardModelStage
+from encore.recipe.kinds.sft import SftStage
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.metric_names import BY_STEPS
 from encore.recipe.recipe import Recipe
+from encore.recipe.task import DataSet
 
 
 def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) -> None:
@@ -65,3 +69,33 @@ def _check_checkpoint(path: str, place: str, graph: Graph, at: Node, where: str)
     made = stage.played_by(role) if role else stage.made
     if made != "a model":
         raise UserError(f"{path}: {place} is {made}; expected a model{where}")
+
+
+def check_marks(name: str, stage: Stage, evals: Evals) -> None:
+    """Raise UserError if nothing would be measured within stage `name`, or under the name of a checkpoint."""
+    if not stage.marks:
+        return
+    measured = next((key for key, place in evals.checkpoints.items() if place == name), None)
+    if measured is None:
+        words = f"no checkpoint of evals.checkpoints is this stage; add one: {{after: {name}}}"
+        raise UserError(f"evaluate_every: {words}")
+    for step in stage.marks:
+        if (mark := f"{measured}_step{step}") in evals.checkpoints:
+            words = f"evals.checkpoints.{mark} has the name of step {step}; rename it"
+            raise UserError(f"evaluate_every: {words}")
+
+
+def check_decontaminate(stage: Stage, evals: Evals) -> None:
+    """Raise UserError unless there are prompts of a data set, and data sets to keep out of them."""
+    if not isinstance(stage, GrpoStage | RejectionSamplingStage | SftStage) or not stage.decontaminate:
+        return
+    parts = [stage.task]
+    if isinstance(stage, GrpoStage):
+        parts += [domain.task for domain in (stage.domains or {}).values()]
+    if isinstance(stage, SftStage):
+        parts += [source.task for source in stage.also.values()]
+    if not any(isinstance(task, DataSet) for task in parts):
+        words = "no task here is a data set; a world's test questions are never trained on"
+        raise UserError(f"decontaminate: {words}")
+    if not evals.data_sets:
+        raise UserError("decontaminate: evals.tasks has no data set to keep out of the prompts")

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from encore.errors import UserError
-from encore.recipe import batch
 from encore.recipe.base import (
     Identifier,
     Mistake,
@@ -221,7 +220,7 @@ class GrpoStage(RolloutStage):
             yield "args.max_steps", "missing; caps counts its steps"
         elif last >= steps:
             yield f"caps.{last}", f"expected less than args.max_steps {steps}"
-        elif lengths := batch.rollout(self.said):
+        elif lengths := self.lengths:
             check_boundaries(caps, lengths[0] * args.num_iterations, lengths[1])
 
     @rule
@@ -302,8 +301,8 @@ class GrpoStage(RolloutStage):
     @rule
     def _whole_steps(self) -> Iterator[Mistake]:
         """Yield a rollout that is not whole optimizer steps, where the loss needs it."""
-        if lengths := batch.rollout(self.said):
-            check_window(self.args.loss_type, lengths[1], lengths[0], batch.units(self.said))
+        if lengths := self.lengths:
+            check_window(self.args.loss_type, lengths[1], lengths[0], self.units)
         yield from ()
 
     @rule

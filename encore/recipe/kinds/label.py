@@ -33,6 +33,7 @@ DIALS: dict[str, tuple[str, ...]] = {
 }
 # by -> the reward that it perceives, which the world of the samples must have
 REWARDS = {"gold": "gold", "annotator": "gold", "judge": "judge"}
+VALIDATION = 0.1
 NO_WORLD = "a world has no comparisons; name its samples in needs.data"
 OF_DATASETS = ("task", "template", "problems")  # keys of by: dataset alone
 AGAIN = ("reward_model", "self", "language_model")  # they can label preferences anew
@@ -72,6 +73,11 @@ class LabelStage(Stage):
     task: Annotated[Comparisons, refusing("a world", NO_WORLD)] | None = None  # of by: dataset
     template: str | None = None  # of by: dataset
     problems: Positive | None = None  # of by: dataset: how many rows, the first ones
+
+    @property
+    def held_out(self) -> float:
+        """The share of the prompts that are not trained on."""
+        return VALIDATION if self.validation is None else self.validation
 
     def unsound(self) -> Iterator[Mistake]:
         """Yield the mistakes within the task and the template."""

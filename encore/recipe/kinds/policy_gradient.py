@@ -24,6 +24,15 @@ class PolicyGradientStage(Rewarded, Asking):
     args: PolicyGradientArgs
     saved_dtype: Dtype | None = None  # as in stage pretrain
 
+    def step_size(self, processes: int) -> int:
+        """Return the responses of an optimizer step, which are those of the rollout."""
+        return self.args.prompts_per_epoch * self.args.num_generations
+
+    @property
+    def steps(self) -> int:
+        """The optimizer steps."""
+        return self.args.epochs * self.args.inner_steps
+
     @rule
     def _responses_to_compare(self) -> Iterator[Mistake]:
         """Yield a delta that compares more responses than there are, and a reward without its cache."""

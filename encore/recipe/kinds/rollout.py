@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from encore.recipe import batch
 from encore.recipe.base import Mistake, Positive
 from encore.recipe.caps import of_stage
 from encore.recipe.kinds.stage import Asking, rule
@@ -53,6 +52,42 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
         """The GPUs of the stage's vLLM server."""
         return self.vllm_gpus or 0
 
+    @property
+    def batches(self) -> dict[str, int]:
+        """The completions of an optimizer step, and of a rollout, as in TrainingStage."""
+        whole = self.args.generation_batch_size
+        of_rollout = {"args.generation_batch_size": whole} if whole and self.global_batch else {}
+        return super().batches | of_rollout
+
+    def completions(self, processes: int = 1) -> int:
+        """Return the completions of a rollout, over all processes; what is not said follows TRL's rule."""
+        if stated := self.args.generation_batch_size or self.global_batch:
+            return stated
+        micro_batches = self.args.steps_per_generation or self.args.gradient_accumulation_steps
+        return micro_batches * self.args.per_device_train_batch_size * processes
+
+    @property
+    def lengths(self) -> tuple[int, int] | None:
+        """How long a rollout and an optimizer step are, in `units`; None if a rollout is left to TRL."""
+        if self.global_batch:
+            whole = self.args.generation_batch_size
+            return (whole, self.global_batch) if whole else None
+        whole = self.args.steps_per_generation
+        return (whole, self.args.gradient_accumulation_steps) if whole else None
+
+    @property
+    def units(self) -> tuple[str, str]:
+        """The fields of `lengths`, which count completions or micro-batches."""
+        if self.global_batch:
+            return "generation_batch_size", "global_batch"
+        return "steps_per_generation", "gradient_accumulation_steps"
+
+    @property
+    def steps_a_rollout(self) -> float:
+        """How many optimizer steps are made on a rollout."""
+        whole, step = self.lengths or (1, 1)
+        return whole * self.args.num_iterations / step
+
     @rule
     def _whole_groups(self) -> Iterator[Mistake]:
         """Yield a rollout that is not whole micro-batches and groups."""
@@ -61,7 +96,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
             words = "steps_per_generation is given too; remove one of the two"
             yield "args.generation_batch_size", words
             return
-        size = batch.completions(self.said)
+        size = self.completions()
         rows = 1 if self.global_batch else args.per_device_train_batch_size
         group = args.num_generations or 0
         if size < 2:

@@ -86,11 +86,33 @@ class Stage(Model):
         for check in () if mistakes else self.rules:
             yield from below("", check(self))
 
-    def check(self, path: str = "", where: str = "") -> None:
-        """Raise UserError with what `broken` finds: lines that begin with `path` and end with `where`."""
-        found = [(".".join(filter(None, (path, key))), words) for key, words in self.broken()]
+    def incomplete(self) -> Iterator[Mistake]:
+        """Yield the first key that is missing; else the first field of `args` that must be written out."""
+        stood_for = {name for key in self.model_fields_set for name in self.stands_for.get(key, ())}
+        for key in self.required:
+            if key not in stood_for and not _is_said(self, key):
+                yield key, "missing"
+                return
+        args: Any = getattr(self, "args", None)
+        for names in self.written_out:
+            alternatives = [names] if isinstance(names, str) else [*names]
+            if not {*args.model_fields_set, *stood_for} & {*alternatives}:
+                default = type(args).model_fields[alternatives[0]].default
+                words = f"missing; it defines the objective, and TRL's default {default!r} would be used"
+                yield f"args.{' or '.join(alternatives)}", f"{words} silently; write it out"
+                return
+
+    def check(self, path: str = "", where: str = "", whole: bool = False) -> None:
+        """Raise UserError with what `broken` finds: lines that begin with `path` and end with `where`.
+
+        `whole`: also with what `incomplete` finds; without a key that is missing the rules make no sense.
+        """
+        lacking = [*self.incomplete()] if whole else []
+        missing = any(words == "missing" for _, words in lacking)
+        found = [*lacking, *(() if missing else self.broken())]
         if found:
-            raise UserError("\n".join(f"{at}: {words}{where}" for at, words in found))
+            at = ((".".join(filter(None, (path, key))), words) for key, words in found)
+            raise UserError("\n".join(f"{place}: {words}{where}" for place, words in at))
 
     @property
     def made(self) -> str:
@@ -146,6 +168,16 @@ class Stage(Model):
             kinds = ", ".join(SHARDED)
             words = f"{how} is of stages {kinds} on several GPUs, not of {self.run} on {gpus}"
             yield "resources.shard", words
+
+
+def _is_said(stage: Stage, key: str) -> bool:
+    """Whether a stage says a key, such as args.learning_rate."""
+    value: Any = stage
+    for part in key.split("."):
+        if part not in (value if isinstance(value, dict) else value.model_fields_set):
+            return False
+        value = value[part] if isinstance(value, dict) else getattr(value, part)
+    return True
 
 
 class FromPolicy(Stage):

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
-from encore.recipe import batch
 from encore.recipe.args import TrainingArgs
 from encore.recipe.base import Mistake, Positive
 from encore.recipe.kinds.stage import FromPolicy, Lora, Stage, rule
 from encore.recipe.machine import check_one
+from encore.recipe.portion import Portion, divided
 
 # what follows from the batch and the number of GPUs -> what to say of it
 FOLLOWS = {
@@ -15,6 +15,7 @@ FOLLOWS = {
     "steps_per_generation": "it depends on the number of GPUs; write generation_batch_size, of all of them",
 }
 INTERVALS = ("logging_steps", "eval_steps", "save_steps")  # of optimizer steps, or a share of all of them
+MOST_MARKS = 1000  # evaluations within a stage: each is a job with a model on disk
 SAVING = ("steps", "epoch")  # values of save_strategy by which a stage goes on after a kill
 
 
@@ -27,6 +28,28 @@ class TrainingStage(Stage):
     # Examples of an optimizer step. Where it is given, the number of GPUs decides how many fall to each, and
     # in how many micro-batches of at most args.per_device_train_batch_size; on several GPUs it must be.
     global_batch: Positive | None = None
+
+    @property
+    def batches(self) -> dict[str, int]:
+        """The examples of an optimizer step over all processes, by the key that says it; {} if none does."""
+        return {"global_batch": self.global_batch} if self.global_batch else {}
+
+    def portion(self, processes: int) -> Portion:
+        """Return what falls to each of so many processes. Raises UserError if the batch does not divide."""
+        rows = self.args.per_device_train_batch_size
+        if not self.batches:
+            return Portion(rows, self.args.gradient_accumulation_steps)
+        return divided(self.batches, processes, rows, getattr(self.args, "loss_type", None) == "bnpo")
+
+    def step_size(self, processes: int) -> int:
+        """Return the examples of an optimizer step over all processes."""
+        rows = self.args.per_device_train_batch_size * self.args.gradient_accumulation_steps
+        return self.global_batch or rows * processes
+
+    @property
+    def steps(self) -> int | None:
+        """The optimizer steps, of each member of an ensemble; None if the stage goes by epochs."""
+        return self.args.max_steps if self.args.max_steps > 0 else None
 
     @rule
     def _same_on_each_machine(self) -> Iterator[Mistake]:
@@ -61,7 +84,7 @@ class TrainingStage(Stage):
             if name in self.args.model_fields_set:
                 yield f"args.{name}", why
                 return
-        batch.of_process(self.said, max(gpus, training))
+        self.portion(max(gpus, training))
 
     @rule
     def _nothing_that_a_trainer_falls_over(self) -> Iterator[Mistake]:
@@ -89,6 +112,23 @@ class MeasuredStage(TrainingStage):
     # tasks of the checkpoint that is the stage, by a job each: evals/<checkpoint>_step<n>.json, and a figure
     # of the report.
     evaluate_every: Positive | None = None
+
+    @rule
+    def _measured_before_the_end(self) -> Iterator[Mistake]:
+        """Yield steps that are not known beforehand, lie behind the end, or are too many."""
+        every, steps = self.evaluate_every, self.args.max_steps
+        if every is None:
+            return
+        if steps < 1:
+            words = "it needs args.max_steps, by which the steps to measure are known beforehand"
+            yield "evaluate_every", words
+        elif every >= steps:
+            yield "evaluate_every", f"expected less than args.max_steps, {steps}, got {every}"
+        elif len(self.marks) > MOST_MARKS:
+            words = (
+                f"{every} makes {len(self.marks)} evaluations of {steps} steps, expected at most {MOST_MARKS}"
+            )
+            yield "evaluate_every", f"{words}; nearest: {(steps - 1) // (MOST_MARKS + 1) + 1}"
 
     @property
     def marks(self) -> range:
@@ -121,6 +161,8 @@ class TuningStage(FromPolicy, TrainingStage):
                 "TRL cannot send vLLM the sum of adapters and weights that resources.shard spreads; remove "
                 "shard, or args.use_vllm",
             )
+        if self.lora.quantized and self.marks:
+            yield "evaluate_every", "a model of 4 bits is whole only at the end; remove lora.quantized"
         if self.lora.quantized and by_vllm:
             yield "lora.quantized", "weights of 4 bits cannot be sent to vLLM; remove it, or args.use_vllm"
         if getattr(self.args, "sync_ref_model", False):

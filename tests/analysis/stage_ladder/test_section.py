@@ -41,7 +41,8 @@ def test_a_recipe_without_a_ladder_has_none_of_it(run, table, out, monkeypatch):
     folder = out.with_name("plain")
     folder.mkdir()
     for name in TABLES:  # of a report when the recipe had the key
-        (folder / f"{name}.csv").write_text((out / f"{name}.csv").read_text())
+        for suffix in ("csv", "tex"):
+            (folder / f"{name}.{suffix}").write_text((out / f"{name}.{suffix}").read_text())
     report.command(plain, folder.with_suffix(".html"), "report")
     assert not list(folder.glob("stage_*"))
     text = folder.with_suffix(".html").read_text()

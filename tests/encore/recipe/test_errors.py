@@ -164,6 +164,9 @@ def test_the_unspoilt_recipes_load(folder):
                                        "answer": "a", "verifier": "code"},
          'stages.grpo.task.verifier: expected math, countdown, tests or my_module:function, got "code"'),
         ("paper", "quickstart", {"arms": ["only-cpu"]}, "quickstart.arms: none of them exists at scale"),
+        ("paper", "stages/grpo/args/loss_type", "vespo",
+         "stages.grpo.args.loss_type: vespo is no loss of encore/objectives/grpo.py; write it as one of your "
+         "own, named by objective: my_module:loss"),
         # the whole
         ("paper", "scales/paper/stages/grpo/model/revision", "main",
          'stages.grpo.model.revision: expected the 40 hexadecimal digits of a Hub commit, got "main"'),
@@ -187,7 +190,7 @@ def test_objective_defining_field_must_be_written_out(folder, field):
     folder.remove("paper", f"stages/grpo/args/{field}")
     default = {"loss_type": "'dapo'", "beta": "0.0", "epsilon": "0.2"}.get(field, "True")
     with pytest.raises(
-        UserError, match=rf"stages\.grpo\.args: {field}: missing .*default {default} would be used"
+        UserError, match=rf"stages\.grpo\.args\.{field}: missing; .*default {default} would be used"
     ):
         folder.load()
 
@@ -200,7 +203,7 @@ def test_either_of_two_fields_says_how_often_a_rollout_is_used(folder):
 
 def test_an_arm_that_deletes_a_field_is_checked_too(folder):
     folder.set("paper", f"{OVERLAY}/args/beta", None)
-    with pytest.raises(UserError, match=r"beta: missing \(scale cpu, arm hot\)"):
+    with pytest.raises(UserError, match=r"args\.beta: missing; .*\(scale cpu, arm hot\)"):
         folder.load()
 
 
@@ -239,8 +242,8 @@ def test_all_mistakes_that_layers_come_to_are_told_at_once(folder):
     assert [line.removeprefix(f"{folder.path}/paper.yaml: ") for line in error.value.lines] == [
         'stages.grpo.needs.policy: unknown recipe "tinny"; did you mean "tiny"?',
         'stages.grpo.rewards.acuracy: unknown reward; did you mean "accuracy"? (scale cpu, arm base-recipe)',
-        "stages.grpo.args: beta: missing (scale cpu, arm hot): it defines the objective, and TRL's default "
-        "0.0 would be used silently; write it out",
+        "stages.grpo.args.beta: missing; it defines the objective, and TRL's default 0.0 would be used "
+        "silently; write it out (scale cpu, arm hot)",
         'claims.lifts.test.of: unknown arm "hott"; did you mean "hot"?',
         'claims.other.test.metric: unknown task at hot/after (scale cpu) "held"; did you mean "heldout"?',
     ]
@@ -249,7 +252,7 @@ def test_all_mistakes_that_layers_come_to_are_told_at_once(folder):
 def test_a_claim_about_what_has_a_mistake_is_not_looked_into(folder):
     folder.set("paper", "evals/checkpoints/before", "grop")
     folder.remove("paper", "stages/grpo/args/beta")
-    assert "stages.grpo.args: beta: missing" in folder.mistake()
+    assert "stages.grpo.args.beta: missing" in folder.mistake()
 
 
 def test_cycle_across_recipes(folder):

@@ -157,7 +157,7 @@ def test_a_mistake_in_the_file_of_a_scale(divided, scale, line):
         ),
         (
             {"args": {"beta": None}},
-            "paper.yaml: stages.grpo.args: beta: missing (scale paper, arm base-recipe)",
+            "paper.yaml: stages.grpo.args.beta: missing; it defines the objective, and TRL",
         ),
     ],
 )

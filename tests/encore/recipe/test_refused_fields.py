@@ -12,8 +12,8 @@ import pytest
 
 from encore.errors import UserError
 from encore.recipe.args import TrainerArgs, check_refused
-from encore.recipe.checks.layers import check_layers
 from encore.recipe.kinds import KINDS, args_of
+from encore.recipe.layers import check_layers
 
 OF_TRL = (
     "pretrain",

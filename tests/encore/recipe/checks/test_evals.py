@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.checks import layers, resolved
 from encore.recipe.document import Document, read
 from encore.recipe.graph import Graph, Node
 from encore.recipe.layers import Layers
+from encore.recipe.load import _check_names, check_resolved
 from encore.recipe.recipe import Recipe
 from encore.runtime import digests, files
 from encore.workflow import marks
@@ -70,8 +70,8 @@ def checked(specs):
     """The recipes, `paper` checked but for the keys of its stages: no file is written or read."""
     recipes = recipes_of(specs)
     read(specs["paper"], Document)
-    layers.check_names(specs["paper"])
-    resolved.check_resolved(Graph(recipes), recipes["paper"])
+    _check_names(specs["paper"])
+    check_resolved(Graph(recipes), recipes["paper"])
     return recipes
 
 

@@ -67,7 +67,7 @@ def test_its_source_is_part_of_its_lineage_alone(mine):
             {"importance_ratio": "none"},
             "importance_ratio: none, but the objective mine:loss stands in its place",
         ),
-        ({"objective": None}, "args: loss_type: missing"),
+        ({"objective": None}, "args.loss_type: missing"),
     ],
 )
 def test_what_contradicts_it_is_told(mine, change, says):

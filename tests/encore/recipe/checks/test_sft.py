@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.checks.layers import check_layers
 from encore.recipe.kinds import read
+from encore.recipe.layers import check_layers
 
 TEMPLATE = "<user>{question}<assistant>"
 GOOD = {"mixture": {"good": 1.0}}

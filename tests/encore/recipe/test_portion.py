@@ -3,7 +3,6 @@
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.batch import of_process, rollout
 from encore.recipe.kinds import read
 
 DRAWN = {"num_generations": 1, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 8}
@@ -23,6 +22,16 @@ def check(stage):
     read({**begun, **PLAIN.get(stage["run"], {}), **stage, **args}).check()
 
 
+def portion(stage, processes):
+    """What each process takes of a stage."""
+    return read({**PLAIN.get(stage["run"], {}), **stage}).portion(processes).args
+
+
+def lengths(stage):
+    """How long a rollout and a step of a stage are."""
+    return read(stage).lengths
+
+
 def stage(batch=512, run="grpo", gpus=8, **args):
     return {"run": run, "global_batch": batch, "resources": {"gpu": gpus}, "args": args}
 
@@ -31,7 +40,7 @@ def stage(batch=512, run="grpo", gpus=8, **args):
 @pytest.mark.parametrize("most", [1, 3, 8, 1000])
 def test_each_number_of_processes_has_the_same_batch_and_rollout(processes, most):
     one = stage(generation_batch_size=2048, per_device_train_batch_size=most)
-    parts = of_process(one, processes)
+    parts = portion(one, processes)
     rows, steps = parts["per_device_train_batch_size"], parts["gradient_accumulation_steps"]
     assert rows * steps * processes == 512
     assert 2048 % (rows * processes) == 0
@@ -39,12 +48,15 @@ def test_each_number_of_processes_has_the_same_batch_and_rollout(processes, most
 
 
 def test_as_many_rows_at_a_time_as_fit():
-    assert of_process(stage(96, per_device_train_batch_size=32), 2) == {
+    assert portion(stage(96, per_device_train_batch_size=32), 2) == {
         "per_device_train_batch_size": 24,
         "gradient_accumulation_steps": 2,
     }
-    assert of_process(stage(16), 8)["per_device_train_batch_size"] == 2
-    assert of_process({"args": {"per_device_train_batch_size": 4}}, 8) == {}
+    assert portion(stage(16), 8)["per_device_train_batch_size"] == 2
+    assert portion({"run": "sft", "args": {"per_device_train_batch_size": 4}}, 8) == {
+        "per_device_train_batch_size": 4,
+        "gradient_accumulation_steps": 1,
+    }
 
 
 @pytest.mark.parametrize(
@@ -67,7 +79,7 @@ def test_as_many_rows_at_a_time_as_fit():
 )
 def test_what_does_not_divide_is_refused(one, processes, says):
     with pytest.raises(UserError, match=f"^{says}$"):
-        of_process(one, processes)
+        portion(one, processes)
 
 
 @pytest.mark.parametrize(
@@ -144,9 +156,9 @@ def test_without_several_gpus_nothing_need_be_said():
 
 
 def test_a_rollout_is_whole_steps_in_examples_too():
-    assert rollout(stage(64, generation_batch_size=256)) == (256, 64)
-    assert rollout({"args": {"steps_per_generation": 8}}) == (8, 1)
-    assert rollout(stage(64)) is None
+    assert lengths(stage(64, generation_batch_size=256)) == (256, 64)
+    assert lengths({"run": "grpo", "args": {"steps_per_generation": 8}}) == (8, 1)
+    assert lengths(stage(64)) is None
     with pytest.raises(
         UserError, match=r"args.generation_batch_size: 96 is no multiple of global_batch \(64\)"
     ):

@@ -1,0 +1,43 @@
+"""The part of an optimizer step's batch that falls to each of several processes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import gcd
+
+from encore.errors import UserError
+
+
+@dataclass(frozen=True)
+class Portion:
+    """What one process takes of each optimizer step."""
+
+    rows: int  # examples of a micro-batch
+    micro_batches: int
+
+    @property
+    def args(self) -> dict[str, int]:
+        """The portion as arguments of transformers' trainers."""
+        return {
+            "per_device_train_batch_size": self.rows,
+            "gradient_accumulation_steps": self.micro_batches,
+        }
+
+
+def divided(whole: Mapping[str, int], processes: int, most: int, exactly: bool) -> Portion:
+    """Return the portion of each process: of at most `most` rows, or of exactly so many.
+
+    `whole`: the examples of an optimizer step, and of a rollout if there is one, over all processes, by the
+    key that says how many; both are whole micro-batches. Raises UserError if they do not divide.
+    """
+    for key, size in whole.items():
+        if size % processes:
+            fits = max(n for n in range(1, processes) if not any(s % n for s in whole.values()))
+            raise UserError(f"{key}: {size} does not divide among {processes} GPUs; nearest: {fits} GPUs")
+    own = gcd(*whole.values()) // processes
+    rows = max(n for n in range(1, min(most, own) + 1) if not own % n)
+    if exactly and rows != most:
+        raise UserError(
+            f"args.per_device_train_batch_size: {most} does not divide {own}, a GPU's part of the batch, and "
+            f"loss_type bnpo depends on it; nearest: {rows}"
+        )
+    return Portion(rows, next(iter(whole.values())) // processes // rows)
