@@ -290,12 +290,9 @@ def completion(tokenizer: Any, prompt: list[int], rollout: int, row: int) -> lis
     group, place = divmod(row, GROUP)
     seed = hashlib.blake2b(repr((question, rollout, group and place)).encode(), digest_size=8).digest()
     rng = random.Random(seed)
-    kind, dials = [
-        ("chain", {}),
-        ("chain_error", {}),
-        ("filler", {"mean": 3.0}),
-        (rng.choice(["direct", "untagged", "recheck"]), {}),
-    ][place if group else 0]
+    last = rng.choice(["direct", "untagged", "recheck"])
+    kinds = [("chain", {}), ("chain_error", {}), ("filler", {"mean": 3.0}), (last, {})]
+    kind, dials = kinds[place if group else 0]
     if group == PROMPTS - 1:
         kind, dials = ("direct", {"right": 0.0}) if place == 1 else ("chain_error", {})
     ids = tokenizer(world.document(problem, kind, rng, **dials))["input_ids"]

@@ -6,15 +6,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judged_claims import CLAIM, flat, judge, judge_looks, table
-from toy_run import changed
+from judged_claims import CLAIM, judge, judge_looks, table
 
 from analysis.verdicts import claims
 from analysis.verdicts.collapse import Collapses
 from analysis.verdicts.evidence import open_to_doubt
-from analysis.verdicts.judge import decide, judge_run
+from analysis.verdicts.judge import decide
 from analysis.verdicts.pairs import Pairs
-from encore.errors import UserError
 from encore.recipe.looks import LOOKS
 
 number = st.floats(-2, 2).map(lambda x: round(x, 3))
@@ -273,39 +271,6 @@ def test_where_one_arm_alone_collapses_no_mean_decides():
     assert verdict(other={1}, base_recipe={2}).verdict == "reproduced"  # both arms have them
     assert verdict(other=set(range(8))).verdict == "reproduced"  # all runs are of one kind
     assert verdict(other={99}).verdict == "reproduced"  # of no seed that is judged
-
-
-GATED = CLAIM | {"needs": "clip_cuts >= 0.02"}
-GATES = {"clip_cuts": {"metric": "heldout/accuracy", "of": "base-recipe/before"}}
-
-
-def test_a_claim_whose_precondition_is_absent_is_not_tested():
-    def verdict(cut: float) -> claims.Verdict:
-        rows = table([d + 0.5 for d in CLEAR], [cut] * 8)
-        return judge_looks([GATED], rows, "cpu", range(8), GATES)[-1][0]
-
-    assert verdict(0.03).verdict == "reproduced"
-    absent = verdict(0.005)
-    assert (absent.verdict, absent.n, absent.decided) == ("not tested", 0, True)
-    assert absent.note == "the precondition is absent (clip_cuts is 0.005, needed: clip_cuts >= 0.02)"
-
-
-def test_a_precondition_that_was_not_measured_is_not_met():
-    rows = table(CLEAR, [0.0] * 8)
-    gates = {"clip_cuts": {"metric": "mean/clip", "of": "base-recipe/before"}}
-    verdict = judge_looks([GATED], rows, "cpu", range(8), gates)[-1][0]
-    assert verdict.verdict == "not tested"
-    assert verdict.note.startswith("its precondition clip_cuts >= 0.02 was not measured: no mean/clip at")
-
-
-def test_a_seed_that_chose_a_dial_is_refused(run, numbers):
-    dialled = changed(run, dials=[{"what": "rate", "seeds": [1, 1000], "outcome": "3e-4"}])
-    with pytest.raises(UserError, match=r"recipes/toy_zero.yaml: dials: seed 1 was used to choose them"):
-        judge_run(dialled, numbers)
-    apart = changed(run, dials=[{"what": "rate", "seeds": [1000, 1001, 1002], "outcome": "3e-4"}])
-    assert [v.id for v in judge_run(apart, numbers)[-1]] == [
-        claim["id"] for claim in flat(run.recipe.layers.content)
-    ]
 
 
 def test_a_look_needs_most_of_its_seeds():
