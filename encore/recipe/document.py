@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
 
@@ -33,6 +33,7 @@ from encore.recipe.claims import (
 )
 from encore.recipe.looks import FOLDER, LOOKS
 from encore.recipe.mistakes import lines, mistaken_places, remove
+from encore.recipe.strict_yaml import Content
 
 CHOSEN = "chosen"
 # of all arms and seeds; of the recipe's quickstart; of chosen ones
@@ -44,8 +45,8 @@ MOST_TRIES = 5  # what lacks something is removed, and then may be lacking itsel
 PRIMARY = 3  # claims that a recipe may put first at a scale
 Seeds = Annotated[int, Field(ge=1, le=1000)]  # how many; from seed 1000 on dials are chosen
 # the keys depend on the kind (encore/recipe/kinds/), and other layers may say the rest
-RawStage = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "$comment": "a stage"})]
-RawEvals = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "$comment": "evals"})]
+RawStage = Annotated[Content, WithJsonSchema({"type": "object", "$comment": "a stage"})]
+RawEvals = Annotated[Content, WithJsonSchema({"type": "object", "$comment": "evals"})]
 Overlays = dict[str, RawStage | None]  # null: the stage does not exist here
 Claims = Annotated[dict[Name, Claim], AfterValidator(with_ids)]
 Gates = Annotated[dict[Identifier, Gate], Field(min_length=1), AfterValidator(with_ids)]
@@ -262,7 +263,7 @@ class Document(Model):
         return (place,) if name is None else self.frontiers.get(name, ())
 
 
-def sound(content: Mapping[str, Any]) -> Document | None:
+def sound(content: Content) -> Document | None:
     """Return the document without the values that have mistakes, which are told; None if nothing is left."""
     rest = copy.deepcopy(dict(content))
     for _ in range(MOST_TRIES):
@@ -276,7 +277,7 @@ def sound(content: Mapping[str, Any]) -> Document | None:
     return None
 
 
-def read(content: Mapping[str, Any], model: type[T]) -> T:
+def read(content: Content, model: type[T]) -> T:
     """What a file says, typed. Raises UserError with all mistakes in its keys and their values."""
     try:
         return model.model_validate(content)

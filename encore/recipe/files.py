@@ -15,6 +15,7 @@ from typing import Any
 from encore.errors import Mistakes, UserError
 from encore.recipe import strict_yaml
 from encore.recipe.presets import Presets, laid
+from encore.recipe.strict_yaml import Content
 
 SCHEMA = 2
 OLD = "write found for expected, and claims by their ids (docs/own.md)"
@@ -29,8 +30,8 @@ class Files:
     """A recipe's files and what each of them says."""
 
     path: Path  # the file, or the folder
-    main: dict[str, Any]
-    further: dict[str, dict[str, Any]] = field(default_factory=dict)  # scale -> content of its own file
+    main: Content
+    further: dict[str, Content] = field(default_factory=dict)  # scale -> content of its own file
 
     @property
     def paths(self) -> list[Path]:
@@ -48,7 +49,7 @@ class Files:
         """The name that pages and links give a file, from `recipes` on -> its path, the main file first."""
         return {_from_recipes(path): path for path in self.paths}
 
-    def joined(self) -> dict[str, Any]:
+    def joined(self) -> Content:
         """What all files say, as one mapping. Raises UserError where two files say the same thing."""
         if not self.further:
             return self.main
@@ -125,7 +126,7 @@ class Files:
         return ""
 
 
-def _added(content: Mapping[str, Any], section: str) -> list[str]:
+def _added(content: Content, section: str) -> list[str]:
     """The names that a scale's file adds to a section: its claims, or its new arms."""
     added = content.get(section, {})
     return [name for name, value in added.items() if section == "claims" or (value and "about" in value)]
@@ -162,7 +163,7 @@ def read(path: Path, presets: Presets) -> Files:
     return Files(path, contents.pop(Path(MAIN).stem), contents)
 
 
-def _mapping(path: Path, presets: Presets) -> dict[str, Any]:
+def _mapping(path: Path, presets: Presets) -> Content:
     content = strict_yaml.read(path)
     if not isinstance(content, dict):
         raise UserError(

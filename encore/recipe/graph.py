@@ -131,7 +131,7 @@ class Graph:
                 "kind": node.kind,
                 "seed": self._seed(node),
                 "config": self.config(node),
-                "model": of_model(model.said if (model := self.model_of(node)) else None),
+                "model": of_model(model.model_dump() if (model := self.model_of(node)) else None),
                 "inputs": {role: self.lineage(source) for role, source in self._sources(node).items()},
             }
             if step := self.measured(node)[1]:

@@ -1,14 +1,11 @@
 """A recipe as its files have it, and what its layers come to in an arm at a scale: mappings, not types."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from encore.errors import Mistakes, UserError, known
 from encore.recipe import evals, protocols
 from encore.recipe.kinds import KINDS, check_layer
-
-Content = dict[str, Any]
+from encore.recipe.strict_yaml import Content
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class Layers:
         return self._merged[key]
 
 
-def alike(content: Mapping[str, Any]) -> Content:
+def alike(content: Content) -> Content:
     """Return the content in which each list of scales also names those that are like one in the list.
 
     So a scale that is `like: cpu` has the arms, claims and published numbers of cpu.
@@ -79,13 +76,13 @@ def alike(content: Mapping[str, Any]) -> Content:
     }
 
 
-def merge(base: Content, over: Mapping[str, Any]) -> Content:
+def merge(base: Content, over: Content) -> Content:
     """Return `base` with `over` laid on it: mappings merge, everything else replaces, null deletes."""
     merged = dict(base)
     for key, value in over.items():
         if value is None:
             merged.pop(key, None)
-        elif isinstance(value, Mapping):
+        elif isinstance(value, dict):
             below = merged.get(key)
             merged[key] = merge(below if isinstance(below, dict) else {}, value)
         else:
@@ -93,7 +90,7 @@ def merge(base: Content, over: Mapping[str, Any]) -> Content:
     return merged
 
 
-def check_nulls(content: Mapping[str, Any]) -> None:
+def check_nulls(content: Content) -> None:
     """Raise UserError where a recipe's own evals say null, which takes away what a lower layer says."""
     for section in ("checkpoints", "models", "tasks"):
         for name, value in content["evals"].get(section, {}).items():
@@ -141,6 +138,6 @@ def _overlays(content: Content) -> dict[str, Content]:
     return layers
 
 
-def _without_nulls(layer: Mapping[str, Any]) -> Content:
+def _without_nulls(layer: Content) -> Content:
     """An overlay less the keys it deletes."""
-    return {k: _without_nulls(v) if isinstance(v, Mapping) else v for k, v in layer.items() if v is not None}
+    return {k: _without_nulls(v) if isinstance(v, dict) else v for k, v in layer.items() if v is not None}

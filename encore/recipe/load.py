@@ -16,9 +16,10 @@ from encore.recipe.document import Document, ScaleFile
 from encore.recipe.files import PRESETS, Files, of_file, read
 from encore.recipe.files import recipes as recipes_in
 from encore.recipe.graph import Graph, Node
-from encore.recipe.layers import Content, Layers, alike, check_layers, check_nulls
+from encore.recipe.layers import Layers, alike, check_layers, check_nulls
 from encore.recipe.presets import Presets
 from encore.recipe.recipe import Recipe
+from encore.recipe.strict_yaml import Content
 
 # No recipe can have the name of a rule in the Snakefile or of a folder in results/.
 TARGETS = ("all", "everything", "benchmarks", "faults", "gallery", "clean_checkpoints", "preflight", "plan")
@@ -40,7 +41,7 @@ def load(path: str | Path, shared: Presets | None = None) -> Recipe:
     for scale, content in ("", files.main), *files.further.items():
         with mistakes.gather_further(), of_file(files.file(scale)):
             document.read(content, ScaleFile if scale else Document)
-    spec: dict[str, Any] = {}
+    spec: Content = {}
     with mistakes.gather_further(), files.told():
         spec |= files.joined()
     for check in (_check_names, lambda whole: check_layers(alike(whole))):

@@ -10,11 +10,12 @@ from typing import Any
 
 from encore.errors import Mistakes, UserError, nearest
 from encore.recipe import strict_yaml
+from encore.recipe.strict_yaml import Content
 
 USE = "use"
 FOLDER = Path("recipes/presets")
 
-Presets = Mapping[str, Mapping[str, Any]]  # name -> what it stands for
+Presets = Mapping[str, Content]  # name -> what it stands for
 
 
 def read(folder: Path = FOLDER) -> Presets:
@@ -22,7 +23,7 @@ def read(folder: Path = FOLDER) -> Presets:
 
     Raises UserError at a file that is no mapping of mappings, and at a preset that another one lacks.
     """
-    written: dict[str, dict[str, Any]] = {}
+    written: dict[str, Content] = {}
     files: dict[str, Path] = {}
     for path in sorted(folder.glob("*.yaml")):
         content = strict_yaml.read(path)
@@ -38,7 +39,7 @@ def read(folder: Path = FOLDER) -> Presets:
                     f"{path}: {name}: {files[name]} has a preset of this name; rename one of the two"
                 )
             written[name], files[name] = preset, path
-    presets: dict[str, dict[str, Any]] = {}
+    presets: dict[str, Content] = {}
     for name, preset in written.items():
         try:
             presets |= laid({name: preset}, written)
@@ -47,13 +48,13 @@ def read(folder: Path = FOLDER) -> Presets:
     return presets
 
 
-def laid(content: dict[str, Any], presets: Presets) -> dict[str, Any]:
+def laid(content: Content, presets: Presets) -> Content:
     """The content of a recipe's file with each `use` replaced by its presets.
 
     Raises UserError, a line for each preset that does not exist.
     """
     mistakes = Mistakes()
-    value: dict[str, Any] = _laid(content, presets, "", mistakes)
+    value: Content = _laid(content, presets, "", mistakes)
     mistakes.tell()
     return value
 
@@ -70,7 +71,7 @@ def _laid(value: Any, presets: Presets, place: str, mistakes: Mistakes) -> Any:
     if USE not in value:
         return own
     names = value[USE] if isinstance(value[USE], list) else [value[USE]]
-    below: dict[str, Any] = {}
+    below: Content = {}
     for name in names:
         if isinstance(name, str) and name in presets:
             below = over(below, presets[name])
@@ -79,13 +80,13 @@ def _laid(value: Any, presets: Presets, place: str, mistakes: Mistakes) -> Any:
     return over(below, own)
 
 
-def over(below: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def over(below: Content, own: Content) -> Content:
     """`own` laid on a preset: mappings merge, everything else replaces, null takes a preset's key away."""
     merged = dict(below)
     for key, value in own.items():
         if value is None and key in below:
             del merged[key]
-        elif isinstance(value, Mapping) and isinstance(below.get(key), Mapping):
+        elif isinstance(value, dict) and isinstance(below.get(key), dict):
             merged[key] = over(below[key], value)
         else:
             merged[key] = value

@@ -22,6 +22,7 @@ DEEPEST = 40  # levels of lists and mappings; the recipes here have 13
 # Values, aliases written out: a few lines of aliases can name billions. The longest recipe here has 2,080.
 MOST = 100_000
 
+Content = dict[str, Any]  # a mapping of YAML: no type names its keys yet
 Place = tuple[str | int, ...]  # keys and positions that lead to a value
 
 
@@ -69,8 +70,8 @@ class _Content:
             return self.mapping(node, place)
         return [self.value(item, (*place, index)) for index, item in enumerate(node.value)]
 
-    def mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
-        values: dict[str, Any] = {}
+    def mapping(self, node: yaml.MappingNode, place: Place) -> Content:
+        values: Content = {}
         lines: dict[str, int] = {}
         for key, value in node.value:
             name = self.key(key, place)

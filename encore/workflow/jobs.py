@@ -141,7 +141,7 @@ class Jobs:
         """Return what an evaluation measures: metrics.json of a stage, or a model of the Hub or a folder."""
         source = self.graph.inputs(_node(w)).get("model")
         leaf = self.graph.model_of(_node(w))
-        return source.sentinel if source else "hub:" + json.dumps(leaf.said if leaf else None, sort_keys=True)
+        return source.sentinel if source else "hub:" + json.dumps(leaf and leaf.model_dump(), sort_keys=True)
 
     def judges(self, w: Any) -> str:
         """Return the step that an evaluation measures within a stage, and the stages it scores by."""
@@ -152,12 +152,12 @@ class Jobs:
 
     def threads(self, w: Any) -> int:
         """Return the recipe's number of threads, whatever --cores says: the bits depend on it."""
-        return self.graph.config(_node(w)).get("threads", 1)
+        return self.graph.stage(_node(w)).threads
 
     def of_training(self) -> dict[str, Callable[[Any], Any]]:
         """Return the parameters of the command that trains."""
         return {
-            "kind": lambda w: self.graph.config(_node(w))["run"],
+            "kind": lambda w: self.graph.stage(_node(w)).run,
             "config": self.config,
             "inputs": lambda w: _options(self.graph.inputs(_node(w))),
             **self._made_from(),
