@@ -248,7 +248,12 @@ def before_rollouts(
             health.enough_prompts(len(problems), needed),
             health.context(longest, cap, positions(policy.model)),
             *reward_checks.before_sampling(
-                part.said, job.inputs.get("policy"), policy.tokenizer, problems, rewards
+                part.put,
+                job.inputs.get("policy"),
+                policy.tokenizer,
+                problems,
+                rewards,
+                part.questions.verifies,
             ),
         ]
     )

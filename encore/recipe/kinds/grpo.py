@@ -1,13 +1,11 @@
 """Stage `grpo`: the policy is trained by GRPO, or by an objective of its family."""
 
-import math
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from encore.errors import UserError
 from encore.recipe.base import (
     Mistake,
     Model,
@@ -16,7 +14,7 @@ from encore.recipe.base import (
     Share,
     matching,
 )
-from encore.recipe.caps import Caps
+from encore.recipe.caps import Caps, check_boundaries
 from encore.recipe.kinds.domains import DomainStage
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.recipe.kinds.stage import rule
@@ -25,6 +23,7 @@ from encore.recipe.task import DataSet, Tool, own_mistakes
 
 Step = Annotated[str, AfterValidator(matching("0|[1-9][0-9]*", "a number of optimizer steps"))]
 
+OF_ONE_TASK = ("task", "template", "chat", "problems", "rewards")
 ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward than accuracy
 # advantages that read accuracy alone, or a baseline of all prompts
 ACROSS = (*ACCURACY_ALONE, "moving_average")
@@ -55,14 +54,8 @@ class GrpoStage(DomainStage):
         "objective": ("loss_type", "importance_sampling_level", "use_bias_correction_kl", "epsilon"),
     }
     written_out = (
-        *(
-            "loss_type",
-            "beta",
-            "use_bias_correction_kl",
-            "scale_rewards",
-            "num_generations",
-            "num_iterations",
-        ),
+        *("loss_type", "beta", "use_bias_correction_kl", "scale_rewards", "num_generations"),
+        "num_iterations",
         ("steps_per_generation", "generation_batch_size"),
         *("gradient_accumulation_steps", "epsilon", "temperature", "top_p", "mask_truncated_completions"),
         *("importance_sampling_level", "lr_scheduler_type", "learning_rate", "max_completion_length"),
@@ -100,8 +93,10 @@ class GrpoStage(DomainStage):
 
     @property
     def caps_by_step(self) -> Caps:
-        """The caps of completions by the optimizer step from which they hold; empty where there is one."""
-        return dict(sorted((int(step), cap) for step, cap in (self.caps or {}).items()))
+        """The caps of completions by the number of optimizer steps from which they hold."""
+        if self.caps is None:
+            return super().caps_by_step
+        return dict(sorted((int(step), cap) for step, cap in self.caps.items()))
 
     @rule
     def _reward_model(self) -> Iterator[Mistake]:
@@ -272,18 +267,3 @@ class GrpoStage(DomainStage):
             yield "args.shuffle_dataset", "replay has an order of its own; remove it"
         if args.max_steps <= 0:
             yield "args.max_steps", "missing; replay plans all iterations beforehand"
-
-
-def check_boundaries(caps: Caps, micro: int, window: int) -> None:
-    """Raise UserError where a cap changes within a rollout of `micro` micro-steps, `window` to a step.
-
-    Any other unit that both have does as well.
-    """
-    every = math.lcm(micro, window) // window  # optimizer steps
-    for step in caps:
-        if step % every:
-            near = max(every, round(step / every) * every)
-            raise UserError(
-                f"caps.{step}: a rollout lasts {micro / window:g} steps, and the cap changes between two; "
-                f"nearest: {near}"
-            )
