@@ -13,6 +13,7 @@ from typing import Any
 from encore.data import demonstrations, forms, preferences, prompts, token_ids
 from encore.errors import UserError
 from encore.forecast import stand_ins
+from encore.forecast.trial import Config
 from encore.recipe.base import present
 from encore.recipe.kinds import DpoStage, GrpoStage, PpoStage, RewardModelStage, SftStage
 from encore.recipe.kinds.domains import Domain
@@ -36,14 +37,12 @@ OF_DEMONSTRATIONS = ("task", "template", "chat", "corpus", "also", "problems", "
 class Longest:
     """A stage on its longest rows."""
 
-    config: dict[str, Any]
+    config: Config
     inputs: dict[str, Path]
     tokens: str  # how many a row has
 
 
-def of_stage_kind(
-    config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, folder: Path
-) -> Longest | None:
+def of_stage_kind(config: Config, inputs: Mapping[str, Path], seed: int, folder: Path) -> Longest | None:
     """Return the stage on its longest rows, whose files go to `folder`; None if its kind has no such form."""
     kind = config["run"]
     if kind in ("grpo", "ppo"):
@@ -54,7 +53,7 @@ def of_stage_kind(
     return _comparisons(config, inputs, folder) if ranked else None
 
 
-def _rollouts(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, folder: Path) -> Longest:
+def _rollouts(config: Config, inputs: Mapping[str, Path], seed: int, folder: Path) -> Longest:
     stage = from_policy(config)
     assert isinstance(stage, GrpoStage | PpoStage)
     _, tokenizer = locate_policy(stage, inputs)
@@ -87,9 +86,7 @@ def _rollouts(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, 
     return Longest(longest, dict(inputs), f"a prompt of {length} tokens and a completion of {cap}")
 
 
-def _demonstrations(
-    config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int, folder: Path
-) -> Longest:
+def _demonstrations(config: Config, inputs: Mapping[str, Path], seed: int, folder: Path) -> Longest:
     stage = from_policy(config)
     assert isinstance(stage, SftStage)
     _, tokenizer = locate_policy(stage, inputs)
@@ -108,7 +105,7 @@ def _demonstrations(
     return Longest(left, {**inputs, "data": data}, f"a demonstration of {length} tokens")
 
 
-def _comparisons(config: Mapping[str, Any], inputs: Mapping[str, Path], folder: Path) -> Longest:
+def _comparisons(config: Config, inputs: Mapping[str, Path], folder: Path) -> Longest:
     stage = from_policy(config)
     _, tokenizer = locate_policy(stage, inputs)
     rows, _ = preferences.usable(preferences.load(inputs["data"]))

@@ -8,6 +8,7 @@ from transformers import GenerationConfig
 
 from encore.data import forms, prompts
 from encore.data.token_ids import end_ids
+from encore.forecast.trial import Config
 from encore.models.language_model import Source, configuration, folder_of, load_tokenizer
 from encore.recipe.task import Asked
 from encore.rewards import rules
@@ -18,7 +19,7 @@ from encore.stages.policy import locate_policy
 VERIFIED = ("grpo", "ppo", "policy_gradient", "rejection_sampling")  # kinds whose task may have a verifier
 
 
-def of_stage(config: Mapping[str, Any], inputs: Mapping[str, Path], seed: int) -> list[health.Check]:
+def of_stage(config: Config, inputs: Mapping[str, Path], seed: int) -> list[health.Check]:
     """Return the checks of a stage, none without a policy. Raises UserError if the policy cannot load."""
     if config["run"] == "pretrain" or ("policy" not in inputs and "model" not in config):
         return []

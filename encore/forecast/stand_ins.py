@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from encore.data import demonstrations, preferences, samples
+from encore.forecast.trial import Config
 from encore.recipe.kinds.label import VALIDATION
 from encore.runtime import files, sentinel
 from encore.stages.label import as_preferences
@@ -23,7 +24,7 @@ def emptied(kind: str, failure: str) -> bool:
     return failure.startswith(EMPTIED.get(kind, ()) or "\n")
 
 
-def of_stage(config: Mapping[str, Any], inputs: Mapping[str, Path], folder: Path) -> Path | None:
+def of_stage(config: Config, inputs: Mapping[str, Path], folder: Path) -> Path | None:
     """Return the metrics.json of what stands in for the product of a stage that was run in `folder`.
 
     None if the policy wrote nothing, or if what is labelled anew has no pair.
@@ -43,7 +44,7 @@ def of_stage(config: Mapping[str, Any], inputs: Mapping[str, Path], folder: Path
     )
 
 
-def of_completions(config: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], folder: Path) -> Path | None:
+def of_completions(config: Config, rows: Sequence[Mapping[str, Any]], folder: Path) -> Path | None:
     """Save the rows that have a text as demonstrations; return their metrics.json, None without any."""
     written = [row for row in rows if row["completion"].strip()]
     if not written:
@@ -52,13 +53,13 @@ def of_completions(config: Mapping[str, Any], rows: Sequence[Mapping[str, Any]],
     return _vouched(config, folder)
 
 
-def of_preferences(config: Mapping[str, Any], rows: Sequence[preferences.Preference], folder: Path) -> Path:
+def of_preferences(config: Config, rows: Sequence[preferences.Preference], folder: Path) -> Path:
     """Save the rows as preferences; return their metrics.json."""
     preferences.save(rows, folder / "stand-in")
     return _vouched(config, folder)
 
 
-def _vouched(config: Mapping[str, Any], folder: Path) -> Path:
+def _vouched(config: Config, folder: Path) -> Path:
     """Write and return a metrics.json, as of a stage with this config, for the data in `folder`/stand-in."""
     product, out = folder / "stand-in", folder / "stand-in.json"
     made = {"model": str(product), "digest": sentinel.digest(product), "files": sentinel.sizes(product)}

@@ -14,7 +14,7 @@ from encore.data import hub
 from encore.errors import UserError, first_line
 from encore.forecast import longest, probes, stand_ins, trial
 from encore.forecast.findings import Cost, Finding, of_health
-from encore.forecast.trial import Made, Runner, Shortened
+from encore.forecast.trial import Config, Made, Runner, Shortened
 from encore.recipe.graph import Graph, Node
 from encore.recipe.kinds import PolicyGradientStage
 from encore.recipe.kinds.stage import Drawing, Stage
@@ -159,7 +159,7 @@ class Survey:
                 cost.hours_at_most = cost.steps * _step_s(self.graph.stage(node), spent) / 3600
         self.add(node, "memory", *memory(spent, self.graph.resources(node).mem_mb, what))
 
-    def tried(self, node: Node, config: Mapping[str, Any], inputs: Mapping[str, Path], how: str) -> Made:
+    def tried(self, node: Node, config: Config, inputs: Mapping[str, Path], how: str) -> Made:
         """Run the stage's own command with this config."""
         return trial.run_stage(config, inputs, node.seed, self.machine(node), self.place(node, how), self.run)
 

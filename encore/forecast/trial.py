@@ -24,6 +24,7 @@ from encore.recipe.kinds.training import TrainingStage
 from encore.runtime import sentinel
 from encore.runtime.gpus import SPREAD
 
+Config = dict[str, Any]  # of a stage or an evaluation, as its job is given it
 STEPS = 2
 DRAWS = ("sample", "rejection_sampling")  # stages whose time goes with the number of their problems
 LEAST_ROWS = 64  # of data that a later stage learns from: some are held out, of others no pair is left
@@ -36,12 +37,12 @@ ROOM += "lora or resources.shard: fsdp would help"
 
 @dataclass(frozen=True)
 class Shortened:
-    config: dict[str, Any]
+    config: Config
     share: float  # of the work that is left, where it is known beforehand; else 1
     unknown: tuple[str, ...] = ()  # what the share leaves out, because its size is not known
 
 
-def cut_stage(config: Mapping[str, Any], rows: int, problems: int, from_cut: bool) -> Shortened:
+def cut_stage(config: Config, rows: int, problems: int, from_cut: bool) -> Shortened:
     """Return the stage with two steps, or if it draws completions, with `rows` of its `problems`.
 
     `from_cut`: its data come from a stage that was cut, so that there are fewer than `problems` asks for.
@@ -86,7 +87,7 @@ def seconds_a_step(stage: Stage, first: float, later: float) -> float:
     return later if uses < STEPS else (first + (uses - 1) * later) / uses
 
 
-def cut_evaluation(config: Mapping[str, Any]) -> Shortened:
+def cut_evaluation(config: Config) -> Shortened:
     """Return the evaluation with so few items that none of its tasks draws more than COMPLETIONS."""
     tasks, whole, left, unknown = {}, 0.0, 0.0, []
     for name, task in config["tasks"].items():
@@ -102,7 +103,7 @@ def cut_evaluation(config: Mapping[str, Any]) -> Shortened:
     return Shortened({**config, "tasks": tasks}, left / whole if whole else 1.0, tuple(unknown))
 
 
-def barely(config: Mapping[str, Any]) -> dict[str, Any]:
+def barely(config: Config) -> Config:
     """Return the evaluation, or stage that draws, cut to a token of one item: what it takes to load."""
     if "tasks" not in config:
         return {**config, "problems": 1, "args": {**config["args"], "max_completion_length": 1}}
@@ -152,7 +153,7 @@ def in_a_process(words: Sequence[str], threads: int, log: Path) -> int:
 
 
 def run_stage(
-    config: Mapping[str, Any],
+    config: Config,
     inputs: Mapping[str, Path],
     seed: int,
     machine: Sequence[str],
@@ -172,7 +173,7 @@ def run_stage(
 
 
 def run_evaluation(
-    config: Mapping[str, Any],
+    config: Config,
     model: str,
     inputs: Mapping[str, Path],
     gpus: int,
