@@ -1,4 +1,4 @@
-"""The command line that look, analyse, report and publish share."""
+"""The command line that look, report and publish share."""
 
 import argparse
 import sys

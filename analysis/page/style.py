@@ -124,7 +124,7 @@ def powers_of_two(axis: Axes) -> None:
 
 def banded(axis: Axes, curve: Mapping[Any, Mean], colour: str, line: Any, alpha: float, **marks: Any) -> None:
     """Draw a curve, x -> mean, in a band of its intervals."""
-    low, high = zip(*(mean.ends for mean in curve.values()), strict=True)
+    low, high = ([mean.ends[side] for mean in curve.values()] for side in (0, 1))
     axis.fill_between(list(curve), low, high, color=colour, alpha=alpha, lw=0)
     axis.plot(list(curve), [mean.value for mean in curve.values()], color=colour, ls=line, lw=1.6, **marks)
 

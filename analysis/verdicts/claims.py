@@ -135,7 +135,7 @@ def read(path: Path) -> list[Verdict]:
     frame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=empty)
     if missing := [name for name in types if name not in frame]:
         raise UserError(
-            f"{path}: no column {missing[0]}: an older version wrote it; run analysis.analyse again"
+            f"{path}: no column {missing[0]}: an older version wrote it; run analysis.report again"
         )
     verdicts = []
     for row in frame[list(types)].to_dict("records"):

@@ -147,7 +147,9 @@ def tasks_of(
 ) -> list[Task]:
     """Return the tasks of a stage, whose learned reward is one for all of them; the rest as in `prepared`."""
     scored = {REWARD_MODEL: _scored(stage, scorer, tokenizer)} if scorer else {}
-    parts: Mapping[str, RolloutStage | Domain] = stage.parts if isinstance(stage, GrpoStage) else {"": stage}
+    parts: Mapping[str, RolloutStage | Domain] = {"": stage}
+    if isinstance(stage, GrpoStage) and stage.domains is not None:
+        parts = stage.domains
     tasks = []
     for name, part in parts.items():
         task = part.questions

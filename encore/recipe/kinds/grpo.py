@@ -1,31 +1,28 @@
 """Stage `grpo`: the policy is trained by GRPO, or by an objective of its family."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
 from encore.recipe.base import (
-    Identifier,
     Mistake,
     Model,
     NotNegative,
     Positive,
     Share,
-    below,
     matching,
 )
 from encore.recipe.caps import Caps, check_boundaries
-from encore.recipe.kinds.domains import Domain, misshapen, needs_answers
-from encore.recipe.kinds.rollout import REWARD_MODEL, RolloutStage
+from encore.recipe.kinds.domains import DomainStage
+from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.recipe.kinds.stage import rule
 from encore.recipe.loss_types import check_window
 from encore.recipe.task import DataSet, Tool, own_mistakes
 
 Step = Annotated[str, AfterValidator(matching("0|[1-9][0-9]*", "a number of optimizer steps"))]
 
-OF_ONE_TASK = ("task", "template", "chat", "problems", "rewards")
 ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward than accuracy
 # advantages that read accuracy alone, or a baseline of all prompts
 ACROSS = (*ACCURACY_ALONE, "moving_average")
@@ -44,7 +41,7 @@ class Replay(Model):
     share: Share
 
 
-class GrpoStage(RolloutStage):
+class GrpoStage(DomainStage):
     """The policy is trained by GRPO or an objective of its family."""
 
     least_group = 2
@@ -56,8 +53,14 @@ class GrpoStage(RolloutStage):
         "objective": ("loss_type", "importance_sampling_level", "use_bias_correction_kl", "epsilon"),
     }
     written_out = (
-        *("loss_type", "beta", "use_bias_correction_kl", "scale_rewards", "num_generations"),
-        "num_iterations",
+        *(
+            "loss_type",
+            "beta",
+            "use_bias_correction_kl",
+            "scale_rewards",
+            "num_generations",
+            "num_iterations",
+        ),
         ("steps_per_generation", "generation_batch_size"),
         *("gradient_accumulation_steps", "epsilon", "temperature", "top_p", "mask_truncated_completions"),
         *("importance_sampling_level", "lr_scheduler_type", "learning_rate", "max_completion_length"),
@@ -73,10 +76,6 @@ class GrpoStage(RolloutStage):
     # of every step, the answer among them (product), the least of these (min), or their sum:
     # encore/rewards/learned.py
     aggregation: Literal["last", "product", "min", "sum"] | None = None
-    # In place of task, template, problems and rewards: several tasks. Every rollout has each domain's share
-    # of the prompts (where that is no whole number, the running sum comes as near to it as it can), and a
-    # prompt has the rewards of its domain alone. All that a domain names is measured, also at weight 0.
-    domains: dict[Identifier, Domain] | None = None
     # In place of args.max_completion_length: {step: cap}, the cap of all rollouts after so many optimizer
     # steps, rising from step 0 on. Where loss_type dr_grpo divides by the cap, and for soft_overlong, it is
     # the one of the rollout.
@@ -103,30 +102,6 @@ class GrpoStage(RolloutStage):
         if self.caps is None:
             return super().caps_by_step
         return dict(sorted((int(step), cap) for step, cap in self.caps.items()))
-
-    @property
-    def weights(self) -> dict[str, dict[str, float]]:
-        """The rewards by where they stand: `rewards`, or `domains.NAME.rewards` of each domain."""
-        if self.domains is None:
-            return super().weights
-        return {f"domains.{name}.rewards": domain.rewards or {} for name, domain in self.domains.items()}
-
-    @property
-    def parts(self) -> Mapping[str, "GrpoStage | Domain"]:
-        """The domains by name, or the stage itself."""
-        return {"": self} if self.domains is None else self.domains
-
-    def unsound(self) -> Iterator[Mistake]:
-        """Yield the mistakes within the one task, or within the domains and their tasks."""
-        if self.domains is None:
-            yield from self.asked_mistakes(needs_answers(self))
-            return
-        beside = [key for key in OF_ONE_TASK if getattr(self, key) is not None]
-        mistakes = [(key, f"each of domains has its own; remove {key} or domains") for key in beside]
-        mistakes += misshapen(self.domains)
-        yield from mistakes
-        for name, domain in () if mistakes else self.domains.items():
-            yield from below(f"domains.{name}", domain.asked_mistakes(needs_answers(domain)))
 
     @rule
     def _reward_model(self) -> Iterator[Mistake]:
