@@ -71,7 +71,7 @@ def _train(stage: GrpoStage, job: Job, args: Any, caps: Caps, answering: Callabl
             **scalars,
             **curves.first_fifths(curve, AT_FIRST),
             "parameters": parameters,
-            **ready.skipped(),
+            **setup.skipped(ready.tasks),
         },
         health=checks + health.training(curve, scalars, done.precision),
         fit=done,

@@ -90,7 +90,7 @@ def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) 
         "parameters": lora.parameters(policy.model),
         "critic_parameters": sum(weight.numel() for weight in valued.parameters()),
     }
-    skipped = {"skipped/long": 0} | ready.skipped()
+    skipped = {"skipped/long": 0} | setup.skipped(ready.tasks)
     return Outcome(
         metrics={**scalars, **curves.first_fifths(curve, AT_FIRST), **sizes, **skipped},
         health=[*checks, *health.training(curve, scalars, done.precision), *_critic_explains(scalars)],

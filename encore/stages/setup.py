@@ -56,7 +56,6 @@ class Setup:
 
     stage: RolloutStage
     args: Any  # a GRPOConfig
-    options: dict[str, Any]  # of `from_pretrained`
     policy: Policy
     reference: Any  # a model; None without a KL, and where it is the policy without its adapters
     tasks: list[Task]
@@ -79,10 +78,6 @@ class Setup:
             processing_class=self.policy.tokenizer,
             peft_config=lora.adapters(self.stage.lora, self.policy.model, self.args.seed),
         )
-
-    def skipped(self) -> dict[str, int]:
-        """Return how many prompts were left out for their length, where a task has a longest."""
-        return skipped(self.tasks)
 
 
 @contextmanager
@@ -129,7 +124,7 @@ def prepared(
     reference = load_reference(policy, job.inputs, **options) if compared and not adapted else None
     end_with_turns(args, stage, policy)
     tasks = tasks_of(stage, job, policy.tokenizer, caps, scorer, measured)
-    return Setup(stage, args, options, policy, reference, tasks, _dataset(stage, tasks, args))
+    return Setup(stage, args, policy, reference, tasks, _dataset(stage, tasks, args))
 
 
 def end_with_turns(args: Any, stage: RolloutStage, policy: Policy) -> None:
@@ -154,13 +149,14 @@ def tasks_of(
     scored = {REWARD_MODEL: _scored(stage, scorer, tokenizer)} if scorer else {}
     parts: Mapping[str, RolloutStage | Domain] = {"": stage}
     if isinstance(stage, GrpoStage) and stage.domains is not None:
-        parts, measured = stage.domains, ()  # a domain measures what it names
+        parts = stage.domains
     tasks = []
     for name, part in parts.items():
         task = part.questions
         world = task.make_world()
         known = [*(world.rewards if world else ()), *(["accuracy"] if task.is_verified else ())]
-        weights = {reward: 0.0 for reward in measured if reward in known} | (part.rewards or {})
+        unnamed = () if name else measured  # a domain measures what it names
+        weights = {reward: 0.0 for reward in unnamed if reward in known} | (part.rewards or {})
         ruled = [reward for reward in weights if reward != REWARD_MODEL]
         cache = stage.soft_overlong_cache if OVERLONG in ruled else None
         built = rules.build(ruled, world, job.seed, caps=caps, cache=cache, verifies=task.verifies)

@@ -23,7 +23,6 @@ from encore.recipe.task import DataSet, Tool, own_mistakes
 
 Step = Annotated[str, AfterValidator(matching("0|[1-9][0-9]*", "a number of optimizer steps"))]
 
-OF_ONE_TASK = ("task", "template", "chat", "problems", "rewards")
 ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward than accuracy
 # advantages that read accuracy alone, or a baseline of all prompts
 ACROSS = (*ACCURACY_ALONE, "moving_average")
@@ -54,8 +53,14 @@ class GrpoStage(DomainStage):
         "objective": ("loss_type", "importance_sampling_level", "use_bias_correction_kl", "epsilon"),
     }
     written_out = (
-        *("loss_type", "beta", "use_bias_correction_kl", "scale_rewards", "num_generations"),
-        "num_iterations",
+        *(
+            "loss_type",
+            "beta",
+            "use_bias_correction_kl",
+            "scale_rewards",
+            "num_generations",
+            "num_iterations",
+        ),
         ("steps_per_generation", "generation_batch_size"),
         *("gradient_accumulation_steps", "epsilon", "temperature", "top_p", "mask_truncated_completions"),
         *("importance_sampling_level", "lr_scheduler_type", "learning_rate", "max_completion_length"),
