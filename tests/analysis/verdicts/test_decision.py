@@ -11,8 +11,8 @@ from toy_run import changed
 
 from analysis.verdicts import claims
 from analysis.verdicts.collapse import Collapses
+from analysis.verdicts.decision import decide, judge_run
 from analysis.verdicts.evidence import open_to_doubt
-from analysis.verdicts.judge import decide, judge_run
 from analysis.verdicts.pairs import Pairs
 from encore.errors import UserError
 from encore.recipe.looks import LOOKS
