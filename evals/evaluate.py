@@ -19,7 +19,9 @@ from typing import Any
 
 from encore.errors import UserError
 from encore.recipe import evals
+from encore.recipe.evals import Evaluation
 from encore.recipe.machine import FolderModel, HubModel, elsewhere
+from encore.recipe.task import DataSet
 from encore.runtime import gpus, sentinel
 from encore.runtime.environment import (
     ask_nothing,
@@ -51,7 +53,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--gpus", type=int, help="so many of those that torch sees; default: as it takes them"
     )
     options = parser.parse_args(arguments)
-    options.config = _object("--config", options.config)
+    options.evaluation = evals.job(_object("--config", options.config))
+    if options.evaluation.seed is None:
+        raise UserError("--config: evals.seed: missing")
     if options.model.startswith("hub:"):
         options.model = elsewhere(_object("--model", options.model.removeprefix("hub:")))
     else:
@@ -82,12 +86,13 @@ def _object(option: str, text: str) -> dict[str, Any]:
     return value
 
 
-def _names_hub(config: dict[str, Any], model: Path | HubModel | FolderModel) -> bool:
-    """Whether the model or a task comes from the Hub, as lm-eval's own tasks do."""
-    specs = [spec for spec in config.get("tasks", {}).values() if isinstance(spec, dict)]
-    task = any("lm_eval" in spec or "hub" in (spec.get("task") or {}) for spec in specs)
-    judge = any("hub" in (spec.get("judge") or {}).get("model", {}) for spec in specs)
-    return task or judge or isinstance(model, HubModel)
+def _names_hub(evaluation: Evaluation, model: Path | HubModel | FolderModel) -> bool:
+    """Whether the model, a judge or a task comes from the Hub, as lm-eval's own tasks do."""
+    models = [model, *(task.judge.model for task in evaluation.tasks.values() if task.judge)]
+    return any(isinstance(each, HubModel) for each in models) or any(
+        task.lm_eval is not None or (isinstance(task.task, DataSet) and task.task.hub is not None)
+        for task in evaluation.tasks.values()
+    )
 
 
 def load() -> None:
@@ -108,18 +113,15 @@ def main(arguments: list[str] | None = None) -> int:
             stop_in_one_line(say, lambda: "nothing of an evaluation is saved; the same command starts anew")
         few_collections()
         keep_memory()
-        quiet_environment(_names_hub(options.config, options.model))
-        require_vllm(options.config, "evals.")
+        quiet_environment(_names_hub(options.evaluation, options.model))
+        require_vllm(options.evaluation.said, "evals.")
         # lm-eval prints; `progress` keeps the true stdout
         with gpus.reserved(options.gpus, progress.say), contextlib.redirect_stdout(sys.stderr):
-            evaluation = evals.job(options.config)
-            if evaluation.seed is None:
-                raise UserError("--config: evals.seed: missing")
             # imported here: torch and lm-eval read the environment as they are imported, and now it is set
             from evals.measure import measure
 
             keep_imports()
-            measure(evaluation, options, progress)
+            measure(options.evaluation, options, progress)
         progress.end(f"done: {options.out}")
     except UserError as error:
         say(f"error: {error}")

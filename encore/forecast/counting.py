@@ -1,7 +1,6 @@
 """The shape of a model, counted on torch's `meta` device, where tensors have no data."""
 
 import copy
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +9,22 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import AutoModelForCausalLM, Qwen3Config, Qwen3MoeConfig
 
-from encore.forecast.model_size import Architecture
+from encore.forecast.model_size import Architecture, Model
 from encore.models import pretrained
 from encore.models.experts import idle, routed
+from encore.recipe.base import present
+from encore.recipe.machine import HubModel
 from encore.recipe.shape import Shape
 
 VOCABULARY = 64  # tokens of a world's alphabet, about
 
 
-def architecture(model: Mapping[str, Any], place: Path | None, name: str) -> Architecture:
+def architecture(model: Model, place: Path | None) -> Architecture:
     """Return what a model has; `place`: its config.json, or None if the recipe says its shape."""
-    return _count(_configuration(model, place), name)
+    return _count(_configuration(model, place), _named(model)[1] or "from nothing")
 
 
-def saved_a_token(model: Mapping[str, Any], place: Path | None, half: bool) -> float:
+def saved_a_token(model: Model, place: Path | None, half: bool) -> float:
     """Return the bytes that one layer keeps of one token for its backward pass, without checkpointing.
 
     Found out by running one layer and two on tensors without data; where a token visits some of the experts
@@ -68,13 +69,19 @@ def _kept_for_backward(config: Any, tokens: int, half: bool) -> int:
     return sum(storage.nbytes() for storage in saved.values())
 
 
-def _configuration(model: Mapping[str, Any], place: Path | None) -> Any:
-    if place:
-        key = "hub" if "hub" in model else "path"
-        return pretrained.configuration(place, f"model.{key}: {model[key]}: cannot read its config.json")
-    shape = Shape.model_validate(model)
-    config = Qwen3MoeConfig if shape.is_sparse else Qwen3Config
-    return config(vocab_size=VOCABULARY, **shape.options())
+def _named(model: Model) -> tuple[str, str]:
+    """Return the key by which a recipe names a model, and the name; both are empty for a shape."""
+    if isinstance(model, Shape):
+        return "", ""
+    return ("hub", model.hub) if isinstance(model, HubModel) else ("path", model.path)
+
+
+def _configuration(model: Model, place: Path | None) -> Any:
+    if not isinstance(model, Shape):
+        key, name = _named(model)
+        return pretrained.configuration(present(place), f"model.{key}: {name}: cannot read its config.json")
+    config = Qwen3MoeConfig if model.is_sparse else Qwen3Config
+    return config(vocab_size=VOCABULARY, **model.options())
 
 
 def _count(config: Any, name: str) -> Architecture:

@@ -15,7 +15,7 @@ from encore.errors import UserError
 from encore.forecast import stand_ins
 from encore.recipe.base import present
 from encore.recipe.kinds import DpoStage, GrpoStage, PpoStage, RewardModelStage, SftStage
-from encore.recipe.kinds.grpo import Domain
+from encore.recipe.kinds.domains import Domain
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.recipe.kinds.stage import Stage
 from encore.runtime import files, health

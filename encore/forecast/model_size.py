@@ -7,7 +7,7 @@ beside Snakemake's own notes, for torch and transformers take seconds to import.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -16,13 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from encore.errors import UserError, nearest
+from encore.recipe.machine import FolderModel, HubModel
+from encore.recipe.shape import Shape
 from encore.runtime import files
 
 CONFIGS = Path(__file__).with_name("configs")
+Fields = dict[str, Any]
 KNOWN = Path(".snakemake/encore.models.json")  # digest of a configuration, what was asked -> what was found
 
 
-Model = str  # a recipe's key `model`, as JSON
+Model = HubModel | FolderModel | Shape  # a recipe's key `model`
 
 
 @dataclass(frozen=True)
@@ -52,20 +55,14 @@ class Architecture:
         return self.experts > 1
 
 
-def named(model: Mapping[str, Any]) -> Model:
-    """`{hub, revision}`, `{path}` or the shape of a model from nothing, as text that can be compared."""
-    return json.dumps({key: value for key, value in model.items() if value is not None}, sort_keys=True)
-
-
 @cache
 def of_model(model: Model) -> Architecture:
     """Return what a model has. Raises UserError if its configuration is not here nor in the Hub's cache."""
 
-    def count(given: Mapping[str, Any], place: Path | None) -> dict[str, Any]:
+    def count(place: Path | None) -> Fields:
         from encore.forecast import counting  # imported here: it needs torch
 
-        name = given.get("hub") or given.get("path") or "from nothing"
-        return asdict(counting.architecture(given, place, name))
+        return asdict(counting.architecture(model, place))
 
     return Architecture(**_known(model, "has", count))
 
@@ -78,50 +75,49 @@ def saved_a_token(model: Model, half: bool) -> float:
     materialised.
     """
 
-    def count(given: Mapping[str, Any], place: Path | None) -> float:
+    def count(place: Path | None) -> float:
         from encore.forecast import counting  # imported here: it needs torch
 
-        return counting.saved_a_token(given, place, half)
+        return counting.saved_a_token(model, place, half)
 
     return _known(model, "saves half" if half else "saves", count)
 
 
-def _known(model: Model, what: str, count: Callable[[Mapping[str, Any], Path | None], Any]) -> Any:
+def _known(model: Model, what: str, count: Callable[[Path | None], Any]) -> Any:
     """Return what was counted of a model, by this process or an earlier one; else what `count` finds."""
-    given = json.loads(model)
-    place = _place(given)
-    key = f"{_digest(given, place)} {what}"
-    known: dict[str, Any] = {}
+    place = _place(model)
+    key = f"{_digest(model, place)} {what}"
+    known: Fields = {}
     with suppress(OSError, ValueError):  # it is counted again
         known = json.loads(KNOWN.read_text(encoding="utf-8"))
     if key not in known:
-        known[key] = count(given, place)
+        known[key] = count(place)
         if KNOWN.parent.is_dir():
             files.write_json(KNOWN, known)
     return known[key]
 
 
-def _digest(model: Mapping[str, Any], place: Path | None) -> str:
+def _digest(model: Model, place: Path | None) -> str:
     """Return the digest of all that decides what is counted."""
-    shape = place.read_bytes() if place else named(model).encode()
+    shape = place.read_bytes() if place else model.model_dump_json(exclude_none=True).encode()
     counted_by = " ".join(f"{name} {version(name)}" for name in ("torch", "transformers"))
     return hashlib.sha256(counted_by.encode() + shape).hexdigest()
 
 
-def _place(model: Mapping[str, Any]) -> Path | None:
+def _place(model: Model) -> Path | None:
     """Return the model's config.json; None of a model from nothing. Raises UserError if it is missing."""
-    if "path" in model:
-        file = Path(model["path"]) / "config.json"
+    if isinstance(model, FolderModel):
+        file = Path(model.path) / "config.json"
         if not file.is_file():
-            raise UserError(f"model.path: {model['path']}: it has no config.json")
+            raise UserError(f"model.path: {model.path}: it has no config.json")
         return file
-    if "hub" not in model:
+    if isinstance(model, Shape):
         return None
-    hub = model["hub"]
+    hub = model.hub
     # imported here: a model in a folder, or from nothing, needs none of it
     from huggingface_hub import try_to_load_from_cache
 
-    cached = try_to_load_from_cache(hub, "config.json", revision=model.get("revision"))
+    cached = try_to_load_from_cache(hub, "config.json", revision=model.revision)
     kept = CONFIGS / f"{hub.replace('/', '--')}.json"
     if isinstance(cached, str) or kept.exists():
         return Path(cached) if isinstance(cached, str) else kept

@@ -1,6 +1,5 @@
 """The plan of a recipe at a scale: every distinct job with how often it runs, and what all of them cost."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +12,7 @@ from encore.forecast.memory import Memory
 from encore.forecast.model_size import of_model
 from encore.forecast.work import of_node
 from encore.recipe.graph import Graph, Node
+from encore.recipe.machine import HubModel
 from encore.recipe.recipe import Recipe
 
 KEYS = ("recipe", "scale", "seeds", "gpus")
@@ -142,7 +142,7 @@ class Plan:
         jobs = [row.estimate.job for row in self.rows]
         models = {one for job in jobs for one in (job.policy, job.reference, job.critic, *job.rewards) if one}
         models |= {judge for job in jobs for judge, _ in job.judges}
-        return sum(2.0 * of_model(one).parameters for one in models if "hub" in json.loads(one))
+        return sum(2.0 * of_model(one).parameters for one in models if isinstance(one, HubModel))
 
     @property
     def fits(self) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from encore.forecast.hardware import Assumptions
 from encore.forecast.job import Generation, Job, Training
 from encore.forecast.lengths import DTYPES, SERVED, Prompts, asked_by, drawn, of_documents
-from encore.forecast.model_size import Model, named
+from encore.forecast.model_size import Model
 from encore.forecast.rows import made, rows
 from encore.recipe.args import Loading, TrainingArgs
 from encore.recipe.graph import Graph, Node
@@ -66,9 +66,9 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
 
 def _policy_of(graph: Graph, node: Node) -> Model | None:
     """Return the model that a stage starts from, or that its product is; None if nothing names it."""
-    model = getattr(graph.stage(node), "model", None)
+    model: Model | None = getattr(graph.stage(node), "model", None)
     if model:
-        return named(model.said)
+        return model
     source = graph.inputs(node).get("policy")
     return _policy_of(graph, source) if source else None
 
@@ -243,7 +243,7 @@ def _labels(graph: Graph, node: Node, stage: LabelStage, job: Job, assumed: Assu
     if stage.by == "language_model":
         asked = replies * (replies - 1) / 2 * (2 if stage.labeller.both_orders else 1)
         own = stage.labeller.model
-        policy: Model | None = named(own.said) if own else _policy_of(graph, inputs["policy"])
+        policy = own or _policy_of(graph, inputs["policy"])
         read = shown * asked
     elif stage.by in ("reward_model", "self"):
         source = inputs.get("reward_model") or inputs.get("policy")
@@ -258,7 +258,7 @@ def _labels(graph: Graph, node: Node, stage: LabelStage, job: Job, assumed: Assu
 def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
     evaluation, inputs = graph.evaluation(node), graph.inputs(node)
     leaf, source = graph.model_of(node), inputs.get("model")
-    policy = _policy_of(graph, source) if source else named(leaf.said) if leaf else None
+    policy = _policy_of(graph, source) if source else leaf
     every, unknown, judges = [], [], []
     for name, task in evaluation.tasks.items():
         if task.items is None or task.max_gen_toks is None:
@@ -269,7 +269,7 @@ def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
         every.append(drawn(graph, node, asked, evaluation, completions, task.max_gen_toks, assumed))
         if task.judge:  # two replies, in both orders
             shown = every[-1].completions * 2 * (every[-1].prompt + 2 * every[-1].mean)
-            judges.append((named(task.judge.model.said), shown))
+            judges.append((task.judge.model, shown))
     gpus = graph.machine(node).gpus
     if not every:
         return Job(node.name, "eval", 0, unknown=tuple(unknown))

@@ -3,23 +3,29 @@
 DeepSeek-R1-Zero goes from 32,768 to 65,536 tokens at step 8,200 (Nature 2025, Methods).
 """
 
+import math
 from collections.abc import Mapping
-from typing import Any
+
+from encore.errors import UserError
 
 Caps = dict[int, int]
 
 
-def of_stage(stage: Mapping[str, Any]) -> Caps:
-    """The key `caps` of a stage, in order; without it, `args.max_completion_length` from the start.
-
-    Empty where a stage has neither. Keys may be text, as in JSON.
-    """
-    if "caps" in stage:
-        return dict(sorted((int(step), cap) for step, cap in stage["caps"].items()))
-    fixed = stage.get("args", {}).get("max_completion_length")
-    return {} if fixed is None else {0: fixed}
-
-
 def start(caps: Mapping[int, int], step: int) -> int:
-    """The key in force once `step` optimizer steps are done."""
+    """Return the key in force once `step` optimizer steps are done."""
     return max(key for key in caps if key <= step)
+
+
+def check_boundaries(caps: Caps, micro: int, window: int) -> None:
+    """Raise UserError where a cap changes within a rollout of `micro` micro-steps, `window` to a step.
+
+    Any other unit that both have does as well.
+    """
+    every = math.lcm(micro, window) // window  # optimizer steps
+    for step in caps:
+        if step % every:
+            near = max(every, round(step / every) * every)
+            raise UserError(
+                f"caps.{step}: a rollout lasts {micro / window:g} steps, and the cap changes between two; "
+                f"nearest: {near}"
+            )

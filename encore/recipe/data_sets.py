@@ -39,6 +39,15 @@ def pinned(config: Any) -> Any:
     return own | {"sha256": _digest(path, stat.st_size, stat.st_mtime_ns)}
 
 
+def unpinned(config: Any) -> Any:
+    """Return a job's config without the digests of own code, which shape the lineage alone."""
+    if isinstance(config, list):
+        return [unpinned(value) for value in config]
+    if not isinstance(config, Mapping):
+        return config
+    return {key: unpinned(value) for key, value in config.items() if key != "code"}
+
+
 def of_model(model: Mapping[str, Any] | None) -> Any:
     """A model of the Hub as it is named; one in a folder with the digest of all its files."""
     if model is None or "path" not in model or not Path(model["path"]).is_dir():

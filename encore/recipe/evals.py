@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from encore.errors import UserError, known
 from encore.recipe import lm_eval_tasks, protocols
 from encore.recipe.base import Identifier, Mistake, Model, Name, below
+from encore.recipe.data_sets import unpinned
 from encore.recipe.eval_tasks import ROLES, EvalTask
 from encore.recipe.machine import Engine, Resources, check_one
 from encore.recipe.mistakes import lines
@@ -208,6 +209,7 @@ def check_layer(layer: Mapping[str, Any], path: str) -> None:
 
 def job(config: Mapping[str, Any]) -> Evaluation:
     """The evaluation that a job is given. Raises UserError with all mistakes, of types or of all keys."""
+    config = unpinned(config)
     try:
         evaluation = Evaluation.model_validate(config)
     except ValidationError as error:

@@ -56,6 +56,13 @@ class Formed(Model):
         chat = Chat() if self.chat is True else self.chat
         return Form(chat=chat) if chat or self.template is None else Form(self.template)
 
+    @property
+    def put(self) -> Any:
+        """What the JSON of a job says of the form: at `chat`, or at `template`."""
+        if self.chat is None:
+            return self.template
+        return True if self.chat is True else self.chat.model_dump(exclude_unset=True)
+
     def form_mistakes(self) -> Iterator[Mistake]:
         """Yield two forms, and texts that have not one place for the question."""
         if self.chat is not None and self.template is not None:

@@ -1,11 +1,13 @@
 """What `args` of the stages of RL may say: GRPO's, PPO's, and those of the lecture's policy gradient."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from pydantic_core import InitErrorDetails
 
 from encore.recipe.args import Args, Batch, Rate, Temperature, TopP, TrlArgs
-from encore.recipe.base import AboveZero, NotNegative, Positive
+from encore.recipe.base import AboveZero, NotNegative, Positive, mistake
 
 
 class GrpoArgs(TrlArgs):
@@ -67,6 +69,14 @@ class GrpoArgs(TrlArgs):
     vllm_gpu_memory_utilization: float = 0.3
     vllm_max_model_length: int | None = None
     vllm_tensor_parallel_size: int = 1
+
+    @classmethod
+    def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+        """Yield also a loss of TRL's that encore/objectives/grpo.py has not, and what stands for it."""
+        yield from super().further_mistakes(value)
+        if cls is GrpoArgs and value.get("loss_type") == "vespo":
+            words = "vespo is no loss of encore/objectives/grpo.py; write it as one of your own"
+            yield mistake(("loss_type",), f"{words}, named by objective: my_module:loss (docs/own.md)")
 
 
 class PpoArgs(GrpoArgs):

@@ -24,11 +24,12 @@ from typing import Any
 
 from encore import own_code
 from encore.errors import UserError
-from encore.recipe.caps import Caps, start
+from encore.recipe.caps import Caps
 from encore.recipe.reward_names import OVERLONG, TESTS, check, check_overlong
 from encore.rewards import unit_tests
 from encore.rewards.english import english
 from encore.rewards.math_answers import Comparer
+from encore.rewards.overlong import soft_overlong
 from encore.rewards.reasoning_style import reasoning_style
 from encore.rewards.verifiers import math_verdicts, verifier
 from encore.sandbox.verdicts import REWARDS, Verdicts, passed
@@ -154,25 +155,6 @@ def coin(seed: int) -> Reward:
         return values
 
     reward.__name__ = "random"
-    return reward
-
-
-def soft_overlong(caps: Caps, cache: int) -> Reward:
-    """DAPO's penalty for a length y (Eq. 13), which includes the end-of-sequence token.
-
-    0 for y <= cap - cache, -1 for y >= cap, and linear between: (cap - cache - y) / cache, with the cap in
-    force at the trainer's step.
-    """
-    # imported here, because checking a recipe needs this module and must not load TRL
-    from trl.rewards import get_soft_overlong_punishment
-
-    punish = {step: get_soft_overlong_punishment(cap, cache) for step, cap in caps.items()}
-
-    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
-        step = getattr(columns.get("trainer_state"), "global_step", 0)
-        return punish[start(caps, step)](completion_ids)
-
-    reward.__name__ = OVERLONG
     return reward
 
 

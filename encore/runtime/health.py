@@ -157,9 +157,8 @@ def template_of(policy: Path | None, own: Any) -> Any:
     return own if own in templates else next(iter(templates), None)
 
 
-def same_template(config: Mapping[str, Any], policy: Path | None) -> Check:
-    """The policy was trained with the template, or `chat`, of this stage, as far as that is known."""
-    own = next(config[key] for key in FORMS if key in config)
+def same_template(own: Any, policy: Path | None) -> Check:
+    """Check that the policy was trained with `own`, the template or `chat` of a stage, as far as known."""
     base = template_of(policy, own)
     ok = base is None or base == own
     message = "the policy was trained with this template" if ok else f"the policy was trained with {base!r}"

@@ -16,26 +16,28 @@ ALIKE = 0.05  # share of neighbours whose answers may mean the same
 
 
 def before_sampling(
-    config: Mapping[str, Any],
+    form: Any,
     policy: Path | None,
     tokenizer: Any,
     rows: Sequence[Mapping[str, Any]],
     rewards: Mapping[str, Reward],
+    verifier: str,
 ) -> list[health.Check]:
-    """Checks of the prompts, rewards and template of a stage that samples and scores.
+    """Return the checks of the prompts, rewards and template of a stage that samples and scores.
 
-    `policy`: metrics.json of the stage it starts from; `rows`: those of encore.data.prompts; `rewards`
-    include accuracy where answers can be verified.
+    `form`: what the stage says at `template` or `chat`. `policy`: metrics.json of the stage it starts from.
+    `rows`: those of encore.data.prompts. `rewards` include accuracy where answers can be verified, by the
+    `verifier` of this name.
     """
     for name in filter(own_code.is_own, rewards):  # calls that check their contract
         score(rewards[name], [rows[0]] * len(GARBAGE), [*GARBAGE])
-    answered = (config.get("task") or {}).get("verifier") != "tests"  # whose rows have tests, and no answer
+    answered = verifier != "tests"  # whose rows have tests, and no answer
     strict = {name: rewards[name] for name in ("accuracy", "format") if name in rewards}
     return [
         health.known_tokens(tokenizer, [row["prompt"] for row in rows], "prompt"),
         *([gold(rewards["accuracy"], rows)] if "accuracy" in rewards and answered else []),
         garbage(strict, rows),
-        health.same_template(config, policy),
+        health.same_template(form, policy),
     ]
 
 

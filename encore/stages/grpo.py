@@ -40,12 +40,12 @@ FORMULA = (
 def run(stage: GrpoStage, job: Job) -> Outcome:
     """Train the policy and save it; times, ratios and completions go beside metrics.json."""
     caps, defaults = stage.caps_by_step, {}
-    if caps:
+    if stage.caps:
         defaults["max_completion_length"] = caps[0]
     if stage.replay or stage.domains:
         defaults["shuffle_dataset"] = False
     with setup.started(stage, job, **defaults) as (args, answering):
-        return _train(stage, job, args, caps or {0: args.max_completion_length}, answering)
+        return _train(stage, job, args, caps, answering)
 
 
 def _train(stage: GrpoStage, job: Job, args: Any, caps: Caps, answering: Callable[[], None]) -> Outcome:
@@ -89,7 +89,12 @@ def _method(stage: GrpoStage, ready: setup.Setup, log: CompletionsLog | None) ->
         own.try_out(objective, ready.args)
     world = None if stage.domains else ready.tasks[0].world
     return Method(
-        Options(stage.caps_by_step or None, log, stage.old_logp_noise, learn_results=stage.learn_results),
+        Options(
+            caps=stage.caps_by_step if stage.caps else None,
+            log=log,
+            old_logp_noise=stage.old_logp_noise,
+            learn_results=stage.learn_results,
+        ),
         lean=stage.sampler == "lean",
         tool=stage.tool,
         max_rounds=stage.dynamic_sampling.max_rounds if stage.dynamic_sampling else None,

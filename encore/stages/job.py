@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from encore.data.prompts import DataSets
+from encore.recipe.data_sets import unpinned
 from encore.recipe.eval_tasks import data_set
 from encore.recipe.kinds import read
 from encore.recipe.kinds.stage import FromPolicy, Stage
@@ -14,7 +15,6 @@ from encore.runtime import sentinel
 from encore.runtime.progress import Progress
 
 DECONTAMINATE = "decontaminate"
-CODE = "code"  # the digests of own code, beside its names: they shape the lineage, and no job reads them
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ def typed(kind: str, config: Mapping[str, Any]) -> tuple[Stage, DataSets]:
     A resolved configuration (`Graph.config`) names these data sets at `decontaminate`, and has the digests of
     own code. Raises UserError with all mistakes.
     """
-    said, evaluated = _without_code({**config, "run": kind}), config.get(DECONTAMINATE)
+    said, evaluated = unpinned({**config, "run": kind}), config.get(DECONTAMINATE)
     if not isinstance(evaluated, Mapping):
         return read(said), {}
-    data_sets = {name: data_set(_without_code(task)) for name, task in evaluated.items()}
+    data_sets = {name: data_set(unpinned(task)) for name, task in evaluated.items()}
     return read({**said, DECONTAMINATE: True}), data_sets
 
 
@@ -51,18 +51,10 @@ def from_policy(config: Mapping[str, Any]) -> FromPolicy:
 
 def asked_by(metrics_json: Path) -> Asked:
     """Return the questions of samples and their form, by the metrics.json of the stage that drew them."""
-    config = _without_code(sentinel.read(metrics_json)["config"])
+    config = unpinned(sentinel.read(metrics_json)["config"])
     return Asked.model_validate({key: config[key] for key in Asked.model_fields if key in config})
 
 
 def task_of(metrics_json: Path) -> QuestionTask:
     """Return the task of samples, by the metrics.json of the stage that has drawn them."""
     return asked_by(metrics_json).questions
-
-
-def _without_code(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_without_code(item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: _without_code(item) for key, item in value.items() if key != CODE}
-    return value

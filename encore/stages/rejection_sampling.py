@@ -50,7 +50,9 @@ def run(stage: RejectionSamplingStage, job: Job) -> Outcome:
     problems = given.to_list()
     accuracy = {"accuracy": rewards["accuracy"]}
     checks = found + health.stop_at_errors(
-        reward_checks.before_sampling(stage.said, job.inputs.get("policy"), tokenizer, problems, accuracy)
+        reward_checks.before_sampling(
+            stage.put, job.inputs.get("policy"), tokenizer, problems, accuracy, stage.questions.verifies
+        )
     )
     rows = [row for row in problems for _ in range(args.num_generations)]
     drawn = draw([row["prompt"] for row in problems], args, source, form.ends, stage, job.seed, job.progress)

@@ -39,7 +39,7 @@ def run(stage: SampleStage, job: Job) -> Outcome:
     checks = health.stop_at_errors(
         [
             health.known_tokens(tokenizer, texts, "prompt"),
-            health.same_template(stage.said, job.inputs.get("policy")),
+            health.same_template(stage.put, job.inputs.get("policy")),
         ]
     )
     drawn = draw(texts, stage.args, source, form.ends, stage, job.seed, job.progress)

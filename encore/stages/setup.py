@@ -20,7 +20,7 @@ from encore.models import lora
 from encore.models.reward_model import RewardModel
 from encore.recipe.caps import Caps
 from encore.recipe.kinds import GrpoStage, PpoStage
-from encore.recipe.kinds.grpo import Domain
+from encore.recipe.kinds.domains import Domain
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.recipe.reward_names import OVERLONG
@@ -248,7 +248,12 @@ def before_rollouts(
             health.enough_prompts(len(problems), needed),
             health.context(longest, cap, positions(policy.model)),
             *reward_checks.before_sampling(
-                part.said, job.inputs.get("policy"), policy.tokenizer, problems, rewards
+                part.put,
+                job.inputs.get("policy"),
+                policy.tokenizer,
+                problems,
+                rewards,
+                part.questions.verifies,
             ),
         ]
     )

@@ -35,7 +35,6 @@ __all__ = [
     "corpus",
     "make",
     "mix",
-    "of_task",
     "prompt",
     "sample",
     "split_of",
@@ -87,11 +86,6 @@ def _own(name: Any) -> Any:
     if lacking:
         raise UserError(f"world: {name} lacks {', '.join(lacking)}; see encore/worlds/protocol.py")
     return world
-
-
-def of_task(task: Mapping[str, Any]) -> World | None:
-    """The world of a recipe's `task`; None for a Hub dataset, which has none."""
-    return make(task) if "world" in task else None
 
 
 def split_of(question: str) -> str:

@@ -55,12 +55,12 @@ def check_cycle(graph: Graph, node: Node, above: list[Node]) -> None:
 
 def check_inputs(graph: Graph, node: Node) -> None:
     """Raise UserError where a stage does not go with what its inputs were made from."""
-    check_samples(graph, node)
-    check_data(graph, node)
-    check_scored(graph, node)
+    _check_samples(graph, node)
+    _check_data(graph, node)
+    _check_scored(graph, node)
 
 
-def check_samples(graph: Graph, node: Node) -> None:
+def _check_samples(graph: Graph, node: Node) -> None:
     """Raise UserError where a stage `label` perceives a reward that the world of its data does not have."""
     stage = graph.stage(node)
     if not isinstance(stage, LabelStage) or "data" not in stage.needs:
@@ -73,7 +73,7 @@ def check_samples(graph: Graph, node: Node) -> None:
         check_world(stage.by, drawn.task.make_world(), where)
 
 
-def check_data(graph: Graph, node: Node) -> None:
+def _check_data(graph: Graph, node: Node) -> None:
     """Raise UserError unless a stage `reward_model` learns from what its keys are of.
 
     `labels` take step labels or samples, those of steps a world's alone; `comparisons` preferences.
@@ -99,7 +99,7 @@ def check_data(graph: Graph, node: Node) -> None:
             raise UserError(f"labels: stage {source.name} has no task.verifier, which labels answers")
 
 
-def check_scored(graph: Graph, node: Node) -> None:
+def _check_scored(graph: Graph, node: Node) -> None:
     """Raise UserError unless the reward model of a stage with `aggregation` has learnt what that reads."""
     stage = graph.stage(node)
     if not isinstance(stage, GrpoStage) or stage.aggregation is None:

@@ -1,52 +1,32 @@
 """Stage `grpo`: the policy is trained by GRPO, or by an objective of its family."""
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from encore.errors import UserError
 from encore.recipe.base import (
-    Identifier,
     Mistake,
     Model,
     NotNegative,
-    PartOfAll,
     Positive,
     Share,
-    below,
     matching,
 )
-from encore.recipe.caps import Caps
-from encore.recipe.kinds.rollout import REWARD_MODEL, RolloutStage
+from encore.recipe.caps import Caps, check_boundaries
+from encore.recipe.kinds.domains import DomainStage
+from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.recipe.kinds.stage import rule
 from encore.recipe.loss_types import check_window
-from encore.recipe.task import DataSet, Rewarded, Tool, own_mistakes
+from encore.recipe.task import DataSet, Tool, own_mistakes
 
 Step = Annotated[str, AfterValidator(matching("0|[1-9][0-9]*", "a number of optimizer steps"))]
 
+OF_ONE_TASK = ("task", "template", "chat", "problems", "rewards")
 ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward than accuracy
 # advantages that read accuracy alone, or a baseline of all prompts
 ACROSS = (*ACCURACY_ALONE, "moving_average")
-
-
-class Domain(Rewarded):
-    """One of several tasks of a stage, with its share of the prompts and its rewards."""
-
-    learned = (REWARD_MODEL,)
-
-    longest_prompt: Positive | None = None
-    share: PartOfAll | None = None  # of the prompts; all shares come to 1
-
-    def lacking(self) -> Iterator[Mistake]:
-        """Yield what a domain must have and this one has not."""
-        for key in ("task", "template", "share", "rewards"):
-            if getattr(self, key) is None and not (key == "template" and self.chat):
-                yield key, "missing"
-        if self.rewards is not None and not any(self.rewards.values()):
-            yield "rewards", "expected one with a weight other than 0"
 
 
 class MixedGroups(Model):
@@ -62,7 +42,7 @@ class Replay(Model):
     share: Share
 
 
-class GrpoStage(RolloutStage):
+class GrpoStage(DomainStage):
     """The policy is trained by GRPO or an objective of its family."""
 
     least_group = 2
@@ -74,14 +54,8 @@ class GrpoStage(RolloutStage):
         "objective": ("loss_type", "importance_sampling_level", "use_bias_correction_kl", "epsilon"),
     }
     written_out = (
-        *(
-            "loss_type",
-            "beta",
-            "use_bias_correction_kl",
-            "scale_rewards",
-            "num_generations",
-            "num_iterations",
-        ),
+        *("loss_type", "beta", "use_bias_correction_kl", "scale_rewards", "num_generations"),
+        "num_iterations",
         ("steps_per_generation", "generation_batch_size"),
         *("gradient_accumulation_steps", "epsilon", "temperature", "top_p", "mask_truncated_completions"),
         *("importance_sampling_level", "lr_scheduler_type", "learning_rate", "max_completion_length"),
@@ -97,10 +71,6 @@ class GrpoStage(RolloutStage):
     # of every step, the answer among them (product), the least of these (min), or their sum:
     # encore/rewards/learned.py
     aggregation: Literal["last", "product", "min", "sum"] | None = None
-    # In place of task, template, problems and rewards: several tasks. Every rollout has each domain's share
-    # of the prompts (where that is no whole number, the running sum comes as near to it as it can), and a
-    # prompt has the rewards of its domain alone. All that a domain names is measured, also at weight 0.
-    domains: dict[Identifier, Domain] | None = None
     # In place of args.max_completion_length: {step: cap}, the cap of all rollouts after so many optimizer
     # steps, rising from step 0 on. Where loss_type dr_grpo divides by the cap, and for soft_overlong, it is
     # the one of the rollout.
@@ -123,45 +93,10 @@ class GrpoStage(RolloutStage):
 
     @property
     def caps_by_step(self) -> Caps:
-        """The caps of completions by the optimizer step from which they hold; empty where there is one."""
-        return dict(sorted((int(step), cap) for step, cap in (self.caps or {}).items()))
-
-    @property
-    def weights(self) -> dict[str, dict[str, float]]:
-        """The rewards by where they stand: `rewards`, or `domains.NAME.rewards` of each domain."""
-        if self.domains is None:
-            return super().weights
-        return {f"domains.{name}.rewards": domain.rewards or {} for name, domain in self.domains.items()}
-
-    @property
-    def parts(self) -> Mapping[str, "GrpoStage | Domain"]:
-        """The domains by name, or the stage itself."""
-        return {"": self} if self.domains is None else self.domains
-
-    def unsound(self) -> Iterator[Mistake]:
-        """Yield the mistakes within the one task, or within the domains and their tasks."""
-        if self.domains is None:
-            yield from self.asked_mistakes(_needs_answers(self.rewards))
-            return
-        mistakes = [*self._misshapen(self.domains)]
-        yield from mistakes
-        for name, domain in () if mistakes else self.domains.items():
-            yield from below(f"domains.{name}", domain.asked_mistakes(_needs_answers(domain.rewards)))
-
-    def _misshapen(self, domains: dict[str, Domain]) -> Iterator[Mistake]:
-        """Yield domains that are not two or more, complete, with no task beside them."""
-        for key in ("task", "template", "chat", "problems", "rewards"):
-            if getattr(self, key) is not None:
-                yield key, f"each of domains has its own; remove {key} or domains"
-        if len(domains) < 2:
-            words = f"expected at least two, got {', '.join(domains) or 'none'}"
-            yield "domains", f"{words}; one task is written as task, template and rewards"
-            return
-        for name, domain in domains.items():
-            yield from below(f"domains.{name}", domain.lacking())
-        shares = [domain.share for domain in domains.values() if domain.share is not None]
-        if len(shares) == len(domains) and not math.isclose(sum(shares), 1, abs_tol=1e-6):
-            yield "domains", f"their shares come to {sum(shares):g}; expected 1"
+        """The caps of completions by the number of optimizer steps from which they hold."""
+        if self.caps is None:
+            return super().caps_by_step
+        return dict(sorted((int(step), cap) for step, cap in self.caps.items()))
 
     @rule
     def _reward_model(self) -> Iterator[Mistake]:
@@ -332,23 +267,3 @@ class GrpoStage(RolloutStage):
             yield "args.shuffle_dataset", "replay has an order of its own; remove it"
         if args.max_steps <= 0:
             yield "args.max_steps", "missing; replay plans all iterations beforehand"
-
-
-def _needs_answers(rewards: dict[str, float] | None) -> bool:
-    """Whether rewards need answers; they do not where a reward model alone judges."""
-    return REWARD_MODEL not in (rewards or {}) or "accuracy" in (rewards or {})
-
-
-def check_boundaries(caps: Caps, micro: int, window: int) -> None:
-    """Raise UserError where a cap changes within a rollout of `micro` micro-steps, `window` to a step.
-
-    Any other unit that both have does as well.
-    """
-    every = math.lcm(micro, window) // window  # optimizer steps
-    for step in caps:
-        if step % every:
-            near = max(every, round(step / every) * every)
-            raise UserError(
-                f"caps.{step}: a rollout lasts {micro / window:g} steps, and the cap changes between two; "
-                f"nearest: {near}"
-            )

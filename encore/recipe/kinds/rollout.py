@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from encore.recipe.base import Mistake, Positive
-from encore.recipe.caps import of_stage
+from encore.recipe.caps import Caps
 from encore.recipe.kinds.stage import Asking, rule
 from encore.recipe.kinds.training import MeasuredStage, TuningStage
 from encore.recipe.machine import Dtype
@@ -117,6 +117,12 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
             )
             yield "args.num_generations", words
 
+    @property
+    def caps_by_step(self) -> Caps:
+        """The cap of completions from step 0 on; empty where there is none."""
+        cap = self.args.max_completion_length
+        return {} if cap is None else {0: cap}
+
     def _near(self, size: int) -> int:
         """The size of a group that divides a rollout of `size`, nearest to what the recipe says."""
         group = self.args.num_generations or 0
@@ -127,7 +133,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
     def _overlong(self) -> Iterator[Mistake]:
         """Yield a reward soft_overlong without its cache, or a cache that is not below the cap."""
         names = [name for rewards in self.weights.values() for name in rewards]
-        check_overlong(names, self.soft_overlong_cache, min(of_stage(self.said).values(), default=None))
+        check_overlong(names, self.soft_overlong_cache, min(self.caps_by_step.values(), default=None))
         yield from ()
 
     @rule

@@ -11,7 +11,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from encore.errors import UserError
 from encore.forecast import counting
-from encore.forecast.model_size import CONFIGS, KNOWN, named, of_model, saved_a_token
+from encore.forecast.model_size import CONFIGS, KNOWN, of_model, saved_a_token
+from encore.recipe.machine import FolderModel, HubModel
 
 SIZES = {  # billions, of the model cards
     "deepseek-ai/DeepSeek-V3-Base": 671,
@@ -31,7 +32,7 @@ SHAPES = {  # of each kind of network that the recipes have, small
 
 
 def hub(name):
-    return named({"hub": name, "revision": "0" * 40})
+    return HubModel(hub=name, revision="0" * 40)
 
 
 def small(folder, kind):
@@ -46,7 +47,7 @@ def small(folder, kind):
         **SHAPES[kind],
     )
     config.save_pretrained(folder)
-    return named({"path": str(folder)}), config
+    return FolderModel(path=str(folder)), config
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -66,7 +67,7 @@ def test_every_model_that_a_recipe_names_has_a_configuration():
         for scale in recipe.scales
         for node in GRAPH.grid(name, scale, recipe.arms(scale), [0])
     ]
-    models = {model.model_dump_json() for node in nodes if (model := GRAPH.model_of(node))}
+    models = {model for node in nodes if (model := GRAPH.model_of(node))}
     assert len(models) >= 15
     for model in models:
         assert of_model(model).parameters > 1e8

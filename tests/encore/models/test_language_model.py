@@ -59,7 +59,7 @@ def test_a_token_is_not_multiplied_with_the_experts_it_passes_by():
 
 def test_a_mixture_of_experts_is_planned_as_one():
     mixture = {"experts": 4, "visited": 1, "expert_size": 16}
-    planned = model_size.of_model(model_size.named({**SHAPE, **mixture}))
+    planned = model_size.of_model(Shape.model_validate({**SHAPE, **mixture}))
     idle = 2 * 3 * 3 * 16 * 64  # of each layer three experts: gate, up and down
     assert (planned.experts, planned.visited) == (4, 1)
     assert planned.active == planned.parameters - planned.embedding - idle

@@ -17,6 +17,7 @@ from encore import worlds
 from encore.errors import UserError
 from encore.forecast import counting, probes
 from encore.models import language_model, pretrained, reward_model
+from encore.recipe.machine import FolderModel
 from encore.recipe.shape import Shape
 
 ROOT = Path(__file__).parents[3]
@@ -81,7 +82,7 @@ def member(folder: Path) -> Any:
         lambda folder: pretrained.configuration(folder, str(folder)),
         lambda folder: reward_model.from_policy(source(folder), TOKENIZER, 0),
         member,
-        lambda folder: counting.architecture({"path": str(folder)}, folder / "config.json", "odd"),
+        lambda folder: counting.architecture(FolderModel(path=str(folder)), folder / "config.json"),
         lambda folder: probes.ends(source(folder), TOKENIZER, False),
     ],
     ids=["model", "tokenizer", "configuration", "critic", "member", "plan", "preflight"],

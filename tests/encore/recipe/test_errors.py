@@ -164,6 +164,9 @@ def test_the_unspoilt_recipes_load(folder):
                                        "answer": "a", "verifier": "code"},
          'stages.grpo.task.verifier: expected math, countdown, tests or my_module:function, got "code"'),
         ("paper", "quickstart", {"arms": ["only-cpu"]}, "quickstart.arms: none of them exists at scale"),
+        ("paper", "stages/grpo/args/loss_type", "vespo",
+         "stages.grpo.args.loss_type: vespo is no loss of encore/objectives/grpo.py; write it as one of your "
+         "own, named by objective: my_module:loss"),
         # the whole
         ("paper", "scales/paper/stages/grpo/model/revision", "main",
          'stages.grpo.model.revision: expected the 40 hexadecimal digits of a Hub commit, got "main"'),

@@ -95,6 +95,13 @@ def test_a_task_of_lm_eval_without_samples():
         parse({"tasks": {"tax": {"lm_eval": "gsm8k", "temperature": 0.0}}})
 
 
+def test_a_job_is_given_the_digests_of_a_file_and_of_own_code(heldout):
+    pins = {"sha256": "0" * 64, "code": {"mine:right": "1" * 64}}
+    task = {"file": "rows.jsonl", "question": "q", "answer": "a", "verifier": "mine:right", **pins}
+    (parsed,) = parse(changed(heldout, task=task))
+    assert parsed.task.sha256 == "0" * 64
+
+
 def test_an_unknown_key_beside_the_tasks(heldout):
     with pytest.raises(UserError, match=r'evals\.backends: unknown key; did you mean "backend"'):
         parse({**changed(heldout), "backends": "vllm"})

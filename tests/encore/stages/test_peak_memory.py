@@ -23,8 +23,8 @@ from test_several_processes import both
 from encore.forecast import memory
 from encore.forecast.hardware import GPUS
 from encore.forecast.job import Job, Training
-from encore.forecast.model_size import named
 from encore.models import language_model
+from encore.recipe.machine import FolderModel
 from encore.recipe.shape import Shape
 from encore.runtime import sentinel
 
@@ -136,7 +136,7 @@ def test_processes_hold_what_is_planned(base: Path, tmp_path: Path, kind, proces
     """Beyond what they hold for a model of next to no size: Python, libraries, buffers of gloo."""
     least = peaks(kind, processes, base, tmp_path / "least", LEAST, checkpointing)
     most = peaks(kind, processes, base, tmp_path / "most", SHAPE, checkpointing)
-    model = named({"path": str(tmp_path / "most/checkpoints/pretrain/final")})
+    model = FolderModel(path=str(tmp_path / "most/checkpoints/pretrain/final"))
     sequences = BATCH * (2 if kind == "dpo" else 1)
     training = Training(
         steps=3,

@@ -5,12 +5,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import jobs
 import pytest
 import stage_runs
 import typed
 
 from encore import worlds
 from encore.data import demonstrations
+from encore.errors import UserError
 from encore.sampling import funnel
 from encore.worlds import Problem
 from encore.worlds.readability import language_consistency, readability
@@ -217,8 +219,9 @@ def test_thresholds_that_nothing_passes_are_told_with_the_funnel(drawn: Path, tm
     line = stage_runs.error_line(folder)
     assert "0 of 16 completions kept: " in line
     assert line.endswith("would help")
-    config = DRAW | {"keep": {"readible": 1.0}}
-    (folder / "out.txt").unlink()
-    arguments = stage_runs.command("rejection_sampling", config, policy="results/cold/metrics.json")
-    assert stage_runs.run("rejection_sampling", arguments, folder) == 2
-    assert 'keep.readible: unknown reward; did you mean "readability"?' in stage_runs.error_line(folder)
+
+
+def test_a_threshold_of_no_reward():
+    stage = jobs.stage("rejection_sampling", {"model": {"path": "p"}, **DRAW, "keep": {"readible": 1.0}})
+    with pytest.raises(UserError, match=r'^keep\.readible: unknown reward; did you mean "readability"'):
+        stage.check()

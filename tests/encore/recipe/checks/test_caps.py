@@ -3,8 +3,8 @@
 import pytest
 
 from encore.errors import UserError
+from encore.recipe.caps import check_boundaries
 from encore.recipe.kinds import read
-from encore.recipe.kinds.grpo import check_boundaries
 
 ARGS = {"max_steps": 200, "steps_per_generation": 4, "num_iterations": 1, "gradient_accumulation_steps": 1}
 

@@ -1,0 +1,26 @@
+"""The soft overlong punishment: a reward that falls before the cap of a completion (DAPO, Eq. 13)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from encore.recipe.caps import Caps, start
+from encore.recipe.reward_names import OVERLONG
+
+
+def soft_overlong(caps: Caps, cache: int) -> Callable[..., list[float]]:
+    """DAPO's penalty for a length y (Eq. 13), which includes the end-of-sequence token.
+
+    0 for y <= cap - cache, -1 for y >= cap, and linear between: (cap - cache - y) / cache, with the cap in
+    force at the trainer's step.
+    """
+    # imported here: the other rewards need no TRL
+    from trl.rewards import get_soft_overlong_punishment
+
+    punish = {step: get_soft_overlong_punishment(cap, cache) for step, cap in caps.items()}
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        step = getattr(columns.get("trainer_state"), "global_step", 0)
+        return punish[start(caps, step)](completion_ids)
+
+    reward.__name__ = OVERLONG
+    return reward
