@@ -14,7 +14,7 @@ from analysis import command_line
 from analysis.numbers.run import Run
 from analysis.numbers.table import collect, final
 from analysis.verdicts.claims import Verdict
-from analysis.verdicts.judge import judge_run
+from analysis.verdicts.decision import judge_run
 from analysis.verdicts.summary import plural
 from encore.errors import UserError
 from encore.recipe.looks import LOOKS, Look, on_disk, seeds_of

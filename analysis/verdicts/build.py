@@ -8,7 +8,7 @@ import pandas as pd
 from analysis.numbers.run import Run
 from analysis.verdicts import collapse, dials, gates
 from analysis.verdicts.claims import Verdict
-from analysis.verdicts.judge import judge_run
+from analysis.verdicts.decision import judge_run
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ difference d = `of` - `against` (or `of` alone) in a `metric` (of `against` mayb
 
     higher:  d > m          lower:  d < -m          equal:  |d| < m
 
-How a verdict comes about is in verdicts.judge.
+How a verdict comes about is in verdicts.decision.
 """
 
 import math
@@ -59,7 +59,7 @@ class Verdict:
     low: float
     high: float
     p: float  # of the claim's own test over all seeds, one-sided, uncorrected
-    # of the statements of verdicts.rule, corrected for the looks taken and for the claims of the family
+    # of the statements of verdicts.statements, corrected for the looks taken and for the claims of the family
     p_claim: float
     p_opposite: float
     p_direction: float

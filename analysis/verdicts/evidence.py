@@ -13,7 +13,7 @@ import pandas as pd
 
 from analysis.verdicts import comparable, gates
 from analysis.verdicts.pairs import Pairs, pairs
-from analysis.verdicts.rule import STATEMENTS, p_values
+from analysis.verdicts.statements import STATEMENTS, p_values
 from encore.recipe.claims import Claim, Gate, Test
 from encore.recipe.looks import LOOKS
 

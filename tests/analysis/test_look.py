@@ -13,7 +13,7 @@ from analysis.numbers.table import collect, final
 from analysis.provenance import configuration
 from analysis.provenance.jobs import jobs
 from analysis.verdicts import claims, summary
-from analysis.verdicts.judge import judge_run
+from analysis.verdicts.decision import judge_run
 from encore.recipe import looks
 from encore.recipe.graph import Graph
 from encore.recipe.looks import Look

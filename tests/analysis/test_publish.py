@@ -12,7 +12,7 @@ from analysis import publish
 from analysis.numbers import table
 from analysis.numbers.recorded import of_earlier_world
 from analysis.verdicts import claims, records
-from analysis.verdicts.judge import judge_run
+from analysis.verdicts.decision import judge_run
 from encore.errors import UserError
 from encore.recipe.looks import LOOKS
 

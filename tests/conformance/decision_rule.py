@@ -2,11 +2,11 @@
 
     python tests/conformance/decision_rule.py --out results/published/decision_rule.csv
 
-Families of claims `higher` are drawn: each compares an arm of its own with one base arm that all share, over
-32 seeds, and is judged at the planned looks by verdicts.rule. A claim stops at the look that decides it. All
-effects are in standard deviations of a seed's difference. The margin is 0.2: at that true effect `reproduced`
-and `weaker than claimed` are both wrong, and as often as they ever are; `contradicted` is so at 0, and `no
-difference` at the smallest effect that matters.
+Families of claims `higher` are drawn: each compares an arm of its own with one base arm that all share,
+over 32 seeds, and is judged at the planned looks by verdicts.statements. A claim stops at the look that
+decides it. All effects are in standard deviations of a seed's difference. The margin is 0.2: at that true
+effect `reproduced` and `weaker than claimed` are both wrong, and as often as they ever are; `contradicted`
+is so at 0, and `no difference` at the smallest effect that matters.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.verdicts.rule import STATEMENTS, adjusted, p_values, shown
+from analysis.verdicts.statements import STATEMENTS, adjusted, p_values, shown
 from encore.recipe.looks import LOOKS
 
 MARGIN = 0.2

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.numbers.table import COLUMNS
-from analysis.verdicts import judge as judging
+from analysis.verdicts import decision as judging
 from analysis.verdicts.claims import Verdict
 from encore.recipe.claims import Claim, Gate, Test, with_ids
 

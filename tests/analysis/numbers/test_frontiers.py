@@ -15,7 +15,7 @@ from analysis.numbers import frontiers
 from analysis.numbers.frontiers import Point, at
 from analysis.numbers.recorded import recorded
 from analysis.numbers.table import COLUMNS, collect, final, measured
-from analysis.verdicts.judge import judge_run
+from analysis.verdicts.decision import judge_run
 
 points = st.lists(
     st.builds(Point, st.floats(0, 100).map(lambda x: round(x, 3)), st.floats(-10, 10)),

@@ -4,7 +4,7 @@ from judged_claims import CLAIM, judge_looks, table
 
 from analysis.numbers import means
 from analysis.verdicts import claims_table, summary
-from analysis.verdicts.judge import judge_run
+from analysis.verdicts.decision import judge_run
 
 
 def test_every_verdict_is_shown_with_what_it_could_have_seen(run, numbers):

@@ -7,7 +7,7 @@ import pytest
 from judged_claims import CLAIM, judge, judge_looks, table
 
 from analysis.numbers.table import collect, final
-from analysis.verdicts.judge import judge_run
+from analysis.verdicts.decision import judge_run
 
 
 def test_differences_are_paired_by_seed_not_by_row():

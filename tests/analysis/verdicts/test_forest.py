@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.verdicts import claims, forest
-from analysis.verdicts.judge import judge_run
+from analysis.verdicts.decision import judge_run
 
 
 def test_the_forest_has_a_row_a_tested_claim_in_the_order_of_the_recipe(run, numbers):

@@ -6,7 +6,7 @@ from judged_claims import CLAIM, flat, judge_looks, table
 from toy_run import changed
 
 from analysis.verdicts import claims
-from analysis.verdicts.judge import judge_run
+from analysis.verdicts.decision import judge_run
 from encore.errors import UserError
 
 margin = st.floats(0, 1).map(lambda x: round(x, 3))

@@ -7,11 +7,11 @@
     contradicted         the other direction is shown; of a claim of no difference, that there is one
     inconclusive         none of these
 
-Shown means: by the tests of verdicts.rule, at a planned look (encore.recipe.looks), after the correction for
-the family. As long as another look is to come, an open claim that its 95% bootstrap interval is wholly for or
-against is `supported so far`, `weaker so far` or `opposed so far`. A run with another number of seeds is
-judged by the planned looks that it has passed; the seeds beyond are exploratory: they can take a decision
-back and add none.
+Shown means: by the tests of verdicts.statements, at a planned look (encore.recipe.looks), after the
+correction for the family. As long as another look is to come, an open claim that its 95% bootstrap interval
+is wholly for or against is `supported so far`, `weaker so far` or `opposed so far`. A run with another
+number of seeds is judged by the planned looks that it has passed; the seeds beyond are exploratory: they
+can take a decision back and add none.
 
 What was not run is `not tested`, with the reason, never an error; and so is a claim whose precondition is
 absent (verdicts.gates). Where some runs of one arm alone have collapsed (verdicts.collapse) a mean says
@@ -37,7 +37,7 @@ from analysis.verdicts.claims import OPEN, Verdict, satisfies
 from analysis.verdicts.collapse import Collapses, collapses
 from analysis.verdicts.evidence import FEWEST, Evidence, evidence, open_to_doubt
 from analysis.verdicts.pairs import Pairs
-from analysis.verdicts.rule import adjusted, shown
+from analysis.verdicts.statements import adjusted, shown
 from encore.errors import UserError
 from encore.recipe.claims import Claim, Gate, Test
 from encore.recipe.looks import LOOKS

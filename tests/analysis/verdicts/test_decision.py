@@ -10,8 +10,8 @@ from judged_claims import CLAIM, judge, judge_looks, table
 
 from analysis.verdicts import claims
 from analysis.verdicts.collapse import Collapses
+from analysis.verdicts.decision import decide
 from analysis.verdicts.evidence import open_to_doubt
-from analysis.verdicts.judge import decide
 from analysis.verdicts.pairs import Pairs
 from encore.recipe.looks import LOOKS
 
