@@ -31,7 +31,7 @@ def damaged(checkpoint: Path, last: str) -> str | None:
     as in `write`; a list that does not end with it is damaged itself.
     """
     try:
-        text = (checkpoint / DIGESTS).read_text(encoding="utf-8")
+        text = (checkpoint / DIGESTS).read_bytes().decode()
         listed = digests.parse(text)
     except FileNotFoundError:
         return None

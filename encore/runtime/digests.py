@@ -59,7 +59,7 @@ def listed(result: Path) -> dict[Path, str] | None:
     Raises ValueError if the list cannot be read, or if it is not the list of this result.
     """
     try:
-        text = listing(result).read_text(encoding="utf-8")
+        text = listing(result).read_bytes().decode()
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -77,11 +77,12 @@ def text_of(names: Iterable[tuple[str, str]]) -> str:
 
 
 def parse(text: str) -> dict[str, str]:
-    """Return name -> digest of the text of a list. Raises ValueError if a line is none of a list."""
+    """Return name -> digest of the text of a list. Raises ValueError if the text is not exactly a list."""
     lines = [LINE.fullmatch(line) for line in text.splitlines()]
-    if not all(lines):
+    names = {line[2]: line[1] for line in lines if line}
+    if text != text_of((digest, name) for name, digest in names.items()):
         raise ValueError("no list of digests")
-    return {line[2]: line[1] for line in lines if line}
+    return names
 
 
 def write(file: Path, text: str) -> None:

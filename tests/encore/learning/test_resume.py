@@ -75,6 +75,15 @@ def test_any_byte_of_any_file_is_noticed(name: str, place: int, change: int, tmp
     assert digests.damaged(made, STATE) is not None
 
 
+@pytest.mark.parametrize("end", [b"\r", b"\x0b", b"\x1c"])
+def test_another_end_of_a_line_is_noticed(end: bytes, tmp_path: Path):
+    """Python reads some of these bytes as the end of a line too."""
+    made = checkpoint(tmp_path, 6)
+    text = (made / digests.DIGESTS).read_bytes()
+    (made / digests.DIGESTS).write_bytes(text.replace(b"\n", end, 1))
+    assert digests.damaged(made, STATE) == digests.DIGESTS
+
+
 @given(name=st.sampled_from([*CONTENT, digests.DIGESTS]), left=st.integers(0, 9999))
 def test_any_file_that_is_shorter_is_noticed(name: str, left: int, tmp_path_factory):
     made = checkpoint(tmp_path_factory.mktemp("run"), 6)
