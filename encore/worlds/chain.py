@@ -162,7 +162,7 @@ def unrepaired(problem: Problem, completion: str) -> float:
 def _followed(problem: Problem, completion: str) -> tuple[list[bool], list[int]]:
     """`Chain.steps` of the scratchpad, and the numbers that are left after them."""
     left = [*operands_of(problem.question)]  # never grows: a step consumes at least what it adds
-    before: dict[tuple[int, ...], list[int]] = {}  # operands -> what was left when they were first added
+    before: dict[tuple[int, ...], list[int]] = {}  # operands -> what was left when they were last added
     verdicts = []
     for match in matches(STEP, texts(completion, BETWEEN)):
         if match is None:
@@ -173,7 +173,7 @@ def _followed(problem: Problem, completion: str) -> tuple[list[bool], list[int]]
         if missing and operands in before:
             rest, missing = take(before[operands], operands)
         if not missing:
-            before.setdefault(operands, [*rest, *operands])
+            before[operands] = [*rest, *operands]
         if missing < len(operands):
             left = [*rest, result]
         verdicts.append(not missing and sum(operands) == result)
@@ -268,7 +268,7 @@ class Chain:
         """A step is right if its sum is and its operands are terms or results not used yet, in any order.
 
         A wrong result counts as a result, so an error that is carried forward is one wrong step. A step
-        written again restores what was left when it was first written, so that `wait` can repair it.
+        written again restores what was left when it was last written, so that `wait` can repair it.
         """
         return _followed(problem, completion)[0]
 

@@ -50,6 +50,15 @@ def test_where_the_working_counts_a_right_document_is_right(world, seed, kind):
     assert replace(world, worked=True).verify(problem, world.document(problem, kind, rng))
 
 
+def test_a_step_that_stood_twice_may_be_written_again():
+    """The sum 8+0 is added twice, for there are two zeros; going over the last one leaves neither of them."""
+    world = Chain(worked=True)
+    problem = Problem("8+0+0=", "8", 3)
+    once, twice = "8+0=8,8+0=8", "8+0=8,8+0=8wait8+0=8,8+0=8"
+    for working in (once, f"{once}wait8+0=8", twice):
+        assert world.verify(problem, f"<think>{working}</think><answer>8</answer>")
+
+
 @given(worlds, st.integers(0, 10**6))
 def test_where_the_working_counts_a_right_guess_is_wrong(world, seed):
     problem = world.problem(random.Random(seed))
