@@ -9,14 +9,19 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("encore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("encore")
+settings.register_profile("slow", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fast", settings.get_profile("slow"), max_examples=25)
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported
 gc.disable()  # while pytest collects: what tests import is no garbage
 
 
 def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true", help="run the slow tests too")
+
+
+def pytest_configure(config):
+    """Draw fewer examples without --slow, before the tests that draw them are imported."""
+    settings.load_profile("slow" if config.getoption("--slow") else "fast")
 
 
 def pytest_collection_modifyitems(config, items):

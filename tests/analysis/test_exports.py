@@ -29,6 +29,7 @@ def test_a_second_run_gives_the_same_bytes(quick, quick_out, tmp_path, monkeypat
     assert len(second) == len(first) - 3 * (FIGURES - len(few))
 
 
+@pytest.mark.slow
 def test_everything_promised_is_written(quick_out):
     names = set(digests(quick_out))
     always = {
@@ -56,6 +57,7 @@ def test_everything_promised_is_written(quick_out):
     assert {f"figures/{name}.{kind}" for name in drawn for kind in ("svg", "png", "pdf")} <= names
 
 
+@pytest.mark.slow
 def test_summary_is_five_lines_with_the_key_numbers(quick_out):
     lines = (quick_out / "summary.txt").read_text().splitlines()
     assert len(lines) == 5
@@ -66,12 +68,14 @@ def test_summary_is_five_lines_with_the_key_numbers(quick_out):
     assert lines[4].startswith("rl-lifts-accuracy supported so far (d = 0.6")
 
 
+@pytest.mark.slow
 def test_the_quickstart_says_why_a_claim_is_not_tested(quick_out):
     verdicts = pd.read_csv(quick_out / "claims.csv").set_index("id")
     assert verdicts.verdict["random-reward-does-not-help"] == "not tested"
     assert verdicts.note["random-reward-does-not-help"] == "arm random was not run"
 
 
+@pytest.mark.slow
 def test_svg_is_well_formed_and_keeps_its_labels(quick_out):
     for path in (quick_out / "figures").glob("*.svg"):
         ET.parse(path)
@@ -79,6 +83,7 @@ def test_svg_is_well_formed_and_keeps_its_labels(quick_out):
     assert ">rl-lifts-accuracy<" in text
 
 
+@pytest.mark.slow
 def test_a_run_without_artefacts_still_reports(run, tmp_path):
     empty = Run(run.graph, run.name, run.scale, run.arms, run.seeds, tmp_path)
     lines = report.write(build(empty, collect(empty)), tmp_path / "out.html")
@@ -87,6 +92,7 @@ def test_a_run_without_artefacts_still_reports(run, tmp_path):
     assert not list((tmp_path / "out/figures").iterdir())
 
 
+@pytest.mark.slow
 def test_a_figure_has_a_name_of_its_own(rlhf, rlhf_table):
     shown = views(build(rlhf, rlhf_table))
     names = [plan.name for view in shown.values() for plan in view.figures]

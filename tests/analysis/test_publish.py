@@ -28,6 +28,7 @@ def report(run):
     return page
 
 
+@pytest.mark.slow
 def test_record_has_the_final_numbers_and_every_run(run, report, tmp_path):
     out = tmp_path / "published"
     publish.publish(run, out, "report")
@@ -44,6 +45,7 @@ def test_record_has_the_final_numbers_and_every_run(run, report, tmp_path):
     assert [verdict.verdict for verdict in kept] == [verdict.verdict for verdict in judged]
 
 
+@pytest.mark.slow
 def test_a_record_among_the_others_gets_its_row(run, report):
     folder = run.root / publish.RECORDS
     publish.publish(run, folder / "toy_zero-cpu", "report")
@@ -52,6 +54,7 @@ def test_a_record_among_the_others_gets_its_row(run, report):
     assert f"{judged_at} | [toy_zero-cpu](toy_zero-cpu) |" in text
 
 
+@pytest.mark.slow
 def test_a_table_that_the_report_has_not_leaves_the_record(run, report, tmp_path):
     for name in ("labels.csv", "numbers.csv"):
         (tmp_path / name).write_text("from an earlier report")

@@ -55,6 +55,7 @@ def test_they_are_ended_and_waited_for(capsys):
     assert capsys.readouterr().err == says
 
 
+@pytest.mark.slow
 def test_one_that_does_not_end_is_an_error(monkeypatch):
     monkeypatch.setattr(orphans, "PATIENCE", 0.05)
     with pytest.raises(UserError, match=r"not ended in 0 s; run scancel 7 12_3, then this again"):

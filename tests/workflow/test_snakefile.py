@@ -60,6 +60,7 @@ def test_an_evaluation_of_sensitivity_can_be_asked_for_where_there_is_one(place,
         assert [one.name for one in GRAPH.inputs(node).values()] == [GRAPH.inputs(node)["model"].name]
 
 
+@pytest.mark.slow
 def test_wildcards_are_constrained(open_workflow):
     """A seed that is no number is no output of `train`, also where no command line was checked."""
     target = "results/r1_zero/cpu/base-recipe/seedX/grpo/metrics.json"

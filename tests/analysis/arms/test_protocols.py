@@ -1,5 +1,6 @@
 """Published protocols on the page: which task follows which, and what it sets itself."""
 
+import pytest
 from toy_run import changed, draw_only
 
 from analysis import report
@@ -22,6 +23,7 @@ def test_each_protocol_is_told_once_with_what_the_task_sets_itself(run):
     assert "2501.12948v1" in row.source
 
 
+@pytest.mark.slow
 def test_it_stands_below_the_table_of_arms(quick, monkeypatch, tmp_path):
     draw_only(set(), monkeypatch)
     evals = quick.recipe.layers.content["evals"]

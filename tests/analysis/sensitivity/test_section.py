@@ -86,6 +86,7 @@ def test_a_run_that_asks_for_none_or_has_none_yet_has_no_section(run, tmp_path):
     assert build(asked) is None
 
 
+@pytest.mark.slow
 def test_its_files_and_its_page(asked, tmp_path, monkeypatch):
     draw_only({"gain-by-protocol"}, monkeypatch)
     one = replace(asked, arms=asked.arms[:1], seeds=asked.seeds[:1])

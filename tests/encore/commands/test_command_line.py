@@ -83,6 +83,7 @@ def test_what_the_base_of_a_new_recipe_reads_fits_into_it(here, world):
     assert longest <= stage["model"]["max_position_embeddings"]
 
 
+@pytest.mark.slow
 def test_a_new_recipe_of_ones_own_data_reward_and_model(here, checkpoint):
     Path("my.jsonl").write_text('{"q": "1+1=", "a": "2"}\n')
     Path("taste.py").write_text("def short(completions, **_):\n    return [1.0 for _ in completions]\n")
@@ -154,6 +155,7 @@ def test_models_are_named(here, checkpoint):
         models.named("recipes")
 
 
+@pytest.mark.slow
 def test_a_model_is_measured_on_a_file_and_a_recipes_task(here, checkpoint, monkeypatch):
     Path("my.jsonl").write_text(
         '{"question": "1+1=", "answer": "2"}\n\n{"question": "2+1=", "answer": "3"}\n'

@@ -80,6 +80,7 @@ def test_nothing_leaves_the_machine_unless_told(stage):
         assert hub.asked == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "visibility"), [((), "private"), (("--public",), "public")])
 def test_every_file_is_uploaded_as_it_is_in_one_commit(stage, words, visibility):
     with serving() as hub:
@@ -123,6 +124,7 @@ def test_a_refusal_of_the_hub_is_one_line(stage, part, status, xet, why):
     assert hub.token not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_network_that_is_gone_is_one_line(stage):
     with serving() as hub:
         pass  # its port is closed again

@@ -132,6 +132,7 @@ def test_every_model_of_a_recipe_is_at_its_pin():
     assert models <= set(MODELS.items())
 
 
+@pytest.mark.slow
 def test_our_loaders_read_every_dataset_of_a_recipe(hub):
     """By the loader of the stage that names it, in its template."""
     seen = set()

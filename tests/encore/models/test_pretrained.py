@@ -112,6 +112,7 @@ def test_a_stage_asks_nothing_and_says_it_in_one_line(odd: Path, mark: Path, tmp
 EVALUATION = "--config {} --model x --name r/a/seed0/evals/after --out x.json --samples x.jsonl"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "job",
     [

@@ -72,6 +72,7 @@ def test_choices_are_those_that_trl_knows():
             assert f'"{value}"' in source, (name, value)
 
 
+@pytest.mark.slow
 def test_reading_recipes_imports_neither_torch_nor_trl():
     code = "import sys, encore.recipe.load as r; r.load_all(); print({'torch', 'trl'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

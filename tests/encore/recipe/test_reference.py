@@ -53,6 +53,7 @@ def test_an_editor_finds_an_unknown_key_of_a_stage(validator):
     assert "global_bach" in error.message
 
 
+@pytest.mark.slow
 def test_each_key_has_the_comment_at_its_field():
     page = reference.page()
     assert (

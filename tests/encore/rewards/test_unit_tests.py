@@ -131,6 +131,7 @@ def test_a_value_is_right_as_its_test_has_it(test, right, wrong):
     assert [row[0] for row in rewarded(Problem("", test, 0), *programs)] == [1, 0]
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_programs_that_had_no_more_time_are_counted():
     metrics = {}

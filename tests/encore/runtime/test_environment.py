@@ -18,6 +18,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library is not glibc")
 def test_freed_memory_is_kept():
     """Ten times 96 MiB are 245,760 pages of 4 KiB; 24,576 if the first ones are taken again."""

@@ -27,6 +27,7 @@ ADVICE = "but vLLM is not installed here; `pip install -e '.[vllm]'`, or leave t
 EXTRAS = {"lora.quantized: nf4": ("qlora", "bitsandbytes")}
 
 
+@pytest.mark.slow
 def test_a_stage_and_an_evaluation_say_it_before_they_load_anything(tmp_path, checkpoint):
     task = {"task": {"world": "chain"}, "template": "{question}", "items": 1, "samples": 1}
     task |= {"temperature": 1.0, "top_p": 1.0, "max_gen_toks": 4, "k": [1]}

@@ -13,6 +13,7 @@ COMMAND = [*("-m", "encore.stages", "grpo", "--config", "{}", "--seed", "0", "--
 COMMAND += ["--checkpoints", "checkpoints", "--out", "metrics.json", "--track", "trackio"]
 
 
+@pytest.mark.slow
 def test_one_that_is_not_installed(tmp_path):
     """wandb leaves a folder of its name, which Python would take for a package."""
     (tmp_path / "trackio").mkdir()

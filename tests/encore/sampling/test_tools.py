@@ -65,6 +65,7 @@ def test_a_call_is_what_stands_between_the_last_two_tags():
     assert answers(CALCULATOR, turns) == [("6", True), ("error", False), ("error", False)]
 
 
+@pytest.mark.slow
 @sandboxed
 def test_python_answers_with_what_a_program_prints_and_its_last_expression():
     calls = [

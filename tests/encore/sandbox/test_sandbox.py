@@ -95,6 +95,7 @@ def test_a_program_that_draws_draws_the_same_again(pool):
     assert len(results[0].values) == 2
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 @pytest.mark.fault(
     "programs that sleep",
@@ -114,6 +115,7 @@ def test_programs_that_sleep_have_one_budget_and_others_are_not_kept_waiting(cap
     assert "8 of 16 programs ended after 0.5 s, their share of 2 s" in caplog.text
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_a_program_that_takes_its_time_is_paid_from_what_is_left_of_the_budget():
     sleep, quick = Job("import time\ntime.sleep(1000)", ("1",)), Job("", ("1",))
@@ -131,6 +133,7 @@ def test_a_lost_sandbox_is_replaced(pool):
     assert [result.values for result in pool.run([Job("", ("1",))] * 4)] == [(1,)] * 4
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_a_pool_whose_parent_is_killed_ends():
     program = (

@@ -40,6 +40,7 @@ def test_a_mistake_on_the_command_line_is_one_line(option: str, value: str, says
         parse(["pretrain", *ARGUMENTS, option, value])
 
 
+@pytest.mark.slow
 def test_torch_waits_for_the_environment():
     """torch and the Hugging Face libraries read their variables when they are imported."""
     code = "import sys, encore.stages.__main__; print({'torch', 'transformers', 'trl'} & {*sys.modules})"

@@ -155,6 +155,7 @@ def test_the_vllm_server_has_the_last_node(checkpoint, tmp_path):
     assert (on["nodes"], on["processes"]) == (1, 1)
 
 
+@pytest.mark.slow
 def test_outside_of_slurm_it_is_refused_before_anything_starts(tmp_path):
     status, out = run(tmp_path, SLURM_JOB_ID="")
     assert status == 2

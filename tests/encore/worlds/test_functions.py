@@ -18,6 +18,7 @@ PROBLEM = Problem("add3 mul2|2:10 5:16", "return (x+3)*2", 2)
 needs_bubblewrap = pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 @pytest.mark.parametrize(
     ("body", "right", "shown", "share", "special"),
