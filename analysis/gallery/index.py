@@ -46,6 +46,7 @@ class Contents:
     lead: str
     pages: Sequence[Listed]
     notice: str = ""  # what a reader must know first
+    chance: str = ""  # how many of the shown claims are expected to be false
     board: Sequence[scoreboard.Line] = ()
     methods: Sequence[Method] = ()
     changes: Cells = field(default_factory=lambda: cells(pd.DataFrame()))
@@ -65,6 +66,7 @@ def of_records(folder: Path, graph: Graph) -> Contents:
         "otherwise.",
         pages,
         records.of_bases(folder, graph),
+        records.of_suite(folder, graph),
         scoreboard.lines(folder, graph),
         tables,
         cells(history.changes(history.read(folder))),

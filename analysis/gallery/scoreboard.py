@@ -33,7 +33,7 @@ class Line:
     metric: str
     ours: str
     seeds: int
-    verdict: str
+    word: str
     method: str
     note: str
 
@@ -61,9 +61,9 @@ def _of_record(record: Path, graph: Graph) -> Iterator[Line]:
                 family=v.family,
                 claimed=holds_when(v),
                 metric=v.metric,
-                ours=shown(v.estimate, v.metric) if v.n else DASH,
+                ours=shown(v.difference, v.metric) if v.n else DASH,
                 seeds=v.n,
-                verdict=v.verdict,
+                word=v.word,
                 method=_method(recipe, scale, stated[v.id]),
                 note=v.note,
             )
@@ -85,7 +85,7 @@ def markdown(board: Sequence[Line]) -> str:
         if one.family == "primary":
             says, claimed = (text.replace("|", "\\|") for text in (one.says, one.claimed))
             link = f"[{one.paper}]({one.url})"
-            rows.append((link, says, claimed, one.ours, str(one.seeds), f"[{one.verdict}]({one.record})"))
+            rows.append((link, says, claimed, one.ours, str(one.seeds), f"[{one.word}]({one.record})"))
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     return (
         f"## Scoreboard\n\nThe primary claims; all {len(board)} are in [`index.html`](index.html).\n\n{table}"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.arms import bases
-from analysis.numbers.recorded import folders, of_earlier_world
+from analysis.numbers.recorded import current, folders, of_earlier_world
 from analysis.numbers.run import Run
-from analysis.verdicts import claims, summary, written
+from analysis.verdicts import claims, suite, summary, written
 from encore.recipe.graph import Graph
 from encore.recipe.looks import LOOKS
 
@@ -67,10 +67,18 @@ def readme(folder: Path, graph: Graph, scoreboard: str = "") -> str:
         f"![{FIGURES[name]}]({name}/forest.png)" for name in FIGURES if (folder / name / FOREST).exists()
     ]
     notice, when = of_bases(folder, graph), written.listed(folder)
-    head = TITLE + (f"**{notice}**\n\n" if notice else "") + HEAD + (f"{WHEN}{when}\n" if when else "")
+    chance = f"{of_suite(folder, graph)}\n\n"
+    head = TITLE + (f"**{notice}**\n\n" if notice else "") + chance + HEAD
+    head += f"{WHEN}{when}\n" if when else ""
     return "\n".join(
         part for part in (head + table + TAIL, "".join(f"{line}\n" for line in drawn), scoreboard) if part
     )
+
+
+def of_suite(folder: Path, graph: Graph) -> str:
+    """Return how many of the claims that the records show are expected to be false, in a sentence."""
+    judged = [claims.read(record / "claims.csv") for record in current(folder, graph)]
+    return str(suite.expected(judged))
 
 
 def of_bases(folder: Path, graph: Graph) -> str:

@@ -22,12 +22,11 @@ class Page:
     said: list[str]  # what came out, in sentences
     verdicts: list[Verdict]  # of the run's scale
     elsewhere: list[Verdict]  # claims of other scales
-    own: dict[str, int]  # verdict -> how many claims of the recipe's paper got it
+    own: dict[str, int]  # word -> how many claims of the recipe's paper got it
     others: dict[str, int]  # the same of other papers
     of_ours: dict[str, int]  # the same of claims that no paper makes
     tally: dict[str, int]  # of all three
-    coverage: str  # how often intervals are right
-    scope: str  # what they cannot say
+    scope: str  # what intervals cannot say
     looks: Cells
     gates: Cells
     collapses: Cells
@@ -53,7 +52,6 @@ def view(
         others=claims.tally(others),
         of_ours=claims.tally(of_ours),
         tally=claims.tally(here),
-        coverage=uncertainty.coverage(len(run.seeds)),
         scope=uncertainty.scope(run),
         looks=looks.cells,
         gates=gates.cells,
@@ -66,8 +64,8 @@ def view(
     figure = Plan(
         "forest",
         "Differences, paired by seed",
-        f"Diamond: mean; bar: {uncertainty.called(len(run.seeds))}; dots: seeds; green ground: where "
-        "the claim holds.",
+        "Diamond: mean, or median where runs of one side alone collapsed; bar: the interval that decides; "
+        "dots: seeds; green ground: where the claim holds.",
         partial(forest.draw, found.last),
         forest.alt_text(found.last),
     )

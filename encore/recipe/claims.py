@@ -67,8 +67,8 @@ class Test(Comparison):
 
     direction: Literal["higher", "lower", "equal"]
     margin: NotNegative
-    # The least |difference| that would matter to a researcher, in the metric's unit; a truth within it is `no
-    # difference`. Where it is absent it is the margin, as it always is of direction equal. The recipes here
+    # The least |difference| that would matter to a researcher, in the metric's unit; a truth within it is
+    # `equivalent`. Where it is absent it is the margin, as it always is of direction equal. The recipes here
     # take one convention, by metric, written where the margin is 0 or larger than that (a smaller one says
     # itself that less matters):
     #   accuracy, score, pass@k, maj@k, format_rate, truncation_rate, accuracy of a reward model or judge 0.02
@@ -188,6 +188,9 @@ class Claim(Named, Scaled):
     paper: Paper | None = None
     test: Test
     primary: bool = False  # one of at most three, at a scale, that decide what is said of the paper
+    # Counted from 1. Another attempt to show a claim comes after the outcome of the one before was seen, and
+    # its world, dials or question were changed. It has a fifth of the alpha of the attempt before.
+    attempt: Positive = 1
     # What must be so for the claim's mechanism to be at work, else it is not tested: a text or a list of
     # `GATE >= NUMBER`, `GATE <= NUMBER`, `GATE within P%` (of the gate's target). Set before any judged run.
     needs: Needs = ()

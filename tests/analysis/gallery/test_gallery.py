@@ -115,18 +115,16 @@ def test_an_upgrade_since_the_run_is_named():
 
 
 def test_a_change_of_verdict_is_remembered_and_nothing_else():
-    claims = pd.DataFrame({"id": ["a", "b"], "n": [8, 0], "verdict": ["inconclusive", "not tested"]})
+    claims = pd.DataFrame({"id": ["a", "b"], "n": [8, 0], "word": ["open", "not tested"]})
     empty = history.read(Path("nowhere"))
     first = history.extended(empty, "x-cpu", claims, "2026-01-01", "c" * 40)
     assert first.claim.tolist() == ["a"]
     assert history.extended(first, "x-cpu", claims, "2026-01-02", "d" * 40) is first
-    later = history.extended(
-        first, "x-cpu", claims.assign(n=16, verdict="reproduced"), "2026-01-03", "e" * 40
-    )
+    later = history.extended(first, "x-cpu", claims.assign(n=16, word="shown"), "2026-01-03", "e" * 40)
     (row,) = history.changes(later).to_dict("records")
     assert row["verdicts"].split(" \N{RIGHTWARDS ARROW} ") == [
-        "inconclusive (8 seeds, 2026-01-01, ccccccc)",
-        "reproduced (16 seeds, 2026-01-03, eeeeeee)",
+        "open (8 seeds, 2026-01-01, ccccccc)",
+        "shown (16 seeds, 2026-01-03, eeeeeee)",
     ]
 
 
@@ -218,8 +216,8 @@ def test_the_scoreboard_filters_and_sorts(browser, board, tmp_path):
     assert tab.locator("#scoreboard output").inner_text() == f"{every} of {every}"
     tab.select_option("[name=paper]", "arXiv 2503.14476")
     assert 0 < rows.count() < every
-    tab.select_option("[name=verdict]", "reproduced")
-    assert set(rows.locator(".badge").all_inner_texts()) == {"reproduced"}
+    tab.select_option("[name=verdict]", "shown")
+    assert set(rows.locator(".badge").all_inner_texts()) == {"shown"}
     tab.fill("#scoreboard [name=words]", "zzz")
     assert tab.locator("#scoreboard output").inner_text() == f"0 of {every}"
     tab.fill("#scoreboard [name=words]", "")
