@@ -66,7 +66,9 @@ def _rollouts(config: Config, inputs: Mapping[str, Path], seed: int, folder: Pat
         found.append((length, kept["question"][lengths.index(length)], part))
     length, question, part = max(found, key=lambda one: one[0])
     path = folder / "longest.jsonl"
-    files.write(path, (json.dumps({"question": question}) + "\n") * ROWS)
+    # answers are checked before any training: each is another number
+    rows = ({"question": question, "answer": str(row)} for row in range(ROWS))
+    files.write(path, "".join(json.dumps(row) + "\n" for row in rows))
 
     args, caps = dict(config["args"]), stage.caps_by_step if isinstance(stage, GrpoStage) else {}
     cap = max(caps.values(), default=present(stage.args.max_completion_length))
@@ -79,7 +81,7 @@ def _rollouts(config: Config, inputs: Mapping[str, Path], seed: int, folder: Pat
     longest = {
         **{key: value for key, value in config.items() if key not in (*OF_PROMPTS, *OF_ROLLOUTS)},
         **part.model_dump(include={*health.FORMS}, exclude_unset=True),
-        "task": {"file": str(path), "question": "question", "answer": "question", "verifier": "math"},
+        "task": {"file": str(path), "question": "question", "answer": "answer", "verifier": "math"},
         "rewards": {"random": 1.0} | ({REWARD_MODEL: 1.0} if REWARD_MODEL in inputs else {}),
         "args": args,
     }
