@@ -54,7 +54,8 @@ def locate_policy(stage: FromPolicy | LabelStage, inputs: Mapping[str, Path]) ->
 
     Where the stage puts its prompts by chat, the tokenizer's end of sequence is the end of a turn.
     """
-    source = language_model.locate(inputs.get("policy") or stage.model)
+    model = stage.model if isinstance(stage, FromPolicy) else None
+    source = language_model.locate(inputs.get("policy") or model)
     tokenizer = language_model.load_tokenizer(source)
     if stage.by_chat:
         forms.end_turns(tokenizer)
