@@ -49,7 +49,7 @@ def evidence(
     places: Mapping[str, Gate],
     collapses: Collapses,
 ) -> Evidence:
-    """Return what a claim is judged by at a scale, from the final numbers; `places`: the recipe's gates."""
+    """Return what a claim is judged by at a scale; `table`: final numbers, `places`: gates of the recipe."""
     if not claim.is_at(scale):
         return Evidence(claim, Pairs(notes=(f"claimed at scale {', '.join(claim.scales or ())} only",)))
     paired = pairs(claim.test, table, seeds)
