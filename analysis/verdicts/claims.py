@@ -36,7 +36,6 @@ VERDICTS = (
 OPEN = ("supported so far", "inconclusive", "weaker so far", "opposed so far")  # more seeds may decide them
 WEAKER = ("weaker than claimed", "weaker so far")
 FAILED = ("contradicted", "opposed so far")
-OURS = "ours"  # in place of a paper: no paper makes the claim
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Verdict:
     id: str
     says: str
     source: str
-    paper: str  # whose claim it is, where that is not the recipe's paper: another's, or OURS; else empty
+    paper: str  # whose claim it is: an arXiv number, an address or `ours`
     family: str  # primary | secondary
     metric: str
     of: str
@@ -160,10 +159,3 @@ def tally(verdicts: Iterable[Judged]) -> dict[str, int]:
     """How many claims got each verdict, in the order of VERDICTS; verdicts that no claim got are left out."""
     given = [v.verdict for v in verdicts]
     return {name: given.count(name) for name in VERDICTS if name in given}
-
-
-def by_paper(verdicts: Iterable[Verdict]) -> tuple[list[Verdict], list[Verdict], list[Verdict]]:
-    """The claims of the recipe's own paper, those of other papers, and those of ours that no paper makes."""
-    given = list(verdicts)
-    others = [v for v in given if v.paper and v.paper != OURS]
-    return [v for v in given if not v.paper], others, [v for v in given if v.paper == OURS]

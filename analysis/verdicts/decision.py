@@ -135,7 +135,7 @@ def _verdict(one: Evidence, p: np.ndarray, k: int, seeds: Sequence[int], collaps
         id=claim.id,
         says=claim.says,
         source=claim.source,
-        paper=claim.paper or "",
+        paper=claim.paper,
         family="primary" if one.primary else "secondary",
         metric=test.metric,
         of=test.of,

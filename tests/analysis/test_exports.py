@@ -87,7 +87,7 @@ def test_svg_is_well_formed_and_keeps_its_labels(quick_out):
 def test_a_run_without_artefacts_still_reports(run, tmp_path):
     empty = Run(run.graph, run.name, run.scale, run.arms, run.seeds, tmp_path)
     lines = report.write(build(empty, collect(empty)), tmp_path / "out.html")
-    assert lines[3] == "Published claims: 5 not tested (a decision takes 8 seeds)"
+    assert lines[3] == "Claims: 3 not tested; of other papers: 2 not tested (a decision takes 8 seeds)"
     assert lines[4] == "No claim could be tested."
     assert not list((tmp_path / "out/figures").iterdir())
 
