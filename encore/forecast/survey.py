@@ -127,7 +127,6 @@ class Survey:
     def price(self, node: Node, cost: Cost, done: Made, share: float) -> None:
         """Add what a stage that was run will cost, and what its longest rows take."""
         stage, spent = self.graph.stage(node), done.read("provenance.json")
-        assert isinstance(stage, TrainingStage | PolicyGradientStage | Drawing)
         cost.state_mib = spent.get("state_mib", 0.0)
         if not spent["steps"]:
             part = self.shares.get(node, 1.0)
@@ -135,7 +134,7 @@ class Survey:
             cost.hours = cost.hours or spent["wall_s"] / part / 3600
             return
         self.add(node, "runs", "ok", f"{spent['steps']} steps in {spent['wall_s']:.1f} s")
-        assert not isinstance(stage, Drawing)
+        assert isinstance(stage, TrainingStage | PolicyGradientStage)  # no other kind has steps
         cost.steps = trial.steps(stage, spent.get("epochs", 0.0) * share)
         cost.step_s = _step_s(stage, spent)
         cost.hours = cost.steps * cost.step_s / 3600

@@ -15,7 +15,7 @@ from encore.models.packing import piece_rows
 from encore.models.sharded import load_own_state, own_state, whole
 from encore.objectives import losses
 from encore.objectives.grpo import Batch
-from encore.recipe.rl_args import PpoArgs
+from encore.recipe.grpo_args import PpoArgs
 
 
 class LearningCritic(TrainerCallback):

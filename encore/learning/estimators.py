@@ -16,7 +16,7 @@ from encore.learning.resumable import Part
 from encore.learning.scoring import Scores
 from encore.objectives import advantages, gae, process_supervision
 from encore.objectives.kl import adapted_coefficient
-from encore.recipe.rl_args import PpoArgs
+from encore.recipe.grpo_args import PpoArgs
 from encore.rewards.rules import text
 from encore.rewards.step_rewards import Reader
 from encore.worlds.protocol import Problem

@@ -33,7 +33,7 @@ from encore.objectives.clip import cut_by_clip
 from encore.objectives.kl import ESTIMATORS, entropy, exact_kl, kl, kl_penalty
 from encore.objectives.losses import policy_gradient
 from encore.objectives.ratios import token_ratios
-from encore.recipe.rl_args import PolicyGradientArgs
+from encore.recipe.grpo_args import PolicyGradientArgs
 from encore.rewards.rules import Reward
 
 Row = dict[str, Any]

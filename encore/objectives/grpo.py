@@ -33,7 +33,7 @@ from torch import Tensor
 
 from encore.objectives.averages import completion_means
 from encore.objectives.clip import cut_by_clip
-from encore.recipe.rl_args import GrpoArgs
+from encore.recipe.grpo_args import GrpoArgs
 
 
 @dataclass(frozen=True)

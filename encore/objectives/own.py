@@ -15,7 +15,7 @@ from torch import Tensor
 from encore import own_code
 from encore.errors import UserError
 from encore.objectives.grpo import Batch, Terms, importance_ratio, k3
-from encore.recipe.rl_args import GrpoArgs
+from encore.recipe.grpo_args import GrpoArgs
 
 ROWS, TIME = 4, 6  # of the micro-batch that tries a function out
 

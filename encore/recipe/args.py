@@ -3,7 +3,7 @@
 Written out are the fields that recipes set or that Encore's code reads. Each has the default that the class
 of the installed version comes to; a test compares them. All other fields of a trainer's class are allowed
 too: their names and types are read from the source of the class (trl_fields.py). The arguments of RL are in
-rl_args.py.
+grpo_args.py.
 """
 
 import re

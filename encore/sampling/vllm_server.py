@@ -17,7 +17,7 @@ from pathlib import Path
 from trl.scripts.vllm_serve import ScriptArguments, build_command
 
 from encore.errors import UserError
-from encore.recipe.rl_args import GrpoArgs
+from encore.recipe.grpo_args import GrpoArgs
 from encore.runtime import gpus, nodes
 from encore.runtime.progress import clock_text
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from encore.learning.completions import CompletionsLog
 from encore.learning.fit import clean
-from encore.learning.rollout_trainer import Method
 from encore.learning.rollouts import Options
+from encore.learning.trainer import Method
 from encore.models import lora, reward_model
 from encore.models.experts import idle
 from encore.objectives import own

@@ -14,8 +14,8 @@ from typing import Any
 
 from encore.learning import ptx
 from encore.learning.fit import clean
-from encore.learning.rollout_trainer import Method
 from encore.learning.rollouts import Options
+from encore.learning.trainer import Method
 from encore.models import lora, reward_model
 from encore.models.critic import Critic, from_nothing, from_policy, from_reward_model, with_adapters
 from encore.models.experts import idle

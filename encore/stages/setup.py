@@ -15,16 +15,16 @@ from encore.data.token_ids import end_ids, prompt_ids
 from encore.errors import UserError
 from encore.learning.completions import CompletionsLog
 from encore.learning.ratio_statistics import RatioStatistics
-from encore.learning.rollout_trainer import Method, RolloutTrainer
+from encore.learning.trainer import Method, RolloutTrainer
 from encore.models import lora
 from encore.models.reward_model import RewardModel
 from encore.recipe.caps import Caps
+from encore.recipe.grpo_args import GrpoArgs
 from encore.recipe.kinds import GrpoStage, PpoStage
 from encore.recipe.kinds.domains import Domain
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.recipe.reward_names import OVERLONG
-from encore.recipe.rl_args import GrpoArgs
 from encore.rewards import learned, rules, step_rewards
 from encore.rewards.domains import OfDomain, routed
 from encore.runtime import curves, files, gpus, health, reward_checks

@@ -16,9 +16,9 @@ from compare import TOLERANCE, compare, worst
 
 from encore.learning import policy
 from encore.learning.policy import Policy
-from encore.learning.rollout_trainer import RolloutTrainer
 from encore.learning.rollouts import Rollouts
 from encore.learning.scoring import Scorer
+from encore.learning.trainer import RolloutTrainer
 from encore.models import packing
 from encore.objectives import advantages, averages, grpo
 from encore.objectives import process_supervision as supervised

@@ -11,8 +11,8 @@ from test_mutations import mutate
 from encore.learning.critic import LearningCritic
 from encore.learning.estimators import Gae
 from encore.learning.ptx import PtxLoss
-from encore.learning.rollout_trainer import RolloutTrainer
 from encore.learning.scoring import Scorer
+from encore.learning.trainer import RolloutTrainer
 from encore.models import critic, packing
 from encore.objectives import gae, losses
 

@@ -84,10 +84,10 @@ def ours(folder: Path) -> tuple[list[dict[str, torch.Tensor]], Any]:
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
     from trl import GRPOConfig
 
-    from encore.learning.rollout_trainer import Method, RolloutTrainer
     from encore.learning.rollouts import Options
+    from encore.learning.trainer import Method, RolloutTrainer
     from encore.models.critic import Critic
-    from encore.recipe.rl_args import PpoArgs
+    from encore.recipe.grpo_args import PpoArgs
 
     tokenizer = AutoTokenizer.from_pretrained(folder / "policy", padding_side="left")
     given = json.loads((folder / "rollout.json").read_text())

@@ -11,8 +11,8 @@ from trl import GRPOConfig
 
 from encore import worlds
 from encore.learning.minibatch import Minibatch
-from encore.learning.rollout_trainer import Method, RolloutTrainer
 from encore.learning.samplers import Sampled
+from encore.learning.trainer import Method, RolloutTrainer
 
 GROUP, BATCH, PROMPT, TIME = 4, 8, 3, 6
 WORLD = worlds.make({"world": "chain"})

@@ -104,6 +104,9 @@ def _small(value: Any, folder: Path, greedy: bool, within: str = "") -> Any:
             continue
         if isinstance(below, Mapping) and "lm_eval" in below:
             continue
+        if key in ("cost", "without"):  # their keys are scales
+            found[key] = below
+            continue
         if key == "caps" and below:
             below = {"0": SIZES["max_completion_length"]}
         if (key, below) == ("backend", "vllm"):

@@ -40,6 +40,11 @@ class ToyStage(Stage):
     dial: int
     evaluate_every: int | None = None
 
+    @property
+    def marks(self) -> range:
+        every = self.evaluate_every
+        return range(every, self.args.max_steps, every) if every else range(0)
+
 
 KINDS["toy"] = ToyStage
 """

@@ -77,7 +77,7 @@ def test_without_snakemakes_notes_an_edited_claim_is_judged_again(project):
     done = project.snakemake()
     assert "quickstart/table.csv: it was made from other settings; redoing it" in done.stderr
     assert summary.stat().st_mtime_ns > before
-    assert page.stat().st_mtime_ns > summary.stat().st_mtime_ns
+    assert page.stat().st_mtime_ns > before
     after = summary.stat().st_mtime_ns
     assert project.run() == []
     assert summary.stat().st_mtime_ns == after

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Literal
 
 from encore.recipe.base import Mistake
+from encore.recipe.grpo_args import PolicyGradientArgs
 from encore.recipe.kinds.stage import Asking, rule
 from encore.recipe.machine import Dtype
 from encore.recipe.reward_names import check_overlong
-from encore.recipe.rl_args import PolicyGradientArgs
 from encore.recipe.task import Rewarded
 
 COMPARING = ("centered", "normalized")  # the mean of the responses to a prompt is taken from each

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 from encore.recipe.base import Mistake, Model, NotNegative, Positive, below
 from encore.recipe.corpus import Corpus
 from encore.recipe.form import placed
+from encore.recipe.grpo_args import PpoArgs
 from encore.recipe.kinds.rollout import REWARD_MODEL, RolloutStage
 from encore.recipe.kinds.stage import rule
 from encore.recipe.mistakes import shown
-from encore.recipe.rl_args import PpoArgs
 from encore.recipe.task import DataSet, WorldTask, refusing
 
 NO_DATA_SET = "a corpus is written by a world; for documents of the Hub take data"

@@ -5,11 +5,11 @@ from typing import ClassVar, Literal
 
 from encore.recipe.base import Mistake, Positive
 from encore.recipe.caps import Caps
+from encore.recipe.grpo_args import GrpoArgs
 from encore.recipe.kinds.stage import Asking, rule
 from encore.recipe.kinds.training import MeasuredStage, TuningStage
 from encore.recipe.machine import Dtype
 from encore.recipe.reward_names import check_overlong
-from encore.recipe.rl_args import GrpoArgs
 from encore.recipe.task import Rewarded
 
 REWARD_MODEL = "reward_model"

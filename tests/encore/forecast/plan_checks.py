@@ -34,16 +34,38 @@ GIVEN_UP = "its policies give up their working (24 to 19 tokens); a plan expects
 SHORTER = {"code": GIVEN_UP}  # by length/correct in curves.csv
 
 
+# what a recipe names of a data set for stages of each kind
+OF_DATA_SET = {
+    "grpo": {"question": "question"},
+    "ppo": {"question": "question"},
+    "sft": {"prompt": "prompt", "completion": "completion"},
+    "label": {"prompt": "prompt", "chosen": "chosen", "rejected": "rejected"},
+}
+
+
+def completed(stage: dict[str, Any]) -> dict[str, Any]:
+    """The stage with what a recipe must say of its model and its data, and a plan does not read."""
+    pinned = {"revision": "0" * 40}
+    whole = {key: value for key, value in stage.items() if key != "assumed"}
+    for key in ("model", "task"):
+        if "hub" in whole.get(key, {}):
+            whole[key] = pinned | whole[key]
+    if "hub" in whole.get("task", {}):
+        whole["task"] = OF_DATA_SET[stage["run"]] | whole["task"]
+    return whole
+
+
 def planned(run: dict[str, Any]) -> list[Estimate]:
     """The stages of a published run, planned as those of a recipe."""
-    stages = {name: {k: v for k, v in one.items() if k != "assumed"} for name, one in run["stages"].items()}
-    spec = {"stages": stages, "scales": {"paper": {}}, "arms": {"its": {}}, "evals": {}}
+    stages = {name: completed(stage) for name, stage in run["stages"].items()}
+    about = {"schema": 2, "title": run["run"], "url": "https://example.org"}
+    spec = {**about, "stages": stages, "scales": {"paper": {}}, "arms": {"base-recipe": {}}, "evals": {}}
     graph = Graph({"published": Recipe("published", Layers(spec))})
     _, gpu = machine(run["gpus"])
     found = []
     for name, stage in run["stages"].items():
         assumed = change(Assumptions(), {**run["assumed"], **stage.get("assumed", {})})
-        job = of_node(graph, Node("published", "paper", "its", 0, name, "stage"), assumed)
+        job = of_node(graph, Node("published", "paper", "base-recipe", 0, name, "stage"), assumed)
         found.append(of_job(job, gpu, assumed))
     return found
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import hand_made
 import pytest
 
-from encore.learning.rollout_trainer import Method
 from encore.learning.rollouts import Options
+from encore.learning.trainer import Method
 
 
 @pytest.fixture(scope="module")

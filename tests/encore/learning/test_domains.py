@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from encore.errors import UserError
 from encore.learning.completions import by_domain
-from encore.learning.rollout_trainer import Method
+from encore.learning.trainer import Method
 from encore.rewards.domains import routed
 
 G = hand_made.GROUP

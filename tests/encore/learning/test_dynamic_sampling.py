@@ -14,8 +14,8 @@ from encore.errors import UserError
 from encore.learning.measures import Measures
 from encore.learning.minibatch import Minibatch, joined, rows
 from encore.learning.mixed_groups import MixedGroups, prompts_of
-from encore.learning.rollout_trainer import EpochOrder
 from encore.learning.rollouts import Options
+from encore.learning.trainer import EpochOrder
 
 PAD = 0
 SIZE = 4  # completions a group

@@ -21,8 +21,8 @@ from hand_made import (
 
 from encore.errors import UserError
 from encore.learning.minibatch import Minibatch
-from encore.learning.rollout_trainer import Method
 from encore.learning.rollouts import Options
+from encore.learning.trainer import Method
 from encore.objectives import process_supervision
 from encore.rewards import step_rewards
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from encore.learning.minibatch import Minibatch
-from encore.learning.rollout_trainer import Method
+from encore.learning.trainer import Method
 
 QUESTIONS = ["1+2=", "1+2+3=", "1+2+3+4+5=", "4+4+4+4+4+4+4="]
 ROWS, PARTS = 48, 3  # of a rollout; a minibatch has two pieces of rows of like length

@@ -18,7 +18,7 @@ from encore.objectives import kl, losses
 from encore.objectives.advantages import DELTAS
 from encore.objectives.clip import cut_by_clip
 from encore.objectives.ratios import token_ratios
-from encore.recipe.rl_args import PolicyGradientArgs
+from encore.recipe.grpo_args import PolicyGradientArgs
 from encore.recipe.shape import Shape
 
 EPSILON = 0.2

@@ -9,8 +9,8 @@ import torch
 
 from encore.learning import samplers
 from encore.learning.minibatch import Tokens
-from encore.learning.rollout_trainer import Method
 from encore.learning.sampler_gap import SamplerGap, precision
+from encore.learning.trainer import Method
 
 ONE_PROCESS = SimpleNamespace(reduce=lambda value, reduction: value)
 

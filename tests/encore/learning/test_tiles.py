@@ -13,9 +13,9 @@ from trl.trainer import utils
 
 from encore.learning.dpo import DPO
 from encore.learning.fit import fit
-from encore.learning.rollout_trainer import RolloutTrainer
 from encore.learning.sft import SFT
 from encore.learning.tiles import WIDTH, narrow_tiles
+from encore.learning.trainer import RolloutTrainer
 from encore.runtime.progress import Progress
 
 VOCABULARY = 13

@@ -5,11 +5,11 @@ import importlib
 import pytest
 from pydantic import ValidationError
 
-from encore.recipe import args, mistakes, rl_args, trl_fields
+from encore.recipe import args, grpo_args, mistakes, trl_fields
 
 OF_TRAINERS = [
     *(args.TrainingArgs, args.SftArgs, args.DpoArgs, args.RewardArgs),
-    rl_args.GrpoArgs,
+    grpo_args.GrpoArgs,
 ]
 # what a class computes from other fields, or from the machine, where nobody says it
 COMPUTED = {"bf16", "steps_per_generation", "generation_batch_size"}
@@ -57,15 +57,15 @@ def test_a_field_that_is_not_written_out_is_checked_by_its_source():
 
 
 def test_null_is_told_where_a_field_takes_it():
-    assert told(rl_args.GrpoArgs, {"epsilon_high": "0.3", "epsilon": None, "max_steps": "1e3"}) == [
+    assert told(grpo_args.GrpoArgs, {"epsilon_high": "0.3", "epsilon": None, "max_steps": "1e3"}) == [
         'args.epsilon_high: expected a number or null, got the text "0.3"',
         "args.epsilon: expected a number, got nothing",
         'args.max_steps: expected a whole number, got the text "1e3"; write 1000',
     ]
-    assert rl_args.GrpoArgs(epsilon_high=None).epsilon_high is None
+    assert grpo_args.GrpoArgs(epsilon_high=None).epsilon_high is None
 
 
 def test_ppo_has_one_mean_only():
-    assert told(rl_args.PpoArgs, {"loss_type": "grpo"}) == [
+    assert told(grpo_args.PpoArgs, {"loss_type": "grpo"}) == [
         'args.loss_type: unknown value the text "grpo"; did you mean "dapo"?'
     ]

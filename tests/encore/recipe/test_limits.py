@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from encore.errors import UserError
+from encore.recipe.grpo_args import PpoArgs
 from encore.recipe.mistakes import lines
-from encore.recipe.rl_args import PpoArgs
 
 ARGS = "stages/grpo/args"
 

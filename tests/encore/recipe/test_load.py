@@ -8,8 +8,8 @@ import typing
 
 import pytest
 
+from encore.recipe.grpo_args import GrpoArgs
 from encore.recipe.kinds import args_of
-from encore.recipe.rl_args import GrpoArgs
 from encore.recipe.trl_fields import fields
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from trl.generation.vllm_client import VLLMClient
 
 from encore.errors import UserError
-from encore.recipe.rl_args import GrpoArgs
+from encore.recipe.grpo_args import GrpoArgs
 from encore.runtime import gpus
 from encore.runtime.ports import free_ports
 from encore.sampling import vllm_server

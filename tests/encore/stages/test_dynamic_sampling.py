@@ -12,7 +12,7 @@ import stage_runs
 import torch
 
 from encore.learning.mixed_groups import MixedGroups
-from encore.learning.rollout_trainer import RolloutTrainer
+from encore.learning.trainer import RolloutTrainer
 
 pytestmark = pytest.mark.slow
 

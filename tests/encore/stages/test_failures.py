@@ -31,7 +31,7 @@ def folder(base: Path, tmp_path: Path) -> Path:
 
 
 def nan_loss():
-    from encore.learning.rollout_trainer import RolloutTrainer as Trainer
+    from encore.learning.trainer import RolloutTrainer as Trainer
 
     plain = Trainer.compute_loss
     Trainer.compute_loss = lambda self, *a, **k: (

@@ -98,7 +98,7 @@ def test_one_batch_gives_the_same_gradients_on_one_and_two(kind, args, request, 
 
 def fixed_completions() -> None:
     """Have a policy's completions depend on the prompt and on their place in the group alone."""
-    from encore.learning.rollout_trainer import RolloutTrainer
+    from encore.learning.trainer import RolloutTrainer
 
     def single_turn(self: Any, prompt_ids: Any, *_: Any) -> tuple[list[list[int]], None]:
         words = len(self.processing_class)

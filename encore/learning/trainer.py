@@ -42,8 +42,8 @@ from encore.models.critic import Critic
 from encore.models.language_model import disable_dropout
 from encore.objectives import grpo
 from encore.objectives.grpo import Batch, Terms
+from encore.recipe.grpo_args import PpoArgs
 from encore.recipe.loss_types import check_window
-from encore.recipe.rl_args import PpoArgs
 from encore.recipe.task import Tool
 from encore.rewards.step_rewards import Reader
 from encore.runtime import gpus
