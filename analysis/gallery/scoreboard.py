@@ -102,7 +102,7 @@ def markdown(board: Sequence[Line]) -> str:
     rows = [head, ("---",) * len(head), *(_row(line) for line in board if line.family == "primary")]
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     return (
-        f"## Scoreboard\n\nOf {len(board)} claims: {told(board)}. The primary ones are here, all in "
+        f"## Scoreboard\n\nOf {len(board)} claims: {_told(board)}. The primary ones are here, all in "
         "[`index.html`](index.html). *Published* is the paper's, of its models and tasks; *asked* is our "
         f"test of the difference d in our world.\n\n{table}"
     )
@@ -119,7 +119,7 @@ def _row(line: Line) -> tuple[str, ...]:
     return (f"[{line.paper}]({line.url})", *(cell.replace("|", "\\|") for cell in cells))
 
 
-def told(board: Sequence[Line]) -> str:
+def _told(board: Sequence[Line]) -> str:
     """Return how many of the claims got which verdict: of papers, of our own, and of sanity checks."""
     papers, ours, sanity = groups(board)
     return (

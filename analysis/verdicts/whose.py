@@ -22,11 +22,11 @@ class Groups:
 
     @property
     def findings(self) -> list[claims.Verdict]:
-        """All claims but the sanity checks."""
+        """The claims of papers and of ours: all but the sanity checks."""
         return self.own + self.others + self.ours
 
     def told(self) -> str:
-        """`2 reproduced; of other papers: 1 reproduced; our own: 1 inconclusive; sanity checks …: 1 of 1`."""
+        """Return `2 reproduced; of other papers: 1 reproduced; our own: 1 inconclusive; sanity checks …: 1 of 1`."""
         named = (("", self.own), ("of other papers: ", self.others), ("our own: ", self.ours))
         parts = [f"{whose}{counts(some)}" for whose, some in named if some]
         if self.sanity:
