@@ -26,7 +26,7 @@ class Groups:
         return self.own + self.others + self.ours
 
     def told(self) -> str:
-        """Return `2 reproduced; of other papers: 1 reproduced; our own: 1 inconclusive; sanity checks …: 1 of 1`."""
+        """Return `2 reproduced; of other papers: 1 reproduced; our own: …; sanity checks …: 1 of 1`."""
         named = (("", self.own), ("of other papers: ", self.others), ("our own: ", self.ours))
         parts = [f"{whose}{counts(some)}" for whose, some in named if some]
         if self.sanity:

@@ -62,13 +62,13 @@ def test_a_reversed_claim_needs_its_sentence():
 
 def test_a_record_with_a_reversed_claim_and_no_sentence_is_not_published(monkeypatch):
     """Neither is a record judged anew, nor is the page of all records written."""
-    recipe = changed(CLAIM, world=None)
-    graph = Graph({**GRAPH.recipes, "code": recipe})
+    recipes = {**GRAPH.recipes, "code": changed(CLAIM, world=None)}
     with pytest.raises(UserError, match=rf"claims\.{CLAIM}\.world: missing"):
-        publish.judged_anew(RECORDS / "code-cpu/numbers.csv", graph)
+        publish.judged_anew(RECORDS / "code-cpu/numbers.csv", Graph(recipes))
+    monkeypatch.setattr(publish, "load_all", lambda _: recipes)
     monkeypatch.setattr(Path, "write_text", lambda *_, **__: pytest.fail("something was written"))
     with pytest.raises(UserError, match=rf"claims\.{CLAIM}\.world: missing"):
-        publish._write_index(RECORDS, graph)
+        publish.index(RECORDS.parents[1])
 
 
 def test_a_report_of_a_reversed_claim_without_its_sentence_is_written():
