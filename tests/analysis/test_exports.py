@@ -64,7 +64,7 @@ def test_summary_is_five_lines_with_the_key_numbers(quick_out):
     assert lines[0].endswith("cpu scale, 2 seeds, 1 arm")
     assert "0.190 [0.179, 0.200] \N{RIGHTWARDS ARROW} 0.7" in lines[1]
     assert lines[2].startswith("Response length in tokens: 21.0")
-    assert "2 not tested (a decision takes 8 seeds)" in lines[3]
+    assert "1 not tested (a decision takes 8 seeds)" in lines[3]
     assert lines[4].startswith("rl-lifts-accuracy supported so far (d = 0.6")
 
 
