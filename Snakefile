@@ -97,8 +97,8 @@ rule report:
     input:
         JOBS.members,
     output:
-        page=f"{REPORT}.html",
         **REPORT_FILES,
+        page=f"{REPORT}.html",
     log:
         f"{REPORT}.html.log",
     params:

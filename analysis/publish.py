@@ -87,7 +87,7 @@ def publish(run: Run, out: Path, report: str) -> None:
 
 
 def _samples(results: Results) -> str:
-    """What the page shows beside tables, as JSON."""
+    """Return the values that the page shows beside tables, as JSON."""
     found, ladder = results.provenance, results.stage_ladder
     shown: dict[str, object] = {
         "provenance": {

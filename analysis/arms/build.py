@@ -10,7 +10,7 @@ from analysis.numbers.run import Run
 
 @dataclass(frozen=True)
 class Arms:
-    """What every checkpoint of every arm comes to; a table without rows where the run has no data for it."""
+    """Return the final numbers of every checkpoint of every arm; no rows if the run has no data."""
 
     levels: pd.DataFrame
     best_of_n: pd.DataFrame

@@ -22,7 +22,7 @@ from analysis.page.view import View
 
 @dataclass(frozen=True)
 class Page:
-    """What the template of results shows."""
+    """The values that the template of results shows."""
 
     levels: Cells
     best_of_n: Cells  # by what selects

@@ -38,7 +38,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What is compared, and both tables of it."""
+    """The compared checkpoints, and the two tables of their problems."""
 
     by_task: Mapping[str, Sequence[Place]]  # none empty
     crossovers: pd.DataFrame

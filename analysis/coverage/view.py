@@ -23,7 +23,7 @@ from encore.recipe.metric_names import FAMILIAR
 
 @dataclass(frozen=True)
 class Page:
-    """What the template of coverage shows."""
+    """The values that the template of coverage shows."""
 
     crossovers: Cells
     solved: Cells

@@ -49,7 +49,7 @@ def task(run: Run) -> str:
 
 
 def problems(asked: Task) -> str:
-    """What a `task` asks; empty if it says nothing."""
+    """The question of a `task` in words; empty if the task says nothing."""
     if not isinstance(asked, WorldTask):
         return (asked.hub or asked.file or "") if isinstance(asked, DataSet) else ""
     what, dial = WORLDS.get(asked.world, (f"world {asked.world}", ""))

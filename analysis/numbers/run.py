@@ -45,7 +45,7 @@ class Run:
 
     @property
     def document(self) -> Document:
-        """What the recipe says beside its stages and evaluations."""
+        """The document of the recipe: all but its stages and evaluations."""
         return self.recipe.document
 
     @property
@@ -102,7 +102,7 @@ class Run:
         return pd.read_csv(path, dtype=str, keep_default_na=False) if text else pd.read_csv(path)
 
     def samples_kept(self, section: str) -> Row:
-        """What the record keeps of a section beside tables; empty if the run is not read from a record."""
+        """Return the values that the record keeps of a section; empty if the run is of no record."""
         kept = read_json(self.record / SHOWN) if self.record else None
         return (kept or {}).get(section, {})
 

@@ -1,4 +1,4 @@
-"""What a section of the page shows."""
+"""The tables, figures and values that a section of the page shows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

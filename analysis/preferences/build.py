@@ -26,7 +26,7 @@ BY_TASK = ("win_rates_by_task", "alignment_tax")  # tables that have a column `t
 
 @dataclass(frozen=True)
 class Preferences:
-    """What preferences were learned from, and what came of it."""
+    """The preferences that were learned from, and the results of the training."""
 
     task: str  # that policies are compared on; empty for none
     policies: Sequence[Contender]

@@ -106,7 +106,7 @@ class Captioned:
 
 @dataclass(frozen=True)
 class Page:
-    """What the template of preferences shows."""
+    """The values that the template of preferences shows."""
 
     tables: list[Captioned]
 

@@ -1,4 +1,4 @@
-"""What the section on provenance shows: completions, health checks, cost."""
+"""The contents of the section on provenance: completions, health checks, cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from analysis.provenance.completions import Pair, Rollout
 
 @dataclass(frozen=True)
 class Provenance:
-    """What the run's jobs left beside numbers."""
+    """The files that the jobs of the run left beside numbers."""
 
     rollouts: Sequence[Rollout]
     policies: int  # that are compared; 0: one arm before and after

@@ -54,7 +54,7 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Side:
-    """What one policy answered to a held-out problem, and how it scored."""
+    """The answer of one policy to a held-out problem, with its score."""
 
     checkpoint: str
     completion: str

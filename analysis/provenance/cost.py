@@ -22,7 +22,7 @@ def _planned(run: Run, trained: pd.DataFrame) -> list[float]:
 
 
 def cost(run: Run, trained: pd.DataFrame) -> pd.DataFrame:
-    """What each stage of each arm cost, summed over seeds, and the total; trained: provenance.jobs.jobs().
+    """The cost of each stage of each arm, summed over seeds, and the total; trained: provenance.jobs.jobs().
 
     What arms share counts once.
     """

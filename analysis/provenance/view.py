@@ -18,7 +18,7 @@ from analysis.provenance.cost import cost_shown, elapsed
 
 @dataclass(frozen=True)
 class Page:
-    """What the templates of provenance show."""
+    """The values that the templates of provenance show."""
 
     rollouts: Markup  # JSON of training completions
     policies: int  # that are compared; 0: of one arm before and after

@@ -20,7 +20,7 @@ from analysis.sensitivity.build import Sensitivity
 
 @dataclass(frozen=True)
 class Page:
-    """What the template of sensitivity shows."""
+    """The values that the template of sensitivity shows."""
 
     task: str
     place: str  # arm and seed of the models

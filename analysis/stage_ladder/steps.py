@@ -77,7 +77,7 @@ CURVE = ["seed", "step", "metric", "value"]
 
 @dataclass(frozen=True)
 class Segment:
-    """What one stage logged. It starts where the last of the steps ends that its own step is built on.
+    """Return the curve that one stage logged, from where the last step ends that its own step is built on.
 
     A step that branches off starts beside another, as R1-Zero beside the cold start of R1.
     """

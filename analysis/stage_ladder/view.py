@@ -34,7 +34,7 @@ class TaskPage:
 
 @dataclass(frozen=True)
 class Page:
-    """What the template of stages shows."""
+    """The values that the template of stages shows."""
 
     steps: Sequence[Step]
     tasks: list[TaskPage]

@@ -1,4 +1,4 @@
-"""What a stage minimises, by its settings: its row in the table of objectives."""
+"""The loss that a stage minimises, by its settings: its row in the table of objectives."""
 
 from collections.abc import Iterator
 from functools import singledispatch

@@ -21,7 +21,7 @@ from encore.recipe.metric_names import REACHED
 
 @dataclass(frozen=True)
 class Page:
-    """What the template of training shows."""
+    """The values that the template of training shows."""
 
     objectives: Cells
     conformance: Sequence[Mapping[Hashable, Any]]  # rows of the conformance table

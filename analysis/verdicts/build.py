@@ -13,7 +13,7 @@ from analysis.verdicts.decision import judge_run
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What became of every claim, and what its verdict rests on."""
+    """The verdict of every claim, and the numbers that the verdict rests on."""
 
     history: Sequence[Sequence[Verdict]]  # every claim's verdict at each planned look; last, with all seeds
     gates: pd.DataFrame

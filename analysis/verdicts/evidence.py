@@ -42,7 +42,7 @@ class Evidence:
 def evidence(
     claim: Claim, table: pd.DataFrame, scale: str, seeds: Sequence[int], places: Mapping[str, Gate]
 ) -> Evidence:
-    """What a claim is judged by at a scale, from the final numbers; `places`: the gates of the recipe."""
+    """Return what a claim is judged by at a scale; `table`: final numbers, `places`: gates of the recipe."""
     if claim.is_at(scale):
         paired = pairs(claim.test, table, seeds)
     else:

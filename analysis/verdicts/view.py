@@ -19,7 +19,7 @@ from encore.recipe.claims import Claim
 
 @dataclass(frozen=True)
 class Page:
-    """What the template of verdicts shows."""
+    """The values that the template of verdicts shows."""
 
     said: list[str]  # what came out, in sentences
     verdicts: list[Verdict]  # of the run's scale

@@ -25,7 +25,7 @@ PREFILL = "prefill"  # the column of what a prompt has begun of the answer; of f
 
 @dataclass(frozen=True)
 class Prompter:
-    """What makes a prompt of a question, by `fill`."""
+    """A form that makes a prompt of a question by its method `fill`."""
 
     fill: Callable[[str], str]
     prefill: str = ""  # with which every prompt ends: the beginning of the answer

@@ -18,10 +18,9 @@ from encore.recipe.base import present
 from encore.recipe.kinds import DpoStage, GrpoStage, PpoStage, RewardModelStage, SftStage
 from encore.recipe.kinds.domains import Domain
 from encore.recipe.kinds.rollout import REWARD_MODEL
-from encore.recipe.kinds.stage import Stage
 from encore.runtime import files, health
 from encore.sampling.turns import room
-from encore.stages.job import from_policy
+from encore.stages.job import typed
 from encore.stages.policy import locate_policy
 from encore.stages.sft import documents
 
@@ -54,7 +53,7 @@ def of_stage_kind(config: Config, inputs: Mapping[str, Path], seed: int, folder:
 
 
 def _rollouts(config: Config, inputs: Mapping[str, Path], seed: int, folder: Path) -> Longest:
-    stage = from_policy(config)
+    stage, _ = typed(config["run"], config)
     assert isinstance(stage, GrpoStage | PpoStage)
     _, tokenizer = locate_policy(stage, inputs)
     found: list[tuple[int, str, GrpoStage | PpoStage | Domain]] = []
@@ -66,7 +65,9 @@ def _rollouts(config: Config, inputs: Mapping[str, Path], seed: int, folder: Pat
         found.append((length, kept["question"][lengths.index(length)], part))
     length, question, part = max(found, key=lambda one: one[0])
     path = folder / "longest.jsonl"
-    files.write(path, (json.dumps({"question": question}) + "\n") * ROWS)
+    # answers are checked before any training: each is another number
+    rows = ({"question": question, "answer": str(row)} for row in range(ROWS))
+    files.write(path, "".join(json.dumps(row) + "\n" for row in rows))
 
     args, caps = dict(config["args"]), stage.caps_by_step if isinstance(stage, GrpoStage) else {}
     cap = max(caps.values(), default=present(stage.args.max_completion_length))
@@ -79,7 +80,7 @@ def _rollouts(config: Config, inputs: Mapping[str, Path], seed: int, folder: Pat
     longest = {
         **{key: value for key, value in config.items() if key not in (*OF_PROMPTS, *OF_ROLLOUTS)},
         **part.model_dump(include={*health.FORMS}, exclude_unset=True),
-        "task": {"file": str(path), "question": "question", "answer": "question", "verifier": "math"},
+        "task": {"file": str(path), "question": "question", "answer": "answer", "verifier": "math"},
         "rewards": {"random": 1.0} | ({REWARD_MODEL: 1.0} if REWARD_MODEL in inputs else {}),
         "args": args,
     }
@@ -87,14 +88,14 @@ def _rollouts(config: Config, inputs: Mapping[str, Path], seed: int, folder: Pat
 
 
 def _demonstrations(config: Config, inputs: Mapping[str, Path], seed: int, folder: Path) -> Longest:
-    stage = from_policy(config)
+    stage, _ = typed(config["run"], config)
     assert isinstance(stage, SftStage)
     _, tokenizer = locate_policy(stage, inputs)
     words = tokenizer if stage.by_chat else None
     sources = demonstrations.sources(stage, inputs.get("data"), seed, words)
     rows, _ = demonstrations.usable([row for of_source in sources.values() for row in of_source])
     lengths = [len(one["input_ids"]) for one in documents(rows, tokenizer, whole=True)]
-    longest, length = _longest(rows, lengths, _limit(stage))
+    longest, length = _longest(rows, lengths, stage.args.max_length)
     (prompt, reply), *further = demonstrations.exchanges(longest)
     empty = {"question": "", "answer": "", "difficulty": 0}
     whole = "".join([reply, *(text for exchange in further for text in exchange)])
@@ -106,21 +107,16 @@ def _demonstrations(config: Config, inputs: Mapping[str, Path], seed: int, folde
 
 
 def _comparisons(config: Config, inputs: Mapping[str, Path], folder: Path) -> Longest:
-    stage = from_policy(config)
+    stage, _ = typed(config["run"], config)
+    assert isinstance(stage, DpoStage | RewardModelStage)
     _, tokenizer = locate_policy(stage, inputs)
     rows, _ = preferences.usable(preferences.load(inputs["data"]))
     lengths = [max(map(len, one)) for one in token_ids.tokenised(rows, tokenizer)]
-    row, length = _longest(rows, lengths, _limit(stage))
+    row, length = _longest(rows, lengths, stage.args.max_length)
     learnt, held_out = (row | {"split": split} for split in preferences.SPLITS)
     data = stand_ins.of_preferences(config, [learnt] * ROWS + [held_out] * HELD_OUT, folder)
     left = {key: value for key, value in config.items() if key != "problems"}
     return Longest(left, {**inputs, "data": data}, f"pairs of up to {length} tokens")
-
-
-def _limit(stage: Stage) -> int | None:
-    """Return `args.max_length` of a stage, in tokens; None if there is no limit."""
-    assert isinstance(stage, SftStage | DpoStage | RewardModelStage)
-    return stage.args.max_length
 
 
 def _longest(rows: Sequence[Any], lengths: Sequence[int], limit: int | None) -> tuple[Any, int]:

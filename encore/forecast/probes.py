@@ -10,10 +10,12 @@ from encore.data import forms, prompts
 from encore.data.token_ids import end_ids
 from encore.forecast.trial import Config
 from encore.models.language_model import Source, configuration, folder_of, load_tokenizer
+from encore.recipe.kinds import LabelStage
+from encore.recipe.kinds.stage import FromPolicy
 from encore.recipe.task import Asked
 from encore.rewards import rules
 from encore.runtime import health, reward_checks
-from encore.stages.job import from_policy
+from encore.stages.job import typed
 from encore.stages.policy import locate_policy
 
 VERIFIED = ("grpo", "ppo", "policy_gradient", "rejection_sampling")  # kinds whose task may have a verifier
@@ -23,7 +25,8 @@ def of_stage(config: Config, inputs: Mapping[str, Path], seed: int) -> list[heal
     """Return the checks of a stage, none without a policy. Raises UserError if the policy cannot load."""
     if config["run"] == "pretrain" or ("policy" not in inputs and "model" not in config):
         return []
-    stage = from_policy(config)
+    stage, _ = typed(config["run"], config)
+    assert isinstance(stage, FromPolicy | LabelStage)  # no other kind has a policy
     source, tokenizer = locate_policy(stage, inputs)
     checks = [ends(source, tokenizer, stage.by_chat)]
     parts = stage.parts if stage.run in VERIFIED else {}

@@ -17,6 +17,7 @@ where it is labelled. A label between 0 and 1 is a share of roll-outs that ended
 estimation).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any, ClassVar
@@ -94,7 +95,7 @@ def collate_solutions(elements: Sequence[Solution]) -> Batch:
     }
 
 
-class Scores(Counted, RewardTrainer):
+class Scores(Counted, RewardTrainer, ABC):
     """RewardTrainer on data sets that a subclass describes, resumable at any step."""
 
     args: Any
@@ -102,17 +103,17 @@ class Scores(Counted, RewardTrainer):
     columns: ClassVar[tuple[str, ...]]  # of the data set
     _signature_columns: Any
 
+    @abstractmethod
     def scores(self, model: Any, batch: Batch) -> torch.Tensor:
         """Return r, from pieces of rows of like length, so that little is padded."""
-        raise NotImplementedError
 
+    @abstractmethod
     def loss(self, scores: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the loss, (), of what `scores` returned."""
-        raise NotImplementedError
 
+    @abstractmethod
     def measure(self, mode: str, scores: torch.Tensor, batch: Batch) -> None:
         """Log TRL's metrics of a micro-batch; `mode`: train or eval."""
-        raise NotImplementedError
 
     def __init__(self, model: Any, forward: Callable, collate: Callable, *, args: Any, **options: Any):
         """`forward`: of the model, its scores; `collate`: makes a batch of rows of the data set."""

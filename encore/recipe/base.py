@@ -60,7 +60,7 @@ class Model(BaseModel):
 
     @cached_property
     def said(self) -> dict[str, Any]:
-        """What the recipe says, as a mapping: for code that is not typed yet."""
+        """The keys that the recipe says, as a mapping: to be written as JSON."""
         return self.model_dump(exclude_unset=True)
 
     @classmethod

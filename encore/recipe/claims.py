@@ -1,4 +1,4 @@
-"""What a recipe claims, what the claims need, what the paper published, and how the dials were chosen.
+"""The claims of a recipe, the gates that they need, the published numbers, and the choices of dials.
 
 A place is `arm/checkpoint`, with a metric of an evaluation task (`heldout/accuracy`); `arm/stage`, with a
 final number of training; or `frontier/NAME`, with a metric at a KL (`heldout/gold_at_kl/2.5`).
@@ -227,7 +227,7 @@ class Gate(Comparison, Named):
 
 
 class Dial(Model):
-    """What was chosen by looking at results, and on which seeds: none of the seeds that are judged."""
+    """A choice that was made by looking at results, with its seeds, none of which is judged."""
 
     what: Line
     seeds: Some[Seed]  # from 1000 on, three or more

@@ -12,11 +12,6 @@ from encore import own_code
 from encore.runtime import digests, sentinel
 
 
-def is_data_set(task: Mapping) -> bool:
-    """Whether a task is one, and no world."""
-    return "hub" in task or "file" in task
-
-
 def pinned(config: Any) -> Any:
     """`config` with the `sha256` of its content beside each `file` that is there, at any depth.
 

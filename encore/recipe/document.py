@@ -1,4 +1,4 @@
-"""What the files of a recipe say, all but what its stages and evaluations come to in an arm at a scale."""
+"""The files of a recipe as types, all but the stages and evaluations of an arm at a scale."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -62,13 +62,13 @@ class Quickstart(Model):
 
 
 class ArmAtScale(Model):
-    """What an arm changes at one scale alone; laid over everything else."""
+    """The layer of an arm at one scale alone, which is laid over everything else."""
 
     stages: Overlays
 
 
 class AnyScale(Model):
-    """What a scale lays over the recipe."""
+    """The layer that a scale lays over the recipe."""
 
     about: str = ""
     # another scale: its layers, arms, claims and published numbers, and over them what is said here
@@ -93,7 +93,7 @@ class ArmOfScale(Model):
 
 
 class Arm(ArmOfScale, Scaled):
-    """What an arm lays over a scale."""
+    """The layer that an arm lays over a scale."""
 
 
 class LeaveOneOut(Model):
@@ -278,7 +278,7 @@ def sound(content: Content) -> Document | None:
 
 
 def read(content: Content, model: type[T]) -> T:
-    """What a file says, typed. Raises UserError with all mistakes in its keys and their values."""
+    """Return what a file says, typed. Raises UserError with all mistakes in its keys and their values."""
     try:
         return model.model_validate(content)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What is evaluated: checkpoints, the tasks that they are asked, and the models that score their answers."""
+"""The evaluations of an arm: checkpoints, the tasks that they are asked, the models that score answers."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -42,13 +42,13 @@ class Evaluation(Engine):
 
 
 class OneMachine(Resources):
-    """What an evaluation is run on."""
+    """The machine that an evaluation is run on."""
 
     nodes: Annotated[int, Field(ge=1, le=1)] = 1
 
 
 class Models(Model):
-    """What tasks score by, other than the policy: a stage, named as in `needs`."""
+    """The models that tasks score by, other than the policy: stages, named as in `needs`."""
 
     reference: str | None = None  # the policy that score kl is measured against
     proxy: str | None = None  # the reward model of score proxy
@@ -61,7 +61,7 @@ class Models(Model):
 
 
 class Evals(Engine):
-    """What is evaluated, and how."""
+    """The checkpoints and tasks of an arm, and how they are evaluated."""
 
     # each defaults to that of the stage evaluated, of several nodes to what one has
     resources: OneMachine = OneMachine()

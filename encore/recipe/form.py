@@ -45,7 +45,7 @@ class Form:
 
 
 class Formed(Model):
-    """What says how its questions are put."""
+    """A part of a recipe that says how its questions are put."""
 
     template: str | None = None  # a text with {question}
     chat: TrueOrChat | None = None  # in place of template
@@ -58,7 +58,7 @@ class Formed(Model):
 
     @property
     def put(self) -> Any:
-        """What the JSON of a job says of the form: at `chat`, or at `template`."""
+        """Return the key and value by which the JSON of a job says the form: `chat`, or `template`."""
         if self.chat is None:
             return self.template
         return True if self.chat is True else self.chat.model_dump(exclude_unset=True)

@@ -110,7 +110,7 @@ class Graph:
         return node.name in evaluated
 
     def resources(self, node: Node) -> Resources:
-        """What a node is run on; the default of an evaluation is its stage's, on one of its machines."""
+        """Return the machine of a node; an evaluation has by default one of the machines of its stage."""
         if node.kind == "stage":
             return self.stage(node).resources
         stage = self.stage(self._checkpoint(node)[0])

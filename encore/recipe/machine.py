@@ -1,4 +1,4 @@
-"""What a job is run on: machines, the engine that samples, and models from elsewhere."""
+"""The machines of a job, the engine that samples, and models from elsewhere."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -15,7 +15,7 @@ MOST = 16  # GPUs: no machine has more, and a scheduler would have a job that as
 
 
 class Resources(Model):
-    """What a job is run on."""
+    """The machine that a job is run on."""
 
     gpu: Annotated[int, Field(ge=0)] = 0
     mem_mb: Positive | None = None  # of a node
@@ -44,7 +44,7 @@ class BackendArgs(Model):
 
 
 class Engine(Model):
-    """What samples completions from a model."""
+    """The engine that samples completions from a model."""
 
     backend: Backend = "hf"
     backend_args: BackendArgs | None = None  # of vLLM

@@ -9,7 +9,7 @@ from encore.errors import UserError
 
 @dataclass(frozen=True)
 class Portion:
-    """What one process takes of each optimizer step."""
+    """The part of an optimizer step that one process takes."""
 
     rows: int  # examples of a micro-batch
     micro_batches: int

@@ -30,7 +30,7 @@ class Recipe:
 
     @cached_property
     def document(self) -> Document:
-        """What the recipe says beside what its stages and evaluations come to."""
+        """The document of the recipe: all but what its stages and evaluations come to."""
         return document.read(self.layers.content, Document)
 
     @property

@@ -1,4 +1,4 @@
-"""What a policy is asked or learns from: problems of a world or rows of a data set; and its tools."""
+"""The tasks of a policy, which are problems of a world or rows of a data set; and its tools."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ OF_VERIFIER = {"answer": ("math", "tests"), "numbers": ("countdown",), "target":
 
 
 class Task(Model):
-    """What questions, demonstrations or preferences are taken from."""
+    """The source of questions, demonstrations or preferences."""
 
     @property
     def is_verified(self) -> bool:
@@ -80,7 +80,7 @@ class DataSet(Task):
 
     @property
     def name(self) -> str:
-        """What a message calls the data set."""
+        """The name of the data set in messages."""
         return self.file or f"{self.hub} split {self.split}"
 
     @classmethod
@@ -279,7 +279,7 @@ JUDGED = ("{prompt}", "{first}", "{second}")  # to be filled in the question to 
 
 
 class Tool(Model):
-    """What the policy may call: encore/sampling/tools.py."""
+    """A tool that the policy may call: encore/sampling/tools.py."""
 
     name: Literal["calculator", "python"]  # python: in the sandbox
     calls: Positive  # answered in one completion; further ones are not

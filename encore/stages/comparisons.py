@@ -30,7 +30,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Data:
-    """What the members learn from and are measured on."""
+    """The data that the members learn from and are measured on."""
 
     splits: Mapping[str, Split]
     sample: Split  # of those trained on, evenly spread

@@ -9,7 +9,7 @@ from encore.data.prompts import DataSets
 from encore.recipe.data_sets import unpinned
 from encore.recipe.eval_tasks import data_set
 from encore.recipe.kinds import read
-from encore.recipe.kinds.stage import FromPolicy, Stage
+from encore.recipe.kinds.stage import Stage
 from encore.recipe.task import Asked, QuestionTask
 from encore.runtime import sentinel
 from encore.runtime.progress import Progress
@@ -19,7 +19,7 @@ DECONTAMINATE = "decontaminate"
 
 @dataclass(frozen=True)
 class Job:
-    """What a stage is given beside its own keys."""
+    """The inputs and folders that a stage is given beside its own keys."""
 
     inputs: Mapping[str, Path]  # role -> metrics.json of the stage that plays it
     seed: int
@@ -40,13 +40,6 @@ def typed(kind: str, config: Mapping[str, Any]) -> tuple[Stage, DataSets]:
         return read(said), {}
     data_sets = {name: data_set(unpinned(task)) for name, task in evaluated.items()}
     return read({**said, DECONTAMINATE: True}), data_sets
-
-
-def from_policy(config: Mapping[str, Any]) -> FromPolicy:
-    """Return the stage of a resolved configuration that starts from a policy."""
-    stage, _ = typed(config["run"], config)
-    assert isinstance(stage, FromPolicy)
-    return stage
 
 
 def asked_by(metrics_json: Path) -> Asked:

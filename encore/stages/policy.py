@@ -13,7 +13,7 @@ from encore.learning.fit import fit
 from encore.models import language_model, lora
 from encore.models.language_model import Source
 from encore.models.quantized import loading
-from encore.recipe.kinds import DpoStage, GrpoStage, PpoStage, SftStage
+from encore.recipe.kinds import DpoStage, GrpoStage, LabelStage, PpoStage, SftStage
 from encore.recipe.kinds.stage import FromPolicy
 from encore.recipe.kinds.training import TuningStage
 from encore.runtime.provenance import Fit
@@ -49,12 +49,13 @@ class Policy:
         return {"tokenizer": self.tokenizer, "generation": self.generation, "dtype": self.saved_dtype}
 
 
-def locate_policy(stage: FromPolicy, inputs: Mapping[str, Path]) -> tuple[Source, Any]:
+def locate_policy(stage: FromPolicy | LabelStage, inputs: Mapping[str, Path]) -> tuple[Source, Any]:
     """Return where a stage's policy comes from, the input `policy` or the key `model`; and its tokenizer.
 
     Where the stage puts its prompts by chat, the tokenizer's end of sequence is the end of a turn.
     """
-    source = language_model.locate(inputs.get("policy") or stage.model)
+    model = stage.model if isinstance(stage, FromPolicy) else None
+    source = language_model.locate(inputs.get("policy") or model)
     tokenizer = language_model.load_tokenizer(source)
     if stage.by_chat:
         forms.end_turns(tokenizer)

@@ -1,4 +1,4 @@
-"""What stages `grpo` and `ppo` have ready before their trainer: policy, tasks, rewards, prompts, checks."""
+"""The parts that grpo and ppo have before their trainer: policy, tasks, rewards, prompts, checks."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Setup:
-    """What is ready before the trainer is made."""
+    """The parts that are ready before the trainer is made."""
 
     stage: RolloutStage
     args: Any  # a GRPOConfig

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from evaluated import parse
+from evaluated import task_of, values
 from lm_eval_tasks import on_rows
 from scripted import Scripted
 
@@ -11,15 +11,11 @@ from encore.errors import UserError
 from encore.models import language_model
 from encore.recipe.machine import Engine
 from encore.sampling import engine
-from evals import benchmarks, harness, metrics
+from evals import benchmarks, harness
 
 SAMPLED = {"samples": 1, "temperature": 0.0, "top_p": 1.0, "max_gen_toks": 64, "k": [1]}
 SUMS = [{"question": f"What is {n} and {n}?", "answer": f"{n}+{n}={2 * n}\n#### {2 * n}"} for n in range(8)]
 CHAT = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[bot]"
-
-
-def task_of(**spec):
-    return parse({"tasks": {"heldout": spec}})[0]
 
 
 def mistake(folder, **spec):
@@ -28,10 +24,6 @@ def mistake(folder, **spec):
         benchmarks.load(task_of(**spec), folder)
     assert "\n" not in str(error.value)
     return str(error.value)
-
-
-def values(rows, task):
-    return {name: number["value"] for name, number in metrics.summary(rows, task.k)["metrics"].items()}
 
 
 @pytest.fixture

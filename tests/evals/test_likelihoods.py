@@ -3,19 +3,11 @@
 import json
 
 import pytest
-from evaluated import parse
+from evaluated import task_of, values
 from lm_eval_tasks import on_rows
 from scripted import Scripted
 
 from evals import evaluate, harness, metrics
-
-
-def task_of(**spec):
-    return parse({"tasks": {"heldout": spec}})[0]
-
-
-def values(rows, task):
-    return {name: number["value"] for name, number in metrics.summary(rows, task.k)["metrics"].items()}
 
 
 class Ranking(Scripted):

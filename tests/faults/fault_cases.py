@@ -34,22 +34,6 @@ DRAW = {
     "problems": 9,
     "args": {"num_generations": 4, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 12},
 }
-REINFORCE = {
-    "task": stage_runs.TASK,
-    "template": stage_runs.TEMPLATE,
-    "problems": 9,
-    "rewards": {"format": 1.0, "random": 0.5},
-    "args": {
-        "learning_rate": 1e-2,
-        "epochs": 6,
-        "inner_steps": 3,
-        "prompts_per_epoch": 2,
-        "num_generations": 4,
-        "delta": "centered",
-        "loss": "naive",
-        "max_completion_length": 12,
-    },
-}
 HELDOUT = {
     "task": stage_runs.TASK,
     "template": stage_runs.TEMPLATE,
@@ -196,7 +180,7 @@ CASES = {
     "dpo": Case("dpo", test_dpo.CONFIG, DATA, comparisons),
     "grpo": Case("grpo", stage_runs.GRPO),
     "ppo": Case("ppo", test_ppo.PPO, test_ppo.INPUTS, scored),
-    "policy_gradient": Case("policy_gradient", REINFORCE),
+    "policy_gradient": Case("policy_gradient", stage_runs.REINFORCE),
     "rejection_sampling": Case("rejection_sampling", DRAW, trap=all_right),
     "sample": Case("sample", test_label.SAMPLE, base=test_label.PRETRAIN),
     "label": Case("label", {"by": "gold"}, {"data": SAMPLES}, base=test_label.PRETRAIN, after=("sample",)),

@@ -76,6 +76,23 @@ GRPO: dict[str, Any] = {
     },
 }
 
+REINFORCE: dict[str, Any] = {
+    "task": TASK,
+    "template": TEMPLATE,
+    "problems": 9,
+    "rewards": {"format": 1.0, "random": 0.5},
+    "args": {
+        "learning_rate": 1e-2,
+        "epochs": 6,
+        "inner_steps": 3,
+        "prompts_per_epoch": 2,
+        "num_generations": 4,
+        "delta": "centered",
+        "loss": "naive",
+        "max_completion_length": 12,
+    },
+}
+
 
 def command(kind: str, config: dict[str, Any], **inputs: str) -> list[str]:
     """Arguments of a stage whose files lie in the working folder."""

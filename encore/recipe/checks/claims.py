@@ -11,8 +11,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from encore.errors import Mistakes, UserError, known
+<<<<<<< HEAD
 from encore.recipe.claims import OURS, Claim, Comparison, Gate, Published, Scaled, frontier
 from encore.recipe.data_sets import is_data_set
+=======
+from encore.recipe.claims import Claim, Comparison, Gate, Published, Scaled, frontier
+from encore.recipe.eval_tasks import EvalTask
+>>>>>>> main
 from encore.recipe.graph import Graph, Node
 from encore.recipe.metric_names import (
     BY_DIFFICULTY,
@@ -171,9 +176,9 @@ def _arm_and_node(recipe: Recipe, scale: str, path: str, place: str) -> tuple[st
     return arm, node
 
 
-def _tasks(recipe: Recipe, scale: str, arm: str, checkpoint: str) -> dict[str, dict]:
+def _tasks(recipe: Recipe, scale: str, arm: str, checkpoint: str) -> Mapping[str, EvalTask]:
     evaluated = Node(recipe.name, scale, arm, 0, checkpoint, "eval")
-    return Graph({recipe.name: recipe}).config(evaluated)["tasks"]
+    return Graph({recipe.name: recipe}).evaluation(evaluated).tasks
 
 
 def _check_on_frontier(recipe: Recipe, scale: str, path: str, name: str, metric: str) -> None:
@@ -188,29 +193,27 @@ def _check_on_frontier(recipe: Recipe, scale: str, path: str, name: str, metric:
         arm, checkpoint = check_checkpoint(recipe, scale, f"frontiers.{name}[{index}]", place)
         tasks = _tasks(recipe, scale, arm, checkpoint)
         known(path, [task], list(tasks), f"task at {where}")
-        measured = [*tasks[task].get("score", []), *(("accuracy",) if _verified(tasks[task]) else ())]
+        measured = [*tasks[task].score, *(("accuracy",) if tasks[task].is_verified else ())]
         for wanted in ("kl", score):
             if wanted not in measured:
                 has = ", ".join(measured) or "none"
                 raise UserError(f"{path}: task {task} has no score {wanted} at {where}; it has: {has}")
 
 
-def _verified(task: Mapping) -> bool:
-    """Whether a task can tell right from wrong."""
-    problems = task.get("task", {})
-    return not is_data_set(problems) or "verifier" in problems
-
-
 def _check_evaluated(
-    path: str, metric: str, tasks: Mapping[str, Mapping], where: str, compared: bool
+    path: str, metric: str, tasks: Mapping[str, EvalTask], where: str, compared: bool
 ) -> None:
-    """That one of the tasks has the metric; `compared`: with the checkpoint that `coverage` names."""
-    task, _, name = metric.partition("/")
-    known(path, [task], list(tasks), f"task at {where}")
-    scores, verified = tasks[task].get("score", []), _verified(tasks[task])
-    drawn, of_lm_eval = "k" in tasks[task], "lm_eval" in tasks[task]
+    """Raise UserError unless one of the tasks has the metric.
+
+    `compared`: the task is compared with the checkpoint that `coverage` names.
+    """
+    asked, _, name = metric.partition("/")
+    known(path, [asked], list(tasks), f"task at {where}")
+    task = tasks[asked]
+    scores, verified = task.score, task.is_verified
+    drawn, of_lm_eval = bool(task.k), task.lm_eval is not None
     metrics = [*METRICS, *(VERIFIED if verified else ())] if drawn else ["accuracy"]
-    metrics += OF_TOOL if "tool" in tasks[task] else ()
+    metrics += OF_TOOL if task.tool else ()
     metrics += [
         *(metric for score in scores for metric in SCORED[score]),
         *([OF_LM_EVAL] if of_lm_eval else ()),
@@ -219,7 +222,7 @@ def _check_evaluated(
         metrics += [*COVERED, *([FAMILIAR] if "perplexity" in scores else ())]
     families = [best for _, _, best in best_of(scores, verified)]
     families += ("pass", "maj") if verified else ()
-    metrics += [f"{family}@{k}" for family in families for k in tasks[task].get("k", [])]
+    metrics += [f"{family}@{k}" for family in families for k in task.k]
     levelled = verified and not of_lm_eval
     metrics += [f"{m}/difficulty=N" for m in BY_DIFFICULTY] if levelled else []
     if not (levelled and re.fullmatch(rf"({'|'.join(BY_DIFFICULTY)})/difficulty=\d+", name)):

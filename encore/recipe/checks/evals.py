@@ -1,4 +1,4 @@
-"""What the evaluations of an arm at a scale name beyond themselves: stages, and models of other recipes."""
+"""Checks of the stages, and the models of other recipes, that the evaluations of an arm name."""
 
 from dataclasses import replace
 

@@ -116,7 +116,7 @@ class Stage(Model):
 
     @property
     def made(self) -> str:
-        """What the stage makes: "a model", "a reward model", "samples", "preferences" and so on."""
+        """The product of the stage: "a model", "a reward model", "samples", "preferences" and so on."""
         return self.product
 
     @classmethod
@@ -126,7 +126,7 @@ class Stage(Model):
 
     @property
     def parts(self) -> Mapping[str, Formed]:
-        """What puts questions or prompts, by the name of a domain or further source; else by ""."""
+        """The parts that put questions or prompts, by the name of a domain or further source; else by ""."""
         return {"": self} if isinstance(self, Formed) else {}
 
     @property

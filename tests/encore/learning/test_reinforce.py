@@ -6,6 +6,7 @@ from typing import Any
 
 import jobs
 import pytest
+import stage_runs
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,16 +23,7 @@ from encore.recipe.grpo_args import PolicyGradientArgs
 from encore.recipe.shape import Shape
 
 EPSILON = 0.2
-ARGS: dict[str, Any] = {
-    "learning_rate": 1e-2,
-    "epochs": 6,
-    "inner_steps": 3,
-    "prompts_per_epoch": 2,
-    "num_generations": 4,
-    "delta": "centered",
-    "loss": "naive",
-    "max_completion_length": 8,
-}
+ARGS: dict[str, Any] = stage_runs.REINFORCE["args"] | {"max_completion_length": 8}
 logs = st.floats(-8.0, -0.01)
 rewards = st.lists(
     st.lists(st.sampled_from([0.0, 0.2, 0.4, 0.8, 1.0]), min_size=4, max_size=4), min_size=1, max_size=3

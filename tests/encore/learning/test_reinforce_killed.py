@@ -3,32 +3,13 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import stage_runs
 
 from encore.learning import reinforce
 
-ARGS: dict[str, Any] = {
-    "learning_rate": 1e-2,
-    "epochs": 6,
-    "inner_steps": 3,
-    "prompts_per_epoch": 2,
-    "num_generations": 4,
-    "delta": "centered",
-    "loss": "naive",
-    "max_completion_length": 8,
-}
-
-TASK = {"world": "chain", "terms": [2, 3]}
-STAGE: dict[str, Any] = {
-    "task": TASK,
-    "template": stage_runs.TEMPLATE,
-    "problems": 9,
-    "rewards": {"format": 1.0, "random": 0.5},
-    "args": ARGS | {"max_completion_length": 12},
-}
+STAGE = stage_runs.REINFORCE
 POLICY = {"policy": "results/pretrain/metrics.json"}
 
 
@@ -57,7 +38,8 @@ def test_a_killed_stage_starts_again_and_ends_with_the_same_bits(base: Path, tmp
     assert whole == again
     rows = [json.loads(line) for line in whole_lines(folders[0])]
     assert rows == [json.loads(line) for line in whole_lines(folders[1])]
-    assert len(rows) == ARGS["epochs"] * ARGS["prompts_per_epoch"] * ARGS["num_generations"]
+    args = STAGE["args"]
+    assert len(rows) == args["epochs"] * args["prompts_per_epoch"] * args["num_generations"]
     assert rows[0].keys() >= {
         "step",
         "prompt",

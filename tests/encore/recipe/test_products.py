@@ -3,16 +3,10 @@
 import copy
 
 import pytest
+from scored_stages import SAMPLE
 
 from encore.errors import UserError
 
-SAMPLE = {
-    "run": "rejection_sampling",
-    "needs": {"policy": "tiny/pretrain"},
-    "task": {"world": "chain"},
-    "template": "<user>{question}<assistant>",
-    "args": {"num_generations": 4, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 8},
-}
 SFT = {
     "run": "sft",
     "needs": {"policy": "tiny/pretrain", "data": "sample"},

@@ -4,17 +4,12 @@ import copy
 import re
 
 import pytest
+from scored_stages import SAMPLE
 
 from encore.errors import UserError
 from encore.recipe.graph import Graph, Node
 
-STAGE = {
-    "run": "rejection_sampling",
-    "needs": {"policy": "tiny/pretrain"},
-    "task": {"world": "bilingual"},
-    "template": "<user>{question}<assistant>",
-    "args": {"num_generations": 4, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 8},
-}
+STAGE = SAMPLE | {"task": {"world": "bilingual"}}
 HUB = {"hub": "org/name", "revision": "a" * 40, "split": "train", "question": "q", "answer": "a"}
 PLACE = "stages.draw.keep"
 
