@@ -24,7 +24,6 @@ from encore.recipe.looks import LOOKS
 
 NOT_TESTED = "not tested"  # in place of a word of verdicts.rule: numbers or a precondition are missing
 VERDICTS = (*WORDS, NOT_TESTED)
-OURS = "ours"  # in place of a paper: no paper makes the claim
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Verdict:
     id: str
     says: str
     source: str
-    paper: str  # whose claim it is, where that is not the recipe's paper: another's, or OURS; else empty
+    paper: str  # whose claim it is: an arXiv number, an address or `ours`
     family: str  # primary | secondary
     attempt: int  # counted from 1: how often the claim has been put to the test in a changed world
     metric: str
@@ -141,10 +140,3 @@ def tally(verdicts: Iterable[Judged]) -> dict[str, int]:
     """Return how many claims have each word, in the order of VERDICTS; words of no claim are left out."""
     words = [v.word for v in verdicts]
     return {word: words.count(word) for word in VERDICTS if word in words}
-
-
-def by_paper(verdicts: Iterable[Verdict]) -> tuple[list[Verdict], list[Verdict], list[Verdict]]:
-    """The claims of the recipe's own paper, those of other papers, and those of ours that no paper makes."""
-    judged = list(verdicts)
-    others = [v for v in judged if v.paper and v.paper != OURS]
-    return [v for v in judged if not v.paper], others, [v for v in judged if v.paper == OURS]

@@ -26,10 +26,10 @@ def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:
             {
                 "claim": v.id,
                 "family": v.family,
-                "published claim": v.says,
+                "claim in words": v.says,
                 "source": v.source,
                 "compared": f"{v.metric}: {v.of}" + (f" {MINUS} {v.against}" if v.against else ""),
-                "holds when": holds_when(v),
+                "asked": holds_when(v),
                 "matters from": number(v.smallest_effect, v.metric) if v.smallest_effect else DASH,
                 "difference d": shown(v.difference, v.metric) if v.n else DASH,
                 "of": _centre(v),

@@ -112,7 +112,7 @@ def _verdict(item: Evidence, decision: Decision, i: int, look: int | None, seeds
         id=claim.id,
         says=claim.says,
         source=claim.source,
-        paper=claim.paper or "",
+        paper=claim.paper,
         family="primary" if claim.primary else "secondary",
         attempt=claim.attempt,
         metric=test.metric,

@@ -11,12 +11,11 @@ from analysis.numbers import in_words, tasks
 from analysis.numbers.means import DASH, Mean, average, number, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
-from analysis.verdicts import claims
+from analysis.verdicts import claims, whose
 from analysis.verdicts.rule import REVERSED
 from encore.recipe.looks import LOOKS
 from encore.recipe.recipe import Recipe
 
-DOT = "\N{MIDDLE DOT}"  # between words, of which one has a comma
 ARROW = " \N{RIGHTWARDS ARROW} "
 
 
@@ -39,21 +38,10 @@ def change(run: Run, table: pd.DataFrame, metric: str) -> Change:
     return Change(metric, tuple(average(numbers) for numbers in rows))
 
 
-def counts(verdicts: Sequence[claims.Verdict]) -> str:
-    """Return `3 shown · 1 open`."""
-    return f" {DOT} ".join(f"{n} {word}" for word, n in claims.tally(verdicts).items()) or "none stated"
-
-
 def stated(recipe: Recipe, scale: str, verdicts: Sequence[claims.Verdict]) -> list[claims.Verdict]:
     """The claims that the recipe makes of a scale; those of other scales cannot be tested there."""
     here = {claim.id for claim in recipe.claims(scale)}
     return [v for v in verdicts if v.id in here]
-
-
-def told(verdicts: Sequence[claims.Verdict]) -> str:
-    """Return `2 shown · 1 open; of other papers: 1 shown; our own: 1 shown`."""
-    named = zip(("", "of other papers: ", "our own: "), claims.by_paper(verdicts), strict=True)
-    return "; ".join(f"{whose}{counts(some)}" for whose, some in named if some) or counts([])
 
 
 def plural(n: int, word: str) -> str:
@@ -114,7 +102,7 @@ def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> 
         f"{title(run)}: {size}",
         quality,
         f"Response length in tokens: {length}",
-        f"Published claims: {told(here)}{few}",
+        f"Claims: {whose.of_recipe(run.recipe, here).told()}{few}",
         foremost(here),
     ]
 

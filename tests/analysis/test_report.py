@@ -99,7 +99,10 @@ def test_a_run_without_artefacts_has_a_page(run, tmp_path):
     empty = Run(run.graph, run.name, run.scale, run.arms, run.seeds, root)
     report.write(build(empty, collect(empty)), tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
-    assert "Of 5 claims of the paper: <b>5 not tested</b>." in text
+    assert (
+        "Of 3 claims of the paper: <b>3 not tested</b>. Of 2 claims of other papers: <b>2 not tested</b>."
+        in text
+    )
     assert "No samples on disk." in text
 
 

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +17,6 @@ from analysis.numbers import recorded
 from analysis.numbers.run import SHOWN
 from analysis.numbers.table import curves, measured
 from analysis.provenance.completions import Rollout
-from analysis.verdicts import claims, summary
 from analysis.verdicts.records import EARLIER
 from encore.recipe.graph import Graph
 from encore.recipe.layers import Layers
@@ -129,7 +127,7 @@ def test_a_change_of_verdict_is_remembered_and_nothing_else():
 
 
 def test_a_paper_is_named_by_its_number():
-    assert scoreboard.label(scoreboard.address("2503.14476")) == "arXiv 2503.14476"
+    assert scoreboard.label("https://arxiv.org/abs/2503.14476") == "arXiv 2503.14476"
     assert scoreboard.label("https://github.com/a/b/blob/x/y.py") == "github.com/a/b"
 
 
@@ -137,7 +135,7 @@ def test_a_claim_of_no_difference_keeps_to_its_cell():
     text = scoreboard.markdown(scoreboard.lines(RECORDS, GRAPH))
     rows = [line for line in text.splitlines() if line.startswith("| [")]
     assert any(r"\|d\| <" in row for row in rows)
-    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {7}
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {8}
 
 
 def test_reports_of_a_scale_have_a_first_page(run, record, monkeypatch, tmp_path):
@@ -222,27 +220,7 @@ def test_the_scoreboard_filters_and_sorts(browser, board, tmp_path):
     assert tab.locator("#scoreboard output").inner_text() == f"0 of {every}"
     tab.fill("#scoreboard [name=words]", "")
     tab.select_option("[name=verdict]", "")
-    tab.click("#claims th:nth-child(5) button")
-    seeds = [int(text) for text in rows.locator("td:nth-child(5)").all_inner_texts()]
+    tab.click("#claims th:nth-child(6) button")
+    seeds = [int(text) for text in rows.locator("td:nth-child(6)").all_inner_texts()]
     assert seeds == sorted(seeds)
     tab.close()
-
-
-def test_no_claim_of_ours_stands_under_the_name_of_a_paper():
-    """Over the committed records: what a source calls ours, no paper has claimed."""
-    board = scoreboard.lines(RECORDS, GRAPH)
-    said = {(one.recipe, one.id) for one in board if re.search(r"\bours\b|said here", one.source.lower())}
-    shown = {(one.recipe, one.id) for one in board if one.paper == scoreboard.OWN}
-    assert len(said) > 10
-    assert said <= shown
-    for one in board:
-        if one.paper == scoreboard.OWN:
-            assert (RECORDS / one.url).resolve() == GRAPH.recipes[one.recipe].files.file()
-
-
-def test_claims_of_ours_are_counted_apart(run, record):
-    verdicts = claims.read(record / "claims.csv")
-    own = [replace(verdict, paper=claims.OURS) for verdict in verdicts[:2]]
-    text = summary.told([*own, *verdicts[2:]])
-    assert text.endswith(f"; our own: {summary.counts(own)}")
-    assert text.startswith(summary.counts([one for one in verdicts[2:] if not one.paper]))

@@ -29,6 +29,7 @@ CLAIM = {
     "id": "at-equal-kl",
     "says": "At equal KL it makes no difference.",
     "source": "Fig. 9",
+    "paper": "ours",
     "metric": GOLD,
     "of": "frontier/ppo",
     "against": "dpo/after",
