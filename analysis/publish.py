@@ -7,7 +7,8 @@
 Writes the report's tables as CSV, numbers.csv (the final numbers of every arm and seed) and runs.csv
 (commit, versions, hardware, time and tokens of every stage; the commit holds the recipe as it was), what
 the page shows beside tables (shown.json: a hundred samples; curves.csv: learning curves, thinned), and the
-installed packages with their versions (packages.txt). Of a claim that came out reversed its recipe must say
+installed packages with their versions (packages.txt); and registered.yaml, if claims were registered before
+the first run. Of a claim that came out reversed its recipe must say
 what in our world may cause it (`world`), or nothing is written. A record in results/published also gets its
 row in the README and in index.html there, and its part of methods.md; --index writes the three without a
 new record. --rejudge judges every record anew, from its numbers.csv and the recipe as it is now: no run is
@@ -31,7 +32,7 @@ from analysis.numbers.recorded import CURVES, DECIMALS, PACKAGES, current, folde
 from analysis.numbers.run import SHOWN, Run
 from analysis.numbers.table import collect
 from analysis.page.tables import Table
-from analysis.provenance import jobs
+from analysis.provenance import jobs, registration
 from analysis.provenance.completions import Rollout
 from analysis.results import Results, build, views
 from analysis.training import learning_curves
@@ -71,6 +72,7 @@ def publish(run: Run, out: Path, report: str) -> None:
             path.unlink()
     for table in (table for view in views(results).values() for table in view.tables):
         table.numbers.to_csv(out / f"{table.name}.csv", index=False)
+    registration.keep(run, results.provenance.registration, out)
     numbers = worth_keeping(results.numbers)
     folder_tells = ["recipe", "scale"]
     numbers = numbers.drop(columns=["step", "source", *folder_tells]).round(INTERVAL)

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from analysis.numbers import tasks
 from analysis.numbers.run import Run
 from analysis.preferences.build import Preferences
-from analysis.provenance import completions, cost, health, jobs
+from analysis.provenance import completions, cost, health, jobs, registration
 from analysis.provenance.completions import Pair, Rollout
 
 
@@ -23,6 +23,7 @@ class Provenance:
     health: pd.DataFrame  # text alone
     cost: pd.DataFrame
     jobs: pd.DataFrame
+    registration: pd.DataFrame  # of registration.of_run
 
 
 def build(run: Run, preferences: Preferences) -> Provenance:
@@ -43,4 +44,5 @@ def build(run: Run, preferences: Preferences) -> Provenance:
     spent = run.kept("cost", lambda: cost.cost(run, trained)).fillna({"arm": ""})  # the total has no arm
     if "planned_s" not in spent:  # a record from before times were planned
         spent = spent.assign(planned_s=0.0)
-    return Provenance(rollouts, len(policies), pairs, checks, spent, trained)
+    registered = registration.of_run(run, trained)
+    return Provenance(rollouts, len(policies), pairs, checks, spent, trained, registered)

@@ -10,7 +10,7 @@ from analysis.numbers.run import Run
 from analysis.page.markup import commented_yaml, script_json
 from analysis.page.tables import Cells, Table, cells
 from analysis.page.view import View
-from analysis.provenance import completions, configuration, verifiers
+from analysis.provenance import completions, configuration, registration, verifiers
 from analysis.provenance.build import Provenance
 from analysis.provenance.completions import Pair
 from analysis.provenance.cost import cost_shown, elapsed
@@ -29,6 +29,8 @@ class Page:
     audit: Cells  # of the verifiers; and in words how often they erred
     audited: str
     differences: Cells
+    standing: registration.Standing  # whether the claims are registered
+    registration: Cells
     recipe: dict[str, Markup]  # file -> its text
     facts: dict[str, list[str]]
     cost: Cells
@@ -42,6 +44,7 @@ def view(run: Run, found: Provenance) -> View:
     """The section."""
     health = Table("health", "Health checks", found.health)
     cost = Table("cost", "Cost", found.cost, cost_shown(found.cost))
+    registered = Table(registration.NAME, "Registration", found.registration)
     audit = verifiers.audit(run)
     page = Page(
         rollouts=script_json(list(map(asdict, found.rollouts))),
@@ -52,6 +55,8 @@ def view(run: Run, found: Provenance) -> View:
         passed=cells(found.health[found.health.state == "ok"]),
         audit=cells(audit),
         audited=verifiers.errors(audit) if len(audit) else "",
+        standing=registration.standing(found.registration),
+        registration=registered.cells,
         differences=cells(configuration.differences(run)),
         recipe={
             name: commented_yaml(path.read_text(encoding="utf-8")) for name, path in run.recipe_files.items()
@@ -63,4 +68,4 @@ def view(run: Run, found: Provenance) -> View:
         runs=cells(configuration.runs(found.jobs)),
         citation=configuration.citation(run.root / "CITATION.cff"),
     )
-    return View([health, cost], [], page)
+    return View([health, cost, registered], [], page)

@@ -77,6 +77,15 @@ def run(
     os.execv(sys.executable, [sys.executable, "-m", *command])
 
 
+@app.command()
+def register(recipe: Recipe, scale: Scale = "cpu") -> None:
+    """Write down what decides the claims, to be committed before the first judged run."""
+    from encore.commands.register import register as written  # late
+
+    for line in written(recipe, scale):
+        typer.echo(line)
+
+
 @app.command("list")
 def _list(scale: Scale = "cpu") -> None:
     """The recipes: their cost, what has been run of them here, and their verdicts."""

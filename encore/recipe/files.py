@@ -1,5 +1,7 @@
 """The files of a recipe: one file with all its scales, or recipe.yaml and a file for each further scale.
 
+A registration (registration.py) lies beside them and is no part of the recipe.
+
 A recipe's checks read one mapping, as one file would have it. What gpu.yaml says of its scale stands there at
 `scales.gpu`; its claims, published numbers, deviations and new arms stand beside those of recipe.yaml. In a
 folder, a claim or a published number without `scales` is of the scales of its own file.
@@ -20,6 +22,7 @@ from encore.recipe.strict_yaml import Content
 SCHEMA = 2
 OLD = "write found for expected, and claims by their ids (docs/own.md)"
 MAIN = "recipe.yaml"
+REGISTERED = "registered.yaml"  # beside MAIN: registration.py
 COLLECTIONS = ("bases", "dials")  # folders of recipes/ that hold recipes of one file each
 PRESETS = "presets"  # the folder of what recipes share: presets.py
 SECTIONS = ("claims", "arms", "published", "deviations")  # to which a scale's file may add
@@ -156,7 +159,7 @@ def read(path: Path, presets: Presets) -> Files:
     if not path.is_dir():
         return Files(path, _mapping(path, presets))
     mistakes, contents = Mistakes(), {}
-    for file in (path / MAIN, *sorted(set(path.glob("*.yaml")) - {path / MAIN})):
+    for file in (path / MAIN, *sorted(set(path.glob("*.yaml")) - {path / MAIN, path / REGISTERED})):
         with mistakes.gather():
             contents[file.stem] = _mapping(file, presets)
     mistakes.tell()
@@ -193,9 +196,8 @@ def recipes(folder: Path) -> dict[str, Path]:
 
     Raises UserError where two have one name.
     """
-    paths = [
-        path for part in (folder, *(folder / name for name in COLLECTIONS)) for path in part.glob("*.y*ml")
-    ]
+    parts = (folder, *(folder / name for name in COLLECTIONS))
+    paths = [path for part in parts for path in part.glob("*.y*ml") if not path.name.endswith(REGISTERED)]
     paths += [
         path
         for path in folder.glob("[!.]*")

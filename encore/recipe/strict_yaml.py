@@ -29,16 +29,23 @@ Place = tuple[str | int, ...]  # keys and positions that lead to a value
 def read(path: Path) -> Any:
     """The content of a file. Raises UserError, one line that begins with the path."""
     try:
-        loader = Loader(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    return parse(text, str(path))
+
+
+def parse(text: str, path: str) -> Any:
+    """The content of a text. Raises UserError, one line that begins with the path that it stands at."""
+    try:
+        loader = Loader(text)
         try:
             node = loader.get_single_node()
             return None if node is None else _Content(loader).value(node, ())
         finally:
             loader.dispose()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""

@@ -55,24 +55,25 @@ def now() -> str:
 
 
 def commit() -> tuple[str | None, bool | None]:
-    """The commit of this code, and whether the tree differs from it; None, None outside a git checkout.
-
-    Not by GitPython, which would call git for the second too and has to be imported by every job.
-    """
+    """The commit of this code, and whether the tree differs from it; None, None outside a git checkout."""
     root = Path(__file__).resolve().parents[2]
-
-    def git(*words: str) -> str | None:
-        try:
-            done = subprocess.run(
-                ["git", *words], cwd=root, capture_output=True, text=True, timeout=10, check=True
-            )
-        except (OSError, subprocess.SubprocessError):
-            return None
-        return done.stdout.strip()
-
-    head = git("rev-parse", "HEAD")
-    changes = git("status", "--porcelain", "--untracked-files=no") if head else None
+    head = git(root, "rev-parse", "HEAD")
+    changes = git(root, "status", "--porcelain", "--untracked-files=no") if head else None
     return head, None if changes is None else bool(changes)
+
+
+def git(folder: Path, *words: str) -> str | None:
+    """What a command of git prints in a folder; None if it fails, as outside a checkout.
+
+    Not by GitPython, which would call git for most commands too and has to be imported by every job.
+    """
+    try:
+        done = subprocess.run(
+            ["git", *words], cwd=folder, capture_output=True, text=True, timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    return done.stdout.strip()
 
 
 def versions() -> dict[str, str]:

@@ -1,0 +1,191 @@
+"""Whether claims were registered before the runs that they are judged by, as git tells.
+
+`encore register` writes what decides the claims of a recipe into its registered.yaml
+(encore.recipe.registration). Each run names the commit that it was made at. A claim is registered if that
+file, at the commit of every judged run of the arms that the claim compares, holds the claim, its gates and
+these arms as they are judged.
+
+A record keeps the table of of_run(), and the registration as it stood at the first run. Reading the record
+again needs no git, and shows which claims were changed after it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.numbers.run import Run
+from encore.errors import UserError
+from encore.recipe import registration
+from encore.recipe.claims import Claim
+from encore.recipe.files import REGISTERED
+from encore.recipe.registration import Registration
+from encore.runtime.provenance import git
+
+NAME = "registration"  # of the table
+COLUMNS = ["claim", "registered", "commit", "committed", "first_run", "why"]
+OLD = "the runs were made before claims could be registered"
+SHORT = 7  # digits of a commit
+
+
+@dataclass(frozen=True)
+class History:
+    """The registrations of a recipe's scale in the history of git."""
+
+    file: Path
+    scale: str
+    _read: dict[str, Registration | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def at(self, commit: str) -> Registration | None:
+        """Return the registration at a commit; None if the commit has none of this scale that can be read."""
+        if commit not in self._read:
+            text = git(self.file.parent, "show", f"{commit}:./{self.file.name}")
+            try:
+                there = registration.parse(text, str(self.file)) if text else {}
+            except UserError:  # of another version of Encore
+                there = {}
+            self._read[commit] = there.get(self.scale)
+        return self._read[commit]
+
+    def written(self, commit: str) -> tuple[str, str]:
+        """Return the last commit that changed the file, up to `commit`, and the day of it."""
+        last = git(self.file.parent, "log", "-1", "--format=%H %cs", commit, "--", self.file.name) or " "
+        found, _, day = last.partition(" ")
+        return found, day
+
+
+def of_run(run: Run, trained: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each claim of the run's scale; `trained`: jobs.jobs() of the run.
+
+    `registered` is yes or no, and `why` says why not. `commit` is the one that registered the claim.
+    """
+    if run.record:
+        return _of_record(run, run.record)
+    history = History(registration.path(run.recipe.files), run.scale)
+    judged = trained[trained.seed.isin(run.seeds) & ~trained.stage.str.contains("/", regex=False)]
+    rows = []
+    for claim in run.recipe.claims(run.scale):
+        arms = run.document.arms_of(claim)
+        runs = judged[judged.arm.isin(arms)].sort_values("started")
+        why = _why_not(run, claim, runs, history)
+        commit, day, first = "", "", ""
+        if not why:
+            first = runs.started.iloc[0]
+            commit, day = history.written(runs.commit.iloc[0])
+        rows.append((claim.id, "no" if why else "yes", commit, day, first, why))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _why_not(run: Run, claim: Claim, runs: pd.DataFrame, history: History) -> str:
+    """Return why a claim is not registered, judged by these runs; an empty text if it is."""
+    if not len(runs):
+        return "it has not been run"
+    now = {arm: registration.of_arm(run.graph, run.recipe, run.scale, arm) for arm in _arms(run, claim)}
+    for row in runs.drop_duplicates(["commit", "dirty"]).to_dict("records"):
+        place, commit = f"{row['arm']}/seed{row['seed']}/{row['stage']}", row["commit"]
+        if pd.isna(commit):
+            return f"{place} was run outside git"
+        if row["dirty"]:
+            return f"{place} was run from files that differ from commit {commit[:SHORT]}"
+        registered = history.at(commit)
+        if registered is None:
+            return f"{place} was run at commit {commit[:SHORT]}, which registers nothing of it"
+        if differs := _differs(run, claim, registered) or _other_arm(registered, now):
+            return f"{place} was run at commit {commit[:SHORT]}, which registers {differs}"
+    return ""
+
+
+def _arms(run: Run, claim: Claim) -> list[str]:
+    """Return the arms of the run's scale that a claim and its gates compare."""
+    compared = run.document.arms_of(claim)
+    return [arm for arm in run.recipe.arms(run.scale) if arm in compared]
+
+
+def _differs(run: Run, claim: Claim, registered: Registration) -> str:
+    """Return what is registered in place of a claim; an empty text if the claim is registered as it is."""
+    there, here = registered.claims.get(claim.id), registration.claim(claim)
+    if there is None:
+        return "no such claim"
+    for name in type(here).model_fields:
+        if getattr(there, name) != getattr(here, name):
+            return f"{name} {_said(getattr(there, name))}, not {_said(getattr(here, name))}"
+    for need in claim.needs:
+        gate = registered.gates.get(need.gate)
+        if gate is None or not gate.asks_as(run.document.gates[need.gate]):
+            return f"another gate {need.gate}"
+    if registered.first_seed != run.recipe.first_seed:
+        return f"first_seed {registered.first_seed}, not {run.recipe.first_seed}"
+    return ""
+
+
+def _said(value: object) -> str:
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+
+
+def _other_arm(registered: Registration, now: Mapping[str, str]) -> str:
+    """Return which arm is registered with other stages or evaluations; an empty text if none is."""
+    other = [arm for arm, digest in now.items() if registered.arms.get(arm) != digest]
+    return f"other stages or evaluations of {', '.join(other)}" if other else ""
+
+
+def _of_record(run: Run, record: Path) -> pd.DataFrame:
+    """Return the table that a record keeps, less the claims that were changed after it."""
+    claims = run.recipe.claims(run.scale)
+    file = record / REGISTERED
+    if not file.exists():
+        return pd.DataFrame([(claim.id, "no", "", "", "", OLD) for claim in claims], columns=COLUMNS)
+    kept = pd.read_csv(record / f"{NAME}.csv", dtype=str, keep_default_na=False).set_index("claim")
+    registered = registration.parse(file.read_text(encoding="utf-8"), str(file))[run.scale]
+    rows = []
+    for claim in claims:
+        row = dict(kept.loc[claim.id]) if claim.id in kept.index else dict.fromkeys(COLUMNS, "")
+        differs = _differs(run, claim, registered)
+        why = row["why"] or (f"it was changed after the record, which registers {differs}" if differs else "")
+        row |= {"claim": claim.id, "registered": "no" if why else "yes", "why": why}
+        rows.append([row[name] for name in COLUMNS])
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def keep(run: Run, table: pd.DataFrame, out: Path) -> None:
+    """Write the registration of a run, as it stood at the first run, into its record; none if none is."""
+    (out / REGISTERED).unlink(missing_ok=True)
+    if not (table.registered == "yes").any():
+        return
+    first = table[table.registered == "yes"].sort_values("first_run").iloc[0]
+    registered = History(registration.path(run.recipe.files), run.scale).at(first["commit"])
+    assert registered is not None
+    registration.write(out / REGISTERED, run.scale, registered)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Whether the claims of a page are registered, in a word and in sentences."""
+
+    word: str  # registered | partly registered | not registered; empty if there are no claims
+    said: str
+
+
+def standing(table: pd.DataFrame) -> Standing:
+    """Return what the table of of_run() says of all claims together."""
+    if not len(table):
+        return Standing("", "")
+    held, rest = table[table.registered == "yes"], table[table.registered == "no"]
+    reasons = _reasons(rest)
+    if not len(held):
+        return Standing("not registered", f"Not registered: {reasons}.")
+    first = held.sort_values("first_run").iloc[0]
+    before = (
+        f"what decides a claim stood in commit {first['commit'][:SHORT]} of {first['committed']}, "
+        f"before the first judged run ({first['first_run'][:16].replace('T', ' ')} UTC)."
+    )
+    if not len(rest):
+        return Standing("registered", f"Registered: {before}")
+    named = reasons if rest.why.nunique() > 1 else f"{', '.join(rest.claim)}: {reasons}"
+    return Standing("partly registered", f"Registered: {before} Not so {named}.")
+
+
+def _reasons(rows: pd.DataFrame) -> str:
+    """Return why claims are not registered: one reason for all, or the claims of each reason."""
+    claims = {str(why): ", ".join(names) for why, names in rows.groupby("why", sort=False).claim}
+    return next(iter(claims)) if len(claims) == 1 else "; ".join(f"{n}: {why}" for why, n in claims.items())

@@ -1,0 +1,149 @@
+"""`encore register`: what decides a recipe's claims, written down before a judged seed is run."""
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.numbers.run import Run
+from analysis.numbers.table import collect, final
+from analysis.statistics.intervals import interval
+from analysis.verdicts.pairs import pairs
+from encore.errors import UserError, nearest
+from encore.recipe import registration
+from encore.recipe.claims import Gate
+from encore.recipe.document import DIAL_SEEDS
+from encore.recipe.graph import Graph, Node
+from encore.recipe.load import load_sound, own_file
+from encore.recipe.registration import RegisteredGate
+from encore.runtime import digests
+
+FEWEST = 3  # dial seeds that must have measured a gate
+DIGITS = 6  # that a value is written with
+
+
+def register(name: str, scale: str, root: Path = Path(".")) -> list[str]:
+    """Write the registration of a recipe's scale; return what to tell the user, line by line.
+
+    Raises UserError if the recipe has no such scale or no claims, or if a gate was measured on too few dial
+    seeds.
+    """
+    own = own_file({"recipe": name})
+    recipes, broken = load_sound(root / "recipes", own)
+    name = own.stem if own else name
+    if name in broken:
+        raise broken[name]
+    if name not in recipes:
+        raise UserError(f'recipe: no recipe "{name}"{nearest(name, [*recipes])}')
+    recipe, graph = recipes[name], Graph(recipes)
+    if scale not in recipe.scales:
+        raise UserError(f"{recipe.files.file()}: scales: no scale {scale}{nearest(scale, [*recipe.scales])}")
+    claims = recipe.claims(scale)
+    if not claims:
+        raise UserError(f"{recipe.files.file(scale)}: claims: none of scale {scale} that could be registered")
+    needed = {need.gate: recipe.document.gates[need.gate] for claim in claims for need in claim.needs}
+    seeds = _seeds(root / "results" / name / scale)
+    run = Run(graph, name, scale, tuple(recipe.arms(scale)), seeds, root, file=own)
+    gates = _measured(run, needed) if needed else {}
+    file = registration.path(recipe.files)
+    registration.write(file, scale, registration.of(graph, recipe, scale, gates))
+    lines = [f"wrote {file}: {len(claims)} claims, {len(gates)} gates; commit it, then run"]
+    if early := _judged_already(root / "results" / name / scale, recipe.first_seed):
+        lines.append(
+            f"warning: {early} has been run already, and what it is judged by was not registered then; "
+            "remove such folders and run them again from the commit"
+        )
+    return lines
+
+
+def _seeds(folder: Path) -> tuple[int, ...]:
+    """Return the dial seeds that any arm was run with."""
+    return tuple(sorted({seed for seed in _every(folder) if seed >= DIAL_SEEDS}))
+
+
+def _every(folder: Path) -> Iterable[int]:
+    for path in folder.glob("*/seed*/"):
+        if re.fullmatch(r"seed\d+", path.name):
+            yield int(path.name.removeprefix("seed"))
+
+
+def _judged_already(folder: Path, first: int) -> str:
+    """Return a folder of a judged seed in which a stage has ended; an empty text if there is none."""
+    ended = sorted(folder.glob("*/seed*/*/metrics.json"))
+    judged = [path.parents[1] for path in ended if first <= _seed(path.parents[1]) < DIAL_SEEDS]
+    return judged[0].as_posix() if judged else ""
+
+
+def _seed(folder: Path) -> int:
+    digits = folder.name.removeprefix("seed")
+    return int(digits) if digits.isdecimal() else -1
+
+
+def _measured(run: Run, gates: dict[str, Gate]) -> dict[str, RegisteredGate]:
+    """Return gates with their values on dial seeds. Raises UserError if any gate has too few."""
+    numbers = final(collect(run)) if run.seeds else None
+    registered, missing = {}, {}
+    for name, gate in gates.items():
+        seeds = [seed for seed in run.seeds if _is_as_now(run, gate, seed)]
+        values = _values(gate, numbers, seeds)
+        if len(values) < FEWEST:
+            missing[name] = len(values)
+            continue
+        low, high = interval(list(values.values()))
+        mean = sum(values.values()) / len(values)
+        registered[name] = RegisteredGate(
+            metric=gate.metric,
+            of=gate.of,
+            against=gate.against,
+            against_metric=gate.against_metric,
+            target=gate.target,
+            values={str(seed): _rounded(value) for seed, value in values.items()},
+            mean=_rounded(mean),
+            low=_rounded(low),
+            high=_rounded(high),
+        )
+    if missing:
+        raise UserError(_too_few(run, gates, missing))
+    return registered
+
+
+def _is_as_now(run: Run, gate: Gate, seed: int) -> bool:
+    """Return whether what a gate measures was run with a seed, from the recipe as it is now."""
+    places = [place for side in gate.sides for place in run.document.places(side.place)]
+    return all(_made_from_now(run, place, seed) for place in places)
+
+
+def _made_from_now(run: Run, place: str, seed: int) -> bool:
+    arm, _, name = place.partition("/")
+    kind = "eval" if name in run.recipe.evaluations(run.scale, arm) else "stage"
+    node = run.graph.owner(Node(run.name, run.scale, arm, seed, name, kind))
+    record = digests.record(run.sentinel(node))
+    return record.exists() and record.read_text(encoding="utf-8").strip() == run.graph.lineage(node)
+
+
+def _values(gate: Gate, numbers: pd.DataFrame | None, seeds: Sequence[int]) -> dict[int, float]:
+    """Return dial seed -> the value of a gate, of the seeds that measured it."""
+    if numbers is None:
+        return {}
+    measured = pairs(gate, numbers, seeds)
+    return dict(zip(measured.seeds, measured.differences, strict=True))
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _too_few(run: Run, gates: dict[str, Gate], missing: dict[str, int]) -> str:
+    """Return a line that says which gates too few dial seeds have measured, and what to run for them."""
+    sides = [side for name in missing for side in gates[name].sides]
+    arms = {place.partition("/")[0] for side in sides for place in run.document.places(side.place)}
+    words = ["encore", "run", str(run.file or run.name), "--scale", run.scale]
+    words += ["--arms", ",".join(arm for arm in run.arms if arm in arms)]
+    words += ["--seeds", ",".join(str(DIAL_SEEDS + i) for i in range(FEWEST))]
+    counts = ", ".join(f"{name} ({count})" for name, count in missing.items())
+    return (
+        f"{run.recipe.files.file()}: gates: expected each to be measured on {FEWEST} dial seeds or more, got "
+        f"fewer for {counts}; run `{shlex.join(words)}` first"
+    )
