@@ -197,11 +197,23 @@ class Claim(Named, Scaled):
     # Counted from 1. Another attempt to show a claim comes after the outcome of the one before was seen, and
     # its world, dials or question were changed. It has a fifth of the alpha of the attempt before.
     attempt: Positive = 1
+    # What became of the attempts before: "2026-11-22: open, 8 seeds, with another base model".
+    again: Line | None = None
     # What must be so for the claim's mechanism to be at work, else it is not tested: a text or a list of
     # `GATE >= NUMBER`, `GATE <= NUMBER`, `GATE within P%` (of the gate's target). Set before any judged run.
     needs: Needs = ()
     # What in our world may cause that the claim comes out reversed: a record with such a verdict needs it.
     world: Line | None = None
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Yield that an attempt after the first does not say what became of the attempts before."""
+        if (self.attempt > 1) != (self.again is not None):
+            wanted = (
+                "missing; what became of the attempts before?"
+                if self.attempt > 1
+                else "of attempt 1; remove it"
+            )
+            yield "again", wanted
 
     @property
     def url(self) -> str:
