@@ -11,7 +11,7 @@ import base64
 import hashlib
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -60,6 +60,7 @@ class Recorded:
     lacks: tuple[str, ...]
     written: str = ""  # when its claims were written
     bases: str = ""  # what its claims came to on other base models
+    before: Mapping[str, str] = field(default_factory=dict)  # claim -> its verdict by an earlier rule
 
 
 def command(run: Run, out: Path, report: str) -> None:

@@ -4,12 +4,27 @@ A line is added where a claim's verdict, or the number of its seeds, is another 
 or by a new rule. Nothing is ever taken away, so a line has the word of the rule of its day.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
+from analysis.verdicts.claims import NOT_TESTED, Verdict
+from analysis.verdicts.rule import EQUIVALENT, OPEN, REVERSED, SHOWN, SMALLER
+
 FILE = "history.csv"
 COLUMNS = ["record", "claim", "date", "commit", "seeds", "verdict"]
+FORMER = {  # word of the rule until 2026-11-24 -> the word that stands for it
+    "reproduced": SHOWN,
+    "weaker than claimed": SMALLER,
+    "direction only": SMALLER,
+    "no difference": EQUIVALENT,
+    "contradicted": REVERSED,
+    "inconclusive": OPEN,
+    "supported so far": OPEN,
+    "weaker so far": OPEN,
+    "opposed so far": OPEN,
+}
 
 
 def read(folder: Path) -> pd.DataFrame:
@@ -30,6 +45,25 @@ def extended(
         if known.get(row["id"], (0, "not tested")) != (int(row["n"]), row["word"])
     ]
     return pd.concat([history, pd.DataFrame(new, columns=COLUMNS)], ignore_index=True) if new else history
+
+
+def by_an_earlier_rule(
+    history: pd.DataFrame, record: str, verdicts: Iterable[Verdict], last_run: str
+) -> dict[str, str]:
+    """Claim -> what the same runs were judged before, where that is another verdict.
+
+    `last_run` is the day on which the last run of the record began. Lines from before that day are of other
+    runs, and so are lines with fewer seeds.
+    """
+    said = {}
+    lines = history[(history.record == record) & (history.date >= last_run)]
+    for verdict in verdicts:
+        of_claim = lines[(lines.claim == verdict.id) & (lines.seeds == verdict.n)]
+        words = of_claim.verdict.map(lambda word: FORMER.get(word, word))
+        other = of_claim[(words != verdict.word) & (words != NOT_TESTED)]
+        if len(other):
+            said[verdict.id] = f"{other.verdict.iloc[-1]} (until the rule or the attempt changed)"
+    return said
 
 
 def changes(history: pd.DataFrame) -> pd.DataFrame:

@@ -65,7 +65,7 @@ def of_records(folder: Path, graph: Graph) -> Contents:
         "out. Models of a tenth of a million to a million parameters on procedural tasks, unless a page says "
         "otherwise.",
         pages,
-        records.of_bases(folder, graph),
+        records.notice(folder, graph),
         records.of_suite(folder, graph),
         scoreboard.lines(folder, graph),
         tables,

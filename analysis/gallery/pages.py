@@ -5,6 +5,7 @@ from pathlib import Path
 
 from analysis import report
 from analysis.arms import bases
+from analysis.gallery import history
 from analysis.numbers.recorded import CURVES, PACKAGES, with_curves
 from analysis.numbers.run import SHOWN
 from analysis.results import build, views
@@ -33,5 +34,8 @@ def page(record: Path, graph: Graph, scratch: Path, formats: Sequence[str] = ("s
     drawn = report.draw(run, shown, scratch, formats, without=TABLES_ALONE)
     lacks = [what for name, what in LACKS.items() if not (record / name).exists()]
     said = written.of_record(record), bases.others(record.parent, record.name)
-    recorded = report.Recorded(record.name, tuple(lacks), *said)
+    last_run = str(results.provenance.jobs.started.max())[:10]
+    known, judged = history.read(record.parent), results.verdicts.last
+    before = history.by_an_earlier_rule(known, record.name, judged, last_run)
+    recorded = report.Recorded(record.name, tuple(lacks), *said, before)
     return report.render(results, shown, drawn, recorded=recorded)

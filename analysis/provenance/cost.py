@@ -49,6 +49,25 @@ def elapsed(trained: pd.DataFrame) -> float:
     return total
 
 
+def of_a_seed(run: Run, trained: pd.DataFrame) -> dict[str, float]:
+    """Claim -> the seconds that one more seed of the arms that it compares takes, as seeds have taken so far.
+
+    What the arms share counts once. Evaluations are not counted: they leave no time.
+    """
+    walls = trained.assign(wall_s=pd.to_numeric(trained.wall_s, errors="coerce"))
+    means = walls.groupby(["arm", "stage"])["wall_s"].mean().to_dict()
+    stages = {
+        arm: {(node.arm, run.label(node)) for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage"}
+        for arm in run.arms
+    }
+    seconds = {}
+    for claim in run.recipe.claims(run.scale):
+        arms = run.document.arms_of(claim) & set(stages)
+        needed = {stage for arm in arms for stage in stages[arm]}
+        seconds[claim.id] = sum(means.get(stage, 0.0) for stage in needed)
+    return seconds
+
+
 def cost_shown(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {

@@ -1,6 +1,6 @@
 """Provenance on the page: completions, health checks, configuration, cost, and how to run it again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import pandas as pd
@@ -13,7 +13,7 @@ from analysis.page.view import View
 from analysis.provenance import completions, configuration, registration, verifiers
 from analysis.provenance.build import Provenance
 from analysis.provenance.completions import Pair
-from analysis.provenance.cost import cost_shown, elapsed
+from analysis.provenance.cost import cost_shown, elapsed, of_a_seed
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Page:
     facts: dict[str, list[str]]
     cost: Cells
     total: pd.Series  # the last row of cost()
+    of_a_seed: Mapping[str, float]  # claim -> seconds of one more seed of its arms
     elapsed: float  # seconds; the total's are a sum over stages
     runs: Cells
     citation: str
@@ -64,6 +65,7 @@ def view(run: Run, found: Provenance) -> View:
         facts=configuration.facts(found.jobs),
         cost=cost.cells,
         total=found.cost.iloc[-1],
+        of_a_seed=of_a_seed(run, found.jobs),
         elapsed=elapsed(found.jobs),
         runs=cells(configuration.runs(found.jobs)),
         citation=configuration.citation(run.root / "CITATION.cff"),

@@ -10,6 +10,7 @@ from analysis.arms import bases
 from analysis.numbers.recorded import current, folders, of_earlier_world
 from analysis.numbers.run import Run
 from analysis.verdicts import claims, suite, summary, whose, written
+from encore.recipe.files import REGISTERED
 from encore.recipe.graph import Graph
 from encore.recipe.looks import LOOKS
 
@@ -28,7 +29,8 @@ paper's numbers, and ours) and `objectives.csv` (the loss that each arm minimise
 numbers of every arm and seed; `runs.csv`, the commit, versions, hardware, time and tokens of every stage
 (that commit holds the recipe as it was run); and, of newer records, what a page needs beside: `curves.csv`,
 learning curves thinned, `shown.json`, a hundred samples, and `packages.txt`, all that was installed.
-`history.csv` has every verdict that was ever given.
+`registered.yaml`, where the claims were registered before the runs, is what they were then, and
+`registration.csv` in which commit. `history.csv` has every verdict that was ever given.
 
 """
 WHEN = """When the claims of each record were written (`written.csv`, found in git: the last commit that
@@ -66,9 +68,9 @@ def readme(folder: Path, graph: Graph, scoreboard: str = "") -> str:
     drawn = [
         f"![{FIGURES[name]}]({name}/forest.png)" for name in FIGURES if (folder / name / FOREST).exists()
     ]
-    notice, when = of_bases(folder, graph), written.listed(folder)
+    first, when = notice(folder, graph), written.listed(folder)
     chance = f"{of_suite(folder, graph)}\n\n"
-    head = TITLE + (f"**{notice}**\n\n" if notice else "") + chance + HEAD
+    head = TITLE + (f"**{first}**\n\n" if first else "") + chance + HEAD
     head += f"{WHEN}{when}\n" if when else ""
     return "\n".join(
         part for part in (head + table + TAIL, "".join(f"{line}\n" for line in drawn), scoreboard) if part
@@ -81,10 +83,25 @@ def of_suite(folder: Path, graph: Graph) -> str:
     return str(suite.expected(judged))
 
 
-def of_bases(folder: Path, graph: Graph) -> str:
-    """Return that all seeds share one base model, and what came of others; an empty text if they do not."""
+def notice(folder: Path, graph: Graph) -> str:
+    """Return what a reader must know first: which records are not registered, and which share a base model.
+
+    The text is empty if all are registered, and each seed of each has a base model of its own.
+    """
     same = bases.one_base_each(_run(record, graph) for record in folders(folder))
-    return " ".join(filter(None, (same, bases.others(folder)))) if same else ""
+    return " ".join(filter(None, (_of_registration(folder), same, bases.others(folder) if same else "")))
+
+
+def _of_registration(folder: Path) -> str:
+    """Return which records are registered, in a sentence; an empty text if all are, or if there is none."""
+    registered = {record: (record / REGISTERED).exists() for record in folders(folder)}
+    names = [record.name.rpartition("-")[0] for record, holds in registered.items() if holds]
+    if all(registered.values()):
+        return ""
+    if not names:
+        return "No record is registered: its claims were in no commit of `encore register` before its runs."
+    others = len(registered) - len(names)
+    return f"Registered before their runs: {', '.join(names)}; not registered: the other {others} records."
 
 
 def _run(record: Path, graph: Graph) -> Run:

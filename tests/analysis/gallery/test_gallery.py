@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pins
 import pytest
+from judged_claims import judge
 from papers import GRAPH
 from toy_run import draw_only
 
@@ -124,6 +125,25 @@ def test_a_change_of_verdict_is_remembered_and_nothing_else():
         "open (8 seeds, 2026-01-01, ccccccc)",
         "shown (16 seeds, 2026-01-03, eeeeeee)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("date", "seeds", "word", "told"),
+    [
+        ("2026-01-02", 8, "reproduced", ["gain"]),  # the rule has changed: it is open by now
+        ("2026-01-02", 8, "inconclusive", []),  # another word for the same
+        ("2026-01-02", 8, "not tested", []),
+        ("2026-01-02", 5, "reproduced", []),  # of fewer seeds
+        ("2025-12-31", 8, "reproduced", []),  # of other runs
+    ],
+)
+def test_a_verdict_stands_beside_the_one_that_the_same_runs_had_before(date, seeds, word, told):
+    known = pd.DataFrame([["x-cpu", "gain", date, "c" * 40, seeds, word]], columns=history.COLUMNS)
+    verdict = judge([0.3, 0.7] * 4, [0.5] * 8)
+    assert (verdict.word, verdict.n) == ("open", 8)
+    before = history.by_an_earlier_rule(known, "x-cpu", [verdict], "2026-01-01")
+    assert list(before) == told
+    assert all(word in text for text in before.values())
 
 
 def test_a_paper_is_named_by_its_number():

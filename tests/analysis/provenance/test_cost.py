@@ -26,3 +26,11 @@ def test_elapsed_time_counts_what_ran_side_by_side_once_and_no_pause():
     trained = pd.DataFrame({"started": started, "wall_s": [60.0, 60.0, 10.0, 5.0]})
     assert cost.elapsed(trained) == 100.0
     assert cost.elapsed(trained[:0]) == 0.0
+
+
+def test_one_more_seed_of_a_claim_costs_the_stages_of_both_sides_once(run):
+    trained = jobs(run)
+    seconds = trained.assign(wall_s=trained.arm.map({"base-recipe": 100.0, "format-only": 10.0}).fillna(1.0))
+    of_a_seed = cost.of_a_seed(run, seconds)
+    assert of_a_seed["format-alone-falls-short"] == 100 + 100 + 10  # the base, and a stage of each arm
+    assert of_a_seed["rl-lifts-accuracy"] == 100 + 100

@@ -2,10 +2,12 @@
 
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from judged_claims import flat
+from papers import GRAPH, RECIPES
 from toy_run import changed
 
 from analysis.provenance import registration as judged
@@ -13,6 +15,9 @@ from analysis.provenance.jobs import jobs
 from encore.recipe import registration
 from encore.recipe.registration import RegisteredGate
 
+ROOT = Path(__file__).parents[3]
+RECORDS = [path.parent for path in sorted(ROOT.glob("results/published/*/registered.yaml"))]
+FILES = [path for recipe in RECIPES.values() if (path := registration.path(recipe.files)).exists()]
 GATE = {"metric": "heldout/length", "of": "base-recipe/after"}
 MEASURED = RegisteredGate(**GATE, values={"1000": 40.0}, mean=40.0, low=40.0, high=40.0)
 
@@ -183,3 +188,27 @@ def test_a_registration_can_be_read_again_and_keeps_other_scales(here, tmp_path)
     assert registration.parse(file.read_text(), str(file)) == {"cpu": of_cpu, "paper": of_paper}
     assert "aime-majority" in of_paper.claims
     assert "aime-majority" not in of_cpu.claims
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.parent.name)
+def test_a_recipe_is_what_it_has_registered(file):
+    """A change of a claim, a gate or an arm needs another registration before another judged run."""
+    recipe = RECIPES[file.parent.name]
+    for scale, registered in registration.parse(file.read_text(), str(file)).items():
+        now = registration.of(GRAPH, recipe, scale, registered.gates)
+        assert now == registered
+        assert all(gate.asks_as(recipe.document.gates[name]) for name, gate in registered.gates.items())
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+def test_git_still_says_what_a_record_has_kept(record):
+    kept = pd.read_csv(record / "registration.csv", dtype=str, keep_default_na=False)
+    runs = pd.read_csv(record / "runs.csv")
+    name, _, scale = record.name.rpartition("-")
+    own = runs[~runs.stage.str.contains("/")]
+    history = judged.History(registration.path(RECIPES[name].files), scale)
+    if judged.git(ROOT, "rev-parse", "--is-shallow-repository") != "false":
+        pytest.skip("the history of this checkout was cut off")
+    (registered,) = registration.parse((record / "registered.yaml").read_text(), record.name).values()
+    assert (kept.registered == "yes").any()
+    assert all(history.at(commit) == registered for commit in own.commit.unique())
