@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from analysis import methods, report
 from analysis.gallery import history, scoreboard
+from analysis.gallery.mirror import Mirror, mirror
 from analysis.numbers.recorded import folders
 from analysis.page.tables import Cells, cells
 from analysis.verdicts import claims, records, summary, whose
@@ -47,6 +48,7 @@ class Contents:
     pages: Sequence[Listed]
     notice: str = ""  # what a reader must know first
     chance: str = ""  # how many of the shown claims are expected to be false
+    mirrored: Mirror | None = None  # shown claims that were tried again
     board: Sequence[scoreboard.Line] = ()
     methods: Sequence[Method] = ()
     changes: Cells = field(default_factory=lambda: cells(pd.DataFrame()))
@@ -67,6 +69,7 @@ def of_records(folder: Path, graph: Graph) -> Contents:
         pages,
         records.notice(folder, graph),
         records.of_suite(folder, graph),
+        mirror(folder, graph),
         scoreboard.lines(folder, graph),
         tables,
         cells(history.changes(history.read(folder))),
@@ -88,6 +91,7 @@ def render(contents: Contents) -> str:
     papers, ours, sanity = scoreboard.groups(contents.board)
     return report.TEMPLATES.get_template("gallery.html").render(
         **vars(contents),
+        tried_again=cells(contents.mirrored.table) if contents.mirrored else None,
         tally=claims.tally([*papers, *ours]),
         papers=claims.tally(papers),
         ours=claims.tally(ours),

@@ -88,7 +88,7 @@ def notice(folder: Path, graph: Graph) -> str:
 
     The text is empty if all are registered, and each seed of each has a base model of its own.
     """
-    same = bases.one_base_each(_run(record, graph) for record in folders(folder))
+    same = bases.one_base_each(run_of(record, graph) for record in folders(folder))
     return " ".join(filter(None, (_of_registration(folder), same, bases.others(folder) if same else "")))
 
 
@@ -104,7 +104,7 @@ def _of_registration(folder: Path) -> str:
     return f"Registered before their runs: {', '.join(names)}; not registered: the other {others} records."
 
 
-def _run(record: Path, graph: Graph) -> Run:
+def run_of(record: Path, graph: Graph) -> Run:
     """The run of a record, for what its recipe says of it: nothing is read but which seeds it has."""
     name, _, scale = record.name.rpartition("-")
     runs = pd.read_csv(record / "runs.csv")
