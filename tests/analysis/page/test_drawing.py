@@ -6,21 +6,29 @@ import re
 import xml.etree.ElementTree as ET
 from urllib.parse import unquote
 
+import pytest
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from analysis.page.drawing import svg_uri
 
 
-def path(data: str) -> list[tuple[str, str]]:
-    """Each number of a path with its command; pairs that follow an M without one are lines."""
-    found, command, count = [], "", 0
-    for word in data.split():
+def path(data: str) -> tuple[list[str], list[float]]:
+    """The commands of a path, one a point, and the coordinates of all points; steps of l are added up."""
+    commands, places, command, point = [], [], "", []
+    for word in re.findall(r"[A-Za-z]|-?(?:\d+\.?\d*|\.\d+)", data):
         if word.isalpha():
-            command, count = word, 0
-        found.append(("L" if command == "M" and count > 2 else command, word))
-        count += 1
-    return [one for one in found if one[1] not in "ML"]
+            command = word
+            commands += [word] if word == "z" else []
+            continue
+        point.append(float(word))
+        if len(point) == 2:
+            if command == "l":
+                point = [place + step for place, step in zip(places[-2:], point, strict=True)]
+            places += point
+            commands.append(command.upper())
+            command, point = "L" if command == "M" else command, []
+    return commands, places
 
 
 def drawn(svg: str) -> list[tuple]:
@@ -38,8 +46,9 @@ def drawn(svg: str) -> list[tuple]:
             shown.pop("id", None)
         if "class" in shown:
             shown["style"] = rules[shown.pop("class")]
-        parts = {key: path(value) if key == "d" else value.split() for key, value in shown.items()}
-        found.append((one.tag, (one.text or "").strip(), parts))
+        commands, places = path(shown.pop("d", ""))
+        parts = {key: value.split() for key, value in shown.items()} | {"d": commands}
+        found.append((one.tag, (one.text or "").strip(), parts, pytest.approx(places, abs=0.051)))
     return found
 
 
@@ -54,4 +63,16 @@ def test_a_drawing_in_the_page_is_the_drawing_and_takes_less_than_base64():
     uri = svg_uri(text.getvalue())
     assert not re.search(r"""["<>&#\n]""", uri)
     assert len(uri) < 0.65 * len(base64.b64encode(text.getvalue().encode()))
-    assert drawn(unquote(uri.removeprefix("data:image/svg+xml,"))) == drawn(text.getvalue())
+    in_page = drawn(unquote(uri.removeprefix("data:image/svg+xml,")))
+    assert in_page == [(*rest, places.expected) for *rest, places in drawn(text.getvalue())]
+
+
+def test_roundings_do_not_add_up_along_a_line():
+    points = [(0.04 * i, 100 - 0.07 * i) for i in range(500)]
+    data = f"M {' L '.join(f'{x:.2f} {y:.2f}' for x, y in points)}"
+    uri = svg_uri(f'<svg><style></style><path d="{data}"/></svg>')
+    (steps,) = re.findall(r"d='([^']*)'", unquote(uri))
+    assert len(steps) < 0.6 * len(data)
+    commands, places = path(steps)
+    assert commands == ["M", *["L"] * 499]
+    assert places == pytest.approx([place for point in points for place in point], abs=0.051)
