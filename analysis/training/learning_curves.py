@@ -143,6 +143,8 @@ PREFERENCES = (
     ),
 )
 
+MOST_LINES = 100  # of seeds in a figure, beside the means
+
 
 def drawn() -> set[str]:
     """The metrics that the figures of training are drawn from."""
@@ -185,7 +187,9 @@ def draw(
     palette: Mapping[str, str],
     limits: Mapping[str, Mapping[float, float]] = MappingProxyType({}),
 ) -> Figure | None:
-    """Learning curves, one panel an arm: a thin line a seed (where one metric is drawn), mean and range.
+    """Learning curves, one panel an arm: mean and range over seeds, and a thin line a seed.
+
+    There are no thin lines of two metrics, which would look alike, nor of more than MOST_LINES in a figure.
 
     limits: caps(), for a figure of lengths.
     """
@@ -215,7 +219,7 @@ def draw(
             if len(series.metrics) < 3:
                 low, high = seeds.min(axis=1), seeds.max(axis=1)
                 axis.fill_between(seeds.index, low, high, color=colour, alpha=0.15, lw=0)
-            if len(series.metrics) == 1:  # the lines of two metrics' seeds would look alike
+            if len(series.metrics) == 1 and len(arms) * seeds.shape[1] <= MOST_LINES:
                 axis.plot(seeds.index, seeds, color=colour, lw=0.5, alpha=0.45, ls=line)
             axis.plot(seeds.index, seeds.mean(axis=1), color=colour, lw=1.8, ls=line)
     for arm, steps in limits.items():

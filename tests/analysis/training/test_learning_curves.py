@@ -39,3 +39,14 @@ def test_rl_stages_of_an_arm_are_laid_end_to_end():
     assert set(joined.node) == {"one", "two"}
     assert joined[joined.metric == "entropy"].step.to_list() == [1, 2, 3, 4]
     assert joined[joined.metric == "samples"].value.to_list() == [8, 16, 24, 32]
+
+
+@pytest.mark.parametrize(("seeds", "lines"), [(3, 3), (learning_curves.MOST_LINES + 1, 0)])
+def test_seeds_have_lines_of_their_own_up_to_a_number_of_lines(seeds, lines):
+    """Beyond it the range says the same, and a page stays small."""
+    rows = [("a", "grpo", s, step, "reward", s / 9) for s in range(seeds) for step in range(1, 30)]
+    table = pd.DataFrame(rows, columns=["arm", "node", "seed", "step", "metric", "value"])
+    series = next(series for series in learning_curves.TRAINING if series.metrics[0][0] == "reward")
+    figure = learning_curves.draw(table, series, {"a": "#000000"})
+    (axis,) = [axis for axis in figure.axes if axis.get_title() == "a"]
+    assert len(axis.lines) == lines + 1  # and the mean
