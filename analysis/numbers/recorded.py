@@ -1,12 +1,13 @@
 """The numbers of a published record, as the table of numbers.table has them.
 
 A record keeps a number that arms or seeds share once, under the first of them (analysis.publish). Here each
-of them has it again, by what the recipe says they share. What is read off frontiers is no part of a record:
-it follows from the rest, by the recipe as it is now.
+of them has it again, by what the recipe says that arms share and the record shows that seeds shared: a
+recipe that trains a base model for each seed by now may have pinned one. What is read off frontiers is no
+part of a record: it follows from the rest, by the recipe as it is now.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import COLUMNS, binned, with_frontiers
 from encore.recipe.graph import Graph, Node
 from encore.recipe.metric_names import task_of
+from encore.recipe.shared import Shared
 
 KEY = ["arm", "seed", "node"]
 POINTS = 25  # that a record keeps of a curve
@@ -54,7 +56,37 @@ def _read(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
     name, _, scale = folder.name.rpartition("-")
     kept = pd.read_csv(folder / "numbers.csv", low_memory=False)
     seeds = tuple(int(seed) for seed in sorted(kept.seed.unique()))
-    return Run(graph, name, scale, tuple(graph.recipes[name].arms(scale)), seeds), kept
+    return Run(as_run(folder, graph), name, scale, tuple(graph.recipes[name].arms(scale)), seeds), kept
+
+
+def as_run(folder: Path, graph: Graph) -> Graph:
+    """The graph by which a record was made: its seeds share what its tables have of one seed alone."""
+    name, _, scale = folder.name.rpartition("-")
+    runs = pd.read_csv(folder / "runs.csv", usecols=["seed", "stage"])
+    by_stage = {str(label): rows.unique() for label, rows in runs.groupby("stage").seed}
+    stages = {
+        (label.rpartition("/")[0] or name, label.rpartition("/")[2]): int(seeds[0])
+        for label, seeds in by_stage.items()
+        if len(seeds) == 1 < runs.seed.nunique()
+    }
+    anew = Graph(graph.recipes, Shared(stages, problems=False))
+    numbers = pd.read_csv(folder / "numbers.csv", usecols=KEY)
+    asked = numbers.groupby(["arm", "node"]).seed.nunique()
+    problems = bool(stages) and all(
+        asked.get((node.arm, node.name), 1) == 1 for node in _of_shared(anew, name, scale, stages)
+    )
+    return Graph(graph.recipes, Shared(stages, problems))
+
+
+def _of_shared(graph: Graph, name: str, scale: str, stages: Mapping[tuple[str, str], int]) -> Iterator[Node]:
+    """The evaluations of models that all seeds share."""
+    recipe = graph.recipes[name]
+    for arm in recipe.arms(scale):
+        for checkpoint in recipe.evaluations(scale, arm):
+            node = Node(name, scale, arm, recipe.first_seed, checkpoint, "eval")
+            model = graph.inputs(node).get("model")
+            if model and (model.recipe, model.name) in stages:
+                yield node
 
 
 def _judged(run: Run) -> Run:

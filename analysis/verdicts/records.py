@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.arms import bases
-from analysis.numbers.recorded import folders, of_earlier_world
+from analysis.numbers.recorded import as_run, folders, of_earlier_world
 from analysis.numbers.run import Run
 from analysis.verdicts import claims, summary, written
 from encore.recipe.graph import Graph
@@ -84,7 +84,8 @@ def _run(record: Path, graph: Graph) -> Run:
     name, _, scale = record.name.rpartition("-")
     runs = pd.read_csv(record / "runs.csv")
     seeds = sorted(runs.seed[~runs.stage.str.contains("/")].unique())
-    return Run(graph, name, scale, tuple(graph.recipes[name].arms(scale)), tuple(map(int, seeds)))
+    arms = tuple(graph.recipes[name].arms(scale))
+    return Run(as_run(record, graph), name, scale, arms, tuple(map(int, seeds)))
 
 
 def _row(record: Path, graph: Graph) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ from encore.recipe.evals import Evals, Evaluation
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.machine import FolderModel, HubModel, Resources
 from encore.recipe.recipe import Recipe
+from encore.recipe.shared import Shared
+from encore.recipe.task import WorldTask
 
 # Keys of a stage that are no part of a config: the graph, the seed, the machine.
 NOT_CONFIG = ("needs", "seed", "resources", "vllm_gpus")
@@ -67,9 +69,13 @@ class Machine:
 
 @dataclass(frozen=True)
 class Graph:
-    """The graph of these recipes, which must not change: what follows from a node is computed once."""
+    """The graph of these recipes, which must not change: what follows from a node is computed once.
+
+    `shared` is what the seeds of a record share; None: what the recipes pin.
+    """
 
     recipes: Mapping[str, Recipe]
+    shared: Shared | None = None
     _lineages: dict[Node, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     _owners: dict[Node, Node] = field(default_factory=dict, init=False, repr=False, compare=False)
     _inputs: dict[Node, dict[str, Node]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -149,7 +155,7 @@ class Graph:
     def owner(self, node: Node) -> Node:
         """The node that is computed in place of this one: that of the first arm with the same lineage.
 
-        A pinned stage, and the evaluation of its model, belong to the pinned seed.
+        A pinned stage, and the evaluation of its model on fixed problems, belong to the pinned seed.
         """
         if node not in self._owners:
             self._owners[node] = self._first_alike(node)
@@ -253,11 +259,28 @@ class Graph:
         used = {ROLES.get(score) for task in tasks for score in task.get("score", [])}
         return {role: self.target(node, text) for role, text in models.items() if role in used}
 
+    def asks_anew(self, node: Node) -> bool:
+        """Whether an evaluation asks each seed other problems: those of a world are drawn with the seed."""
+        if self.shared and self.shared.problems:
+            return False
+        return any(isinstance(task.task, WorldTask) for task in self.evaluation(node).tasks.values())
+
+    def _pinned(self, stage: Node) -> int | None:
+        """The seed that a stage is pinned to; None if it follows the run's seed."""
+        if self.shared:
+            return self.shared.stages.get((stage.recipe, stage.name))
+        return self.stage(stage).seed
+
     def _seed(self, node: Node) -> int:
-        """The seed a node is computed with: its own, a pinned stage's, or 0 to evaluate a fixed model."""
+        """The seed a node is computed with: its own, or a pinned stage's.
+
+        A fixed model that is asked fixed problems is evaluated once: with the seed of its stage, or 0.
+        """
         if node.kind == "stage":
-            pinned = self.stage(node).seed
+            pinned = self._pinned(node)
             return node.seed if pinned is None else pinned
+        if self.asks_anew(node):
+            return node.seed
         unseeded = replace(node, seed=-1)  # no stage is pinned to -1: one that has it follows the run's seed
         seeds = [self._seed(source) for source in self._sources(unseeded).values()]
         return node.seed if -1 in seeds else next(iter(seeds), 0)
